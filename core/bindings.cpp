@@ -1,0 +1,365 @@
+// Python's view of the core: arrays in, arrays out, the GIL released while it works, signals heard.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+
+#include "expansion.hpp"
+#include "solver.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace slimsvm;
+
+namespace {
+
+using Array = nb::ndarray<nb::ro, nb::device::cpu>;
+using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Ids = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+nb::ndarray<nb::numpy, double> to_numpy(std::vector<double>&& values, std::vector<std::size_t> shape) {
+  auto* owned = new std::vector<double>(std::move(values));
+  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+  return nb::ndarray<nb::numpy, double>(owned->data(), shape.size(), shape.data(), owner);
+}
+
+// Rows together with the Python arrays they look at.
+struct Held {
+  std::shared_ptr<Rows> rows;
+  std::vector<Array> arrays;
+};
+
+std::shared_ptr<Rows> hold(std::shared_ptr<Rows> rows, std::vector<Array> arrays) {
+  auto held = std::make_shared<Held>(Held{std::move(rows), std::move(arrays)});
+  Rows* raw = held->rows.get();
+  // The last owner may let go on a thread without the GIL.
+  return std::shared_ptr<Rows>(raw, [held](Rows*) mutable {
+    nb::gil_scoped_acquire gil;
+    held.reset();
+  });
+}
+
+template <class T>
+std::shared_ptr<Rows> dense_of(const Array& x, std::vector<double> shift) {
+  return std::make_shared<DenseRows<T>>(static_cast<const T*>(x.data()), static_cast<Index>(x.shape(0)),
+                                        static_cast<Index>(x.shape(1)), x.stride(0), x.stride(1), std::move(shift));
+}
+
+std::shared_ptr<Rows> dense_rows(const Array& x, std::optional<Vector> shift) {
+  if (x.ndim() != 2) throw nb::value_error("expected a 2-D array");
+  std::vector<double> offset;
+  if (shift) {
+    if (shift->shape(0) != x.shape(1)) throw nb::value_error("shift must have one value per column");
+    offset.assign(shift->data(), shift->data() + shift->shape(0));
+  }
+  if (x.dtype() == nb::dtype<float>()) return hold(dense_of<float>(x, std::move(offset)), {x});
+  if (x.dtype() == nb::dtype<double>()) return hold(dense_of<double>(x, std::move(offset)), {x});
+  throw nb::type_error("expected float32 or float64");
+}
+
+template <class T, class I>
+std::shared_ptr<Rows> sparse_of(const Array& values, const Array& columns, const Array& starts, Index width) {
+  const Index rows = static_cast<Index>(starts.shape(0)) - 1;
+  const I *c = static_cast<const I*>(columns.data()), *s = static_cast<const I*>(starts.data());
+  if (rows < 0 || s[0] != 0 || static_cast<std::size_t>(s[rows]) > values.shape(0) || values.shape(0) != columns.shape(0))
+    throw nb::value_error("the arrays of the sparse matrix do not fit together");
+  for (Index i = 0; i < rows; ++i)
+    if (s[i] > s[i + 1]) throw nb::value_error("the row starts of the sparse matrix decrease");
+  for (I p = 0; p < s[rows]; ++p)
+    if (c[p] < 0 || static_cast<Index>(c[p]) >= width) throw nb::value_error("a column index of the sparse matrix is out of range");
+  return hold(std::make_shared<SparseRows<T, I>>(static_cast<const T*>(values.data()), c, s, rows, width), {values, columns, starts});
+}
+
+std::shared_ptr<Rows> sparse_rows(const Array& values, const Array& columns, const Array& starts, Index width) {
+  if (values.ndim() != 1 || columns.ndim() != 1 || starts.ndim() != 1) throw nb::value_error("expected 1-D arrays");
+  if (columns.dtype() != starts.dtype()) throw nb::type_error("indices and indptr must have the same type");
+  const bool wide = columns.dtype() == nb::dtype<std::int64_t>();
+  if (!wide && columns.dtype() != nb::dtype<std::int32_t>()) throw nb::type_error("expected 32- or 64-bit indices");
+  if (values.dtype() == nb::dtype<float>())
+    return wide ? sparse_of<float, std::int64_t>(values, columns, starts, width) : sparse_of<float, std::int32_t>(values, columns, starts, width);
+  if (values.dtype() == nb::dtype<double>())
+    return wide ? sparse_of<double, std::int64_t>(values, columns, starts, width)
+                : sparse_of<double, std::int32_t>(values, columns, starts, width);
+  throw nb::type_error("expected float32 or float64");
+}
+
+class PythonMonitor final : public SolverMonitor {
+ public:
+  explicit PythonMonitor(nb::object callback) : callback_(std::move(callback)) {}
+  bool wants_reports() const override { return callback_.is_valid() && !callback_.is_none(); }
+  void report(const Report& r) override {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_ < std::chrono::milliseconds(100)) return;
+    last_ = now;
+    nb::gil_scoped_acquire gil;
+    callback_(r.steps, r.certificate.dual, r.certificate.relative(), r.vectors);
+  }
+
+ protected:
+  void check() override {
+    nb::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+
+ private:
+  nb::object callback_;
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+// A user's function (positions, first column, column count) -> rows, called on the fitting thread.
+template <class Real>
+class FunctionRows final : public RowSource<Real> {
+ public:
+  FunctionRows(nb::object rows, std::vector<double> diagonal) : rows_(std::move(rows)), diagonal_(std::move(diagonal)) {}
+  ~FunctionRows() override {
+    nb::gil_scoped_acquire gil;
+    rows_.reset();
+  }
+  bool concurrent() const override { return false; }
+  void prepare(const Index* positions, int count) override { positions_.assign(positions, positions + count); }
+  void strip(Index first, int count, Real* const* out, int) override {
+    nb::gil_scoped_acquire gil;
+    nb::list ids;
+    for (const Index p : positions_) ids.append(p);
+    const auto block = nb::cast<Matrix>(rows_(ids, first, count));
+    if (block.shape(0) != positions_.size() || block.shape(1) != static_cast<std::size_t>(count))
+      throw nb::value_error("the kernel function returned a block of a wrong shape");
+    for (std::size_t i = 0; i < positions_.size(); ++i)
+      for (int j = 0; j < count; ++j) out[i][j] = static_cast<Real>(block(i, j));
+  }
+  void diagonal(double* out) const override { std::copy(diagonal_.begin(), diagonal_.end(), out); }
+
+ private:
+  nb::object rows_;
+  std::vector<double> diagonal_;
+  std::vector<Index> positions_;
+};
+
+// A machine for the life of one fit: its threads, its cache, its rows.
+class BoundMachine final : public Machine {
+ public:
+  template <class Real>
+  using Maker = std::function<std::unique_ptr<RowSource<Real>>(int threads)>;
+
+  BoundMachine(Maker<float> single, Maker<double> full, std::vector<Segment> segments, std::size_t cache_bytes, int threads)
+      : make_single_(std::move(single)),
+        make_full_(std::move(full)),
+        segments_(std::move(segments)),
+        cache_bytes_(cache_bytes),
+        threads_(threads),
+        pool_(threads) {}
+
+  Gram<float>& single() override { return get(single_, make_single_); }
+  Gram<double>& full() override { return get(full_, make_full_); }
+
+ private:
+  template <class Real>
+  Gram<Real>& get(std::unique_ptr<Gram<Real>>& gram, const Maker<Real>& make) {
+    if (!gram) gram = std::make_unique<Gram<Real>>(make(threads_), segments_, cache_bytes_, pool_);
+    return *gram;
+  }
+
+  Maker<float> make_single_;
+  Maker<double> make_full_;
+  std::vector<Segment> segments_;
+  std::size_t cache_bytes_;
+  int threads_;
+  ThreadPool pool_;
+  std::unique_ptr<Gram<float>> single_;
+  std::unique_ptr<Gram<double>> full_;
+};
+
+std::vector<Segment> segments_of(const std::vector<Index>& lengths) {
+  if (lengths.empty()) throw nb::value_error("at least one segment is needed");
+  std::vector<Segment> segments;
+  Index begin = 0;
+  for (const Index n : lengths) {
+    if (n < 1) throw nb::value_error("segments must not be empty");
+    segments.push_back({begin, begin + n});
+    begin += n;
+  }
+  return segments;
+}
+
+std::vector<Index> checked_order(const Ids& order, const std::vector<Segment>& segments, Index rows) {
+  if (static_cast<Index>(order.shape(0)) != segments.back().end) throw nb::value_error("order and segments differ in length");
+  std::vector<Index> ids(order.data(), order.data() + order.shape(0));
+  for (const Index i : ids)
+    if (i < 0 || i >= rows) throw nb::value_error("order names a row that is not there");
+  return ids;
+}
+
+std::unique_ptr<BoundMachine> kernel_machine(std::shared_ptr<Rows> rows, const Ids& order, const std::vector<Index>& lengths,
+                                             const AnyKernel& kernel, std::size_t cache_bytes, int threads) {
+  auto segments = segments_of(lengths);
+  auto ids = checked_order(order, segments, rows->size);
+  const bool sparse = rows->density() < sparse_below;
+  const auto make = [=](auto tag, int workers) {
+    using Real = decltype(tag);
+    return std::make_unique<KernelRows<Real>>(rows, ids, kernel, sparse, workers);
+  };
+  return std::make_unique<BoundMachine>([=](int t) { return make(float(), t); }, [=](int t) { return make(double(), t); },
+                                        std::move(segments), cache_bytes, threads);
+}
+
+template <class T>
+std::unique_ptr<BoundMachine> matrix_machine_of(const Array& matrix, std::vector<Index> ids, std::vector<Segment> segments,
+                                                std::size_t cache_bytes, int threads) {
+  const T* data = static_cast<const T*>(matrix.data());
+  const auto row = matrix.stride(0), column = matrix.stride(1);
+  return std::make_unique<BoundMachine>(
+      [=](int) { return std::make_unique<MatrixRows<float, T>>(data, row, column, ids); },
+      [=](int) { return std::make_unique<MatrixRows<double, T>>(data, row, column, ids); }, std::move(segments), cache_bytes, threads);
+}
+
+std::unique_ptr<BoundMachine> matrix_machine(const Array& matrix, const Ids& order, const std::vector<Index>& lengths,
+                                             std::size_t cache_bytes, int threads) {
+  if (matrix.ndim() != 2 || matrix.shape(0) != matrix.shape(1)) throw nb::value_error("expected a square matrix");
+  auto segments = segments_of(lengths);
+  auto ids = checked_order(order, segments, static_cast<Index>(matrix.shape(0)));
+  if (matrix.dtype() == nb::dtype<float>()) return matrix_machine_of<float>(matrix, std::move(ids), std::move(segments), cache_bytes, threads);
+  if (matrix.dtype() == nb::dtype<double>()) return matrix_machine_of<double>(matrix, std::move(ids), std::move(segments), cache_bytes, threads);
+  throw nb::type_error("expected float32 or float64");
+}
+
+std::unique_ptr<BoundMachine> function_machine(nb::object function, const Vector& diagonal, const std::vector<Index>& lengths,
+                                               std::size_t cache_bytes, int threads) {
+  auto segments = segments_of(lengths);
+  std::vector<double> values(diagonal.data(), diagonal.data() + diagonal.shape(0));
+  if (static_cast<Index>(values.size()) != segments.back().end) throw nb::value_error("diagonal and segments differ in length");
+  return std::make_unique<BoundMachine>([=](int) { return std::make_unique<FunctionRows<float>>(function, values); },
+                                        [=](int) { return std::make_unique<FunctionRows<double>>(function, values); },
+                                        std::move(segments), cache_bytes, threads);
+}
+
+nb::dict solve_machine(BoundMachine& machine, const std::vector<int>& view, const Vector& linear, const Vector& lower,
+                       const Vector& upper, const Vector& ridge, std::optional<Vector> side, double total, double tolerance,
+                       long max_steps, bool double_rows, int block, double keep, std::optional<Vector> start, nb::object callback) {
+  const Index n = static_cast<Index>(linear.shape(0));
+  for (const Vector* v : {&lower, &upper, &ridge})
+    if (static_cast<Index>(v->shape(0)) != n) throw nb::value_error("linear, lower, upper and ridge differ in length");
+  if (total < infinity && (!side || static_cast<Index>(side->shape(0)) != n)) throw nb::value_error("a cap needs the side of each variable");
+  if (start && static_cast<Index>(start->shape(0)) != n) throw nb::value_error("start has a wrong length");
+  const Problem problem{n, linear.data(), lower.data(), upper.data(), ridge.data(), side ? side->data() : nullptr, total};
+  Options options;
+  options.tolerance = tolerance;
+  options.max_steps = max_steps;
+  options.block = block;
+  options.keep = keep;
+  Solution s;
+  {
+    PythonMonitor monitor(std::move(callback));
+    nb::gil_scoped_release release;
+    s = solve(machine, view, problem, options, double_rows, start ? start->data() : nullptr, monitor);
+  }
+  nb::dict result;
+  const std::size_t size = static_cast<std::size_t>(n);
+  result["duals"] = to_numpy(std::move(s.a), {size});
+  result["product"] = to_numpy(std::move(s.product), {size});
+  result["violation"] = s.certificate.violation;
+  result["gap"] = s.certificate.relative();
+  result["dual"] = s.certificate.dual;
+  result["steps"] = s.steps;
+  result["rounds"] = s.rounds;
+  result["converged"] = s.converged;
+  result["negative_curvature"] = s.negative_curvature;
+  result["double_rows"] = s.used_double;
+  return result;
+}
+
+nb::ndarray<nb::numpy, double> decide(const AnyKernel& kernel, const std::shared_ptr<Rows>& vectors, const std::shared_ptr<Rows>& x,
+                                      const Matrix& coef, const Vector& bias, bool single, int threads) {
+  const std::size_t outputs = coef.shape(0);
+  if (static_cast<Index>(coef.shape(1)) != vectors->size || bias.shape(0) != outputs || x->width != vectors->width)
+    throw nb::value_error("vectors, coefficients, bias and data do not fit together");
+  std::vector<double> out(static_cast<std::size_t>(x->size) * outputs);
+  {
+    PythonMonitor monitor{nb::object()};
+    nb::gil_scoped_release release;
+    ThreadPool pool(static_cast<int>(std::min<Index>(threads, std::max<Index>(1, x->size / 128))));
+    const auto run = [&](auto tag) {
+      decision<decltype(tag)>(kernel, *vectors, *x, coef.data(), bias.data(), static_cast<int>(outputs), out.data(), pool, monitor);
+    };
+    if (single)
+      run(float());
+    else
+      run(double());
+  }
+  return to_numpy(std::move(out), {static_cast<std::size_t>(x->size), outputs});
+}
+
+// k(x, z) as a matrix.
+nb::ndarray<nb::numpy, double> kernel_matrix(const AnyKernel& kernel, const std::shared_ptr<Rows>& x, const std::shared_ptr<Rows>& z,
+                                             int threads) {
+  if (x->width != z->width) throw nb::value_error("the rows differ in width");
+  constexpr Index strip = 64;
+  const std::size_t n = x->size, m = z->size;
+  std::vector<double> out(n * m);
+  {
+    PythonMonitor monitor{nb::object()};
+    nb::gil_scoped_release release;
+    ThreadPool pool(threads);
+    const auto blocks = make_blocks<double>(kernel, z->density() < sparse_below);
+    std::vector<Index> left_ids(n), ids(m);
+    std::iota(left_ids.begin(), left_ids.end(), Index(0));
+    std::iota(ids.begin(), ids.end(), Index(0));
+    std::vector<double> sizes(m);
+    blocks->sizes(*z, ids.data(), static_cast<Index>(m), sizes.data());
+    Left<double> left;
+    std::vector<Scratch<double>> scratch(pool.size());
+    std::vector<Buffer<double>> buffers(pool.size());
+    const std::size_t chunk = blocks->chunk(x->width);
+    for (std::size_t first = 0; first < n; first += chunk) {
+      const int count = static_cast<int>(std::min(chunk, n - first));
+      blocks->prepare(*x, left_ids.data() + first, count, left);
+      pool.run(
+          (m + strip - 1) / strip,
+          [&](std::size_t t, int thread) {
+            const std::size_t begin = t * strip;
+            const int columns = static_cast<int>(std::min<std::size_t>(strip, m - begin));
+            double* values = buffers[thread].reserve(count * strip);
+            std::vector<double*> rows(count);
+            for (int i = 0; i < count; ++i) rows[i] = values + i * strip;
+            blocks->evaluate(left, *z, ids.data() + begin, sizes.data() + begin, columns, rows.data(), scratch[thread]);
+            for (int i = 0; i < count; ++i) std::copy(rows[i], rows[i] + columns, out.begin() + (first + i) * m + begin);
+          },
+          monitor);
+    }
+  }
+  return to_numpy(std::move(out), {n, m});
+}
+
+}  // namespace
+
+NB_MODULE(_core, m) {
+  m.doc() = "Compiled core of slimsvm: kernel rows, block SMO, expansions.";
+  m.attr("instruction_set") = level() == Level::avx512 ? "avx512" : level() == Level::avx2 ? "avx2" : "baseline";
+
+  nb::class_<Rows>(m, "Rows", "Rows of data, dense or sparse, as the core sees them.")
+      .def_ro("size", &Rows::size)
+      .def_ro("width", &Rows::width);
+  m.def("dense_rows", &dense_rows, "x"_a, "shift"_a = nb::none());
+  m.def("sparse_rows", &sparse_rows, "data"_a, "indices"_a, "indptr"_a, "width"_a);
+
+  nb::class_<AnyKernel>(m, "Kernel", "A kernel that the core evaluates itself.");
+  m.def("linear", [] { return AnyKernel(Linear{}); });
+  m.def("gaussian", [](double gamma) { return AnyKernel(Gaussian{gamma}); }, "gamma"_a);
+  m.def("laplacian", [](double gamma) { return AnyKernel(Laplacian{gamma}); }, "gamma"_a);
+  m.def("polynomial", [](double gamma, double coef0, int degree) { return AnyKernel(Polynomial{gamma, coef0, degree}); }, "gamma"_a, "coef0"_a,
+        "degree"_a);
+  m.def("sigmoid", [](double gamma, double coef0) { return AnyKernel(Sigmoid{gamma, coef0}); }, "gamma"_a, "coef0"_a);
+  m.def("kernel_matrix", &kernel_matrix, "kernel"_a, "x"_a, "z"_a, "threads"_a = 1);
+
+  nb::class_<BoundMachine>(m, "Machine", "Kernel rows of one training set, cached, and the solver over them.")
+      .def("solve", &solve_machine, "view"_a, "linear"_a, "lower"_a, "upper"_a, "ridge"_a, "side"_a.none(), "total"_a, "tolerance"_a,
+           "max_steps"_a = -1, "double_rows"_a = false, "block"_a = 512, "keep"_a = 0.5, "start"_a = nb::none(), "callback"_a = nb::none());
+  m.def("kernel_machine", &kernel_machine, "rows"_a, "order"_a, "lengths"_a, "kernel"_a, "cache_bytes"_a, "threads"_a = 1);
+  m.def("matrix_machine", &matrix_machine, "matrix"_a, "order"_a, "lengths"_a, "cache_bytes"_a, "threads"_a = 1, nb::keep_alive<0, 1>());
+  m.def("function_machine", &function_machine, "function"_a, "diagonal"_a, "lengths"_a, "cache_bytes"_a, "threads"_a = 1);
+  m.def("decision", &decide, "kernel"_a, "vectors"_a, "x"_a, "coef"_a, "bias"_a, "single"_a = false, "threads"_a = 1);
+}

@@ -1,0 +1,297 @@
+// Blocks of kernel values between two sets of rows: the one place where kernels are evaluated.
+//
+// The left rows are packed once (`Left`); strips of right rows then stream past them. Two inner loops:
+//  * dense: a register tile of left x right sums, like a matrix product, with the kernel fused behind it;
+//  * sparse: each nonzero of a right row against a panel of left rows, made dense over the columns they use.
+#pragma once
+
+#include <cmath>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "kernels.hpp"
+#include "rows.hpp"
+#include "simd.hpp"
+
+namespace slimsvm {
+
+// A buffer on cache-line boundaries that does not clear what it allocates.
+template <class T>
+class Buffer {
+ public:
+  T* reserve(std::size_t count) {
+    if (count > capacity_) {
+      data_.reset(static_cast<T*>(::operator new(count * sizeof(T), std::align_val_t(64))));
+      capacity_ = count;
+    }
+    return data_.get();
+  }
+  T* get() const { return data_.get(); }
+
+ private:
+  struct Free {
+    void operator()(T* p) const { ::operator delete(p, std::align_val_t(64)); }
+  };
+  std::unique_ptr<T, Free> data_;
+  std::size_t capacity_ = 0;
+};
+
+// Packed left rows. `panels` holds groups of `group` rows, each [column][row in group].
+template <class Real>
+struct Left {
+  int count = 0, group = 0;
+  Buffer<Real> panels;
+  std::vector<std::size_t> panel_start;
+  std::vector<Real> sizes;  // padded to whole groups
+  // Sparse panels of wide data keep only the columns in use: map[panel][column] is a row of the panel, 0 = none.
+  std::vector<std::vector<std::int32_t>> map;
+};
+
+// Work space of one thread.
+template <class Real>
+struct Scratch {
+  Buffer<Real> panel, transposed;
+  std::vector<SparseRow<Real>> rows;
+};
+
+template <class Real>
+class KernelBlocks {
+ public:
+  virtual ~KernelBlocks() = default;
+  virtual void prepare(const Rows& rows, const Index* ids, int count, Left<Real>& left) const = 0;
+  // out[i][j] = k(left i, right ids[j]). Rows of out have room for `strip_padding(count)` values.
+  virtual void evaluate(const Left<Real>& left, const Rows& right, const Index* ids, const Real* sizes, int count,
+                        Real* const* out, Scratch<Real>& scratch) const = 0;
+  // size(x) of rows, by the kernel's metric, from the rounded values that the sums see.
+  virtual void sizes(const Rows& rows, const Index* ids, Index count, Real* out) const = 0;
+  virtual void diagonal(const Real* sizes, Index count, double* out) const = 0;
+  // Left rows worth packing at once within a few megabytes.
+  int chunk(Index width) const {
+    const Index budget = Index(8) << 20;
+    return static_cast<int>(std::clamp<Index>(budget / std::max<Index>(1, width * Index(sizeof(Real))), 64, 512));
+  }
+};
+
+inline int strip_padding(int count) { return (count + 31) / 32 * 32; }
+
+template <class Real, class Kernel>
+struct DenseTile {
+  // `left` groups against one packed panel of `columns` right rows.
+  template <class Isa>
+  static SLIM_INLINE void run(const Kernel* kernel, const Left<Real>* left, Index width, const Real* panel,
+                              const Real* right_sizes, Real* const* out, int offset) {
+    constexpr int L = lanes<Real, Isa>, M = Isa::tile_rows, N = Isa::tile_vectors;
+    using V = Vec<Real, L>;
+    using Metric = typename Kernel::Metric;
+    for (int first = 0, g = 0; first < left->count; first += M, ++g) {
+      const Real* a = left->panels.get() + left->panel_start[g];
+      const Real* b = panel;
+      V sum[M][N];
+#pragma GCC unroll 16
+      for (int i = 0; i < M; ++i)
+#pragma GCC unroll 4
+        for (int v = 0; v < N; ++v) sum[i][v] = V{};
+      for (Index k = 0; k < width; ++k, a += M, b += N * L) {
+        V x[N];
+#pragma GCC unroll 4
+        for (int v = 0; v < N; ++v) x[v] = load<V>(b + v * L);
+#pragma GCC unroll 16
+        for (int i = 0; i < M; ++i) {
+          const V left_value = splat<V>(a[i]);
+#pragma GCC unroll 4
+          for (int v = 0; v < N; ++v) sum[i][v] = Metric::step(sum[i][v], left_value, x[v]);
+        }
+      }
+      const int rows = std::min(M, left->count - first);
+#pragma GCC unroll 16
+      for (int i = 0; i < M; ++i) {
+        if (i >= rows) continue;
+        const V size = splat<V>(left->sizes[first + i]);
+        Real* to = out[first + i] + offset;
+#pragma GCC unroll 4
+        for (int v = 0; v < N; ++v)
+          store(to + v * L, kernel->template finish<Real, L>(sum[i][v], size, load<V>(right_sizes + v * L)));
+      }
+    }
+  }
+};
+
+// Left rows of a sparse panel: two vectors of the widest instruction set.
+template <class Real>
+constexpr int sparse_group = 128 / static_cast<int>(sizeof(Real));
+
+template <class Real, class Kernel>
+struct SparseTile {
+  // One panel of left rows against 16 right rows given by their nonzeros; result[j][i].
+  template <class Isa>
+  static SLIM_INLINE void run(const Kernel* kernel, const Real* panel, const std::int32_t* map, const Real* left_sizes,
+                              const SparseRow<Real>* right, const Real* right_sizes, int count, Real* result) {
+    constexpr int L = lanes<Real, Isa>, G = sparse_group<Real>;
+    constexpr int N = std::min(G / L, 4);  // vectors kept in registers at once
+    using V = Vec<Real, L>;
+    using Metric = typename Kernel::Metric;
+    for (int part = 0; part < G; part += N * L)
+      for (int j = 0; j < count; ++j) {
+        const std::size_t n = right[j].count;
+        const std::int32_t* columns = right[j].columns.data();
+        const Real* values = right[j].values.data();
+        const auto at = [&](std::size_t p) {
+          const std::size_t column = map ? map[columns[p]] : columns[p];
+          return panel + column * G + part;
+        };
+        V even[N], odd[N];  // two chains hide the latency of the multiply-add
+#pragma GCC unroll 4
+        for (int v = 0; v < N; ++v) even[v] = odd[v] = V{};
+        std::size_t p = 0;
+        for (; p + 1 < n; p += 2) {
+          const Real *x0 = at(p), *x1 = at(p + 1);
+          const V z0 = splat<V>(values[p]), z1 = splat<V>(values[p + 1]);
+#pragma GCC unroll 4
+          for (int v = 0; v < N; ++v) {
+            even[v] = Metric::sparse_step(even[v], load<V>(x0 + v * L), z0);
+            odd[v] = Metric::sparse_step(odd[v], load<V>(x1 + v * L), z1);
+          }
+        }
+        if (p < n) {
+          const Real* x0 = at(p);
+          const V z0 = splat<V>(values[p]);
+#pragma GCC unroll 4
+          for (int v = 0; v < N; ++v) even[v] = Metric::sparse_step(even[v], load<V>(x0 + v * L), z0);
+        }
+        const V size = splat<V>(right_sizes[j]);
+#pragma GCC unroll 4
+        for (int v = 0; v < N; ++v) {
+          const V left_size = load<V>(left_sizes + part + v * L);
+          const V s = Metric::sparse_sum(even[v] + odd[v], left_size);
+          store(result + j * G + part + v * L, kernel->template finish<Real, L>(s, left_size, size));
+        }
+      }
+  }
+};
+
+template <class Real, class Kernel>
+struct Diagonal {
+  template <class Isa>
+  static SLIM_INLINE void run(const Kernel* kernel, const Real* sizes, Index count, double* out) {
+    for (Index i = 0; i < count; ++i) {
+      const Vec<Real, 4> size = splat<Vec<Real, 4>>(sizes[i]);
+      const bool dot = std::is_same_v<typename Kernel::Metric, Dot>;
+      out[i] = kernel->template finish<Real, 4>(dot ? size : Vec<Real, 4>{}, size, size)[0];
+    }
+  }
+};
+
+template <class Real, class Kernel>
+class KernelBlocksOf final : public KernelBlocks<Real> {
+ public:
+  // `sparse`: use the sparse inner loop (right rows have few nonzeros).
+  KernelBlocksOf(Kernel kernel, bool sparse) : kernel_(kernel), sparse_(sparse) { tile_shape<Real>(tile_rows_, tile_columns_); }
+
+  void prepare(const Rows& rows, const Index* ids, int count, Left<Real>& left) const override {
+    const int group = sparse_ ? sparse_group<Real> : tile_rows_;
+    const int groups = (count + group - 1) / group;
+    left.count = count;
+    left.group = group;
+    left.panel_start.resize(groups);
+    left.sizes.assign(static_cast<std::size_t>(groups) * group, Real(0));
+    sizes(rows, ids, count, left.sizes.data());
+    if (sparse_ && rows.width > dense_map_limit) return prepare_mapped(rows, ids, left);
+    left.map.clear();
+    const std::size_t panel = static_cast<std::size_t>(rows.width) * group;
+    Real* data = left.panels.reserve(panel * groups);
+    for (int g = 0; g < groups; ++g) {
+      left.panel_start[g] = g * panel;
+      rows.pack(ids + g * group, std::min(group, count - g * group), group, data + g * panel);
+    }
+  }
+
+  void evaluate(const Left<Real>& left, const Rows& right, const Index* ids, const Real* right_sizes, int count,
+                Real* const* out, Scratch<Real>& scratch) const override {
+    if (sparse_) return evaluate_sparse(left, right, ids, right_sizes, count, out, scratch);
+    Real* panel = scratch.panel.reserve(static_cast<std::size_t>(right.width + 1) * tile_columns_);
+    Real* padded = panel + static_cast<std::size_t>(right.width) * tile_columns_;
+    for (int j = 0; j < count; j += tile_columns_) {
+      const int columns = std::min(tile_columns_, count - j);
+      right.pack(ids + j, columns, tile_columns_, panel);
+      for (int c = 0; c < tile_columns_; ++c) padded[c] = c < columns ? right_sizes[j + c] : Real(0);
+      dispatch<DenseTile<Real, Kernel>>(&kernel_, &left, right.width, static_cast<const Real*>(panel),
+                                        static_cast<const Real*>(padded), out, j);
+    }
+  }
+
+  void sizes(const Rows& rows, const Index* ids, Index count, Real* out) const override {
+    rows.sizes(ids, count, Kernel::Metric::size, out);
+  }
+
+  void diagonal(const Real* row_sizes, Index count, double* out) const override {
+    dispatch<Diagonal<Real, Kernel>>(&kernel_, row_sizes, count, out);
+  }
+
+ private:
+  static constexpr Index dense_map_limit = 2048;
+
+  void prepare_mapped(const Rows& rows, const Index* ids, Left<Real>& left) const {
+    const int group = left.group, groups = static_cast<int>(left.panel_start.size());
+    left.map.resize(groups);
+    std::vector<SparseRow<Real>> nonzeros(left.count);
+    std::size_t total = 0;
+    std::vector<std::size_t> used(groups);
+    for (int g = 0; g < groups; ++g) {
+      auto& map = left.map[g];
+      map.assign(rows.width, 0);
+      std::int32_t next = 1;  // panel row 0 stays zero
+      for (int i = g * group; i < std::min(left.count, (g + 1) * group); ++i) {
+        rows.nonzeros(ids[i], nonzeros[i]);
+        for (std::size_t p = 0; p < nonzeros[i].count; ++p)
+          if (std::int32_t& place = map[nonzeros[i].columns[p]]; !place) place = next++;
+      }
+      left.panel_start[g] = total;
+      used[g] = static_cast<std::size_t>(next) * group;
+      total += used[g];
+    }
+    Real* data = left.panels.reserve(total);
+    std::fill(data, data + total, Real(0));
+    for (int i = 0; i < left.count; ++i) {
+      Real* panel = data + left.panel_start[i / group] + i % group;
+      const auto& map = left.map[i / group];
+      for (std::size_t p = 0; p < nonzeros[i].count; ++p)
+        panel[static_cast<std::size_t>(map[nonzeros[i].columns[p]]) * group] += nonzeros[i].values[p];
+    }
+  }
+
+  void evaluate_sparse(const Left<Real>& left, const Rows& right, const Index* ids, const Real* right_sizes, int count,
+                       Real* const* out, Scratch<Real>& scratch) const {
+    constexpr int strip = 16, G = sparse_group<Real>;
+    scratch.rows.resize(count);
+    for (int j = 0; j < count; ++j) right.nonzeros(ids[j], scratch.rows[j]);
+    Real* block = scratch.transposed.reserve(strip * G);
+    for (int first = 0, g = 0; first < left.count; first += G, ++g) {
+      const std::int32_t* map = left.map.empty() ? nullptr : left.map[g].data();
+      for (int j = 0; j < count; j += strip) {
+        const int columns = std::min(strip, count - j);
+        dispatch<SparseTile<Real, Kernel>>(&kernel_, static_cast<const Real*>(left.panels.get() + left.panel_start[g]), map,
+                                           left.sizes.data() + first,
+                                           static_cast<const SparseRow<Real>*>(scratch.rows.data() + j), right_sizes + j,
+                                           columns, block);
+        for (int i = 0; i < std::min(G, left.count - first); ++i)
+          for (int c = 0; c < columns; ++c) out[first + i][j + c] = block[c * G + i];
+      }
+    }
+  }
+
+  Kernel kernel_;
+  bool sparse_;
+  int tile_rows_, tile_columns_;
+};
+
+template <class Real>
+std::unique_ptr<KernelBlocks<Real>> make_blocks(const AnyKernel& kernel, bool sparse) {
+  return std::visit(
+      [&](const auto& k) -> std::unique_ptr<KernelBlocks<Real>> {
+        return std::make_unique<KernelBlocksOf<Real, std::decay_t<decltype(k)>>>(k, sparse);
+      },
+      kernel);
+}
+
+}  // namespace slimsvm

@@ -1,0 +1,70 @@
+// f(x) = sum_j coef[o][j] k(z_j, x) + bias[o] for many x, tile by tile: no matrix of all kernel values.
+#pragma once
+
+#include <numeric>
+
+#include "blocks.hpp"
+#include "gram.hpp"
+#include "parallel.hpp"
+
+namespace slimsvm {
+
+// Sparse inner loop below this share of nonzeros; above it the dense tile is faster even with zeros in it.
+constexpr double sparse_below = 0.3;
+
+template <class Real>
+void decision(const AnyKernel& kernel, const Rows& vectors, const Rows& x, const double* coef, const double* bias,
+              int outputs, double* out, ThreadPool& pool, Monitor& monitor) {
+  constexpr Index strip = 128;
+  const auto blocks = make_blocks<Real>(kernel, x.density() < sparse_below);
+  std::vector<Index> vector_ids(vectors.size), ids(x.size);
+  std::iota(vector_ids.begin(), vector_ids.end(), Index(0));
+  std::iota(ids.begin(), ids.end(), Index(0));
+  for (Index i = 0; i < x.size; ++i) std::copy(bias, bias + outputs, out + i * outputs);
+
+  const int chunk = blocks->chunk(vectors.width);
+  Left<Real> left;
+  struct Local {
+    Scratch<Real> scratch;
+    Buffer<Real> block, sizes;
+  };
+  std::vector<Local> local(pool.size());
+  for (Index first = 0; first < vectors.size; first += chunk) {
+    const int count = static_cast<int>(std::min<Index>(chunk, vectors.size - first));
+    blocks->prepare(vectors, vector_ids.data() + first, count, left);
+    // Coefficients that are zero cost nothing: one-vs-one machines use few vectors for each output.
+    std::vector<std::vector<int>> used(outputs);
+    std::vector<std::vector<double>> minus(outputs);
+    for (int o = 0; o < outputs; ++o)
+      for (int i = 0; i < count; ++i)
+        if (const double c = coef[o * vectors.size + first + i]; c != 0) used[o].push_back(i), minus[o].push_back(-c);
+    pool.run(
+        static_cast<std::size_t>((x.size + strip - 1) / strip),
+        [&](std::size_t t, int thread) {
+          const Index begin = static_cast<Index>(t) * strip;
+          const int columns = static_cast<int>(std::min(strip, x.size - begin));
+          Local& mine = local[thread];
+          Real* values = mine.block.reserve(static_cast<std::size_t>(count) * strip);
+          Real* sizes = mine.sizes.reserve(strip);
+          blocks->sizes(x, ids.data() + begin, columns, sizes);
+          std::vector<Real*> rows(count);
+          for (int i = 0; i < count; ++i) rows[i] = values + i * strip;
+          blocks->evaluate(left, x, ids.data() + begin, sizes, columns, rows.data(), mine.scratch);
+          std::vector<const Real*> chosen;
+          double sum[strip];
+          for (int o = 0; o < outputs; ++o) {
+            if (used[o].empty()) continue;
+            chosen.clear();
+            for (const int i : used[o]) chosen.push_back(rows[i]);
+            std::fill(sum, sum + columns, 0.0);
+            dispatch<SubtractRows<Real>>(static_cast<const Real* const*>(chosen.data()),
+                                         static_cast<const double*>(minus[o].data()), static_cast<int>(chosen.size()),
+                                         static_cast<Index>(columns), static_cast<double*>(sum));
+            for (int j = 0; j < columns; ++j) out[(begin + j) * outputs + o] += sum[j];
+          }
+        },
+        monitor);
+  }
+}
+
+}  // namespace slimsvm

@@ -1,0 +1,311 @@
+// The matrix of the dual: rows of kernel values by position in the training data, cached, over a view.
+//
+// A view is a list of segments (runs of positions); its variables are their concatenation. One segment: all
+// points. Two: the two classes of a one-vs-one subproblem. The same segment twice: doubled variables.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <stdexcept>
+#include <vector>
+
+#include "blocks.hpp"
+#include "parallel.hpp"
+#include "row_cache.hpp"
+
+namespace slimsvm {
+
+// Where rows come from: a kernel over data, a given matrix, a function of the user's.
+template <class Real>
+class RowSource {
+ public:
+  virtual ~RowSource() = default;
+  virtual bool concurrent() const { return true; }  // strip() may run on several threads
+  virtual int chunk() const { return 512; }         // rows that prepare() takes at once
+  virtual void prepare(const Index* positions, int count) = 0;
+  // out[i][0..count) = row of prepared position i at columns [first, first + count); out has room for
+  // strip_padding(count) values.
+  virtual void strip(Index first, int count, Real* const* out, int thread) = 0;
+  virtual void diagonal(double* out) const = 0;
+};
+
+// Kernel rows over data. `order` says which row of the data stands at each position.
+template <class Real>
+class KernelRows final : public RowSource<Real> {
+ public:
+  KernelRows(std::shared_ptr<const Rows> rows, std::vector<Index> order, const AnyKernel& kernel, bool sparse, int threads)
+      : rows_(std::move(rows)),
+        order_(std::move(order)),
+        blocks_(make_blocks<Real>(kernel, sparse)),
+        sizes_(order_.size()),
+        scratch_(threads) {
+    blocks_->sizes(*rows_, order_.data(), static_cast<Index>(order_.size()), sizes_.data());
+  }
+  int chunk() const override { return blocks_->chunk(rows_->width); }
+  void prepare(const Index* positions, int count) override {
+    ids_.resize(count);
+    for (int i = 0; i < count; ++i) ids_[i] = order_[positions[i]];
+    blocks_->prepare(*rows_, ids_.data(), count, left_);
+  }
+  void strip(Index first, int count, Real* const* out, int thread) override {
+    blocks_->evaluate(left_, *rows_, order_.data() + first, sizes_.data() + first, count, out, scratch_[thread]);
+  }
+  void diagonal(double* out) const override { blocks_->diagonal(sizes_.data(), static_cast<Index>(sizes_.size()), out); }
+
+ private:
+  std::shared_ptr<const Rows> rows_;
+  std::vector<Index> order_, ids_;
+  std::unique_ptr<KernelBlocks<Real>> blocks_;
+  std::vector<Real> sizes_;
+  Left<Real> left_;
+  std::vector<Scratch<Real>> scratch_;
+};
+
+// Rows of a kernel matrix that was given.
+template <class Real, class T>
+class MatrixRows final : public RowSource<Real> {
+ public:
+  MatrixRows(const T* data, std::ptrdiff_t row_stride, std::ptrdiff_t column_stride, std::vector<Index> order)
+      : data_(data), row_stride_(row_stride), column_stride_(column_stride), order_(std::move(order)) {}
+  void prepare(const Index* positions, int count) override { positions_.assign(positions, positions + count); }
+  void strip(Index first, int count, Real* const* out, int) override {
+    for (std::size_t i = 0; i < positions_.size(); ++i) {
+      const T* row = data_ + order_[positions_[i]] * row_stride_;
+      for (int j = 0; j < count; ++j) out[i][j] = static_cast<Real>(row[order_[first + j] * column_stride_]);
+    }
+  }
+  void diagonal(double* out) const override {
+    for (std::size_t i = 0; i < order_.size(); ++i) out[i] = data_[order_[i] * (row_stride_ + column_stride_)];
+  }
+
+ private:
+  const T* data_;
+  std::ptrdiff_t row_stride_, column_stride_;
+  std::vector<Index> order_, positions_;
+};
+
+// y[j] -= sum_i x[i] rows[i][j], in double.
+template <class Real>
+struct SubtractRows {
+  template <class Isa>
+  static SLIM_INLINE void run(const Real* const* rows, const double* x, int count, Index length, double* y) {
+    constexpr int L = lanes<double, Isa>;
+    using D = Vec<double, L>;
+    using R = Vec<Real, L>;
+    const auto value = [](const Real* p) { return __builtin_convertvector(load<R>(p), D); };
+    int i = 0;
+    for (; i + 4 <= count; i += 4) {
+      const Real *r0 = rows[i], *r1 = rows[i + 1], *r2 = rows[i + 2], *r3 = rows[i + 3];
+      const D x0 = splat<D>(x[i]), x1 = splat<D>(x[i + 1]), x2 = splat<D>(x[i + 2]), x3 = splat<D>(x[i + 3]);
+      Index j = 0;
+      for (; j + L <= length; j += L)
+        store(y + j, load<D>(y + j) - ((x0 * value(r0 + j) + x1 * value(r1 + j)) + (x2 * value(r2 + j) + x3 * value(r3 + j))));
+      for (; j < length; ++j) y[j] -= (x[i] * r0[j] + x[i + 1] * r1[j]) + (x[i + 2] * r2[j] + x[i + 3] * r3[j]);
+    }
+    for (; i < count; ++i) {
+      const Real* r = rows[i];
+      const D xi = splat<D>(x[i]);
+      Index j = 0;
+      for (; j + L <= length; j += L) store(y + j, load<D>(y + j) - xi * value(r + j));
+      for (; j < length; ++j) y[j] -= x[i] * r[j];
+    }
+  }
+};
+
+struct Segment {
+  Index begin, end;
+};
+
+// What a view looks like from its variables' side.
+struct View {
+  struct Tile {
+    int segment, index;     // tile `index` of that segment
+    Index position, first;  // of its first column: in the data, among the view's variables
+    int count;
+  };
+  std::vector<int> segments;
+  std::vector<Tile> tiles;
+  std::vector<Index> start;  // first variable of each segment; last: number of variables
+  std::vector<Index> begin;  // first position of each segment
+  Index size() const { return start.back(); }
+  Index position(Index variable) const {
+    const auto s = std::upper_bound(start.begin(), start.end(), variable) - start.begin() - 1;
+    return begin[s] + (variable - start[s]);
+  }
+};
+
+inline View make_view(const std::vector<Segment>& all, const std::vector<int>& chosen, int tile) {
+  View view;
+  view.segments = chosen;
+  view.start.push_back(0);
+  for (const int s : chosen) {
+    const Index length = all[s].end - all[s].begin, base = view.start.back();
+    view.begin.push_back(all[s].begin);
+    for (Index t = 0; t < length; t += tile)
+      view.tiles.push_back({s, static_cast<int>(t / tile), all[s].begin + t, base + t,
+                            static_cast<int>(std::min<Index>(tile, length - t))});
+    view.start.push_back(base + length);
+  }
+  return view;
+}
+
+// Tile length that wastes least of the arena: tiles are whole, segments are not.
+inline int tile_length(const std::vector<Segment>& segments) {
+  int best = 1024;
+  double least = 1e300;
+  for (int tile = 1024; tile >= 256; tile -= 32) {
+    double total = 0;
+    for (const auto& s : segments) total += static_cast<double>((s.end - s.begin + tile - 1) / tile) * tile;
+    if (total < least * (1 - 1e-3)) least = total, best = tile;
+  }
+  Index longest = 1;
+  for (const auto& s : segments) longest = std::max(longest, s.end - s.begin);
+  return std::min<int>(best, strip_padding(static_cast<int>(std::min<Index>(longest, 1024))));
+}
+
+template <class Real>
+class Gram {
+ public:
+  using Value = Real;
+  Gram(std::unique_ptr<RowSource<Real>> source, std::vector<Segment> segments, std::size_t cache_bytes, ThreadPool& pool)
+      : source_(std::move(source)),
+        segments_(std::move(segments)),
+        tile_(tile_length(segments_)),
+        cache_(cache_bytes, tile_),
+        pool_(pool) {}
+
+  Index positions() const { return segments_.back().end; }
+  View view(const std::vector<int>& chosen) const { return make_view(segments_, chosen, tile_); }
+  // Rows over the view that the cache can hold at once.
+  Index capacity(const View& view) const { return static_cast<Index>(cache_.capacity() / std::max<std::size_t>(1, view.tiles.size())); }
+  const RowSource<Real>& source() const { return *source_; }
+
+  // table[i * tiles + t] = tile t of the row of positions[i] over the view. Missing rows are computed together.
+  void rows(const View& view, const std::vector<Index>& positions, std::vector<Real*>& table, Monitor& monitor) {
+    const std::size_t tiles = view.tiles.size();
+    table.resize(positions.size() * tiles);
+    cache_.begin_round();
+    std::vector<Index> missing;
+    std::vector<typename RowCache<Real>::Entry*> fresh;
+    std::vector<int> distinct(view.segments);
+    std::sort(distinct.begin(), distinct.end());
+    distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+    // Ask for all first, so that no row of this round is dropped to make room for another.
+    for (const int s : distinct)
+      for (const Index p : positions) cache_.find(p, s);
+    try {
+      for (const int s : distinct) {
+        missing.clear();
+        fresh.clear();
+        const auto& segment = segments_[s];
+        const int count = static_cast<int>((segment.end - segment.begin + tile_ - 1) / tile_);
+        for (const Index p : positions)
+          if (!cache_.find(p, s)) {
+            missing.push_back(p);
+            fresh.push_back(cache_.insert(p, s, count));
+          }
+        compute(segment, missing, fresh, monitor);
+      }
+    } catch (...) {
+      cache_.clear();
+      throw;
+    }
+    for (std::size_t i = 0; i < positions.size(); ++i) {
+      typename RowCache<Real>::Entry* entry = nullptr;
+      for (std::size_t t = 0; t < tiles; ++t) {
+        const auto& tile = view.tiles[t];
+        if (tile.index == 0) entry = cache_.find(positions[i], tile.segment);
+        table[i * tiles + t] = entry->tiles[tile.index];
+      }
+    }
+  }
+
+  // gradient -= K[:, rows] x
+  void subtract(const View& view, const std::vector<const Real*>& table, const std::vector<double>& x, double* gradient,
+                Monitor& monitor) {
+    const std::size_t tiles = view.tiles.size(), count = x.size();
+    pool_.run(
+        tiles,
+        [&](std::size_t t, int) {
+          std::vector<const Real*> rows(count);
+          for (std::size_t i = 0; i < count; ++i) rows[i] = table[i * tiles + t];
+          dispatch<SubtractRows<Real>>(static_cast<const Real* const*>(rows.data()), x.data(), static_cast<int>(count),
+                                       static_cast<Index>(view.tiles[t].count), gradient + view.tiles[t].first);
+        },
+        monitor);
+  }
+
+  // result -= K x over the view, past the cache: every row is computed afresh and used once.
+  void subtract_product(const View& view, const double* x, double* result, Monitor& monitor) {
+    constexpr int strip = 128;
+    std::vector<Index> positions;
+    std::vector<double> values;
+    for (Index v = 0; v < view.size(); ++v)
+      if (x[v] != 0) {
+        positions.push_back(view.position(v));
+        values.push_back(x[v]);
+      }
+    std::vector<Segment> strips;  // of variables
+    for (const auto& tile : view.tiles)
+      for (int c = 0; c < tile.count; c += strip) strips.push_back({tile.position + c, std::min<Index>(strip, tile.count - c)});
+    std::vector<Index> target;
+    for (const auto& tile : view.tiles)
+      for (int c = 0; c < tile.count; c += strip) target.push_back(tile.first + c);
+    const std::size_t chunk = std::min(source_->chunk(), 512);
+    std::vector<Buffer<Real>> buffers(pool_.size());
+    for (std::size_t first = 0; first < positions.size(); first += chunk) {
+      const int count = static_cast<int>(std::min(chunk, positions.size() - first));
+      source_->prepare(positions.data() + first, count);
+      run_strips(
+          strips.size(),
+          [&](std::size_t t, int thread) {
+            Real* block = buffers[thread].reserve(static_cast<std::size_t>(count) * strip);
+            std::vector<Real*> out(count);
+            for (int i = 0; i < count; ++i) out[i] = block + i * strip;
+            const int length = static_cast<int>(strips[t].end);
+            source_->strip(strips[t].begin, length, out.data(), thread);
+            dispatch<SubtractRows<Real>>(static_cast<const Real* const*>(out.data()),
+                                         static_cast<const double*>(values.data() + first), count,
+                                         static_cast<Index>(length), result + target[t]);
+          },
+          monitor);
+    }
+  }
+
+ private:
+  void compute(const Segment& segment, const std::vector<Index>& positions,
+               const std::vector<typename RowCache<Real>::Entry*>& entries, Monitor& monitor) {
+    const std::size_t chunk = source_->chunk();
+    const std::size_t tiles = static_cast<std::size_t>((segment.end - segment.begin + tile_ - 1) / tile_);
+    for (std::size_t first = 0; first < positions.size(); first += chunk) {
+      const int count = static_cast<int>(std::min(chunk, positions.size() - first));
+      source_->prepare(positions.data() + first, count);
+      run_strips(
+          tiles,
+          [&](std::size_t t, int thread) {
+            std::vector<Real*> out(count);
+            for (int i = 0; i < count; ++i) out[i] = entries[first + i]->tiles[t];
+            const Index begin = segment.begin + static_cast<Index>(t) * tile_;
+            source_->strip(begin, static_cast<int>(std::min<Index>(tile_, segment.end - begin)), out.data(), thread);
+          },
+          monitor);
+    }
+  }
+  template <class Task>
+  void run_strips(std::size_t count, const Task& task, Monitor& monitor) {
+    if (source_->concurrent()) return pool_.run(count, task, monitor);
+    for (std::size_t t = 0; t < count; ++t) {
+      task(t, 0);
+      monitor.poll();
+    }
+  }
+
+  std::unique_ptr<RowSource<Real>> source_;
+  std::vector<Segment> segments_;
+  int tile_;
+  RowCache<Real> cache_;
+  ThreadPool& pool_;
+};
+
+}  // namespace slimsvm

@@ -1,0 +1,240 @@
+// Second-order SMO on a block small enough to hold its matrix: the inner loop of the solver.
+//
+// One step: the variable i that wants most to grow, the partner j that promises the largest gain
+// (G_i - G_j)^2 / (K_ii + K_jj - 2 K_ij), and the best step along a_i += t, a_j -= t that both bounds allow.
+#pragma once
+
+#include <vector>
+
+#include "feasible.hpp"
+#include "simd.hpp"
+
+namespace slimsvm {
+
+template <class Real>
+struct Block {
+  int size = 0, stride = 0;  // stride: size rounded up to whole vectors; padding never qualifies for a move
+  Real* matrix = nullptr;    // K + ridge, [size][stride]
+  std::vector<Real> diagonal;
+  std::vector<double> G, a, lower, upper, side;
+  // 0 where a variable may grow (shrink), -inf (+inf) elsewhere: added to G before a maximum (minimum).
+  // Index 0: all variables, or class + and 1: class -, with a cap; then `shrink_any` is for both.
+  std::vector<double> grow[2], shrink[2], shrink_any;
+  double room = infinity, total = infinity;  // what the cap leaves
+  long steps = 0;
+  bool negative_curvature = false;
+
+  const Real* row(int i) const { return matrix + static_cast<std::size_t>(i) * stride; }
+  bool capped() const { return total < infinity; }
+  bool cap_active() const { return room <= 1e-12 * total; }
+};
+
+namespace detail {
+
+struct Best {
+  double value;
+  int index;
+};
+
+template <class T, int N, class I>
+SLIM_INLINE Best best_lane(Vec<T, N> value, Vec<I, N> index) {
+  Best best{static_cast<double>(value[0]), static_cast<int>(index[0])};
+#pragma GCC unroll 16
+  for (int l = 1; l < N; ++l) {
+    const bool better = value[l] > best.value || (value[l] == best.value && index[l] < best.index);
+    best.value = better ? static_cast<double>(value[l]) : best.value;
+    best.index = better ? static_cast<int>(index[l]) : best.index;
+  }
+  return best;
+}
+
+template <int N, class I>
+SLIM_INLINE Vec<I, N> iota() {
+  Vec<I, N> v{};
+#pragma GCC unroll 16
+  for (int l = 0; l < N; ++l) v[l] = static_cast<I>(l);
+  return v;
+}
+
+// argmax of G + mask
+template <class Isa>
+SLIM_INLINE Best largest(const double* G, const double* mask, int count) {
+  constexpr int N = lanes<double, Isa>;
+  using D = Vec<double, N>;
+  using I = Vec<std::int64_t, N>;
+  D best = splat<D>(-infinity);
+  I at{}, now = iota<N, std::int64_t>();
+  for (int t = 0; t < count; t += N, now += N) {
+    const D g = load<D>(G + t) + load<D>(mask + t);
+    at = g > best ? now : at;
+    best = vmax(best, g);
+  }
+  return best_lane<double, N, std::int64_t>(best, at);
+}
+
+template <class Isa>
+SLIM_INLINE double smallest(const double* G, const double* mask, int count) {
+  constexpr int N = lanes<double, Isa>;
+  using D = Vec<double, N>;
+  D best = splat<D>(infinity);
+  for (int t = 0; t < count; t += N) best = vmin(best, load<D>(G + t) + load<D>(mask + t));
+  double value = best[0];
+#pragma GCC unroll 16
+  for (int l = 1; l < N; ++l) value = std::min<double>(value, best[l]);
+  return value;
+}
+
+// The partner of i among variables that may shrink. Gains only rank candidates: Real is accurate enough.
+template <class Isa, class Real>
+SLIM_INLINE Best partner(const Block<Real>& b, int i, const double* shrink, Real floor) {
+  constexpr int N = lanes<double, Isa>;
+  using D = Vec<double, N>;
+  using R = Vec<Real, N>;
+  using Int = typename IntOf<Real>::type;
+  using I = Vec<Int, N>;
+  const D gi = splat<D>(b.G[i]);
+  const R di = splat<R>(b.diagonal[i]);
+  const Real* row = b.row(i);
+  R best = splat<R>(Real(-1));
+  I at{}, now = iota<N, Int>();
+  for (int t = 0; t < b.stride; t += N, now += N) {
+    const R slope = __builtin_convertvector(gi - (load<D>(b.G.data() + t) + load<D>(shrink + t)), R);
+    const R curvature = vmax((di + load<R>(b.diagonal.data() + t)) - Real(2) * load<R>(row + t), splat<R>(floor));
+    const R gain = slope > R{} ? slope * slope / curvature : splat<R>(Real(-1));
+    at = gain > best ? now : at;
+    best = vmax(best, gain);
+  }
+  return best_lane<Real, N, Int>(best, at);
+}
+
+template <class Real>
+SLIM_INLINE void set_masks(Block<Real>& b, int i) {
+  const int c = b.capped() && b.side[i] < 0 ? 1 : 0;
+  b.grow[c][i] = b.a[i] < b.upper[i] ? 0.0 : -infinity;
+  b.shrink[c][i] = b.a[i] > b.lower[i] ? 0.0 : infinity;
+  if (b.capped()) b.shrink_any[i] = b.shrink[c][i];
+}
+
+// Moves the pair as far as is best and allowed; the step taken.
+template <class Real>
+SLIM_INLINE double move(Block<Real>& b, int i, int j, Real floor) {
+  const double di = b.diagonal[i], dj = b.diagonal[j];
+  double curvature = di + dj - 2 * static_cast<double>(b.row(i)[j]);
+  const double noise = sizeof(Real) == 4 ? 1e-5 : 1e-10;
+  if (curvature < -noise * (std::fabs(di) + std::fabs(dj))) b.negative_curvature = true;
+  curvature = std::max<double>(curvature, floor);  // equal rows: go to the bound
+  const double grow = b.upper[i] - b.a[i], shrink = b.a[j] - b.lower[j];
+  const bool both = b.capped() && b.side[i] > 0 && b.side[j] < 0;   // both add to the capped sum
+  const bool neither = b.capped() && b.side[i] < 0 && b.side[j] > 0;
+  const double limit = both ? 0.5 * b.room : infinity;
+  const double t = std::min(std::min((b.G[i] - b.G[j]) / curvature, limit), std::min(grow, shrink));
+  b.a[i] = t >= grow ? b.upper[i] : b.a[i] + t;
+  b.a[j] = t >= shrink ? b.lower[j] : b.a[j] - t;
+  if (both) b.room = t >= limit ? 0.0 : b.room - 2 * t;
+  if (neither) b.room += 2 * t;
+  set_masks(b, i);
+  set_masks(b, j);
+  ++b.steps;
+  return t;
+}
+
+template <class Isa, class Real>
+SLIM_INLINE void update(Block<Real>& b, int i, int j, double t) {
+  constexpr int N = lanes<double, Isa>;
+  using D = Vec<double, N>;
+  using R = Vec<Real, N>;
+  const Real *ri = b.row(i), *rj = b.row(j);
+  const D step = splat<D>(t);
+  for (int k = 0; k < b.stride; k += N)
+    store(b.G.data() + k, load<D>(b.G.data() + k) - step * (__builtin_convertvector(load<R>(ri + k), D) -
+                                                            __builtin_convertvector(load<R>(rj + k), D)));
+}
+
+}  // namespace detail
+
+// Curvature below which a pair counts as flat.
+template <class Real>
+constexpr Real curvature_floor = sizeof(Real) == 4 ? Real(1e-9) : Real(1e-12);
+
+// Pairs within a box. Returns when the violation inside the block is at most eps, or after `limit` steps.
+struct BoxPairs {
+  template <class Isa, class Real>
+  static SLIM_INLINE double solve(Block<Real>& b, double eps, long limit) {
+    using namespace detail;
+    constexpr int N = lanes<double, Isa>;
+    using D = Vec<double, N>;
+    using R = Vec<Real, N>;
+    using I = Vec<std::int64_t, N>;
+    const Real floor = curvature_floor<Real>;
+    double* G = b.G.data();
+    const double *grow = b.grow[0].data(), *shrink = b.shrink[0].data();
+    Best i = largest<Isa>(G, grow, b.stride);
+    double low = smallest<Isa>(G, shrink, b.stride);
+    for (long s = 0; s < limit; ++s) {
+      if (!(i.value - low > eps)) break;
+      const Best j = partner<Isa>(b, i.index, shrink, floor);
+      const double t = move(b, i.index, j.index, floor);
+      // The gradient's update and the next choice of i in one pass.
+      const Real *ri = b.row(i.index), *rj = b.row(j.index);
+      const D step = splat<D>(t);
+      D most = splat<D>(-infinity), least = splat<D>(infinity);
+      I at{}, now = iota<N, std::int64_t>();
+      for (int k = 0; k < b.stride; k += N, now += N) {
+        const D g = load<D>(G + k) - step * (__builtin_convertvector(load<R>(ri + k), D) -
+                                             __builtin_convertvector(load<R>(rj + k), D));
+        store(G + k, g);
+        const D up = g + load<D>(grow + k);
+        at = up > most ? now : at;
+        most = vmax(most, up);
+        least = vmin(least, g + load<D>(shrink + k));
+      }
+      i = best_lane<double, N, std::int64_t>(most, at);
+      low = least[0];
+#pragma GCC unroll 16
+      for (int l = 1; l < N; ++l) low = std::min<double>(low, least[l]);
+    }
+    return i.value > -infinity && low < infinity ? i.value - low : 0.0;
+  }
+};
+
+// Pairs within a box under a cap: one candidate i from each class, partners by the legal-pair rule.
+struct CappedPairs {
+  template <class Isa, class Real>
+  static SLIM_INLINE double solve(Block<Real>& b, double eps, long limit) {
+    using namespace detail;
+    const Real floor = curvature_floor<Real>;
+    const double* G = b.G.data();
+    double violation = 0;
+    for (long s = 0; s <= limit; ++s) {
+      const Best plus = largest<Isa>(G, b.grow[0].data(), b.stride), minus = largest<Isa>(G, b.grow[1].data(), b.stride);
+      const CappedBox::ByClass e{{plus.value, smallest<Isa>(G, b.shrink[0].data(), b.stride)},
+                                 {minus.value, smallest<Isa>(G, b.shrink[1].data(), b.stride)}};
+      violation = std::max(0.0, CappedBox::violation(e, b.cap_active()));
+      if (!(violation > eps) || s == limit) break;
+      int i = -1;
+      Best j{0, -1};
+      if (plus.value > -infinity) {
+        j = partner<Isa>(b, plus.index, (b.cap_active() ? b.shrink[0] : b.shrink_any).data(), floor);
+        i = plus.index;
+      }
+      if (minus.value > -infinity) {
+        const Best other = partner<Isa>(b, minus.index, b.shrink_any.data(), floor);
+        if (i < 0 || other.value > j.value) j = other, i = minus.index;
+      }
+      if (i < 0 || !(j.value > 0)) break;
+      const double t = move(b, i, j.index, floor);
+      update<Isa>(b, i, j.index, t);
+    }
+    return violation;
+  }
+};
+
+template <class Pairs, class Real>
+struct SolveBlock {
+  template <class Isa>
+  static SLIM_INLINE double run(Block<Real>* block, double eps, long limit) {
+    return Pairs::template solve<Isa>(*block, eps, limit);
+  }
+};
+
+}  // namespace slimsvm

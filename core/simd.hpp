@@ -1,0 +1,194 @@
+// Fixed-width vectors and run-time choice of the instruction set.
+//
+// A hot function is written once, as `struct F { template <class Isa> static void run(...) }`, over the
+// vector types below; `dispatch<F>(...)` runs the copy compiled for the best instruction set of this
+// machine. Everything inside is inlined, so each copy uses the registers and widths of its own set.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+
+#if !defined(__GNUC__)
+#error "slimsvm needs GCC or Clang (clang-cl on Windows): it uses their vector types"
+#endif
+
+#if defined(__x86_64__)
+#define SLIM_X86 1
+#define SLIM_TARGET_V3 __attribute__((target("avx2,fma,bmi,bmi2,f16c,lzcnt,movbe"), flatten))
+#define SLIM_TARGET_V4 \
+  __attribute__((target("avx2,fma,bmi,bmi2,f16c,lzcnt,movbe,avx512f,avx512bw,avx512cd,avx512dq,avx512vl"), flatten))
+#endif
+#define SLIM_INLINE inline __attribute__((always_inline))
+#define SLIM_FLATTEN __attribute__((flatten))
+
+namespace slimsvm {
+
+// Bytes of a vector register, and the shape of the matrix-product tile that its register file holds:
+// `tile_rows` broadcast values against `tile_vectors` vectors.
+struct Baseline {
+  static constexpr int bytes = 16, tile_rows = 6, tile_vectors = 2;
+};
+struct Avx2 {
+  static constexpr int bytes = 32, tile_rows = 6, tile_vectors = 2;
+};
+struct Avx512 {
+  static constexpr int bytes = 64, tile_rows = 12, tile_vectors = 2;
+};
+
+// Vec<T, N>: N lanes of T, aligned only as T, so that loads and stores need no alignment.
+template <class T, int N>
+struct VecType {
+  typedef T type __attribute__((vector_size(N * sizeof(T)), aligned(alignof(T)), may_alias));
+};
+template <class T, int N>
+using Vec = typename VecType<T, N>::type;
+template <class T, class Isa>
+constexpr int lanes = Isa::bytes / static_cast<int>(sizeof(T));
+
+template <class V, class T>
+SLIM_INLINE V load(const T* p) {
+  return *reinterpret_cast<const V*>(p);
+}
+template <class V, class T>
+SLIM_INLINE void store(T* p, V v) {
+  *reinterpret_cast<V*>(p) = v;
+}
+template <class V, class T>
+SLIM_INLINE V splat(T x) {
+  return V{} + x;
+}
+template <class V>
+SLIM_INLINE V vmax(V a, V b) {
+  return a > b ? a : b;
+}
+template <class V>
+SLIM_INLINE V vmin(V a, V b) {
+  return a < b ? a : b;
+}
+template <class V>
+SLIM_INLINE V vabs(V a) {
+  return a < V{} ? -a : a;
+}
+
+template <class T>
+struct IntOf;
+template <>
+struct IntOf<float> {
+  using type = std::int32_t;
+};
+template <>
+struct IntOf<double> {
+  using type = std::int64_t;
+};
+
+// exp without branches or calls, so that it vectorises: exp(x) = 2^n exp(r), |r| <= ln2/2, exp(r) by its
+// Taylor sum, whose remainder is below half an ulp. Relative error about 1 ulp; 0 below the normal range,
+// +inf above it. NaN is passed on by the final sum.
+template <class T>
+struct ExpTable;
+template <>
+struct ExpTable<float> {
+  static constexpr float magic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer in the low bits
+  static constexpr float ln2_hi = 0.693359375f, ln2_lo = -2.12194440e-4f;
+  static constexpr float lowest = -87.33654f, highest = 88.72283f;
+  static constexpr int terms = 7, shift = 23, bias = 127;
+};
+template <>
+struct ExpTable<double> {
+  static constexpr double magic = 6755399441055744.0;  // 1.5 * 2^52
+  static constexpr double ln2_hi = 6.93147180369123816490e-01, ln2_lo = 1.90821492927058770002e-10;
+  static constexpr double lowest = -708.39641853226408, highest = 709.78271289338397;
+  static constexpr int terms = 13, shift = 52, bias = 1023;
+};
+
+template <class T, int N>
+SLIM_INLINE Vec<T, N> vexp(Vec<T, N> x) {
+  using V = Vec<T, N>;
+  using I = Vec<typename IntOf<T>::type, N>;
+  using E = ExpTable<T>;
+  constexpr T inverse_factorial[14] = {T(1.0),           T(1.0),           T(1.0 / 2),         T(1.0 / 6),
+                                       T(1.0 / 24),      T(1.0 / 120),     T(1.0 / 720),       T(1.0 / 5040),
+                                       T(1.0 / 40320),   T(1.0 / 362880),  T(1.0 / 3628800),   T(1.0 / 39916800),
+                                       T(1.0 / 479001600), T(1.0 / 6227020800.0)};
+  const V clamped = vmin(vmax(x, splat<V>(E::lowest)), splat<V>(E::highest));
+  const V shifted = clamped * T(1.4426950408889634) + E::magic;
+  const V n = shifted - E::magic;
+  const V r = (clamped - n * E::ln2_hi) - n * E::ln2_lo;
+  V sum = splat<V>(inverse_factorial[E::terms]);
+#pragma GCC unroll 16
+  for (int k = E::terms - 1; k >= 0; --k) sum = sum * r + inverse_factorial[k];
+  // 2^n in two factors: n may be one past the largest exponent.
+  const I bits = reinterpret_cast<I>(shifted) - reinterpret_cast<I>(splat<V>(E::magic));
+  const I half = bits >> 1;
+  const V scale_a = reinterpret_cast<V>((half + E::bias) << E::shift);
+  const V scale_b = reinterpret_cast<V>((bits - half + E::bias) << E::shift);
+  const V value = sum * scale_a * scale_b;
+  const V in_range = x < splat<V>(E::lowest) ? V{} : value;
+  const V result = x > splat<V>(E::highest) ? splat<V>(std::numeric_limits<T>::infinity()) : in_range;
+  return x == x ? result : x;
+}
+
+enum class Level { baseline, avx2, avx512 };
+
+// The best set this machine has; SLIMSVM_ISA=baseline|avx2|avx512 lowers it (for tests and timings).
+inline Level level() {
+  static const Level chosen = [] {
+#ifdef SLIM_X86
+    __builtin_cpu_init();
+    Level best = Level::baseline;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) best = Level::avx2;
+    if (best == Level::avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+      best = Level::avx512;
+    if (const char* wish = std::getenv("SLIMSVM_ISA")) {
+      if (!std::strcmp(wish, "baseline")) best = Level::baseline;
+      if (!std::strcmp(wish, "avx2") && best > Level::avx2) best = Level::avx2;
+    }
+    return best;
+#else
+    return Level::baseline;
+#endif
+  }();
+  return chosen;
+}
+
+#ifdef SLIM_X86
+template <class F, class... A>
+SLIM_TARGET_V4 auto run_avx512(A... a) {
+  return F::template run<Avx512>(a...);
+}
+template <class F, class... A>
+SLIM_TARGET_V3 auto run_avx2(A... a) {
+  return F::template run<Avx2>(a...);
+}
+#endif
+template <class F, class... A>
+SLIM_FLATTEN auto run_baseline(A... a) {
+  return F::template run<Baseline>(a...);
+}
+
+template <class F, class... A>
+inline auto dispatch(A... a) {
+#ifdef SLIM_X86
+  if (level() == Level::avx512) return run_avx512<F>(a...);
+  if (level() == Level::avx2) return run_avx2<F>(a...);
+#endif
+  return run_baseline<F>(a...);
+}
+
+// Width of the matrix-product tile on this machine, for packing outside the dispatched code.
+template <class Real>
+inline void tile_shape(int& rows, int& columns) {
+  const auto set = [&](auto isa) {
+    using Isa = decltype(isa);
+    rows = Isa::tile_rows;
+    columns = Isa::tile_vectors * lanes<Real, Isa>;
+  };
+  if (level() == Level::avx512) return set(Avx512{});
+  if (level() == Level::avx2) return set(Avx2{});
+  set(Baseline{});
+}
+
+}  // namespace slimsvm
