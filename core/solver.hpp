@@ -9,6 +9,7 @@
 #include "feasible.hpp"
 #include "gram.hpp"
 #include "pairs.hpp"
+#include "polish.hpp"
 
 namespace slimsvm {
 
@@ -88,18 +89,31 @@ class BlockSmo {
       const Certificate now = set_.certify(it_.a.data(), it_.G.data(), true);
       if (monitor_.wants_reports()) report(now);
       if (now.violation <= violation_target) {
-        if (now.relative() <= gap_target) return true;
+        if (now.relative() <= gap_target) return finish(), true;
         violation_target = std::min(violation_target, now.violation) * 0.1;
       }
       if (now.violation < 0.9 * best_violation) best_violation = now.violation, last_progress = it_.rounds;
       if (it_.rounds - last_progress > 300 || out_of_steps()) return false;
-      const double eps = std::max(0.5 * violation_target, 0.1 * now.violation);
+      const double eps = std::max(0.5 * violation_target, whole() ? 0.0 : 0.1 * now.violation);
       if (!round(eps)) return false;
     }
   }
 
  private:
   bool out_of_steps() const { return o_.max_steps >= 0 && it_.steps >= o_.max_steps; }
+
+  bool whole() const { return size_ == p_.size; }  // the set holds every variable
+
+  void finish() {
+    if constexpr (std::is_same_v<Real, double>) {
+      if (!whole() || slots_.empty()) return;
+      load_block();
+      const long before = block_.steps;
+      polish(block_);
+      it_.steps += block_.steps - before;
+      store_block();
+    }
+  }
 
   void report(const Certificate& now) {
     Index vectors = 0;
@@ -131,9 +145,8 @@ class BlockSmo {
   void choose() {
     std::vector<int> order(variable_.size());
     std::iota(order.begin(), order.end(), 0);
-    const bool whole = size_ == p_.size;
     released_.clear();
-    if (!whole) {
+    if (!whole()) {
       const int kept = static_cast<int>(o_.keep * size_);
       std::stable_sort(order.begin(), order.end(), [&](int x, int y) { return entered_[x] > entered_[y]; });
       for (std::size_t k = kept; k < order.size(); ++k) release(order[k]);
@@ -144,7 +157,7 @@ class BlockSmo {
     fresh_.clear();
     if (empty.empty()) return;
     for (auto& list : lists_) list.clear();
-    if (whole) {
+    if (whole()) {
       for (Index v = 0; v < p_.size; ++v)
         if (slot_[v] < 0) lists_[0].push_back({0.0, static_cast<std::int32_t>(v)});
       fill(empty, true);

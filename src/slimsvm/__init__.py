@@ -1,0 +1,10 @@
+"""Support vector machines that stay small."""
+
+from importlib.metadata import version
+
+from . import kernels, slacks
+from .estimators import AnyNormSVC
+
+__version__ = version("slimsvm")
+
+__all__ = ["AnyNormSVC", "__version__", "kernels", "slacks"]

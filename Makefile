@@ -1,0 +1,57 @@
+# Every target sets up what it needs: an environment in .venv, the compiled core, the packages of its extra.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := pyproject.toml CMakeLists.txt $(wildcard core/*)
+# Build tools are installed into the environment, so that a changed core compiles incrementally.
+INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check
+BUILD_TOOLS := "scikit-build-core>=0.10" "nanobind>=2.4" ninja
+
+.PHONY: demo test lint bench docs sanitize clean
+
+demo: $(VENV)/.ready-demo
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/.ready-test
+	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+lint: $(VENV)/.ready-lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.ready-bench
+	$(BIN)/python -m benchmarks $(ARGS)
+
+docs: $(VENV)/.ready-docs
+	$(BIN)/sphinx-build -W -b html docs build/docs
+
+# The tests again, with the core compiled under the address and undefined-behaviour sanitizers.
+sanitize: $(VENV)-sanitize/.ready
+	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
+	$(VENV)-sanitize/bin/python -m pytest -p no:cacheprovider -x $(ARGS)
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+	$(INSTALL) --upgrade pip
+
+$(VENV)/.ready-core: $(SOURCES) | $(BIN)/python
+	$(INSTALL) $(BUILD_TOOLS)
+	$(INSTALL) --no-build-isolation --editable .
+	touch $@
+
+$(VENV)/.ready-%: $(VENV)/.ready-core
+	$(INSTALL) --no-build-isolation --editable ".[$*]"
+	touch $@
+
+$(VENV)-sanitize/.ready: $(SOURCES)
+	$(PYTHON) -m venv $(VENV)-sanitize
+	$(VENV)-sanitize/bin/pip install --quiet --upgrade pip
+	$(VENV)-sanitize/bin/pip install --quiet $(BUILD_TOOLS)
+	$(VENV)-sanitize/bin/pip install --quiet --no-build-isolation --editable ".[test]" \
+	  -Cbuild-dir=build/sanitize -Ccmake.define.SLIMSVM_SANITIZE=ON
+	touch $@
+
+clean:
+	rm -rf build $(VENV) $(VENV)-sanitize

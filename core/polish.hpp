@@ -1,0 +1,120 @@
+// The last digits, for problems that fit one block: Newton steps on the free variables.
+//
+// SMO finds which variables are at a bound long before the others settle. With those fixed, optimality is the
+// linear system  (K_FF + ridge) d + b = G_F,  sum d = 0  on the free variables F: one factorisation replaces
+// thousands of pair steps, and the result no longer depends on the path that led to it.
+#pragma once
+
+#include <vector>
+
+#include "pairs.hpp"
+
+namespace slimsvm {
+
+// Cholesky factor of the lower triangle of m (n x n, row-major, in place). False if m is not positive definite.
+struct Factorize {
+  template <class Isa>
+  static SLIM_INLINE bool run(double* m, int n) {
+    constexpr int N = lanes<double, Isa>;
+    using D = Vec<double, N>;
+    for (int i = 0; i < n; ++i) {
+      double* ri = m + static_cast<std::size_t>(i) * n;
+      for (int j = 0; j <= i; ++j) {
+        const double* rj = m + static_cast<std::size_t>(j) * n;
+        D part[2] = {D{}, D{}};
+        int k = 0;
+        for (; k + 2 * N <= j; k += 2 * N) {
+          part[0] += load<D>(ri + k) * load<D>(rj + k);
+          part[1] += load<D>(ri + k + N) * load<D>(rj + k + N);
+        }
+        const D both = part[0] + part[1];
+        double sum = 0;
+#pragma GCC unroll 8
+        for (int l = 0; l < N; ++l) sum += both[l];
+        for (; k < j; ++k) sum += ri[k] * rj[k];
+        if (j < i) {
+          ri[j] = (ri[j] - sum) / rj[j];
+        } else {
+          const double pivot = ri[i] - sum;
+          if (!(pivot > 0)) return false;
+          ri[i] = std::sqrt(pivot);
+        }
+      }
+    }
+    return true;
+  }
+};
+
+inline void solve_factored(const std::vector<double>& l, int n, double* x) {
+  for (int i = 0; i < n; ++i) {
+    const double* r = l.data() + static_cast<std::size_t>(i) * n;
+    double sum = x[i];
+    for (int k = 0; k < i; ++k) sum -= r[k] * x[k];
+    x[i] = sum / r[i];
+  }
+  for (int i = n - 1; i >= 0; --i) {
+    const double* r = l.data() + static_cast<std::size_t>(i) * n;
+    x[i] /= r[i];
+    for (int k = 0; k < i; ++k) x[k] -= r[k] * x[i];
+  }
+}
+
+// One Newton step on the free variables, cut at the first bound. The share of the step taken; 0: none.
+inline double newton_step(Block<double>& b, const std::vector<int>& free) {
+  const int n = static_cast<int>(free.size());
+  std::vector<double> m(static_cast<std::size_t>(n) * n), step(n), ones(n, 1.0);
+  double largest = 0;
+  for (const int i : free) largest = std::max(largest, b.diagonal[i]);
+  for (int r = 0; r < n; ++r) {
+    for (int c = 0; c <= r; ++c) m[static_cast<std::size_t>(r) * n + c] = b.row(free[r])[free[c]];
+    m[static_cast<std::size_t>(r) * n + r] += 1e-12 * largest;  // equal rows make the matrix singular
+    step[r] = b.G[free[r]];
+  }
+  if (!dispatch<Factorize>(m.data(), n)) return 0;
+  solve_factored(m, n, step.data());
+  solve_factored(m, n, ones.data());
+  double top = 0, bottom = 0;
+  for (int r = 0; r < n; ++r) top += step[r], bottom += ones[r];
+  const double bias = top / bottom;
+  double share = 1;
+  int hit = -1;
+  for (int r = 0; r < n; ++r) {
+    step[r] -= bias * ones[r];
+    if (!std::isfinite(step[r])) return 0;
+    const int i = free[r];
+    const double room = step[r] > 0 ? b.upper[i] - b.a[i] : b.lower[i] - b.a[i];
+    if (step[r] != 0 && room / step[r] < share) share = room / step[r], hit = r;
+  }
+  for (int r = 0; r < n; ++r) {
+    const int i = free[r];
+    const double target = r == hit ? (step[r] > 0 ? b.upper[i] : b.lower[i]) : b.a[i] + share * step[r];
+    const double delta = target - b.a[i];
+    b.a[i] = target;
+    detail::set_masks(b, i);
+    const double* row = b.row(i);
+    for (int k = 0; k < b.size; ++k) b.G[k] -= delta * row[k];
+  }
+  ++b.steps;
+  return std::max(share, 1e-300);
+}
+
+inline void polish(Block<double>& b) {
+  if (b.capped()) return;
+  std::vector<int> free;
+  const double scale = 1e-13 * (1 + std::fabs(*std::max_element(b.G.begin(), b.G.end())));
+  for (int attempt = 0; attempt < 30; ++attempt) {
+    free.clear();
+    for (int i = 0; i < b.size; ++i)
+      if (b.a[i] > b.lower[i] && b.a[i] < b.upper[i]) free.push_back(i);
+    if (free.size() < 2) return;
+    const double share = newton_step(b, free);
+    if (share == 0) return;
+    if (share < 1) continue;
+    // Variables at a bound may want to come back: a few pair steps let them.
+    const long before = b.steps;
+    dispatch<SolveBlock<BoxPairs, double>>(&b, scale, 20L);
+    if (b.steps == before) return;
+  }
+}
+
+}  // namespace slimsvm

@@ -1,0 +1,160 @@
+"""The support vector machine with any slack norm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import kernels, slacks
+from ..dual import DualSolution, Progress, solve_dual
+from ..formulation import CONSTRAINTS
+from .base import AllPointsClassifier, BinaryProblem
+from .validation import check_choice, check_number
+
+
+class AnyNormSVC(AllPointsClassifier):
+    """Kernel support vector machine with a choice of slack norm, solved to a certified duality gap.
+
+    Minimises ``1/2 |f|^2 + C * Phi(xi)`` over functions f of the kernel's space and a bias b, where the slacks
+    are ``xi >= 1 - y (f(x) + b)`` and ``xi >= 0`` (``constraint="inequality"``), or ``xi = 1 - y (f(x) + b)``
+    (``"equality"``). ``slack="l1"`` with inequality is the machine of `sklearn.svm.SVC`.
+
+    Parameters
+    ----------
+    slack : {"l1", "l2"} or object of `slimsvm.slacks`, default="l1"
+        ``"l1"``: C times the sum of the slacks; ``"l2"``: C/2 times the sum of their squares.
+    constraint : {"inequality", "equality"}, default="inequality"
+        With equality, points beyond the margin cost as much as points short of it: ``"l2"`` is then the
+        least-squares machine, ``"l1"`` the least-1-norm machine.
+    C : float, default=1.0
+        Cost of slacks, above 0.
+    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"}, function or kernel, default="rbf"
+        A function gets two sets of rows and returns the matrix of kernel values.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Factor in the rbf, laplacian, poly and sigmoid kernels. "scale": ``1 / (n_features * X.var())``;
+        "auto": ``1 / n_features``.
+    degree : int, default=3
+        Degree of the poly kernel.
+    coef0 : float, default=0.0
+        Constant in the poly and sigmoid kernels.
+    class_weight : dict or "balanced", optional
+        Factors of C by class.
+    multi_class : {"ovo", "ovr"}, default="ovo"
+        More than two classes: a machine for each pair of classes, or for each class against the others.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        Scores for each class, or for each pair of classes (only where ``multi_class="ovo"``).
+    tol : float, default=1e-3
+        The fit ends when the relative duality gap and the violation of the optimality conditions are at most this.
+    max_iter : int, default=-1
+        Most SMO steps for each binary problem; -1: no limit.
+    cache_size : float, default=400
+        Megabytes for kernel rows.
+    precision : {"float32", "float64"}, default="float32"
+        Of the kernel rows that the solver works on. The solution is certified in float64 either way, and
+        the solver turns to float64 rows by itself where float32 is not enough.
+    n_jobs : int, optional
+        Threads for the fit and for predictions; -1: all cores.
+    verbose : bool, default=False
+        Show objective, gap, vectors and time while fitting.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    vectors_ : ndarray or sparse matrix of shape (n_vectors_, n_features_in_)
+        Each support vector once; row numbers of the training set where the kernel is precomputed.
+    vector_coef_ : ndarray of shape (n_outputs, n_vectors_)
+        ``f = vector_coef_ @ k(vectors_, x) + intercept_``; one output for two classes, one for each
+        pair of classes (positive means the first of the pair) or for each class otherwise.
+    intercept_ : ndarray of shape (n_outputs,)
+    support_ : ndarray of shape (n_vectors_,)
+        Rows of the training set that `vectors_` are, grouped by class.
+    n_vectors_ : int
+    objective_ : ndarray of shape (n_outputs,)
+        Value of the problem that is minimised.
+    duality_gap_ : ndarray of shape (n_outputs,)
+        Proof of the solution: the objective is at most this fraction above the best possible one.
+    n_iter_ : ndarray of shape (n_outputs,)
+    kernel_ : kernel object
+        The kernel with gamma made a number.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where X had column names.
+
+    References
+    ----------
+    O. Dekel, Y. Singer. Support Vector Machines on a Budget. NIPS 2006.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from slimsvm import AnyNormSVC
+    >>> X, y = make_moons(200, noise=0.2, random_state=0)
+    >>> clf = AnyNormSVC(C=10).fit(X, y)
+    >>> bool(clf.duality_gap_[0] <= 1e-3)
+    True
+    """
+
+    def __init__(
+        self,
+        slack: Any = "l1",
+        constraint: str = "inequality",
+        *,
+        C: float = 1.0,
+        kernel: Any = "rbf",
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        class_weight: Any = None,
+        multi_class: str = "ovo",
+        decision_function_shape: str = "ovr",
+        tol: float = 1e-3,
+        max_iter: int = -1,
+        cache_size: float = 400,
+        precision: str = "float32",
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ):
+        self.slack = slack
+        self.constraint = constraint
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.class_weight = class_weight
+        self.multi_class = multi_class
+        self.decision_function_shape = decision_function_shape
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cache_size = cache_size
+        self.precision = precision
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _check_params(self) -> None:
+        check_number("C", self.C, above=0)
+        check_number("tol", self.tol, above=0)
+        check_number("cache_size", self.cache_size, above=0)
+        check_number("max_iter", self.max_iter, at_least=-1, integer=True)
+        check_number("coef0", self.coef0)
+        check_choice("constraint", self.constraint, CONSTRAINTS)
+        check_choice("multi_class", self.multi_class, ("ovo", "ovr"))
+        check_choice("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
+        check_choice("precision", self.precision, ("float32", "float64"))
+        slacks.resolve(self.slack)
+
+    def _kernel(self, X: Any, weight: Any) -> Any:
+        return kernels.resolve(self.kernel, self.gamma, self.degree, self.coef0, X, weight)
+
+    def _solve(self, machine: Any, problem: BinaryProblem) -> DualSolution:
+        return solve_dual(
+            machine,
+            problem.view,
+            problem.y,
+            slacks.resolve(self.slack),
+            self.C * problem.weights,
+            self.constraint,
+            self.tol,
+            self.max_iter,
+            self.precision == "float64",
+            Progress(problem.label) if self.verbose else None,
+        )

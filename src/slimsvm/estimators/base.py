@@ -1,0 +1,241 @@
+"""What every classifier here shares: validated input, several classes by binary machines, prediction."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABCMeta, abstractmethod
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import joblib
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from ..dual import DualSolution
+from ..expansion import Expansion
+from ..formulation import Array
+from . import validation
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """Rows that count (positive weight), grouped by class: the rows of a class are one segment."""
+
+    X: Any
+    order: Array  # row of X at each position
+    lengths: list[int]  # rows of each class
+    weights: Array  # sample weight times class weight, by position
+
+    def positions(self, group: int) -> slice:
+        start = sum(self.lengths[:group])
+        return slice(start, start + self.lengths[group])
+
+
+@dataclass(frozen=True)
+class BinaryProblem:
+    """One subproblem: which segments take part, and the sign of each of their rows."""
+
+    label: str
+    view: list[int]
+    y: Array
+    weights: Array
+    positions: Array
+
+
+class ExpansionClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+    """A classifier whose decision values are an expansion over `vectors_`."""
+
+    def decision_function(self, X: Any) -> Array:
+        """Signed scores; binary: positive means ``classes_[1]``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) for two classes, otherwise (n_samples, n_classes), or one
+        column for each pair of classes where ``decision_function_shape="ovo"``.
+        """
+        scores = self._scores(X)
+        if scores.shape[1] == 1:
+            return scores[:, 0]
+        if self._is_one_vs_one() and self.decision_function_shape == "ovr":
+            return one_vs_rest_scores(scores, len(self.classes_))
+        return scores
+
+    def predict(self, X: Any) -> Array:
+        """Class labels: the class with the highest score.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        scores = self._scores(X)
+        if scores.shape[1] == 1:
+            return self.classes_[(scores[:, 0] > 0).astype(np.intp)]
+        if self._is_one_vs_one():
+            scores = one_vs_rest_scores(scores, len(self.classes_))
+        return self.classes_[scores.argmax(axis=1)]
+
+    def _scores(self, X: Any) -> Array:
+        check_is_fitted(self)
+        X = validation.check_data(self, X)
+        if sp.issparse(X) != sp.issparse(self.vectors_) and self.kernel_.name == "callable":
+            X = sp.csr_array(X) if sp.issparse(self.vectors_) else X.toarray()
+        expansion = Expansion(self.kernel_, self.vectors_, self.vector_coef_, self.intercept_)
+        return expansion.decision(X, joblib.effective_n_jobs(self.n_jobs))
+
+    def _is_one_vs_one(self) -> bool:
+        return len(self.classes_) > 2 and self.multi_class == "ovo"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return tags
+
+
+def one_vs_rest_scores(pairs: Array, n_classes: int) -> Array:
+    """One score for each class from one-vs-one scores: votes, and confidences that only break ties.
+
+    ``pairs[:, p] > 0`` votes for the first class of pair p. Summed confidences are squeezed into (-1/3, 1/3),
+    so that they never outweigh a vote.
+    """
+    votes = np.zeros((len(pairs), n_classes))
+    confidence = np.zeros_like(votes)
+    for p, (i, j) in enumerate(combinations(range(n_classes), 2)):
+        first = pairs[:, p] > 0
+        votes[:, i] += first
+        votes[:, j] += ~first
+        confidence[:, i] += pairs[:, p]
+        confidence[:, j] -= pairs[:, p]
+    return votes + confidence / (3 * (np.abs(confidence) + 1))
+
+
+class AllPointsClassifier(ExpansionClassifier):
+    """Trains on every point through the dual; subclasses say how one binary problem is solved."""
+
+    @abstractmethod
+    def _check_params(self) -> None:
+        """Raise ValueError for parameters that make no sense."""
+
+    @abstractmethod
+    def _kernel(self, X: Any, weight: Array | None) -> Any:
+        """The kernel object, with gamma made a number."""
+
+    @abstractmethod
+    def _solve(self, machine: Any, problem: BinaryProblem) -> DualSolution:
+        """Solve one binary problem over the machine."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the machine.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows; for ``kernel="precomputed"`` the square kernel matrix.
+        y : array-like of shape (n_samples,)
+            Class labels, of any type.
+        sample_weight : array-like of shape (n_samples,), optional
+            Factors of C. Weight 0 is the same as leaving the row out, weight k as k copies of it.
+
+        Returns
+        -------
+        self
+        """
+        self._check_params()
+        X, y = validation.check_data(self, X, y=y)
+        validation.check_targets(y)
+        precomputed = self.__sklearn_tags__().input_tags.pairwise
+        if precomputed and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"kernel='precomputed' needs the square matrix k(X, X) to fit; X has shape {X.shape}. "
+                "Pass k(X_new, X_train) to predict"
+            )
+        if precomputed and sp.issparse(X):
+            X = X.toarray()
+        weight = validation.sample_weights(self, sample_weight, X)
+        classes, training = self._training_set(X, y, weight)
+        kernel = self._kernel(X, weight)
+        validation.warn_if_kernel_is_odd(kernel, X)
+        threads = joblib.effective_n_jobs(self.n_jobs)
+        machine = kernel.machine(X, training.order, training.lengths, int(self.cache_size * 2**20), threads)
+        problems = binary_problems(training, classes, self.multi_class)
+        solutions = [self._solve(machine, problem) for problem in problems]
+        self._warn_if_unsolved(solutions)
+        self.classes_ = classes
+        self.kernel_ = kernel
+        self._keep(training, problems, solutions, precomputed)
+        return self
+
+    def _training_set(self, X: Any, y: Array, weight: Array | None) -> tuple[Array, TrainingSet]:
+        counted = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
+        classes, codes = np.unique(y[counted], return_inverse=True)
+        if len(classes) < 2:
+            left = "" if weight is None else " among the samples with a positive weight"
+            raise ValueError(f"y has one class only{left} ({classes[0]!r}); a classifier needs two classes or more")
+        weights = np.ones(len(counted)) if weight is None else weight[counted]
+        weights = weights * validation.class_weights(self.class_weight, classes, codes, weights)[codes]
+        by_class = np.argsort(codes, kind="stable")
+        lengths = np.bincount(codes, minlength=len(classes)).tolist()
+        return classes, TrainingSet(X, counted[by_class].astype(np.int64), lengths, weights[by_class])
+
+    def _warn_if_unsolved(self, solutions: list[DualSolution]) -> None:
+        unsolved = [s for s in solutions if not s.converged]
+        if unsolved:
+            worst = max(unsolved, key=lambda s: s.gap)
+            reason = f"max_iter={self.max_iter} ended the fit" if self.max_iter >= 0 else "the fit got no further"
+            warnings.warn(
+                f"{reason} in {len(unsolved)} of {len(solutions)} binary problems: relative duality gap {worst.gap:.2e}, "
+                f"asked for tol={self.tol:g}. Scale the features, lower C, or raise max_iter or tol",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def _keep(
+        self, training: TrainingSet, problems: list[BinaryProblem], solutions: list[DualSolution], precomputed: bool
+    ) -> None:
+        """Fitted attributes: each vector once, whatever the number of binary problems it serves."""
+        coef = np.zeros((len(problems), len(training.order)))
+        for o, (problem, solution) in enumerate(zip(problems, solutions, strict=True)):
+            coef[o, problem.positions] = solution.duals
+        kept = np.flatnonzero(coef.any(axis=0))
+        self.support_ = training.order[kept]
+        self.vector_coef_ = np.ascontiguousarray(coef[:, kept])
+        self.vectors_ = self.support_ if precomputed else training.X[self.support_]
+        self.n_vectors_ = len(kept)
+        self.intercept_ = np.array([s.bias for s in solutions])
+        self.objective_ = np.array([s.objective for s in solutions])
+        self.duality_gap_ = np.array([s.gap for s in solutions])
+        self.n_iter_ = np.array([s.n_iter for s in solutions])
+
+
+def binary_problems(training: TrainingSet, classes: Array, multi_class: str) -> list[BinaryProblem]:
+    """Two classes: one problem. More: each pair of classes, or each class against the others."""
+    k = len(classes)
+    every = list(range(k))
+    if k == 2 or multi_class == "ovr":
+        group = np.repeat(every, training.lengths)
+        positives = [1] if k == 2 else every
+        n = len(group)
+        return [
+            BinaryProblem(f"class {classes[c]!s}", every, np.where(group == c, 1.0, -1.0), training.weights, np.arange(n))
+            for c in positives
+        ]
+    problems = []
+    for i, j in combinations(every, 2):
+        first, second = (np.arange(training.lengths[g]) + training.positions(g).start for g in (i, j))
+        positions = np.concatenate([first, second])
+        y = np.concatenate([np.ones(len(first)), -np.ones(len(second))])
+        label = f"classes {classes[i]!s} and {classes[j]!s}"
+        problems.append(BinaryProblem(label, [i, j], y, training.weights[positions], positions))
+    return problems

@@ -1,0 +1,136 @@
+"""Checks of what users pass in. An error says what was given, what is allowed, and what to try."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from ..formulation import Array, Kernel
+
+FLOATS = [np.float64, np.float32]
+
+
+def check_number(
+    name: str, value: Any, *, above: float | None = None, at_least: float | None = None, integer: bool = False
+) -> None:
+    """A finite number above a bound, or at least a bound."""
+    kind = numbers.Integral if integer else numbers.Real
+    good = isinstance(value, kind) and not isinstance(value, (bool, np.bool_)) and np.isfinite(value)
+    if good and (above is None or value > above) and (at_least is None or value >= at_least):
+        return
+    noun = "an integer" if integer else "a number"
+    bound = f" above {above:g}" if above is not None else f" of at least {at_least:g}" if at_least is not None else ""
+    raise ValueError(f"{name}={value!r} must be {noun}{bound}")
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """One of a few words."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name}={value!r} is not known; use one of {list(choices)}")
+
+
+def check_data(estimator: Any, X: Any, **target: Any) -> Any:
+    """X (and y) as float arrays or CSR, without a copy where they already are. Bad columns are named."""
+    try:
+        return validate_data(estimator, X, **target, reset="y" in target, accept_sparse="csr", dtype=FLOATS)
+    except ValueError as error:
+        bad = _bad_columns(X) if "NaN" in str(error) or "infinity" in str(error) else []
+        if bad:
+            raise ValueError(f"{error}\nColumns with NaN or infinite values: {bad}") from error
+        raise
+
+
+def _bad_columns(X: Any) -> list[Any]:
+    """Names of the columns of a data frame that hold NaN, null or infinite values."""
+    names = getattr(X, "columns", None)
+    if names is None:
+        return []
+    bad = []
+    for name in names:
+        try:
+            column = np.asarray(X[name], dtype=np.float64)
+        except (TypeError, ValueError):
+            continue
+        if not np.isfinite(column).all():
+            bad.append(name)
+    return bad
+
+
+def check_targets(y: Array) -> None:
+    """Class labels, not numbers to be regressed on."""
+    check_classification_targets(y)
+
+
+def sample_weights(estimator: Any, sample_weight: Any, X: Any) -> Array | None:
+    """One weight of at least 0 for each row, not all zero; None if all are 1."""
+    if sample_weight is None:
+        return None
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    if (weight < 0).any():
+        raise ValueError(
+            f"sample_weight has {np.count_nonzero(weight < 0)} negative values; weights must be 0 or more"
+        )
+    if not weight.any():
+        raise ValueError("sample_weight is zero for every sample: nothing is left to fit")
+    return weight
+
+
+def class_weights(class_weight: Any, classes: Array, codes: Array, weight: Array) -> Array:
+    """The factor of each class. "balanced" counts samples by their weights, as if they were repeated."""
+    if class_weight is None:
+        return np.ones(len(classes))
+    if isinstance(class_weight, str):
+        check_choice("class_weight", class_weight, ("balanced",))
+        counts = np.bincount(codes, weights=weight, minlength=len(classes))
+        return weight.sum() / (len(classes) * counts)
+    if not hasattr(class_weight, "get"):
+        raise ValueError(f"class_weight={class_weight!r} must be None, 'balanced' or a dict of class: weight")
+    known = set(classes.tolist())
+    unknown = [c for c in class_weight if c not in known]
+    if unknown:
+        raise ValueError(f"class_weight names classes that are not in y: {unknown}; y has {classes.tolist()}")
+    factors = np.array([class_weight.get(c, 1.0) for c in classes.tolist()], dtype=np.float64)
+    if not (np.isfinite(factors).all() and (factors > 0).all()):
+        raise ValueError(f"class_weight={class_weight!r} must have positive, finite weights")
+    return factors
+
+
+def warn_if_kernel_is_odd(kernel: Kernel, X: Any) -> None:
+    """Look at a few rows: is the kernel flat, or clearly not positive semidefinite?"""
+    rows = np.unique(np.linspace(0, X.shape[0] - 1, 48).astype(np.intp))
+    if len(rows) < 2:
+        return
+    precomputed = getattr(kernel, "name", None) == "precomputed"
+    K = np.asarray(X[np.ix_(rows, rows)] if precomputed else kernel(X[rows], X[rows]), dtype=np.float64)
+    if not getattr(kernel, "positive_semidefinite", False):
+        lowest = np.linalg.eigvalsh(0.5 * (K + K.T))[0]
+        if lowest < -1e-6 * max(np.abs(K).max(), np.finfo(float).tiny):
+            warnings.warn(
+                f"the kernel is not positive semidefinite (a block of it has the eigenvalue {lowest:.3g}): the "
+                "solution is a stationary point and the duality gap proves nothing; use a positive semidefinite kernel",
+                stacklevel=4,
+            )
+        return
+    if not np.allclose(K.diagonal(), 1):
+        return
+    off = K[~np.eye(len(K), dtype=bool)]
+    distinct = off[off < 1 - 1e-12]
+    if len(distinct) == 0:
+        return
+    if distinct.max() < 1e-5:
+        warnings.warn(
+            f"kernel values between different rows are all about 0 (at most {distinct.max():.1e}): every point is "
+            "alone and the machine only memorises; scale the features (StandardScaler) or lower gamma",
+            stacklevel=4,
+        )
+    elif off.min() > 1 - 1e-6:
+        warnings.warn(
+            f"kernel values are all about 1 (at least 1 - {1 - off.min():.1e}): the points look the same to the kernel; "
+            "scale the features (StandardScaler) or raise gamma",
+            stacklevel=4,
+        )

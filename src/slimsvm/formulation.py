@@ -1,0 +1,96 @@
+"""The one problem behind every machine of this library.
+
+With signed duals ``a = y * alpha``, a kernel matrix K and a feasible set F,
+
+    min_a  1/2 a'(K + diag(ridge)) a - y'a    s.t.  sum(a) = 0,  a in F,
+
+and the classifier ``f(x) = sum_j a_j k(x_j, x) + b``. It is the dual of
+
+    min_{f,b}  1/2 |f|^2 + Phi(slacks),
+
+where Phi measures the slacks ``1 - y (f + b)``; F and the ridge are all that the solver needs to know
+of Phi. A method is a choice of parts: a `Kernel`, a `Slack`, and (for machines that do not use every
+training point) a regulariser and a basis. Parts are small frozen objects; solvers do not know them by name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.floating]
+
+CONSTRAINTS = ("inequality", "equality")
+
+
+class Part:
+    """Parameters of a part by name, as scikit-learn's ``clone`` and ``GridSearchCV`` expect them."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Fields of this part and their values."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}  # type: ignore[arg-type]
+
+    def set_params(self, **params: Any) -> Part:
+        """Change fields in place (only ever called on a part that an estimator owns)."""
+        allowed = self.get_params()
+        for name, value in params.items():
+            if name not in allowed:
+                raise ValueError(
+                    f"{type(self).__name__} has no parameter {name!r}; it has {sorted(allowed) or 'none'}"
+                )
+            object.__setattr__(self, name, value)
+        return self
+
+
+@dataclass(frozen=True)
+class FeasibleSet:
+    """Where the signed duals may lie, in numbers: this is what crosses into the core.
+
+    ``lower <= a <= upper`` and, with a cap, ``sum(side * a) <= total`` where ``side`` is the class (+-1)
+    of each variable. ``ridge`` is added to the kernel's diagonal.
+    """
+
+    lower: Array
+    upper: Array
+    ridge: Array
+    total: float = np.inf
+    side: Array | None = field(default=None)
+
+
+class Slack(Protocol):
+    """A measure Phi of the slacks. ``C`` is one positive number per sample: C times its weight."""
+
+    def feasible_set(self, y: Array, C: Array, constraint: str) -> FeasibleSet:
+        """The dual set of Phi."""
+
+    def value(self, C: Array, slacks: Array) -> float:
+        """Phi itself; slacks are >= 0 under inequality constraints, of any sign under equality."""
+
+    def bias(self, residuals: Array, y: Array, C: Array, constraint: str) -> float:
+        """The b that makes Phi least for fixed f, given the residuals ``y - f``."""
+
+
+@runtime_checkable
+class Kernel(Protocol):
+    """A kernel k(x, z)."""
+
+    def __call__(self, X: Any, Z: Any) -> Array:
+        """The matrix k(x_i, z_j)."""
+
+    def diagonal(self, X: Any) -> Array:
+        """The values k(x_i, x_i)."""
+
+    def machine(self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int) -> Any:
+        """The core's solver over these rows of X."""
+
+    def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int) -> Array:
+        """``k(X, vectors) @ coef.T + bias`` without the whole kernel matrix."""
+
+
+def slacks(y: Array, f: Array, bias: float, constraint: str) -> Array:
+    """The slacks ``1 - y (f + b)``; under inequality constraints only what is above zero counts."""
+    margin_gap = 1 - y * (f + bias)
+    return margin_gap if constraint == "equality" else np.maximum(margin_gap, 0)

@@ -1,0 +1,290 @@
+"""Kernels. The built-in ones are evaluated by the core, dense or sparse; any function k(X, Z) will do too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from . import _core
+from .formulation import Array, Kernel, Part
+
+__all__ = [
+    "ALL",
+    "Function",
+    "Gaussian",
+    "Laplacian",
+    "Linear",
+    "Polynomial",
+    "Precomputed",
+    "Sigmoid",
+    "resolve",
+    "scale_gamma",
+]
+
+
+def _sample(X: Any, most: int) -> Any:
+    """At most that many rows, evenly spaced."""
+    n = X.shape[0]
+    return X if n <= most else X[np.linspace(0, n - 1, most).astype(np.intp)]
+
+
+def _offset(X: Any) -> Array | None:
+    """A common offset to take out of the rows, if it is large beside their spread.
+
+    Distances in float32 are differences of squares: they lose the digits that a common offset takes.
+    """
+    if sp.issparse(X):
+        return None
+    rows = np.asarray(_sample(X, 256), dtype=np.float64)
+    center = rows.mean(axis=0)
+    return center if center @ center > 4 * rows.var(axis=0).sum() else None
+
+
+def core_rows(X: Any, offset: Array | None = None) -> _core.Rows:
+    """The core's view of X: no copy for float arrays of any layout and for CSR."""
+    if sp.issparse(X):
+        X = X.tocsr()
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        if X.indices.dtype != X.indptr.dtype:
+            X.indices = X.indices.astype(X.indptr.dtype)
+        return _core.sparse_rows(X.data, X.indices, X.indptr, X.shape[1])
+    return _core.dense_rows(X, offset)
+
+
+def _as_float(X: Any) -> Any:
+    if sp.issparse(X):
+        return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+    X = np.asarray(X)
+    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+
+
+class _CoreKernel(Part):
+    """What the kernels that the core evaluates have in common."""
+
+    name: ClassVar[str]
+    translation_invariant: ClassVar[bool] = False
+    positive_semidefinite: ClassVar[bool] = True
+
+    def core(self) -> _core.Kernel:
+        raise NotImplementedError
+
+    def _offset(self, X: Any) -> Array | None:
+        return _offset(X) if self.translation_invariant else None
+
+    def __call__(self, X: Any, Z: Any) -> Array:
+        """The matrix k(x_i, z_j), in float64."""
+        X, Z = _as_float(X), _as_float(Z)
+        return _core.kernel_matrix(self.core(), core_rows(X), core_rows(Z))
+
+    def machine(self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int) -> _core.Machine:
+        """The core's solver over the rows ``X[order]``."""
+        return _core.kernel_machine(
+            core_rows(X, self._offset(X)), order, lengths, self.core(), cache_bytes, threads
+        )
+
+    def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int = 1) -> Array:
+        """``k(X, vectors) @ coef.T + bias``, in float32 where X is."""
+        single = X.dtype == np.float32
+        offset = self._offset(vectors) if single and not sp.issparse(X) else None
+        return _core.decision(
+            self.core(), core_rows(vectors, offset), core_rows(X, offset), coef, bias, single, threads
+        )
+
+
+@dataclass(frozen=True)
+class Linear(_CoreKernel):
+    """``x.z``"""
+
+    name = "linear"
+
+    def core(self) -> _core.Kernel:
+        return _core.linear()
+
+    def diagonal(self, X: Any) -> Array:
+        X = _as_float(X)
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
+
+
+@dataclass(frozen=True)
+class Gaussian(_CoreKernel):
+    """``exp(-gamma |x - z|^2)``"""
+
+    gamma: float = 1.0
+    name = "rbf"
+    translation_invariant = True
+
+    def core(self) -> _core.Kernel:
+        return _core.gaussian(self.gamma)
+
+    def diagonal(self, X: Any) -> Array:
+        return np.ones(X.shape[0])
+
+
+@dataclass(frozen=True)
+class Laplacian(_CoreKernel):
+    """``exp(-gamma |x - z|_1)``"""
+
+    gamma: float = 1.0
+    name = "laplacian"
+    translation_invariant = True
+
+    def core(self) -> _core.Kernel:
+        return _core.laplacian(self.gamma)
+
+    def diagonal(self, X: Any) -> Array:
+        return np.ones(X.shape[0])
+
+
+@dataclass(frozen=True)
+class Polynomial(_CoreKernel):
+    """``(gamma x.z + coef0) ** degree``"""
+
+    gamma: float = 1.0
+    coef0: float = 0.0
+    degree: int = 3
+    name = "poly"
+
+    def core(self) -> _core.Kernel:
+        return _core.polynomial(self.gamma, self.coef0, self.degree)
+
+    def diagonal(self, X: Any) -> Array:
+        return (self.gamma * Linear().diagonal(X) + self.coef0) ** self.degree
+
+
+@dataclass(frozen=True)
+class Sigmoid(_CoreKernel):
+    """``tanh(gamma x.z + coef0)``: not positive semidefinite in general."""
+
+    gamma: float = 1.0
+    coef0: float = 0.0
+    name = "sigmoid"
+    positive_semidefinite = False
+
+    def core(self) -> _core.Kernel:
+        return _core.sigmoid(self.gamma, self.coef0)
+
+    def diagonal(self, X: Any) -> Array:
+        return np.tanh(self.gamma * Linear().diagonal(X) + self.coef0)
+
+
+@dataclass(frozen=True)
+class Precomputed(Part):
+    """X is the kernel matrix itself: square to fit, ``k(x, training rows)`` to predict."""
+
+    name: ClassVar[str] = "precomputed"
+    positive_semidefinite: ClassVar[bool] = False
+
+    def __call__(self, X: Any, Z: Any) -> Array:
+        """The columns of X for the training rows Z."""
+        return np.asarray(X)[:, Z]
+
+    def diagonal(self, X: Any) -> Array:
+        return np.asarray(X, dtype=np.float64).diagonal()
+
+    def machine(self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int) -> _core.Machine:
+        return _core.matrix_machine(X, order, lengths, cache_bytes, threads)
+
+    def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int = 1) -> Array:
+        """``vectors`` are row numbers of the training data."""
+        return np.asarray(X[:, vectors] @ coef.T + bias, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Function(Part):
+    """Any function ``k(X, Z)`` that returns the matrix of kernel values."""
+
+    function: Callable[[Any, Any], Any]
+    name: ClassVar[str] = "callable"
+    positive_semidefinite: ClassVar[bool] = False
+
+    def __call__(self, X: Any, Z: Any) -> Array:
+        """The function's matrix, checked for shape and finite values."""
+        K = np.ascontiguousarray(self.function(X, Z), dtype=np.float64)
+        expected = (X.shape[0], Z.shape[0])
+        if K.shape != expected:
+            raise ValueError(f"the kernel function returned shape {K.shape} where {expected} was expected")
+        if not np.isfinite(K).all():
+            raise ValueError("the kernel function returned NaN or infinite values")
+        return K
+
+    def diagonal(self, X: Any) -> Array:
+        return np.concatenate([self(X[i : i + 64], X[i : i + 64]).diagonal() for i in range(0, X.shape[0], 64)])
+
+    def machine(self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int) -> _core.Machine:
+        def block(positions: list[int], first: int, count: int) -> Array:
+            return self(X[order[positions]], X[order[first : first + count]])
+
+        return _core.function_machine(block, self.diagonal(X[order]), lengths, cache_bytes, threads)
+
+    def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int = 1) -> Array:
+        """Row blocks of at most 16 MB of kernel values."""
+        rows = max(1, (2 << 20) // max(1, vectors.shape[0]))
+        parts = [self(X[i : i + rows], vectors) @ coef.T + bias for i in range(0, X.shape[0], rows)]
+        return np.concatenate(parts) if parts else np.empty((0, len(bias)))
+
+
+ALL: tuple[type, ...] = (Linear, Gaussian, Laplacian, Polynomial, Sigmoid, Precomputed, Function)
+
+
+def scale_gamma(gamma: float | str, X: Any, weight: Array | None = None) -> float:
+    """The number that ``gamma="scale"``, ``"auto"`` or a number stands for, as in scikit-learn.
+
+    Rows count by their weights: a row of weight 2 counts as two rows.
+    """
+    if isinstance(gamma, str):
+        if gamma == "auto":
+            return 1.0 / X.shape[1]
+        if gamma == "scale":
+            variance = _variance(X, np.ones(X.shape[0]) if weight is None else weight)
+            return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+    elif isinstance(gamma, (int, float, np.integer, np.floating)) and 0 < gamma < np.inf:
+        return float(gamma)
+    raise ValueError(f"gamma={gamma!r} must be 'scale', 'auto' or a positive number")
+
+
+def _variance(X: Any, weight: Array) -> float:
+    """Variance of all entries, a block of rows at a time."""
+    size = weight.sum() * X.shape[1]
+    if sp.issparse(X):
+        w = np.repeat(weight, np.diff(X.indptr))
+        mean = (w @ X.data) / size
+        return float((w @ (X.data - mean) ** 2 + (size - w.sum()) * mean**2) / size)
+    rows = max(1, (1 << 16) // X.shape[1])
+    blocks = [slice(i, i + rows) for i in range(0, X.shape[0], rows)]
+    mean = sum(float(weight[b] @ X[b].sum(axis=1, dtype=np.float64)) for b in blocks) / size
+    total = 0.0
+    for b in blocks:
+        around = np.subtract(X[b], mean, dtype=np.float64)
+        total += float(weight[b] @ np.einsum("ij,ij->i", around, around))
+    return total / size
+
+
+def resolve(
+    kernel: Any, gamma: float | str, degree: int, coef0: float, X: Any, weight: Array | None = None
+) -> Kernel:
+    """The kernel object for a name, a function or an object, with gamma made a number."""
+    if isinstance(kernel, str):
+        if kernel == "linear":
+            return Linear()
+        if kernel == "precomputed":
+            return Precomputed()
+        if kernel in ("rbf", "laplacian"):
+            return (Gaussian if kernel == "rbf" else Laplacian)(scale_gamma(gamma, X, weight))
+        if kernel == "sigmoid":
+            return Sigmoid(scale_gamma(gamma, X, weight), float(coef0))
+        if kernel == "poly":
+            if not isinstance(degree, (int, np.integer)) or degree < 0:
+                raise ValueError(f"degree={degree!r} must be an integer of at least 0")
+            return Polynomial(scale_gamma(gamma, X, weight), float(coef0), int(degree))
+    elif isinstance(kernel, Kernel):
+        return kernel
+    elif callable(kernel):
+        return Function(kernel)
+    names = ["linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"]
+    raise ValueError(f"kernel={kernel!r} is not known; use one of {names}, a function k(X, Z), or an object of slimsvm.kernels")
