@@ -266,6 +266,7 @@ nb::dict solve_machine(BoundMachine& machine, const std::vector<int>& view, cons
   result["dual"] = s.certificate.dual;
   result["steps"] = s.steps;
   result["rounds"] = s.rounds;
+  result["rows"] = s.rows;
   result["converged"] = s.converged;
   result["negative_curvature"] = s.negative_curvature;
   result["double_rows"] = s.used_double;
@@ -308,8 +309,6 @@ nb::ndarray<nb::numpy, double> kernel_matrix(const AnyKernel& kernel, const std:
     std::vector<Index> left_ids(n), ids(m);
     std::iota(left_ids.begin(), left_ids.end(), Index(0));
     std::iota(ids.begin(), ids.end(), Index(0));
-    std::vector<double> sizes(m);
-    blocks->sizes(*z, ids.data(), static_cast<Index>(m), sizes.data());
     Left<double> left;
     std::vector<Scratch<double>> scratch(pool.size());
     std::vector<Buffer<double>> buffers(pool.size());
@@ -325,7 +324,8 @@ nb::ndarray<nb::numpy, double> kernel_matrix(const AnyKernel& kernel, const std:
             double* values = buffers[thread].reserve(count * strip);
             std::vector<double*> rows(count);
             for (int i = 0; i < count; ++i) rows[i] = values + i * strip;
-            blocks->evaluate(left, *z, ids.data() + begin, sizes.data() + begin, columns, rows.data(), scratch[thread]);
+            blocks->pack(*z, ids.data() + begin, columns, scratch[thread].strip);
+            blocks->evaluate(left, scratch[thread].strip, z->width, 0, columns, rows.data(), scratch[thread]);
             for (int i = 0; i < count; ++i) std::copy(rows[i], rows[i] + columns, out.begin() + (first + i) * m + begin);
           },
           monitor);
@@ -357,7 +357,7 @@ NB_MODULE(_core, m) {
 
   nb::class_<BoundMachine>(m, "Machine", "Kernel rows of one training set, cached, and the solver over them.")
       .def("solve", &solve_machine, "view"_a, "linear"_a, "lower"_a, "upper"_a, "ridge"_a, "side"_a.none(), "total"_a, "tolerance"_a,
-           "max_steps"_a = -1, "double_rows"_a = false, "block"_a = 512, "keep"_a = 0.5, "start"_a = nb::none(), "callback"_a = nb::none());
+           "max_steps"_a = -1, "double_rows"_a = false, "block"_a = 512, "keep"_a = 0.75, "start"_a = nb::none(), "callback"_a = nb::none());
   m.def("kernel_machine", &kernel_machine, "rows"_a, "order"_a, "lengths"_a, "kernel"_a, "cache_bytes"_a, "threads"_a = 1);
   m.def("matrix_machine", &matrix_machine, "matrix"_a, "order"_a, "lengths"_a, "cache_bytes"_a, "threads"_a = 1, nb::keep_alive<0, 1>());
   m.def("function_machine", &function_machine, "function"_a, "diagonal"_a, "lengths"_a, "cache_bytes"_a, "threads"_a = 1);

@@ -48,11 +48,22 @@ struct Left {
   std::vector<std::vector<std::int32_t>> map;
 };
 
+// Right rows made ready: packed panels of tile columns, or their nonzeros. Worth keeping where memory allows.
+template <class Real>
+struct Strip {
+  int count = 0;
+  std::vector<Real> sizes;  // padded to whole panels
+  Buffer<Real> panels;
+  std::vector<std::size_t> starts;
+  std::vector<std::int32_t> columns;
+  std::vector<Real> values;
+};
+
 // Work space of one thread.
 template <class Real>
 struct Scratch {
-  Buffer<Real> panel, transposed;
-  std::vector<SparseRow<Real>> rows;
+  Strip<Real> strip;
+  Buffer<Real> transposed;
 };
 
 template <class Real>
@@ -60,9 +71,12 @@ class KernelBlocks {
  public:
   virtual ~KernelBlocks() = default;
   virtual void prepare(const Rows& rows, const Index* ids, int count, Left<Real>& left) const = 0;
-  // out[i][j] = k(left i, right ids[j]). Rows of out have room for `strip_padding(count)` values.
-  virtual void evaluate(const Left<Real>& left, const Rows& right, const Index* ids, const Real* sizes, int count,
+  virtual void pack(const Rows& rows, const Index* ids, int count, Strip<Real>& strip) const = 0;
+  // out[i][j] = k(left i, right first + j), j < count; first is a multiple of 32. Rows of out have room for
+  // strip_padding(count) values.
+  virtual void evaluate(const Left<Real>& left, const Strip<Real>& right, Index width, int first, int count,
                         Real* const* out, Scratch<Real>& scratch) const = 0;
+  virtual std::size_t strip_bytes(const Rows& rows) const = 0;  // of all rows, packed
   // size(x) of rows, by the kernel's metric, from the rounded values that the sums see.
   virtual void sizes(const Rows& rows, const Index* ids, Index count, Real* out) const = 0;
   virtual void diagonal(const Real* sizes, Index count, double* out) const = 0;
@@ -123,19 +137,19 @@ constexpr int sparse_group = 128 / static_cast<int>(sizeof(Real));
 
 template <class Real, class Kernel>
 struct SparseTile {
-  // One panel of left rows against 16 right rows given by their nonzeros; result[j][i].
+  // One panel of left rows against a few right rows given by their nonzeros; result[j][i].
   template <class Isa>
   static SLIM_INLINE void run(const Kernel* kernel, const Real* panel, const std::int32_t* map, const Real* left_sizes,
-                              const SparseRow<Real>* right, const Real* right_sizes, int count, Real* result) {
+                              const Strip<Real>* right, int first, int count, Real* result) {
     constexpr int L = lanes<Real, Isa>, G = sparse_group<Real>;
     constexpr int N = std::min(G / L, 4);  // vectors kept in registers at once
     using V = Vec<Real, L>;
     using Metric = typename Kernel::Metric;
     for (int part = 0; part < G; part += N * L)
       for (int j = 0; j < count; ++j) {
-        const std::size_t n = right[j].count;
-        const std::int32_t* columns = right[j].columns.data();
-        const Real* values = right[j].values.data();
+        const std::size_t begin = right->starts[first + j], n = right->starts[first + j + 1] - begin;
+        const std::int32_t* columns = right->columns.data() + begin;
+        const Real* values = right->values.data() + begin;
         const auto at = [&](std::size_t p) {
           const std::size_t column = map ? map[columns[p]] : columns[p];
           return panel + column * G + part;
@@ -159,13 +173,47 @@ struct SparseTile {
 #pragma GCC unroll 4
           for (int v = 0; v < N; ++v) even[v] = Metric::sparse_step(even[v], load<V>(x0 + v * L), z0);
         }
-        const V size = splat<V>(right_sizes[j]);
+        const V size = splat<V>(right->sizes[first + j]);
 #pragma GCC unroll 4
         for (int v = 0; v < N; ++v) {
           const V left_size = load<V>(left_sizes + part + v * L);
           const V s = Metric::sparse_sum(even[v] + odd[v], left_size);
           store(result + j * G + part + v * L, kernel->template finish<Real, L>(s, left_size, size));
         }
+      }
+  }
+};
+
+// N x N values transposed in registers, in log2(N) rounds of exchanges between rows that differ in one bit.
+template <class T, int N, int Step = 1>
+SLIM_INLINE void transpose(Vec<T, N> (&rows)[N]) {
+  using V = Vec<T, N>;
+#pragma GCC unroll 16
+  for (int r = 0; r < N; ++r) {
+    if (r & Step) continue;
+    const V a = rows[r], b = rows[r | Step];
+    rows[r] = exchange<T, N, Step, false>(a, b);
+    rows[r | Step] = exchange<T, N, Step, true>(a, b);
+  }
+  if constexpr (2 * Step < N) transpose<T, N, 2 * Step>(rows);
+}
+
+// block[j][i] of a sparse tile (16 right rows) to out[i][offset + j].
+template <class Real>
+struct ScatterRows {
+  template <class Isa>
+  static SLIM_INLINE void run(const Real* block, Real* const* out, int rows, int offset) {
+    constexpr int N = lanes<Real, Isa>, G = sparse_group<Real>;
+    using V = Vec<Real, N>;
+    for (int i = 0; i < rows; i += N)
+      for (int j = 0; j < 16; j += N) {
+        V square[N];
+#pragma GCC unroll 16
+        for (int r = 0; r < N; ++r) square[r] = load<V>(block + (j + r) * G + i);
+        transpose<Real, N>(square);
+#pragma GCC unroll 16
+        for (int r = 0; r < N; ++r)
+          if (i + r < rows) store(out[i + r] + offset + j, square[r]);
       }
   }
 };
@@ -206,18 +254,43 @@ class KernelBlocksOf final : public KernelBlocks<Real> {
     }
   }
 
-  void evaluate(const Left<Real>& left, const Rows& right, const Index* ids, const Real* right_sizes, int count,
-                Real* const* out, Scratch<Real>& scratch) const override {
-    if (sparse_) return evaluate_sparse(left, right, ids, right_sizes, count, out, scratch);
-    Real* panel = scratch.panel.reserve(static_cast<std::size_t>(right.width + 1) * tile_columns_);
-    Real* padded = panel + static_cast<std::size_t>(right.width) * tile_columns_;
-    for (int j = 0; j < count; j += tile_columns_) {
-      const int columns = std::min(tile_columns_, count - j);
-      right.pack(ids + j, columns, tile_columns_, panel);
-      for (int c = 0; c < tile_columns_; ++c) padded[c] = c < columns ? right_sizes[j + c] : Real(0);
-      dispatch<DenseTile<Real, Kernel>>(&kernel_, &left, right.width, static_cast<const Real*>(panel),
-                                        static_cast<const Real*>(padded), out, j);
+  void pack(const Rows& rows, const Index* ids, int count, Strip<Real>& strip) const override {
+    strip.count = count;
+    const int panels = (count + tile_columns_ - 1) / tile_columns_;
+    strip.sizes.assign(static_cast<std::size_t>(panels) * tile_columns_, Real(0));
+    sizes(rows, ids, count, strip.sizes.data());
+    if (sparse_) {
+      strip.starts.assign(1, 0);
+      strip.columns.clear();
+      strip.values.clear();
+      SparseRow<Real> row;
+      for (int j = 0; j < count; ++j) {
+        rows.nonzeros(ids[j], row);
+        strip.columns.insert(strip.columns.end(), row.columns.begin(), row.columns.begin() + row.count);
+        strip.values.insert(strip.values.end(), row.values.begin(), row.values.begin() + row.count);
+        strip.starts.push_back(strip.values.size());
+      }
+      return;
     }
+    const std::size_t panel = static_cast<std::size_t>(rows.width) * tile_columns_;
+    Real* data = strip.panels.reserve(panel * panels);
+    for (int p = 0; p < panels; ++p)
+      rows.pack(ids + p * tile_columns_, std::min(tile_columns_, count - p * tile_columns_), tile_columns_, data + p * panel);
+  }
+
+  std::size_t strip_bytes(const Rows& rows) const override {
+    const double cells = static_cast<double>(rows.size) * static_cast<double>(rows.width);
+    return static_cast<std::size_t>(sparse_ ? cells * rows.density() * (sizeof(Real) + 4) : cells * sizeof(Real));
+  }
+
+  void evaluate(const Left<Real>& left, const Strip<Real>& right, Index width, int first, int count, Real* const* out,
+                Scratch<Real>& scratch) const override {
+    if (sparse_) return evaluate_sparse(left, right, first, count, out, scratch);
+    const std::size_t panel = static_cast<std::size_t>(width) * tile_columns_;
+    for (int j = 0; j < count; j += tile_columns_)
+      dispatch<DenseTile<Real, Kernel>>(&kernel_, &left, width,
+                                        static_cast<const Real*>(right.panels.get() + (first + j) / tile_columns_ * panel),
+                                        right.sizes.data() + first + j, out, j);
   }
 
   void sizes(const Rows& rows, const Index* ids, Index count, Real* out) const override {
@@ -260,22 +333,18 @@ class KernelBlocksOf final : public KernelBlocks<Real> {
     }
   }
 
-  void evaluate_sparse(const Left<Real>& left, const Rows& right, const Index* ids, const Real* right_sizes, int count,
-                       Real* const* out, Scratch<Real>& scratch) const {
-    constexpr int strip = 16, G = sparse_group<Real>;
-    scratch.rows.resize(count);
-    for (int j = 0; j < count; ++j) right.nonzeros(ids[j], scratch.rows[j]);
-    Real* block = scratch.transposed.reserve(strip * G);
-    for (int first = 0, g = 0; first < left.count; first += G, ++g) {
+  void evaluate_sparse(const Left<Real>& left, const Strip<Real>& right, int first, int count, Real* const* out,
+                       Scratch<Real>& scratch) const {
+    constexpr int few = 16, G = sparse_group<Real>;
+    Real* block = scratch.transposed.reserve(few * G);
+    for (int row = 0, g = 0; row < left.count; row += G, ++g) {
       const std::int32_t* map = left.map.empty() ? nullptr : left.map[g].data();
-      for (int j = 0; j < count; j += strip) {
-        const int columns = std::min(strip, count - j);
-        dispatch<SparseTile<Real, Kernel>>(&kernel_, static_cast<const Real*>(left.panels.get() + left.panel_start[g]), map,
-                                           left.sizes.data() + first,
-                                           static_cast<const SparseRow<Real>*>(scratch.rows.data() + j), right_sizes + j,
-                                           columns, block);
-        for (int i = 0; i < std::min(G, left.count - first); ++i)
-          for (int c = 0; c < columns; ++c) out[first + i][j + c] = block[c * G + i];
+      const Real* panel = left.panels.get() + left.panel_start[g];
+      for (int j = 0; j < count; j += few) {
+        const int columns = std::min(few, count - j);
+        dispatch<SparseTile<Real, Kernel>>(&kernel_, panel, map, static_cast<const Real*>(left.sizes.data() + row), &right,
+                                           first + j, columns, block);
+        dispatch<ScatterRows<Real>>(static_cast<const Real*>(block), out + row, std::min(G, left.count - row), j);
       }
     }
   }

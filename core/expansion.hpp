@@ -26,7 +26,7 @@ void decision(const AnyKernel& kernel, const Rows& vectors, const Rows& x, const
   Left<Real> left;
   struct Local {
     Scratch<Real> scratch;
-    Buffer<Real> block, sizes;
+    Buffer<Real> block;
   };
   std::vector<Local> local(pool.size());
   for (Index first = 0; first < vectors.size; first += chunk) {
@@ -45,11 +45,10 @@ void decision(const AnyKernel& kernel, const Rows& vectors, const Rows& x, const
           const int columns = static_cast<int>(std::min(strip, x.size - begin));
           Local& mine = local[thread];
           Real* values = mine.block.reserve(static_cast<std::size_t>(count) * strip);
-          Real* sizes = mine.sizes.reserve(strip);
-          blocks->sizes(x, ids.data() + begin, columns, sizes);
+          blocks->pack(x, ids.data() + begin, columns, mine.scratch.strip);
           std::vector<Real*> rows(count);
           for (int i = 0; i < count; ++i) rows[i] = values + i * strip;
-          blocks->evaluate(left, x, ids.data() + begin, sizes, columns, rows.data(), mine.scratch);
+          blocks->evaluate(left, mine.scratch.strip, x.width, 0, columns, rows.data(), mine.scratch);
           std::vector<const Real*> chosen;
           double sum[strip];
           for (int o = 0; o < outputs; ++o) {

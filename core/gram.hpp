@@ -16,11 +16,18 @@
 
 namespace slimsvm {
 
+struct Segment {
+  Index begin, end;
+};
+
 // Where rows come from: a kernel over data, a given matrix, a function of the user's.
 template <class Real>
 class RowSource {
  public:
   virtual ~RowSource() = default;
+  // Told once which runs of columns strip() will ask for (or parts of them): may keep them ready within the
+  // budget. The bytes used.
+  virtual std::size_t plan(const std::vector<Segment>&, std::size_t) { return 0; }
   virtual bool concurrent() const { return true; }  // strip() may run on several threads
   virtual int chunk() const { return 512; }         // rows that prepare() takes at once
   virtual void prepare(const Index* positions, int count) = 0;
@@ -35,12 +42,19 @@ template <class Real>
 class KernelRows final : public RowSource<Real> {
  public:
   KernelRows(std::shared_ptr<const Rows> rows, std::vector<Index> order, const AnyKernel& kernel, bool sparse, int threads)
-      : rows_(std::move(rows)),
-        order_(std::move(order)),
-        blocks_(make_blocks<Real>(kernel, sparse)),
-        sizes_(order_.size()),
-        scratch_(threads) {
-    blocks_->sizes(*rows_, order_.data(), static_cast<Index>(order_.size()), sizes_.data());
+      : rows_(std::move(rows)), order_(std::move(order)), blocks_(make_blocks<Real>(kernel, sparse)), scratch_(threads) {}
+
+  // Packing a strip costs as much as a few rows of kernel values: kept, it is paid once.
+  std::size_t plan(const std::vector<Segment>& tiles, std::size_t budget) override {
+    const std::size_t bytes = blocks_->strip_bytes(*rows_);
+    if (bytes > budget) return 0;
+    starts_.clear();
+    strips_ = std::vector<Strip<Real>>(tiles.size());
+    for (std::size_t t = 0; t < tiles.size(); ++t) {
+      starts_.push_back(tiles[t].begin);
+      blocks_->pack(*rows_, order_.data() + tiles[t].begin, static_cast<int>(tiles[t].end - tiles[t].begin), strips_[t]);
+    }
+    return bytes;
   }
   int chunk() const override { return blocks_->chunk(rows_->width); }
   void prepare(const Index* positions, int count) override {
@@ -49,17 +63,29 @@ class KernelRows final : public RowSource<Real> {
     blocks_->prepare(*rows_, ids_.data(), count, left_);
   }
   void strip(Index first, int count, Real* const* out, int thread) override {
-    blocks_->evaluate(left_, *rows_, order_.data() + first, sizes_.data() + first, count, out, scratch_[thread]);
+    Scratch<Real>& scratch = scratch_[thread];
+    if (strips_.empty()) {
+      blocks_->pack(*rows_, order_.data() + first, count, scratch.strip);
+      blocks_->evaluate(left_, scratch.strip, rows_->width, 0, count, out, scratch);
+    } else {
+      const auto t = std::upper_bound(starts_.begin(), starts_.end(), first) - starts_.begin() - 1;
+      blocks_->evaluate(left_, strips_[t], rows_->width, static_cast<int>(first - starts_[t]), count, out, scratch);
+    }
   }
-  void diagonal(double* out) const override { blocks_->diagonal(sizes_.data(), static_cast<Index>(sizes_.size()), out); }
+  void diagonal(double* out) const override {
+    std::vector<Real> sizes(order_.size());
+    blocks_->sizes(*rows_, order_.data(), static_cast<Index>(order_.size()), sizes.data());
+    blocks_->diagonal(sizes.data(), static_cast<Index>(sizes.size()), out);
+  }
 
  private:
   std::shared_ptr<const Rows> rows_;
   std::vector<Index> order_, ids_;
   std::unique_ptr<KernelBlocks<Real>> blocks_;
-  std::vector<Real> sizes_;
   Left<Real> left_;
   std::vector<Scratch<Real>> scratch_;
+  std::vector<Index> starts_;
+  std::vector<Strip<Real>> strips_;
 };
 
 // Rows of a kernel matrix that was given.
@@ -111,10 +137,6 @@ struct SubtractRows {
       for (; j < length; ++j) y[j] -= x[i] * r[j];
     }
   }
-};
-
-struct Segment {
-  Index begin, end;
 };
 
 // What a view looks like from its variables' side.
@@ -172,7 +194,7 @@ class Gram {
       : source_(std::move(source)),
         segments_(std::move(segments)),
         tile_(tile_length(segments_)),
-        cache_(cache_bytes, tile_),
+        cache_(cache_bytes - source_->plan(tiles(), cache_bytes / 4), tile_),
         pool_(pool) {}
 
   Index positions() const { return segments_.back().end; }
@@ -180,6 +202,7 @@ class Gram {
   // Rows over the view that the cache can hold at once.
   Index capacity(const View& view) const { return static_cast<Index>(cache_.capacity() / std::max<std::size_t>(1, view.tiles.size())); }
   const RowSource<Real>& source() const { return *source_; }
+  long computed() const { return computed_; }  // row segments so far: the cost that the cache saves
 
   // table[i * tiles + t] = tile t of the row of positions[i] over the view. Missing rows are computed together.
   void rows(const View& view, const std::vector<Index>& positions, std::vector<Real*>& table, Monitor& monitor) {
@@ -206,6 +229,7 @@ class Gram {
             fresh.push_back(cache_.insert(p, s, count));
           }
         compute(segment, missing, fresh, monitor);
+        computed_ += static_cast<long>(missing.size());
       }
     } catch (...) {
       cache_.clear();
@@ -274,6 +298,12 @@ class Gram {
   }
 
  private:
+  std::vector<Segment> tiles() const {
+    std::vector<Segment> runs;
+    for (const auto& s : segments_)
+      for (Index begin = s.begin; begin < s.end; begin += tile_) runs.push_back({begin, std::min(begin + tile_, s.end)});
+    return runs;
+  }
   void compute(const Segment& segment, const std::vector<Index>& positions,
                const std::vector<typename RowCache<Real>::Entry*>& entries, Monitor& monitor) {
     const std::size_t chunk = source_->chunk();
@@ -306,6 +336,7 @@ class Gram {
   int tile_;
   RowCache<Real> cache_;
   ThreadPool& pool_;
+  long computed_ = 0;
 };
 
 }  // namespace slimsvm

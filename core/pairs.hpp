@@ -36,16 +36,45 @@ struct Best {
   int index;
 };
 
+// Lane l of v swapped with lane l ^ Step: the rungs of a reduction across lanes.
+template <class T, int N, int Step>
+SLIM_INLINE Vec<T, N> swapped(Vec<T, N> v) {
+  Vec<typename IntOf<T>::type, N> from{};
+#pragma GCC unroll 16
+  for (int l = 0; l < N; ++l) from[l] = l ^ Step;
+#if defined(__clang__)
+  Vec<T, N> out{};
+#pragma GCC unroll 16
+  for (int l = 0; l < N; ++l) out[l] = v[l ^ Step];
+  (void)from;
+  return out;
+#else
+  return __builtin_shuffle(v, from);
+#endif
+}
+template <class T, int N, int Step = 1>
+SLIM_INLINE T lane_max(Vec<T, N> v) {
+  v = vmax(v, swapped<T, N, Step>(v));
+  if constexpr (2 * Step < N)
+    return lane_max<T, N, 2 * Step>(v);
+  else
+    return v[0];
+}
+template <class T, int N, int Step = 1>
+SLIM_INLINE T lane_min(Vec<T, N> v) {
+  v = vmin(v, swapped<T, N, Step>(v));
+  if constexpr (2 * Step < N)
+    return lane_min<T, N, 2 * Step>(v);
+  else
+    return v[0];
+}
+
+// The largest value, and the least of the indices that have it.
 template <class T, int N, class I>
 SLIM_INLINE Best best_lane(Vec<T, N> value, Vec<I, N> index) {
-  Best best{static_cast<double>(value[0]), static_cast<int>(index[0])};
-#pragma GCC unroll 16
-  for (int l = 1; l < N; ++l) {
-    const bool better = value[l] > best.value || (value[l] == best.value && index[l] < best.index);
-    best.value = better ? static_cast<double>(value[l]) : best.value;
-    best.index = better ? static_cast<int>(index[l]) : best.index;
-  }
-  return best;
+  const T most = lane_max<T, N>(value);
+  const Vec<I, N> holders = value == splat<Vec<T, N>>(most) ? index : splat<Vec<I, N>>(std::numeric_limits<I>::max());
+  return {static_cast<double>(most), static_cast<int>(lane_min<I, N>(holders))};
 }
 
 template <int N, class I>
@@ -78,10 +107,7 @@ SLIM_INLINE double smallest(const double* G, const double* mask, int count) {
   using D = Vec<double, N>;
   D best = splat<D>(infinity);
   for (int t = 0; t < count; t += N) best = vmin(best, load<D>(G + t) + load<D>(mask + t));
-  double value = best[0];
-#pragma GCC unroll 16
-  for (int l = 1; l < N; ++l) value = std::min<double>(value, best[l]);
-  return value;
+  return lane_min<double, N>(best);
 }
 
 // The partner of i among variables that may shrink. Gains only rank candidates: Real is accurate enough.
@@ -189,9 +215,7 @@ struct BoxPairs {
         least = vmin(least, g + load<D>(shrink + k));
       }
       i = best_lane<double, N, std::int64_t>(most, at);
-      low = least[0];
-#pragma GCC unroll 16
-      for (int l = 1; l < N; ++l) low = std::min<double>(low, least[l]);
+      low = lane_min<double, N>(least);
     }
     return i.value > -infinity && low < infinity ? i.value - low : 0.0;
   }

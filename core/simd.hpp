@@ -18,7 +18,7 @@
 #define SLIM_X86 1
 #define SLIM_TARGET_V3 __attribute__((target("avx2,fma,bmi,bmi2,f16c,lzcnt,movbe"), flatten))
 #define SLIM_TARGET_V4 \
-  __attribute__((target("avx2,fma,bmi,bmi2,f16c,lzcnt,movbe,avx512f,avx512bw,avx512cd,avx512dq,avx512vl"), flatten))
+  __attribute__((target("avx2,fma,bmi,bmi2,f16c,lzcnt,movbe,avx512f,avx512bw,avx512cd,avx512dq,avx512vl,prefer-vector-width=512"), flatten))
 #endif
 #define SLIM_INLINE inline __attribute__((always_inline))
 #define SLIM_FLATTEN __attribute__((flatten))
@@ -82,6 +82,14 @@ template <>
 struct IntOf<double> {
   using type = std::int64_t;
 };
+template <>
+struct IntOf<std::int32_t> {
+  using type = std::int32_t;
+};
+template <>
+struct IntOf<std::int64_t> {
+  using type = std::int64_t;
+};
 
 // exp without branches or calls, so that it vectorises: exp(x) = 2^n exp(r), |r| <= ln2/2, exp(r) by its
 // Taylor sum, whose remainder is below half an ulp. Relative error about 1 ulp; 0 below the normal range,
@@ -128,6 +136,22 @@ SLIM_INLINE Vec<T, N> vexp(Vec<T, N> x) {
   const V in_range = x < splat<V>(E::lowest) ? V{} : value;
   const V result = x > splat<V>(E::highest) ? splat<V>(std::numeric_limits<T>::infinity()) : in_range;
   return x == x ? result : x;
+}
+
+// Lane l of the result: a[l], or b[l ^ Step] where bit Step of l is set (High: a[l ^ Step], or b[l]).
+template <class T, int N, int Step, bool High>
+SLIM_INLINE Vec<T, N> exchange(Vec<T, N> a, Vec<T, N> b) {
+#if defined(__clang__)
+  Vec<T, N> out{};
+#pragma GCC unroll 16
+  for (int l = 0; l < N; ++l) out[l] = l & Step ? b[High ? l : l ^ Step] : a[High ? l ^ Step : l];
+  return out;
+#else
+  Vec<typename IntOf<T>::type, N> from{};
+#pragma GCC unroll 16
+  for (int l = 0; l < N; ++l) from[l] = l & Step ? N + (High ? l : l ^ Step) : (High ? l ^ Step : l);
+  return __builtin_shuffle(a, b, from);
+#endif
 }
 
 enum class Level { baseline, avx2, avx512 };

@@ -17,7 +17,7 @@ struct Options {
   double tolerance = 1e-3;  // on the relative duality gap, and on the violation of the optimality conditions
   long max_steps = -1;      // pair steps; negative: no limit
   int block = 512;
-  double keep = 0.5;  // share of the working set that stays for the next round
+  double keep = 0.75;  // share of the working set that stays for the next round
 };
 
 struct Report {
@@ -35,7 +35,7 @@ class SolverMonitor : public Monitor {
 struct Solution {
   std::vector<double> a, product;  // duals; K a in double
   Certificate certificate;
-  long steps = 0, rounds = 0;
+  long steps = 0, rounds = 0, rows = 0;  // rows: kernel rows computed
   bool converged = false, negative_curvature = false, used_double = false;
 };
 
@@ -65,7 +65,8 @@ class BlockSmo {
       : gram_(gram), view_(view), p_(problem), set_(set), diagonal_(diagonal), o_(options), it_(iterate), monitor_(monitor) {
     const Index fits = std::max<Index>(2, gram.capacity(view) * 9 / 10);
     size_ = static_cast<int>(std::min<Index>({p_.size, std::max(2, o_.block), fits}));
-    stride_ = (size_ + 15) / 16 * 16;
+    stride_ = (size_ + 31) / 32 * 32;
+    if (stride_ % 128 == 0) stride_ += 32;  // columns of the matrix must not fall into the same cache sets
     matrix_.reserve(static_cast<std::size_t>(size_) * stride_);
     std::fill(matrix_.get(), matrix_.get() + static_cast<std::size_t>(size_) * stride_, Real(0));
     block_.matrix = matrix_.get();
@@ -225,16 +226,23 @@ class BlockSmo {
         positions_.push_back(view_.position(variable_[s]));
       }
     gram_.rows(view_, positions_, table_, monitor_);
+    by_position_ = slots_;
+    std::sort(by_position_.begin(), by_position_.end(), [&](int x, int y) { return variable_[x] < variable_[y]; });
     const std::size_t tiles = view_.tiles.size();
     std::vector<int> place(size_, -1);
     for (std::size_t i = 0; i < slots_.size(); ++i) place[slots_[i]] = static_cast<int>(i);
+    // Entries of the new rows, gathered from the cache column by column in order of position.
     for (const int s : fresh_) {
       Real* const* row = table_.data() + place[s] * tiles;
       Real* to = matrix_.get() + static_cast<std::size_t>(s) * stride_;
-      for (const int c : slots_) to[c] = row[tile_of_[c]][offset_of_[c]];
+      for (const int c : by_position_) to[c] = row[tile_of_[c]][offset_of_[c]];
       const std::int32_t v = variable_[s];
       to[s] = block_.diagonal[s] = static_cast<Real>(diagonal_[v] + p_.ridge[v]);
-      for (const int c : slots_) matrix_.get()[static_cast<std::size_t>(c) * stride_ + s] = to[c];
+    }
+    // Their mirror images in the columns.
+    for (const int c : slots_) {
+      Real* to = matrix_.get() + static_cast<std::size_t>(c) * stride_;
+      for (const int s : fresh_) to[s] = matrix_.get()[static_cast<std::size_t>(s) * stride_ + c];
     }
     block_.total = p_.total;
     double used = 0;
@@ -293,7 +301,7 @@ class BlockSmo {
   std::vector<std::int32_t> slot_;      // of each variable, -1: not in the set
   std::vector<std::int32_t> variable_;  // in each slot, -1: empty
   std::vector<long> entered_;           // round in which it came
-  std::vector<int> tile_of_, offset_of_, fresh_, slots_, released_;
+  std::vector<int> tile_of_, offset_of_, fresh_, slots_, by_position_, released_;
   std::vector<Index> positions_;
   std::vector<Real*> table_;
   CandidateList lists_[Set::lists];
@@ -366,12 +374,14 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, const Prob
 
   // Rows in the given precision until a certificate in double agrees; false: this precision gets no further.
   const auto rounds = [&](auto& gram) {
+    const long before = gram.computed();
     using Real = typename std::decay_t<decltype(gram)>::Value;
     const View view = gram.view(segments);
     BlockSmo<Real, Set> smo(gram, view, p, set, diagonal, options, it, monitor);
     double violation_target = options.tolerance, last = infinity;
     for (int stalled = 0; stalled < 3;) {
       const bool claimed = smo.run(violation_target, options.tolerance);
+      solution.rows = gram.computed() - before;
       solution.certificate = refresh();
       const double gap = solution.certificate.relative();
       if (gap <= options.tolerance && solution.certificate.violation <= 2 * options.tolerance) return true;

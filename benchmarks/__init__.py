@@ -1,0 +1,1 @@
+"""Speed, memory and exactness of slimsvm beside its peers: ``python -m benchmarks --help``."""

@@ -1,0 +1,101 @@
+"""The duality gap is a proof: recomputed in plain float64 numpy from the fitted attributes, it is the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import reference
+from problems import MACHINES, all_duals, blobs, check_optimal, machine_name, three_classes
+
+from slimsvm import AnyNormSVC, slacks
+
+pytestmark = pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
+
+machines = pytest.mark.parametrize("machine", MACHINES, ids=machine_name)
+row_types = pytest.mark.parametrize("dtype", [np.float64, np.float32])
+
+
+def recomputed(model, X, y, C, gamma):
+    """Primal, dual and gap from vectors_, vector_coef_ and intercept_ alone: a stranger could do this."""
+    slack = slacks.resolve(model.slack)
+    K = reference.kernel_matrix("rbf", X, X, gamma=gamma)
+    K_vectors = reference.kernel_matrix("rbf", X, model.vectors_, gamma=gamma)
+    f, norm = K_vectors @ model.vector_coef_[0], 0.0
+    a = all_duals(model, len(y))
+    norm = model.vector_coef_[0] @ f[model.support_]
+    assert norm == pytest.approx(a @ K @ a, rel=1e-9)
+    C = np.full(len(y), C)
+    primal = norm / 2 + reference.loss(slack, y, C, f, model.intercept_[0], model.constraint)
+    dual = y @ a - norm / 2 - (reference.measure(slack).ridge(C) @ a**2) / 2
+    return primal, dual, (primal - dual) / abs(dual)
+
+
+@row_types
+@machines
+def test_gap_of_a_hard_problem(machine, dtype):
+    """C = 1000 on noisy labels: the duals are large, and float32 rows alone would claim more than they reach."""
+    slack, constraint = machine
+    X, y = blobs(1500, d=8, seed=1, noise=0.3)
+    model = AnyNormSVC(slack, constraint, C=1000.0, gamma=0.05).fit(X.astype(dtype), y)
+    primal, _, gap = recomputed(model, X, y, 1000.0, 0.05)
+    assert gap <= model.tol
+    assert gap == pytest.approx(model.duality_gap_[0], rel=1e-3, abs=1e-9)
+    assert primal == pytest.approx(model.objective_[0], rel=1e-9)
+
+
+@pytest.mark.parametrize("tol", [1e-1, 1e-3, 1e-5, 1e-8])
+@machines
+def test_gap_is_at_most_tol(machine, tol):
+    slack, constraint = machine
+    X, y = blobs(200, seed=2)
+    model = AnyNormSVC(slack, constraint, C=10.0, gamma=0.3, tol=tol).fit(X, y)
+    check_optimal(model, reference.kernel_matrix("rbf", X, X, gamma=0.3), y, 10.0)
+
+
+@row_types
+@pytest.mark.parametrize("n", [120, 700])
+@machines
+def test_common_offset_in_the_features(machine, n, dtype):
+    """The Gaussian kernel sees differences only: adding 10^4 to every feature is the same problem."""
+    slack, constraint = machine
+    X, y = blobs(n, seed=3)
+    far = (X + 1e4).astype(dtype)
+    np.testing.assert_array_equal(far.astype(np.float64) - 1e4, X)  # nothing is lost by the shift itself
+    model = AnyNormSVC(slack, constraint, C=10.0, gamma=0.3).fit(far, y)
+    K = reference.kernel_matrix("rbf", X, X, gamma=0.3)
+    check_optimal(model, K, y, 10.0)
+    expected = K @ all_duals(model, n) + model.intercept_[0]
+    size = np.abs(model.vector_coef_).sum()
+    np.testing.assert_allclose(model.decision_function(far), expected, rtol=0, atol=1e-5 * size)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+def test_predictions_with_a_huge_offset(kernel):
+    """Time stamps: float64 holds them exactly, and differences are small. Training copes, so must prediction."""
+    X, y = blobs(100, seed=4)
+    far = X + 2.0**30
+    model = AnyNormSVC(kernel=kernel, C=10.0, gamma=0.3).fit(far, y)
+    K = reference.kernel_matrix(kernel, X, X, gamma=0.3)
+    check_optimal(model, K, y, 10.0)
+    expected = K @ all_duals(model, 100) + model.intercept_[0]
+    np.testing.assert_allclose(model.decision_function(far), expected, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(model.kernel_(far, far), K, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
+def test_each_of_several_machines_is_certified(multi_class):
+    X, labels = three_classes()
+    model = AnyNormSVC(C=5.0, gamma=0.5, tol=1e-6, multi_class=multi_class).fit(X, labels)
+    pairs = [(0, 1), (0, 2), (1, 2)] if multi_class == "ovo" else [(c, None) for c in range(3)]
+    for output, (first, second) in enumerate(pairs):
+        rows = np.isin(labels, (first, second)) if second is not None else np.full(len(labels), True)
+        y = np.where(labels[rows] == first, 1.0, -1.0)
+        K = reference.kernel_matrix("rbf", X[rows], X[rows], gamma=0.5)
+        a = all_duals(model, len(labels), output)
+        assert not a[~rows].any()
+        slack = slacks.resolve(model.slack)
+        C = np.full(len(y), 5.0)
+        primal, _, gap = reference.certificate(K, y, a[rows], model.intercept_[output], slack, C, "inequality")
+        assert gap <= 1e-6
+        assert gap == pytest.approx(model.duality_gap_[output], abs=1e-9)
+        assert primal == pytest.approx(model.objective_[output], rel=1e-9)
