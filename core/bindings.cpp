@@ -122,14 +122,14 @@ class FunctionRows final : public RowSource<Real> {
   }
   bool concurrent() const override { return false; }
   void prepare(const Index* positions, int count) override { positions_.assign(positions, positions + count); }
-  void strip(Index first, int count, Real* const* out, int) override {
+  void strip(int rows, Index first, int count, Real* const* out, int) override {
     nb::gil_scoped_acquire gil;
     nb::list ids;
-    for (const Index p : positions_) ids.append(p);
+    for (int i = 0; i < rows; ++i) ids.append(positions_[i]);
     const auto block = nb::cast<Matrix>(rows_(ids, first, count));
-    if (block.shape(0) != positions_.size() || block.shape(1) != static_cast<std::size_t>(count))
+    if (block.shape(0) != static_cast<std::size_t>(rows) || block.shape(1) != static_cast<std::size_t>(count))
       throw nb::value_error("the kernel function returned a block of a wrong shape");
-    for (std::size_t i = 0; i < positions_.size(); ++i)
+    for (int i = 0; i < rows; ++i)
       for (int j = 0; j < count; ++j) out[i][j] = static_cast<Real>(block(i, j));
   }
   void diagonal(double* out) const override { std::copy(diagonal_.begin(), diagonal_.end(), out); }
@@ -305,7 +305,7 @@ nb::ndarray<nb::numpy, double> kernel_matrix(const AnyKernel& kernel, const std:
     PythonMonitor monitor{nb::object()};
     nb::gil_scoped_release release;
     ThreadPool pool(threads);
-    const auto blocks = make_blocks<double>(kernel, z->density() < sparse_below);
+    const auto blocks = make_blocks<double>(kernel, z->width, z->density() < sparse_below);
     std::vector<Index> left_ids(n), ids(m);
     std::iota(left_ids.begin(), left_ids.end(), Index(0));
     std::iota(ids.begin(), ids.end(), Index(0));
@@ -325,7 +325,7 @@ nb::ndarray<nb::numpy, double> kernel_matrix(const AnyKernel& kernel, const std:
             std::vector<double*> rows(count);
             for (int i = 0; i < count; ++i) rows[i] = values + i * strip;
             blocks->pack(*z, ids.data() + begin, columns, scratch[thread].strip);
-            blocks->evaluate(left, scratch[thread].strip, z->width, 0, columns, rows.data(), scratch[thread]);
+            blocks->evaluate(left, count, scratch[thread].strip, z->width, 0, columns, rows.data(), scratch[thread]);
             for (int i = 0; i < count; ++i) std::copy(rows[i], rows[i] + columns, out.begin() + (first + i) * m + begin);
           },
           monitor);
@@ -339,6 +339,8 @@ nb::ndarray<nb::numpy, double> kernel_matrix(const AnyKernel& kernel, const std:
 NB_MODULE(_core, m) {
   m.doc() = "Compiled core of slimsvm: kernel rows, block SMO, expansions.";
   m.attr("instruction_set") = level() == Level::avx512 ? "avx512" : level() == Level::avx2 ? "avx2" : "baseline";
+
+  m.attr("block_size") = double_below;
 
   nb::class_<Rows>(m, "Rows", "Rows of data, dense or sparse, as the core sees them.")
       .def_ro("size", &Rows::size)

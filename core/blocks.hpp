@@ -72,9 +72,9 @@ class KernelBlocks {
   virtual ~KernelBlocks() = default;
   virtual void prepare(const Rows& rows, const Index* ids, int count, Left<Real>& left) const = 0;
   virtual void pack(const Rows& rows, const Index* ids, int count, Strip<Real>& strip) const = 0;
-  // out[i][j] = k(left i, right first + j), j < count; first is a multiple of 32. Rows of out have room for
-  // strip_padding(count) values.
-  virtual void evaluate(const Left<Real>& left, const Strip<Real>& right, Index width, int first, int count,
+  // out[i][j] = k(left i, right first + j), i < rows, j < count; first is a multiple of 32. Rows of out have
+  // room for strip_padding(count) values.
+  virtual void evaluate(const Left<Real>& left, int rows, const Strip<Real>& right, Index width, int first, int count,
                         Real* const* out, Scratch<Real>& scratch) const = 0;
   virtual std::size_t strip_bytes(const Rows& rows) const = 0;  // of all rows, packed
   // size(x) of rows, by the kernel's metric, from the rounded values that the sums see.
@@ -93,12 +93,12 @@ template <class Real, class Kernel>
 struct DenseTile {
   // `left` groups against one packed panel of `columns` right rows.
   template <class Isa>
-  static SLIM_INLINE void run(const Kernel* kernel, const Left<Real>* left, Index width, const Real* panel,
+  static SLIM_INLINE void run(const Kernel* kernel, const Left<Real>* left, int left_rows, Index width, const Real* panel,
                               const Real* right_sizes, Real* const* out, int offset) {
     constexpr int L = lanes<Real, Isa>, M = Isa::tile_rows, N = Isa::tile_vectors;
     using V = Vec<Real, L>;
     using Metric = typename Kernel::Metric;
-    for (int first = 0, g = 0; first < left->count; first += M, ++g) {
+    for (int first = 0, g = 0; first < left_rows; first += M, ++g) {
       const Real* a = left->panels.get() + left->panel_start[g];
       const Real* b = panel;
       V sum[M][N];
@@ -117,7 +117,7 @@ struct DenseTile {
           for (int v = 0; v < N; ++v) sum[i][v] = Metric::step(sum[i][v], left_value, x[v]);
         }
       }
-      const int rows = std::min(M, left->count - first);
+      const int rows = std::min(M, left_rows - first);
 #pragma GCC unroll 16
       for (int i = 0; i < M; ++i) {
         if (i >= rows) continue;
@@ -224,7 +224,7 @@ struct Diagonal {
   static SLIM_INLINE void run(const Kernel* kernel, const Real* sizes, Index count, double* out) {
     for (Index i = 0; i < count; ++i) {
       const Vec<Real, 4> size = splat<Vec<Real, 4>>(sizes[i]);
-      const bool dot = std::is_same_v<typename Kernel::Metric, Dot>;
+      const bool dot = std::is_same_v<typename Kernel::Metric, Dot>;  // s(x, x) = x.x; the distances are 0
       out[i] = kernel->template finish<Real, 4>(dot ? size : Vec<Real, 4>{}, size, size)[0];
     }
   }
@@ -283,12 +283,12 @@ class KernelBlocksOf final : public KernelBlocks<Real> {
     return static_cast<std::size_t>(sparse_ ? cells * rows.density() * (sizeof(Real) + 4) : cells * sizeof(Real));
   }
 
-  void evaluate(const Left<Real>& left, const Strip<Real>& right, Index width, int first, int count, Real* const* out,
+  void evaluate(const Left<Real>& left, int rows, const Strip<Real>& right, Index width, int first, int count, Real* const* out,
                 Scratch<Real>& scratch) const override {
-    if (sparse_) return evaluate_sparse(left, right, first, count, out, scratch);
+    if (sparse_) return evaluate_sparse(left, rows, right, first, count, out, scratch);
     const std::size_t panel = static_cast<std::size_t>(width) * tile_columns_;
     for (int j = 0; j < count; j += tile_columns_)
-      dispatch<DenseTile<Real, Kernel>>(&kernel_, &left, width,
+      dispatch<DenseTile<Real, Kernel>>(&kernel_, &left, rows, width,
                                         static_cast<const Real*>(right.panels.get() + (first + j) / tile_columns_ * panel),
                                         right.sizes.data() + first + j, out, j);
   }
@@ -333,18 +333,18 @@ class KernelBlocksOf final : public KernelBlocks<Real> {
     }
   }
 
-  void evaluate_sparse(const Left<Real>& left, const Strip<Real>& right, int first, int count, Real* const* out,
+  void evaluate_sparse(const Left<Real>& left, int rows, const Strip<Real>& right, int first, int count, Real* const* out,
                        Scratch<Real>& scratch) const {
     constexpr int few = 16, G = sparse_group<Real>;
     Real* block = scratch.transposed.reserve(few * G);
-    for (int row = 0, g = 0; row < left.count; row += G, ++g) {
+    for (int row = 0, g = 0; row < rows; row += G, ++g) {
       const std::int32_t* map = left.map.empty() ? nullptr : left.map[g].data();
       const Real* panel = left.panels.get() + left.panel_start[g];
       for (int j = 0; j < count; j += few) {
         const int columns = std::min(few, count - j);
         dispatch<SparseTile<Real, Kernel>>(&kernel_, panel, map, static_cast<const Real*>(left.sizes.data() + row), &right,
                                            first + j, columns, block);
-        dispatch<ScatterRows<Real>>(static_cast<const Real*>(block), out + row, std::min(G, left.count - row), j);
+        dispatch<ScatterRows<Real>>(static_cast<const Real*>(block), out + row, std::min(G, rows - row), j);
       }
     }
   }
@@ -354,8 +354,11 @@ class KernelBlocksOf final : public KernelBlocks<Real> {
   int tile_rows_, tile_columns_;
 };
 
+// Blocks for rows of this width, by the sparse inner loop if the right rows have few nonzeros.
 template <class Real>
-std::unique_ptr<KernelBlocks<Real>> make_blocks(const AnyKernel& kernel, bool sparse) {
+std::unique_ptr<KernelBlocks<Real>> make_blocks(AnyKernel kernel, Index width, bool sparse) {
+  const auto* gaussian = std::get_if<Gaussian>(&kernel);
+  if (gaussian && sizeof(Real) == 4 && width <= NarrowGaussian::most_columns) kernel = NarrowGaussian{gaussian->gamma};
   return std::visit(
       [&](const auto& k) -> std::unique_ptr<KernelBlocks<Real>> {
         return std::make_unique<KernelBlocksOf<Real, std::decay_t<decltype(k)>>>(k, sparse);

@@ -16,7 +16,7 @@ template <class Real>
 void decision(const AnyKernel& kernel, const Rows& vectors, const Rows& x, const double* coef, const double* bias,
               int outputs, double* out, ThreadPool& pool, Monitor& monitor) {
   constexpr Index strip = 128;
-  const auto blocks = make_blocks<Real>(kernel, x.density() < sparse_below);
+  const auto blocks = make_blocks<Real>(kernel, x.width, x.density() < sparse_below);
   std::vector<Index> vector_ids(vectors.size), ids(x.size);
   std::iota(vector_ids.begin(), vector_ids.end(), Index(0));
   std::iota(ids.begin(), ids.end(), Index(0));
@@ -48,7 +48,7 @@ void decision(const AnyKernel& kernel, const Rows& vectors, const Rows& x, const
           blocks->pack(x, ids.data() + begin, columns, mine.scratch.strip);
           std::vector<Real*> rows(count);
           for (int i = 0; i < count; ++i) rows[i] = values + i * strip;
-          blocks->evaluate(left, mine.scratch.strip, x.width, 0, columns, rows.data(), mine.scratch);
+          blocks->evaluate(left, count, mine.scratch.strip, x.width, 0, columns, rows.data(), mine.scratch);
           std::vector<const Real*> chosen;
           double sum[strip];
           for (int o = 0; o < outputs; ++o) {

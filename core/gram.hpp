@@ -31,9 +31,9 @@ class RowSource {
   virtual bool concurrent() const { return true; }  // strip() may run on several threads
   virtual int chunk() const { return 512; }         // rows that prepare() takes at once
   virtual void prepare(const Index* positions, int count) = 0;
-  // out[i][0..count) = row of prepared position i at columns [first, first + count); out has room for
+  // out[i][0..count) = row of prepared position i < rows at columns [first, first + count); out has room for
   // strip_padding(count) values.
-  virtual void strip(Index first, int count, Real* const* out, int thread) = 0;
+  virtual void strip(int rows, Index first, int count, Real* const* out, int thread) = 0;
   virtual void diagonal(double* out) const = 0;
 };
 
@@ -42,7 +42,10 @@ template <class Real>
 class KernelRows final : public RowSource<Real> {
  public:
   KernelRows(std::shared_ptr<const Rows> rows, std::vector<Index> order, const AnyKernel& kernel, bool sparse, int threads)
-      : rows_(std::move(rows)), order_(std::move(order)), blocks_(make_blocks<Real>(kernel, sparse)), scratch_(threads) {}
+      : rows_(std::move(rows)),
+        order_(std::move(order)),
+        blocks_(make_blocks<Real>(kernel, rows_->width, sparse)),
+        scratch_(threads) {}
 
   // Packing a strip costs as much as a few rows of kernel values: kept, it is paid once.
   std::size_t plan(const std::vector<Segment>& tiles, std::size_t budget) override {
@@ -62,14 +65,14 @@ class KernelRows final : public RowSource<Real> {
     for (int i = 0; i < count; ++i) ids_[i] = order_[positions[i]];
     blocks_->prepare(*rows_, ids_.data(), count, left_);
   }
-  void strip(Index first, int count, Real* const* out, int thread) override {
+  void strip(int rows, Index first, int count, Real* const* out, int thread) override {
     Scratch<Real>& scratch = scratch_[thread];
     if (strips_.empty()) {
       blocks_->pack(*rows_, order_.data() + first, count, scratch.strip);
-      blocks_->evaluate(left_, scratch.strip, rows_->width, 0, count, out, scratch);
+      blocks_->evaluate(left_, rows, scratch.strip, rows_->width, 0, count, out, scratch);
     } else {
       const auto t = std::upper_bound(starts_.begin(), starts_.end(), first) - starts_.begin() - 1;
-      blocks_->evaluate(left_, strips_[t], rows_->width, static_cast<int>(first - starts_[t]), count, out, scratch);
+      blocks_->evaluate(left_, rows, strips_[t], rows_->width, static_cast<int>(first - starts_[t]), count, out, scratch);
     }
   }
   void diagonal(double* out) const override {
@@ -95,8 +98,8 @@ class MatrixRows final : public RowSource<Real> {
   MatrixRows(const T* data, std::ptrdiff_t row_stride, std::ptrdiff_t column_stride, std::vector<Index> order)
       : data_(data), row_stride_(row_stride), column_stride_(column_stride), order_(std::move(order)) {}
   void prepare(const Index* positions, int count) override { positions_.assign(positions, positions + count); }
-  void strip(Index first, int count, Real* const* out, int) override {
-    for (std::size_t i = 0; i < positions_.size(); ++i) {
+  void strip(int rows, Index first, int count, Real* const* out, int) override {
+    for (int i = 0; i < rows; ++i) {
       const T* row = data_ + order_[positions_[i]] * row_stride_;
       for (int j = 0; j < count; ++j) out[i][j] = static_cast<Real>(row[order_[first + j] * column_stride_]);
     }
@@ -201,7 +204,13 @@ class Gram {
   View view(const std::vector<int>& chosen) const { return make_view(segments_, chosen, tile_); }
   // Rows over the view that the cache can hold at once.
   Index capacity(const View& view) const { return static_cast<Index>(cache_.capacity() / std::max<std::size_t>(1, view.tiles.size())); }
-  const RowSource<Real>& source() const { return *source_; }
+  const std::vector<double>& diagonal() {
+    if (diagonal_.empty()) {
+      diagonal_.resize(positions());
+      source_->diagonal(diagonal_.data());
+    }
+    return diagonal_;
+  }
   long computed() const { return computed_; }  // row segments so far: the cost that the cache saves
 
   // table[i * tiles + t] = tile t of the row of positions[i] over the view. Missing rows are computed together.
@@ -243,6 +252,53 @@ class Gram {
         table[i * tiles + t] = entry->tiles[tile.index];
       }
     }
+  }
+
+  // Many small classes: every pair of them will need all of its rows, and one product is faster than many.
+  void prefetch(Index pair_limit, Monitor& monitor) {
+    if (prefetched_ || segments_.size() < 3) return;  // one problem reads its rows once
+    prefetched_ = true;
+    Index longest = 0;
+    for (const auto& s : segments_) longest = std::max(longest, s.end - s.begin);
+    std::vector<int> all(segments_.size());
+    std::iota(all.begin(), all.end(), 0);
+    const View whole = view(all);
+    if (2 * longest > pair_limit || capacity(whole) < positions()) return;
+    std::vector<Index> everyone(positions());
+    std::iota(everyone.begin(), everyone.end(), Index(0));
+    std::vector<Real*> table;
+    rows(whole, everyone, table, monitor);
+  }
+
+  bool covers(const View& view) const { return view.size() == positions(); }
+
+  // The whole matrix of a view that covers all positions in order, past the cache: half of it is computed, the
+  // rest mirrored. Rows of the matrix have 32 values to spare.
+  void fill(Real* matrix, std::size_t stride, Monitor& monitor) {
+    const int n = static_cast<int>(positions());
+    std::vector<Index> everyone(n);
+    std::iota(everyone.begin(), everyone.end(), Index(0));
+    const int chunk = source_->chunk();
+    for (int top = 0; top < n; top += chunk) {
+      const int rows = std::min(chunk, n - top);
+      source_->prepare(everyone.data() + top, rows);
+      std::vector<Real*> out(rows);
+      for (const auto& tile : tiles())
+        for (int first = static_cast<int>(tile.begin); first < tile.end; first += 32) {
+          const int count = std::min<int>(32, static_cast<int>(tile.end) - first);
+          const int wanted = std::min(rows, first + count - top);  // up to the diagonal
+          if (wanted <= 0) continue;
+          for (int i = 0; i < wanted; ++i) out[i] = matrix + (top + i) * stride + first;
+          source_->strip(wanted, first, count, out.data(), 0);
+        }
+      monitor.poll();
+    }
+    for (int i = 0; i < n; ++i) {
+      Real* row = matrix + i * stride;
+      for (int j = 0; j < i; ++j) row[j] = matrix[j * stride + i];
+      std::fill(row + n, row + stride, Real(0));
+    }
+    computed_ += n;
   }
 
   // gradient -= K[:, rows] x
@@ -288,7 +344,7 @@ class Gram {
             std::vector<Real*> out(count);
             for (int i = 0; i < count; ++i) out[i] = block + i * strip;
             const int length = static_cast<int>(strips[t].end);
-            source_->strip(strips[t].begin, length, out.data(), thread);
+            source_->strip(count, strips[t].begin, length, out.data(), thread);
             dispatch<SubtractRows<Real>>(static_cast<const Real* const*>(out.data()),
                                          static_cast<const double*>(values.data() + first), count,
                                          static_cast<Index>(length), result + target[t]);
@@ -317,7 +373,7 @@ class Gram {
             std::vector<Real*> out(count);
             for (int i = 0; i < count; ++i) out[i] = entries[first + i]->tiles[t];
             const Index begin = segment.begin + static_cast<Index>(t) * tile_;
-            source_->strip(begin, static_cast<int>(std::min<Index>(tile_, segment.end - begin)), out.data(), thread);
+            source_->strip(count, begin, static_cast<int>(std::min<Index>(tile_, segment.end - begin)), out.data(), thread);
           },
           monitor);
     }
@@ -336,7 +392,9 @@ class Gram {
   int tile_;
   RowCache<Real> cache_;
   ThreadPool& pool_;
+  std::vector<double> diagonal_;
   long computed_ = 0;
+  bool prefetched_ = false;
 };
 
 }  // namespace slimsvm

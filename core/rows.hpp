@@ -113,11 +113,15 @@ class DenseRows final : public Rows {
   void sizes_as(const Index* ids, Index count, Size kind, Real* out) const {
     for (Index i = 0; i < count; ++i) {
       const T* row = data_ + ids[i] * row_stride_;
-      double sum[4] = {};  // four chains: a single one waits for each addition
-      for (Index k = 0; k < width; ++k) {
+      const auto term = [&](Index k) {
         const double x = at<Real>(row, k);
-        sum[k & 3] += kind == Size::squares ? x * x : std::fabs(x);
-      }
+        return kind == Size::squares ? x * x : std::fabs(x);
+      };
+      double sum[4] = {};  // four chains: a single one waits for each addition
+      Index k = 0;
+      for (; k + 4 <= width; k += 4)
+        for (int c = 0; c < 4; ++c) sum[c] += term(k + c);
+      for (; k < width; ++k) sum[0] += term(k);
       out[i] = static_cast<Real>((sum[0] + sum[1]) + (sum[2] + sum[3]));
     }
   }

@@ -67,8 +67,9 @@ class BlockSmo {
     size_ = static_cast<int>(std::min<Index>({p_.size, std::max(2, o_.block), fits}));
     stride_ = (size_ + 31) / 32 * 32;
     if (stride_ % 128 == 0) stride_ += 32;  // columns of the matrix must not fall into the same cache sets
+    if (fills()) stride_ += 32;
     matrix_.reserve(static_cast<std::size_t>(size_) * stride_);
-    std::fill(matrix_.get(), matrix_.get() + static_cast<std::size_t>(size_) * stride_, Real(0));
+    if (!fills()) std::fill(matrix_.get(), matrix_.get() + static_cast<std::size_t>(size_) * stride_, Real(0));
     block_.matrix = matrix_.get();
     block_.size = size_;
     block_.stride = stride_;
@@ -100,10 +101,28 @@ class BlockSmo {
     }
   }
 
+  bool whole() const { return size_ == p_.size; }  // the set holds every variable
+
+  // K a from the block's matrix, which is then all of K.
+  void product(std::vector<double>& out) const {
+    std::vector<const Real*> rows;
+    std::vector<double> minus;
+    for (int s = 0; s < size_; ++s)
+      if (const double a = it_.a[variable_[s]]; a != 0) rows.push_back(block_.row(s)), minus.push_back(-a);
+    std::vector<double> by_slot(stride_, 0.0);
+    dispatch<SubtractRows<Real>>(static_cast<const Real* const*>(rows.data()), static_cast<const double*>(minus.data()),
+                                 static_cast<int>(rows.size()), static_cast<Index>(size_), by_slot.data());
+    for (int s = 0; s < size_; ++s) {
+      const std::int32_t v = variable_[s];
+      out[v] = by_slot[s] - p_.ridge[v] * it_.a[v];
+    }
+  }
+
  private:
+  // A single problem that fits one block needs no cache.
+  bool fills() const { return whole() && gram_.covers(view_); }
   bool out_of_steps() const { return o_.max_steps >= 0 && it_.steps >= o_.max_steps; }
 
-  bool whole() const { return size_ == p_.size; }  // the set holds every variable
 
   void finish() {
     if constexpr (std::is_same_v<Real, double>) {
@@ -225,25 +244,10 @@ class BlockSmo {
         slots_.push_back(s);
         positions_.push_back(view_.position(variable_[s]));
       }
-    gram_.rows(view_, positions_, table_, monitor_);
-    by_position_ = slots_;
-    std::sort(by_position_.begin(), by_position_.end(), [&](int x, int y) { return variable_[x] < variable_[y]; });
-    const std::size_t tiles = view_.tiles.size();
-    std::vector<int> place(size_, -1);
-    for (std::size_t i = 0; i < slots_.size(); ++i) place[slots_[i]] = static_cast<int>(i);
-    // Entries of the new rows, gathered from the cache column by column in order of position.
-    for (const int s : fresh_) {
-      Real* const* row = table_.data() + place[s] * tiles;
-      Real* to = matrix_.get() + static_cast<std::size_t>(s) * stride_;
-      for (const int c : by_position_) to[c] = row[tile_of_[c]][offset_of_[c]];
-      const std::int32_t v = variable_[s];
-      to[s] = block_.diagonal[s] = static_cast<Real>(diagonal_[v] + p_.ridge[v]);
-    }
-    // Their mirror images in the columns.
-    for (const int c : slots_) {
-      Real* to = matrix_.get() + static_cast<std::size_t>(c) * stride_;
-      for (const int s : fresh_) to[s] = matrix_.get()[static_cast<std::size_t>(s) * stride_ + c];
-    }
+    if (fills())
+      fill_matrix();
+    else
+      update_matrix();
     block_.total = p_.total;
     double used = 0;
     if (p_.total < infinity) {
@@ -266,6 +270,41 @@ class BlockSmo {
     }
   }
 
+  void fill_matrix() {
+    if (fresh_.empty()) return;
+    gram_.fill(matrix_.get(), stride_, monitor_);
+    for (int s = 0; s < size_; ++s)
+      matrix_.get()[static_cast<std::size_t>(s) * stride_ + s] = block_.diagonal[s] = static_cast<Real>(diagonal_[s] + p_.ridge[s]);
+    fresh_.clear();
+  }
+
+  void update_matrix() {
+    gram_.rows(view_, positions_, table_, monitor_);
+    by_position_ = slots_;
+    std::sort(by_position_.begin(), by_position_.end(), [&](int x, int y) { return variable_[x] < variable_[y]; });
+    const std::size_t tiles = view_.tiles.size();
+    std::vector<int> place(size_, -1);
+    for (std::size_t i = 0; i < slots_.size(); ++i) place[slots_[i]] = static_cast<int>(i);
+    // Entries of the new rows, gathered from the cache column by column in order of position.
+    for (const int s : fresh_) {
+      Real* const* row = table_.data() + place[s] * tiles;
+      Real* to = matrix_.get() + static_cast<std::size_t>(s) * stride_;
+      if (whole()) {  // slots are in the order of the variables
+        for (std::size_t t = 0; t < tiles; ++t) std::copy(row[t], row[t] + view_.tiles[t].count, to + view_.tiles[t].first);
+      } else {
+        for (const int c : by_position_) to[c] = row[tile_of_[c]][offset_of_[c]];
+      }
+      const std::int32_t v = variable_[s];
+      to[s] = block_.diagonal[s] = static_cast<Real>(diagonal_[v] + p_.ridge[v]);
+    }
+    // Their mirror images in the columns of the old rows.
+    if (fresh_.size() == slots_.size()) return;
+    for (const int c : slots_) {
+      Real* to = matrix_.get() + static_cast<std::size_t>(c) * stride_;
+      for (const int s : fresh_) to[s] = matrix_.get()[static_cast<std::size_t>(s) * stride_ + c];
+    }
+  }
+
   // Carries the block's moves to the iterate; false if there were none.
   bool store_block() {
     const std::size_t tiles = view_.tiles.size();
@@ -277,12 +316,15 @@ class BlockSmo {
       const double delta = block_.a[s] - it_.a[v];
       if (delta == 0) continue;
       moved.push_back(delta);
-      rows.insert(rows.end(), table_.begin() + i * tiles, table_.begin() + (i + 1) * tiles);
+      if (!whole()) rows.insert(rows.end(), table_.begin() + i * tiles, table_.begin() + (i + 1) * tiles);
       it_.a[v] = block_.a[s];
       it_.G[v] -= p_.ridge[v] * delta;
     }
     if (moved.empty()) return false;
-    gram_.subtract(view_, rows, moved, it_.G.data(), monitor_);
+    if (whole())  // the block's gradient is the gradient
+      for (const int s : slots_) it_.G[variable_[s]] = block_.G[s];
+    else
+      gram_.subtract(view_, rows, moved, it_.G.data(), monitor_);
     return true;
   }
 
@@ -332,6 +374,8 @@ inline void balance(const Problem& p, std::vector<double>& a) {
   correct(0, 0);
 }
 
+constexpr Index double_below = 512;  // problems that fit one block are solved in double throughout
+
 // Grams of both precisions over the same data, made when first needed, kept between subproblems.
 class Machine {
  public:
@@ -339,8 +383,6 @@ class Machine {
   virtual Gram<float>& single() = 0;
   virtual Gram<double>& full() = 0;
 };
-
-constexpr Index double_below = 512;  // problems that fit one block are solved in double throughout
 
 template <class Set>
 Solution solve_in(Machine& machine, const std::vector<int>& segments, const Problem& p, const Options& options, bool use_double,
@@ -352,25 +394,23 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, const Prob
   if (start) std::copy(start, start + p.size, it.a.begin());
   it.G.assign(p.linear, p.linear + p.size);
   Gram<double>& exact = machine.full();
+  exact.prefetch(double_below, monitor);
   const View full_view = exact.view(segments);
   if (full_view.size() != p.size) throw std::invalid_argument("the problem's size differs from the view's");
   std::vector<double> product(p.size, 0.0), diagonal(p.size);
-  {
-    std::vector<double> by_position(exact.positions());
-    exact.source().diagonal(by_position.data());
-    for (Index v = 0; v < p.size; ++v) diagonal[v] = by_position[full_view.position(v)];
-  }
-  const auto refresh = [&] {  // the gradient from scratch, in double
-    balance(p, it.a);
+  for (Index v = 0; v < p.size; ++v) diagonal[v] = exact.diagonal()[full_view.position(v)];
+  const auto evaluate = [&] {  // K a afresh, in double
     std::fill(product.begin(), product.end(), 0.0);
     exact.subtract_product(full_view, it.a.data(), product.data(), monitor);
-    for (Index v = 0; v < p.size; ++v) {
-      product[v] = -product[v];
-      it.G[v] = p.linear[v] - product[v] - p.ridge[v] * it.a[v];
-    }
+    for (double& f : product) f = -f;
+  };
+  const auto refresh = [&](const auto& product_of) {  // the gradient from scratch
+    balance(p, it.a);
+    product_of();
+    for (Index v = 0; v < p.size; ++v) it.G[v] = p.linear[v] - product[v] - p.ridge[v] * it.a[v];
     return set.certify(it.a.data(), it.G.data(), true);
   };
-  if (start) refresh();
+  if (start) refresh(evaluate);
 
   // Rows in the given precision until a certificate in double agrees; false: this precision gets no further.
   const auto rounds = [&](auto& gram) {
@@ -382,7 +422,11 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, const Prob
     for (int stalled = 0; stalled < 3;) {
       const bool claimed = smo.run(violation_target, options.tolerance);
       solution.rows = gram.computed() - before;
-      solution.certificate = refresh();
+      // The whole matrix in double at hand, or rows computed once more.
+      if (sizeof(Real) == sizeof(double) && smo.whole())
+        solution.certificate = refresh([&] { smo.product(product); });
+      else
+        solution.certificate = refresh(evaluate);
       const double gap = solution.certificate.relative();
       if (gap <= options.tolerance && solution.certificate.violation <= 2 * options.tolerance) return true;
       if (options.max_steps >= 0 && it.steps >= options.max_steps) return true;

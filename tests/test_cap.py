@@ -87,9 +87,10 @@ def test_slack_cap_changes_nothing(n, ridge):
 
 
 @pytest.mark.parametrize("double_rows", [False, True], ids=["float32", "float64"])
-@pytest.mark.parametrize(("total", "ridge"), [(5.0, 0.0), (60.0, 0.0), (60.0, 0.1)])
+@pytest.mark.parametrize("ridge", [0.0, 0.1])
+@pytest.mark.parametrize("total", [5.0, 60.0])
 def test_more_than_one_block(total, ridge, double_rows):
-    K, y = problem(560)
+    K, y = problem(560, "poly")  # of rank 10: Clarabel takes its time with a full one
     args = (K, y, *box(y, 1.0), np.full(560, ridge), y, total)
     assert check(*args, solve(*args, double_rows=double_rows)) == pytest.approx(total, rel=1e-9)
 
@@ -116,10 +117,10 @@ def test_doubled_variables(total):
     assert np.abs(plus * minus).max() <= 1e-9  # never both at once
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 1000),
-    n=st.integers(4, 40),
+    n=st.integers(4, 30),
     share=st.floats(0.02, 1.2),
     C=st.sampled_from([0.1, 1.0, 10.0]),
     ridge=st.sampled_from([0.0, 0.01, 1.0]),

@@ -84,9 +84,9 @@ class _CoreKernel(Part):
 
     def machine(self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int) -> _core.Machine:
         """The core's solver over the rows ``X[order]``."""
-        return _core.kernel_machine(
-            core_rows(X, self._offset(X)), order, lengths, self.core(), cache_bytes, threads
-        )
+        # Problems of one block are solved in float64, where no digits are lost.
+        offset = self._offset(X) if len(order) > _core.block_size else None
+        return _core.kernel_machine(core_rows(X, offset), order, lengths, self.core(), cache_bytes, threads)
 
     def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int = 1) -> Array:
         """``k(X, vectors) @ coef.T + bias``, in float32 where X is."""
@@ -282,7 +282,7 @@ def resolve(
             if not isinstance(degree, (int, np.integer)) or degree < 0:
                 raise ValueError(f"degree={degree!r} must be an integer of at least 0")
             return Polynomial(scale_gamma(gamma, X, weight), float(coef0), int(degree))
-    elif isinstance(kernel, Kernel):
+    elif not isinstance(kernel, type) and hasattr(kernel, "machine") and hasattr(kernel, "decision"):
         return kernel
     elif callable(kernel):
         return Function(kernel)

@@ -63,7 +63,8 @@ def _bad_columns(X: Any) -> list[Any]:
 
 def check_targets(y: Array) -> None:
     """Class labels, not numbers to be regressed on."""
-    check_classification_targets(y)
+    if y.dtype.kind == "f" and (y != np.rint(y)).any():
+        check_classification_targets(y)  # raises; slow, and other types need no look
 
 
 def sample_weights(estimator: Any, sample_weight: Any, X: Any) -> Array | None:
@@ -102,35 +103,40 @@ def class_weights(class_weight: Any, classes: Array, codes: Array, weight: Array
 
 def warn_if_kernel_is_odd(kernel: Kernel, X: Any) -> None:
     """Look at a few rows: is the kernel flat, or clearly not positive semidefinite?"""
-    rows = np.unique(np.linspace(0, X.shape[0] - 1, 48).astype(np.intp))
-    if len(rows) < 2:
-        return
-    precomputed = getattr(kernel, "name", None) == "precomputed"
-    K = np.asarray(X[np.ix_(rows, rows)] if precomputed else kernel(X[rows], X[rows]), dtype=np.float64)
-    if not getattr(kernel, "positive_semidefinite", False):
-        lowest = np.linalg.eigvalsh(0.5 * (K + K.T))[0]
-        if lowest < -1e-6 * max(np.abs(K).max(), np.finfo(float).tiny):
+    n = X.shape[0]
+    rows = np.arange(0, n, max(1, n // 32))
+    if getattr(kernel, "translation_invariant", False):
+        _warn_if_flat(kernel(X[rows], X[rows]))
+    elif not getattr(kernel, "positive_semidefinite", True):
+        _warn_if_indefinite(X[np.ix_(rows, rows)] if kernel.name == "precomputed" else kernel(X[rows], X[rows]))
+
+
+def _warn_if_flat(K: Array) -> None:
+    """K is a kernel that falls from 1 with distance."""
+    if K.min() > 1 - 1e-6:
+        if K.min() < 1:
             warnings.warn(
-                f"the kernel is not positive semidefinite (a block of it has the eigenvalue {lowest:.3g}): the "
-                "solution is a stationary point and the duality gap proves nothing; use a positive semidefinite kernel",
-                stacklevel=4,
+                f"kernel values are all about 1 (at least 1 - {1 - K.min():.1e}): the points look the same to the "
+                "kernel; scale the features (StandardScaler) or raise gamma",
+                stacklevel=5,
             )
         return
-    if not np.allclose(K.diagonal(), 1):
-        return
-    off = K[~np.eye(len(K), dtype=bool)]
-    distinct = off[off < 1 - 1e-12]
-    if len(distinct) == 0:
-        return
-    if distinct.max() < 1e-5:
+    nearest = K[K < 1 - 1e-12].max()  # equal rows apart
+    if nearest < 1e-5:
         warnings.warn(
-            f"kernel values between different rows are all about 0 (at most {distinct.max():.1e}): every point is "
-            "alone and the machine only memorises; scale the features (StandardScaler) or lower gamma",
-            stacklevel=4,
+            f"kernel values between different rows are all about 0 (at most {nearest:.1e}): every point is alone and "
+            "the machine only memorises; scale the features (StandardScaler) or lower gamma",
+            stacklevel=5,
         )
-    elif off.min() > 1 - 1e-6:
+
+
+def _warn_if_indefinite(K: Array) -> None:
+    """A principal block with a negative eigenvalue proves it of the whole matrix."""
+    K = np.asarray(K, dtype=np.float64)
+    lowest = np.linalg.eigvalsh(0.5 * (K + K.T))[0]
+    if lowest < -1e-6 * max(np.abs(K).max(), np.finfo(float).tiny):
         warnings.warn(
-            f"kernel values are all about 1 (at least 1 - {1 - off.min():.1e}): the points look the same to the kernel; "
-            "scale the features (StandardScaler) or raise gamma",
-            stacklevel=4,
+            f"the kernel is not positive semidefinite (a block of it has the eigenvalue {lowest:.3g}): the solution is "
+            "a stationary point and the duality gap proves nothing; use a positive semidefinite kernel",
+            stacklevel=5,
         )

@@ -1,0 +1,220 @@
+"""The scikit-learn contract, with no expected failures, and the tools that rely on it."""
+
+from __future__ import annotations
+
+import io
+import pickle
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+import skops.io
+from problems import MACHINES, blobs, cosine_plus_one, machine_name, three_classes
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_iris
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import check_is_fitted
+
+from slimsvm import AnyNormSVC, estimators, kernels, slacks
+
+machines = pytest.mark.parametrize("machine", MACHINES, ids=machine_name)
+
+VARIANTS = [
+    AnyNormSVC(slack, constraint, kernel=kernel, multi_class=multi_class)
+    for slack, constraint in MACHINES
+    for kernel in ("linear", "rbf", "precomputed")
+    for multi_class in ("ovo", "ovr")
+]
+VARIANTS += [
+    AnyNormSVC(kernel=kernels.Gaussian(0.5)),
+    AnyNormSVC(kernel=cosine_plus_one),
+    AnyNormSVC(precision="float64"),
+    AnyNormSVC(class_weight="balanced", n_jobs=2),
+]
+
+
+@pytest.mark.filterwarnings("ignore:kernel values", "ignore:the kernel is not positive semidefinite")
+@parametrize_with_checks([estimator() for estimator in estimators.ALL] + VARIANTS)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("estimator", estimators.ALL)
+def test_every_parameter_has_a_default(estimator):
+    assert clone(estimator()).get_params() == estimator().get_params()
+
+
+@machines
+def test_fitted_attributes(machine):
+    slack, constraint = machine
+    X, y = blobs(60)
+    model = AnyNormSVC(slack, constraint).fit(X, y)
+    np.testing.assert_array_equal(model.classes_, [-1.0, 1.0])
+    assert model.n_features_in_ == 4
+    assert model.n_vectors_ == len(model.support_) == len(model.vectors_) == model.vector_coef_.shape[1]
+    assert model.vector_coef_.shape[0] == 1
+    for name in ("intercept_", "objective_", "duality_gap_", "n_iter_"):
+        assert getattr(model, name).shape == (1,)
+    assert model.n_iter_[0] >= 1
+    np.testing.assert_array_equal(model.vectors_, X[model.support_])
+    assert not hasattr(model, "feature_names_in_")
+
+
+# --- Tools --------------------------------------------------------------------------------------------------
+
+
+@machines
+def test_pipeline_and_cross_validation(machine):
+    slack, constraint = machine
+    X, y = load_iris(return_X_y=True)
+    assert cross_val_score(make_pipeline(StandardScaler(), AnyNormSVC(slack, constraint)), X, y).mean() > 0.9
+
+
+def test_grid_search_over_numbers_parts_and_their_parameters():
+    X, y = load_iris(return_X_y=True)
+    grid = [
+        {"slack": ["l1", *(slack() for slack in slacks.ALL)], "constraint": ["inequality", "equality"]},
+        {"C": [0.1, 10.0], "kernel": ["linear", kernels.Gaussian(0.1), cosine_plus_one]},
+        {"kernel": [kernels.Gaussian()], "kernel__gamma": [1e-6, 0.2]},
+    ]
+    search = GridSearchCV(AnyNormSVC(), grid, cv=3, error_score="raise").fit(X, y)
+    assert search.best_score_ > 0.9
+    results = pd.DataFrame(search.cv_results_)
+    by_gamma = results.dropna(subset="param_kernel__gamma").set_index("param_kernel__gamma").mean_test_score
+    assert by_gamma[0.2] > by_gamma[1e-6]  # the nested parameter reaches the fit
+
+
+def test_grid_search_with_a_precomputed_matrix():
+    """Cross-validation must take rows and columns of a kernel matrix."""
+    X, y = load_iris(return_X_y=True)
+    K = kernels.Gaussian(0.5)(X, X)
+    search = GridSearchCV(AnyNormSVC(kernel="precomputed"), {"C": [1.0, 10.0]}, cv=3).fit(K, y)
+    plain = GridSearchCV(AnyNormSVC(gamma=0.5), {"C": [1.0, 10.0]}, cv=3).fit(X, y)
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], plain.cv_results_["mean_test_score"])
+
+
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
+def test_calibration(method):
+    X, y = three_classes()
+    calibrated = CalibratedClassifierCV(AnyNormSVC(), method=method, cv=3).fit(X, y)
+    np.testing.assert_allclose(calibrated.predict_proba(X).sum(axis=1), 1)
+    assert calibrated.score(X, y) > 0.6
+
+
+def test_one_vs_rest_wrapper():
+    X, y = three_classes()
+    wrapped = OneVsRestClassifier(AnyNormSVC(gamma=0.5, tol=1e-8)).fit(X, y)
+    own = AnyNormSVC(gamma=0.5, tol=1e-8, multi_class="ovr").fit(X, y)
+    np.testing.assert_allclose(wrapped.decision_function(X), own.decision_function(X), atol=1e-3)
+
+
+@pytest.mark.parametrize("wrapper", ["grid search", "calibration"])
+def test_weights_are_routed(wrapper, metadata_routing):
+    """Metadata routing: a weight of 0 for half the rows must reach the inner fit."""
+    X, y = blobs(60)
+    flipped = np.where(np.arange(60) % 2, y, -y)  # every other label is wrong
+    weight = (np.arange(60) % 2).astype(float)
+    model = AnyNormSVC(gamma=0.3).set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+    if wrapper == "grid search":
+        routed = GridSearchCV(model, {"C": [1.0]}, cv=2).fit(X, flipped, sample_weight=weight)
+        assert not (routed.best_estimator_.support_ % 2 == 0).any()
+    else:
+        routed = CalibratedClassifierCV(model, cv=2, ensemble=False).fit(X, flipped, sample_weight=weight)
+    assert routed.score(X[1::2], y[1::2]) > 0.8
+
+
+# --- Frames -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_frames(frame):
+    X, y = three_classes()
+    table = frame({"width": X[:, 0], "height": X[:, 1]})
+    labels = pd.Series(y) if frame is pd.DataFrame else pl.Series(y)
+    model = AnyNormSVC().fit(table, labels)
+    np.testing.assert_array_equal(model.feature_names_in_, ["width", "height"])
+    np.testing.assert_array_equal(model.decision_function(table), AnyNormSVC().fit(X, y).decision_function(X))
+    if frame is pd.DataFrame:
+        with pytest.raises(ValueError, match="feature names"):
+            model.predict(table.rename(columns={"width": "depth"}))
+
+
+def test_categorical_and_boolean_labels():
+    X, y = three_classes()
+    names = pd.Categorical.from_codes(y, ["a", "b", "c"])
+    np.testing.assert_array_equal(AnyNormSVC().fit(X, pd.Series(names)).classes_, ["a", "b", "c"])
+    model = AnyNormSVC().fit(X, y == 1)
+    assert model.predict(X).dtype == bool
+
+
+# --- Copies -------------------------------------------------------------------------------------------------
+
+
+def by_pickle(model):
+    return pickle.loads(pickle.dumps(model))
+
+
+def by_joblib(model):
+    buffer = io.BytesIO()
+    joblib.dump(model, buffer)
+    buffer.seek(0)
+    return joblib.load(buffer)
+
+
+def by_skops(model):
+    """Nothing but slimsvm's own types and the container of the user's rows needs to be trusted."""
+    data = skops.io.dumps(model)
+    types = skops.io.get_untrusted_types(data=data)
+    assert all(name.startswith(("slimsvm.", "scipy.sparse.")) for name in types), types
+    return skops.io.loads(data, trusted=types)
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("copy", [by_pickle, by_joblib, by_skops])
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"kernel": "poly", "slack": slacks.SquaredTwoNorm(), "constraint": "equality"},
+        {"kernel": kernels.Laplacian(0.5), "class_weight": {0: 2.0}, "multi_class": "ovr"},
+        {"kernel": "precomputed"},
+    ],
+    ids=str,
+)
+def test_saved_models_predict_the_same(params, copy, sparse):
+    X, y = three_classes()
+    X = X @ X.T + 1 if params.get("kernel") == "precomputed" else X
+    rows = sp.csr_array(X) if sparse else X
+    model = AnyNormSVC(**params).fit(rows, y)
+    restored = copy(model)
+    np.testing.assert_array_equal(restored.decision_function(rows), model.decision_function(rows))
+    assert restored.get_params() == model.get_params()
+    assert restored.kernel_ == model.kernel_
+    restored.fit(rows, y)
+
+
+@machines
+def test_clone_is_unfitted_and_equal(machine):
+    slack, constraint = machine
+    X, y = blobs(40)
+    model = AnyNormSVC(slack, constraint, kernel=kernels.Gaussian(0.3)).fit(X, y)
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    assert copy.kernel is not model.kernel
+    with pytest.raises(ValueError, match="not fitted"):
+        check_is_fitted(copy)
+    np.testing.assert_array_equal(copy.fit(X, y).decision_function(X), model.decision_function(X))
+
+
+def test_repr_shows_what_was_changed():
+    text = repr(AnyNormSVC(C=3.0, kernel=kernels.Gaussian(0.5)))
+    assert "C=3.0" in text
+    assert "Gaussian(gamma=0.5)" in text
