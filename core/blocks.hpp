@@ -80,6 +80,8 @@ class KernelBlocks {
   // size(x) of rows, by the kernel's metric, from the rounded values that the sums see.
   virtual void sizes(const Rows& rows, const Index* ids, Index count, Real* out) const = 0;
   virtual void diagonal(const Real* sizes, Index count, double* out) const = 0;
+  // out[i] = k(x, row i) for one row x, where all rows lie in memory as they are; false if they do not.
+  virtual bool against(const Rows& rows, const Real* x, Real* out) const = 0;
   // Left rows worth packing at once within a few megabytes.
   int chunk(Index width) const {
     const Index budget = Index(8) << 20;
@@ -218,6 +220,31 @@ struct ScatterRows {
   }
 };
 
+// One x against rows in memory, summed along the columns: nothing is packed, each value is read once.
+template <class Real, class Kernel>
+struct OneRow {
+  template <class Isa>
+  static SLIM_INLINE Real run(const Kernel* kernel, const Real* x, const Real* z, Index width, Real size) {
+    constexpr int N = lanes<Real, Isa>;
+    using V = Vec<Real, N>;
+    using Metric = typename Kernel::Metric;
+    V sum[2] = {V{}, V{}};
+    Index k = 0;
+    for (; k + 2 * N <= width; k += 2 * N) {
+      sum[0] = Metric::step(sum[0], load<V>(x + k), load<V>(z + k));
+      sum[1] = Metric::step(sum[1], load<V>(x + k + N), load<V>(z + k + N));
+    }
+    const V both = sum[0] + sum[1];
+    Vec<Real, 1> tail{};
+    for (; k < width; ++k) tail = Metric::step(tail, Vec<Real, 1>{x[k]}, Vec<Real, 1>{z[k]});
+    Real total = tail[0];
+#pragma GCC unroll 16
+    for (int l = 0; l < N; ++l) total += both[l];
+    const V s = splat<V>(total), sizes = splat<V>(size);
+    return kernel->template finish<Real, N>(s, sizes, sizes)[0];
+  }
+};
+
 template <class Real, class Kernel>
 struct Diagonal {
   template <class Isa>
@@ -295,6 +322,20 @@ class KernelBlocksOf final : public KernelBlocks<Real> {
 
   void sizes(const Rows& rows, const Index* ids, Index count, Real* out) const override {
     rows.sizes(ids, count, Kernel::Metric::size, out);
+  }
+
+  bool against(const Rows& rows, const Real* x, Real* out) const override {
+    if (rows.size == 0 || !rows.contiguous(0, Real())) return false;
+    for (Index i = 0; i < rows.size; ++i) {
+      const Real* z = rows.contiguous(i, Real());
+      if constexpr (std::is_same_v<Kernel, Gaussian>) {  // by distances: no sizes to compute
+        const NarrowGaussian direct{kernel_.gamma};
+        out[i] = dispatch<OneRow<Real, NarrowGaussian>>(&direct, x, z, rows.width, Real(0));
+      } else {
+        out[i] = dispatch<OneRow<Real, Kernel>>(&kernel_, x, z, rows.width, Real(0));
+      }
+    }
+    return true;
   }
 
   void diagonal(const Real* row_sizes, Index count, double* out) const override {

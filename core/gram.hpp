@@ -215,28 +215,31 @@ class Gram {
 
   // table[i * tiles + t] = tile t of the row of positions[i] over the view. Missing rows are computed together.
   void rows(const View& view, const std::vector<Index>& positions, std::vector<Real*>& table, Monitor& monitor) {
-    const std::size_t tiles = view.tiles.size();
-    table.resize(positions.size() * tiles);
-    cache_.begin_round();
-    std::vector<Index> missing;
-    std::vector<typename RowCache<Real>::Entry*> fresh;
+    const std::size_t tiles = view.tiles.size(), count = positions.size();
     std::vector<int> distinct(view.segments);
     std::sort(distinct.begin(), distinct.end());
     distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+    std::vector<typename RowCache<Real>::Entry*> entries(distinct.size() * count);
+    cache_.begin_round();
     // Ask for all first, so that no row of this round is dropped to make room for another.
-    for (const int s : distinct)
-      for (const Index p : positions) cache_.find(p, s);
+    for (std::size_t d = 0; d < distinct.size(); ++d)
+      for (std::size_t i = 0; i < count; ++i) entries[d * count + i] = cache_.find(positions[i], distinct[d]);
+    std::vector<Index> missing;
+    std::vector<typename RowCache<Real>::Entry*> fresh;
     try {
-      for (const int s : distinct) {
+      for (std::size_t d = 0; d < distinct.size(); ++d) {
         missing.clear();
         fresh.clear();
-        const auto& segment = segments_[s];
-        const int count = static_cast<int>((segment.end - segment.begin + tile_ - 1) / tile_);
-        for (const Index p : positions)
-          if (!cache_.find(p, s)) {
-            missing.push_back(p);
-            fresh.push_back(cache_.insert(p, s, count));
-          }
+        const auto& segment = segments_[distinct[d]];
+        const int length = static_cast<int>((segment.end - segment.begin + tile_ - 1) / tile_);
+        for (std::size_t i = 0; i < count; ++i) {
+          auto*& entry = entries[d * count + i];
+          if (!entry) entry = cache_.find(positions[i], distinct[d]);  // two variables may share a position
+          if (entry) continue;
+          entry = cache_.insert(positions[i], distinct[d], length);
+          missing.push_back(positions[i]);
+          fresh.push_back(entry);
+        }
         compute(segment, missing, fresh, monitor);
         computed_ += static_cast<long>(missing.size());
       }
@@ -244,13 +247,11 @@ class Gram {
       cache_.clear();
       throw;
     }
-    for (std::size_t i = 0; i < positions.size(); ++i) {
-      typename RowCache<Real>::Entry* entry = nullptr;
-      for (std::size_t t = 0; t < tiles; ++t) {
-        const auto& tile = view.tiles[t];
-        if (tile.index == 0) entry = cache_.find(positions[i], tile.segment);
-        table[i * tiles + t] = entry->tiles[tile.index];
-      }
+    table.resize(count * tiles);
+    for (std::size_t t = 0; t < tiles; ++t) {
+      const auto& tile = view.tiles[t];
+      const auto d = std::lower_bound(distinct.begin(), distinct.end(), tile.segment) - distinct.begin();
+      for (std::size_t i = 0; i < count; ++i) table[i * tiles + t] = entries[d * count + i]->tiles[tile.index];
     }
   }
 
@@ -270,6 +271,7 @@ class Gram {
     rows(whole, everyone, table, monitor);
   }
 
+  Buffer<Real>& workspace() { return workspace_; }  // for the solver's block, reused from problem to problem
   bool covers(const View& view) const { return view.size() == positions(); }
 
   // The whole matrix of a view that covers all positions in order, past the cache: half of it is computed, the
@@ -393,6 +395,7 @@ class Gram {
   RowCache<Real> cache_;
   ThreadPool& pool_;
   std::vector<double> diagonal_;
+  Buffer<Real> workspace_;
   long computed_ = 0;
   bool prefetched_ = false;
 };

@@ -98,6 +98,8 @@ inline double newton_step(Block<double>& b, const std::vector<int>& free) {
   return std::max(share, 1e-300);
 }
 
+constexpr std::size_t most_free = 256;  // beyond, the factorisation would cost more than the solution so far
+
 inline void polish(Block<double>& b) {
   if (b.capped()) return;
   std::vector<int> free;
@@ -106,7 +108,7 @@ inline void polish(Block<double>& b) {
     free.clear();
     for (int i = 0; i < b.size; ++i)
       if (b.a[i] > b.lower[i] && b.a[i] < b.upper[i]) free.push_back(i);
-    if (free.size() < 2) return;
+    if (free.size() < 2 || free.size() > most_free) return;
     const double share = newton_step(b, free);
     if (share == 0) return;
     if (share < 1) continue;

@@ -31,6 +31,9 @@ class Rows {
   virtual ~Rows() = default;
   Index size = 0, width = 0;
 
+  // The row in memory, if it is there as it is: of this type, contiguous, without a shift. Null otherwise.
+  virtual const float* contiguous(Index, float) const { return nullptr; }
+  virtual const double* contiguous(Index, double) const { return nullptr; }
   virtual double density() const = 0;  // share of nonzeros, estimated for dense data
   // panel[k * stride + i] = row[ids[i]][k] for i < count, 0 for count <= i < stride.
   virtual void pack(const Index* ids, int count, int stride, float* panel) const = 0;
@@ -53,6 +56,10 @@ class DenseRows final : public Rows {
     size = rows;
     width = columns;
   }
+  const T* contiguous(Index id, T) const override {
+    return column_stride_ == 1 && shift_.empty() ? data_ + id * row_stride_ : nullptr;
+  }
+  using Rows::contiguous;
   double density() const override {
     if (!shift_.empty()) return 1.0;
     const Index step = std::max<Index>(1, size / 64);

@@ -13,6 +13,8 @@
 
 namespace slimsvm {
 
+constexpr Index double_below = 768;  // problems that fit one block are solved in double throughout
+
 struct Options {
   double tolerance = 1e-3;  // on the relative duality gap, and on the violation of the optimality conditions
   long max_steps = -1;      // pair steps; negative: no limit
@@ -64,13 +66,18 @@ class BlockSmo {
            const Options& options, Iterate& iterate, SolverMonitor& monitor)
       : gram_(gram), view_(view), p_(problem), set_(set), diagonal_(diagonal), o_(options), it_(iterate), monitor_(monitor) {
     const Index fits = std::max<Index>(2, gram.capacity(view) * 9 / 10);
-    size_ = static_cast<int>(std::min<Index>({p_.size, std::max(2, o_.block), fits}));
+    const Index wish = p_.size <= double_below ? p_.size : std::max(2, o_.block);
+    size_ = static_cast<int>(std::min<Index>({p_.size, wish, fits}));
     stride_ = (size_ + 31) / 32 * 32;
     if (stride_ % 128 == 0) stride_ += 32;  // columns of the matrix must not fall into the same cache sets
     if (fills()) stride_ += 32;
-    matrix_.reserve(static_cast<std::size_t>(size_) * stride_);
-    if (!fills()) std::fill(matrix_.get(), matrix_.get() + static_cast<std::size_t>(size_) * stride_, Real(0));
-    block_.matrix = matrix_.get();
+    matrix_ = gram.workspace().reserve(static_cast<std::size_t>(size_) * stride_);
+    // Padding and empty slots must be finite; the rest is filled before it is read.
+    for (int s = 0; s < size_; ++s) {
+      const int filled = whole() ? size_ : 0;
+      std::fill_n(matrix_ + static_cast<std::size_t>(s) * stride_ + filled, stride_ - filled, Real(0));
+    }
+    block_.matrix = matrix_;
     block_.size = size_;
     block_.stride = stride_;
     block_.diagonal.assign(stride_, Real(0));
@@ -272,13 +279,14 @@ class BlockSmo {
 
   void fill_matrix() {
     if (fresh_.empty()) return;
-    gram_.fill(matrix_.get(), stride_, monitor_);
+    gram_.fill(matrix_, stride_, monitor_);
     for (int s = 0; s < size_; ++s)
-      matrix_.get()[static_cast<std::size_t>(s) * stride_ + s] = block_.diagonal[s] = static_cast<Real>(diagonal_[s] + p_.ridge[s]);
+      matrix_[static_cast<std::size_t>(s) * stride_ + s] = block_.diagonal[s] = static_cast<Real>(diagonal_[s] + p_.ridge[s]);
     fresh_.clear();
   }
 
   void update_matrix() {
+    if (whole() && fresh_.empty()) return;
     gram_.rows(view_, positions_, table_, monitor_);
     by_position_ = slots_;
     std::sort(by_position_.begin(), by_position_.end(), [&](int x, int y) { return variable_[x] < variable_[y]; });
@@ -288,7 +296,7 @@ class BlockSmo {
     // Entries of the new rows, gathered from the cache column by column in order of position.
     for (const int s : fresh_) {
       Real* const* row = table_.data() + place[s] * tiles;
-      Real* to = matrix_.get() + static_cast<std::size_t>(s) * stride_;
+      Real* to = matrix_ + static_cast<std::size_t>(s) * stride_;
       if (whole()) {  // slots are in the order of the variables
         for (std::size_t t = 0; t < tiles; ++t) std::copy(row[t], row[t] + view_.tiles[t].count, to + view_.tiles[t].first);
       } else {
@@ -298,10 +306,10 @@ class BlockSmo {
       to[s] = block_.diagonal[s] = static_cast<Real>(diagonal_[v] + p_.ridge[v]);
     }
     // Their mirror images in the columns of the old rows.
-    if (fresh_.size() == slots_.size()) return;
+    if (fresh_.size() == slots_.size()) return fresh_.clear();
     for (const int c : slots_) {
-      Real* to = matrix_.get() + static_cast<std::size_t>(c) * stride_;
-      for (const int s : fresh_) to[s] = matrix_.get()[static_cast<std::size_t>(s) * stride_ + c];
+      Real* to = matrix_ + static_cast<std::size_t>(c) * stride_;
+      for (const int s : fresh_) to[s] = matrix_[static_cast<std::size_t>(s) * stride_ + c];
     }
   }
 
@@ -338,7 +346,7 @@ class BlockSmo {
   SolverMonitor& monitor_;
 
   int size_ = 0, stride_ = 0;
-  Buffer<Real> matrix_;
+  Real* matrix_ = nullptr;
   Block<Real> block_;
   std::vector<std::int32_t> slot_;      // of each variable, -1: not in the set
   std::vector<std::int32_t> variable_;  // in each slot, -1: empty
@@ -373,8 +381,6 @@ inline void balance(const Problem& p, std::vector<double>& a) {
   }
   correct(0, 0);
 }
-
-constexpr Index double_below = 512;  // problems that fit one block are solved in double throughout
 
 // Grams of both precisions over the same data, made when first needed, kept between subproblems.
 class Machine {

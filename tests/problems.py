@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import reference
 import scipy.sparse as sp
 
+import reference
 from slimsvm import slacks
 from slimsvm.formulation import CONSTRAINTS
 
@@ -70,7 +70,9 @@ class KernelCase:
 
 
 def _named(name, **values):
-    return KernelCase(name, {"kernel": name, **values}, lambda X, Z: reference.kernel_matrix(name, X, Z, **values))
+    return KernelCase(
+        name, {"kernel": name, **values}, lambda X, Z: reference.kernel_matrix(name, X, Z, **values)
+    )
 
 
 KERNEL_CASES = [

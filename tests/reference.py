@@ -1,9 +1,10 @@
 """Slow, obvious answers to compare the library with. Nothing here is fast, and nothing here uses slimsvm.
 
-The problem (DESIGN.md, "One problem behind five papers"; formulas as in the any-norm reference, table of section 1):
+The problem and its dual (sections are those of the mathematical reference on slack norms):
 
     primal   min_{f,b}  1/2 |f|^2 + Phi(xi),    xi = 1 - y (f + b),  only its positive part under inequality
-    dual     max_a      y'a - 1/2 a'(K + diag ridge) a    s.t.  sum a = 0,  lower <= a <= upper,  sum side*a <= total
+    dual     max_a      y'a - 1/2 a'(K + diag ridge) a
+             s.t.       sum a = 0,  lower <= a <= upper,  sum side*a <= total
 
 with signed duals a = y * alpha and f = K a.
 """

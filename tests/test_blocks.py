@@ -6,10 +6,10 @@ from functools import cache
 
 import numpy as np
 import pytest
-import reference
 import scipy.sparse as sp
-from problems import KERNEL_CASES, MACHINES, blobs, check_optimal, machine_name
 
+import reference
+from problems import KERNEL_CASES, MACHINES, blobs, check_optimal, machine_name
 from slimsvm import AnyNormSVC, _core
 
 pytestmark = pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
@@ -104,7 +104,9 @@ def test_reference_agrees_beyond_one_block():
     X, y = blobs(530, d=3, seed=3)
     K = CASES["poly"].matrix(X, X)
     machine = MACHINES[0]
-    check_optimal(fit(machine, CASES["poly"], X, y), K, y, 1.0, reference.solve(K, y, machine[0], 1.0, machine[1]))
+    check_optimal(
+        fit(machine, CASES["poly"], X, y), K, y, 1.0, reference.solve(K, y, machine[0], 1.0, machine[1])
+    )
 
 
 # --- The block size and a warm start, through the core ------------------------------------------------------
@@ -127,9 +129,10 @@ def test_any_block_size(block):
     assert found["dual"] == pytest.approx(whole["dual"], rel=2e-7)
 
 
-def test_a_solution_is_a_start():
+@pytest.mark.parametrize("n", [80, N])
+def test_a_solution_is_a_start(n):
     """From the solution itself the solver has next to nothing left to do."""
-    X, y = blobs(N, seed=5)
+    X, y = blobs(n, seed=5)
     cold = solve_hinge(X, y)
     warm = solve_hinge(X, y, start=cold["duals"])
     assert warm["converged"]

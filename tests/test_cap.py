@@ -9,11 +9,11 @@ from functools import cache
 
 import numpy as np
 import pytest
-import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problems import blobs
 
+import reference
+from problems import blobs
 from slimsvm import _core
 
 TOL = 1e-6
@@ -105,7 +105,7 @@ def test_small_blocks(block):
 
 @pytest.mark.parametrize("total", [3.0, 12.0])
 def test_doubled_variables(total):
-    """Equality with a cap on sum |alpha|: alpha = alpha+ - alpha-, each row twice in the view (section 2.2)."""
+    """Equality with a cap on sum |alpha|: alpha = alpha+ - alpha-, each row twice (section 2.2)."""
     K, y = problem(60)
     side = np.concatenate([y, -y])  # alpha- has the other sign and the same label in the linear term
     linear, doubled = np.concatenate([y, y]), np.tile(K, (2, 2))

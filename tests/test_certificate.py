@@ -1,12 +1,12 @@
-"""The duality gap is a proof: recomputed in plain float64 numpy from the fitted attributes, it is the same."""
+"""The duality gap is a proof: recomputed in float64 numpy from the fitted attributes, it is the same."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+
 import reference
 from problems import MACHINES, all_duals, blobs, check_optimal, machine_name, three_classes
-
 from slimsvm import AnyNormSVC, slacks
 
 pytestmark = pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
@@ -33,7 +33,7 @@ def recomputed(model, X, y, C, gamma):
 @row_types
 @machines
 def test_gap_of_a_hard_problem(machine, dtype):
-    """C = 1000 on noisy labels: the duals are large, and float32 rows alone would claim more than they reach."""
+    """C = 1000 on noisy labels: with duals this large, float32 rows alone claim more than they reach."""
     slack, constraint = machine
     X, y = blobs(1500, d=8, seed=1, noise=0.3)
     model = AnyNormSVC(slack, constraint, C=1000.0, gamma=0.05).fit(X.astype(dtype), y)
@@ -71,7 +71,7 @@ def test_common_offset_in_the_features(machine, n, dtype):
 
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
 def test_predictions_with_a_huge_offset(kernel):
-    """Time stamps: float64 holds them exactly, and differences are small. Training copes, so must prediction."""
+    """Time stamps: float64 holds them exactly. Training takes the offset out, so must prediction."""
     X, y = blobs(100, seed=4)
     far = X + 2.0**30
     model = AnyNormSVC(kernel=kernel, C=10.0, gamma=0.3).fit(far, y)
@@ -95,7 +95,9 @@ def test_each_of_several_machines_is_certified(multi_class):
         assert not a[~rows].any()
         slack = slacks.resolve(model.slack)
         C = np.full(len(y), 5.0)
-        primal, _, gap = reference.certificate(K, y, a[rows], model.intercept_[output], slack, C, "inequality")
+        primal, _, gap = reference.certificate(
+            K, y, a[rows], model.intercept_[output], slack, C, "inequality"
+        )
         assert gap <= 1e-6
         assert gap == pytest.approx(model.duality_gap_[output], abs=1e-9)
         assert primal == pytest.approx(model.objective_[output], rel=1e-9)

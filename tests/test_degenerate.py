@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problems import KERNEL_CASES, MACHINES, blobs, check_optimal, machine_name
 
+import reference
+from problems import KERNEL_CASES, MACHINES, blobs, check_optimal, machine_name
 from slimsvm import AnyNormSVC, slacks
 from slimsvm.formulation import CONSTRAINTS
 
@@ -109,7 +109,9 @@ def test_many_rows_few_columns(machine, kernel):
     check(*blobs(300, d=2, seed=6), machine, CASES[kernel], 10.0)
 
 
-@pytest.mark.parametrize("problem", [opposite_twins, twins, one_positive, separable, grid], ids=lambda p: p.__name__)
+@pytest.mark.parametrize(
+    "problem", [opposite_twins, twins, one_positive, separable, grid], ids=lambda p: p.__name__
+)
 @machines
 def test_degenerate_with_large_C(machine, problem):
     check(*problem(), machine, CASES["rbf"], 1e5)
@@ -136,7 +138,7 @@ def test_unscaled_features(machine, scale):
     assert model.objective_[0] * scale**2 == pytest.approx(optimum.value, rel=2 * TOL)
 
 
-# --- Random small problems: hypothesis looks for the worst ---------------------------------------------------
+# --- Random small problems: hypothesis looks for the worst --------------------------------------------------
 
 
 @st.composite
@@ -145,7 +147,7 @@ def small_problems(draw):
     n, d = draw(st.integers(2, 14)), draw(st.integers(1, 3))
     entries = st.lists(st.integers(-2, 2), min_size=d, max_size=d)
     X = np.array(draw(st.lists(entries, min_size=n, max_size=n)), dtype=float)
-    y = np.array([1.0, -1.0] + draw(st.lists(st.sampled_from([1.0, -1.0]), min_size=n - 2, max_size=n - 2)))
+    y = np.array([1.0, -1.0, *draw(st.lists(st.sampled_from([1.0, -1.0]), min_size=n - 2, max_size=n - 2))])
     return X, y
 
 

@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 import skops.io
-from problems import MACHINES, blobs, cosine_plus_one, machine_name, three_classes
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
@@ -23,6 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted
 
+from problems import MACHINES, blobs, cosine_plus_one, machine_name, three_classes
 from slimsvm import AnyNormSVC, estimators, kernels, slacks
 
 machines = pytest.mark.parametrize("machine", MACHINES, ids=machine_name)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import reference
 import scipy.sparse as sp
-from problems import DATA_KINDS, blobs, cosine_plus_one
 from sklearn.base import clone
 from sklearn.svm import SVC
 
+import reference
+from problems import DATA_KINDS, blobs, cosine_plus_one
 from slimsvm import AnyNormSVC, kernels
 
 OBJECTS = {
@@ -20,7 +20,9 @@ OBJECTS = {
     "sigmoid": [kernels.Sigmoid(0.1, -0.5), kernels.Sigmoid(50.0, 0.0)],
 }
 CORE_KERNELS = [(name, kernel) for name, objects in OBJECTS.items() for kernel in objects]
-core_kernels = pytest.mark.parametrize(("name", "kernel"), CORE_KERNELS, ids=lambda x: x if isinstance(x, str) else "")
+core_kernels = pytest.mark.parametrize(
+    ("name", "kernel"), CORE_KERNELS, ids=lambda x: x if isinstance(x, str) else ""
+)
 
 
 def expected_matrix(name, kernel, X, Z):
@@ -52,7 +54,10 @@ def test_matrix_and_diagonal(name, kernel, kind, density, tmp_path):
 @pytest.mark.parametrize("columns", [1, 3, 16, 70])
 @core_kernels
 def test_shapes_that_fill_no_tile(name, kernel, rows, columns):
-    X, Z = blobs(rows + 2, d=max(2, columns), seed=3)[0][2:, :columns], blobs(40, d=max(2, columns))[0][:, :columns]
+    X, Z = (
+        blobs(rows + 2, d=max(2, columns), seed=3)[0][2:, :columns],
+        blobs(40, d=max(2, columns))[0][:, :columns],
+    )
     expected = expected_matrix(name, kernel, X, Z)
     assert_same(kernel(X, Z), expected)
     assert_same(kernel(sp.csr_array(X), sp.csr_array(Z)), expected)

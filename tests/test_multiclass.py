@@ -6,11 +6,11 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-import reference
-from problems import KERNEL_CASES, MACHINES, machine_name, three_classes
 from sklearn.datasets import load_iris
 from sklearn.svm import SVC
 
+import reference
+from problems import KERNEL_CASES, MACHINES, machine_name, three_classes
 from slimsvm import AnyNormSVC
 
 machines = pytest.mark.parametrize("machine", MACHINES, ids=machine_name)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 import pytest
-import reference
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import MACHINES, machine_name
 from sklearn.base import clone
 
+import reference
+from problems import MACHINES, machine_name
 from slimsvm import slacks
 
 machines = pytest.mark.parametrize("machine", MACHINES, ids=machine_name)
@@ -24,7 +24,7 @@ fine = st.floats(-50, 50, allow_nan=False)
 def outputs(draw):
     """Labels with both classes, decision values and costs."""
     n = draw(st.integers(2, 12))
-    y = np.array([1.0, -1.0] + draw(st.lists(st.sampled_from([1.0, -1.0]), min_size=n - 2, max_size=n - 2)))
+    y = np.array([1.0, -1.0, *draw(st.lists(st.sampled_from([1.0, -1.0]), min_size=n - 2, max_size=n - 2))])
     values = draw(st.sampled_from([coarse, fine]))
     f = np.array(draw(st.lists(values, min_size=n, max_size=n)))
     costs = draw(st.sampled_from([st.just(1.0), st.sampled_from([0.5, 1.0, 2.0]), st.floats(1e-3, 1e3)]))
@@ -59,7 +59,7 @@ def test_bias_makes_the_measure_least(machine, problem):
 @machines
 @pytest.mark.parametrize("seed", range(5))
 def test_dual_set_is_the_conjugate_of_the_measure(machine, seed):
-    """Phi(xi) = max over the set of sum(y xi a) - ridge/2 a^2: what links the dual to the primal (section 1)."""
+    """Phi(xi) = max over the set of sum(y xi a) - ridge/2 a^2: what links dual and primal (section 1)."""
     rng = np.random.default_rng(seed)
     slack, constraint = machine
     y = np.array([1.0, -1.0, 1.0, -1.0, -1.0])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from problems import MACHINES, blobs, machine_name, three_classes
 from sklearn.svm import SVC
 
+from problems import MACHINES, blobs, machine_name, three_classes
 from slimsvm import AnyNormSVC
 
 TOL = 1e-8
@@ -20,7 +20,7 @@ def fit(machine, X, y, sample_weight=None, **params):
 
 
 def assert_same_machine(one, other, X):
-    """Equal optima; and f may differ by sqrt(2 gap k(x, x)) at most, where k(x, x) = 1 for all kernels here."""
+    """Equal optima; f may differ by sqrt(2 gap k(x, x)) at most, and k(x, x) = 1 here."""
     np.testing.assert_array_equal(one.classes_, other.classes_)
     np.testing.assert_allclose(one.objective_, other.objective_, rtol=3 * TOL)
     reach = 2 * np.sqrt(2 * TOL * max(one.objective_)) + 1e-9
@@ -42,7 +42,9 @@ def test_weight_zero_is_a_removed_row(machine, params, container):
     weighted = fit(machine, container(X), y, weight, **params)
     removed = fit(machine, container(X[kept]), y[kept], **params)
     assert_same_machine(weighted, removed, X[kept])
-    np.testing.assert_allclose(weighted.decision_function(X[kept]), removed.decision_function(X[kept]), atol=1e-6)
+    np.testing.assert_allclose(
+        weighted.decision_function(X[kept]), removed.decision_function(X[kept]), atol=1e-6
+    )
     assert not np.isin(np.flatnonzero(~kept), weighted.support_).any()
 
 
@@ -107,7 +109,9 @@ def test_balanced_is_the_formula_of_scikit_learn(machine):
     X, y = X[keep], y[keep]
     factors = {int(c): len(y) / (3 * np.sum(y == c)) for c in range(3)}
     assert_same_machine(
-        fit(machine, X, y, class_weight="balanced", gamma=0.5), fit(machine, X, y, class_weight=factors, gamma=0.5), X
+        fit(machine, X, y, class_weight="balanced", gamma=0.5),
+        fit(machine, X, y, class_weight=factors, gamma=0.5),
+        X,
     )
 
 

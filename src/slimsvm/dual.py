@@ -13,6 +13,9 @@ from . import _core
 from .formulation import Array, Slack, slacks
 
 
+_TINY = float(np.finfo(float).tiny)
+
+
 @dataclass(frozen=True)
 class DualSolution:
     """Signed duals of one binary problem, its bias, and the proof of how well it is solved."""
@@ -83,7 +86,7 @@ def solve_dual(
     norm = float(duals @ f)
     primal = 0.5 * norm + slack.value(C, slacks(y, f, bias, constraint))
     dual = float(y @ duals) - 0.5 * norm - 0.5 * float(feasible.ridge @ duals**2)
-    gap = max(primal - dual, 0.0) / max(abs(dual), np.finfo(float).tiny)
+    gap = max(primal - dual, 0.0) / max(abs(dual), _TINY)
     solution = DualSolution(
         duals, bias, primal, gap, found["violation"], max(1, found["steps"]), gap <= tol, found["negative_curvature"]
     )

@@ -33,8 +33,8 @@ class OneNorm(Part):
     def feasible_set(self, y: Array, C: Array, constraint: str) -> FeasibleSet:
         """Box: alpha in [0, C], or [-C, C] with equality."""
         if constraint == "equality":
-            return FeasibleSet(-C, C, np.zeros_like(C))
-        return FeasibleSet(np.where(y > 0, 0.0, -C), np.where(y > 0, C, 0.0), np.zeros_like(C))
+            return FeasibleSet(-C, C, np.zeros(len(C)))
+        return FeasibleSet(np.minimum(C * y, 0), np.maximum(C * y, 0), np.zeros(len(C)))
 
     def value(self, C: Array, slacks: Array) -> float:
         """``sum(C * |xi|)``."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABCMeta, abstractmethod
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 from typing import Any
 
@@ -29,10 +30,6 @@ class TrainingSet:
     order: Array  # row of X at each position
     lengths: list[int]  # rows of each class
     weights: Array  # sample weight times class weight, by position
-
-    def positions(self, group: int) -> slice:
-        start = sum(self.lengths[:group])
-        return slice(start, start + self.lengths[group])
 
 
 @dataclass(frozen=True)
@@ -110,15 +107,19 @@ def one_vs_rest_scores(pairs: Array, n_classes: int) -> Array:
     ``pairs[:, p] > 0`` votes for the first class of pair p. Summed confidences are squeezed into (-1/3, 1/3),
     so that they never outweigh a vote.
     """
-    votes = np.zeros((len(pairs), n_classes))
-    confidence = np.zeros_like(votes)
-    for p, (i, j) in enumerate(combinations(range(n_classes), 2)):
-        first = pairs[:, p] > 0
-        votes[:, i] += first
-        votes[:, j] += ~first
-        confidence[:, i] += pairs[:, p]
-        confidence[:, j] -= pairs[:, p]
+    first, second = _pair_members(n_classes)
+    wins = (pairs > 0).astype(np.float64)
+    votes = wins @ first + (1 - wins) @ second
+    confidence = pairs @ (first - second)
     return votes + confidence / (3 * (np.abs(confidence) + 1))
+
+
+@lru_cache(maxsize=16)
+def _pair_members(n_classes: int) -> tuple[Array, Array]:
+    """For each pair of classes, the first and the second as rows of indicators."""
+    pairs = np.array(list(combinations(range(n_classes), 2)))
+    eye = np.eye(n_classes)
+    return eye[pairs[:, 0]], eye[pairs[:, 1]]
 
 
 class AllPointsClassifier(ExpansionClassifier):
@@ -232,10 +233,11 @@ def binary_problems(training: TrainingSet, classes: Array, multi_class: str) -> 
             for c in positives
         ]
     problems = []
+    members = np.split(np.arange(len(training.order)), np.cumsum(training.lengths)[:-1])
     for i, j in combinations(every, 2):
-        first, second = (np.arange(training.lengths[g]) + training.positions(g).start for g in (i, j))
-        positions = np.concatenate([first, second])
-        y = np.concatenate([np.ones(len(first)), -np.ones(len(second))])
+        positions = np.concatenate([members[i], members[j]])
+        y = np.ones(len(positions))
+        y[len(members[i]) :] = -1
         label = f"classes {classes[i]!s} and {classes[j]!s}"
         problems.append(BinaryProblem(label, [i, j], y, training.weights[positions], positions))
     return problems

@@ -1,0 +1,65 @@
+"""What the documentation shows runs: code blocks of the README and examples in docstrings."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import slimsvm
+from slimsvm import estimators
+
+ROOT = Path(__file__).parent.parent
+MODULES = sorted(
+    module.name
+    for module in pkgutil.walk_packages(slimsvm.__path__, "slimsvm.")
+    if "._core" not in module.name
+)
+
+
+def code_blocks(text):
+    return re.findall(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def test_readme(tmp_path, monkeypatch):
+    """Blocks run in order and share their names, as a reader would type them."""
+    readme = (ROOT / "README.md").read_text()
+    if not readme.strip():
+        pytest.skip("README.md is empty")
+    blocks = code_blocks(readme)
+    assert blocks, "README.md shows no Python code"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    names = {"__name__": "readme"}
+    for number, block in enumerate(blocks, 1):
+        exec(compile(block, f"README.md, block {number}", "exec"), names)
+
+
+@pytest.mark.parametrize("name", ["slimsvm", *MODULES])
+def test_examples_in_docstrings(name):
+    module = importlib.import_module(name)
+    assert module.__doc__
+    assert doctest.testmod(module, optionflags=doctest.ELLIPSIS).failed == 0
+
+
+@pytest.mark.parametrize("estimator", estimators.ALL)
+def test_every_parameter_and_attribute_is_documented(estimator):
+    text = inspect.getdoc(estimator)
+    assert ">>>" in text
+    for name in inspect.signature(estimator).parameters:
+        assert re.search(rf"^{name} :", text, flags=re.MULTILINE), name
+    attributes = vars(estimator().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]))
+    for name in attributes:
+        if name.endswith("_"):
+            assert re.search(rf"^{name} :", text, flags=re.MULTILINE), name
+
+
+def test_every_public_name_is_there():
+    for name in slimsvm.__all__:
+        assert hasattr(slimsvm, name), name
+    assert re.match(r"\d+\.\d+", slimsvm.__version__)
