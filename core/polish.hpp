@@ -1,4 +1,4 @@
-// The last digits, for problems that fit one block: Newton steps on the free variables.
+// Newton steps on the free variables: a way out of slow blocks, and the last digits of problems of one block.
 //
 // SMO finds which variables are at a bound long before the others settle. With those fixed, optimality is the
 // linear system  (K_FF + ridge) d + b = G_F,  sum d = 0  on the free variables F: one factorisation replaces
@@ -7,6 +7,7 @@
 
 #include <vector>
 
+#include "gram.hpp"
 #include "pairs.hpp"
 
 namespace slimsvm {
@@ -59,15 +60,25 @@ inline void solve_factored(const std::vector<double>& l, int n, double* x) {
   }
 }
 
+template <class Real>
+std::vector<int> free_variables(const Block<Real>& b) {
+  std::vector<int> free;
+  for (int i = 0; i < b.size; ++i)
+    if (b.a[i] > b.lower[i] && b.a[i] < b.upper[i]) free.push_back(i);
+  return free;
+}
+
 // One Newton step on the free variables, cut at the first bound. The share of the step taken; 0: none.
-inline double newton_step(Block<double>& b, const std::vector<int>& free) {
+template <class Real>
+double newton_step(Block<Real>& b, const std::vector<int>& free) {
   const int n = static_cast<int>(free.size());
   std::vector<double> m(static_cast<std::size_t>(n) * n), step(n), ones(n, 1.0);
   double largest = 0;
-  for (const int i : free) largest = std::max(largest, b.diagonal[i]);
+  for (const int i : free) largest = std::max<double>(largest, b.diagonal[i]);
+  const double lift = sizeof(Real) == 4 ? 1e-6 : 1e-12;  // equal rows make the matrix singular, rounding worse
   for (int r = 0; r < n; ++r) {
     for (int c = 0; c <= r; ++c) m[static_cast<std::size_t>(r) * n + c] = b.row(free[r])[free[c]];
-    m[static_cast<std::size_t>(r) * n + r] += 1e-12 * largest;  // equal rows make the matrix singular
+    m[static_cast<std::size_t>(r) * n + r] += lift * largest;
     step[r] = b.G[free[r]];
   }
   if (!dispatch<Factorize>(m.data(), n)) return 0;
@@ -85,15 +96,18 @@ inline double newton_step(Block<double>& b, const std::vector<int>& free) {
     const double room = step[r] > 0 ? b.upper[i] - b.a[i] : b.lower[i] - b.a[i];
     if (step[r] != 0 && room / step[r] < share) share = room / step[r], hit = r;
   }
+  std::vector<const Real*> rows(n);
+  std::vector<double> moved(n);
   for (int r = 0; r < n; ++r) {
     const int i = free[r];
     const double target = r == hit ? (step[r] > 0 ? b.upper[i] : b.lower[i]) : b.a[i] + share * step[r];
-    const double delta = target - b.a[i];
+    rows[r] = b.row(i);
+    moved[r] = target - b.a[i];
     b.a[i] = target;
     detail::set_masks(b, i);
-    const double* row = b.row(i);
-    for (int k = 0; k < b.size; ++k) b.G[k] -= delta * row[k];
   }
+  dispatch<SubtractRows<Real>>(static_cast<const Real* const*>(rows.data()), static_cast<const double*>(moved.data()), n,
+                               static_cast<Index>(b.size), b.G.data());
   ++b.steps;
   return std::max(share, 1e-300);
 }
@@ -102,12 +116,9 @@ constexpr std::size_t most_free = 256;  // beyond, the factorisation would cost 
 
 inline void polish(Block<double>& b) {
   if (b.capped()) return;
-  std::vector<int> free;
   const double scale = 1e-13 * (1 + std::fabs(*std::max_element(b.G.begin(), b.G.end())));
   for (int attempt = 0; attempt < 30; ++attempt) {
-    free.clear();
-    for (int i = 0; i < b.size; ++i)
-      if (b.a[i] > b.lower[i] && b.a[i] < b.upper[i]) free.push_back(i);
+    const std::vector<int> free = free_variables(b);
     if (free.size() < 2 || free.size() > most_free) return;
     const double share = newton_step(b, free);
     if (share == 0) return;

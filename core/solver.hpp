@@ -15,6 +15,9 @@ namespace slimsvm {
 
 constexpr Index double_below = 768;  // problems that fit one block are solved in double throughout
 
+constexpr long slice = 2000;          // pair steps before another way is tried
+constexpr Index smallest_block = 16;   // rows that a fit needs at once, whatever the cache
+
 struct Options {
   double tolerance = 1e-3;  // on the relative duality gap, and on the violation of the optimality conditions
   long max_steps = -1;      // pair steps; negative: no limit
@@ -65,8 +68,8 @@ class BlockSmo {
   BlockSmo(Gram<Real>& gram, const View& view, const Problem& problem, const Set& set, const std::vector<double>& diagonal,
            const Options& options, Iterate& iterate, SolverMonitor& monitor)
       : gram_(gram), view_(view), p_(problem), set_(set), diagonal_(diagonal), o_(options), it_(iterate), monitor_(monitor) {
-    const Index fits = std::max<Index>(2, gram.capacity(view) * 9 / 10);
-    const Index wish = p_.size <= double_below ? p_.size : std::max(2, o_.block);
+    const Index fits = std::max<Index>(smallest_block, gram.capacity(view) * 9 / 10);
+    const Index wish = p_.size <= double_below ? p_.size : std::max<Index>(smallest_block, o_.block);
     size_ = static_cast<int>(std::min<Index>({p_.size, wish, fits}));
     stride_ = (size_ + 31) / 32 * 32;
     if (stride_ % 128 == 0) stride_ += 32;  // columns of the matrix must not fall into the same cache sets
@@ -110,6 +113,7 @@ class BlockSmo {
 
   bool whole() const { return size_ == p_.size; }  // the set holds every variable
 
+  bool has_matrix() const { return whole() && !slots_.empty(); }
   // K a from the block's matrix, which is then all of K.
   void product(std::vector<double>& out) const {
     std::vector<const Real*> rows;
@@ -133,7 +137,7 @@ class BlockSmo {
 
   void finish() {
     if constexpr (std::is_same_v<Real, double>) {
-      if (!whole() || slots_.empty()) return;
+      if (!has_matrix()) return;
       load_block();
       const long before = block_.steps;
       polish(block_);
@@ -152,8 +156,8 @@ class BlockSmo {
     choose();
     load_block();
     const long before = block_.steps;
-    for (;;) {  // in slices, so that Ctrl-C is heard
-      long limit = 20000;
+    for (;;) {  // in slices, so that Ctrl-C is heard and a slow block gets a Newton step
+      long limit = slice;
       if (o_.max_steps >= 0) limit = std::min(limit, o_.max_steps - it_.steps - (block_.steps - before));
       const long start = block_.steps;
       using Pairs = typename PairsOf<Set>::type;
@@ -161,6 +165,9 @@ class BlockSmo {
       monitor_.poll();
       if (violation <= eps || block_.steps - start < limit || limit <= 0) break;
       if (block_.steps - before > 400L * size_ + 200000) break;  // leave a hard block for a better one
+      if (block_.capped()) continue;
+      const std::vector<int> free = free_variables(block_);
+      if (free.size() >= 2 && free.size() <= most_free) newton_step(block_, free);
     }
     it_.steps += block_.steps - before;
     ++it_.rounds;
@@ -174,7 +181,7 @@ class BlockSmo {
     std::iota(order.begin(), order.end(), 0);
     released_.clear();
     if (!whole()) {
-      const int kept = static_cast<int>(o_.keep * size_);
+      const int kept = std::min(static_cast<int>(o_.keep * size_), size_ - Set::lists);  // room for the worst of each list
       std::stable_sort(order.begin(), order.end(), [&](int x, int y) { return entered_[x] > entered_[y]; });
       for (std::size_t k = kept; k < order.size(); ++k) release(order[k]);
     }
@@ -429,7 +436,7 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, const Prob
       const bool claimed = smo.run(violation_target, options.tolerance);
       solution.rows = gram.computed() - before;
       // The whole matrix in double at hand, or rows computed once more.
-      if (sizeof(Real) == sizeof(double) && smo.whole())
+      if (sizeof(Real) == sizeof(double) && smo.has_matrix())
         solution.certificate = refresh([&] { smo.product(product); });
       else
         solution.certificate = refresh(evaluate);

@@ -87,10 +87,18 @@ def test_slack_cap_changes_nothing(n, ridge):
 
 
 @pytest.mark.parametrize("double_rows", [False, True], ids=["float32", "float64"])
-@pytest.mark.parametrize("ridge", [0.0, 0.1])
-@pytest.mark.parametrize("total", [5.0, 60.0])
-def test_more_than_one_block(total, ridge, double_rows):
-    K, y = problem(560, "poly")  # of rank 10: Clarabel takes its time with a full one
+@pytest.mark.parametrize(
+    ("kernel", "total", "ridge"),
+    [
+        ("rbf", 60.0, 0.0),
+        ("poly", 60.0, 0.1),
+        # Of rank 10, and the reduced convex hulls intersect: f = 0 and the dual is the cap (section 1.4).
+        ("poly", 60.0, 0.0),
+        ("poly", 5.0, 0.0),
+    ],
+)
+def test_more_than_one_block(kernel, total, ridge, double_rows):
+    K, y = problem(560, kernel)
     args = (K, y, *box(y, 1.0), np.full(560, ridge), y, total)
     assert check(*args, solve(*args, double_rows=double_rows)) == pytest.approx(total, rel=1e-9)
 

@@ -13,9 +13,6 @@ from . import _core
 from .formulation import Array, Slack, slacks
 
 
-_TINY = float(np.finfo(float).tiny)
-
-
 @dataclass(frozen=True)
 class DualSolution:
     """Signed duals of one binary problem, its bias, and the proof of how well it is solved."""
@@ -31,16 +28,20 @@ class DualSolution:
 
 
 class Progress:
-    """One updating line on a terminal: objective, gap, vectors, time."""
+    """Objective, gap, vectors, time: one updating line on a terminal, now and then a line elsewhere."""
 
     def __init__(self, label: str, stream: TextIO | None = None):
         self.label = label
         self.stream = stream or sys.stderr
-        self.start = time.perf_counter()
+        self.start = self.last = time.perf_counter()
 
     def __call__(self, steps: int, dual: float, gap: float, vectors: int) -> None:
         """Called by the core a few times a second."""
-        self._write(steps, dual, gap, vectors, end="")
+        if self.stream.isatty():
+            self._write(steps, dual, gap, vectors, end="")
+        elif time.perf_counter() - self.last > 5:
+            self.last = time.perf_counter()
+            self._write(steps, dual, gap, vectors, end="\n")
 
     def finish(self, solution: DualSolution) -> None:
         """The last state, and a new line."""
@@ -50,7 +51,7 @@ class Progress:
     def _write(self, steps: int, dual: float, gap: float, vectors: int, end: str) -> None:
         elapsed = time.perf_counter() - self.start
         text = f"{self.label}: {steps} steps, dual {dual:.8g}, gap {gap:.1e}, {vectors} vectors, {elapsed:.1f} s"
-        self.stream.write(f"\r{text:<78}{end}")
+        self.stream.write(f"\r{text:<78}{end}" if self.stream.isatty() else text + end)
         self.stream.flush()
 
 
@@ -86,7 +87,7 @@ def solve_dual(
     norm = float(duals @ f)
     primal = 0.5 * norm + slack.value(C, slacks(y, f, bias, constraint))
     dual = float(y @ duals) - 0.5 * norm - 0.5 * float(feasible.ridge @ duals**2)
-    gap = max(primal - dual, 0.0) / max(abs(dual), _TINY)
+    gap = max(primal - dual, 0.0) / abs(dual) if dual else np.inf
     solution = DualSolution(
         duals, bias, primal, gap, found["violation"], max(1, found["steps"]), gap <= tol, found["negative_curvature"]
     )

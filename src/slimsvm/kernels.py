@@ -64,6 +64,22 @@ def _as_float(X: Any) -> Any:
     return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+def _positive_gamma(gamma: Any) -> float:
+    if not _is_number(gamma) or not 0 < gamma < np.inf:
+        raise ValueError(f"gamma={gamma!r} must be a positive number (an estimator also takes 'scale' and 'auto')")
+    return float(gamma)
+
+
+def _whole_degree(degree: Any) -> int:
+    if not isinstance(degree, (int, np.integer)) or isinstance(degree, bool) or degree < 0:
+        raise ValueError(f"degree={degree!r} must be an integer of at least 0")
+    return int(degree)
+
+
 class _CoreKernel(Part):
     """What the kernels that the core evaluates have in common."""
 
@@ -120,7 +136,7 @@ class Gaussian(_CoreKernel):
     translation_invariant = True
 
     def core(self) -> _core.Kernel:
-        return _core.gaussian(self.gamma)
+        return _core.gaussian(_positive_gamma(self.gamma))
 
     def diagonal(self, X: Any) -> Array:
         return np.ones(X.shape[0])
@@ -135,7 +151,7 @@ class Laplacian(_CoreKernel):
     translation_invariant = True
 
     def core(self) -> _core.Kernel:
-        return _core.laplacian(self.gamma)
+        return _core.laplacian(_positive_gamma(self.gamma))
 
     def diagonal(self, X: Any) -> Array:
         return np.ones(X.shape[0])
@@ -151,7 +167,7 @@ class Polynomial(_CoreKernel):
     name = "poly"
 
     def core(self) -> _core.Kernel:
-        return _core.polynomial(self.gamma, self.coef0, self.degree)
+        return _core.polynomial(_positive_gamma(self.gamma), self.coef0, _whole_degree(self.degree))
 
     def diagonal(self, X: Any) -> Array:
         return (self.gamma * Linear().diagonal(X) + self.coef0) ** self.degree
@@ -167,7 +183,7 @@ class Sigmoid(_CoreKernel):
     positive_semidefinite = False
 
     def core(self) -> _core.Kernel:
-        return _core.sigmoid(self.gamma, self.coef0)
+        return _core.sigmoid(_positive_gamma(self.gamma), self.coef0)
 
     def diagonal(self, X: Any) -> Array:
         return np.tanh(self.gamma * Linear().diagonal(X) + self.coef0)
@@ -205,10 +221,20 @@ class Function(Part):
 
     def __call__(self, X: Any, Z: Any) -> Array:
         """The function's matrix, checked for shape and finite values."""
-        K = np.ascontiguousarray(self.function(X, Z), dtype=np.float64)
         expected = (X.shape[0], Z.shape[0])
+        try:
+            K = np.ascontiguousarray(self.function(X, Z), dtype=np.float64)
+        except Exception as error:
+            error.add_note(
+                f"A kernel function gets two sets of rows (here {X.shape} and {Z.shape}) and returns the matrix of "
+                f"kernel values between them (here {expected})."
+            )
+            raise
         if K.shape != expected:
-            raise ValueError(f"the kernel function returned shape {K.shape} where {expected} was expected")
+            raise ValueError(
+                f"the kernel function returned shape {K.shape} where {expected} was expected: it gets two sets of rows "
+                "and returns the matrix of kernel values between them"
+            )
         if not np.isfinite(K).all():
             raise ValueError("the kernel function returned NaN or infinite values")
         return K
@@ -243,7 +269,7 @@ def scale_gamma(gamma: float | str, X: Any, weight: Array | None = None) -> floa
         if gamma == "scale":
             variance = _variance(X, np.ones(X.shape[0]) if weight is None else weight)
             return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
-    elif isinstance(gamma, (int, float, np.integer, np.floating)) and 0 < gamma < np.inf:
+    elif _is_number(gamma) and 0 < gamma < np.inf:
         return float(gamma)
     raise ValueError(f"gamma={gamma!r} must be 'scale', 'auto' or a positive number")
 
@@ -279,12 +305,14 @@ def resolve(
         if kernel == "sigmoid":
             return Sigmoid(scale_gamma(gamma, X, weight), float(coef0))
         if kernel == "poly":
-            if not isinstance(degree, (int, np.integer)) or degree < 0:
-                raise ValueError(f"degree={degree!r} must be an integer of at least 0")
-            return Polynomial(scale_gamma(gamma, X, weight), float(coef0), int(degree))
-    elif not isinstance(kernel, type) and hasattr(kernel, "machine") and hasattr(kernel, "decision"):
+            return Polynomial(scale_gamma(gamma, X, weight), float(coef0), _whole_degree(degree))
+    elif isinstance(kernel, type):
+        raise ValueError(f"kernel={kernel.__name__} is a class; pass an object of it, such as kernels.Gaussian(0.5)")
+    elif hasattr(kernel, "machine") and hasattr(kernel, "decision"):
         return kernel
     elif callable(kernel):
         return Function(kernel)
     names = ["linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"]
-    raise ValueError(f"kernel={kernel!r} is not known; use one of {names}, a function k(X, Z), or an object of slimsvm.kernels")
+    raise ValueError(
+        f"kernel={kernel!r} is not known; use one of {names}, a function k(X, Z), or an object of slimsvm.kernels"
+    )

@@ -91,6 +91,8 @@ def resolve(slack: str | Slack) -> Slack:
     if isinstance(slack, str):
         if slack in _BY_NAME:
             return _BY_NAME[slack]()
+    elif isinstance(slack, type):
+        raise ValueError(f"slack={slack.__name__} is a class; pass an object of it, such as slacks.OneNorm()")
     elif all(callable(getattr(slack, name, None)) for name in ("feasible_set", "value", "bias")):
         return slack
     raise ValueError(

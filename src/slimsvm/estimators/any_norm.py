@@ -8,7 +8,7 @@ from .. import kernels, slacks
 from ..dual import DualSolution, Progress, solve_dual
 from ..formulation import CONSTRAINTS
 from .base import AllPointsClassifier, BinaryProblem
-from .validation import check_choice, check_number
+from .validation import check_choice, check_number, thread_count
 
 
 class AnyNormSVC(AllPointsClassifier):
@@ -81,7 +81,7 @@ class AnyNormSVC(AllPointsClassifier):
 
     References
     ----------
-    O. Dekel, Y. Singer. Support Vector Machines on a Budget. NIPS 2006.
+    .. [1] O. Dekel, Y. Singer. Support Vector Machines on a Budget. NIPS 2006.
 
     Examples
     --------
@@ -139,6 +139,7 @@ class AnyNormSVC(AllPointsClassifier):
         check_choice("constraint", self.constraint, CONSTRAINTS)
         check_choice("multi_class", self.multi_class, ("ovo", "ovr"))
         check_choice("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
+        thread_count(self.n_jobs)
         check_choice("precision", self.precision, ("float32", "float64"))
         slacks.resolve(self.slack)
 

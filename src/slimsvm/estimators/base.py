@@ -9,7 +9,6 @@ from functools import lru_cache
 from itertools import combinations
 from typing import Any
 
-import joblib
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -89,7 +88,7 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         if sp.issparse(X) != sp.issparse(self.vectors_) and self.kernel_.name == "callable":
             X = sp.csr_array(X) if sp.issparse(self.vectors_) else X.toarray()
         expansion = Expansion(self.kernel_, self.vectors_, self.vector_coef_, self.intercept_)
-        return expansion.decision(X, joblib.effective_n_jobs(self.n_jobs))
+        return expansion.decision(X, validation.thread_count(self.n_jobs))
 
     def _is_one_vs_one(self) -> bool:
         return len(self.classes_) > 2 and self.multi_class == "ovo"
@@ -168,7 +167,7 @@ class AllPointsClassifier(ExpansionClassifier):
         classes, training = self._training_set(X, y, weight)
         kernel = self._kernel(X, weight)
         validation.warn_if_kernel_is_odd(kernel, X)
-        threads = joblib.effective_n_jobs(self.n_jobs)
+        threads = validation.thread_count(self.n_jobs)
         machine = kernel.machine(X, training.order, training.lengths, int(self.cache_size * 2**20), threads)
         problems = binary_problems(training, classes, self.multi_class)
         solutions = [self._solve(machine, problem) for problem in problems]
@@ -183,7 +182,7 @@ class AllPointsClassifier(ExpansionClassifier):
         classes, codes = np.unique(y[counted], return_inverse=True)
         if len(classes) < 2:
             left = "" if weight is None else " among the samples with a positive weight"
-            raise ValueError(f"y has one class only{left} ({classes[0]!r}); a classifier needs two classes or more")
+            raise ValueError(f"y has one class only{left} ({classes.tolist()[0]!r}); a classifier needs two classes or more")
         weights = np.ones(len(counted)) if weight is None else weight[counted]
         weights = weights * validation.class_weights(self.class_weight, classes, codes, weights)[codes]
         by_class = np.argsort(codes, kind="stable")
@@ -227,9 +226,13 @@ def binary_problems(training: TrainingSet, classes: Array, multi_class: str) -> 
     if k == 2 or multi_class == "ovr":
         group = np.repeat(every, training.lengths)
         positives = [1] if k == 2 else every
+
+        def label(c: int) -> str:
+            return f"classes {classes[0]!s} and {classes[1]!s}" if k == 2 else f"class {classes[c]!s}"
+
         n = len(group)
         return [
-            BinaryProblem(f"class {classes[c]!s}", every, np.where(group == c, 1.0, -1.0), training.weights, np.arange(n))
+            BinaryProblem(label(c), every, np.where(group == c, 1.0, -1.0), training.weights, np.arange(n))
             for c in positives
         ]
     problems = []
@@ -238,6 +241,6 @@ def binary_problems(training: TrainingSet, classes: Array, multi_class: str) -> 
         positions = np.concatenate([members[i], members[j]])
         y = np.ones(len(positions))
         y[len(members[i]) :] = -1
-        label = f"classes {classes[i]!s} and {classes[j]!s}"
-        problems.append(BinaryProblem(label, [i, j], y, training.weights[positions], positions))
+        pair = f"classes {classes[i]!s} and {classes[j]!s}"
+        problems.append(BinaryProblem(pair, [i, j], y, training.weights[positions], positions))
     return problems

@@ -6,6 +6,7 @@ import numbers
 import warnings
 from typing import Any
 
+import joblib
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
@@ -95,10 +96,19 @@ def class_weights(class_weight: Any, classes: Array, codes: Array, weight: Array
     unknown = [c for c in class_weight if c not in known]
     if unknown:
         raise ValueError(f"class_weight names classes that are not in y: {unknown}; y has {classes.tolist()}")
-    factors = np.array([class_weight.get(c, 1.0) for c in classes.tolist()], dtype=np.float64)
-    if not (np.isfinite(factors).all() and (factors > 0).all()):
-        raise ValueError(f"class_weight={class_weight!r} must have positive, finite weights")
-    return factors
+    for c, w in class_weight.items():
+        check_number(f"class_weight[{c!r}]", w, above=0)
+    return np.array([class_weight.get(c, 1.0) for c in classes.tolist()], dtype=np.float64)
+
+
+def thread_count(n_jobs: Any) -> int:
+    """Threads for ``n_jobs``: None is 1, -1 all cores, -2 all but one."""
+    if n_jobs is None:
+        return 1
+    check_number("n_jobs", n_jobs, integer=True)
+    if n_jobs == 0:
+        raise ValueError("n_jobs=0 makes no sense; use None or 1 for one thread, -1 for all cores")
+    return int(n_jobs) if n_jobs > 0 else max(1, joblib.cpu_count() + 1 + int(n_jobs))
 
 
 def warn_if_kernel_is_odd(kernel: Kernel, X: Any) -> None:
