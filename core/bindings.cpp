@@ -143,8 +143,9 @@ class FunctionRows final : public RowSource<Real> {
 // A machine for the life of one fit: its threads, its cache, its rows.
 class BoundMachine final : public Machine {
  public:
+  // Rows of the given precision; of all positions, or of those in the list.
   template <class Real>
-  using Maker = std::function<std::unique_ptr<RowSource<Real>>(int threads)>;
+  using Maker = std::function<std::unique_ptr<RowSource<Real>>(int threads, const std::vector<Index>* some)>;
 
   BoundMachine(Maker<float> single, Maker<double> full, std::vector<Segment> segments, std::size_t cache_bytes, int threads)
       : make_single_(std::move(single)),
@@ -156,11 +157,17 @@ class BoundMachine final : public Machine {
 
   Gram<float>& single() override { return get(single_, make_single_); }
   Gram<double>& full() override { return get(full_, make_full_); }
+  std::unique_ptr<Gram<float>> subset(const std::vector<Index>& positions) override {
+    auto source = make_single_(threads_, &positions);
+    if (!source) return nullptr;
+    std::vector<Segment> one{{0, static_cast<Index>(positions.size())}};
+    return std::make_unique<Gram<float>>(std::move(source), std::move(one), cache_bytes_, pool_);
+  }
 
  private:
   template <class Real>
   Gram<Real>& get(std::unique_ptr<Gram<Real>>& gram, const Maker<Real>& make) {
-    if (!gram) gram = std::make_unique<Gram<Real>>(make(threads_), segments_, cache_bytes_, pool_);
+    if (!gram) gram = std::make_unique<Gram<Real>>(make(threads_, nullptr), segments_, cache_bytes_, pool_);
     return *gram;
   }
 
@@ -194,16 +201,24 @@ std::vector<Index> checked_order(const Ids& order, const std::vector<Segment>& s
   return ids;
 }
 
+std::vector<Index> chosen(const std::vector<Index>& ids, const std::vector<Index>* some) {
+  if (!some) return ids;
+  std::vector<Index> out;
+  for (const Index i : *some) out.push_back(ids[i]);
+  return out;
+}
+
 std::unique_ptr<BoundMachine> kernel_machine(std::shared_ptr<Rows> rows, const Ids& order, const std::vector<Index>& lengths,
                                              const AnyKernel& kernel, std::size_t cache_bytes, int threads) {
   auto segments = segments_of(lengths);
   auto ids = checked_order(order, segments, rows->size);
   const bool sparse = rows->density() < sparse_below;
-  const auto make = [=](auto tag, int workers) {
+  const auto make = [=](auto tag, int workers, const std::vector<Index>* some) {
     using Real = decltype(tag);
-    return std::make_unique<KernelRows<Real>>(rows, ids, kernel, sparse, workers);
+    return std::make_unique<KernelRows<Real>>(rows, chosen(ids, some), kernel, sparse, workers);
   };
-  return std::make_unique<BoundMachine>([=](int t) { return make(float(), t); }, [=](int t) { return make(double(), t); },
+  return std::make_unique<BoundMachine>([=](int t, const std::vector<Index>* some) { return make(float(), t, some); },
+                                        [=](int t, const std::vector<Index>* some) { return make(double(), t, some); },
                                         std::move(segments), cache_bytes, threads);
 }
 
@@ -213,8 +228,9 @@ std::unique_ptr<BoundMachine> matrix_machine_of(const Array& matrix, std::vector
   const T* data = static_cast<const T*>(matrix.data());
   const auto row = matrix.stride(0), column = matrix.stride(1);
   return std::make_unique<BoundMachine>(
-      [=](int) { return std::make_unique<MatrixRows<float, T>>(data, row, column, ids); },
-      [=](int) { return std::make_unique<MatrixRows<double, T>>(data, row, column, ids); }, std::move(segments), cache_bytes, threads);
+      [=](int, const std::vector<Index>* some) { return std::make_unique<MatrixRows<float, T>>(data, row, column, chosen(ids, some)); },
+      [=](int, const std::vector<Index>* some) { return std::make_unique<MatrixRows<double, T>>(data, row, column, chosen(ids, some)); },
+      std::move(segments), cache_bytes, threads);
 }
 
 std::unique_ptr<BoundMachine> matrix_machine(const Array& matrix, const Ids& order, const std::vector<Index>& lengths,
@@ -232,8 +248,12 @@ std::unique_ptr<BoundMachine> function_machine(nb::object function, const Vector
   auto segments = segments_of(lengths);
   std::vector<double> values(diagonal.data(), diagonal.data() + diagonal.shape(0));
   if (static_cast<Index>(values.size()) != segments.back().end) throw nb::value_error("diagonal and segments differ in length");
-  return std::make_unique<BoundMachine>([=](int) { return std::make_unique<FunctionRows<float>>(function, values); },
-                                        [=](int) { return std::make_unique<FunctionRows<double>>(function, values); },
+  const auto make = [=](auto tag, const std::vector<Index>* some) {
+    using Source = FunctionRows<decltype(tag)>;
+    return some ? std::unique_ptr<Source>() : std::make_unique<Source>(function, values);  // always all rows
+  };
+  return std::make_unique<BoundMachine>([=](int, const std::vector<Index>* some) { return make(float(), some); },
+                                        [=](int, const std::vector<Index>* some) { return make(double(), some); },
                                         std::move(segments), cache_bytes, threads);
 }
 

@@ -139,10 +139,10 @@ def test_a_failed_fit_leaves_the_model_unfitted(params, arguments, words):
 def test_a_failed_fit_keeps_the_model_before_it(params, arguments, words):
     """Nothing of the failed fit shows: the model is still the one that was fitted to other data."""
     model = AnyNormSVC(gamma=0.3).fit(X[:, :2], Y)
-    before, expected = fitted_attributes(model), model.decision_function(X[:, :2])
-    model.set_params(**params)
+    before, expected, good = fitted_attributes(model), model.decision_function(X[:, :2]), model.get_params()
     with pytest.raises((ValueError, TypeError)):
-        model.fit(*arguments)
+        model.set_params(**params).fit(*arguments)
+    model.set_params(**good)
     after = fitted_attributes(model)
     assert after.keys() == before.keys()
     assert all(after[name] is before[name] for name in before)

@@ -138,3 +138,13 @@ def test_votes_decide_and_confidence_breaks_ties():
     ours = AnyNormSVC(gamma=0.5, tol=1e-9).fit(X, y)
     theirs = SVC(gamma=0.5, tol=1e-9).fit(X, y)
     np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-3)
+
+
+@strategies
+def test_changing_the_strategy_is_for_the_next_fit(multi_class):
+    """Three classes have three pairs: a model that mixed them up would not even notice."""
+    X, y = three_classes()
+    model = AnyNormSVC(multi_class=multi_class).fit(X, y)
+    before = model.predict(X)
+    model.set_params(multi_class="ovr" if multi_class == "ovo" else "ovo")
+    np.testing.assert_array_equal(model.predict(X), before)

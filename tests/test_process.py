@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 TESTS = Path(__file__).parent
+SANITIZED = "asan" in os.environ.get("LD_PRELOAD", "")  # `make sanitize`: slower, and with memory of its own
 
 
 def run(script, tmp_path, *arguments, **environment):
@@ -58,7 +59,7 @@ def test_ctrl_c_ends_a_fit_and_not_the_process(kernel, jobs, tmp_path):
     lines = dict(line.split(" ", 1) for line in run(INTERRUPT, tmp_path, kernel, jobs).splitlines())
     assert "waited" in lines, "the fit was not interrupted"
     # The promise is one second; a busy machine may need a little more to hand over the core.
-    assert float(lines["waited"]) < 2.0
+    assert float(lines["waited"]) < (20.0 if SANITIZED else 2.0)
     assert float(lines["score"]) > 0.5
 
 
@@ -90,7 +91,7 @@ print(*(unit * (x - before) / 2**20 for x in (after_fit, after_predict)), model.
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs getrusage")
+@pytest.mark.skipif(SANITIZED or sys.platform == "win32", reason="needs getrusage and plain allocations")
 @pytest.mark.parametrize(
     ("cache_size", "C", "gamma", "precision", "container"),
     [
@@ -114,23 +115,21 @@ def test_memory_stays_within_cache_and_100_megabytes(cache_size, C, gamma, preci
 INSTRUCTIONS = """
 import sys
 import numpy as np
-from problems import KERNEL_CASES, blobs, three_classes
+from problems import KERNEL_CASES, blobs
 from slimsvm import AnyNormSVC, _core
 
 found = {"set": _core.instruction_set}
-for n in (200, 700):
-    X, y = blobs(n, d=7, seed=1)
+for n, density in ((200, 1.0), (700, 1.0), (300, 0.2)):  # mostly zeros take the sparse loop
+    X, y = blobs(n, d=7, seed=1, density=density)
     for case in KERNEL_CASES:
-        rows = case.training_input(X)
-        model = AnyNormSVC(C=2.0, tol=1e-6, **case.params).fit(rows, y)
+        model = AnyNormSVC(C=2.0, tol=1e-6, **case.params).fit(case.training_input(X), y)
         found[f"{case.name} {n} objective"] = model.objective_
-        # The same machine everywhere: only the arithmetic of its evaluation is compared.
-        model.vector_coef_ = np.sin(np.arange(model.n_vectors_))[None]
-        found[f"{case.name} {n} single"] = model.decision_function(rows.astype(np.float32))
         if case.params["kernel"] != "precomputed":
+            # The same expansion everywhere, so that only the arithmetic of its evaluation is compared.
             model.vectors_, model.vector_coef_ = X[:50], np.sin(np.arange(50.0))[None]
             model.intercept_ = np.array([0.25])
             found[f"{case.name} {n} scores"] = model.decision_function(X)
+            found[f"{case.name} {n} single"] = model.decision_function(X.astype(np.float32))
 np.savez(sys.argv[1], **found)
 """
 
@@ -147,9 +146,5 @@ def test_every_instruction_set_gives_the_same_answers(tmp_path):
     for wish in ("avx2", "baseline"):
         for name, values in results[wish].items():
             expected = results[""][name]
-            if name.endswith("objective"):
-                np.testing.assert_allclose(values, expected, rtol=2e-6, err_msg=name)
-            elif name.endswith("scores"):
-                np.testing.assert_allclose(
-                    values, expected, rtol=0, atol=1e-9 * np.abs(expected).max(), err_msg=name
-                )
+            error = np.abs(values - expected).max() / np.abs(expected).max()
+            assert error <= {"objective": 2e-6, "scores": 1e-9, "single": 1e-4}[name.split()[-1]], name

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics.pairwise import rbf_kernel
 
 from problems import MACHINES, blobs, machine_name, three_classes
 from slimsvm import AnyNormSVC
@@ -42,6 +42,12 @@ def indefinite(n, seed=0):
     return (A + A.T) / 2, np.where(np.arange(n) % 2, 1.0, -1.0)
 
 
+def truncated(n, seed=0):
+    """A Gram matrix whose entries were cut to integers: a mistake that is easily made."""
+    X = np.random.default_rng(seed).uniform(size=(n, 5))
+    return (X @ X.T).astype(int).astype(float), np.where(np.arange(n) % 2, 1.0, -1.0)
+
+
 def check_ended_well(model, K):
     """A usable model: finite, within its bounds, sums kept; reached in a number of steps fit for the size."""
     for name in ("vector_coef_", "intercept_", "objective_"):
@@ -52,12 +58,14 @@ def check_ended_well(model, K):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("n", [4, 20, 200, 600])
+@pytest.mark.parametrize(
+    ("matrix", "n"), [(indefinite, 4), (indefinite, 20), (indefinite, 600), (truncated, 20)]
+)
 @machines
-def test_indefinite_matrix(machine, n):
+def test_indefinite_matrix(machine, matrix, n):
     """Without bounds on the duals (squared slacks) the dual has no optimum at all: it must still end."""
     slack, constraint = machine
-    K, y = indefinite(n)
+    K, y = matrix(n)
     model = AnyNormSVC(slack, constraint, kernel="precomputed", max_iter=20_000_000)
     with pytest.warns(UserWarning, match="not positive semidefinite"):
         model.fit(K, y)
@@ -87,11 +95,7 @@ def test_indefinite_where_no_sample_shows_it():
 # --- Flat kernels: unscaled features ------------------------------------------------------------------------
 
 
-def rbf(X, Z):
-    return rbf_kernel(X, Z, gamma=1.0)
-
-
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian", rbf], ids=["rbf", "laplacian", "callable"])
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
 @pytest.mark.parametrize(
     ("scale", "words"), [(1e4, "all about 0"), (1e-5, "all about 1")], ids=["large", "small"]
 )
@@ -150,4 +154,4 @@ def test_more_steps_never_make_it_worse():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model = AnyNormSVC(C=10.0, max_iter=max_iter).fit(X, y)
         duals.append(model.objective_[0] / (1 + model.duality_gap_[0]))
-    assert duals == sorted(duals)
+    assert all(later >= earlier * (1 - 1e-12) for earlier, later in pairwise(duals))
