@@ -155,19 +155,21 @@ class BoundMachine final : public Machine {
         threads_(threads),
         pool_(threads) {}
 
-  Gram<float>& single() override { return get(single_, make_single_); }
-  Gram<double>& full() override { return get(full_, make_full_); }
+  Gram<float>& single() override { return get(single_, make_single_, cache_bytes_ / 4); }
+  // Mostly for certificates, which use each strip once: none are kept.
+  Gram<double>& full() override { return get(full_, make_full_, 0); }
+  void release_single() override { single_.reset(); }
   std::unique_ptr<Gram<float>> subset(const std::vector<Index>& positions) override {
     auto source = make_single_(threads_, &positions);
     if (!source) return nullptr;
     std::vector<Segment> one{{0, static_cast<Index>(positions.size())}};
-    return std::make_unique<Gram<float>>(std::move(source), std::move(one), cache_bytes_, pool_);
+    return std::make_unique<Gram<float>>(std::move(source), std::move(one), cache_bytes_, cache_bytes_ / 4, pool_);
   }
 
  private:
   template <class Real>
-  Gram<Real>& get(std::unique_ptr<Gram<Real>>& gram, const Maker<Real>& make) {
-    if (!gram) gram = std::make_unique<Gram<Real>>(make(threads_, nullptr), segments_, cache_bytes_, pool_);
+  Gram<Real>& get(std::unique_ptr<Gram<Real>>& gram, const Maker<Real>& make, std::size_t strip_bytes) {
+    if (!gram) gram = std::make_unique<Gram<Real>>(make(threads_, nullptr), segments_, cache_bytes_, strip_bytes, pool_);
     return *gram;
   }
 

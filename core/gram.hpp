@@ -193,11 +193,13 @@ template <class Real>
 class Gram {
  public:
   using Value = Real;
-  Gram(std::unique_ptr<RowSource<Real>> source, std::vector<Segment> segments, std::size_t cache_bytes, ThreadPool& pool)
+  // Of the cache's bytes, at most `strip_bytes` may go to strips kept ready.
+  Gram(std::unique_ptr<RowSource<Real>> source, std::vector<Segment> segments, std::size_t cache_bytes, std::size_t strip_bytes,
+       ThreadPool& pool)
       : source_(std::move(source)),
         segments_(std::move(segments)),
         tile_(tile_length(segments_)),
-        cache_(cache_bytes - source_->plan(tiles(), cache_bytes / 4), tile_),
+        cache_(cache_bytes - source_->plan(tiles(), strip_bytes), tile_),
         pool_(pool) {}
 
   Index positions() const { return segments_.back().end; }
@@ -272,7 +274,8 @@ class Gram {
   }
 
   Buffer<Real>& workspace() { return workspace_; }  // for the solver's block, reused from problem to problem
-  bool covers(const View& view) const { return view.size() == positions(); }
+  // All positions in order, and no other problem to share rows with.
+  bool covers(const View& view) const { return segments_.size() <= 2 && view.size() == positions() && view.begin[0] == 0; }
 
   // The whole matrix of a view that covers all positions in order, past the cache: half of it is computed, the
   // rest mirrored. Rows of the matrix have 32 values to spare.

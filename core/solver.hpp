@@ -99,6 +99,7 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, const Prob
     if constexpr (std::is_same_v<Set, Box>)
       if (!start) coarse_start(machine, machine.single().view(segments), p, options, it, monitor);
     done = rounds(machine.single());
+    if (!done) machine.release_single();
   }
   if (!done) {
     solution.used_double = true;

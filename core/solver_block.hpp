@@ -13,10 +13,9 @@
 
 namespace slimsvm {
 
-constexpr Index double_below = 768;  // problems that fit one block are solved in double throughout
-
+constexpr Index double_below = 768;   // problems of at most this size are one block, in double throughout
+constexpr Index smallest_block = 16;  // rows that a fit needs at once, whatever the cache
 constexpr long slice = 2000;          // pair steps before another way is tried
-constexpr Index smallest_block = 16;   // rows that a fit needs at once, whatever the cache
 
 struct Options {
   double tolerance = 1e-3;  // on the relative duality gap, and on the violation of the optimality conditions
@@ -88,7 +87,7 @@ class BlockSmo {
   // Rounds until the violation and the relative gap, as far as the tracked gradient tells, are at most the
   // targets. False: the limit of steps is reached, or nothing moves any more at this precision.
   bool run(double violation_target, double gap_target) {
-    double best_violation = infinity;
+    double best_violation = infinity, best_dual = -infinity;
     long last_progress = it_.rounds;
     for (;;) {
       const Certificate now = set_.certify(it_.a.data(), it_.G.data(), true);
@@ -97,8 +96,12 @@ class BlockSmo {
         if (now.relative() <= gap_target) return finish(), true;
         violation_target = std::min(violation_target, now.violation) * 0.1;
       }
-      if (now.violation < 0.9 * best_violation) best_violation = now.violation, last_progress = it_.rounds;
-      if (it_.rounds - last_progress > 300 || out_of_steps()) return false;
+      if (now.violation < 0.9 * best_violation || now.dual > best_dual + 1e-9 * std::fabs(best_dual)) {
+        best_violation = std::min(best_violation, now.violation);
+        best_dual = std::max(best_dual, now.dual);
+        last_progress = it_.rounds;
+      }
+      if (it_.rounds - last_progress > 100 || out_of_steps()) return false;
       const double eps = std::max(0.5 * violation_target, whole() ? 0.0 : 0.1 * now.violation);
       if (!round(eps)) return false;
     }
@@ -107,6 +110,7 @@ class BlockSmo {
   bool whole() const { return size_ == p_.size; }  // the set holds every variable
 
   bool has_matrix() const { return whole() && !slots_.empty(); }
+
   // K a from the block's matrix, which is then all of K.
   void product(std::vector<double>& out) const {
     std::vector<const Real*> rows;
@@ -126,7 +130,6 @@ class BlockSmo {
   // A single problem that fits one block needs no cache.
   bool fills() const { return whole() && gram_.covers(view_); }
   bool out_of_steps() const { return o_.max_steps >= 0 && it_.steps >= o_.max_steps; }
-
 
   void finish() {
     if constexpr (std::is_same_v<Real, double>) {
@@ -363,6 +366,7 @@ class Machine {
   virtual ~Machine() = default;
   virtual Gram<float>& single() = 0;
   virtual Gram<double>& full() = 0;
+  virtual void release_single() = 0;  // and the memory of its cache
   // Rows of some of the positions only; null where rows cannot be had so.
   virtual std::unique_ptr<Gram<float>> subset(const std::vector<Index>&) { return nullptr; }
 };
