@@ -112,9 +112,7 @@ def warning_table(outcomes: list[Outcome]) -> Table | None:
         for name, result in by_name.items()
         for text in [*result.warnings, *([f"failed: {result.error}"] if result.error else [])]
     ]
-    return (
-        Table("Warnings and failures", ["problem", "competitor, threads", "message"], rows) if rows else None
-    )
+    return Table("Warnings and failures", ["problem", "competitor, threads", "message"], rows) if rows else None
 
 
 def main() -> None:

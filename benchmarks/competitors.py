@@ -159,19 +159,11 @@ COMPETITORS = {
     competitor.name: competitor
     for competitor in [
         Competitor("slimsvm", "slimsvm", *slim, partial(SlimSVM, precision="float32"), threads=True),
-        Competitor(
-            "slimsvm64", "slimsvm, float64 rows", *slim, partial(SlimSVM, precision="float64"), threads=True
-        ),
+        Competitor("slimsvm64", "slimsvm, float64 rows", *slim, partial(SlimSVM, precision="float64"), threads=True),
         Competitor("svc", "SVC", "scikit-learn", "sklearn", Adapter),
-        Competitor(
-            "svc200", "SVC, 200 MB", "scikit-learn", "sklearn", partial(Adapter, cache_mb=200), default=False
-        ),
+        Competitor("svc200", "SVC, 200 MB", "scikit-learn", "sklearn", partial(Adapter, cache_mb=200), default=False),
         Competitor("libsvm", "LIBSVM", "libsvm-official", "libsvm", LibSVM),
-        Competitor(
-            "intelex64", "intelex float64", *intelex, partial(Intelex, dtype=np.float64), threads=True
-        ),
-        Competitor(
-            "intelex32", "intelex float32", *intelex, partial(Intelex, dtype=np.float32), threads=True
-        ),
+        Competitor("intelex64", "intelex float64", *intelex, partial(Intelex, dtype=np.float64), threads=True),
+        Competitor("intelex32", "intelex float32", *intelex, partial(Intelex, dtype=np.float32), threads=True),
     ]
 }

@@ -184,9 +184,7 @@ class Bench:
         self.single_rows = [self.adapter.new_rows(data.X_test[i : i + 1]) for i in range(20)]
         few = np.concatenate([np.flatnonzero(self.y == sign)[:20] for sign in (-1, 1)])
         warm = self.adapter.fit(self.adapter.training_rows(data.X[few]), self.y[few], self.C, self.gamma)
-        self.adapter.predict(
-            warm, self.single_rows[0]
-        )  # libraries load what they need lazily: not in our times
+        self.adapter.predict(warm, self.single_rows[0])  # libraries load what they need lazily: not in our times
         problem.forget()
 
     def fit(self) -> Any:

@@ -51,9 +51,7 @@ def feasible(u: Array, y: Array, C: float) -> tuple[Array, float]:
     outside = float(np.abs(alpha - y * u).max()) / C
     positive, negative = float(alpha[y > 0].sum()), float(alpha[y < 0].sum())
     sums = np.where(y > 0, positive, negative)
-    return y * alpha * min(positive, negative) / sums, max(
-        outside, abs(positive - negative) / (positive + negative)
-    )
+    return y * alpha * min(positive, negative) / sums, max(outside, abs(positive - negative) / (positive + negative))
 
 
 def expand(X: Any, vectors: Array, U: Array, gamma: float) -> Array:

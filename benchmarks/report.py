@@ -42,9 +42,7 @@ class Table:
         except ImportError:
             print(self.markdown())
             return
-        table = RichTable(
-            title=self.title, caption=self.note or None, title_justify="left", caption_justify="left"
-        )
+        table = RichTable(title=self.title, caption=self.note or None, title_justify="left", caption_justify="left")
         for number, name in enumerate(self.header):
             table.add_column(name, justify="right" if number else "left", overflow="fold")
         for row in self.rows:
@@ -114,13 +112,7 @@ def times(value: float) -> str:
 
 def seconds(value: float) -> str:
     return (
-        "–"
-        if isnan(value)
-        else f"{value:.2f}"
-        if value >= 10
-        else f"{value:.3f}"
-        if value >= 0.1
-        else f"{value:.5f}"
+        "–" if isnan(value) else f"{value:.2f}" if value >= 10 else f"{value:.3f}" if value >= 0.1 else f"{value:.5f}"
     )
 
 
@@ -175,14 +167,9 @@ def gap_text(result: Result) -> str:
 
 
 def problem_table(outcomes: list[Outcome]) -> Table:
-    rows = [
-        [o.name, str(o.n), str(o.d), f"{o.C:g}", f"{o.gamma:.4g}", o.source, f"{o.data_mb:.1f}"]
-        for o in outcomes
-    ]
+    rows = [[o.name, str(o.n), str(o.d), f"{o.C:g}", f"{o.gamma:.4g}", o.source, f"{o.data_mb:.1f}"] for o in outcomes]
     header = ["problem", "n", "d", "C", "gamma", "data", "MB"]
-    return Table(
-        "Problems", header, rows, "Binary, RBF. look-alike: generated, since the real data are not here."
-    )
+    return Table("Problems", header, rows, "Binary, RBF. look-alike: generated, since the real data are not here.")
 
 
 def fit_table(outcomes: list[Outcome], names: list[str], n_jobs: int) -> Table:
@@ -226,9 +213,7 @@ def objective_table(outcomes: list[Outcome], names: list[str]) -> Table:
         f"D = sum |a| - a'Ka / 2 in float64 at duals made feasible. * more than {EQUAL:g} below the best. "
         "infeasible: how far they missed sum or box before."
     )
-    return Table(
-        "Dual value: relative distance to the best", ["problem", "best D", *titles(names)], rows, note
-    )
+    return Table("Dual value: relative distance to the best", ["problem", "best D", *titles(names)], rows, note)
 
 
 def ratios(outcomes: list[Outcome], rates: Rates) -> Table:

@@ -185,9 +185,7 @@ def draw(ax: Any, model: AnyNormSVC, X: np.ndarray, y: np.ndarray, title: str) -
     grid = np.meshgrid(np.linspace(low[0], high[0], 400), np.linspace(low[1], high[1], 400))
     f = model.decision_function(np.column_stack([g.ravel() for g in grid])).reshape(grid[0].shape)
     extent = (low[0], high[0], low[1], high[1])
-    ax.imshow(
-        f, extent=extent, origin="lower", cmap="RdBu", vmin=-4, vmax=4, alpha=0.6, interpolation="bilinear"
-    )
+    ax.imshow(f, extent=extent, origin="lower", cmap="RdBu", vmin=-4, vmax=4, alpha=0.6, interpolation="bilinear")
     ax.contour(*grid, f, levels=[-1, 0, 1], colors="0.15", linestyles=["--", "-", "--"], linewidths=[1, 2, 1])
     for label, color in ((0, "#b2182b"), (1, "#2166ac")):
         ax.scatter(*X[y == label].T, s=14, color=color, label=f"class {label}")

@@ -89,7 +89,14 @@ def solve_dual(
     dual = float(y @ duals) - 0.5 * norm - 0.5 * float(feasible.ridge @ duals**2)
     gap = max(primal - dual, 0.0) / abs(dual) if dual else np.inf
     solution = DualSolution(
-        duals, bias, primal, gap, found["violation"], max(1, found["steps"]), gap <= tol, found["negative_curvature"]
+        duals,
+        bias,
+        primal,
+        gap,
+        found["violation"],
+        max(1, found["steps"]),
+        gap <= tol,
+        found["negative_curvature"],
     )
     if progress is not None:
         progress.finish(solution)

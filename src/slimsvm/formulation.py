@@ -16,12 +16,12 @@ training point) a regulariser and a basis. Parts are small frozen objects; solve
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.floating]
+Array = NDArray[Any]
 
 CONSTRAINTS = ("inequality", "equality")
 
@@ -38,9 +38,7 @@ class Part:
         allowed = self.get_params()
         for name, value in params.items():
             if name not in allowed:
-                raise ValueError(
-                    f"{type(self).__name__} has no parameter {name!r}; it has {sorted(allowed) or 'none'}"
-                )
+                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; it has {sorted(allowed) or 'none'}")
             object.__setattr__(self, name, value)
         return self
 
@@ -73,9 +71,10 @@ class Slack(Protocol):
         """The b that makes Phi least for fixed f, given the residuals ``y - f``."""
 
 
-@runtime_checkable
 class Kernel(Protocol):
     """A kernel k(x, z)."""
+
+    name: ClassVar[str]
 
     def __call__(self, X: Any, Z: Any) -> Array:
         """The matrix k(x_i, z_j)."""

@@ -226,14 +226,14 @@ class Function(Part):
             K = np.ascontiguousarray(self.function(X, Z), dtype=np.float64)
         except Exception as error:
             error.add_note(
-                f"A kernel function gets two sets of rows (here {X.shape} and {Z.shape}) and returns the matrix of "
-                f"kernel values between them (here {expected})."
+                f"A kernel function gets two sets of rows (here {X.shape} and {Z.shape}) and returns the matrix "
+                f"of kernel values between them (here {expected})."
             )
             raise
         if K.shape != expected:
             raise ValueError(
-                f"the kernel function returned shape {K.shape} where {expected} was expected: it gets two sets of rows "
-                "and returns the matrix of kernel values between them"
+                f"the kernel function returned shape {K.shape} where {expected} was expected: it gets two sets "
+                "of rows and returns the matrix of kernel values between them"
             )
         if not np.isfinite(K).all():
             raise ValueError("the kernel function returned NaN or infinite values")
@@ -291,9 +291,7 @@ def _variance(X: Any, weight: Array) -> float:
     return total / size
 
 
-def resolve(
-    kernel: Any, gamma: float | str, degree: int, coef0: float, X: Any, weight: Array | None = None
-) -> Kernel:
+def resolve(kernel: Any, gamma: float | str, degree: int, coef0: float, X: Any, weight: Array | None = None) -> Kernel:
     """The kernel object for a name, a function or an object, with gamma made a number."""
     if isinstance(kernel, str):
         if kernel == "linear":

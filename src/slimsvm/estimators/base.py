@@ -182,7 +182,9 @@ class AllPointsClassifier(ExpansionClassifier):
         classes, codes = np.unique(y[counted], return_inverse=True)
         if len(classes) < 2:
             left = "" if weight is None else " among the samples with a positive weight"
-            raise ValueError(f"y has one class only{left} ({classes.tolist()[0]!r}); a classifier needs two classes or more")
+            raise ValueError(
+                f"y has one class only{left} ({classes.tolist()[0]!r}); a classifier needs two classes or more"
+            )
         weights = np.ones(len(counted)) if weight is None else weight[counted]
         weights = weights * validation.class_weights(self.class_weight, classes, codes, weights)[codes]
         by_class = np.argsort(codes, kind="stable")
@@ -202,7 +204,11 @@ class AllPointsClassifier(ExpansionClassifier):
             )
 
     def _keep(
-        self, training: TrainingSet, problems: list[BinaryProblem], solutions: list[DualSolution], precomputed: bool
+        self,
+        training: TrainingSet,
+        problems: list[BinaryProblem],
+        solutions: list[DualSolution],
+        precomputed: bool,
     ) -> None:
         """Fitted attributes: each vector once, whatever the number of binary problems it serves."""
         coef = np.zeros((len(problems), len(training.order)))

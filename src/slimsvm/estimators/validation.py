@@ -21,7 +21,7 @@ def check_number(
 ) -> None:
     """A finite number above a bound, or at least a bound."""
     kind = numbers.Integral if integer else numbers.Real
-    good = isinstance(value, kind) and not isinstance(value, (bool, np.bool_)) and np.isfinite(value)
+    good = isinstance(value, kind) and not isinstance(value, (bool, np.bool_)) and bool(np.isfinite(float(value)))
     if good and (above is None or value > above) and (at_least is None or value >= at_least):
         return
     noun = "an integer" if integer else "a number"
@@ -74,9 +74,7 @@ def sample_weights(estimator: Any, sample_weight: Any, X: Any) -> Array | None:
         return None
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if (weight < 0).any():
-        raise ValueError(
-            f"sample_weight has {np.count_nonzero(weight < 0)} negative values; weights must be 0 or more"
-        )
+        raise ValueError(f"sample_weight has {np.count_nonzero(weight < 0)} negative values; weights must be 0 or more")
     if not weight.any():
         raise ValueError("sample_weight is zero for every sample: nothing is left to fit")
     return weight
