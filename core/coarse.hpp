@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "solver_block.hpp"
+#include "block_smo.hpp"
 
 namespace slimsvm {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "coarse.hpp"
-#include "solver_block.hpp"
+#include "block_smo.hpp"
 
 namespace slimsvm {
 

@@ -70,9 +70,7 @@ class KernelCase:
 
 
 def _named(name, **values):
-    return KernelCase(
-        name, {"kernel": name, **values}, lambda X, Z: reference.kernel_matrix(name, X, Z, **values)
-    )
+    return KernelCase(name, {"kernel": name, **values}, lambda X, Z: reference.kernel_matrix(name, X, Z, **values))
 
 
 KERNEL_CASES = [

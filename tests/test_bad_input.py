@@ -81,7 +81,7 @@ CASES = {
     "class_weight word": ({"class_weight": "even"}, (X, Y), ["class_weight='even'", "balanced"]),
     "class_weight number": ({"class_weight": 3}, (X, Y), ["class_weight=3", "balanced", "dict"]),
     "class_weight unknown": ({"class_weight": {5: 1.0}}, (X, Y), ["[5]", "not in y"]),
-    "class_weight negative": ({"class_weight": {1: -1.0}}, (X, Y), ["class_weight={1: -1.0}", "positive"]),
+    "class_weight negative": ({"class_weight": {1: -1.0}}, (X, Y), ["class_weight[1]=-1.0", "above 0"]),
     "X NaN": ({}, (with_value(np.nan), Y), ["NaN"]),
     "X infinite": ({}, (with_value(np.inf), Y), ["infinity"]),
     "X sparse NaN": ({}, (sparse_with_value(np.nan), Y), ["NaN"]),

@@ -104,9 +104,7 @@ def test_reference_agrees_beyond_one_block():
     X, y = blobs(530, d=3, seed=3)
     K = CASES["poly"].matrix(X, X)
     machine = MACHINES[0]
-    check_optimal(
-        fit(machine, CASES["poly"], X, y), K, y, 1.0, reference.solve(K, y, machine[0], 1.0, machine[1])
-    )
+    check_optimal(fit(machine, CASES["poly"], X, y), K, y, 1.0, reference.solve(K, y, machine[0], 1.0, machine[1]))
 
 
 # --- The block size and a warm start, through the core ------------------------------------------------------

@@ -95,9 +95,7 @@ def test_each_of_several_machines_is_certified(multi_class):
         assert not a[~rows].any()
         slack = slacks.resolve(model.slack)
         C = np.full(len(y), 5.0)
-        primal, _, gap = reference.certificate(
-            K, y, a[rows], model.intercept_[output], slack, C, "inequality"
-        )
+        primal, _, gap = reference.certificate(K, y, a[rows], model.intercept_[output], slack, C, "inequality")
         assert gap <= 1e-6
         assert gap == pytest.approx(model.duality_gap_[output], abs=1e-9)
         assert primal == pytest.approx(model.objective_[output], rel=1e-9)

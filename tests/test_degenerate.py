@@ -109,9 +109,7 @@ def test_many_rows_few_columns(machine, kernel):
     check(*blobs(300, d=2, seed=6), machine, CASES[kernel], 10.0)
 
 
-@pytest.mark.parametrize(
-    "problem", [opposite_twins, twins, one_positive, separable, grid], ids=lambda p: p.__name__
-)
+@pytest.mark.parametrize("problem", [opposite_twins, twins, one_positive, separable, grid], ids=lambda p: p.__name__)
 @machines
 def test_degenerate_with_large_C(machine, problem):
     check(*problem(), machine, CASES["rbf"], 1e5)

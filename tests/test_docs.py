@@ -16,9 +16,7 @@ from slimsvm import estimators
 
 ROOT = Path(__file__).parent.parent
 MODULES = sorted(
-    module.name
-    for module in pkgutil.walk_packages(slimsvm.__path__, "slimsvm.")
-    if "._core" not in module.name
+    module.name for module in pkgutil.walk_packages(slimsvm.__path__, "slimsvm.") if "._core" not in module.name
 )
 
 

@@ -20,9 +20,7 @@ OBJECTS = {
     "sigmoid": [kernels.Sigmoid(0.1, -0.5), kernels.Sigmoid(50.0, 0.0)],
 }
 CORE_KERNELS = [(name, kernel) for name, objects in OBJECTS.items() for kernel in objects]
-core_kernels = pytest.mark.parametrize(
-    ("name", "kernel"), CORE_KERNELS, ids=lambda x: x if isinstance(x, str) else ""
-)
+core_kernels = pytest.mark.parametrize(("name", "kernel"), CORE_KERNELS, ids=lambda x: x if isinstance(x, str) else "")
 
 
 def expected_matrix(name, kernel, X, Z):

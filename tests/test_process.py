@@ -103,9 +103,7 @@ print(*(unit * (x - before) / 2**20 for x in (after_fit, after_predict)), model.
     ],
 )
 def test_memory_stays_within_cache_and_100_megabytes(cache_size, C, gamma, precision, container, tmp_path):
-    fit, predict, vectors = map(
-        float, run(MEMORY, tmp_path, cache_size, C, gamma, precision, container).split()
-    )
+    fit, predict, vectors = map(float, run(MEMORY, tmp_path, cache_size, C, gamma, precision, container).split())
     rows = vectors * 8000 * (4 if precision == "float32" else 8) / 2**20
     assert rows > cache_size  # the bound is put to the test: the rows of all vectors would not fit
     assert fit <= cache_size + 100

@@ -23,9 +23,7 @@ def messages(call):
     return [str(w.message) for w in caught]
 
 
-@pytest.mark.parametrize(
-    ("n", "kernel"), [(60, "rbf"), (600, "rbf"), (60, "laplacian"), (60, "poly"), (60, "linear")]
-)
+@pytest.mark.parametrize(("n", "kernel"), [(60, "rbf"), (600, "rbf"), (60, "laplacian"), (60, "poly"), (60, "linear")])
 @machines
 def test_an_ordinary_fit_is_silent(machine, n, kernel):
     slack, constraint = machine
@@ -58,9 +56,7 @@ def check_ended_well(model, K):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize(
-    ("matrix", "n"), [(indefinite, 4), (indefinite, 20), (indefinite, 600), (truncated, 20)]
-)
+@pytest.mark.parametrize(("matrix", "n"), [(indefinite, 4), (indefinite, 20), (indefinite, 600), (truncated, 20)])
 @machines
 def test_indefinite_matrix(machine, matrix, n):
     """Without bounds on the duals (squared slacks) the dual has no optimum at all: it must still end."""
@@ -96,9 +92,7 @@ def test_indefinite_where_no_sample_shows_it():
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
-@pytest.mark.parametrize(
-    ("scale", "words"), [(1e4, "all about 0"), (1e-5, "all about 1")], ids=["large", "small"]
-)
+@pytest.mark.parametrize(("scale", "words"), [(1e4, "all about 0"), (1e-5, "all about 1")], ids=["large", "small"])
 def test_unscaled_features(kernel, scale, words):
     X, y = blobs(60)
     X = scale * (X + 1e-3 * np.arange(240).reshape(60, 4))  # all different

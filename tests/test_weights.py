@@ -42,9 +42,7 @@ def test_weight_zero_is_a_removed_row(machine, params, container):
     weighted = fit(machine, container(X), y, weight, **params)
     removed = fit(machine, container(X[kept]), y[kept], **params)
     assert_same_machine(weighted, removed, X[kept])
-    np.testing.assert_allclose(
-        weighted.decision_function(X[kept]), removed.decision_function(X[kept]), atol=1e-6
-    )
+    np.testing.assert_allclose(weighted.decision_function(X[kept]), removed.decision_function(X[kept]), atol=1e-6)
     assert not np.isin(np.flatnonzero(~kept), weighted.support_).any()
 
 
@@ -95,9 +93,7 @@ def test_class_weight_is_a_sample_weight(machine):
     X, y = three_classes()
     factors = {0: 0.5, 1: 2.0, 2: 3.0}
     weight = np.array([factors[c] for c in y])
-    assert_same_machine(
-        fit(machine, X, y, class_weight=factors, gamma=0.5), fit(machine, X, y, weight, gamma=0.5), X
-    )
+    assert_same_machine(fit(machine, X, y, class_weight=factors, gamma=0.5), fit(machine, X, y, weight, gamma=0.5), X)
     part = fit(machine, X, y, class_weight={1: 2.0}, gamma=0.5)  # classes that are not named count once
     assert_same_machine(part, fit(machine, X, y, np.where(y == 1, 2.0, 1.0), gamma=0.5), X)
 
@@ -119,9 +115,7 @@ def test_balanced_is_the_formula_of_scikit_learn(machine):
 def test_scaling_all_weights_scales_C(machine):
     X, y = blobs(50, seed=3)
     weight = np.random.default_rng(0).uniform(0.5, 2, 50)
-    assert_same_machine(
-        fit(machine, X, y, 4 * weight, gamma=0.3), fit(machine, X, y, weight, C=4.0, gamma=0.3), X
-    )
+    assert_same_machine(fit(machine, X, y, 4 * weight, gamma=0.3), fit(machine, X, y, weight, C=4.0, gamma=0.3), X)
 
 
 def test_same_as_scikit_learn_with_weights():

@@ -197,8 +197,8 @@ class AllPointsClassifier(ExpansionClassifier):
             worst = max(unsolved, key=lambda s: s.gap)
             reason = f"max_iter={self.max_iter} ended the fit" if self.max_iter >= 0 else "the fit got no further"
             warnings.warn(
-                f"{reason} in {len(unsolved)} of {len(solutions)} binary problems: relative duality gap {worst.gap:.2e}, "
-                f"asked for tol={self.tol:g}. Scale the features, lower C, or raise max_iter or tol",
+                f"{reason} in {len(unsolved)} of {len(solutions)} binary problems: relative duality gap "
+                f"{worst.gap:.2e}, asked for tol={self.tol:g}. Scale the features, lower C, or raise max_iter or tol",
                 ConvergenceWarning,
                 stacklevel=3,
             )

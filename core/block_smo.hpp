@@ -9,7 +9,7 @@
 #include "feasible.hpp"
 #include "gram.hpp"
 #include "pairs.hpp"
-#include "polish.hpp"
+#include "newton.hpp"
 
 namespace slimsvm {
 
