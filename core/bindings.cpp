@@ -362,7 +362,7 @@ NB_MODULE(_core, m) {
   m.doc() = "Compiled core of slimsvm: kernel rows, block SMO, expansions.";
   m.attr("instruction_set") = level() == Level::avx512 ? "avx512" : level() == Level::avx2 ? "avx2" : "baseline";
 
-  m.attr("block_size") = double_below;
+  m.attr("few_rows") = few_rows_limit;
 
   nb::class_<Rows>(m, "Rows", "Rows of data, dense or sparse, as the core sees them.")
       .def_ro("size", &Rows::size)

@@ -101,7 +101,9 @@ class BlockSmo {
         best_dual = std::max(best_dual, now.dual);
         last_progress = it_.rounds;
       }
-      if (it_.rounds - last_progress > 100 || out_of_steps()) return false;
+      if (it_.rounds - last_progress > 100 || out_of_steps() || !std::isfinite(now.dual)) return false;
+      // Without a positive semidefinite kernel there may be no optimum to reach.
+      if (it_.negative_curvature && it_.steps > 1000 + 100 * p_.size) return false;
       const double eps = std::max(0.5 * violation_target, whole() ? 0.0 : 0.1 * now.violation);
       if (!round(eps)) return false;
     }
@@ -135,9 +137,7 @@ class BlockSmo {
     if constexpr (std::is_same_v<Real, double>) {
       if (!has_matrix()) return;
       load_block();
-      const long before = block_.steps;
       polish(block_);
-      it_.steps += block_.steps - before;
       store_block();
     }
   }
@@ -160,7 +160,8 @@ class BlockSmo {
       const double violation = dispatch<SolveBlock<Pairs, Real>>(&block_, eps, limit);
       monitor_.poll();
       if (violation <= eps || block_.steps - start < limit || limit <= 0) break;
-      if (block_.steps - before > 400L * size_ + 200000) break;  // leave a hard block for a better one
+      if (block_.steps - before > 100L * size_ + 20000) break;  // leave a hard block for a better one
+      if (block_.negative_curvature) break;
       if (block_.capped()) continue;
       const std::vector<int> free = free_variables(block_);
       if (free.size() >= 2 && free.size() <= most_free) newton_step(block_, free);

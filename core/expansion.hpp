@@ -12,6 +12,8 @@ namespace slimsvm {
 // Sparse inner loop below this share of nonzeros; above it the dense tile is faster even with zeros in it.
 constexpr double sparse_below = 0.3;
 
+constexpr Index few_rows_limit = 4;
+
 // A few rows, as in a loop that predicts one at a time: packing the vectors would cost more than using them.
 template <class Real>
 bool few_rows(const KernelBlocks<Real>& blocks, const Rows& vectors, const Rows& x, const double* coef, const double* bias,
@@ -32,9 +34,9 @@ bool few_rows(const KernelBlocks<Real>& blocks, const Rows& vectors, const Rows&
 template <class Real>
 void decision(const AnyKernel& kernel, const Rows& vectors, const Rows& x, const double* coef, const double* bias,
               int outputs, double* out, ThreadPool& pool, Monitor& monitor) {
-  constexpr Index strip = 128, few = 4;
+  constexpr Index strip = 128;
   const auto blocks = make_blocks<Real>(kernel, x.width, x.density() < sparse_below);
-  if (x.size <= few && few_rows<Real>(*blocks, vectors, x, coef, bias, outputs, out)) return;
+  if (x.size <= few_rows_limit && few_rows<Real>(*blocks, vectors, x, coef, bias, outputs, out)) return;
   std::vector<Index> vector_ids(vectors.size), ids(x.size);
   std::iota(vector_ids.begin(), vector_ids.end(), Index(0));
   std::iota(ids.begin(), ids.end(), Index(0));

@@ -76,6 +76,9 @@ inline double duality_gap(const Problem& p, const double* a, const double* G, Of
   return o.cap > 0 ? gap + o.cap * (p.total - used) : gap;
 }
 
+// Rounded sums of many steps: what is left of a cap this tight counts as nothing.
+inline bool cap_active(double room, double total) { return room <= 1e-12 * total; }
+
 // A candidate for the working set, and the lists they are taken from (best first after trimming).
 struct Candidate {
   double badness;
@@ -129,7 +132,7 @@ class CappedBox {
     for (Index i = 0; i < p_.size; ++i) sum += p_.side[i] * a[i];
     return sum;
   }
-  bool active(double sum) const { return sum >= p_.total; }
+  bool active(double sum) const { return cap_active(p_.total - sum, p_.total); }
 
   struct ByClass {
     Extremes plus, minus;

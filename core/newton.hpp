@@ -69,36 +69,47 @@ std::vector<int> free_variables(const Block<Real>& b) {
 }
 
 // One Newton step on the free variables, cut at the first bound. The share of the step taken; 0: none.
+//
+// The first free variable takes up what the others give, so that the sum stays zero to rounding even where the
+// matrix is singular: in the others the matrix is K_rc - K_r0 - K_0c + K_00, the gradient G_r - G_0.
 template <class Real>
 double newton_step(Block<Real>& b, const std::vector<int>& free) {
-  const int n = static_cast<int>(free.size());
-  std::vector<double> m(static_cast<std::size_t>(n) * n), step(n), ones(n, 1.0);
+  const int n = static_cast<int>(free.size()) - 1;
+  const Real* base = b.row(free[0]);
+  const double corner = b.diagonal[free[0]];
+  std::vector<double> m(static_cast<std::size_t>(n) * n), step(n + 1);
+  double* others = step.data() + 1;
   double largest = 0;
-  for (const int i : free) largest = std::max<double>(largest, b.diagonal[i]);
-  const double lift = sizeof(Real) == 4 ? 1e-6 : 1e-12;  // equal rows make the matrix singular, rounding worse
   for (int r = 0; r < n; ++r) {
-    for (int c = 0; c <= r; ++c) m[static_cast<std::size_t>(r) * n + c] = b.row(free[r])[free[c]];
-    m[static_cast<std::size_t>(r) * n + r] += lift * largest;
-    step[r] = b.G[free[r]];
+    const int i = free[r + 1];
+    double* row = m.data() + static_cast<std::size_t>(r) * n;
+    for (int c = 0; c <= r; ++c)
+      row[c] = (static_cast<double>(b.row(i)[free[c + 1]]) - base[i]) - (base[free[c + 1]] - corner);
+    largest = std::max(largest, row[r]);
+    others[r] = b.G[i] - b.G[free[0]];
   }
+  const double lift = sizeof(Real) == 4 ? 1e-6 : 1e-12;  // equal rows make the matrix singular, rounding worse
+  for (int r = 0; r < n; ++r) m[static_cast<std::size_t>(r) * n + r] += lift * largest;
   if (!dispatch<Factorize>(m.data(), n)) return 0;
-  solve_factored(m, n, step.data());
-  solve_factored(m, n, ones.data());
-  double top = 0, bottom = 0;
-  for (int r = 0; r < n; ++r) top += step[r], bottom += ones[r];
-  const double bias = top / bottom;
+  std::vector<double> slope(others, others + n);
+  solve_factored(m, n, others);
+  double gain = 0;
+  for (int r = 0; r < n; ++r) {
+    step[0] -= others[r];
+    gain += slope[r] * others[r];
+  }
+  if (!(gain > 0) || !std::isfinite(step[0])) return 0;
+
   double share = 1;
   int hit = -1;
-  for (int r = 0; r < n; ++r) {
-    step[r] -= bias * ones[r];
-    if (!std::isfinite(step[r])) return 0;
+  for (int r = 0; r <= n; ++r) {
     const int i = free[r];
     const double room = step[r] > 0 ? b.upper[i] - b.a[i] : b.lower[i] - b.a[i];
     if (step[r] != 0 && room / step[r] < share) share = room / step[r], hit = r;
   }
-  std::vector<const Real*> rows(n);
-  std::vector<double> moved(n);
-  for (int r = 0; r < n; ++r) {
+  std::vector<const Real*> rows(n + 1);
+  std::vector<double> moved(n + 1);
+  for (int r = 0; r <= n; ++r) {
     const int i = free[r];
     const double target = r == hit ? (step[r] > 0 ? b.upper[i] : b.lower[i]) : b.a[i] + share * step[r];
     rows[r] = b.row(i);
@@ -106,9 +117,8 @@ double newton_step(Block<Real>& b, const std::vector<int>& free) {
     b.a[i] = target;
     detail::set_masks(b, i);
   }
-  dispatch<SubtractRows<Real>>(static_cast<const Real* const*>(rows.data()), static_cast<const double*>(moved.data()), n,
+  dispatch<SubtractRows<Real>>(static_cast<const Real* const*>(rows.data()), static_cast<const double*>(moved.data()), n + 1,
                                static_cast<Index>(b.size), b.G.data());
-  ++b.steps;
   return std::max(share, 1e-300);
 }
 

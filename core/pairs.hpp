@@ -26,7 +26,7 @@ struct Block {
 
   const Real* row(int i) const { return matrix + static_cast<std::size_t>(i) * stride; }
   bool capped() const { return total < infinity; }
-  bool cap_active() const { return room <= 1e-12 * total; }
+  bool cap_active() const { return slimsvm::cap_active(room, total); }
 };
 
 namespace detail {
@@ -147,7 +147,10 @@ SLIM_INLINE double move(Block<Real>& b, int i, int j, Real floor) {
   const double di = b.diagonal[i], dj = b.diagonal[j];
   double curvature = di + dj - 2 * static_cast<double>(b.row(i)[j]);
   const double noise = sizeof(Real) == 4 ? 1e-5 : 1e-10;
-  if (curvature < -noise * (std::fabs(di) + std::fabs(dj))) b.negative_curvature = true;
+  if (curvature < -noise * (std::fabs(di) + std::fabs(dj))) {
+    b.negative_curvature = true;  // not a kernel: a step of sensible length, since there may be no bound
+    curvature = -curvature;
+  }
   curvature = std::max<double>(curvature, floor);  // equal rows: go to the bound
   const double grow = b.upper[i] - b.a[i], shrink = b.a[j] - b.lower[j];
   const bool both = b.capped() && b.side[i] > 0 && b.side[j] < 0;   // both add to the capped sum

@@ -87,6 +87,7 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, const Prob
       const double gap = solution.certificate.relative();
       if (gap <= options.tolerance && solution.certificate.violation <= 2 * options.tolerance) return true;
       if (options.max_steps >= 0 && it.steps >= options.max_steps) return true;
+      if (it.negative_curvature && !claimed) return true;  // more digits would not help
       if (gap > 0.5 * last || !claimed) ++stalled;
       last = std::min(last, gap);
       // The violation is met but the gap is not: ask for less.

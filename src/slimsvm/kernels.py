@@ -26,22 +26,17 @@ __all__ = [
 ]
 
 
-def _sample(X: Any, most: int) -> Any:
-    """At most that many rows, evenly spaced."""
-    n = X.shape[0]
-    return X if n <= most else X[np.linspace(0, n - 1, most).astype(np.intp)]
-
-
 def _offset(X: Any) -> Array | None:
     """A common offset to take out of the rows, if it is large beside their spread.
 
-    Distances in float32 are differences of squares: they lose the digits that a common offset takes.
+    Distances are differences of squares: they lose the digits that a common offset takes.
     """
     if sp.issparse(X):
         return None
-    rows = np.asarray(_sample(X, 256), dtype=np.float64)
-    center = rows.mean(axis=0)
-    return center if center @ center > 4 * rows.var(axis=0).sum() else None
+    rows = np.asarray(X[:: max(1, X.shape[0] // 64)], dtype=np.float64)
+    center = rows.sum(axis=0) / len(rows)
+    around = rows - center
+    return center if center @ center > 4 * np.vdot(around, around) / len(rows) else None
 
 
 def core_rows(X: Any, offset: Array | None = None) -> _core.Rows:
@@ -96,18 +91,18 @@ class _CoreKernel(Part):
     def __call__(self, X: Any, Z: Any) -> Array:
         """The matrix k(x_i, z_j), in float64."""
         X, Z = _as_float(X), _as_float(Z)
-        return _core.kernel_matrix(self.core(), core_rows(X), core_rows(Z))
+        offset = None if sp.issparse(X) else self._offset(Z)
+        return _core.kernel_matrix(self.core(), core_rows(X, offset), core_rows(Z, offset))
 
     def machine(self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int) -> _core.Machine:
         """The core's solver over the rows ``X[order]``."""
-        # Problems of one block are solved in float64, where no digits are lost.
-        offset = self._offset(X) if len(order) > _core.block_size else None
-        return _core.kernel_machine(core_rows(X, offset), order, lengths, self.core(), cache_bytes, threads)
+        return _core.kernel_machine(core_rows(X, self._offset(X)), order, lengths, self.core(), cache_bytes, threads)
 
     def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int = 1) -> Array:
         """``k(X, vectors) @ coef.T + bias``, in float32 where X is."""
+        # Rows few at a time are compared by differences, which lose no digits.
+        offset = None if sp.issparse(X) or X.shape[0] <= _core.few_rows else self._offset(vectors)
         single = X.dtype == np.float32
-        offset = self._offset(vectors) if single and not sp.issparse(X) else None
         return _core.decision(
             self.core(), core_rows(vectors, offset), core_rows(X, offset), coef, bias, single, threads
         )
@@ -124,7 +119,11 @@ class Linear(_CoreKernel):
 
     def diagonal(self, X: Any) -> Array:
         X = _as_float(X)
-        return np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
+        return (
+            np.asarray(X.power(2).sum(axis=1, dtype=np.float64)).ravel()
+            if sp.issparse(X)
+            else np.einsum("ij,ij->i", X, X, dtype=np.float64)
+        )
 
 
 @dataclass(frozen=True)

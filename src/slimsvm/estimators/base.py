@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABCMeta, abstractmethod
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -60,7 +61,7 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         scores = self._scores(X)
         if scores.shape[1] == 1:
             return scores[:, 0]
-        if self._is_one_vs_one() and self.decision_function_shape == "ovr":
+        if self._one_vs_one and self.decision_function_shape == "ovr":
             return one_vs_rest_scores(scores, len(self.classes_))
         return scores
 
@@ -78,7 +79,7 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         scores = self._scores(X)
         if scores.shape[1] == 1:
             return self.classes_[(scores[:, 0] > 0).astype(np.intp)]
-        if self._is_one_vs_one():
+        if self._one_vs_one:
             scores = one_vs_rest_scores(scores, len(self.classes_))
         return self.classes_[scores.argmax(axis=1)]
 
@@ -90,14 +91,19 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         expansion = Expansion(self.kernel_, self.vectors_, self.vector_coef_, self.intercept_)
         return expansion.decision(X, validation.thread_count(self.n_jobs))
 
-    def _is_one_vs_one(self) -> bool:
-        return len(self.classes_) > 2 and self.multi_class == "ovo"
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        tags.input_tags.pairwise = validation.is_precomputed(self.kernel)
         return tags
+
+
+def canonical(X: Any) -> Any:
+    """CSR with each entry once."""
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
 
 
 def one_vs_rest_scores(pairs: Array, n_classes: int) -> Array:
@@ -152,28 +158,42 @@ class AllPointsClassifier(ExpansionClassifier):
         -------
         self
         """
+        before = dict(vars(self))
+        try:
+            return self._fit(X, y, sample_weight)
+        except BaseException:  # nothing is left half-done, not even by Ctrl-C
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
         self._check_params()
         X, y = validation.check_data(self, X, y=y)
         validation.check_targets(y)
-        precomputed = self.__sklearn_tags__().input_tags.pairwise
+        precomputed = validation.is_precomputed(self.kernel)
         if precomputed and X.shape[0] != X.shape[1]:
             raise ValueError(
                 f"kernel='precomputed' needs the square matrix k(X, X) to fit; X has shape {X.shape}. "
                 "Pass k(X_new, X_train) to predict"
             )
-        if precomputed and sp.issparse(X):
-            X = X.toarray()
+        if sp.issparse(X):
+            X = X.toarray() if precomputed else canonical(X)
         weight = validation.sample_weights(self, sample_weight, X)
         classes, training = self._training_set(X, y, weight)
         kernel = self._kernel(X, weight)
-        validation.warn_if_kernel_is_odd(kernel, X)
+        complaint = validation.kernel_complaint(kernel, X)
         threads = validation.thread_count(self.n_jobs)
         machine = kernel.machine(X, training.order, training.lengths, int(self.cache_size * 2**20), threads)
         problems = binary_problems(training, classes, self.multi_class)
         solutions = [self._solve(machine, problem) for problem in problems]
+        if complaint is None and any(s.indefinite for s in solutions):
+            complaint = validation.INDEFINITE.format("a pair of points has negative curvature")
+        if complaint is not None:
+            warnings.warn(complaint, stacklevel=3)
         self._warn_if_unsolved(solutions)
         self.classes_ = classes
-        self.kernel_ = kernel
+        self.kernel_ = copy(kernel)  # the user's own object may change
+        self._one_vs_one = len(classes) > 2 and self.multi_class == "ovo"
         self._keep(training, problems, solutions, precomputed)
         return self
 
@@ -195,12 +215,14 @@ class AllPointsClassifier(ExpansionClassifier):
         unsolved = [s for s in solutions if not s.converged]
         if unsolved:
             worst = max(unsolved, key=lambda s: s.gap)
-            reason = f"max_iter={self.max_iter} ended the fit" if self.max_iter >= 0 else "the fit got no further"
+            limited = self.max_iter >= 0
+            reason = f"max_iter={self.max_iter} ended the fit" if limited else "the fit got no further"
+            remedy = "raise max_iter" if limited else "raise cache_size"
             warnings.warn(
                 f"{reason} in {len(unsolved)} of {len(solutions)} binary problems: relative duality gap "
-                f"{worst.gap:.2e}, asked for tol={self.tol:g}. Scale the features, lower C, or raise max_iter or tol",
+                f"{worst.gap:.2e}, asked for tol={self.tol:g}. Scale the features, lower C, {remedy} or raise tol",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _keep(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from typing import Any
 
 import joblib
@@ -90,10 +89,10 @@ def class_weights(class_weight: Any, classes: Array, codes: Array, weight: Array
         return weight.sum() / (len(classes) * counts)
     if not hasattr(class_weight, "get"):
         raise ValueError(f"class_weight={class_weight!r} must be None, 'balanced' or a dict of class: weight")
-    known = set(classes.tolist())
-    unknown = [c for c in class_weight if c not in known]
-    if unknown:
-        raise ValueError(f"class_weight names classes that are not in y: {unknown}; y has {classes.tolist()}")
+    labels = classes.tolist()
+    unknown, missing = [c for c in class_weight if c not in labels], [c for c in labels if c not in class_weight]
+    if unknown and missing:  # a misspelt class; a fold without a rare class has none missing
+        raise ValueError(f"class_weight names classes that are not in y: {unknown}; y has {labels}")
     for c, w in class_weight.items():
         check_number(f"class_weight[{c!r}]", w, above=0)
     return np.array([class_weight.get(c, 1.0) for c in classes.tolist()], dtype=np.float64)
@@ -109,42 +108,50 @@ def thread_count(n_jobs: Any) -> int:
     return int(n_jobs) if n_jobs > 0 else max(1, joblib.cpu_count() + 1 + int(n_jobs))
 
 
-def warn_if_kernel_is_odd(kernel: Kernel, X: Any) -> None:
-    """Look at a few rows: is the kernel flat, or clearly not positive semidefinite?"""
+def is_precomputed(kernel: Any) -> bool:
+    """Is X the kernel matrix itself?"""
+    return kernel == "precomputed" if isinstance(kernel, str) else getattr(kernel, "name", None) == "precomputed"
+
+
+def kernel_complaint(kernel: Kernel, X: Any) -> str | None:
+    """What is odd about the kernel on a few rows: flat, or clearly not positive semidefinite."""
     n = X.shape[0]
     rows = np.arange(0, n, max(1, n // 32))
     if getattr(kernel, "translation_invariant", False):
-        _warn_if_flat(kernel(X[rows], X[rows]))
-    elif not getattr(kernel, "positive_semidefinite", True):
-        _warn_if_indefinite(X[np.ix_(rows, rows)] if kernel.name == "precomputed" else kernel(X[rows], X[rows]))
+        return _flatness(kernel(X[rows], X[rows]))
+    if not getattr(kernel, "positive_semidefinite", True):
+        return _indefiniteness(X[np.ix_(rows, rows)] if is_precomputed(kernel) else kernel(X[rows], X[rows]))
+    return None
 
 
-def _warn_if_flat(K: Array) -> None:
+def _flatness(K: Array) -> str | None:
     """K is a kernel that falls from 1 with distance."""
-    if K.min() > 1 - 1e-6:
-        if K.min() < 1:
-            warnings.warn(
-                f"kernel values are all about 1 (at least 1 - {1 - K.min():.1e}): the points look the same to the "
-                "kernel; scale the features (StandardScaler) or raise gamma",
-                stacklevel=5,
-            )
-        return
-    nearest = K[K < 1 - 1e-12].max()  # equal rows apart
-    if nearest < 1e-5:
-        warnings.warn(
-            f"kernel values between different rows are all about 0 (at most {nearest:.1e}): every point is alone and "
-            "the machine only memorises; scale the features (StandardScaler) or lower gamma",
-            stacklevel=5,
+    np.fill_diagonal(K, 1)
+    least = K.min()
+    if 1 - 1e-6 < least < 1:
+        return (
+            f"kernel values are all about 1 (at least 1 - {1 - least:.1e}): the points look the same to the kernel; "
+            "scale the features (StandardScaler) or raise gamma"
         )
+    apart = K[K < 1 - 1e-6]  # equal rows aside
+    if len(apart) and apart.max() < 1e-5:
+        return (
+            f"kernel values between different rows are all about 0 (at most {apart.max():.1e}): every point is alone "
+            "and the machine only memorises; scale the features (StandardScaler) or lower gamma"
+        )
+    return None
 
 
-def _warn_if_indefinite(K: Array) -> None:
+INDEFINITE = (
+    "the kernel is not positive semidefinite ({}): the solution is a stationary point and the duality gap proves "
+    "nothing; use a positive semidefinite kernel"
+)
+
+
+def _indefiniteness(K: Array) -> str | None:
     """A principal block with a negative eigenvalue proves it of the whole matrix."""
     K = np.asarray(K, dtype=np.float64)
     lowest = np.linalg.eigvalsh(0.5 * (K + K.T))[0]
     if lowest < -1e-6 * max(np.abs(K).max(), np.finfo(float).tiny):
-        warnings.warn(
-            f"the kernel is not positive semidefinite (a block of it has the eigenvalue {lowest:.3g}): the solution is "
-            "a stationary point and the duality gap proves nothing; use a positive semidefinite kernel",
-            stacklevel=5,
-        )
+        return INDEFINITE.format(f"a block of it has the eigenvalue {lowest:.3g}")
+    return None
