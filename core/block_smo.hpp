@@ -77,6 +77,7 @@ class BlockSmo {
     block_.stride = stride_;
     block_.diagonal.assign(stride_, Real(0));
     for (auto* v : {&block_.G, &block_.a, &block_.lower, &block_.upper, &block_.side}) v->assign(stride_, 0.0);
+    ceiling_ = dual_ceiling(p_) * (1 + 1e-6);
     slot_.assign(p_.size, -1);
     variable_.assign(size_, -1);
     entered_.assign(size_, -1);
@@ -101,9 +102,11 @@ class BlockSmo {
         best_dual = std::max(best_dual, now.dual);
         last_progress = it_.rounds;
       }
-      if (it_.rounds - last_progress > 100 || out_of_steps() || !std::isfinite(now.dual)) return false;
+      const bool impossible = !(now.dual <= ceiling_);  // or not a number
+      it_.negative_curvature |= impossible;
+      if (it_.rounds - last_progress > 100 || out_of_steps() || block_.unbounded) return false;
       // Without a positive semidefinite kernel there may be no optimum to reach.
-      if (it_.negative_curvature && it_.steps > 1000 + 100 * p_.size) return false;
+      if (it_.negative_curvature && (impossible || it_.steps > 1000 + 100 * p_.size)) return false;
       const double eps = std::max(0.5 * violation_target, whole() ? 0.0 : 0.1 * now.violation);
       if (!round(eps)) return false;
     }
@@ -131,6 +134,11 @@ class BlockSmo {
  private:
   // A single problem that fits one block needs no cache.
   bool fills() const { return whole() && gram_.covers(view_); }
+  double block_dual() const {
+    double sum = 0;
+    for (const int s : slots_) sum += 0.5 * block_.a[s] * (p_.linear[variable_[s]] + block_.G[s]);
+    return sum;
+  }
   bool out_of_steps() const { return o_.max_steps >= 0 && it_.steps >= o_.max_steps; }
 
   void finish() {
@@ -161,7 +169,7 @@ class BlockSmo {
       monitor_.poll();
       if (violation <= eps || block_.steps - start < limit || limit <= 0) break;
       if (block_.steps - before > 100L * size_ + 20000) break;  // leave a hard block for a better one
-      if (block_.negative_curvature) break;
+      if (block_.negative_curvature || (whole() && !(block_dual() <= ceiling_))) break;
       if (block_.capped()) continue;
       const std::vector<int> free = free_variables(block_);
       if (free.size() >= 2 && free.size() <= most_free) newton_step(block_, free);
@@ -349,6 +357,7 @@ class BlockSmo {
   Iterate& it_;
   SolverMonitor& monitor_;
 
+  double ceiling_ = 0;
   int size_ = 0, stride_ = 0;
   Real* matrix_ = nullptr;
   Block<Real> block_;

@@ -56,8 +56,30 @@ inline double conjugate(const Problem& p, Index i, double r) {
   double x = r > 0 ? p.upper[i] : p.lower[i];
   if (p.ridge[i] > 0) x = std::clamp(r / p.ridge[i], p.lower[i], p.upper[i]);
   if (x == 0) return 0;
-  return r * x - 0.5 * p.ridge[i] * x * x;
+  return p.ridge[i] > 0 ? r * x - 0.5 * p.ridge[i] * x * x : r * x;
 }
+
+// No dual objective is above this, the primal at f = 0: unless the kernel is not positive semidefinite.
+inline double dual_ceiling(const Problem& p) {
+  double sum = 0;
+  for (Index i = 0; i < p.size; ++i) sum += conjugate(p, i, p.linear[i]);
+  return sum;
+}
+
+// Bounds for variables that have none but a ridge. No optimum reaches them: there ridge/2 a^2 is a part of the
+// primal, hence at most the ceiling. They only keep a kernel that is none from running away.
+struct SafeBounds {
+  std::vector<double> lower, upper;
+  explicit SafeBounds(const Problem& p) : lower(p.lower, p.lower + p.size), upper(p.upper, p.upper + p.size) {
+    const double ceiling = dual_ceiling(p);
+    for (Index i = 0; i < p.size; ++i) {
+      if (!(p.ridge[i] > 0)) continue;
+      const double most = 2 * std::sqrt(2 * ceiling / p.ridge[i]);
+      lower[i] = std::max(lower[i], -most);
+      upper[i] = std::min(upper[i], most);
+    }
+  }
+};
 
 inline double dual_objective(const Problem& p, const double* a, const double* G) {
   double sum = 0;  // linear'a - 1/2 a'(K + ridge)a, with (K + ridge) a = linear - G

@@ -22,7 +22,7 @@ struct Block {
   std::vector<double> grow[2], shrink[2], shrink_any;
   double room = infinity, total = infinity;  // what the cap leaves
   long steps = 0;
-  bool negative_curvature = false;
+  bool negative_curvature = false, unbounded = false;  // not a kernel; and nothing stops the objective
 
   const Real* row(int i) const { return matrix + static_cast<std::size_t>(i) * stride; }
   bool capped() const { return total < infinity; }
@@ -148,15 +148,20 @@ SLIM_INLINE double move(Block<Real>& b, int i, int j, Real floor) {
   double curvature = di + dj - 2 * static_cast<double>(b.row(i)[j]);
   const double noise = sizeof(Real) == 4 ? 1e-5 : 1e-10;
   if (curvature < -noise * (std::fabs(di) + std::fabs(dj))) {
-    b.negative_curvature = true;  // not a kernel: a step of sensible length, since there may be no bound
-    curvature = -curvature;
+    b.negative_curvature = true;
+    curvature = 0;
   }
   curvature = std::max<double>(curvature, floor);  // equal rows: go to the bound
   const double grow = b.upper[i] - b.a[i], shrink = b.a[j] - b.lower[j];
   const bool both = b.capped() && b.side[i] > 0 && b.side[j] < 0;   // both add to the capped sum
   const bool neither = b.capped() && b.side[i] < 0 && b.side[j] > 0;
   const double limit = both ? 0.5 * b.room : infinity;
-  const double t = std::min(std::min((b.G[i] - b.G[j]) / curvature, limit), std::min(grow, shrink));
+  const double most = std::min(limit, std::min(grow, shrink));
+  if (b.negative_curvature && most == infinity) {
+    b.unbounded = true;
+    return 0;
+  }
+  const double t = std::min((b.G[i] - b.G[j]) / curvature, most);
   b.a[i] = t >= grow ? b.upper[i] : b.a[i] + t;
   b.a[j] = t >= shrink ? b.lower[j] : b.a[j] - t;
   if (both) b.room = t >= limit ? 0.0 : b.room - 2 * t;
@@ -203,6 +208,7 @@ struct BoxPairs {
       if (!(i.value - low > eps)) break;
       const Best j = partner<Isa>(b, i.index, shrink, floor);
       const double t = move(b, i.index, j.index, floor);
+      if (b.unbounded) break;
       // The gradient's update and the next choice of i in one pass.
       const Real *ri = b.row(i.index), *rj = b.row(j.index);
       const D step = splat<D>(t);
@@ -250,6 +256,7 @@ struct CappedPairs {
       }
       if (i < 0 || !(j.value > 0)) break;
       const double t = move(b, i, j.index, floor);
+      if (b.unbounded) break;
       update<Isa>(b, i, j.index, t);
     }
     return violation;

@@ -115,8 +115,11 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, const Prob
   return solution;
 }
 
-inline Solution solve(Machine& machine, const std::vector<int>& segments, const Problem& p, const Options& options, bool use_double,
+inline Solution solve(Machine& machine, const std::vector<int>& segments, Problem p, const Options& options, bool use_double,
                       const double* start, SolverMonitor& monitor) {
+  const SafeBounds bounds(p);
+  p.lower = bounds.lower.data();
+  p.upper = bounds.upper.data();
   if (p.total < infinity) return solve_in<CappedBox>(machine, segments, p, options, use_double, start, monitor);
   return solve_in<Box>(machine, segments, p, options, use_double, start, monitor);
 }

@@ -31,12 +31,13 @@ def _offset(X: Any) -> Array | None:
 
     Distances are differences of squares: they lose the digits that a common offset takes.
     """
-    if sp.issparse(X):
+    if sp.issparse(X) or X.shape[0] == 0:
         return None
     rows = np.asarray(X[:: max(1, X.shape[0] // 64)], dtype=np.float64)
-    center = rows.sum(axis=0) / len(rows)
-    around = rows - center
-    return center if center @ center > 4 * np.vdot(around, around) / len(rows) else None
+    with np.errstate(over="ignore"):
+        center = rows.sum(axis=0) / len(rows)
+        around = rows - center
+        return center if 4 * np.vdot(around, around) / len(rows) < center @ center < np.inf else None
 
 
 def core_rows(X: Any, offset: Array | None = None) -> _core.Rows:
@@ -206,8 +207,10 @@ class Precomputed(Part):
         return _core.matrix_machine(X, order, lengths, cache_bytes, threads)
 
     def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int = 1) -> Array:
-        """``vectors`` are row numbers of the training data."""
-        return np.asarray(X[:, vectors] @ coef.T + bias, dtype=np.float64)
+        """``vectors`` are row numbers of the training data. A row's value does not depend on the other rows."""
+        columns = X[:, vectors]
+        columns = columns.toarray() if sp.issparse(columns) else np.ascontiguousarray(columns)
+        return np.einsum("ij,oj->io", columns, coef, dtype=np.float64) + bias
 
 
 @dataclass(frozen=True)
