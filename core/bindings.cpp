@@ -18,6 +18,7 @@ using namespace slimsvm;
 namespace {
 
 using Array = nb::ndarray<nb::ro, nb::device::cpu>;
+using Flat = nb::ndarray<nb::ro, nb::device::cpu, nb::ndim<1>, nb::c_contig>;
 using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Ids = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
@@ -63,7 +64,7 @@ std::shared_ptr<Rows> dense_rows(const Array& x, std::optional<Vector> shift) {
 }
 
 template <class T, class I>
-std::shared_ptr<Rows> sparse_of(const Array& values, const Array& columns, const Array& starts, Index width) {
+std::shared_ptr<Rows> sparse_of(const Flat& values, const Flat& columns, const Flat& starts, Index width) {
   const Index rows = static_cast<Index>(starts.shape(0)) - 1;
   const I *c = static_cast<const I*>(columns.data()), *s = static_cast<const I*>(starts.data());
   if (rows < 0 || s[0] != 0 || static_cast<std::size_t>(s[rows]) > values.shape(0) || values.shape(0) != columns.shape(0))
@@ -72,11 +73,11 @@ std::shared_ptr<Rows> sparse_of(const Array& values, const Array& columns, const
     if (s[i] > s[i + 1]) throw nb::value_error("the row starts of the sparse matrix decrease");
   for (I p = 0; p < s[rows]; ++p)
     if (c[p] < 0 || static_cast<Index>(c[p]) >= width) throw nb::value_error("a column index of the sparse matrix is out of range");
-  return hold(std::make_shared<SparseRows<T, I>>(static_cast<const T*>(values.data()), c, s, rows, width), {values, columns, starts});
+  return hold(std::make_shared<SparseRows<T, I>>(static_cast<const T*>(values.data()), c, s, rows, width), {Array(values), Array(columns), Array(starts)});
 }
 
-std::shared_ptr<Rows> sparse_rows(const Array& values, const Array& columns, const Array& starts, Index width) {
-  if (values.ndim() != 1 || columns.ndim() != 1 || starts.ndim() != 1) throw nb::value_error("expected 1-D arrays");
+std::shared_ptr<Rows> sparse_rows(const Flat& values, const Flat& columns, const Flat& starts, Index width) {
+  if (width > std::numeric_limits<std::int32_t>::max()) throw nb::value_error("more than 2^31 - 1 columns are not supported");
   if (columns.dtype() != starts.dtype()) throw nb::type_error("indices and indptr must have the same type");
   const bool wide = columns.dtype() == nb::dtype<std::int64_t>();
   if (!wide && columns.dtype() != nb::dtype<std::int32_t>()) throw nb::type_error("expected 32- or 64-bit indices");
@@ -251,6 +252,7 @@ std::unique_ptr<BoundMachine> function_machine(nb::object function, const Vector
   std::vector<double> values(diagonal.data(), diagonal.data() + diagonal.shape(0));
   if (static_cast<Index>(values.size()) != segments.back().end) throw nb::value_error("diagonal and segments differ in length");
   const auto make = [=](auto tag, const std::vector<Index>* some) {
+    nb::gil_scoped_acquire gil;  // the function is a Python object
     using Source = FunctionRows<decltype(tag)>;
     return some ? std::unique_ptr<Source>() : std::make_unique<Source>(function, values);  // always all rows
   };
@@ -308,7 +310,7 @@ nb::ndarray<nb::numpy, double> decide(const AnyKernel& kernel, const std::shared
     const auto run = [&](auto tag) {
       decision<decltype(tag)>(kernel, *vectors, *x, coef.data(), bias.data(), static_cast<int>(outputs), out.data(), pool, monitor);
     };
-    if (single)
+    if (single && float_error(kernel, *vectors, *x, coef.data(), static_cast<int>(outputs)) < 1e-3)
       run(float());
     else
       run(double());

@@ -103,10 +103,10 @@ class BlockSmo {
         last_progress = it_.rounds;
       }
       const bool impossible = !(now.dual <= ceiling_);  // or not a number
-      it_.negative_curvature |= impossible;
-      if (it_.rounds - last_progress > 100 || out_of_steps() || block_.unbounded) return false;
+      if (sizeof(Real) == sizeof(double)) it_.negative_curvature |= impossible;  // float may be the reason, too
+      if (it_.rounds - last_progress > 100 || out_of_steps() || block_.unbounded || impossible) return false;
       // Without a positive semidefinite kernel there may be no optimum to reach.
-      if (it_.negative_curvature && (impossible || it_.steps > 1000 + 100 * p_.size)) return false;
+      if (it_.negative_curvature && it_.steps > 1000 + 100 * p_.size) return false;
       const double eps = std::max(0.5 * violation_target, whole() ? 0.0 : 0.1 * now.violation);
       if (!round(eps)) return false;
     }

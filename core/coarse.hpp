@@ -42,7 +42,7 @@ inline std::vector<double> duals_by_threshold(const Problem& p, const std::vecto
 // Replaces the iterate (all zero) by the guess; false: no guess was worth it.
 inline bool coarse_start(Machine& machine, const View& view, const Problem& p, const Options& options, Iterate& it,
                          SolverMonitor& monitor) {
-  if (p.size < coarse_from) return false;
+  if (p.size < coarse_from || options.max_steps >= 0) return false;  // a limit is for the problem itself
   for (Index v = 0; v < p.size; ++v)
     if (p.ridge[v] > 0 || !std::isfinite(p.lower[v]) || !std::isfinite(p.upper[v])) return false;
   std::vector<Index> variables, positions;
@@ -72,7 +72,6 @@ inline bool coarse_start(Machine& machine, const View& view, const Problem& p, c
   std::size_t vectors = 0, bound = 0;
   for (std::size_t i = 0; i < n; ++i)
     if (coarse.a[i] != 0) ++vectors, bound += coarse.a[i] == lower[i] || coarse.a[i] == upper[i];
-  it.steps = coarse.steps;
   if (static_cast<double>(bound) < mostly * static_cast<double>(vectors)) return false;
 
   std::vector<double> spread(p.size, 0.0), residuals(p.linear, p.linear + p.size);
@@ -80,6 +79,7 @@ inline bool coarse_start(Machine& machine, const View& view, const Problem& p, c
   machine.single().subtract_product(view, spread.data(), residuals.data(), monitor);
   it.a = duals_by_threshold(p, residuals);
   machine.single().subtract_product(view, it.a.data(), it.G.data(), monitor);
+  it.steps = coarse.steps;
   return true;
 }
 

@@ -31,6 +31,34 @@ bool few_rows(const KernelBlocks<Real>& blocks, const Rows& vectors, const Rows&
   return true;
 }
 
+// How far a decision value may be off in float: that of a kernel value times the coefficients.
+inline double float_error(const AnyKernel& kernel, const Rows& vectors, const Rows& x, const double* coef, int outputs) {
+  struct Slope {  // of the kernel along s
+    double operator()(const Linear&) const { return 1; }
+    double operator()(const Gaussian& k) const { return k.gamma; }
+    double operator()(const NarrowGaussian& k) const { return k.gamma; }
+    double operator()(const Laplacian& k) const { return k.gamma; }
+    double operator()(const Sigmoid& k) const { return k.gamma; }
+    double operator()(const Polynomial&) const { return 1; }  // relative to its values, which are not bounded
+  };
+  const bool direct = x.density() >= sparse_below && x.width <= NarrowGaussian::most_columns;  // no cancellation
+  double largest = 0;
+  if (!direct) {
+    std::vector<Index> ids(vectors.size);
+    std::iota(ids.begin(), ids.end(), Index(0));
+    std::vector<double> sizes(vectors.size);
+    vectors.sizes(ids.data(), vectors.size, Size::squares, sizes.data());
+    for (const double s : sizes) largest = std::max(largest, s);
+  }
+  double weight = 0;
+  for (int o = 0; o < outputs; ++o) {
+    double sum = 0;
+    for (Index j = 0; j < vectors.size; ++j) sum += std::fabs(coef[o * vectors.size + j]);
+    weight = std::max(weight, sum);
+  }
+  return std::numeric_limits<float>::epsilon() / 2 * (1 + std::visit(Slope{}, kernel) * largest) * weight;
+}
+
 template <class Real>
 void decision(const AnyKernel& kernel, const Rows& vectors, const Rows& x, const double* coef, const double* bias,
               int outputs, double* out, ThreadPool& pool, Monitor& monitor) {

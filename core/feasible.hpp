@@ -33,7 +33,7 @@ struct Offsets {
 
 struct Certificate {
   double violation = infinity, dual = 0, gap = infinity;
-  double relative() const { return gap / std::max(std::fabs(dual), std::numeric_limits<double>::min()); }
+  double relative() const { return dual > 0 ? gap / dual : infinity; }  // nothing is proved before the dual is positive
 };
 
 // Largest G that may grow, smallest that may shrink.

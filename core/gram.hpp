@@ -30,6 +30,8 @@ class RowSource {
   virtual std::size_t plan(const std::vector<Segment>&, std::size_t) { return 0; }
   virtual bool concurrent() const { return true; }  // strip() may run on several threads
   virtual int chunk() const { return 512; }         // rows that prepare() takes at once
+  // Rows that come so cheap that fresh memory for more of them costs more than computing them again.
+  virtual bool cheap() const { return false; }
   virtual void prepare(const Index* positions, int count) = 0;
   // out[i][0..count) = row of prepared position i < rows at columns [first, first + count); out has room for
   // strip_padding(count) values.
@@ -60,6 +62,7 @@ class KernelRows final : public RowSource<Real> {
     return bytes;
   }
   int chunk() const override { return blocks_->chunk(rows_->width); }
+  bool cheap() const override { return static_cast<double>(rows_->width) * rows_->density() <= 64; }
   void prepare(const Index* positions, int count) override {
     ids_.resize(count);
     for (int i = 0; i < count; ++i) ids_[i] = order_[positions[i]];
@@ -67,12 +70,17 @@ class KernelRows final : public RowSource<Real> {
   }
   void strip(int rows, Index first, int count, Real* const* out, int thread) override {
     Scratch<Real>& scratch = scratch_[thread];
-    if (strips_.empty()) {
-      blocks_->pack(*rows_, order_.data() + first, count, scratch.strip);
-      blocks_->evaluate(left_, rows, scratch.strip, rows_->width, 0, count, out, scratch);
-    } else {
+    if (!strips_.empty()) {
       const auto t = std::upper_bound(starts_.begin(), starts_.end(), first) - starts_.begin() - 1;
-      blocks_->evaluate(left_, rows, strips_[t], rows_->width, static_cast<int>(first - starts_[t]), count, out, scratch);
+      return blocks_->evaluate(left_, rows, strips_[t], rows_->width, static_cast<int>(first - starts_[t]), count, out, scratch);
+    }
+    constexpr int part = 128;  // of wide rows, no more should be packed at once
+    std::vector<Real*> shifted(out, out + rows);
+    for (int c = 0; c < count; c += part) {
+      const int columns = std::min(part, count - c);
+      blocks_->pack(*rows_, order_.data() + first + c, columns, scratch.strip);
+      blocks_->evaluate(left_, rows, scratch.strip, rows_->width, 0, columns, shifted.data(), scratch);
+      for (Real*& p : shifted) p += part;
     }
   }
   void diagonal(double* out) const override {
@@ -199,7 +207,7 @@ class Gram {
       : source_(std::move(source)),
         segments_(std::move(segments)),
         tile_(tile_length(segments_)),
-        cache_(cache_bytes - source_->plan(tiles(), strip_bytes), tile_),
+        cache_(worthwhile(cache_bytes - source_->plan(tiles(), strip_bytes)), tile_),
         pool_(pool) {}
 
   Index positions() const { return segments_.back().end; }
@@ -359,6 +367,11 @@ class Gram {
   }
 
  private:
+  std::size_t worthwhile(std::size_t bytes) const {
+    constexpr std::size_t enough_rows = 1024, enough_bytes = std::size_t(64) << 20;
+    if (!source_->cheap()) return bytes;
+    return std::min(bytes, std::max(enough_bytes, enough_rows * static_cast<std::size_t>(positions() + tile_) * sizeof(Real)));
+  }
   std::vector<Segment> tiles() const {
     std::vector<Segment> runs;
     for (const auto& s : segments_)

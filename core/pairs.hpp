@@ -29,6 +29,12 @@ struct Block {
   bool cap_active() const { return slimsvm::cap_active(room, total); }
 };
 
+// Share of the diagonal below which a pair's curvature counts as none, and a last resort for zero rows.
+template <class Real>
+constexpr Real flat = sizeof(Real) == 4 ? Real(5e-10) : Real(5e-13);
+template <class Real>
+constexpr Real smallest_curvature = sizeof(Real) == 4 ? Real(1e-30) : Real(1e-290);
+
 namespace detail {
 
 struct Best {
@@ -96,7 +102,7 @@ SLIM_INLINE Best largest(const double* G, const double* mask, int count) {
   for (int t = 0; t < count; t += N, now += N) {
     const D g = load<D>(G + t) + load<D>(mask + t);
     at = g > best ? now : at;
-    best = vmax(best, g);
+    best = vmax(g, best);  // in this order what is not a number is passed over
   }
   return best_lane<double, N, std::int64_t>(best, at);
 }
@@ -106,13 +112,13 @@ SLIM_INLINE double smallest(const double* G, const double* mask, int count) {
   constexpr int N = lanes<double, Isa>;
   using D = Vec<double, N>;
   D best = splat<D>(infinity);
-  for (int t = 0; t < count; t += N) best = vmin(best, load<D>(G + t) + load<D>(mask + t));
+  for (int t = 0; t < count; t += N) best = vmin(load<D>(G + t) + load<D>(mask + t), best);
   return lane_min<double, N>(best);
 }
 
 // The partner of i among variables that may shrink. Gains only rank candidates: Real is accurate enough.
 template <class Isa, class Real>
-SLIM_INLINE Best partner(const Block<Real>& b, int i, const double* shrink, Real floor) {
+SLIM_INLINE Best partner(const Block<Real>& b, int i, const double* shrink) {
   constexpr int N = lanes<double, Isa>;
   using D = Vec<double, N>;
   using R = Vec<Real, N>;
@@ -125,10 +131,11 @@ SLIM_INLINE Best partner(const Block<Real>& b, int i, const double* shrink, Real
   I at{}, now = iota<N, Int>();
   for (int t = 0; t < b.stride; t += N, now += N) {
     const R slope = __builtin_convertvector(gi - (load<D>(b.G.data() + t) + load<D>(shrink + t)), R);
-    const R curvature = vmax((di + load<R>(b.diagonal.data() + t)) - Real(2) * load<R>(row + t), splat<R>(floor));
+    const R both = di + load<R>(b.diagonal.data() + t);
+    const R curvature = vmax(both - Real(2) * load<R>(row + t), both * flat<Real> + smallest_curvature<Real>);
     const R gain = slope > R{} ? slope * slope / curvature : splat<R>(Real(-1));
     at = gain > best ? now : at;
-    best = vmax(best, gain);
+    best = vmax(gain, best);
   }
   return best_lane<Real, N, Int>(best, at);
 }
@@ -143,15 +150,13 @@ SLIM_INLINE void set_masks(Block<Real>& b, int i) {
 
 // Moves the pair as far as is best and allowed; the step taken.
 template <class Real>
-SLIM_INLINE double move(Block<Real>& b, int i, int j, Real floor) {
+SLIM_INLINE double move(Block<Real>& b, int i, int j) {
   const double di = b.diagonal[i], dj = b.diagonal[j];
   double curvature = di + dj - 2 * static_cast<double>(b.row(i)[j]);
-  const double noise = sizeof(Real) == 4 ? 1e-5 : 1e-10;
-  if (curvature < -noise * (std::fabs(di) + std::fabs(dj))) {
-    b.negative_curvature = true;
-    curvature = 0;
-  }
-  curvature = std::max<double>(curvature, floor);  // equal rows: go to the bound
+  // A verdict on the kernel, for which float is not precise enough.
+  if (sizeof(Real) == sizeof(double) && curvature < -1e-6 * (std::fabs(di) + std::fabs(dj))) b.negative_curvature = true;
+  // Equal rows: go to the bound.
+  curvature = std::max<double>(curvature, (di + dj) * flat<Real> + smallest_curvature<Real>);
   const double grow = b.upper[i] - b.a[i], shrink = b.a[j] - b.lower[j];
   const bool both = b.capped() && b.side[i] > 0 && b.side[j] < 0;   // both add to the capped sum
   const bool neither = b.capped() && b.side[i] < 0 && b.side[j] > 0;
@@ -186,10 +191,6 @@ SLIM_INLINE void update(Block<Real>& b, int i, int j, double t) {
 
 }  // namespace detail
 
-// Curvature below which a pair counts as flat.
-template <class Real>
-constexpr Real curvature_floor = sizeof(Real) == 4 ? Real(1e-9) : Real(1e-12);
-
 // Pairs within a box. Returns when the violation inside the block is at most eps, or after `limit` steps.
 struct BoxPairs {
   template <class Isa, class Real>
@@ -199,15 +200,15 @@ struct BoxPairs {
     using D = Vec<double, N>;
     using R = Vec<Real, N>;
     using I = Vec<std::int64_t, N>;
-    const Real floor = curvature_floor<Real>;
     double* G = b.G.data();
     const double *grow = b.grow[0].data(), *shrink = b.shrink[0].data();
     Best i = largest<Isa>(G, grow, b.stride);
     double low = smallest<Isa>(G, shrink, b.stride);
     for (long s = 0; s < limit; ++s) {
       if (!(i.value - low > eps)) break;
-      const Best j = partner<Isa>(b, i.index, shrink, floor);
-      const double t = move(b, i.index, j.index, floor);
+      const Best j = partner<Isa>(b, i.index, shrink);
+      if (!(j.value > 0)) break;
+      const double t = move(b, i.index, j.index);
       if (b.unbounded) break;
       // The gradient's update and the next choice of i in one pass.
       const Real *ri = b.row(i.index), *rj = b.row(j.index);
@@ -220,8 +221,8 @@ struct BoxPairs {
         store(G + k, g);
         const D up = g + load<D>(grow + k);
         at = up > most ? now : at;
-        most = vmax(most, up);
-        least = vmin(least, g + load<D>(shrink + k));
+        most = vmax(up, most);
+        least = vmin(g + load<D>(shrink + k), least);
       }
       i = best_lane<double, N, std::int64_t>(most, at);
       low = lane_min<double, N>(least);
@@ -235,7 +236,6 @@ struct CappedPairs {
   template <class Isa, class Real>
   static SLIM_INLINE double solve(Block<Real>& b, double eps, long limit) {
     using namespace detail;
-    const Real floor = curvature_floor<Real>;
     const double* G = b.G.data();
     double violation = 0;
     for (long s = 0; s <= limit; ++s) {
@@ -247,15 +247,15 @@ struct CappedPairs {
       int i = -1;
       Best j{0, -1};
       if (plus.value > -infinity) {
-        j = partner<Isa>(b, plus.index, (b.cap_active() ? b.shrink[0] : b.shrink_any).data(), floor);
+        j = partner<Isa>(b, plus.index, (b.cap_active() ? b.shrink[0] : b.shrink_any).data());
         i = plus.index;
       }
       if (minus.value > -infinity) {
-        const Best other = partner<Isa>(b, minus.index, b.shrink_any.data(), floor);
+        const Best other = partner<Isa>(b, minus.index, b.shrink_any.data());
         if (i < 0 || other.value > j.value) j = other, i = minus.index;
       }
       if (i < 0 || !(j.value > 0)) break;
-      const double t = move(b, i, j.index, floor);
+      const double t = move(b, i, j.index);
       if (b.unbounded) break;
       update<Isa>(b, i, j.index, t);
     }

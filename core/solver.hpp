@@ -51,7 +51,7 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, const Prob
   if (start) std::copy(start, start + p.size, it.a.begin());
   it.G.assign(p.linear, p.linear + p.size);
   Gram<double>& exact = machine.full();
-  exact.prefetch(double_below, monitor);
+  if (p.size <= double_below) exact.prefetch(double_below, monitor);
   const View full_view = exact.view(segments);
   if (full_view.size() != p.size) throw std::invalid_argument("the problem's size differs from the view's");
   std::vector<double> product(p.size, 0.0), diagonal(p.size);
@@ -101,6 +101,10 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, const Prob
       if (!start) coarse_start(machine, machine.single().view(segments), p, options, it, monitor);
     done = rounds(machine.single());
     if (!done) machine.release_single();
+    if (!done && !(solution.certificate.dual > 0)) {  // float led nowhere
+      std::fill(it.a.begin(), it.a.end(), 0.0);
+      it.G.assign(p.linear, p.linear + p.size);
+    }
   }
   if (!done) {
     solution.used_double = true;

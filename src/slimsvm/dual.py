@@ -20,7 +20,7 @@ class DualSolution:
     duals: Array
     bias: float
     objective: float  # of the primal: 1/2 |f|^2 + Phi(slacks)
-    gap: float  # (primal - dual) / |dual|, in float64
+    gap: float  # (primal - dual) / dual, in float64
     violation: float  # of the optimality conditions, in units of f
     n_iter: int
     converged: bool
@@ -87,7 +87,7 @@ def solve_dual(
     norm = float(duals @ f)
     primal = 0.5 * norm + slack.value(C, slacks(y, f, bias, constraint))
     dual = float(y @ duals) - 0.5 * norm - 0.5 * float(feasible.ridge @ duals**2)
-    gap = max(primal - dual, 0.0) / abs(dual) if dual else np.inf
+    gap = max(primal - dual, 0.0) / dual if dual > 0 else np.inf
     solution = DualSolution(
         duals,
         bias,

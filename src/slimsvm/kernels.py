@@ -47,10 +47,16 @@ def core_rows(X: Any, offset: Array | None = None) -> _core.Rows:
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
-        if X.indices.dtype != X.indptr.dtype:
-            X.indices = X.indices.astype(X.indptr.dtype)
-        return _core.sparse_rows(X.data, X.indices, X.indptr, X.shape[1])
+        index = np.result_type(X.indices, X.indptr)
+        starts, columns = (np.ascontiguousarray(part, dtype=index) for part in (X.indptr, X.indices))
+        return _core.sparse_rows(np.ascontiguousarray(X.data), columns, starts, X.shape[1])
+    if any(step % X.itemsize for step in X.strides):  # a field of a record array
+        X = np.ascontiguousarray(X)
     return _core.dense_rows(X, offset)
+
+
+def _contiguous(X: Any) -> bool:
+    return not sp.issparse(X) and bool(X.flags.c_contiguous)
 
 
 def _as_float(X: Any) -> Any:
@@ -71,8 +77,8 @@ def _positive_gamma(gamma: Any) -> float:
 
 
 def _whole_degree(degree: Any) -> int:
-    if not isinstance(degree, (int, np.integer)) or isinstance(degree, bool) or degree < 0:
-        raise ValueError(f"degree={degree!r} must be an integer of at least 0")
+    if not isinstance(degree, (int, np.integer)) or isinstance(degree, bool) or not 0 <= degree <= 1000:
+        raise ValueError(f"degree={degree!r} must be an integer of at least 0 and at most 1000")
     return int(degree)
 
 
@@ -101,8 +107,9 @@ class _CoreKernel(Part):
 
     def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int = 1) -> Array:
         """``k(X, vectors) @ coef.T + bias``, in float32 where X is."""
-        # Rows few at a time are compared by differences, which lose no digits.
-        offset = None if sp.issparse(X) or X.shape[0] <= _core.few_rows else self._offset(vectors)
+        # The core compares a few rows in memory by differences, which lose no digits.
+        few = X.shape[0] <= _core.few_rows and X.dtype == vectors.dtype
+        offset = None if sp.issparse(X) or (few and _contiguous(X) and _contiguous(vectors)) else self._offset(vectors)
         single = X.dtype == np.float32
         return _core.decision(
             self.core(), core_rows(vectors, offset), core_rows(X, offset), coef, bias, single, threads

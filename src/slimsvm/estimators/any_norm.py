@@ -155,7 +155,7 @@ class AnyNormSVC(AllPointsClassifier):
             self.C * problem.weights,
             self.constraint,
             self.tol,
-            self.max_iter,
+            min(self.max_iter, 2**62),
             self.precision == "float64",
             Progress(problem.label) if self.verbose else None,
         )

@@ -183,7 +183,7 @@ class AllPointsClassifier(ExpansionClassifier):
         kernel = self._kernel(X, weight)
         complaint = validation.kernel_complaint(kernel, X)
         threads = validation.thread_count(self.n_jobs)
-        machine = kernel.machine(X, training.order, training.lengths, int(self.cache_size * 2**20), threads)
+        machine = kernel.machine(X, training.order, training.lengths, int(min(self.cache_size, 2.0**30) * 2**20), threads)
         problems = binary_problems(training, classes, self.multi_class)
         solutions = [self._solve(machine, problem) for problem in problems]
         if complaint is None and any(s.indefinite for s in solutions):
@@ -215,7 +215,7 @@ class AllPointsClassifier(ExpansionClassifier):
         unsolved = [s for s in solutions if not s.converged]
         if unsolved:
             worst = max(unsolved, key=lambda s: s.gap)
-            limited = self.max_iter >= 0
+            limited = 0 <= self.max_iter <= worst.n_iter
             reason = f"max_iter={self.max_iter} ended the fit" if limited else "the fit got no further"
             remedy = "raise max_iter" if limited else "raise cache_size"
             warnings.warn(
@@ -233,12 +233,16 @@ class AllPointsClassifier(ExpansionClassifier):
         precomputed: bool,
     ) -> None:
         """Fitted attributes: each vector once, whatever the number of binary problems it serves."""
-        coef = np.zeros((len(problems), len(training.order)))
+        used = np.zeros(len(training.order), dtype=bool)
+        for problem, solution in zip(problems, solutions, strict=True):
+            used[problem.positions[solution.duals != 0]] = True
+        kept = np.flatnonzero(used)
+        place = np.cumsum(used) - 1
+        self.vector_coef_ = np.zeros((len(problems), len(kept)))
         for o, (problem, solution) in enumerate(zip(problems, solutions, strict=True)):
-            coef[o, problem.positions] = solution.duals
-        kept = np.flatnonzero(coef.any(axis=0))
+            vectors = solution.duals != 0
+            self.vector_coef_[o, place[problem.positions[vectors]]] = solution.duals[vectors]
         self.support_ = training.order[kept]
-        self.vector_coef_ = np.ascontiguousarray(coef[:, kept])
         self.vectors_ = self.support_ if precomputed else training.X[self.support_]
         self.n_vectors_ = len(kept)
         self.intercept_ = np.array([s.bias for s in solutions])

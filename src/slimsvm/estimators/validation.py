@@ -63,8 +63,8 @@ def _bad_columns(X: Any) -> list[Any]:
 
 def check_targets(y: Array) -> None:
     """Class labels, not numbers to be regressed on."""
-    if y.dtype.kind == "f" and (y != np.rint(y)).any():
-        check_classification_targets(y)  # raises; slow, and other types need no look
+    if y.dtype.kind == "O" or (y.dtype.kind == "f" and (y != np.rint(y)).any()):
+        check_classification_targets(y)  # slow, and other types need no look
 
 
 def sample_weights(estimator: Any, sample_weight: Any, X: Any) -> Array | None:
@@ -105,7 +105,8 @@ def thread_count(n_jobs: Any) -> int:
     check_number("n_jobs", n_jobs, integer=True)
     if n_jobs == 0:
         raise ValueError("n_jobs=0 makes no sense; use None or 1 for one thread, -1 for all cores")
-    return int(n_jobs) if n_jobs > 0 else max(1, joblib.cpu_count() + 1 + int(n_jobs))
+    cores = joblib.cpu_count()
+    return min(int(n_jobs), 4 * cores) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
 
 
 def is_precomputed(kernel: Any) -> bool:
