@@ -75,7 +75,7 @@ struct Gaussian {  // exp(-gamma |x - z|^2)
   SLIM_INLINE Vec<T, N> finish(Vec<T, N> s, Vec<T, N> nx, Vec<T, N> nz) const {
     using V = Vec<T, N>;
     const V distance = vmax((nx + nz) - T(2) * s, V{});
-    return vexp<T, N>(distance * T(-gamma));
+    return vexp_falling<T, N>(distance * T(-gamma));
   }
 };
 
@@ -85,7 +85,7 @@ struct NarrowGaussian {  // the same in float for few columns, where exp outweig
   double gamma;
   template <class T, int N>
   SLIM_INLINE Vec<T, N> finish(Vec<T, N> s, Vec<T, N>, Vec<T, N>) const {
-    return vexp<T, N>(s * T(-gamma));
+    return vexp_falling<T, N>(s * T(-gamma));
   }
 };
 
@@ -94,7 +94,7 @@ struct Laplacian {  // exp(-gamma |x - z|_1)
   double gamma;
   template <class T, int N>
   SLIM_INLINE Vec<T, N> finish(Vec<T, N> s, Vec<T, N>, Vec<T, N>) const {
-    return vexp<T, N>(s * T(-gamma));
+    return vexp_falling<T, N>(s * T(-gamma));
   }
 };
 

@@ -92,8 +92,7 @@ struct IntOf<std::int64_t> {
 };
 
 // exp without branches or calls, so that it vectorises: exp(x) = 2^n exp(r), |r| <= ln2/2, exp(r) by its
-// Taylor sum, whose remainder is below half an ulp. Relative error about 1 ulp; 0 below the normal range,
-// +inf above it. NaN is passed on by the final sum.
+// Taylor sum, whose remainder is below half an ulp. Relative error about 1 ulp.
 template <class T>
 struct ExpTable;
 template <>
@@ -111,28 +110,46 @@ struct ExpTable<double> {
   static constexpr int terms = 13, shift = 52, bias = 1023;
 };
 
+// exp(r) and the integer n (as bits) of a clamped argument.
+template <class T, int N>
+struct ExpParts {
+  using V = Vec<T, N>;
+  using I = Vec<typename IntOf<T>::type, N>;
+  V sum;
+  I power;
+  SLIM_INLINE explicit ExpParts(V x) {
+    using E = ExpTable<T>;
+    constexpr T inverse_factorial[14] = {
+        T(1.0),         T(1.0),          T(1.0 / 2),       T(1.0 / 6),        T(1.0 / 24),        T(1.0 / 120),        T(1.0 / 720),
+        T(1.0 / 5040), T(1.0 / 40320), T(1.0 / 362880), T(1.0 / 3628800), T(1.0 / 39916800), T(1.0 / 479001600), T(1.0 / 6227020800.0)};
+    const V shifted = x * T(1.4426950408889634) + E::magic;
+    const V n = shifted - E::magic;
+    const V r = (x - n * E::ln2_hi) - n * E::ln2_lo;
+    sum = splat<V>(inverse_factorial[E::terms]);
+#pragma GCC unroll 16
+    for (int k = E::terms - 1; k >= 0; --k) sum = sum * r + inverse_factorial[k];
+    power = reinterpret_cast<I>(shifted) - reinterpret_cast<I>(splat<V>(E::magic));
+  }
+  static SLIM_INLINE V two_to(I n) { return reinterpret_cast<V>((n + ExpTable<T>::bias) << ExpTable<T>::shift); }
+};
+
+// For x <= 0, as in kernels that fall with distance: 0 below the normal range.
+template <class T, int N>
+SLIM_INLINE Vec<T, N> vexp_falling(Vec<T, N> x) {
+  using V = Vec<T, N>;
+  using E = ExpTable<T>;
+  const ExpParts<T, N> parts(vmax(x, splat<V>(E::lowest)));
+  return x < splat<V>(E::lowest) ? V{} : parts.sum * parts.two_to(parts.power);
+}
+
+// For any x: 0 below the normal range, +inf above it, NaN as it is.
 template <class T, int N>
 SLIM_INLINE Vec<T, N> vexp(Vec<T, N> x) {
   using V = Vec<T, N>;
-  using I = Vec<typename IntOf<T>::type, N>;
   using E = ExpTable<T>;
-  constexpr T inverse_factorial[14] = {T(1.0),           T(1.0),           T(1.0 / 2),         T(1.0 / 6),
-                                       T(1.0 / 24),      T(1.0 / 120),     T(1.0 / 720),       T(1.0 / 5040),
-                                       T(1.0 / 40320),   T(1.0 / 362880),  T(1.0 / 3628800),   T(1.0 / 39916800),
-                                       T(1.0 / 479001600), T(1.0 / 6227020800.0)};
-  const V clamped = vmin(vmax(x, splat<V>(E::lowest)), splat<V>(E::highest));
-  const V shifted = clamped * T(1.4426950408889634) + E::magic;
-  const V n = shifted - E::magic;
-  const V r = (clamped - n * E::ln2_hi) - n * E::ln2_lo;
-  V sum = splat<V>(inverse_factorial[E::terms]);
-#pragma GCC unroll 16
-  for (int k = E::terms - 1; k >= 0; --k) sum = sum * r + inverse_factorial[k];
-  // 2^n in two factors: n may be one past the largest exponent.
-  const I bits = reinterpret_cast<I>(shifted) - reinterpret_cast<I>(splat<V>(E::magic));
-  const I half = bits >> 1;
-  const V scale_a = reinterpret_cast<V>((half + E::bias) << E::shift);
-  const V scale_b = reinterpret_cast<V>((bits - half + E::bias) << E::shift);
-  const V value = sum * scale_a * scale_b;
+  const ExpParts<T, N> parts(vmin(vmax(x, splat<V>(E::lowest)), splat<V>(E::highest)));
+  const auto half = parts.power >> 1;  // in two factors: the power may be one past the largest exponent
+  const V value = parts.sum * parts.two_to(half) * parts.two_to(parts.power - half);
   const V in_range = x < splat<V>(E::lowest) ? V{} : value;
   const V result = x > splat<V>(E::highest) ? splat<V>(std::numeric_limits<T>::infinity()) : in_range;
   return x == x ? result : x;

@@ -183,7 +183,9 @@ class AllPointsClassifier(ExpansionClassifier):
         kernel = self._kernel(X, weight)
         complaint = validation.kernel_complaint(kernel, X)
         threads = validation.thread_count(self.n_jobs)
-        machine = kernel.machine(X, training.order, training.lengths, int(min(self.cache_size, 2.0**30) * 2**20), threads)
+        machine = kernel.machine(
+            X, training.order, training.lengths, int(min(self.cache_size, 2.0**30) * 2**20), threads
+        )
         problems = binary_problems(training, classes, self.multi_class)
         solutions = [self._solve(machine, problem) for problem in problems]
         if complaint is None and any(s.indefinite for s in solutions):
