@@ -53,10 +53,10 @@ inline double float_error(const AnyKernel& kernel, const Rows& vectors, const Ro
   double weight = 0;
   for (int o = 0; o < outputs; ++o) {
     double sum = 0;
-    for (Index j = 0; j < vectors.size; ++j) sum += std::fabs(coef[o * vectors.size + j]);
-    weight = std::max(weight, sum);
+    for (Index j = 0; j < vectors.size; ++j) sum += coef[o * vectors.size + j] * coef[o * vectors.size + j];
+    weight = std::max(weight, std::sqrt(sum));  // rounding errors of the kernel values are independent
   }
-  return std::numeric_limits<float>::epsilon() / 2 * (1 + std::visit(Slope{}, kernel) * largest) * weight;
+  return 2 * std::numeric_limits<float>::epsilon() * (1 + std::visit(Slope{}, kernel) * largest) * weight;
 }
 
 template <class Real>

@@ -118,6 +118,7 @@ class Box {
     for (Index i = 0; i < p_.size; ++i) e.add(G[i], a[i] < p_.upper[i], a[i] > p_.lower[i]);
     return e;
   }
+  double bias(const double* a, const double* G) const { return extremes(a, G).middle(); }
   Certificate certify(const double* a, const double* G, bool with_gap) const {
     const Extremes e = extremes(a, G);
     Certificate c;
@@ -167,6 +168,10 @@ class CappedBox {
   static double violation(const ByClass& e, bool active) {
     if (!active) return e.plus.with(e.minus).violation();
     return std::max({e.plus.violation(), e.minus.violation(), Extremes{e.minus.up, e.plus.low}.violation()});
+  }
+  double bias(const double* a, const double* G) const {
+    const ByClass e = extremes(a, G);
+    return active(used(a)) ? 0.5 * (e.plus.middle() + e.minus.middle()) : e.plus.with(e.minus).middle();
   }
   Certificate certify(const double* a, const double* G, bool with_gap) const {
     const ByClass e = extremes(a, G);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <numeric>
 #include <stdexcept>
@@ -36,6 +37,8 @@ class RowSource {
   // out[i][0..count) = row of prepared position i < rows at columns [first, first + count); out has room for
   // strip_padding(count) values.
   virtual void strip(int rows, Index first, int count, Real* const* out, int thread) = 0;
+  // The same at any columns; false where rows cannot be had so.
+  virtual bool gather(int, const Index*, int, Real* const*, int) { return false; }
   virtual void diagonal(double* out) const = 0;
 };
 
@@ -83,6 +86,14 @@ class KernelRows final : public RowSource<Real> {
       for (Real*& p : shifted) p += part;
     }
   }
+  bool gather(int rows, const Index* columns, int count, Real* const* out, int thread) override {
+    std::vector<Index> ids(count);
+    for (int j = 0; j < count; ++j) ids[j] = order_[columns[j]];
+    Scratch<Real>& scratch = scratch_[thread];
+    blocks_->pack(*rows_, ids.data(), count, scratch.strip);
+    blocks_->evaluate(left_, rows, scratch.strip, rows_->width, 0, count, out, scratch);
+    return true;
+  }
   void diagonal(double* out) const override {
     std::vector<Real> sizes(order_.size());
     blocks_->sizes(*rows_, order_.data(), static_cast<Index>(order_.size()), sizes.data());
@@ -111,6 +122,13 @@ class MatrixRows final : public RowSource<Real> {
       const T* row = data_ + order_[positions_[i]] * row_stride_;
       for (int j = 0; j < count; ++j) out[i][j] = static_cast<Real>(row[order_[first + j] * column_stride_]);
     }
+  }
+  bool gather(int rows, const Index* columns, int count, Real* const* out, int) override {
+    for (int i = 0; i < rows; ++i) {
+      const T* row = data_ + order_[positions_[i]] * row_stride_;
+      for (int j = 0; j < count; ++j) out[i][j] = static_cast<Real>(row[order_[columns[j]] * column_stride_]);
+    }
+    return true;
   }
   void diagonal(double* out) const override {
     for (std::size_t i = 0; i < order_.size(); ++i) out[i] = data_[order_[i] * (row_stride_ + column_stride_)];
@@ -331,7 +349,47 @@ class Gram {
 
   // result -= K x over the view, past the cache: every row is computed afresh and used once.
   void subtract_product(const View& view, const double* x, double* result, Monitor& monitor) {
-    constexpr int strip = 128;
+    std::vector<Index> columns, target;  // starts of strips: positions and variables
+    std::vector<int> length;
+    for (const auto& tile : view.tiles)
+      for (int c = 0; c < tile.count; c += strip_length) {
+        columns.push_back(tile.position + c);
+        target.push_back(tile.first + c);
+        length.push_back(std::min(strip_length, tile.count - c));
+      }
+    for_strips_of_product(view, x, columns.size(), monitor, [&](std::size_t t, int rows, Real* const* out, const double* values, int thread) {
+      source_->strip(rows, columns[t], length[t], out, thread);
+      dispatch<SubtractRows<Real>>(static_cast<const Real* const*>(out), values, rows, static_cast<Index>(length[t]), result + target[t]);
+    });
+  }
+
+  // The same for some of the variables only; false where rows cannot be had so.
+  bool subtract_product_at(const View& view, const double* x, const std::vector<std::int32_t>& variables, double* result,
+                           Monitor& monitor) {
+    std::atomic<bool> possible{true};
+    const std::size_t strips = (variables.size() + strip_length - 1) / strip_length;
+    for_strips_of_product(view, x, strips, monitor, [&](std::size_t t, int rows, Real* const* out, const double* values, int thread) {
+      const std::int32_t* first = variables.data() + t * strip_length;
+      const int count = static_cast<int>(std::min<std::size_t>(strip_length, variables.size() - t * strip_length));
+      Index positions[strip_length];
+      double sum[strip_length] = {};
+      for (int j = 0; j < count; ++j) positions[j] = view.position(first[j]);
+      if (!source_->gather(rows, positions, count, out, thread)) {
+        possible = false;
+        return;
+      }
+      dispatch<SubtractRows<Real>>(static_cast<const Real* const*>(out), values, rows, static_cast<Index>(count), static_cast<double*>(sum));
+      for (int j = 0; j < count; ++j) result[first[j]] += sum[j];
+    });
+    return possible;
+  }
+
+ private:
+  static constexpr int strip_length = 128;
+
+  // use(strip, rows, out, values, thread) for chunks of the rows where x is not zero; out has room for a strip.
+  template <class Use>
+  void for_strips_of_product(const View& view, const double* x, std::size_t strips, Monitor& monitor, const Use& use) {
     std::vector<Index> positions;
     std::vector<double> values;
     for (Index v = 0; v < view.size(); ++v)
@@ -339,34 +397,23 @@ class Gram {
         positions.push_back(view.position(v));
         values.push_back(x[v]);
       }
-    std::vector<Segment> strips;  // of variables
-    for (const auto& tile : view.tiles)
-      for (int c = 0; c < tile.count; c += strip) strips.push_back({tile.position + c, std::min<Index>(strip, tile.count - c)});
-    std::vector<Index> target;
-    for (const auto& tile : view.tiles)
-      for (int c = 0; c < tile.count; c += strip) target.push_back(tile.first + c);
     const std::size_t chunk = std::min(source_->chunk(), 512);
     std::vector<Buffer<Real>> buffers(pool_.size());
     for (std::size_t first = 0; first < positions.size(); first += chunk) {
       const int count = static_cast<int>(std::min(chunk, positions.size() - first));
       source_->prepare(positions.data() + first, count);
       run_strips(
-          strips.size(),
+          strips,
           [&](std::size_t t, int thread) {
-            Real* block = buffers[thread].reserve(static_cast<std::size_t>(count) * strip);
+            Real* block = buffers[thread].reserve(static_cast<std::size_t>(count) * strip_length);
             std::vector<Real*> out(count);
-            for (int i = 0; i < count; ++i) out[i] = block + i * strip;
-            const int length = static_cast<int>(strips[t].end);
-            source_->strip(count, strips[t].begin, length, out.data(), thread);
-            dispatch<SubtractRows<Real>>(static_cast<const Real* const*>(out.data()),
-                                         static_cast<const double*>(values.data() + first), count,
-                                         static_cast<Index>(length), result + target[t]);
+            for (int i = 0; i < count; ++i) out[i] = block + static_cast<std::size_t>(i) * strip_length;
+            use(t, count, out.data(), static_cast<const double*>(values.data() + first), thread);
           },
           monitor);
     }
   }
 
- private:
   std::size_t worthwhile(std::size_t bytes) const {
     constexpr std::size_t enough_rows = 1024, enough_bytes = std::size_t(64) << 20;
     if (!source_->cheap()) return bytes;

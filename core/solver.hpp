@@ -61,6 +61,30 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, const Prob
     exact.subtract_product(full_view, it.a.data(), product.data(), monitor);
     for (double& f : product) f = -f;
   };
+  // The same where it can matter. A point whose dual is zero and that is clear of its margin adds nothing to the
+  // gap: the value tracked in float stands if it is off by less than a tenth of that clearance at all others.
+  const auto evaluate_where_it_matters = [&] {
+    constexpr double clear = 0.05;
+    const double bias = set.bias(it.a.data(), it.G.data());
+    std::vector<std::int32_t> near;
+    std::vector<double> tracked(p.size);
+    for (Index v = 0; v < p.size; ++v) {
+      tracked[v] = p.linear[v] - it.G[v] - p.ridge[v] * it.a[v];
+      const double r = p.linear[v] - tracked[v] - bias;
+      if (it.a[v] != 0 || conjugate(p, v, r - clear) != 0 || conjugate(p, v, r + clear) != 0) near.push_back(static_cast<std::int32_t>(v));
+    }
+    if (near.size() > 0.8 * static_cast<double>(p.size)) return evaluate();
+    product.assign(p.size, 0.0);
+    if (!exact.subtract_product_at(full_view, it.a.data(), near, product.data(), monitor)) return evaluate();
+    double off = 0;
+    for (const std::int32_t v : near) {
+      product[v] = -product[v];
+      off = std::max(off, std::fabs(product[v] - tracked[v]));
+      tracked[v] = product[v];
+    }
+    if (!(off <= 0.1 * clear)) return evaluate();
+    product = tracked;
+  };
   const auto refresh = [&](const auto& product_of) {  // the gradient from scratch
     balance(p, it.a);
     product_of();
@@ -82,6 +106,8 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, const Prob
       // The whole matrix in double at hand, or rows computed once more.
       if (sizeof(Real) == sizeof(double) && smo.has_matrix())
         solution.certificate = refresh([&] { smo.product(product); });
+      else if (claimed)
+        solution.certificate = refresh(evaluate_where_it_matters);
       else
         solution.certificate = refresh(evaluate);
       const double gap = solution.certificate.relative();

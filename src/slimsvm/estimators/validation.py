@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import os
 from typing import Any
 
 import joblib
@@ -105,8 +106,9 @@ def thread_count(n_jobs: Any) -> int:
     check_number("n_jobs", n_jobs, integer=True)
     if n_jobs == 0:
         raise ValueError("n_jobs=0 makes no sense; use None or 1 for one thread, -1 for all cores")
-    cores = joblib.cpu_count()
-    return min(int(n_jobs), 4 * cores) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
+    if n_jobs > 0:
+        return min(int(n_jobs), 4 * (os.cpu_count() or 1))
+    return max(1, joblib.cpu_count() + 1 + int(n_jobs))
 
 
 def is_precomputed(kernel: Any) -> bool:
