@@ -47,13 +47,16 @@ using Vec = typename VecType<T, N>::type;
 template <class T, class Isa>
 constexpr int lanes = Isa::bytes / static_cast<int>(sizeof(T));
 
+// Copies of known size: the compilers make them single unaligned moves.
 template <class V, class T>
 SLIM_INLINE V load(const T* p) {
-  return *reinterpret_cast<const V*>(p);
+  V v;
+  __builtin_memcpy(&v, p, sizeof(V));
+  return v;
 }
 template <class V, class T>
 SLIM_INLINE void store(T* p, V v) {
-  *reinterpret_cast<V*>(p) = v;
+  __builtin_memcpy(p, &v, sizeof(V));
 }
 template <class V, class T>
 SLIM_INLINE V splat(T x) {

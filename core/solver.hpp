@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "coarse.hpp"
 #include "block_smo.hpp"
+#include "coarse.hpp"
 
 namespace slimsvm {
 
