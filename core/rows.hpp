@@ -45,10 +45,28 @@ class Rows {
   virtual void sizes(const Index* ids, Index count, Size kind, double* out) const = 0;
 };
 
+// Both value types of the interface from one template of the storage: pack_as, nonzeros_as, sizes_as.
+template <class Self>
+class RowsOf : public Rows {
+ public:
+  void pack(const Index* ids, int count, int stride, float* panel) const override { self().pack_as(ids, count, stride, panel); }
+  void pack(const Index* ids, int count, int stride, double* panel) const override { self().pack_as(ids, count, stride, panel); }
+  void nonzeros(Index id, SparseRow<float>& out) const override { self().nonzeros_as(id, out); }
+  void nonzeros(Index id, SparseRow<double>& out) const override { self().nonzeros_as(id, out); }
+  void sizes(const Index* ids, Index count, Size kind, float* out) const override { self().sizes_as(ids, count, kind, out); }
+  void sizes(const Index* ids, Index count, Size kind, double* out) const override { self().sizes_as(ids, count, kind, out); }
+
+ private:
+  const Self& self() const { return static_cast<const Self&>(*this); }
+};
+
 // Strided array: C or F order, float or double, in memory or mapped. `shift` (one value per column, or
 // null) is subtracted before rounding: a translation-invariant kernel then loses no digits to a common offset.
 template <class T>
-class DenseRows final : public Rows {
+class DenseRows final : public RowsOf<DenseRows<T>> {
+  friend class RowsOf<DenseRows<T>>;
+  using Rows::size, Rows::width;
+
  public:
   DenseRows(const T* data, Index rows, Index columns, std::ptrdiff_t row_stride, std::ptrdiff_t column_stride,
             std::vector<double> shift)
@@ -68,17 +86,6 @@ class DenseRows final : public Rows {
       for (Index k = 0; k < width; ++k, ++seen) filled += data_[i * row_stride_ + k * column_stride_] != T(0);
     return seen ? static_cast<double>(filled) / static_cast<double>(seen) : 1.0;
   }
-  void pack(const Index* ids, int count, int stride, float* panel) const override {
-    pack_as(ids, count, stride, panel);
-  }
-  void pack(const Index* ids, int count, int stride, double* panel) const override {
-    pack_as(ids, count, stride, panel);
-  }
-  void nonzeros(Index id, SparseRow<float>& out) const override { nonzeros_as(id, out); }
-  void nonzeros(Index id, SparseRow<double>& out) const override { nonzeros_as(id, out); }
-  void sizes(const Index* ids, Index count, Size kind, float* out) const override { sizes_as(ids, count, kind, out); }
-  void sizes(const Index* ids, Index count, Size kind, double* out) const override { sizes_as(ids, count, kind, out); }
-
  private:
   template <class Real>
   Real at(const T* row, Index k) const {
@@ -140,7 +147,10 @@ class DenseRows final : public Rows {
 
 // Compressed sparse rows, with 32- or 64-bit indices.
 template <class T, class I>
-class SparseRows final : public Rows {
+class SparseRows final : public RowsOf<SparseRows<T, I>> {
+  friend class RowsOf<SparseRows<T, I>>;
+  using Rows::size, Rows::width;
+
  public:
   SparseRows(const T* values, const I* columns, const I* starts, Index rows, Index width_)
       : values_(values), columns_(columns), starts_(starts) {
@@ -151,17 +161,6 @@ class SparseRows final : public Rows {
     const double cells = static_cast<double>(size) * static_cast<double>(width);
     return cells > 0 ? static_cast<double>(starts_[size] - starts_[0]) / cells : 1.0;
   }
-  void pack(const Index* ids, int count, int stride, float* panel) const override {
-    pack_as(ids, count, stride, panel);
-  }
-  void pack(const Index* ids, int count, int stride, double* panel) const override {
-    pack_as(ids, count, stride, panel);
-  }
-  void nonzeros(Index id, SparseRow<float>& out) const override { nonzeros_as(id, out); }
-  void nonzeros(Index id, SparseRow<double>& out) const override { nonzeros_as(id, out); }
-  void sizes(const Index* ids, Index count, Size kind, float* out) const override { sizes_as(ids, count, kind, out); }
-  void sizes(const Index* ids, Index count, Size kind, double* out) const override { sizes_as(ids, count, kind, out); }
-
  private:
   template <class Real>
   void pack_as(const Index* ids, int count, int stride, Real* panel) const {
