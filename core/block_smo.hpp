@@ -91,7 +91,7 @@ class BlockSmo {
     double best_violation = infinity, best_dual = -infinity;
     long last_progress = it_.rounds;
     for (;;) {
-      const Certificate now = set_.certify(it_.a.data(), it_.G.data(), true);
+      const Certificate now = set_.certify(it_.a.data(), it_.G.data());
       if (monitor_.wants_reports()) report(now);
       if (now.violation <= violation_target) {
         if (now.relative() <= gap_target) return finish(), true;

@@ -119,12 +119,12 @@ class Box {
     return e;
   }
   double bias(const double* a, const double* G) const { return extremes(a, G).middle(); }
-  Certificate certify(const double* a, const double* G, bool with_gap) const {
+  Certificate certify(const double* a, const double* G) const {
     const Extremes e = extremes(a, G);
     Certificate c;
     c.violation = std::max(0.0, e.violation());
     c.dual = dual_objective(p_, a, G);
-    if (with_gap) c.gap = duality_gap(p_, a, G, {e.middle(), 0});
+    c.gap = duality_gap(p_, a, G, {e.middle(), 0});
     return c;
   }
   // Violators, worst first: those that should grow, those that should shrink.
@@ -173,13 +173,12 @@ class CappedBox {
     const ByClass e = extremes(a, G);
     return active(used(a)) ? 0.5 * (e.plus.middle() + e.minus.middle()) : e.plus.with(e.minus).middle();
   }
-  Certificate certify(const double* a, const double* G, bool with_gap) const {
+  Certificate certify(const double* a, const double* G) const {
     const ByClass e = extremes(a, G);
     const bool on = active(used(a));
     Certificate c;
     c.violation = std::max(0.0, violation(e, on));
     c.dual = dual_objective(p_, a, G);
-    if (!with_gap) return c;
     if (!on) {
       c.gap = duality_gap(p_, a, G, {e.plus.with(e.minus).middle(), 0});
       return c;

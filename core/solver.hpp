@@ -89,7 +89,7 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, const Prob
     balance(p, it.a);
     product_of();
     for (Index v = 0; v < p.size; ++v) it.G[v] = p.linear[v] - product[v] - p.ridge[v] * it.a[v];
-    return set.certify(it.a.data(), it.G.data(), true);
+    return set.certify(it.a.data(), it.G.data());
   };
   if (start) refresh(evaluate);
 
