@@ -21,6 +21,7 @@ using Array = nb::ndarray<nb::ro, nb::device::cpu>;
 using Flat = nb::ndarray<nb::ro, nb::device::cpu, nb::ndim<1>, nb::c_contig>;
 using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Ids = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Output = nb::ndarray<nb::device::cpu, nb::ndim<2>, nb::c_contig>;
 using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 nb::ndarray<nb::numpy, double> to_numpy(std::vector<double>&& values, std::vector<std::size_t> shape) {
@@ -318,44 +319,58 @@ nb::ndarray<nb::numpy, double> decide(const AnyKernel& kernel, const std::shared
   return to_numpy(std::move(out), {static_cast<std::size_t>(x->size), outputs});
 }
 
-// k(x, z) as a matrix.
-nb::ndarray<nb::numpy, double> kernel_matrix(const AnyKernel& kernel, const std::shared_ptr<Rows>& x, const std::shared_ptr<Rows>& z,
-                                             int threads) {
-  if (x->width != z->width) throw nb::value_error("the rows differ in width");
-  constexpr Index strip = 64;
-  const std::size_t n = x->size, m = z->size;
-  std::vector<double> out(n * m);
-  {
-    PythonMonitor monitor{nb::object()};
-    nb::gil_scoped_release release;
-    ThreadPool pool(threads);
-    const auto blocks = make_blocks<double>(kernel, z->width, z->density() < sparse_below);
-    std::vector<Index> left_ids(n), ids(m);
-    std::iota(left_ids.begin(), left_ids.end(), Index(0));
-    std::iota(ids.begin(), ids.end(), Index(0));
-    Left<double> left;
-    std::vector<Scratch<double>> scratch(pool.size());
-    std::vector<Buffer<double>> buffers(pool.size());
-    const std::size_t chunk = blocks->chunk(x->width);
-    for (std::size_t first = 0; first < n; first += chunk) {
-      const int count = static_cast<int>(std::min(chunk, n - first));
-      blocks->prepare(*x, left_ids.data() + first, count, left);
-      pool.run(
-          (m + strip - 1) / strip,
-          [&](std::size_t t, int thread) {
-            const std::size_t begin = t * strip;
-            const int columns = static_cast<int>(std::min<std::size_t>(strip, m - begin));
-            double* values = buffers[thread].reserve(count * strip);
-            std::vector<double*> rows(count);
-            for (int i = 0; i < count; ++i) rows[i] = values + i * strip;
-            blocks->pack(*z, ids.data() + begin, columns, scratch[thread].strip);
-            blocks->evaluate(left, count, scratch[thread].strip, z->width, 0, columns, rows.data(), scratch[thread]);
-            for (int i = 0; i < count; ++i) std::copy(rows[i], rows[i] + columns, out.begin() + (first + i) * m + begin);
-          },
-          monitor);
-    }
+// k(x, z) into a matrix of float or double, strips of x in parallel.
+template <class Real>
+void kernel_into(const AnyKernel& kernel, const Rows& x, const Rows& z, Real* out, int threads, Monitor& monitor) {
+  constexpr Index strip = 128;
+  const Index n = x.size, m = z.size;
+  ThreadPool pool(static_cast<int>(std::min<Index>(threads, std::max<Index>(1, n / strip))));
+  const auto blocks = make_blocks<Real>(kernel, x.width, x.density() < sparse_below);
+  std::vector<Index> left_ids(m), ids(n);
+  std::iota(left_ids.begin(), left_ids.end(), Index(0));
+  std::iota(ids.begin(), ids.end(), Index(0));
+  struct Local {
+    Scratch<Real> scratch;
+    Buffer<Real> block;
+  };
+  std::vector<Local> local(pool.size());
+  Left<Real> left;
+  const Index chunk = blocks->chunk(x.width);
+  for (Index first = 0; first < m; first += chunk) {
+    const int count = static_cast<int>(std::min(chunk, m - first));
+    blocks->prepare(z, left_ids.data() + first, count, left);
+    pool.run(
+        static_cast<std::size_t>((n + strip - 1) / strip),
+        [&](std::size_t t, int thread) {
+          const Index begin = static_cast<Index>(t) * strip;
+          const int columns = static_cast<int>(std::min(strip, n - begin));
+          Local& mine = local[thread];
+          Real* values = mine.block.reserve(static_cast<std::size_t>(count) * strip);
+          std::vector<Real*> rows(count);
+          for (int j = 0; j < count; ++j) rows[j] = values + j * strip;
+          blocks->pack(x, ids.data() + begin, columns, mine.scratch.strip);
+          blocks->evaluate(left, count, mine.scratch.strip, x.width, 0, columns, rows.data(), mine.scratch);
+          for (int i = 0; i < columns; ++i) {
+            Real* row = out + (begin + i) * m + first;
+            for (int j = 0; j < count; ++j) row[j] = rows[j][i];
+          }
+        },
+        monitor);
   }
-  return to_numpy(std::move(out), {n, m});
+}
+
+void kernel_matrix(const AnyKernel& kernel, const std::shared_ptr<Rows>& x, const std::shared_ptr<Rows>& z, const Output& out, int threads) {
+  if (x->width != z->width) throw nb::value_error("the rows differ in width");
+  if (static_cast<Index>(out.shape(0)) != x->size || static_cast<Index>(out.shape(1)) != z->size)
+    throw nb::value_error("out must have one row for each row of x and one column for each row of z");
+  const bool single = out.dtype() == nb::dtype<float>();
+  if (!single && out.dtype() != nb::dtype<double>()) throw nb::type_error("expected out of type float32 or float64");
+  PythonMonitor monitor{nb::object()};
+  nb::gil_scoped_release release;
+  if (single)
+    kernel_into(kernel, *x, *z, static_cast<float*>(out.data()), threads, monitor);
+  else
+    kernel_into(kernel, *x, *z, static_cast<double*>(out.data()), threads, monitor);
 }
 
 }  // namespace
@@ -379,7 +394,7 @@ NB_MODULE(_core, m) {
   m.def("polynomial", [](double gamma, double coef0, int degree) { return AnyKernel(Polynomial{gamma, coef0, degree}); }, "gamma"_a, "coef0"_a,
         "degree"_a);
   m.def("sigmoid", [](double gamma, double coef0) { return AnyKernel(Sigmoid{gamma, coef0}); }, "gamma"_a, "coef0"_a);
-  m.def("kernel_matrix", &kernel_matrix, "kernel"_a, "x"_a, "z"_a, "threads"_a = 1);
+  m.def("kernel_matrix", &kernel_matrix, "kernel"_a, "x"_a, "z"_a, "out"_a, "threads"_a = 1);
 
   nb::class_<BoundMachine>(m, "Machine", "Kernel rows of one training set, cached, and the solver over them.")
       .def("solve", &solve_machine, "view"_a, "linear"_a, "lower"_a, "upper"_a, "ridge"_a, "side"_a.none(), "total"_a, "tolerance"_a,

@@ -76,8 +76,8 @@ class Kernel(Protocol):
 
     name: ClassVar[str]
 
-    def __call__(self, X: Any, Z: Any) -> Array:
-        """The matrix k(x_i, z_j)."""
+    def __call__(self, X: Any, Z: Any, out: Array | None = None, threads: int = 1) -> Array:
+        """The matrix k(x_i, z_j), written into ``out`` if that is given."""
 
     def diagonal(self, X: Any) -> Array:
         """The values k(x_i, x_i)."""
@@ -87,6 +87,13 @@ class Kernel(Protocol):
 
     def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int) -> Array:
         """``k(X, vectors) @ coef.T + bias`` without the whole kernel matrix."""
+
+
+class DifferentiableKernel(Kernel, Protocol):
+    """A kernel that vectors can be learned for."""
+
+    def pullback(self, X: Any, Z: Array, W: Array, K: Array | None = None) -> Array:
+        """``sum_i W_ij dk(x_i, z_j)/dz_j``, a row for each z; K is ``k(X, Z)`` where it is known already."""
 
 
 def slacks(y: Array, f: Array, bias: float, constraint: str) -> Array:

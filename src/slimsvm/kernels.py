@@ -20,6 +20,7 @@ __all__ = [
     "Linear",
     "Polynomial",
     "Precomputed",
+    "Scaled",
     "Sigmoid",
     "resolve",
     "scale_gamma",
@@ -66,6 +67,29 @@ def _as_float(X: Any) -> Any:
     return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
 
 
+def _weighted_rows(W: Array, X: Any) -> Array:
+    """``W' X``, dense."""
+    return (X.T @ W).T if sp.issparse(X) else W.T @ X
+
+
+def _dense(Z: Any) -> Array:
+    return Z.toarray() if sp.issparse(Z) else Z
+
+
+def _into(out: Array | None, K: Array) -> Array:
+    if out is None:
+        return K
+    out[...] = K
+    return out
+
+
+def _row_squares(X: Any) -> Array:
+    """``|x_i|^2`` in float64."""
+    if sp.issparse(X):
+        return np.asarray(X.power(2).sum(axis=1, dtype=np.float64)).ravel()
+    return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
@@ -95,11 +119,13 @@ class _CoreKernel(Part):
     def _offset(self, X: Any) -> Array | None:
         return _offset(X) if self.translation_invariant else None
 
-    def __call__(self, X: Any, Z: Any) -> Array:
-        """The matrix k(x_i, z_j), in float64."""
+    def __call__(self, X: Any, Z: Any, out: Array | None = None, threads: int = 1) -> Array:
+        """The matrix k(x_i, z_j), in float64 or the type of ``out``."""
         X, Z = _as_float(X), _as_float(Z)
-        offset = None if sp.issparse(X) else self._offset(Z)
-        return _core.kernel_matrix(self.core(), core_rows(X, offset), core_rows(Z, offset))
+        offset = None if sp.issparse(X) or sp.issparse(Z) else self._offset(Z)
+        out = np.empty((X.shape[0], Z.shape[0])) if out is None else out
+        _core.kernel_matrix(self.core(), core_rows(X, offset), core_rows(Z, offset), out, threads)
+        return out
 
     def machine(self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int) -> _core.Machine:
         """The core's solver over the rows ``X[order]``."""
@@ -126,12 +152,11 @@ class Linear(_CoreKernel):
         return _core.linear()
 
     def diagonal(self, X: Any) -> Array:
-        X = _as_float(X)
-        return (
-            np.asarray(X.power(2).sum(axis=1, dtype=np.float64)).ravel()
-            if sp.issparse(X)
-            else np.einsum("ij,ij->i", X, X, dtype=np.float64)
-        )
+        return _row_squares(_as_float(X))
+
+    def pullback(self, X: Any, Z: Array, W: Array, K: Array | None = None) -> Array:
+        """``sum_i W_ij x_i``."""
+        return _weighted_rows(W, X)
 
 
 @dataclass(frozen=True)
@@ -142,11 +167,21 @@ class Gaussian(_CoreKernel):
     name = "rbf"
     translation_invariant = True
 
+    @property
+    def length(self) -> float:
+        """A distance over which the kernel changes."""
+        return (2 * self.gamma) ** -0.5
+
     def core(self) -> _core.Kernel:
         return _core.gaussian(_positive_gamma(self.gamma))
 
     def diagonal(self, X: Any) -> Array:
         return np.ones(X.shape[0])
+
+    def pullback(self, X: Any, Z: Array, W: Array, K: Array | None = None) -> Array:
+        """``2 gamma sum_i W_ij k(x_i, z_j) (x_i - z_j)``."""
+        M = W * (self(X, Z) if K is None else K)
+        return 2 * self.gamma * (_weighted_rows(M, X) - M.sum(axis=0)[:, None] * _dense(Z))
 
 
 @dataclass(frozen=True)
@@ -157,11 +192,24 @@ class Laplacian(_CoreKernel):
     name = "laplacian"
     translation_invariant = True
 
+    @property
+    def length(self) -> float:
+        """A distance over which the kernel changes."""
+        return 1 / self.gamma
+
     def core(self) -> _core.Kernel:
         return _core.laplacian(_positive_gamma(self.gamma))
 
     def diagonal(self, X: Any) -> Array:
         return np.ones(X.shape[0])
+
+    def pullback(self, X: Any, Z: Array, W: Array, K: Array | None = None) -> Array:
+        """``gamma sum_i W_ij k(x_i, z_j) sign(x_i - z_j)``; zero where a coordinate is the same in both."""
+        M = W * (self(X, Z) if K is None else K)
+        Z = _dense(Z)
+        columns = (np.ravel(_dense(X[:, [k]])) for k in range(X.shape[1]))
+        signs = (np.einsum("ij,ij->j", M, np.sign(x[:, None] - Z[:, k])) for k, x in enumerate(columns))
+        return self.gamma * np.stack(list(signs), axis=1)
 
 
 @dataclass(frozen=True)
@@ -177,7 +225,14 @@ class Polynomial(_CoreKernel):
         return _core.polynomial(_positive_gamma(self.gamma), self.coef0, _whole_degree(self.degree))
 
     def diagonal(self, X: Any) -> Array:
-        return (self.gamma * Linear().diagonal(X) + self.coef0) ** self.degree
+        return (self.gamma * _row_squares(_as_float(X)) + self.coef0) ** self.degree
+
+    def pullback(self, X: Any, Z: Array, W: Array, K: Array | None = None) -> Array:
+        """``degree gamma sum_i W_ij (gamma x_i.z_j + coef0)^(degree - 1) x_i``."""
+        if self.degree == 0:
+            return np.zeros(Z.shape)
+        slope = Polynomial(self.gamma, self.coef0, self.degree - 1)(X, Z)
+        return self.degree * self.gamma * _weighted_rows(W * slope, X)
 
 
 @dataclass(frozen=True)
@@ -193,7 +248,57 @@ class Sigmoid(_CoreKernel):
         return _core.sigmoid(_positive_gamma(self.gamma), self.coef0)
 
     def diagonal(self, X: Any) -> Array:
-        return np.tanh(self.gamma * Linear().diagonal(X) + self.coef0)
+        return np.tanh(self.gamma * _row_squares(_as_float(X)) + self.coef0)
+
+    def pullback(self, X: Any, Z: Array, W: Array, K: Array | None = None) -> Array:
+        """``gamma sum_i W_ij (1 - k(x_i, z_j)^2) x_i``."""
+        K = self(X, Z) if K is None else K
+        return self.gamma * _weighted_rows(W * (1 - K**2), X)
+
+
+@dataclass(frozen=True)
+class Scaled(Part):
+    """``kernel(scales * x, scales * z)``: a kernel with one scale for each input."""
+
+    kernel: Any = Gaussian()
+    scales: Any = 1.0
+    translation_invariant: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:
+        return self.kernel.name
+
+    @property
+    def positive_semidefinite(self) -> bool:
+        return self.kernel.positive_semidefinite
+
+    def apply(self, X: Any) -> Any:
+        """``scales * x`` for each row."""
+        X = _as_float(X)
+        scales = np.broadcast_to(np.asarray(self.scales, dtype=X.dtype), X.shape[1:])
+        return sp.csr_array(X @ sp.diags_array(scales)) if sp.issparse(X) else X * scales
+
+    def __call__(self, X: Any, Z: Any, out: Array | None = None, threads: int = 1) -> Array:
+        """The matrix k(x_i, z_j)."""
+        return self.kernel(self.apply(X), self.apply(Z), out=out, threads=threads)
+
+    def diagonal(self, X: Any) -> Array:
+        return self.kernel.diagonal(self.apply(X))
+
+    def pullback(self, X: Any, Z: Array, W: Array, K: Array | None = None) -> Array:
+        """The scales times the kernel's own pullback."""
+        return np.asarray(self.scales) * self.kernel.pullback(self.apply(X), self.apply(Z), W, K)
+
+    def machine(self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int) -> _core.Machine:
+        return self.kernel.machine(self.apply(X), order, lengths, cache_bytes, threads)
+
+    def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int = 1) -> Array:
+        """Row blocks, so that the scaled rows take little memory."""
+        rows = max(1, (2 << 20) // max(1, X.shape[1]))
+        Z = self.apply(vectors)
+        blocks = (self.apply(X[i : i + rows]) for i in range(0, X.shape[0], rows))
+        parts = [self.kernel.decision(block, Z, coef, bias, threads) for block in blocks]
+        return np.concatenate(parts) if parts else np.empty((0, len(bias)))
 
 
 @dataclass(frozen=True)
@@ -203,9 +308,9 @@ class Precomputed(Part):
     name: ClassVar[str] = "precomputed"
     positive_semidefinite: ClassVar[bool] = False
 
-    def __call__(self, X: Any, Z: Any) -> Array:
+    def __call__(self, X: Any, Z: Any, out: Array | None = None, threads: int = 1) -> Array:
         """The columns of X for the training rows Z."""
-        return np.asarray(X)[:, Z]
+        return _into(out, np.asarray(X)[:, Z])
 
     def diagonal(self, X: Any) -> Array:
         return np.asarray(X, dtype=np.float64).diagonal()
@@ -221,6 +326,22 @@ class Precomputed(Part):
 
 
 @dataclass(frozen=True)
+class Lookup(Part):
+    """Kernel values looked up in a matrix; a "row" is its number. So a precomputed kernel acts as any other."""
+
+    matrix: Array
+    name: ClassVar[str] = "precomputed"
+    positive_semidefinite: ClassVar[bool] = False
+
+    def __call__(self, X: Any, Z: Any, out: Array | None = None, threads: int = 1) -> Array:
+        """The entries at the given row and column numbers."""
+        return _into(out, self.matrix[np.ix_(X[:, 0], Z[:, 0])].astype(np.float64, copy=False))
+
+    def diagonal(self, X: Any) -> Array:
+        return self.matrix[X[:, 0], X[:, 0]].astype(np.float64)
+
+
+@dataclass(frozen=True)
 class Function(Part):
     """Any function ``k(X, Z)`` that returns the matrix of kernel values."""
 
@@ -228,7 +349,7 @@ class Function(Part):
     name: ClassVar[str] = "callable"
     positive_semidefinite: ClassVar[bool] = False
 
-    def __call__(self, X: Any, Z: Any) -> Array:
+    def __call__(self, X: Any, Z: Any, out: Array | None = None, threads: int = 1) -> Array:
         """The function's matrix, checked for shape and finite values."""
         expected = (X.shape[0], Z.shape[0])
         try:
@@ -246,7 +367,7 @@ class Function(Part):
             )
         if not np.isfinite(K).all():
             raise ValueError("the kernel function returned NaN or infinite values")
-        return K
+        return _into(out, K)
 
     def diagonal(self, X: Any) -> Array:
         return np.concatenate([self(X[i : i + 64], X[i : i + 64]).diagonal() for i in range(0, X.shape[0], 64)])
@@ -264,7 +385,7 @@ class Function(Part):
         return np.concatenate(parts) if parts else np.empty((0, len(bias)))
 
 
-ALL: tuple[type, ...] = (Linear, Gaussian, Laplacian, Polynomial, Sigmoid, Precomputed, Function)
+ALL: tuple[type, ...] = (Linear, Gaussian, Laplacian, Polynomial, Sigmoid, Scaled, Precomputed, Function)
 
 
 def scale_gamma(gamma: float | str, X: Any, weight: Array | None = None) -> float:

@@ -1,0 +1,218 @@
+"""Learned vectors: the objective of the best machine over Z, minimised over Z itself (Wu, Schoelkopf and Bakir).
+
+    W(Z) = min_{beta,b}  1/2 beta'(k(Z, Z) + epsilon) beta + sum_i loss(k(x_i, Z) beta + b, y_i)
+
+summed over the machines that share the vectors. At the minimum over (beta, b), with signed duals A,
+
+    dW = -sum_o A_o' dk(X, Z) beta_o + 1/2 sum_o beta_o' dk(Z, Z) beta_o,
+
+so the gradient needs the kernel's derivative only in weighted sums (`pullback`), never a tensor of them. One scale
+for each input can be learned along: its derivative comes from the same sums over scaled rows and vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import solve_triangular
+from scipy.optimize import minimize
+
+from .bases import Problem, forward_rows
+from .features import Stored
+from .formulation import Array, DifferentiableKernel
+from .interior import solve_interior
+from .kernels import Scaled
+from .losses import Loss
+from .newton import newton
+
+Watch = Callable[[int, float], None]
+
+
+@dataclass(frozen=True)
+class Learned:
+    """Vectors, the scales of the inputs (None if they were not learned), W per unit of cost, and iterations."""
+
+    vectors: Array
+    scales: Array | None
+    value: float
+    n_iter: int
+
+
+class Objective:
+    """W(Z) and its gradient, divided by the sum of the costs, in units of the kernel's width.
+
+    Variables are Z / unit, and the logarithms of the scales if they are learned. The last solution is kept: the
+    next one, for slightly different vectors, starts there.
+    """
+
+    def __init__(self, problem: Problem, loss: Loss, epsilon: float, count: int, unit: float, scaled: bool):
+        self.problem, self.loss, self.count, self.unit, self.scaled = problem, loss, count, unit, scaled
+        kernel: Any = problem.kernel
+        self.kernel: DifferentiableKernel = kernel
+        self.size = problem.X.shape[1]
+        # Constant whatever the vectors: the value stays consistent with the gradient.
+        self.epsilon = epsilon * float(kernel.diagonal(problem.X).mean())
+        self.total = float(problem.C.sum())
+        self.machine: tuple[Array, Array] | None = None
+        self.K = np.empty((problem.X.shape[0], count))
+
+    def pack(self, Z: Array, scales: Array | None) -> Array:
+        """Vectors and scales as one vector of variables."""
+        parts = [np.ravel(Z / self.unit)]
+        if self.scaled:
+            parts.append(np.log(np.ones(self.size) if scales is None else scales))
+        return np.concatenate(parts)
+
+    def unpack(self, theta: Array) -> tuple[Array, Array | None]:
+        """Vectors and scales."""
+        Z = theta[: self.count * self.size].reshape(self.count, self.size) * self.unit
+        return Z, np.exp(theta[self.count * self.size :]) if self.scaled else None
+
+    def __call__(self, theta: Array) -> tuple[float, Array]:
+        """Value and gradient."""
+        Z, scales = self.unpack(theta)
+        X = self.problem.X
+        if scales is not None:
+            stretch = Scaled(self.kernel, scales)
+            X, Z = stretch.apply(X), stretch.apply(Z)
+        Kz = self.kernel(Z, Z)
+        K = self.kernel(X, Z, out=self.K, threads=self.problem.threads)
+        value, A, beta = self.solve(K, Kz)
+        used = np.flatnonzero(A.any(axis=1))
+        W, Kx, Xu = -(A[used] @ beta.T), K[used], X[used]
+        G = self.kernel.pullback(Xu, Z, W, Kx) + self.kernel.pullback(Z, Z, beta @ beta.T, Kz)
+        parts = [np.ravel(G) * self.unit if scales is None else np.ravel(G * scales) * self.unit]
+        if scales is not None:
+            Gx = self.kernel.pullback(Z, Xu, W.T, Kx.T)
+            inner = Xu.multiply(Gx).sum(axis=0) if sp.issparse(Xu) else np.einsum("ij,ij->j", Xu, Gx)
+            parts.append(np.asarray(inner).ravel() + np.einsum("ij,ij->j", Z, G))
+        return value / self.total, np.concatenate(parts) / self.total
+
+    def solve(self, K: Array, Kz: Array) -> tuple[float, Array, Array]:
+        """W, the signed duals and the coefficients (vectors x outputs) at fixed vectors."""
+        Y, C = self.problem.Y, self.problem.C
+        L = np.linalg.cholesky(Kz + self.epsilon * np.eye(self.count))
+        T = solve_triangular(L, np.eye(self.count), lower=True, check_finite=False).T
+        features = Stored(K @ T)
+        if not self.loss.smooth:
+            w, bias, A, _ = solve_interior(features, Y, C, self.loss, 1e-9, 100)
+            F = features.P @ w + bias
+        else:
+            state = newton(features, Y, C, self.loss, self.machine, tol=1e-8, max_iter=50)
+            w, bias, F = state.w, state.bias, state.F
+            A = self.loss.duals(F, Y, C)
+        self.machine = (w, bias)
+        value = 0.5 * float((w**2).sum()) + float(self.loss.value(F, Y, C).sum())
+        return value, A, T @ w
+
+
+def learn(
+    problem: Problem,
+    start: Array,
+    loss: Loss,
+    rng: np.random.Generator,
+    scales: Array | None = None,
+    learn_scales: bool = False,
+    max_iter: int = 100,
+    epsilon: float = 1e-6,
+    watch: Watch | None = None,
+) -> Learned:
+    """Move vectors (and scales) from their start to a local minimum of W by L-BFGS.
+
+    A vector that serves nothing has no gradient and would stay so: it is put where it gains most, and learning
+    goes on.
+    """
+    centre, problem = _centred(problem)
+    Z = separated(start - centre, problem, rng)
+    objective = Objective(problem, loss, epsilon, len(Z), _unit(problem), learn_scales)
+    done = 0
+    for attempt in range(3):
+        Z, objective.machine = _revived(objective, Z, scales, rng), None
+        found = minimize(
+            objective,
+            objective.pack(Z, scales),
+            jac=True,
+            method="L-BFGS-B",
+            callback=_Watcher(watch, done) if watch else None,
+            options={"maxiter": max_iter - done, "maxcor": 20, "ftol": 1e-9, "gtol": 1e-9, "maxfun": 3 * max_iter},
+        )
+        done += int(found.nit)
+        Z, scales = objective.unpack(found.x)
+        if done >= max_iter or not len(_dead(objective, Z, scales)):
+            break
+    return Learned(Z + centre, scales, float(found.fun), done)
+
+
+class _Watcher:
+    """Counts iterations for the caller."""
+
+    def __init__(self, watch: Watch, done: int):
+        self.watch, self.done = watch, done
+
+    def __call__(self, intermediate_result: Any) -> None:
+        self.done += 1
+        self.watch(self.done, float(intermediate_result.fun))
+
+
+def _centred(problem: Problem) -> tuple[Any, Problem]:
+    """Rows without their mean where the kernel does not care: differences then lose no digits."""
+    X = problem.X if problem.X.dtype == np.float64 else problem.X.astype(np.float64)
+    if sp.issparse(X) or not getattr(problem.kernel, "translation_invariant", False):
+        return 0.0, replace(problem, X=X)
+    centre = X.mean(axis=0)
+    return centre, replace(problem, X=X - centre)
+
+
+def _unit(problem: Problem) -> float:
+    """A length over which the kernel changes: the natural unit of the vectors."""
+    length = getattr(problem.kernel, "length", None)
+    if length is not None:
+        return float(length)
+    X = problem.X
+    square = X.power(2).mean() if sp.issparse(X) else np.mean(X**2)
+    return float(np.sqrt(square)) or 1.0
+
+
+def separated(Z: Array, problem: Problem, rng: np.random.Generator) -> Array:
+    """Vectors of which no two are equal: equal ones would move together for ever."""
+    Z = np.array(Z, dtype=np.float64)
+    K = problem.kernel(Z, Z)
+    size = K.diagonal()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        twin = np.tril(size[:, None] + size - 2 * K <= 1e-12 * (size[:, None] + size), -1).any(axis=1)
+    if twin.any():
+        X = problem.X
+        spread = np.sqrt(np.maximum(np.asarray((X.power(2) if sp.issparse(X) else X**2).mean(axis=0)).ravel(), 0))
+        Z[twin] += 0.1 * np.where(spread > 0, spread, 0.0) * rng.standard_normal((int(twin.sum()), Z.shape[1]))
+    return Z
+
+
+def _dead(objective: Objective, Z: Array, scales: Array | None) -> Array:
+    """Vectors far from every row, or with no say in any machine."""
+    if len(Z) < 2:
+        return np.empty(0, dtype=np.int64)
+    kernel = objective.kernel if scales is None else Scaled(objective.kernel, scales)
+    K, Kz = kernel(objective.problem.X, Z, threads=objective.problem.threads), kernel(Z, Z)
+    reach = np.abs(K).max(axis=0) < 1e-3 * np.sqrt(np.maximum(Kz.diagonal(), np.finfo(float).tiny))
+    say = np.abs(objective.solve(K, Kz)[2]).max(axis=1)
+    return np.flatnonzero(reach | (say < 1e-6 * say.max()))
+
+
+def _revived(objective: Objective, Z: Array, scales: Array | None, rng: np.random.Generator) -> Array:
+    """Vectors with the dead ones replaced by rows that gain most."""
+    dead = _dead(objective, Z, scales)
+    if not len(dead):
+        return Z
+    problem = objective.problem
+    kernel: Any = objective.kernel if scales is None else Scaled(objective.kernel, scales)
+    alive = np.delete(Z, dead, axis=0)
+    loss: Any = objective.loss if objective.loss.smooth else None
+    rows = forward_rows(replace(problem, kernel=kernel), len(dead), rng, given=alive, loss=loss)
+    fresh = problem.X[rows]
+    Z = Z.copy()
+    Z[dead[: len(rows)]] = fresh.toarray() if sp.issparse(fresh) else fresh
+    return Z

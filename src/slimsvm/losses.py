@@ -1,0 +1,136 @@
+"""Losses of decision values, as the feature-space solver sees them.
+
+A loss is convex in the decision values F (rows x outputs). Y holds +-1, or 0 where a row takes no part in an
+output; C holds the cost of each row in each output, 0 where it takes no part. Signed duals are A = -dloss/dF.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from .formulation import Array, Part
+
+__all__ = ["ALL", "Hinge", "HuberHinge", "LeastSquares", "Loss", "SmoothLoss", "SquaredHinge"]
+
+
+class Loss(Protocol):
+    """A convex loss; values are summed over rows, one number for each output."""
+
+    smooth: ClassVar[bool]
+
+    def value(self, F: Array, Y: Array, C: Array) -> Array:
+        """The loss."""
+
+    def conjugate(self, A: Array, Y: Array, C: Array) -> Array:
+        """The dual objective's share of feasible duals: ``-loss*(-A)``."""
+
+    def dual_box(self, C: Array) -> tuple[Array, Array]:
+        """Ridge and upper bound of the duals ``alpha = y a >= 0``, as the interior point needs them."""
+
+
+class SmoothLoss(Loss, Protocol):
+    """A loss with a derivative, as Newton's method needs it."""
+
+    def duals(self, F: Array, Y: Array, C: Array) -> Array:
+        """``-dloss/dF`` of each row."""
+
+    def curvature(self, F: Array, Y: Array, C: Array) -> Array:
+        """``d2loss/dF2`` of each row (a generalised one where the second derivative jumps)."""
+
+
+def _excess(F: Array, Y: Array) -> Array:
+    return np.maximum(1 - Y * F, 0)
+
+
+def _ridge(A: Array, C: Array) -> Array:
+    """``sum(A**2 / C)`` over the rows that take part."""
+    return np.divide(A * A, C, out=np.zeros_like(A), where=C > 0).sum(axis=0)
+
+
+@dataclass(frozen=True)
+class Hinge(Part):
+    """``C xi`` with ``xi = (1 - y f)_+``."""
+
+    smooth: ClassVar[bool] = False
+
+    def value(self, F: Array, Y: Array, C: Array) -> Array:
+        return (C * _excess(F, Y)).sum(axis=0)
+
+    def conjugate(self, A: Array, Y: Array, C: Array) -> Array:
+        return (Y * A).sum(axis=0)
+
+    def dual_box(self, C: Array) -> tuple[Array, Array]:
+        return np.zeros_like(C), C
+
+
+@dataclass(frozen=True)
+class SquaredHinge(Part):
+    """``C/2 xi^2``."""
+
+    smooth: ClassVar[bool] = True
+
+    def value(self, F: Array, Y: Array, C: Array) -> Array:
+        return 0.5 * (C * _excess(F, Y) ** 2).sum(axis=0)
+
+    def conjugate(self, A: Array, Y: Array, C: Array) -> Array:
+        return (Y * A).sum(axis=0) - 0.5 * _ridge(A, C)
+
+    def dual_box(self, C: Array) -> tuple[Array, Array]:
+        return 1 / C, np.full_like(C, np.inf)
+
+    def duals(self, F: Array, Y: Array, C: Array) -> Array:
+        return C * Y * _excess(F, Y)
+
+    def curvature(self, F: Array, Y: Array, C: Array) -> Array:
+        return C * (Y * F < 1)
+
+
+@dataclass(frozen=True)
+class HuberHinge(Part):
+    """The hinge with its corner rounded: ``C xi^2 / (2 width)`` up to ``xi = width``, then ``C (xi - width/2)``."""
+
+    width: float = 0.5
+    smooth: ClassVar[bool] = True
+
+    def value(self, F: Array, Y: Array, C: Array) -> Array:
+        xi = _excess(F, Y)
+        inner = np.minimum(xi, self.width)
+        return (C * (inner**2 / (2 * self.width) + (xi - inner))).sum(axis=0)
+
+    def conjugate(self, A: Array, Y: Array, C: Array) -> Array:
+        return (Y * A).sum(axis=0) - 0.5 * self.width * _ridge(A, C)
+
+    def dual_box(self, C: Array) -> tuple[Array, Array]:
+        return self.width / C, C
+
+    def duals(self, F: Array, Y: Array, C: Array) -> Array:
+        return C * Y * np.minimum(_excess(F, Y) / self.width, 1)
+
+    def curvature(self, F: Array, Y: Array, C: Array) -> Array:
+        xi = 1 - Y * F
+        return (C / self.width) * ((xi > 0) & (xi < self.width))
+
+
+@dataclass(frozen=True)
+class LeastSquares(Part):
+    """``C/2 (1 - y f)^2``: rows beyond the margin cost as much as rows short of it."""
+
+    smooth: ClassVar[bool] = True
+
+    def value(self, F: Array, Y: Array, C: Array) -> Array:
+        return 0.5 * (C * (1 - Y * F) ** 2).sum(axis=0)
+
+    def conjugate(self, A: Array, Y: Array, C: Array) -> Array:
+        return (Y * A).sum(axis=0) - 0.5 * _ridge(A, C)
+
+    def duals(self, F: Array, Y: Array, C: Array) -> Array:
+        return C * (Y - F)
+
+    def curvature(self, F: Array, Y: Array, C: Array) -> Array:
+        return C * np.ones_like(F)
+
+
+ALL: tuple[type, ...] = (Hinge, SquaredHinge, HuberHinge, LeastSquares)

@@ -1,0 +1,122 @@
+"""Newton's method for linear machines in m dimensions with a smooth loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from .features import Features, sums, times
+from .formulation import Array
+from .losses import SmoothLoss
+
+
+@dataclass(frozen=True)
+class NewtonState:
+    """Weights (m x outputs), biases, decision values (n x outputs), steps taken, and which outputs are solved."""
+
+    w: Array
+    bias: Array
+    F: Array
+    n_iter: Array
+    converged: Array
+
+
+def newton(
+    features: Features,
+    Y: Array,
+    C: Array,
+    loss: SmoothLoss,
+    start: tuple[Array, Array] | None = None,
+    tol: float = 1e-9,
+    max_iter: int = 200,
+) -> NewtonState:
+    """Newton's method with an exact line search, all outputs side by side.
+
+    It ends when half the squared Newton decrement, which estimates the objective still to be gained, is at
+    most ``tol`` times the objective; the norm of a float32 gradient may never get small.
+    """
+    n, m = features.shape
+    outputs = Y.shape[1]
+    if start is None:
+        w, bias = np.zeros((m, outputs)), np.zeros(outputs)
+        F = np.zeros((n, outputs))
+    else:
+        w, bias = start[0].copy(), start[1].copy()
+        F = times(features, w, bias)
+    # Where no row is curved the bias is not determined: a trifle of curvature makes it so.
+    trifle = 1e-12 * C.sum(axis=0)
+    n_iter = np.zeros(outputs, dtype=int)
+    open_ = np.ones(outputs, dtype=bool)
+    last_gain = np.full(outputs, np.inf)
+    for _ in range(max_iter):
+        o = np.flatnonzero(open_)
+        Fo, Yo, Co = _columns(F, o), _columns(Y, o), _columns(C, o)
+        moments, grams = sums(features, loss.duals(Fo, Yo, Co), loss.curvature(Fo, Yo, Co))
+        assert grams is not None
+        gradient = np.vstack([w[:, o], np.zeros(len(o))]) - moments
+        steps = np.empty_like(gradient)
+        for k in range(len(o)):
+            H = grams[k]
+            H[np.arange(m), np.arange(m)] += 1
+            H[m, m] += trifle[o[k]]
+            steps[:, k] = -cho_solve(
+                cho_factor(H, overwrite_a=True, check_finite=False), gradient[:, k], check_finite=False
+            )
+        gain = -0.5 * (steps * gradient).sum(axis=0)
+        objective = 0.5 * (w[:, o] ** 2).sum(axis=0) + loss.value(Fo, Yo, Co)
+        # Below a relative gain of 1e-6 each step should square it; if not, rounding has the last word.
+        stuck = (gain > 0.5 * last_gain[o]) & (gain < 1e-6 * objective)
+        last_gain[o] = gain
+        moving = (gain > tol * objective) & ~stuck
+        Q = times(features, steps[:m], steps[m])
+        t = np.ones(len(o))  # the last step is taken whole: it squares what is left to gain
+        if moving.any():
+            k = np.flatnonzero(moving)
+            D, Wo = _columns(steps[:m], k), _columns(w, o[k])
+            t[k] = line_search(
+                loss,
+                _columns(Fo, k),
+                _columns(Q, k),
+                _columns(Yo, k),
+                _columns(Co, k),
+                (Wo * D).sum(axis=0),
+                (D**2).sum(axis=0),
+            )
+        w[:, o] += t * steps[:m]
+        bias[o] += t * steps[m]
+        F[:, o] += t * Q
+        n_iter[o] += 1
+        open_[o[~moving]] = False
+        if not open_.any():
+            break
+    return NewtonState(w, bias, F, n_iter, ~open_)
+
+
+def _columns(M: Array, columns: Array) -> Array:
+    return M if len(columns) == M.shape[1] else M[:, columns]
+
+
+def line_search(loss: SmoothLoss, F: Array, Q: Array, Y: Array, C: Array, slope: Array, bend: Array) -> Array:
+    """The t that minimises ``t slope + t^2/2 bend + loss(F + t Q)`` for each output: the root of its derivative.
+
+    The derivative is piecewise linear and increasing for our losses: Newton's method inside a bracket.
+    """
+    outputs = F.shape[1]
+    t, low, high = np.ones(outputs), np.zeros(outputs), np.full(outputs, np.inf)
+    accurate = None
+    for _ in range(50):
+        at = F + t * Q
+        derivative = slope + t * bend - (loss.duals(at, Y, C) * Q).sum(axis=0)
+        if accurate is None:
+            accurate = 1e-3 * np.abs(slope - (loss.duals(F, Y, C) * Q).sum(axis=0))
+        done = np.abs(derivative) <= accurate
+        if done.all():
+            break
+        second = bend + (loss.curvature(at, Y, C) * Q**2).sum(axis=0)
+        low, high = np.where(derivative < 0, t, low), np.where(derivative > 0, t, high)
+        step = t - derivative / np.maximum(second, np.finfo(float).tiny)
+        middle = np.where(np.isfinite(high), 0.5 * (low + high), 2 * t)
+        t = np.where(done, t, np.where((step > low) & (step < high), step, middle))
+    return t

@@ -1,0 +1,75 @@
+"""Linear machines in m dimensions: the solver of everything that has a basis.
+
+With features P (n x m), one machine for each output,
+
+    min_{w,b}  1/2 |w|^2 + sum_i loss(p_i.w + b, y_i).
+
+Smooth losses are solved by Newton's method, the hinge by interior points; both end with a certificate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .features import Features, sums, times
+from .formulation import Array
+from .interior import solve_interior
+from .losses import Loss
+from .newton import newton
+
+
+@dataclass(frozen=True)
+class LinearSolution:
+    """Weights (m x outputs) and biases, signed duals (n x outputs), and the certificate of each output."""
+
+    w: Array
+    bias: Array
+    duals: Array
+    objective: Array  # of the primal
+    gap: Array  # (primal - dual) / dual
+    n_iter: Array
+
+
+def solve(
+    features: Features,
+    Y: Array,
+    C: Array,
+    loss: Loss,
+    start: tuple[Array, Array] | None = None,
+    tol: float = 1e-9,
+    max_iter: int = 100,
+) -> LinearSolution:
+    """One machine for each column of Y (+-1, or 0 where C is 0), with its certificate."""
+    if not loss.smooth:
+        w, bias, A, n_iter = solve_interior(features, Y, C, loss, tol, max_iter)
+        return certified(features, Y, C, loss, w, bias, A, n_iter)
+    state = newton(features, Y, C, loss, start, tol, min(max_iter, 50))
+    if not state.converged.all():
+        # Few rows in error and many features: Newton's method wanders from one set of rows to the next.
+        w, bias, _, n_iter = solve_interior(features, Y, C, loss, 1e-3 * tol, max_iter)
+        state = newton(features, Y, C, loss, (w, bias), tol, min(max_iter, 50))
+        state.n_iter[:] += n_iter
+    return certified(features, Y, C, loss, state.w, state.bias, loss.duals(state.F, Y, C), state.n_iter)
+
+
+def certified(
+    features: Features, Y: Array, C: Array, loss: Loss, w: Array, bias: Array, A: Array, n_iter: Array
+) -> LinearSolution:
+    """The solution with its duality gap; the duals are first made feasible: they sum to zero."""
+    A = balanced(A)
+    moments, _ = sums(features, A, exact=True)
+    dual = loss.conjugate(A, Y, C) - 0.5 * (moments[:-1] ** 2).sum(axis=0)
+    primal = 0.5 * (w**2).sum(axis=0) + loss.value(times(features, w, bias, exact=True), Y, C)
+    positive = dual > 0
+    gap = np.where(positive, np.maximum(primal - dual, 0) / np.where(positive, dual, 1.0), np.inf)
+    return LinearSolution(w, bias, A, primal, gap, n_iter)
+
+
+def balanced(A: Array) -> Array:
+    """Signed duals with the heavier side scaled down, so that each column sums to zero."""
+    up, down = np.maximum(A, 0).sum(axis=0), -np.minimum(A, 0).sum(axis=0)
+    least = np.minimum(up, down)
+    tiny = np.finfo(float).tiny
+    return np.where(A > 0, A * (least / np.maximum(up, tiny)), A * (least / np.maximum(down, tiny)))
