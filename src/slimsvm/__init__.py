@@ -2,9 +2,20 @@
 
 from importlib.metadata import version
 
-from . import kernels, slacks
-from .estimators import AnyNormSVC
+from . import bases, kernels, losses, regularizers, slacks
+from .estimators import AnyNormSVC, EmpiricalSVC, ReducedSVC, SlimSVC
 
 __version__ = version("slimsvm")
 
-__all__ = ["AnyNormSVC", "__version__", "kernels", "slacks"]
+__all__ = [
+    "AnyNormSVC",
+    "EmpiricalSVC",
+    "ReducedSVC",
+    "SlimSVC",
+    "__version__",
+    "bases",
+    "kernels",
+    "losses",
+    "regularizers",
+    "slacks",
+]

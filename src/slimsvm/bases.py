@@ -32,10 +32,12 @@ __all__ = [
     "KMeans",
     "Problem",
     "Random",
+    "even_shares",
     "forward_rows",
     "independent_rows",
     "pivoted_rows",
     "resolve",
+    "stratified",
 ]
 
 # Rows nearer to the span of the vectors than this (relative to k(x, x)) count as duplicates.
@@ -256,15 +258,14 @@ class KMeans(Part):
         groups = [subset[codes == c] for c in classes] if count >= len(classes) else [subset]
         centres = [
             self._centres(problem.X[rows], problem.C[rows].max(axis=1), k, rng)
-            for rows, k in zip(groups, _shares([len(g) for g in groups], count), strict=True)
+            for rows, k in zip(groups, even_shares([len(g) for g in groups], count), strict=True)
         ]
         return Choice(np.unique(np.vstack(centres), axis=0))
 
     def _centres(self, X: Any, weight: Array, count: int, rng: np.random.Generator) -> Array:
         distinct = _distinct(X)
         if len(distinct) <= count:
-            rows = X[distinct]
-            return np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64)
+            return dense(X[distinct])
         lloyd = Lloyd(count, n_init=1, max_iter=self.max_iter, random_state=int(rng.integers(2**31)))
         return lloyd.fit(X, sample_weight=weight / weight.max()).cluster_centers_.astype(np.float64)
 
@@ -320,6 +321,11 @@ def stratified(codes: Array, most: int, rng: np.random.Generator) -> Array:
     return np.sort(np.concatenate(chosen))
 
 
+def dense(vectors: Any) -> Array:
+    """Vectors as a float64 array."""
+    return np.asarray(vectors.toarray() if sp.issparse(vectors) else vectors, dtype=np.float64)
+
+
 def _rows(problem: Problem, rows: Array) -> Choice:
     return Choice(problem.X[rows], rows)
 
@@ -328,7 +334,7 @@ def _absolute(problem: Problem, eta: float) -> float:
     return eta * float(problem.kernel.diagonal(problem.X).max())
 
 
-def _shares(sizes: list[int], count: int) -> list[int]:
+def even_shares(sizes: list[int], count: int) -> list[int]:
     """``count`` split evenly over groups; what a group is too small for goes to the others."""
     shares = [0] * len(sizes)
     for _ in range(min(count, sum(sizes))):

@@ -20,12 +20,14 @@ BLOCK_BYTES = 1 << 24
 class Features(Protocol):
     """Rows of features, a block at a time."""
 
-    shape: tuple[int, int]
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features."""
 
     def blocks(self) -> Iterator[tuple[slice, Array]]:
         """Row numbers and features of each block, in order."""
 
-    def take(self, rows: Array) -> Features:
+    def take(self, rows: Array) -> Any:
         """Some of the rows."""
 
 
@@ -72,7 +74,7 @@ class Computed:
             # Whitening comes before any product of features: a whitened float32 Gram matrix is not definite.
             yield rows, self.kernel(self.X[rows], self.Z, out=K, threads=self.threads) @ T
 
-    def take(self, rows: Array) -> Features:
+    def take(self, rows: Array) -> Computed:
         return Computed(self.kernel, self.X[rows], self.Z, self.T, self.dtype, self.threads)
 
 
@@ -126,7 +128,7 @@ def sums(features: Features, V: Array, H: Array | None = None, exact: bool = Fal
     for rows, P in features.blocks():
         a, b = block_sums(P.astype(np.float64) if exact else P, V[rows], None if H is None else H[rows])
         moments += a
-        if grams is not None:
+        if grams is not None and b is not None:
             grams += b
     return moments, grams
 

@@ -18,26 +18,28 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import solve_triangular
 from scipy.optimize import minimize
 
-from .bases import Problem, forward_rows
+from .bases import Problem, dense, forward_rows
 from .features import Stored
-from .formulation import Array, DifferentiableKernel
+from .formulation import Array, Kernel
 from .interior import solve_interior
 from .kernels import Scaled
-from .losses import Loss
 from .newton import newton
+from .regularizers import KernelNorm, Regularizer
 
 Watch = Callable[[int, float], None]
 
 
 @dataclass(frozen=True)
 class Learned:
-    """Vectors, the scales of the inputs (None if they were not learned), W per unit of cost, and iterations."""
+    """Vectors, the scales of the inputs (None if they were not learned), and the machines over them as they were
+    while learning: coefficients (outputs x vectors), biases. ``value`` is W for each unit of cost."""
 
     vectors: Array
     scales: Array | None
+    coef: Array
+    bias: Array
     value: float
     n_iter: int
 
@@ -49,13 +51,11 @@ class Objective:
     next one, for slightly different vectors, starts there.
     """
 
-    def __init__(self, problem: Problem, loss: Loss, epsilon: float, count: int, unit: float, scaled: bool):
+    def __init__(self, problem: Problem, loss: Any, regularizer: Regularizer, count: int, unit: float, scaled: bool):
         self.problem, self.loss, self.count, self.unit, self.scaled = problem, loss, count, unit, scaled
-        kernel: Any = problem.kernel
-        self.kernel: DifferentiableKernel = kernel
+        self.regularizer = regularizer
+        self.kernel: Any = problem.kernel
         self.size = problem.X.shape[1]
-        # Constant whatever the vectors: the value stays consistent with the gradient.
-        self.epsilon = epsilon * float(kernel.diagonal(problem.X).mean())
         self.total = float(problem.C.sum())
         self.machine: tuple[Array, Array] | None = None
         self.K = np.empty((problem.X.shape[0], count))
@@ -72,6 +72,11 @@ class Objective:
         Z = theta[: self.count * self.size].reshape(self.count, self.size) * self.unit
         return Z, np.exp(theta[self.count * self.size :]) if self.scaled else None
 
+    def bounds(self) -> list[tuple[float, float]] | None:
+        """Scales stay within e^6 = 400 times their start: beyond, a line search may leave the numbers behind."""
+        free = [(-np.inf, np.inf)] * (self.count * self.size)
+        return free + [(-6.0, 6.0)] * self.size if self.scaled else None
+
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Value and gradient."""
         Z, scales = self.unpack(theta)
@@ -84,7 +89,9 @@ class Objective:
         value, A, beta = self.solve(K, Kz)
         used = np.flatnonzero(A.any(axis=1))
         W, Kx, Xu = -(A[used] @ beta.T), K[used], X[used]
-        G = self.kernel.pullback(Xu, Z, W, Kx) + self.kernel.pullback(Z, Z, beta @ beta.T, Kz)
+        G = self.kernel.pullback(Xu, Z, W, Kx)
+        if self.regularizer.follows_kernel:
+            G += self.kernel.pullback(Z, Z, beta @ beta.T, Kz)
         parts = [np.ravel(G) * self.unit if scales is None else np.ravel(G * scales) * self.unit]
         if scales is not None:
             Gx = self.kernel.pullback(Z, Xu, W.T, Kx.T)
@@ -92,11 +99,21 @@ class Objective:
             parts.append(np.asarray(inner).ravel() + np.einsum("ij,ij->j", Z, G))
         return value / self.total, np.concatenate(parts) / self.total
 
+    def machines(self, Z: Array, scales: Array | None) -> tuple[float, Array]:
+        """W for each unit of cost, and the coefficients (vectors x outputs)."""
+        kernel = self.kernel if scales is None else Scaled(self.kernel, scales)
+        value, _, beta = self.solve(kernel(self.problem.X, Z, threads=self.problem.threads), kernel(Z, Z))
+        return value / self.total, beta
+
     def solve(self, K: Array, Kz: Array) -> tuple[float, Array, Array]:
         """W, the signed duals and the coefficients (vectors x outputs) at fixed vectors."""
         Y, C = self.problem.Y, self.problem.C
-        L = np.linalg.cholesky(Kz + self.epsilon * np.eye(self.count))
-        T = solve_triangular(L, np.eye(self.count), lower=True, check_finite=False).T
+        T = self.regularizer.whitening(Kz)
+        if T.shape[1] < self.count:
+            raise ValueError(
+                "vectors cannot be learned: the kernel is not positive semidefinite on them; use another kernel, or "
+                "basis='forward', which keeps training rows"
+            )
         features = Stored(K @ T)
         if not self.loss.smooth:
             w, bias, A, _ = solve_interior(features, Y, C, self.loss, 1e-9, 100)
@@ -113,12 +130,12 @@ class Objective:
 def learn(
     problem: Problem,
     start: Array,
-    loss: Loss,
+    loss: Any,
     rng: np.random.Generator,
     scales: Array | None = None,
     learn_scales: bool = False,
     max_iter: int = 100,
-    epsilon: float = 1e-6,
+    regularizer: Regularizer | None = None,
     watch: Watch | None = None,
 ) -> Learned:
     """Move vectors (and scales) from their start to a local minimum of W by L-BFGS.
@@ -128,15 +145,17 @@ def learn(
     """
     centre, problem = _centred(problem)
     Z = separated(start - centre, problem, rng)
-    objective = Objective(problem, loss, epsilon, len(Z), _unit(problem), learn_scales)
+    regularizer = epsilon_norm(problem.kernel, problem.X) if regularizer is None else regularizer
+    objective = Objective(problem, loss, regularizer, len(Z), _unit(problem), learn_scales)
     done = 0
-    for attempt in range(3):
+    for _ in range(3):
         Z, objective.machine = _revived(objective, Z, scales, rng), None
         found = minimize(
             objective,
             objective.pack(Z, scales),
             jac=True,
             method="L-BFGS-B",
+            bounds=objective.bounds(),
             callback=_Watcher(watch, done) if watch else None,
             options={"maxiter": max_iter - done, "maxcor": 20, "ftol": 1e-9, "gtol": 1e-9, "maxfun": 3 * max_iter},
         )
@@ -144,7 +163,18 @@ def learn(
         Z, scales = objective.unpack(found.x)
         if done >= max_iter or not len(_dead(objective, Z, scales)):
             break
-    return Learned(Z + centre, scales, float(found.fun), done)
+    value, coef = objective.machines(Z, scales)
+    assert objective.machine is not None
+    return Learned(Z + centre, scales, coef.T, objective.machine[1], value, done)
+
+
+def epsilon_norm(kernel: Kernel, X: Any, epsilon: float = 1e-6) -> KernelNorm:
+    """The kernel norm with a little more on its diagonal: vectors that nearly coincide get no huge coefficients.
+
+    It is constant whatever the vectors, so that W stays consistent with its gradient.
+    """
+    rows = X[:: max(1, X.shape[0] // 1000)]
+    return KernelNorm(epsilon * float(kernel.diagonal(rows).mean()))
 
 
 class _Watcher:
@@ -212,7 +242,6 @@ def _revived(objective: Objective, Z: Array, scales: Array | None, rng: np.rando
     alive = np.delete(Z, dead, axis=0)
     loss: Any = objective.loss if objective.loss.smooth else None
     rows = forward_rows(replace(problem, kernel=kernel), len(dead), rng, given=alive, loss=loss)
-    fresh = problem.X[rows]
     Z = Z.copy()
-    Z[dead[: len(rows)]] = fresh.toarray() if sp.issparse(fresh) else fresh
+    Z[dead[: len(rows)]] = dense(problem.X[rows])
     return Z

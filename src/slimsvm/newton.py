@@ -73,14 +73,14 @@ def newton(
         Q = times(features, steps[:m], steps[m])
         t = np.ones(len(o))  # the last step is taken whole: it squares what is left to gain
         if moving.any():
-            k = np.flatnonzero(moving)
-            D, Wo = _columns(steps[:m], k), _columns(w, o[k])
-            t[k] = line_search(
+            some = np.flatnonzero(moving)
+            D, Wo = _columns(steps[:m], some), _columns(w, o[some])
+            t[some] = line_search(
                 loss,
-                _columns(Fo, k),
-                _columns(Q, k),
-                _columns(Yo, k),
-                _columns(Co, k),
+                _columns(Fo, some),
+                _columns(Q, some),
+                _columns(Yo, some),
+                _columns(Co, some),
                 (Wo * D).sum(axis=0),
                 (D**2).sum(axis=0),
             )

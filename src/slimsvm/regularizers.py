@@ -8,7 +8,7 @@ The solver works in coordinates w in which R is the identity: features ``P = k(X
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -20,6 +20,8 @@ __all__ = ["ALL", "Identity", "KernelNorm", "Regularizer", "resolve"]
 
 class Regularizer(Protocol):
     """A quadratic penalty on the coefficients."""
+
+    follows_kernel: ClassVar[bool]  # does R change with the vectors as k(Z, Z) does?
 
     def whitening(self, gram: Array) -> Array:
         """T for the kernel matrix of the basis, with ``T' R T = I``."""
@@ -50,6 +52,7 @@ class KernelNorm(Part):
     """
 
     epsilon: float = 0.0
+    follows_kernel: ClassVar[bool] = True
 
     def whitening(self, gram: Array) -> Array:
         return inverse_root(gram + self.epsilon * np.eye(len(gram)))
@@ -58,6 +61,8 @@ class KernelNorm(Part):
 @dataclass(frozen=True)
 class Identity(Part):
     """``R = I``: kernel values are plain features."""
+
+    follows_kernel: ClassVar[bool] = False
 
     def whitening(self, gram: Array) -> Array:
         return np.eye(len(gram))

@@ -1,7 +1,10 @@
-"""scikit-learn estimators: thin recipes over the solvers. Nothing outside this package knows scikit-learn."""
+"""scikit-learn estimators: thin recipes over the solvers. Elsewhere only scikit-learn's k-means is used."""
 
 from .any_norm import AnyNormSVC
+from .empirical import EmpiricalSVC
+from .reduced import ReducedSVC
+from .slim import SlimSVC
 
-ALL = (AnyNormSVC,)
+ALL = (SlimSVC, AnyNormSVC, EmpiricalSVC, ReducedSVC)
 
-__all__ = ["ALL", "AnyNormSVC"]
+__all__ = ["ALL", "AnyNormSVC", "EmpiricalSVC", "ReducedSVC", "SlimSVC"]

@@ -23,6 +23,18 @@ from . import validation
 
 
 @dataclass(frozen=True)
+class LabelledRows:
+    """Training data: the rows that count (positive weight), their class numbers and weights."""
+
+    X: Any
+    classes: Array
+    rows: Array  # of X
+    codes: Array  # class number of each
+    weights: Array  # sample weight times class weight
+    sample_weight: Array | None  # as given, for all rows of X
+
+
+@dataclass(frozen=True)
 class TrainingSet:
     """Rows that count (positive weight), grouped by class: the rows of a class are one segment."""
 
@@ -45,6 +57,38 @@ class BinaryProblem:
 
 class ExpansionClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     """A classifier whose decision values are an expansion over `vectors_`."""
+
+    @abstractmethod
+    def _check_params(self) -> None:
+        """Raise ValueError for parameters that make no sense."""
+
+    @abstractmethod
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """Fit; what fails here leaves the estimator as it was."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the machine.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows; for ``kernel="precomputed"`` the square kernel matrix.
+        y : array-like of shape (n_samples,)
+            Class labels, of any type.
+        sample_weight : array-like of shape (n_samples,), optional
+            Factors of C. Weight 0 is the same as leaving the row out, weight k as k copies of it.
+
+        Returns
+        -------
+        self
+        """
+        before = dict(vars(self))
+        try:
+            return self._fit(X, y, sample_weight)
+        except BaseException:  # nothing is left half-done, not even by Ctrl-C
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
 
     def decision_function(self, X: Any) -> Array:
         """Signed scores; binary: positive means ``classes_[1]``.
@@ -82,6 +126,31 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         if self._one_vs_one:
             scores = one_vs_rest_scores(scores, len(self.classes_))
         return self.classes_[scores.argmax(axis=1)]
+
+    def _labelled(self, X: Any, y: Any, sample_weight: Any) -> LabelledRows:
+        """Checked parameters and data: the rows that count, with class numbers and weights."""
+        self._check_params()
+        X, y = validation.check_data(self, X, y=y)
+        validation.check_targets(y)
+        precomputed = validation.is_precomputed(self.kernel)
+        if precomputed and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"kernel='precomputed' needs the square matrix k(X, X) to fit; X has shape {X.shape}. "
+                "Pass k(X_new, X_train) to predict"
+            )
+        if sp.issparse(X):
+            X = X.toarray() if precomputed else canonical(X)
+        weight = validation.sample_weights(self, sample_weight, X)
+        rows = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
+        classes, codes = np.unique(y[rows], return_inverse=True)
+        if len(classes) < 2:
+            left = "" if weight is None else " among the samples with a positive weight"
+            raise ValueError(
+                f"y has one class only{left} ({classes.tolist()[0]!r}); a classifier needs two classes or more"
+            )
+        weights = np.ones(len(rows)) if weight is None else weight[rows]
+        weights = weights * validation.class_weights(self.class_weight, classes, codes, weights)[codes]
+        return LabelledRows(X, classes, rows, codes, weights, weight)
 
     def _scores(self, X: Any) -> Array:
         check_is_fitted(self)
@@ -131,10 +200,6 @@ class AllPointsClassifier(ExpansionClassifier):
     """Trains on every point through the dual; subclasses say how one binary problem is solved."""
 
     @abstractmethod
-    def _check_params(self) -> None:
-        """Raise ValueError for parameters that make no sense."""
-
-    @abstractmethod
     def _kernel(self, X: Any, weight: Array | None) -> Any:
         """The kernel object, with gamma made a number."""
 
@@ -142,44 +207,11 @@ class AllPointsClassifier(ExpansionClassifier):
     def _solve(self, machine: Any, problem: BinaryProblem) -> DualSolution:
         """Solve one binary problem over the machine."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Fit the machine.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows; for ``kernel="precomputed"`` the square kernel matrix.
-        y : array-like of shape (n_samples,)
-            Class labels, of any type.
-        sample_weight : array-like of shape (n_samples,), optional
-            Factors of C. Weight 0 is the same as leaving the row out, weight k as k copies of it.
-
-        Returns
-        -------
-        self
-        """
-        before = dict(vars(self))
-        try:
-            return self._fit(X, y, sample_weight)
-        except BaseException:  # nothing is left half-done, not even by Ctrl-C
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
-
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
-        self._check_params()
-        X, y = validation.check_data(self, X, y=y)
-        validation.check_targets(y)
+        labelled = self._labelled(X, y, sample_weight)
+        X, weight, classes = labelled.X, labelled.sample_weight, labelled.classes
         precomputed = validation.is_precomputed(self.kernel)
-        if precomputed and X.shape[0] != X.shape[1]:
-            raise ValueError(
-                f"kernel='precomputed' needs the square matrix k(X, X) to fit; X has shape {X.shape}. "
-                "Pass k(X_new, X_train) to predict"
-            )
-        if sp.issparse(X):
-            X = X.toarray() if precomputed else canonical(X)
-        weight = validation.sample_weights(self, sample_weight, X)
-        classes, training = self._training_set(X, y, weight)
+        training = _by_class(labelled)
         kernel = self._kernel(X, weight)
         complaint = validation.kernel_complaint(kernel, X)
         threads = validation.thread_count(self.n_jobs)
@@ -198,20 +230,6 @@ class AllPointsClassifier(ExpansionClassifier):
         self._one_vs_one = len(classes) > 2 and self.multi_class == "ovo"
         self._keep(training, problems, solutions, precomputed)
         return self
-
-    def _training_set(self, X: Any, y: Array, weight: Array | None) -> tuple[Array, TrainingSet]:
-        counted = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
-        classes, codes = np.unique(y[counted], return_inverse=True)
-        if len(classes) < 2:
-            left = "" if weight is None else " among the samples with a positive weight"
-            raise ValueError(
-                f"y has one class only{left} ({classes.tolist()[0]!r}); a classifier needs two classes or more"
-            )
-        weights = np.ones(len(counted)) if weight is None else weight[counted]
-        weights = weights * validation.class_weights(self.class_weight, classes, codes, weights)[codes]
-        by_class = np.argsort(codes, kind="stable")
-        lengths = np.bincount(codes, minlength=len(classes)).tolist()
-        return classes, TrainingSet(X, counted[by_class].astype(np.int64), lengths, weights[by_class])
 
     def _warn_if_unsolved(self, solutions: list[DualSolution]) -> None:
         unsolved = [s for s in solutions if not s.converged]
@@ -251,6 +269,12 @@ class AllPointsClassifier(ExpansionClassifier):
         self.objective_ = np.array([s.objective for s in solutions])
         self.duality_gap_ = np.array([s.gap for s in solutions])
         self.n_iter_ = np.array([s.n_iter for s in solutions])
+
+
+def _by_class(labelled: LabelledRows) -> TrainingSet:
+    order = np.argsort(labelled.codes, kind="stable")
+    lengths = np.bincount(labelled.codes, minlength=len(labelled.classes)).tolist()
+    return TrainingSet(labelled.X, labelled.rows[order].astype(np.int64), lengths, labelled.weights[order])
 
 
 def binary_problems(training: TrainingSet, classes: Array, multi_class: str) -> list[BinaryProblem]:

@@ -1,0 +1,36 @@
+"""Progress of long work: one updating line on a terminal, now and then a line elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TextIO
+
+
+class ProgressLine:
+    """What is done so far, and for how long."""
+
+    def __init__(self, label: str, stream: TextIO | None = None):
+        self.label = label
+        self.stream = stream or sys.stderr
+        self.start = self.last = time.perf_counter()
+
+    def update(self, text: str) -> None:
+        """Show the state: at once on a terminal, every few seconds elsewhere."""
+        now = time.perf_counter()
+        if self.stream.isatty():
+            if now - self.last > 0.1:
+                self.last = now
+                self._write(text, end="")
+        elif now - self.last > 5:
+            self.last = now
+            self._write(text, end="\n")
+
+    def finish(self, text: str) -> None:
+        """The last state, and a new line."""
+        self._write(text, end="\n")
+
+    def _write(self, text: str, end: str) -> None:
+        text = f"{self.label}: {text}, {time.perf_counter() - self.start:.1f} s"
+        self.stream.write(f"\r{text:<78}{end}" if self.stream.isatty() else text + end)
+        self.stream.flush()
