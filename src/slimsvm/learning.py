@@ -28,6 +28,9 @@ from .kernels import Scaled
 from .newton import newton
 from .regularizers import KernelNorm, Regularizer
 
+# With more rows than this, learning computes in float32.
+DOUBLE_ROWS = 5000
+
 Watch = Callable[[int, float], None]
 
 
@@ -58,7 +61,7 @@ class Objective:
         self.size = problem.X.shape[1]
         self.total = float(problem.C.sum())
         self.machine: tuple[Array, Array] | None = None
-        self.K = np.empty((problem.X.shape[0], count))
+        self.K = np.empty((problem.X.shape[0], count), dtype=problem.X.dtype)
 
     def pack(self, Z: Array, scales: Array | None) -> Array:
         """Vectors and scales as one vector of variables."""
@@ -88,7 +91,8 @@ class Objective:
         K = self.kernel(X, Z, out=self.K, threads=self.problem.threads)
         value, A, beta = self.solve(K, Kz)
         used = np.flatnonzero(A.any(axis=1))
-        W, Kx, Xu = -(A[used] @ beta.T), K[used], X[used]
+        Kx, Xu = K[used], X[used]
+        W = -(A[used].astype(K.dtype, copy=False) @ beta.T.astype(K.dtype, copy=False))
         G = self.kernel.pullback(Xu, Z, W, Kx)
         if self.regularizer.follows_kernel:
             G += self.kernel.pullback(Z, Z, beta @ beta.T, Kz)
@@ -114,12 +118,12 @@ class Objective:
                 "vectors cannot be learned: the kernel is not positive semidefinite on them; use another kernel, or "
                 "basis='forward', which keeps training rows"
             )
-        features = Stored(K @ T)
+        features = Stored(K @ T.astype(K.dtype, copy=False))
         if not self.loss.smooth:
             w, bias, A, _ = solve_interior(features, Y, C, self.loss, 1e-9, 100)
             F = features.P @ w + bias
         else:
-            state = newton(features, Y, C, self.loss, self.machine, tol=1e-8, max_iter=50)
+            state = newton(features, Y, C, self.loss, self.machine, tol=1e-7, max_iter=50)
             w, bias, F = state.w, state.bias, state.F
             A = self.loss.duals(F, Y, C)
         self.machine = (w, bias)
@@ -190,11 +194,12 @@ class _Watcher:
 
 def _centred(problem: Problem) -> tuple[Any, Problem]:
     """Rows without their mean where the kernel does not care: differences then lose no digits."""
-    X = problem.X if problem.X.dtype == np.float64 else problem.X.astype(np.float64)
+    X = problem.X
+    dtype = np.float32 if X.shape[0] > DOUBLE_ROWS else np.float64
     if sp.issparse(X) or not getattr(problem.kernel, "translation_invariant", False):
-        return 0.0, replace(problem, X=X)
-    centre = X.mean(axis=0)
-    return centre, replace(problem, X=X - centre)
+        return 0.0, replace(problem, X=X.astype(dtype, copy=False))
+    centre = X.mean(axis=0, dtype=np.float64)
+    return centre, replace(problem, X=np.subtract(X, centre, dtype=np.float64).astype(dtype, copy=False))
 
 
 def _unit(problem: Problem) -> float:

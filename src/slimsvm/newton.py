@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from .features import Features, sums, times
 from .formulation import Array
@@ -61,9 +60,7 @@ def newton(
             H = grams[k]
             H[np.arange(m), np.arange(m)] += 1
             H[m, m] += trifle[o[k]]
-            steps[:, k] = -cho_solve(
-                cho_factor(H, overwrite_a=True, check_finite=False), gradient[:, k], check_finite=False
-            )
+            steps[:, k] = -np.linalg.solve(H, gradient[:, k])
         gain = -0.5 * (steps * gradient).sum(axis=0)
         objective = 0.5 * (w[:, o] ** 2).sum(axis=0) + loss.value(Fo, Yo, Co)
         # Below a relative gain of 1e-6 each step should square it; if not, rounding has the last word.
@@ -83,6 +80,7 @@ def newton(
                 _columns(Co, some),
                 (Wo * D).sum(axis=0),
                 (D**2).sum(axis=0),
+                accuracy=2e-3 * gain[some],
             )
         w[:, o] += t * steps[:m]
         bias[o] += t * steps[m]
@@ -98,20 +96,19 @@ def _columns(M: Array, columns: Array) -> Array:
     return M if len(columns) == M.shape[1] else M[:, columns]
 
 
-def line_search(loss: SmoothLoss, F: Array, Q: Array, Y: Array, C: Array, slope: Array, bend: Array) -> Array:
+def line_search(
+    loss: SmoothLoss, F: Array, Q: Array, Y: Array, C: Array, slope: Array, bend: Array, accuracy: Array
+) -> Array:
     """The t that minimises ``t slope + t^2/2 bend + loss(F + t Q)`` for each output: the root of its derivative.
 
-    The derivative is piecewise linear and increasing for our losses: Newton's method inside a bracket.
+    The derivative, which is to be at most ``accuracy``, is increasing: Newton's method inside a bracket.
     """
     outputs = F.shape[1]
     t, low, high = np.ones(outputs), np.zeros(outputs), np.full(outputs, np.inf)
-    accurate = None
     for _ in range(50):
         at = F + t * Q
         derivative = slope + t * bend - (loss.duals(at, Y, C) * Q).sum(axis=0)
-        if accurate is None:
-            accurate = 1e-3 * np.abs(slope - (loss.duals(F, Y, C) * Q).sum(axis=0))
-        done = np.abs(derivative) <= accurate
+        done = np.abs(derivative) <= accuracy
         if done.all():
             break
         second = bend + (loss.curvature(at, Y, C) * Q**2).sum(axis=0)

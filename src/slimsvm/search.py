@@ -6,7 +6,7 @@ few, else one split. The same seed gives the same choice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,9 +18,9 @@ from .losses import SquaredHinge
 from .training import Recipe, TrainingRows, fit_coefficients, one_vs_rest, place
 
 COSTS = (0.3, 3.0, 30.0)
-WIDTHS = (0.1, 0.3, 1.0, 3.0)  # gamma, in units of gamma="scale"
+WIDTHS = (0.03, 0.1, 0.3, 1.0, 3.0)  # gamma, in units of gamma="scale"
 MOST_ROWS = 5000
-ITERATIONS = 30
+ITERATIONS = 20
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Fold:
 
     train: TrainingRows
     test: TrainingRows
-    learned: dict[Setting, Learned] = field(default_factory=dict)
+    learned: dict[Setting | None, Learned] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,11 @@ class Trial:
 
     error: float
     loss: float
+
+    @property
+    def score(self) -> float:
+        """The error; among equals the loss decides."""
+        return self.error + 1e-3 * self.loss
 
 
 def search(
@@ -74,7 +79,7 @@ def search(
     rng: np.random.Generator,
     report: Callable[[str], None] | None = None,
 ) -> tuple[Setting, dict[str, list[Any]]]:
-    """The best setting, and what was tried: gamma first, then the cost, then the scales of the inputs."""
+    """The best setting, and what was tried: gamma at the least cost, then higher costs, then the scales of inputs."""
     folds = split(rows, rng)
     recipe = replace(recipe, iterations=min(recipe.iterations, ITERATIONS))
     seed = int(rng.integers(2**31))
@@ -87,20 +92,18 @@ def search(
             if report is not None:
                 report(f"{len(trials)} candidates, error {min(t.error for t in trials.values()):.4g}")
 
-    def best(many: list[Setting]) -> list[Setting]:
-        return sorted(many, key=lambda s: trials[s].error + 0.1 * trials[s].loss)
+    def best(many: Iterable[Setting]) -> Setting:
+        return min(many, key=lambda s: trials[s].score)
 
-    middle, fixed = space.costs[len(space.costs) // 2], space.scaled[0]
-    first = [Setting(middle, gamma, fixed) for gamma in space.gammas]
-    for setting in first:
-        run(setting)
-    for near in best(first)[:2]:
+    for gamma in space.gammas:
+        run(Setting(space.costs[0], gamma, space.scaled[0]))
+    gamma = best(trials).gamma
+    for scaled in space.scaled:
+        near = None
         for cost in space.costs:
-            run(replace(near, C=cost), near)
-    for scaled in space.scaled[1:]:
-        top = best(list(trials))[0]
-        for cost in space.costs:
-            run(Setting(cost, top.gamma, scaled), replace(top, C=cost))
+            setting = Setting(cost, gamma, scaled)
+            run(setting, replace(setting, scaled=False) if scaled else near)
+            near = setting
     results: dict[str, list[Any]] = {
         "C": [s.C for s in trials],
         "gamma": [s.gamma for s in trials],
@@ -108,23 +111,37 @@ def search(
         "error": [t.error for t in trials.values()],
         "loss": [t.loss for t in trials.values()],
     }
-    return best(list(trials))[0], results
+    return _simplest(trials, sum(len(fold.test.codes) for fold in folds)), results
+
+
+def _simplest(trials: dict[Setting, Trial], rows: int) -> Setting:
+    """The simplest setting whose error is within half a standard error of the best: what is less is noise.
+
+    Fixed scales are simpler than learned ones, a small cost is simpler than a large one.
+    """
+    top = min(trials.values(), key=lambda t: t.score).error
+    noise = 0.5 * np.sqrt(max(top * (1 - top), 1e-4) / rows)
+    good = [s for s in trials if trials[s].error <= top + noise]
+    return min(good, key=lambda s: (s.scaled, s.C, trials[s].score))
 
 
 def split(rows: TrainingRows, rng: np.random.Generator) -> list[Fold]:
-    """Stratified folds: five where rows are few, then three, then one split of 70 to 30."""
+    """Stratified: one split of 70 to 30, or folds where rows are few (twice over where they are very few)."""
     some = stratified(rows.codes, MOST_ROWS, rng)
-    order = some[rng.permutation(len(some))]
-    order = order[np.argsort(rows.codes[order], kind="stable")]
-    n = len(order)
-    count, held_out = (5, 1) if n < 1000 else (3, 1) if n < 3000 else (10, 3)
-    place = np.arange(n) % count
-    parts = [place < held_out] if held_out > 1 else [place == f for f in range(count)]
-    folds = [Fold(rows.take(order[~test]), rows.take(order[test])) for test in parts]
-    # A class too small to be in every part is left out of validation only if it is missing in training.
-    return [f for f in folds if len(np.unique(f.train.codes)) == rows.n_classes and len(f.test.codes)] or [
-        Fold(rows.take(order), rows.take(order))
-    ]
+    n = len(some)
+    count, held_out, repeats = (
+        (5, 1, 2) if n < 300 else (5, 1, 1) if n < 1000 else (3, 1, 1) if n < 3000 else (10, 3, 1)
+    )
+    folds = []
+    for _ in range(repeats):
+        order = some[rng.permutation(n)]
+        order = order[np.argsort(rows.codes[order], kind="stable")]
+        place = np.arange(n) % count
+        parts = [place < held_out] if held_out > 1 else [place == f for f in range(count)]
+        folds += [Fold(rows.take(order[~test]), rows.take(order[test])) for test in parts if test.any()]
+    # A class of a single row is in one part only; where nothing else is left, the training rows judge.
+    whole = [fold for fold in folds if len(np.unique(fold.train.codes)) == rows.n_classes]
+    return whole or [Fold(rows.take(some), rows.take(some))]
 
 
 def _validate(
@@ -134,9 +151,7 @@ def _validate(
     train, test = fold.train, fold.test
     machines = one_vs_rest(train.codes, train.n_classes, setting.C * train.weights)
     problem = train.problem(kernel, machines)
-    placed = place(
-        recipe, problem, np.random.default_rng(seed), setting.scaled, fold.learned.get(near) if near else None
-    )
+    placed = place(recipe, problem, np.random.default_rng(seed), setting.scaled, fold.learned.get(near))
     if placed.learned is not None:
         fold.learned[setting] = placed.learned
         coef, bias = placed.learned.coef, placed.learned.bias
