@@ -20,6 +20,7 @@ OBJECTS = {
     "sigmoid": [kernels.Sigmoid(0.1, -0.5), kernels.Sigmoid(50.0, 0.0)],
 }
 CORE_KERNELS = [(name, kernel) for name, objects in OBJECTS.items() for kernel in objects]
+SCALES = np.linspace(0.5, 2.0, 9)
 core_kernels = pytest.mark.parametrize(("name", "kernel"), CORE_KERNELS, ids=lambda x: x if isinstance(x, str) else "")
 
 
@@ -33,7 +34,7 @@ def assert_same(actual, expected):
 
 
 def test_every_kernel_is_tested():
-    tested = {type(kernel) for _, kernel in CORE_KERNELS} | {kernels.Precomputed, kernels.Function}
+    tested = {type(kernel) for _, kernel in CORE_KERNELS} | {kernels.Precomputed, kernels.Function, kernels.Scaled}
     assert tested == set(kernels.ALL)
 
 
@@ -106,6 +107,111 @@ def test_function_and_precomputed():
     np.testing.assert_array_equal(kernels.Precomputed().diagonal(K), K.diagonal())
 
 
+@pytest.mark.parametrize("kind", DATA_KINDS)
+@core_kernels
+def test_scaled_is_the_kernel_of_scaled_rows(name, kernel, kind, tmp_path):
+    X, Z = blobs(37, d=9, seed=1, density=0.5)[0], blobs(21, d=9, seed=2, density=0.5)[0]
+    rows, scaled = DATA_KINDS[kind](X, tmp_path), kernels.Scaled(kernel, SCALES)
+    before = rows.copy()
+    # Scales are held in the rows' own type.
+    close = {"rtol": 1e-4, "atol": 1e-4} if rows.dtype == np.float32 else {"rtol": 1e-11, "atol": 1e-12}
+    expected = expected_matrix(name, kernel, X * SCALES, Z * SCALES)
+    close["atol"] *= max(1, np.abs(expected_matrix(name, kernel, X * SCALES, X * SCALES)).max())
+    np.testing.assert_allclose(scaled(rows, Z), expected, **close)
+    np.testing.assert_allclose(scaled(Z, rows), expected.T, **close)
+    diagonal = expected_matrix(name, kernel, X * SCALES, X * SCALES).diagonal()
+    np.testing.assert_allclose(scaled.diagonal(rows), diagonal, **close)
+    coef = np.sin(np.arange(21.0))[None]
+    actual = scaled.decision(rows, Z.astype(rows.dtype), coef, np.array([0.5]))
+    close["atol"] *= 30
+    np.testing.assert_allclose(actual[:, 0], expected @ coef[0] + 0.5, **close)
+    assert (abs(rows - before)).sum() == 0
+
+
+def test_a_single_scale_serves_all_inputs():
+    X = blobs(20)[0]
+    assert_same(kernels.Scaled(kernels.Gaussian(0.3), 2.0)(X, X), kernels.Gaussian(1.2)(X, X))
+    assert_same(kernels.Scaled(kernels.Gaussian(0.3), 2.0)(sp.csr_array(X), X), kernels.Gaussian(1.2)(X, X))
+
+
+def test_scales_of_the_wrong_number_are_named():
+    X, y = blobs(20)
+    with pytest.raises(ValueError, match="scales.*3.*4"):
+        AnyNormSVC(kernel=kernels.Scaled(kernels.Gaussian(0.3), np.ones(3))).fit(X, y)
+
+
+def test_lookup_is_the_matrix():
+    """A row is its number: any selection of rows is a block of the matrix."""
+    X = blobs(30)[0]
+    K = kernels.Gaussian(0.3)(X, X)
+    for matrix, close in ((K, 0), (K.astype(np.float32), 1e-7)):
+        kernel = kernels.Lookup(matrix)
+        rows, others = np.array([[3], [0], [29]]), np.array([[7], [7]])
+        np.testing.assert_allclose(kernel(rows, others), K[[3, 0, 29]][:, [7, 7]], atol=close)
+        assert kernel(rows, others).dtype == np.float64
+        np.testing.assert_allclose(kernel.diagonal(rows), 1, atol=close)
+        out = np.empty((3, 2))
+        assert kernel(rows, others, out=out) is out
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("threads", [1, 2])
+@core_kernels
+def test_values_are_written_where_asked(name, kernel, threads, dtype):
+    X, Z = blobs(300, d=5, seed=1)[0], blobs(40, d=5, seed=2)[0]
+    expected = expected_matrix(name, kernel, X, Z)
+    for some in (kernel, kernels.Scaled(kernel, 1.0), kernels.Function(lambda A, B: expected_matrix(name, kernel, A, B))):
+        for rows in (X, sp.csr_array(X)):
+            out = np.full((300, 40), np.nan, dtype=dtype)
+            if isinstance(some, kernels.Function) and rows is not X:
+                continue
+            assert some(rows, Z, out=out, threads=threads) is out
+            scale = np.abs(expected).max()
+            np.testing.assert_allclose(out, expected, atol=(1e-12 if dtype == np.float64 else 1e-6) * max(1, scale))
+
+
+def pullback_by_differences(kernel, X, Z, W, step=1e-6):
+    """sum_i W_ij (k(x_i, z_j + step e_k) - k(x_i, z_j - step e_k)) / 2 step."""
+    G = np.zeros(Z.shape)
+    for k in range(Z.shape[1]):
+        shift = np.zeros(Z.shape[1])
+        shift[k] = step
+        G[:, k] = (W * (kernel(X, Z + shift) - kernel(X, Z - shift))).sum(axis=0) / (2 * step)
+    return G
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["fresh", "K known"])
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array, sp.csr_matrix], ids=["dense", "array", "matrix"])
+@pytest.mark.parametrize("scaled", [False, True], ids=["plain", "scaled"])
+@core_kernels
+def test_pullback_is_the_derivative(name, kernel, scaled, container, known):
+    rng = np.random.default_rng(0)
+    X, Z = blobs(40, d=5, seed=1, density=0.6)[0], 0.7 * rng.normal(size=(7, 5))
+    W = rng.normal(size=(40, 7))
+    kernel = kernels.Scaled(kernel, np.linspace(0.5, 2.0, 5)) if scaled else kernel
+    K = kernel(X, Z) if known else None
+    expected = pullback_by_differences(kernel, X, Z, W)
+    actual = kernel.pullback(container(X), Z, W, K)
+    assert type(actual) is np.ndarray
+    assert actual.shape == (7, 5)
+    scale = max(1.0, np.abs(expected).max(), np.abs(kernel(X, Z)).max())
+    np.testing.assert_allclose(actual, expected, atol=1e-6 * scale)
+    # The other way round: the rows are the vectors that move, as learned scales need it.
+    turned = kernel.pullback(Z, container(X), W.T, None if K is None else K.T)
+    np.testing.assert_allclose(turned, pullback_by_differences(kernel, Z, X, W.T), atol=1e-6 * scale)
+
+
+@core_kernels
+def test_pullback_at_a_row_itself(name, kernel):
+    """Where a vector is a row, the derivative is finite; the Gaussian's own share vanishes."""
+    X = blobs(10, d=3)[0]
+    W = np.eye(10)
+    G = kernel.pullback(X, X.copy(), W)
+    assert np.isfinite(G).all()
+    if kernel.translation_invariant:
+        np.testing.assert_allclose(G, 0, atol=1e-12)
+
+
 @core_kernels
 def test_object_is_the_same_as_its_name(name, kernel):
     X, y = blobs(40)
@@ -125,7 +231,11 @@ def test_precomputed_object_is_the_same_as_its_name():
     np.testing.assert_array_equal(by_name.decision_function(K[:7]), by_object.decision_function(K[:7]))
 
 
-@pytest.mark.parametrize("part", [kernel for _, kernel in CORE_KERNELS] + [kernels.Precomputed()], ids=repr)
+@pytest.mark.parametrize(
+    "part",
+    [*(kernel for _, kernel in CORE_KERNELS), kernels.Precomputed(), kernels.Scaled(kernels.Gaussian(0.3), 2.0)],
+    ids=repr,
+)
 def test_parts_are_cloned_by_value(part):
     copy = clone(part)
     assert copy is not part

@@ -113,13 +113,21 @@ def five_points(value, theta, step):
 @combinations
 def test_gradient_is_that_of_finite_differences(kernel, loss, norm, scaled, classes, weighted):
     problem = case(kernel, classes, weighted, n=30)
-    Z, scales = start(problem, m=3)
-    objective = objective_of(problem, loss, norm, m=3, unit=1.3, scaled=scaled)
+    Z, scales = start(problem, m=2)
+    objective = objective_of(problem, loss, norm, m=2, unit=1.3, scaled=scaled)
     theta = objective.pack(Z, scales)
     _, gradient = objective(theta)
-    step = {"laplacian": 1e-5}.get(kernel, 1e-4)  # a step must not cross a row's coordinate
-    expected = five_points(lambda t: value_by_solver(problem, *objective.unpack(t), loss, norm), theta, step)
-    tolerance = 1e-5 if kernel != "laplacian" or loss != "Hinge" else 1e-4
+
+    def value(theta):
+        return value_by_solver(problem, *objective.unpack(theta), loss, norm)
+
+    # The hinge's value has the rounding of an interior point: wider steps. None may cross a row's coordinate, where
+    # the Laplacian kernel has a corner.
+    if loss == "Hinge":
+        step, tolerance = (1e-5, 1e-4) if kernel == "laplacian" else (1e-4, 1e-5)
+        expected = five_points(value, theta, step)
+    else:
+        expected, tolerance = slow.numerical_gradient(value, theta, 1e-5), 1e-5
     assert np.linalg.norm(gradient - expected) <= tolerance * np.linalg.norm(expected)
 
 
@@ -254,10 +262,10 @@ def test_dead_vectors_are_revived(kernel, dead):
 def test_equal_vectors_are_separated(loss, container, scaled):
     problem = case("rbf", n=90, container=container)
     Z = np.repeat(bases.dense(problem.X)[:1], 4, axis=0)
-    found = learn(problem, Z, loss, max_iter=40, learn_scales=scaled)
+    found = learn(problem, Z, loss, max_iter=25, learn_scales=scaled)
     assert len(np.unique(found.vectors, axis=0)) == 4
     assert np.linalg.matrix_rank(matrices(problem, found.vectors, found.scales)[1], tol=1e-8) == 4
-    healthy = learn(problem, start(problem)[0], loss, max_iter=40, learn_scales=scaled)
+    healthy = learn(problem, start(problem)[0], loss, max_iter=25, learn_scales=scaled)
     assert found.value <= 1.3 * healthy.value
 
 

@@ -339,10 +339,10 @@ def test_rows_of_zeros_have_no_direction(basis, kernel):
 
 
 @pytest.mark.filterwarnings("error", "ignore:kernel values")
-@pytest.mark.parametrize("kind", ["two rows", "one row in one class", "two rows in one class", "tiny third class", "zeros"])
+@pytest.mark.parametrize("kind", ["two rows", "one row in one class", "zeros"])
 def test_search_on_unkind_data(kind):
     X, y = unkind(kind)
-    model = SlimSVC(3, learning_iter=5).fit(X, y)
+    model = SlimSVC(3, learning_iter=2).fit(X, y)
     assert model.C_ > 0
     assert np.isfinite(model.decision_function(X)).all()
 
@@ -397,8 +397,8 @@ def test_weights_count_in_the_search():
     X, y = blobs(50, d=2, seed=8)
     weight = np.where(np.arange(50) % 5 == 0, 0.0, 1.0)
     labels = np.where(weight > 0, y, -y)
-    one = SlimSVC(4, learning_iter=5).fit(X, labels, weight)
-    other = SlimSVC(4, learning_iter=5).fit(X[weight > 0], y[weight > 0])
+    one = SlimSVC(4, learning_iter=2).fit(X, labels, weight)
+    other = SlimSVC(4, learning_iter=2).fit(X[weight > 0], y[weight > 0])
     assert one.search_results_["error"] == other.search_results_["error"]
     np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=1e-6)
 
@@ -590,6 +590,19 @@ def test_learned_vectors_beat_the_same_number_of_rows():
     assert objective["forward"] < objective["random"]
 
 
+@pytest.mark.parametrize("scales", ["fixed", "learned"])
+@pytest.mark.parametrize("C", [0.1, 30.0])
+@pytest.mark.parametrize("params", [{"coef0": 0.0}, {"coef0": 1.0}, {"coef0": 1.0, "degree": 2}], ids=str)
+def test_polynomial_vectors_are_learned_at_any_cost(params, C, scales):
+    """Nothing holds the length of a polynomial kernel's vectors: a long trial step is no reason to give up."""
+    for seed in range(4):
+        X, y = blobs(50, d=2, seed=seed)
+        start = slim(3, "kmeans", kernel="poly", C=C, **params).fit(X, y)
+        model = slim(3, kernel="poly", C=C, scales=scales, learning_iter=30, **params).fit(X, y)
+        assert np.isfinite(model.decision_function(X)).all()
+        assert model.objective_[0] <= start.objective_[0] * (1 + 1e-3)
+
+
 def test_the_final_machine_has_the_slack_asked_for():
     """Learned with a rounded hinge, fitted with the hinge itself."""
     X, y = blobs(80, seed=17)
@@ -700,21 +713,20 @@ def test_search_results_say_what_was_tried(basis, kernel, given):
 
 def test_search_is_seeded_and_splits_by_class():
     X, y = blobs(60, d=2, seed=20)
-    one, other = (SlimSVC(3, learning_iter=4).fit(X, y) for _ in range(2))
+    one, other = (SlimSVC(3, learning_iter=2).fit(X, y) for _ in range(2))
     assert one.search_results_ == other.search_results_
     np.testing.assert_array_equal(one.vectors_, other.vectors_)
     for n in (30, 1200, 4000):
         codes = np.random.default_rng(0).permutation(np.arange(n) % 10 == 0).astype(int)
         rows = search.TrainingRows(np.arange(n)[:, None], codes, np.ones(n), 2, 1)
         folds = search.split(rows, np.random.default_rng(0))
-        assert len(folds) == {30: 5, 1200: 3, 4000: 1}[n]
         for fold in folds:
             assert not set(fold.train.X[:, 0]) & set(fold.test.X[:, 0])
             assert len(fold.train.codes) + len(fold.test.codes) == n
             assert abs(fold.train.codes.sum() - 0.1 * len(fold.train.codes)) <= 1
         if len(folds) > 1:
             held_out = np.concatenate([fold.test.X[:, 0] for fold in folds])
-            np.testing.assert_array_equal(np.sort(held_out), np.arange(n))
+            assert len(set(np.bincount(held_out, minlength=n))) == 1  # each row as often as any other
 
 
 # --- Learning rows and iterations ----------------------------------------------------------------------------
@@ -823,21 +835,21 @@ def test_names_as_labels(model):
 
 def test_verbose_shows_search_and_learning(capsys):
     X, y = blobs(60, d=2)
-    SlimSVC(3, learning_iter=4, verbose=True).fit(X, y)
+    SlimSVC(3, learning_iter=2, verbose=True).fit(X, y)
     out, err = capsys.readouterr()
     assert out == ""
     assert err.count("\n") == 2
     assert "search: " in err
     assert "C=" in err
     assert "learning 3 vectors on 60 rows" in err
-    assert "4 iterations" in err
-    SlimSVC(3, learning_iter=4).fit(X, y)
+    assert "2 iterations" in err
+    SlimSVC(3, learning_iter=2).fit(X, y)
     assert capsys.readouterr() == ("", "")
 
 
 def test_verbose_does_not_change_the_model():
     X, y = blobs(60, d=2)
-    one, other = (SlimSVC(3, learning_iter=4, verbose=v).fit(X, y) for v in (False, True))
+    one, other = (SlimSVC(3, learning_iter=2, verbose=v).fit(X, y) for v in (False, True))
     np.testing.assert_array_equal(one.vectors_, other.vectors_)
     np.testing.assert_array_equal(one.vector_coef_, other.vector_coef_)
 
@@ -850,12 +862,14 @@ def test_a_machine_that_is_not_solved_gives_a_warning(model):
     assert caught[0].filename == __file__
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("max_iter", [1, 3])
 @pytest.mark.parametrize("model", ["slim forward", "slim l1", "empirical order", "reduced"])
 def test_max_iter_is_the_most(model, max_iter):
     X, y = blobs(200, noise=2.0)
-    assert make(model).set_params(max_iter=max_iter, tol=1e-12).fit(X, y).n_iter_[0] <= max_iter
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = make(model).set_params(max_iter=max_iter, tol=1e-12).fit(X, y)
+    assert model.n_iter_[0] <= max_iter
 
 
 @pytest.mark.parametrize("model", ["slim learned", "empirical order", "reduced"])
