@@ -254,9 +254,7 @@ class SlimSVC(SmallBasisClassifier):
         """Vectors, learned on some of the rows where those are many."""
         if recipe.loss is None:
             return place(recipe, problem, rng)
-        auto = int(np.clip(1000 * recipe.count, 20000, 100000))
-        most = self.learning_rows if isinstance(self.learning_rows, int) else auto
-        some = stratified(problem.codes, most, rng)
+        some = stratified(problem.codes, self._most_learning_rows(recipe.count), rng)
         problem = problem if len(some) == len(problem.codes) else problem.take(some)
         line = ProgressLine(f"learning {recipe.count} vectors on {len(some)} rows") if self.verbose else None
 
@@ -268,6 +266,13 @@ class SlimSVC(SmallBasisClassifier):
         if line is not None and placed.learned is not None:
             line.finish(f"{placed.learned.n_iter} iterations, objective {placed.learned.value:.6g}")
         return placed
+
+    def _most_learning_rows(self, count: int) -> int:
+        if not isinstance(self.learning_rows, str):
+            return int(self.learning_rows)
+        # About four arrays of rows x vectors in float32 are held while learning.
+        within_memory = int(self.cache_size * 2**20 / (16 * count))
+        return max(5000, min(within_memory, int(np.clip(1000 * count, 20000, 100000))))
 
     def _recipe(self, rows: TrainingRows, lookup: Any) -> Recipe:
         learned = self._learned()

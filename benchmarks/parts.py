@@ -1,0 +1,84 @@
+"""What the parts of the benchmark share: options, the work spread over splits, tables shown and written."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+from .machine import facts
+from .report import Table
+
+Measure = Callable[[argparse.Namespace], Iterable[Table]]
+
+
+def parser(name: str, about: str | None) -> argparse.ArgumentParser:
+    """The options that every part has."""
+    found = argparse.ArgumentParser(prog=f"python -m {name}", description=(about or "").split("\n")[0])
+    found.add_argument("--quick", action="store_true", help="a small version, to see that everything runs")
+    found.add_argument("--splits", type=int, help="the first so many splits of each set; all unless said")
+    found.add_argument("--sets", type=lambda text: text.split(","), help="some of the sets, e.g. image,splice")
+    found.add_argument("--n-jobs", type=int, default=1, help="processes, each with its own splits; 1 to trust times")
+    found.add_argument("--output", type=Path, help="Markdown file for the tables")
+    return found
+
+
+def run(options: argparse.Namespace, title: str, measures: Iterable[Measure]) -> None:
+    """Show each table as soon as it is there; write all of them in the end."""
+    start = time.perf_counter()
+    found = [Table("Machine", ["", ""], [[key, value] for key, value in facts().items()])]
+    for measure in measures:
+        for table in measure(options):
+            table.show()
+            found.append(table)
+    elapsed = time.perf_counter() - start
+    say(f"{elapsed:.0f} s in all")
+    if options.output:
+        head = f"# {title}\n\nMeasured in {elapsed / 60:.1f} minutes.\n\n"
+        options.output.write_text(head + "\n".join(table.markdown() for table in found), encoding="utf-8")
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def spread(work: Callable[..., Any], items: Iterable[Any], n_jobs: int, *rest: Any) -> list[Any]:
+    """``work(item, *rest)`` for all items, each in one thread."""
+    return Parallel(n_jobs=n_jobs)(delayed(quietly)(work, item, *rest) for item in items)
+
+
+def quietly(work: Callable[..., Any], *arguments: Any) -> Any:
+    """One thread; machines of others that do not converge are no news here."""
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=ConvergenceWarning, module="sklearn")
+        return work(*arguments)
+
+
+def wanted(names: Sequence[str], options: argparse.Namespace) -> list[str]:
+    """The sets that were asked for."""
+    if not options.sets:
+        return list(names)
+    unknown = sorted(set(options.sets) - set(names))
+    if unknown:
+        sys.exit(f"unknown sets: {', '.join(unknown)}; choose from {', '.join(names)}")
+    return [name for name in names if name in options.sets]
+
+
+def mean(values: Iterable[float]) -> float:
+    return float(np.mean(list(values)))
+
+
+def percent(values: Iterable[float], digits: int = 1) -> str:
+    """Mean, and standard deviation where there are several."""
+    found = list(values)
+    text = f"{np.mean(found):.{digits}f}"
+    return text if len(found) == 1 else f"{text} ± {np.std(found, ddof=1):.{digits}f}"
