@@ -52,7 +52,7 @@ class InteriorPoint:
         self.capped = bool(np.isfinite(self.upper[0]))
         # A row whose weight would drown the others' in the Newton matrix is held back; refinement makes up for it.
         squares = sum(float(np.einsum("ij,ij->", P, P, dtype=np.float64)) for _, P in features.blocks())
-        self.most = 1 / (1e-13 * max(squares, TINY))
+        self.most = 1e13 / squares if squares > 0 else np.inf
 
     def solve(self, tol: float, max_iter: int) -> tuple[Array, float, Array, int]:
         """Weights, bias, duals alpha and iterations."""
@@ -91,12 +91,12 @@ class InteriorPoint:
         return Iterate(rough.w[:, 0], float(rough.bias[0]), f, alpha, s, xi, self.upper - alpha)
 
     def gap(self, now: Iterate, moments: Array) -> float:
-        """Relative duality gap, or how far the duals are from summing to zero."""
+        """Gap relative to the primal value, which is never negative, or how far the duals are from summing to zero."""
         primal = 0.5 * float(now.w @ now.w) + float(
             self.loss.value(now.f[:, None], self.y[:, None], self.C[:, None])[0]
         )
         dual = float(now.alpha.sum()) - 0.5 * float(moments[:-1] @ moments[:-1] + self.ridge @ now.alpha**2)
-        return max(abs(primal - dual) / max(abs(dual), TINY), abs(float(moments[-1])) / float(now.alpha.sum()))
+        return max(abs(primal - dual) / max(primal, TINY), abs(float(moments[-1])) / float(now.alpha.sum()))
 
     def step(self, now: Iterate, moments: Array, H: Array, h: Array, distances: Array) -> Iterate | None:
         """Predictor, then corrector; None if rounding has made the equations useless."""

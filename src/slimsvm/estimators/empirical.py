@@ -51,7 +51,7 @@ class EmpiricalSVC(SmallBasisClassifier):
         them over the same vectors.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         Scores for each class, or for each pair of classes (only where ``multi_class="ovo"``).
-    tol : float, default=1e-6
+    tol : float, default=1e-8
         Relative duality gap to be reached.
     max_iter : int, default=100
         Most iterations of the solver.
@@ -94,7 +94,7 @@ class EmpiricalSVC(SmallBasisClassifier):
     >>> from slimsvm import EmpiricalSVC
     >>> X, y = make_moons(500, noise=0.2, random_state=0)
     >>> clf = EmpiricalSVC(eta=0.01).fit(X, y)
-    >>> clf.n_vectors_ < 30
+    >>> clf.n_vectors_ < 50
     True
     """
 
@@ -113,7 +113,7 @@ class EmpiricalSVC(SmallBasisClassifier):
         class_weight: Any = None,
         multi_class: str = "ovo",
         decision_function_shape: str = "ovr",
-        tol: float = 1e-6,
+        tol: float = 1e-8,
         max_iter: int = 100,
         cache_size: float = 1000,
         n_jobs: int | None = None,
