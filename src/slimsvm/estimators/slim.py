@@ -198,9 +198,7 @@ class SlimSVC(SmallBasisClassifier):
         if self.scales == "learned" and not self._learned():
             raise ValueError(f"scales='learned' needs basis='learned'; basis={self.basis!r}")
         if self.scales == "learned" and self.vectors == "per_class":
-            raise ValueError(
-                "scales='learned' needs vectors='shared': machines with vectors of their own have no scales"
-            )
+            raise ValueError("scales='learned' needs vectors='shared'; vectors='per_class' has no scales")
         if not is_array(basis):
             bases.resolve(basis, name, ("learned",) if name == "basis" else ())
 
