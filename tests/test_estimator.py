@@ -75,7 +75,7 @@ VARIANTS += [
 @pytest.fixture(autouse=True)
 def short_search(monkeypatch):
     """The search as it is, but over fewer candidates and with shorter runs: the contract needs no good settings."""
-    monkeypatch.setattr("slimsvm.search.ITERATIONS", 2)
+    monkeypatch.setattr("slimsvm.estimators.slim.SEARCH_ITERATIONS", 2)
     monkeypatch.setattr("slimsvm.estimators.slim.COSTS", (1.0, 10.0))
     monkeypatch.setattr("slimsvm.estimators.slim.WIDTHS", (0.3, 1.0))
 

@@ -20,7 +20,7 @@ from .losses import HuberHinge, Loss, SquaredHinge
 from .newton import newton
 
 TINY = np.finfo(float).tiny
-ROUNDING = 0.1  # of the hinge's corner, where rows are screened
+ROUNDING = 0.03  # of the hinge's corner, where rows are screened
 
 
 @dataclass

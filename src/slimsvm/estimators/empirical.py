@@ -51,7 +51,7 @@ class EmpiricalSVC(SmallBasisClassifier):
         them over the same vectors.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         Scores for each class, or for each pair of classes (only where ``multi_class="ovo"``).
-    tol : float, default=1e-8
+    tol : float, default=1e-6
         Relative duality gap to be reached.
     max_iter : int, default=100
         Most iterations of the solver.
@@ -113,7 +113,7 @@ class EmpiricalSVC(SmallBasisClassifier):
         class_weight: Any = None,
         multi_class: str = "ovo",
         decision_function_shape: str = "ovr",
-        tol: float = 1e-8,
+        tol: float = 1e-6,
         max_iter: int = 100,
         cache_size: float = 1000,
         n_jobs: int | None = None,

@@ -43,7 +43,7 @@ class ReducedSVC(SmallBasisClassifier):
         them over the same vectors.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         Scores for each class, or for each pair of classes (only where ``multi_class="ovo"``).
-    tol : float, default=1e-8
+    tol : float, default=1e-6
         Relative duality gap to be reached.
     max_iter : int, default=100
         Most iterations of the solver.
@@ -105,7 +105,7 @@ class ReducedSVC(SmallBasisClassifier):
         class_weight: Any = None,
         multi_class: str = "ovo",
         decision_function_shape: str = "ovr",
-        tol: float = 1e-8,
+        tol: float = 1e-6,
         max_iter: int = 100,
         cache_size: float = 1000,
         n_jobs: int | None = None,

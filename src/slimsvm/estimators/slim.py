@@ -15,6 +15,7 @@ from ..bases import Problem, even_shares, stratified
 from ..formulation import Array
 from ..progress import ProgressLine
 from ..search import COSTS, WIDTHS, Setting, Space, search
+from ..search import ITERATIONS as SEARCH_ITERATIONS
 from ..training import Coefficients, Machines, Placed, Recipe, TrainingRows, one_vs_rest, place
 from .small_basis import Model, SmallBasisClassifier
 from .validation import FLOATS, check_choice, check_number, check_number_or
@@ -68,12 +69,12 @@ class SlimSVC(SmallBasisClassifier):
     smoothing : float, default=0.5
         With ``slack="l1"``, vectors are learned for a hinge whose corner is rounded over this width; the machine over
         them then gets the hinge itself. 0 learns with the hinge itself, as in [1]_: much slower, not better.
-    learning_iter : int, default=100
-        Most iterations of learning.
+    learning_iter : "auto" or int, default="auto"
+        Most iterations of learning. "auto": 100, or 200 where scales are learned too.
     learning_rows : "auto" or int, default="auto"
         Vectors are learned on at most this many rows, drawn from each class in proportion; the machine over them is
         then fitted to all rows. "auto": 1000 for each vector, at least 20000 and at most 100000.
-    tol : float, default=1e-8
+    tol : float, default=1e-6
         Relative duality gap to be reached by the machine over the vectors.
     max_iter : int, default=100
         Most iterations of the solver for it.
@@ -149,9 +150,9 @@ class SlimSVC(SmallBasisClassifier):
         multi_class: str = "ovo",
         decision_function_shape: str = "ovr",
         smoothing: float = 0.5,
-        learning_iter: int = 100,
+        learning_iter: int | str = "auto",
         learning_rows: int | str = "auto",
-        tol: float = 1e-8,
+        tol: float = 1e-6,
         max_iter: int = 100,
         cache_size: float = 1000,
         n_jobs: int | None = None,
@@ -187,7 +188,7 @@ class SlimSVC(SmallBasisClassifier):
         self._check_common()
         check_number("n_vectors", self.n_vectors, at_least=1, integer=True)
         check_number("smoothing", self.smoothing, at_least=0)
-        check_number("learning_iter", self.learning_iter, at_least=0, integer=True)
+        check_number_or("learning_iter", self.learning_iter, "auto", at_least=0, integer=True)
         check_choice("scales", self.scales, ("search", "fixed", "learned"))
         check_choice("vectors", self.vectors, ("shared", "per_class"))
         check_number_or("C", self.C, "search", above=0)
@@ -217,6 +218,7 @@ class SlimSVC(SmallBasisClassifier):
         recipe = self._recipe(rows, lookup)
         setting = self._setting(rows, sample_weight, lookup, recipe, rng)
         kernel = self._kernel(rows, sample_weight, lookup, setting.gamma)
+        recipe = replace(recipe, iterations=self._learning_iter(setting.scaled))
         machines = one_vs_rest(rows.codes, rows.n_classes, setting.C * rows.weights)
         self.C_ = setting.C
         if self._scheme_of_vectors(rows) == "per_class":
@@ -276,6 +278,9 @@ class SlimSVC(SmallBasisClassifier):
             line.finish(f"{placed.learned.n_iter} iterations, objective {placed.learned.value:.6g}")
         return placed
 
+    def _learning_iter(self, scaled: bool) -> int:
+        return (200 if scaled else 100) if isinstance(self.learning_iter, str) else int(self.learning_iter)
+
     def _most_learning_rows(self, count: int) -> int:
         if not isinstance(self.learning_rows, str):
             return int(self.learning_rows)
@@ -302,7 +307,7 @@ class SlimSVC(SmallBasisClassifier):
                 "compare; use 'forward', 'random' or 'cholesky'"
             )
         regularizer = None if self._kernel_norm() else regularizers.resolve(self.regularizer)
-        return Recipe(self.n_vectors, basis, loss, regularizer, self.learning_iter)
+        return Recipe(self.n_vectors, basis, loss, regularizer)
 
     def _kernel_norm(self) -> bool:
         return isinstance(self.regularizer, str) and self.regularizer == "kernel"
@@ -344,7 +349,7 @@ class SlimSVC(SmallBasisClassifier):
             space,
             lambda gamma: lookup or kernels.resolve(self.kernel, gamma, self.degree, self.coef0, rows.X, weight),
             rows,
-            recipe,
+            replace(recipe, iterations=min(SEARCH_ITERATIONS, self._learning_iter(False))),
             rng,
             line.update if line else None,
         )
