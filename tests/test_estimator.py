@@ -84,7 +84,7 @@ def draws_rows(estimator):
     """Copies of a row change what is drawn at random: these models differ, as forests and k-means do."""
     if isinstance(estimator, SlimSVC):
         source = estimator.init if estimator.basis == "learned" else estimator.basis
-        random = source not in ("forward", "cholesky")
+        random = estimator.n_vectors == 5 and source not in ("forward", "cholesky")
     else:
         random = isinstance(estimator, ReducedSVC) and estimator.n_vectors == 5
     reason = "which rows are drawn depends on their order and number"
