@@ -22,6 +22,7 @@ struct Options {
   long max_steps = -1;      // pair steps; negative: no limit
   int block = 512;
   double keep = 0.75;  // share of the working set that stays for the next round
+  bool exact = true;   // false: the gradient as tracked will do, for a problem that is one step of many
 };
 
 struct Report {
@@ -76,7 +77,8 @@ class BlockSmo {
     block_.size = size_;
     block_.stride = stride_;
     block_.diagonal.assign(stride_, Real(0));
-    for (auto* v : {&block_.G, &block_.a, &block_.lower, &block_.upper, &block_.side}) v->assign(stride_, 0.0);
+    for (auto* v : {&block_.G, &block_.a, &block_.lower, &block_.upper, &block_.side, &block_.ridge}) v->assign(stride_, 0.0);
+    block_.power = p_.power;
     ceiling_ = dual_ceiling(p_) * (1 + 1e-6);
     slot_.assign(p_.size, -1);
     variable_.assign(size_, -1);
@@ -127,11 +129,12 @@ class BlockSmo {
                                  static_cast<int>(rows.size()), static_cast<Index>(size_), by_slot.data());
     for (int s = 0; s < size_; ++s) {
       const std::int32_t v = variable_[s];
-      out[v] = by_slot[s] - p_.ridge[v] * it_.a[v];
+      out[v] = by_slot[s] - ridge_in_matrix(v) * it_.a[v];
     }
   }
 
  private:
+  double ridge_in_matrix(Index v) const { return p_.power == 2 ? p_.ridge[v] : 0.0; }
   // A single problem that fits one block needs no cache.
   bool fills() const { return whole() && gram_.covers(view_); }
   double block_dual() const {
@@ -143,7 +146,7 @@ class BlockSmo {
 
   void finish() {
     if constexpr (std::is_same_v<Real, double>) {
-      if (!has_matrix()) return;
+      if (!has_matrix() || p_.power != 2) return;
       load_block();
       polish(block_);
       store_block();
@@ -164,12 +167,15 @@ class BlockSmo {
       long limit = slice;
       if (o_.max_steps >= 0) limit = std::min(limit, o_.max_steps - it_.steps - (block_.steps - before));
       const long start = block_.steps;
-      using Pairs = typename PairsOf<Set>::type;
-      const double violation = dispatch<SolveBlock<Pairs, Real>>(&block_, eps, limit);
+      const double violation = solve_block(eps, limit);
       monitor_.poll();
       if (violation <= eps || block_.steps - start < limit || limit <= 0) break;
       if (block_.steps - before > 100L * size_ + 20000) break;  // leave a hard block for a better one
-      if (block_.negative_curvature || (whole() && !(block_dual() <= ceiling_))) break;
+      if (block_.negative_curvature || (whole() && p_.power == 2 && !(block_dual() <= ceiling_))) break;
+      if (p_.power != 2) {  // no Newton steps, and the gap says more than the violation does
+        if (block_.steps - before >= 8L * size_) break;
+        continue;
+      }
       if (block_.capped()) continue;
       const std::vector<int> free = free_variables(block_);
       if (free.size() >= 2 && free.size() <= most_free) newton_step(block_, free);
@@ -178,6 +184,13 @@ class BlockSmo {
     ++it_.rounds;
     it_.negative_curvature |= block_.negative_curvature;
     return store_block() || block_.steps > before;
+  }
+
+  double solve_block(double eps, long limit) {
+    using Pairs = typename PairsOf<Set>::type;
+    if constexpr (std::is_same_v<Set, Box>)
+      if (p_.power != 2) return dispatch<SolveBlock<PowerPairs, Real>>(&block_, eps, std::min(limit, 4L * size_));
+    return dispatch<SolveBlock<Pairs, Real>>(&block_, eps, limit);
   }
 
   // Working set: the newest of the last one, then the worst violators from each list in turn.
@@ -286,6 +299,9 @@ class BlockSmo {
       block_.upper[s] = p_.upper[v];
       if (p_.total < infinity) block_.side[s] = p_.side[v];
       detail::set_masks(block_, s);
+      if (p_.power == 2) continue;
+      block_.ridge[s] = p_.ridge[v];
+      block_.diagonal[s] = static_cast<Real>(diagonal_[v] + detail::curvature_of_penalty(block_, s));
     }
   }
 
@@ -293,7 +309,7 @@ class BlockSmo {
     if (fresh_.empty()) return;
     gram_.fill(matrix_, stride_, monitor_);
     for (int s = 0; s < size_; ++s)
-      matrix_[static_cast<std::size_t>(s) * stride_ + s] = block_.diagonal[s] = static_cast<Real>(diagonal_[s] + p_.ridge[s]);
+      matrix_[static_cast<std::size_t>(s) * stride_ + s] = block_.diagonal[s] = static_cast<Real>(diagonal_[s] + ridge_in_matrix(s));
     fresh_.clear();
   }
 
@@ -315,7 +331,7 @@ class BlockSmo {
         for (const int c : by_position_) to[c] = row[tile_of_[c]][offset_of_[c]];
       }
       const std::int32_t v = variable_[s];
-      to[s] = block_.diagonal[s] = static_cast<Real>(diagonal_[v] + p_.ridge[v]);
+      to[s] = block_.diagonal[s] = static_cast<Real>(diagonal_[v] + ridge_in_matrix(v));
     }
     // Their mirror images in the columns of the old rows.
     if (fresh_.size() == slots_.size()) return fresh_.clear();
@@ -337,8 +353,8 @@ class BlockSmo {
       if (delta == 0) continue;
       moved.push_back(delta);
       if (!whole()) rows.insert(rows.end(), table_.begin() + i * tiles, table_.begin() + (i + 1) * tiles);
+      it_.G[v] -= p_.power == 2 ? p_.ridge[v] * delta : p_.slope(v, block_.a[s]) - p_.slope(v, it_.a[v]);
       it_.a[v] = block_.a[s];
-      it_.G[v] -= p_.ridge[v] * delta;
     }
     if (moved.empty()) return false;
     if (whole())  // the block's gradient is the gradient

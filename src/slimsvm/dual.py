@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TextIO
 
 import numpy as np
 
-from . import _core
-from .formulation import Array, Slack, slacks
+from . import _core, multiplier
+from .formulation import Array, Certificate, FeasibleSet, Slack, slacks
+from .programs import program
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class DualSolution:
     n_iter: int
     converged: bool
     indefinite: bool  # a pair of negative curvature was met: the kernel is not positive semidefinite
+    void: bool = False  # f = 0 as far as the gap tells
 
 
 class Progress:
@@ -55,48 +58,65 @@ class Progress:
         self.stream.flush()
 
 
+@dataclass(frozen=True)
+class Binary:
+    """One binary problem: y is +-1, a weight counts a row."""
+
+    y: Array
+    slack: Slack
+    C: float
+    weights: Array
+    constraint: str
+
+    def first_multiplier(self, feasible: FeasibleSet) -> float:
+        """The multiplier of the ball where f = 0: slack over radius."""
+        zero = np.zeros(len(self.y))
+        bias = self.slack.bias(self.y, self.y, self.weights, self.constraint)
+        value = self.slack.value(slacks(self.y, zero, bias, self.constraint), self.weights, self.constraint)
+        return self.C * value / feasible.radius**feasible.power
+
+    def certify(self, feasible: FeasibleSet, duals: Array, f: Array) -> Certificate:
+        """Primal and dual value of feasible duals and f = K duals, with the exact bias: any b would do."""
+        bias = self.slack.bias(self.y - f, self.y, self.weights, self.constraint)
+        norm = float(duals @ f)
+        xi = slacks(self.y, f, bias, self.constraint)
+        primal = 0.5 * norm + self.C * self.slack.value(xi, self.weights, self.constraint)
+        dual = float(self.y @ duals) - 0.5 * norm - 0.5 * float(np.sum(feasible.ridge * duals**2))
+        gap = max(primal - dual, 0.0) / dual if dual > 0 else np.inf
+        # A cap that is used up by duals whose f vanishes: the primal is then the cap, whatever the kernel.
+        full = np.abs(duals).sum() >= feasible.total * (1 - 1e-6)
+        return Certificate(bias, primal, dual, gap, full and norm <= 4 * max(primal - dual, 1e-9 * primal))
+
+
 def solve_dual(
     machine: _core.Machine,
     view: list[int],
-    y: Array,
-    slack: Slack,
-    C: Array,
-    constraint: str = "inequality",
+    binary: Binary,
     tol: float = 1e-3,
     max_iter: int = -1,
     double_rows: bool = False,
     progress: Progress | None = None,
 ) -> DualSolution:
-    """Solve one binary problem over the machine's segments in ``view``; y is +-1, C one number per sample."""
-    feasible = slack.feasible_set(y, C, constraint)
-    found = machine.solve(
-        view,
-        y,
-        feasible.lower,
-        feasible.upper,
-        feasible.ridge,
-        feasible.side,
-        feasible.total,
-        tol,
-        max_iter,
-        double_rows,
-        callback=progress,
-    )
-    duals, f = found["duals"], found["product"]
-    bias = slack.bias(y - f, y, C, constraint)
-    norm = float(duals @ f)
-    primal = 0.5 * norm + slack.value(C, slacks(y, f, bias, constraint))
-    dual = float(y @ duals) - 0.5 * norm - 0.5 * float(feasible.ridge @ duals**2)
-    gap = max(primal - dual, 0.0) / dual if dual > 0 else np.inf
+    """Solve one binary problem over the machine's segments in ``view``."""
+    feasible = binary.slack.feasible_set(binary.y, binary.C, binary.weights, binary.constraint)
+    limits = multiplier.Limits(tol, max_iter, double_rows, progress)
+    over = program(machine, view, binary.y, feasible)
+    if feasible.radius < np.inf:
+        guess = binary.first_multiplier(feasible)
+        point, certificate = multiplier.search(over, partial(binary.certify, feasible), feasible, guess, limits)
+    else:
+        point = over.solve(0.0, tol, max_iter, double_rows, callback=progress)
+        certificate = binary.certify(feasible, point.duals, point.f)
     solution = DualSolution(
-        duals,
-        bias,
-        primal,
-        gap,
-        found["violation"],
-        max(1, found["steps"]),
-        gap <= tol,
-        found["negative_curvature"],
+        point.duals,
+        certificate.bias,
+        certificate.primal,
+        certificate.gap,
+        point.violation,
+        max(1, point.steps),
+        certificate.gap <= tol,
+        point.indefinite,
+        certificate.void,
     )
     if progress is not None:
         progress.finish(solution)

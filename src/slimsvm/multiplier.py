@@ -1,0 +1,118 @@
+"""Sets with a ball: the ball's multiplier, found by a guarded search around programs without the ball.
+
+Pair steps get stuck on the surface of a ball, far from the optimum. The optimum on it is that of the program with
+the penalty ``mu * norm**power / power`` instead, for the mu that puts the solution on the surface (or mu = 0, inside).
+The norm of the solution falls as mu grows: a root in one variable. Programs are solved only as well as the
+certificate of the whole problem asks for, each from the solution of the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import inf, log, sqrt
+from typing import Any
+
+from .formulation import Array, Certificate, FeasibleSet
+from .programs import Point, Program
+
+MOST_ROUNDS = 200
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop, and how the core is to work."""
+
+    tol: float
+    max_steps: int
+    double_rows: bool
+    callback: Any
+
+
+class Bracket:
+    """What is known of the multiplier: between two bounds, and the last two solutions."""
+
+    def __init__(self, radius: float, power: float):
+        self.radius, self.power = radius, power
+        self.low, self.high = 0.0, inf
+        self.seen: list[tuple[float, float]] = []
+
+    def add(self, mu: float, norm: float) -> None:
+        """A solution whose norm is trusted to be on this side of the radius."""
+        if norm > self.radius:
+            self.low = max(self.low, mu)
+        else:
+            self.high = min(self.high, mu)
+        self.seen = [*self.seen[-1:], (mu, norm)]
+
+    def widen(self) -> None:
+        """A sign was wrong: solutions are not exact."""
+        self.low, self.high, self.seen = 0.5 * self.low, 2 * self.high, []
+
+    def next(self) -> float:
+        """Secant in the logarithms; first a step that is exact where slacks stay the same."""
+        mu, norm = self.seen[-1]
+        guess = mu * (norm / self.radius) ** (self.power - 1)
+        if len(self.seen) == 2 and norm > 0 and self.seen[0][1] > 0:
+            (mu0, norm0), rise = self.seen[0], log(norm / self.seen[0][1])
+            if mu != mu0 and rise / log(mu / mu0) < 0:
+                guess = mu * (self.radius / norm) ** (log(mu / mu0) / rise) if abs(rise) > 1e-12 else inf
+        if self.low < guess < self.high:
+            return guess
+        if self.high == inf:
+            return 10 * self.low
+        return sqrt(self.low * self.high) if self.low > 0 else 0.1 * self.high
+
+
+def search(
+    program: Program,
+    certify: Callable[[Array, Array], Certificate],
+    feasible: FeasibleSet,
+    guess: float,
+    limits: Limits,
+) -> tuple[Point, Certificate]:
+    """The best point found inside the ball, and its certificate. ``guess`` is a first multiplier."""
+    radius, power, tol = feasible.radius, feasible.power, limits.tol
+    bracket = Bracket(radius, power)
+    mu, eps, exact, steps = guess, max(1e-2, tol), False, 0
+    point: Point | None = None
+    best: tuple[Point, Certificate] | None = None
+    gaps: list[float] = []
+    indefinite = False
+    while len(gaps) < MOST_ROUNDS:
+        left = limits.max_steps if limits.max_steps < 0 else limits.max_steps - steps
+        point = program.solve(mu, eps, left, limits.double_rows, point, exact, limits.callback)
+        steps, indefinite = steps + point.steps, indefinite or point.indefinite
+        norm = program.norm(point.duals)
+        share = min(1.0, radius / norm) if norm > 0 else 1.0
+        inside = replace(point, duals=share * point.duals, f=share * point.f)
+        certificate = certify(inside.duals, inside.f)
+        if best is None or exact or certificate.gap < best[1].gap:
+            best = inside, certificate
+        gaps.append(certificate.gap)
+        if certificate.gap <= tol:
+            if exact:
+                break
+            exact = True  # once more with f computed afresh
+            continue
+        if 0 <= limits.max_steps <= steps or indefinite or eps < 1e-4 * tol:
+            break
+        # A multiplier this small moves the optimum by less than a part of tol: the same as none.
+        nothing = 0.1 * tol * max(certificate.dual, 0.0) / radius**power
+        stalled = len(gaps) > 3 and min(gaps[-3:]) > 0.5 * min(gaps[:-3])
+        if stalled:
+            bracket.widen()
+            eps *= 0.1
+        elif _doubtful(norm / radius - 1, point.gap, mu * radius**power, certificate) or (mu <= nothing and norm <= radius):
+            eps *= 0.1
+        else:
+            bracket.add(mu, norm)
+            mu = max(bracket.next(), nothing)
+            eps = min(eps, max(0.3 * certificate.gap, 0.3 * tol))
+    assert best is not None
+    return replace(best[0], steps=steps, indefinite=indefinite), best[1]
+
+
+def _doubtful(excess: float, gap: float, scale: float, certificate: Certificate) -> bool:
+    """Could the exact solution be on the other side of the surface? The penalty is strongly convex: it bounds how far."""
+    return excess * excess * scale < gap * abs(certificate.dual)
