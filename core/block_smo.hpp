@@ -146,7 +146,7 @@ class BlockSmo {
 
   void finish() {
     if constexpr (std::is_same_v<Real, double>) {
-      if (!has_matrix() || p_.power != 2) return;
+      if (!has_matrix()) return;
       load_block();
       polish(block_);
       store_block();
@@ -172,13 +172,10 @@ class BlockSmo {
       if (violation <= eps || block_.steps - start < limit || limit <= 0) break;
       if (block_.steps - before > 100L * size_ + 20000) break;  // leave a hard block for a better one
       if (block_.negative_curvature || (whole() && p_.power == 2 && !(block_dual() <= ceiling_))) break;
-      if (p_.power != 2) {  // no Newton steps, and the gap says more than the violation does
-        if (block_.steps - before >= 8L * size_) break;
-        continue;
-      }
-      if (block_.capped()) continue;
       const std::vector<int> free = free_variables(block_);
-      if (free.size() >= 2 && free.size() <= most_free) newton_step(block_, free);
+      if (free.size() >= 2 && free.size() <= most_free(block_)) newton_step(block_, free);
+      // The gap says more than the violation does.
+      if (p_.power != 2 && block_.steps - before >= 8L * size_) break;
     }
     it_.steps += block_.steps - before;
     ++it_.rounds;

@@ -83,15 +83,18 @@ inline double dual_ceiling(const Problem& p) {
   return sum;
 }
 
-// Bounds for variables that have none but a ridge. No optimum reaches them: there the penalty is a part of the
-// primal, hence at most the ceiling. They only keep a kernel that is none from running away.
+// Bounds for variables that have none. Under a cap, duals that sum to zero have half of it on each side. With a
+// ridge, no optimum reaches them: there the penalty is a part of the primal, hence at most the ceiling. They only keep a
+// kernel that is none from running away.
 struct SafeBounds {
   std::vector<double> lower, upper;
   explicit SafeBounds(const Problem& p) : lower(p.lower, p.lower + p.size), upper(p.upper, p.upper + p.size) {
-    const double ceiling = dual_ceiling(p);
+    const double ceiling = dual_ceiling(p), half = 0.5 * p.total;
+    bool one_sided = half < infinity;  // side * a >= 0 throughout
+    for (Index i = 0; i < p.size && one_sided; ++i) one_sided = p.side[i] > 0 ? lower[i] >= 0 : upper[i] <= 0;
     for (Index i = 0; i < p.size; ++i) {
-      if (!(p.ridge[i] > 0)) continue;
-      const double most = 2 * std::pow(p.power * ceiling / p.ridge[i], 1 / p.power);
+      const double most = std::min(one_sided ? half : infinity,
+                                   p.ridge[i] > 0 ? 2 * std::pow(p.power * ceiling / p.ridge[i], 1 / p.power) : infinity);
       lower[i] = std::max(lower[i], -most);
       upper[i] = std::min(upper[i], most);
     }

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from math import inf, log, sqrt
 from typing import Any
 
+import numpy as np
+
 from .formulation import Array, Certificate, FeasibleSet
 from .programs import Point, Program
 
@@ -74,36 +76,36 @@ def search(
     """The best point found inside the ball, and its certificate. ``guess`` is a first multiplier."""
     radius, power, tol = feasible.radius, feasible.power, limits.tol
     bracket = Bracket(radius, power)
-    mu, eps, exact, steps = guess, max(1e-2, tol), False, 0
+    mu, eps, exact, steps, indefinite = guess, max(1e-2, tol), False, 0, False
     point: Point | None = None
     best: tuple[Point, Certificate] | None = None
-    gaps: list[float] = []
-    indefinite = False
-    while len(gaps) < MOST_ROUNDS:
+    least, since = inf, 0  # smallest gap, and rounds since it was halved
+    for _ in range(MOST_ROUNDS):
         left = limits.max_steps if limits.max_steps < 0 else limits.max_steps - steps
         point = program.solve(mu, eps, left, limits.double_rows, point, exact, limits.callback)
         steps, indefinite = steps + point.steps, indefinite or point.indefinite
         norm = program.norm(point.duals)
-        share = min(1.0, radius / norm) if norm > 0 else 1.0
-        inside = replace(point, duals=share * point.duals, f=share * point.f)
-        certificate = certify(inside.duals, inside.f)
-        if best is None or exact or certificate.gap < best[1].gap:
+        inside, certificate = _best_inside(point, norm, feasible, certify)
+        if best is None or certificate.gap < best[1].gap:
             best = inside, certificate
-        gaps.append(certificate.gap)
         if certificate.gap <= tol:
             if exact:
+                best = inside, certificate
                 break
-            exact = True  # once more with f computed afresh
+            exact = True  # once more, with f computed afresh
             continue
-        if 0 <= limits.max_steps <= steps or indefinite or eps < 1e-4 * tol:
+        if 0 <= limits.max_steps <= steps or indefinite or eps < 1e-5 * tol:
             break
+        since = 0 if certificate.gap <= 0.5 * least else since + 1
+        least = min(least, certificate.gap)
         # A multiplier this small moves the optimum by less than a part of tol: the same as none.
         nothing = 0.1 * tol * max(certificate.dual, 0.0) / radius**power
-        stalled = len(gaps) > 3 and min(gaps[-3:]) > 0.5 * min(gaps[:-3])
-        if stalled:
+        if since > 3:  # an inexact solution put the root on the wrong side
             bracket.widen()
-            eps *= 0.1
-        elif _doubtful(norm / radius - 1, point.gap, mu * radius**power, certificate) or (mu <= nothing and norm <= radius):
+            eps, since = 0.1 * eps, 0
+        elif _doubtful(norm / radius - 1, point.gap, mu * radius**power, certificate) or (
+            mu <= nothing and norm <= radius
+        ):
             eps *= 0.1
         else:
             bracket.add(mu, norm)
@@ -111,6 +113,22 @@ def search(
             eps = min(eps, max(0.3 * certificate.gap, 0.3 * tol))
     assert best is not None
     return replace(best[0], steps=steps, indefinite=indefinite), best[1]
+
+
+def _best_inside(
+    point: Point, norm: float, feasible: FeasibleSet, certify: Callable[[Array, Array], Certificate]
+) -> tuple[Point, Certificate]:
+    """The best of the multiples of a point that are feasible: near the optimum, one that ends on the surface."""
+    sizes = np.abs(point.duals)
+    if not sizes.any():
+        return point, certify(point.duals, point.f)
+    bounds = np.where(point.duals > 0, feasible.upper, -feasible.lower)
+    most = min(feasible.radius / norm, feasible.total / sizes.sum(), np.divide(bounds, sizes, where=sizes > 0, out=np.full_like(sizes, inf)).min())
+    curvature = float(point.duals @ point.f + np.sum(feasible.ridge * sizes**2))
+    share = min(point.gain / curvature, most) if curvature > 0 else most
+    duals = np.clip(share * point.duals, feasible.lower, feasible.upper)
+    inside = replace(point, duals=duals, f=share * point.f)
+    return inside, certify(inside.duals, inside.f)
 
 
 def _doubtful(excess: float, gap: float, scale: float, certificate: Certificate) -> bool:

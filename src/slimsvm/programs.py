@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,6 +17,7 @@ class Point:
 
     duals: Array
     f: Array
+    gain: float  # y'duals
     gap: float  # relative, of this program
     violation: float
     steps: int
@@ -106,8 +107,9 @@ class BoxProgram:
         if self.doubled:
             plus, minus = np.split(duals, 2)
             duals, product = plus + minus, product[: len(plus)]
+        gain = float(self.linear[: len(duals)] @ duals)
         return Point(
-            duals, product, found["gap"], found["violation"], found["steps"], found["negative_curvature"], state
+            duals, product, gain, found["gap"], found["violation"], found["steps"], found["negative_curvature"], state
         )
 
 
@@ -138,12 +140,11 @@ class MetricProgram:
         machine = _core.matrix_machine(matrix, np.arange(n), [n], matrix.nbytes // 2, 1)
         if start is not None:
             duals = start.state[0]
-            start = Point(duals, start.f, 0.0, 0.0, 0, False, (duals, self._product(matrix, duals)))
+            start = replace(start, state=(duals, self._product(matrix, duals)))
         found = BoxProgram(machine, [0], self.y, self.feasible).solve(
             0.0, tol, max_steps, double_rows, start, exact, callback
         )
-        duals = found.duals
-        return Point(duals, self.K @ duals, found.gap, found.violation, found.steps, found.indefinite, found.state)
+        return replace(found, f=self.K @ found.duals)
 
     @staticmethod
     def _product(matrix: Array, duals: Array) -> Array:
