@@ -164,7 +164,7 @@ class BlockSmo {
     load_block();
     const long before = block_.steps;
     for (;;) {  // in slices, so that Ctrl-C is heard and a slow block gets a Newton step
-      long limit = slice;
+      long limit = p_.power == 2 ? slice : std::min<long>(slice, 4L * size_);
       if (o_.max_steps >= 0) limit = std::min(limit, o_.max_steps - it_.steps - (block_.steps - before));
       const long start = block_.steps;
       const double violation = solve_block(eps, limit);
@@ -186,7 +186,7 @@ class BlockSmo {
   double solve_block(double eps, long limit) {
     using Pairs = typename PairsOf<Set>::type;
     if constexpr (std::is_same_v<Set, Box>)
-      if (p_.power != 2) return dispatch<SolveBlock<PowerPairs, Real>>(&block_, eps, std::min(limit, 4L * size_));
+      if (p_.power != 2) return dispatch<SolveBlock<PowerPairs, Real>>(&block_, eps, limit);
     return dispatch<SolveBlock<Pairs, Real>>(&block_, eps, limit);
   }
 

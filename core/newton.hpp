@@ -93,6 +93,26 @@ Movable movable(const Block<Real>& b, const std::vector<int>& free) {
   return m;
 }
 
+// The penalty's curvature for a Newton step, where its power is not 2: between the dual and the one that would answer
+// its residual, as if it were alone. The tangent's curvature can be zero or infinite far from the solution.
+template <class Real>
+std::vector<double> secant_curvatures(const Block<Real>& b, const std::vector<int>& free) {
+  std::vector<double> curvature(b.size, 0.0);
+  double most = -infinity, least = infinity;
+  for (const int i : free) most = std::max(most, b.G[i]), least = std::min(least, b.G[i]);
+  const double middle = 0.5 * (most + least);
+  for (const int i : free) {
+    const double here = detail::slope(b, i, b.a[i]), r = b.G[i] - middle + here;
+    const double answer = std::clamp(std::copysign(std::pow(std::fabs(r) / b.ridge[i], 1 / (b.power - 1)), r), b.lower[i], b.upper[i]);
+    const double way = answer - b.a[i];
+    if (std::fabs(way) > 1e-7 * std::fabs(answer))
+      curvature[i] = std::min((detail::slope(b, i, answer) - here) / way, 1e30);
+    else
+      curvature[i] = detail::curvature_of_penalty(b, i);
+  }
+  return curvature;
+}
+
 // How far along the step the objective rises: all of it for a square, as far as the slope is positive otherwise.
 template <class Real>
 double rising_share(const Block<Real>& b, const std::vector<int>& moved, const std::vector<double>& step,
@@ -126,9 +146,8 @@ double newton_step(Block<Real>& b, const std::vector<int>& free) {
   const Movable m = movable(b, free);
   const int n = static_cast<int>(m.variables.size());
   if (n == 0) return 0;
-  const auto value = [&](int i, int j) {
-    return static_cast<double>(b.row(i)[j]) + (i == j && b.power != 2 ? detail::curvature_of_penalty(b, i) : 0.0);
-  };
+  const std::vector<double> penalty = b.power == 2 ? std::vector<double>(b.size, 0.0) : secant_curvatures(b, free);
+  const auto corner = [&](int i) { return static_cast<double>(b.row(i)[i]) + penalty[i]; };
   std::vector<double> matrix(static_cast<std::size_t>(n) * n), others(n);
   double largest = 0;
   for (int r = 0; r < n; ++r) {
@@ -137,9 +156,9 @@ double newton_step(Block<Real>& b, const std::vector<int>& free) {
     const Real *own = b.row(i), *base = b.row(at);
     for (int c = 0; c < r; ++c) {
       const int j = m.variables[c], to = m.base[c];
-      row[c] = (static_cast<double>(own[j]) - base[j]) - (static_cast<double>(own[to]) - (at == to ? value(at, at) : base[to]));
+      row[c] = (static_cast<double>(own[j]) - base[j]) - (static_cast<double>(own[to]) - (at == to ? corner(at) : base[to]));
     }
-    row[r] = value(i, i) - 2 * static_cast<double>(own[at]) + value(at, at);
+    row[r] = corner(i) - 2 * static_cast<double>(own[at]) + corner(at);
     largest = std::max(largest, row[r]);
     others[r] = b.G[i] - b.G[at];
   }
@@ -188,7 +207,7 @@ double newton_step(Block<Real>& b, const std::vector<int>& free) {
     detail::set_masks(b, i);
     if (b.power == 2) continue;
     b.G[i] -= detail::slope(b, i, b.a[i]) - detail::slope(b, i, old);
-    b.diagonal[i] = static_cast<Real>(value(i, i));
+    b.diagonal[i] = static_cast<Real>(b.row(i)[i] + detail::curvature_of_penalty(b, i));
   }
   b.room = std::max(0.0, b.room - growth * share);
   return std::max(share, 1e-300);

@@ -137,7 +137,7 @@ class MetricProgram:
     ) -> Point:
         matrix = self.K + mu * self.metric
         n = len(matrix)
-        machine = _core.matrix_machine(matrix, np.arange(n), [n], matrix.nbytes // 2, 1)
+        machine = _core.matrix_machine(matrix, np.arange(n), [n], matrix.nbytes // 2 + (32 << 20), 1)
         if start is not None:
             duals = start.state[0]
             start = replace(start, state=(duals, self._product(matrix, duals)))
