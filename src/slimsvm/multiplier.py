@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import inf, log, sqrt
+from math import exp, inf, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -54,11 +54,13 @@ class Bracket:
     def next(self) -> float:
         """Secant in the logarithms; first a step that is exact where slacks stay the same."""
         mu, norm = self.seen[-1]
-        guess = mu * (norm / self.radius) ** (self.power - 1)
+        away = log(self.radius / norm) if norm > 0 else 700.0
+        change = (1 - self.power) * away  # of log mu
         if len(self.seen) == 2 and norm > 0 and self.seen[0][1] > 0:
-            (mu0, norm0), rise = self.seen[0], log(norm / self.seen[0][1])
-            if mu != mu0 and rise / log(mu / mu0) < 0:
-                guess = mu * (self.radius / norm) ** (log(mu / mu0) / rise) if abs(rise) > 1e-12 else inf
+            run, rise = log(mu / self.seen[0][0]), log(norm / self.seen[0][1])
+            if run * rise < 0:
+                change = away * run / rise
+        guess = mu * exp(min(max(change, -30.0), 30.0))
         if self.low < guess < self.high:
             return guess
         if self.high == inf:
