@@ -324,6 +324,14 @@ nb::ndarray<nb::numpy, double> product(BoundMachine& machine, const std::vector<
   return to_numpy(std::move(out), shape_of(x));
 }
 
+nb::ndarray<nb::numpy, double> diagonal(BoundMachine& machine, const std::vector<int>& view) {
+  Gram<double>& gram = machine.full();
+  const View all = gram.view(view);
+  std::vector<double> out(all.size());
+  for (Index v = 0; v < all.size(); ++v) out[v] = gram.diagonal()[all.position(v)];
+  return to_numpy(std::move(out), {static_cast<std::size_t>(all.size())});
+}
+
 // Rows of the view's kernel matrix, in double.
 nb::ndarray<nb::numpy, double> matrix_rows(BoundMachine& machine, const std::vector<int>& view, const Ids& variables) {
   const std::size_t count = variables.shape(0);
@@ -433,7 +441,8 @@ NB_MODULE(_core, m) {
            "max_steps"_a = -1, "double_rows"_a = false, "power"_a = 2.0, "block"_a = 512, "keep"_a = 0.75, "start"_a = nb::none(),
            "start_product"_a = nb::none(), "exact"_a = true, "callback"_a = nb::none())
       .def("product", &product, "view"_a, "x"_a, "single"_a = false)
-      .def("rows", &matrix_rows, "view"_a, "variables"_a);
+      .def("rows", &matrix_rows, "view"_a, "variables"_a)
+      .def("diagonal", &diagonal, "view"_a);
   m.def("kernel_machine", &kernel_machine, "rows"_a, "order"_a, "lengths"_a, "kernel"_a, "cache_bytes"_a, "threads"_a = 1);
   m.def("matrix_machine", &matrix_machine, "matrix"_a, "order"_a, "lengths"_a, "cache_bytes"_a, "threads"_a = 1, nb::keep_alive<0, 1>());
   m.def("function_machine", &function_machine, "function"_a, "diagonal"_a, "lengths"_a, "cache_bytes"_a, "threads"_a = 1);

@@ -3,8 +3,8 @@
 from importlib.metadata import version
 
 from . import kernels, slacks
-from .estimators import AnyNormSVC
+from .estimators import AnyNormSVC, BudgetSVC, LeastOneNormSVC, LeastSquaresSVC
 
 __version__ = version("slimsvm")
 
-__all__ = ["AnyNormSVC", "__version__", "kernels", "slacks"]
+__all__ = ["AnyNormSVC", "BudgetSVC", "LeastOneNormSVC", "LeastSquaresSVC", "__version__", "kernels", "slacks"]
