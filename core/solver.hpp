@@ -41,6 +41,12 @@ inline void balance(const Problem& p, std::vector<double>& a) {
   correct(0, 0);
 }
 
+// Are the second half of the segments those of the first half again?
+inline bool doubled(const std::vector<int>& segments) {
+  const auto half = segments.begin() + segments.size() / 2;
+  return segments.size() % 2 == 0 && std::equal(segments.begin(), half, half);
+}
+
 // Where to start: duals, and K times them if that is known.
 struct Start {
   const double *duals = nullptr, *product = nullptr;
@@ -71,13 +77,18 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, const Prob
   const auto evaluate_where_it_matters = [&] {
     constexpr double clear = 0.05;
     const double bias = set.bias(it.a.data(), it.G.data());
-    std::vector<std::int32_t> near;
+    std::vector<char> matters(p.size);
     std::vector<double> tracked(p.size);
     for (Index v = 0; v < p.size; ++v) {
       tracked[v] = p.linear[v] - it.G[v] - p.slope(v, it.a[v]);
       const double r = p.linear[v] - tracked[v] - bias;
-      if (it.a[v] != 0 || conjugate(p, v, r - clear) != 0 || conjugate(p, v, r + clear) != 0) near.push_back(static_cast<std::int32_t>(v));
+      matters[v] = it.a[v] != 0 || conjugate(p, v, r - clear) != 0 || conjugate(p, v, r + clear) != 0;
     }
+    if (doubled(segments))  // one row, two variables: what one needs is the value of both
+      for (Index v = 0, w = p.size / 2; w < p.size; ++v, ++w) matters[v] = matters[w] = matters[v] || matters[w];
+    std::vector<std::int32_t> near;
+    for (Index v = 0; v < p.size; ++v)
+      if (matters[v]) near.push_back(static_cast<std::int32_t>(v));
     if (near.size() > 0.8 * static_cast<double>(p.size)) return evaluate();
     product.assign(p.size, 0.0);
     if (!exact.subtract_product_at(full_view, it.a.data(), near, product.data(), monitor)) return evaluate();

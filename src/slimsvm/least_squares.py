@@ -141,8 +141,10 @@ class Preconditioner:
             left = np.maximum(left - np.einsum("ij,ij->j", L[used : used + count], L[used : used + count]), 0.0)
             used += count
         self.L = L[:used]
-        inner = (self.L * self.C) @ self.L.T
-        inner.flat[:: used + 1] += 1.0
+        inner = np.eye(used)
+        for first in range(0, n, 1024):  # without a second copy of L
+            part = self.L[:, first : first + 1024]
+            inner += (part * self.C[first : first + 1024]) @ part.T
         self.factor = la.cho_factor(inner, lower=True, check_finite=False)
         ones = self._inverse(np.ones((1, n)))[0]
         self.ones = ones / ones.sum()

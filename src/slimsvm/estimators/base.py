@@ -218,7 +218,7 @@ class AllPointsClassifier(ExpansionClassifier):
         if complaint is not None:
             warnings.warn(complaint, stacklevel=3)
         self._warn_if_unsolved(solutions)
-        if any(s.void for s in solutions):
+        if any(s.void and s.converged for s in solutions):
             warnings.warn(VOID, stacklevel=3)
         self.classes_ = classes
         self.kernel_ = copy(kernel)  # the user's own object may change
