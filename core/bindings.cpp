@@ -314,7 +314,14 @@ nb::ndarray<nb::numpy, double> product(BoundMachine& machine, const std::vector<
     const auto run = [&](auto& gram) {
       const View all = gram.view(view);
       if (static_cast<std::size_t>(all.size()) != x.shape(1)) throw std::invalid_argument("x and the view differ in length");
-      gram.add_symmetric_product(all, x.data(), static_cast<int>(x.shape(0)), out.data(), monitor);
+      const double* values = x.data();
+      const auto used = std::count_if(values, values + out.size(), [](double v) { return v != 0; });
+      if (x.shape(0) == 1 && 2 * static_cast<std::size_t>(used) < out.size()) {  // few rows serve it
+        gram.subtract_product(all, values, out.data(), monitor);
+        for (double& v : out) v = -v;
+      } else {
+        gram.add_symmetric_product(all, values, static_cast<int>(x.shape(0)), out.data(), monitor);
+      }
     };
     if (single)
       run(machine.single());

@@ -68,6 +68,67 @@ class Bracket:
         return sqrt(self.low * self.high) if self.low > 0 else 0.1 * self.high
 
 
+class Inside:
+    """Points of the ball made from solutions around it: multiples, and mixtures of one inside and one outside.
+
+    Mixtures stay within bounds and cap. As the two close in on the optimum, their error is of second order.
+    """
+
+    def __init__(self, program: Program, feasible: FeasibleSet):
+        self.program, self.feasible = program, feasible
+        self.inner: Point | None = None
+        self.outer: Point | None = None
+
+    def forget(self) -> None:
+        """The next solutions are more exact than these."""
+        self.inner = self.outer = None
+
+    def best(self, point: Point, norm: float) -> Point:
+        """The best point of the ball that the new solution allows."""
+        if norm <= self.feasible.radius:
+            self.inner = point
+        else:
+            self.outer = point
+        scaled = self._scaled(point, norm)
+        if self.inner is None or self.outer is None:
+            return scaled
+        return max(scaled, self._mixed(self.inner, self.outer), key=self._dual)
+
+    def _dual(self, point: Point) -> float:
+        ridge = float(np.sum(self.feasible.ridge * point.duals**2))
+        return point.gain - 0.5 * float(point.duals @ point.f) - 0.5 * ridge
+
+    def _scaled(self, point: Point, norm: float) -> Point:
+        """The best multiple: near the optimum, one that ends on the surface."""
+        sizes = np.abs(point.duals)
+        if not sizes.any():
+            return point
+        bounds = np.where(point.duals > 0, self.feasible.upper, -self.feasible.lower)
+        some = sizes > 0
+        most = min(
+            self.feasible.radius / norm,
+            self.feasible.total / float(sizes.sum()),
+            float((bounds[some] / sizes[some]).min()),
+        )
+        curvature = float(point.duals @ point.f + np.sum(self.feasible.ridge * sizes**2))
+        share = min(point.gain / curvature, most) if curvature > 0 else most
+        return replace(point, duals=share * point.duals, f=share * point.f, gain=share * point.gain)
+
+    def _mixed(self, inner: Point, outer: Point) -> Point:
+        """Where the way from inside to outside leaves the ball: the norm is convex along it."""
+        low, high = 0.0, 1.0
+        for _ in range(50):
+            share = 0.5 * (low + high)
+            norm = self.program.norm(inner.duals + share * (outer.duals - inner.duals))
+            low, high = (share, high) if norm <= self.feasible.radius else (low, share)
+        return replace(
+            outer,
+            duals=inner.duals + low * (outer.duals - inner.duals),
+            f=inner.f + low * (outer.f - inner.f),
+            gain=inner.gain + low * (outer.gain - inner.gain),
+        )
+
+
 def search(
     program: Program,
     certify: Callable[[Array, Array], Certificate],
@@ -77,8 +138,8 @@ def search(
 ) -> tuple[Point, Certificate]:
     """The best point found inside the ball, and its certificate. ``guess`` is a first multiplier."""
     radius, power, tol = feasible.radius, feasible.power, limits.tol
-    bracket = Bracket(radius, power)
-    mu, eps, exact, steps, indefinite = guess, max(1e-2, tol), False, 0, False
+    bracket, inside = Bracket(radius, power), Inside(program, feasible)
+    mu, last_mu, eps, exact, steps, indefinite = guess, 0.0, max(1e-2, tol), False, 0, False
     point: Point | None = None
     best: tuple[Point, Certificate] | None = None
     least, since = inf, 0  # smallest gap, and rounds since it was halved
@@ -87,27 +148,29 @@ def search(
         point = program.solve(mu, eps, left, limits.double_rows, point, exact, limits.callback)
         steps, indefinite = steps + point.steps, indefinite or point.indefinite
         norm = program.norm(point.duals)
-        inside, certificate = _best_inside(point, norm, feasible, certify)
+        found = inside.best(point, norm)
+        certificate = certify(found.duals, found.f)
+        if certificate.gap <= tol and not exact:  # as far as the rows of the core tell
+            found = replace(found, f=program.product(found.duals))
+            certificate = certify(found.duals, found.f)
+            if certificate.gap > tol:
+                exact = True
+                inside.forget()
         if best is None or certificate.gap < best[1].gap:
-            best = inside, certificate
-        if certificate.gap <= tol:
-            if exact:
-                best = inside, certificate
-                break
-            exact = True  # once more, with f computed afresh
-            continue
-        if 0 <= limits.max_steps <= steps or indefinite or eps < 1e-5 * tol:
+            best = found, certificate
+        if certificate.gap <= tol or 0 <= limits.max_steps <= steps or indefinite or eps < 1e-6 * tol:
             break
         since = 0 if certificate.gap <= 0.5 * least else since + 1
         least = min(least, certificate.gap)
         # A multiplier this small moves the optimum by less than a part of tol: the same as none.
         nothing = 0.1 * tol * max(certificate.dual, 0.0) / radius**power
+        settled = mu == last_mu and point.steps == 0
+        doubtful = _doubtful(norm / radius - 1, point.gap, mu * radius**power, certificate) or point.steps == 0
+        last_mu = mu
         if since > 3:  # an inexact solution put the root on the wrong side
             bracket.widen()
             eps, since = 0.1 * eps, 0
-        elif _doubtful(norm / radius - 1, point.gap, mu * radius**power, certificate) or (
-            mu <= nothing and norm <= radius
-        ):
+        elif (doubtful and not settled) or (mu <= nothing and norm <= radius):
             eps *= 0.1
         else:
             bracket.add(mu, norm)
@@ -117,22 +180,6 @@ def search(
     return replace(best[0], steps=steps, indefinite=indefinite), best[1]
 
 
-def _best_inside(
-    point: Point, norm: float, feasible: FeasibleSet, certify: Callable[[Array, Array], Certificate]
-) -> tuple[Point, Certificate]:
-    """The best of the multiples of a point that are feasible: near the optimum, one that ends on the surface."""
-    sizes = np.abs(point.duals)
-    if not sizes.any():
-        return point, certify(point.duals, point.f)
-    bounds = np.where(point.duals > 0, feasible.upper, -feasible.lower)
-    most = min(feasible.radius / norm, feasible.total / sizes.sum(), np.divide(bounds, sizes, where=sizes > 0, out=np.full_like(sizes, inf)).min())
-    curvature = float(point.duals @ point.f + np.sum(feasible.ridge * sizes**2))
-    share = min(point.gain / curvature, most) if curvature > 0 else most
-    duals = np.clip(share * point.duals, feasible.lower, feasible.upper)
-    inside = replace(point, duals=duals, f=share * point.f)
-    return inside, certify(inside.duals, inside.f)
-
-
 def _doubtful(excess: float, gap: float, scale: float, certificate: Certificate) -> bool:
-    """Could the exact solution be on the other side of the surface? The penalty is strongly convex: it bounds how far."""
+    """Could the exact solution be on the other side? The penalty is strongly convex, which bounds how far off it is."""
     return excess * excess * scale < gap * abs(certificate.dual)

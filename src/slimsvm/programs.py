@@ -31,6 +31,9 @@ class Program(Protocol):
     def norm(self, duals: Array) -> float:
         """The norm whose ball it is."""
 
+    def product(self, duals: Array) -> Array:
+        """f = K duals in float64."""
+
     def solve(
         self,
         mu: float,
@@ -49,7 +52,7 @@ class BoxProgram:
 
     def __init__(self, machine: _core.Machine, view: list[int], y: Array, feasible: FeasibleSet):
         n = len(y)
-        self.machine, self.view, self.linear = machine, view, y
+        self.machine, self.rows, self.view, self.linear = machine, view, view, y
         self.power, self.total = feasible.power, feasible.total
         self.stretch = np.broadcast_to(np.asarray(feasible.stretch, dtype=np.float64), n)
         self.ridge = np.broadcast_to(np.asarray(feasible.ridge, dtype=np.float64), n)
@@ -68,6 +71,9 @@ class BoxProgram:
         elif self.total < np.inf:
             side = np.where(upper > 0, 1.0, -1.0)
         self.lower, self.upper, self.side = lower, upper, side
+
+    def product(self, duals: Array) -> Array:
+        return self.machine.product(self.rows, duals[None])[0]
 
     def norm(self, duals: Array) -> float:
         sizes = np.abs(duals)
@@ -121,6 +127,9 @@ class MetricProgram:
         self.K = machine.rows(view, np.arange(len(y)))
         self.metric, self.y = feasible.metric, y
         self.feasible = FeasibleSet(feasible.lower, feasible.upper, feasible.ridge, feasible.total)
+
+    def product(self, duals: Array) -> Array:
+        return self.K @ duals
 
     def norm(self, duals: Array) -> float:
         return float(np.sqrt(max(duals @ self.metric @ duals, 0.0)))
