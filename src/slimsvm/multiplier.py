@@ -19,6 +19,7 @@ from .formulation import Array, Certificate, FeasibleSet
 from .programs import Point, Program
 
 MOST_ROUNDS = 200
+FIRST_TOLERANCE = 1e-2
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Bracket:
 
 
 class Inside:
-    """Points of the ball made from solutions around it: multiples, and mixtures of one inside and one outside.
+    """Points of the ball made from solutions around it: multiples, mixtures of one inside and one outside.
 
     Mixtures stay within bounds and cap. As the two close in on the optimum, their error is of second order.
     """
@@ -83,20 +84,17 @@ class Inside:
         """The next solutions are more exact than these."""
         self.inner = self.outer = None
 
-    def best(self, point: Point, norm: float) -> Point:
-        """The best point of the ball that the new solution allows."""
+    def candidates(self, point: Point, norm: float) -> list[Point]:
+        """What the new solution allows; at least one of them is near the optimum if it is."""
+        found = [self._scaled(point, norm)]
         if norm <= self.feasible.radius:
             self.inner = point
+            found.append(point)
         else:
             self.outer = point
-        scaled = self._scaled(point, norm)
-        if self.inner is None or self.outer is None:
-            return scaled
-        return max(scaled, self._mixed(self.inner, self.outer), key=self._dual)
-
-    def _dual(self, point: Point) -> float:
-        ridge = float(np.sum(self.feasible.ridge * point.duals**2))
-        return point.gain - 0.5 * float(point.duals @ point.f) - 0.5 * ridge
+        if self.inner is not None and self.outer is not None:
+            found.append(self._mixed(self.inner, self.outer))
+        return found
 
     def _scaled(self, point: Point, norm: float) -> Point:
         """The best multiple: near the optimum, one that ends on the surface."""
@@ -139,7 +137,7 @@ def search(
     """The best point found inside the ball, and its certificate. ``guess`` is a first multiplier."""
     radius, power, tol = feasible.radius, feasible.power, limits.tol
     bracket, inside = Bracket(radius, power), Inside(program, feasible)
-    mu, last_mu, eps, exact, steps, indefinite = guess, 0.0, max(1e-2, tol), False, 0, False
+    mu, last_mu, eps, exact, steps, indefinite = guess, 0.0, max(FIRST_TOLERANCE, tol), False, 0, False
     point: Point | None = None
     best: tuple[Point, Certificate] | None = None
     least, since = inf, 0  # smallest gap, and rounds since it was halved
@@ -148,8 +146,8 @@ def search(
         point = program.solve(mu, eps, left, limits.double_rows, point, exact, limits.callback)
         steps, indefinite = steps + point.steps, indefinite or point.indefinite
         norm = program.norm(point.duals)
-        found = inside.best(point, norm)
-        certificate = certify(found.duals, found.f)
+        tried = [(found, certify(found.duals, found.f)) for found in inside.candidates(point, norm)]
+        found, certificate = min(tried, key=lambda pair: pair[1].gap)
         if certificate.gap <= tol and not exact:  # as far as the rows of the core tell
             found = replace(found, f=program.product(found.duals))
             certificate = certify(found.duals, found.f)
