@@ -37,17 +37,6 @@ class SolverMonitor : public Monitor {
   virtual void report(const Report&) {}
 };
 
-template <class Set>
-struct PairsOf;
-template <>
-struct PairsOf<Box> {
-  using type = BoxPairs;
-};
-template <>
-struct PairsOf<CappedBox> {
-  using type = CappedPairs;
-};
-
 // The iterate: duals and minus the gradient. Survives a change of row precision.
 struct Iterate {
   std::vector<double> a, G;
@@ -163,17 +152,20 @@ class BlockSmo {
     choose();
     load_block();
     const long before = block_.steps;
+    if (!whole()) slices_ = 0;  // another block
     for (;;) {  // in slices, so that Ctrl-C is heard and a slow block gets a Newton step
       long limit = p_.power == 2 ? slice : std::min<long>(slice, 4L * size_);
       if (o_.max_steps >= 0) limit = std::min(limit, o_.max_steps - it_.steps - (block_.steps - before));
       const long start = block_.steps;
-      const double violation = solve_block(eps, limit);
+      const double violation = pair_steps(block_, eps, limit);
       monitor_.poll();
       if (violation <= eps || block_.steps - start < limit || limit <= 0) break;
       if (block_.steps - before > 100L * size_ + 20000) break;  // leave a hard block for a better one
       if (block_.negative_curvature || (whole() && p_.power == 2 && !(block_dual() <= ceiling_))) break;
       const std::vector<int> free = free_variables(block_);
       if (free.size() >= 2 && free.size() <= most_free(block_)) newton_step(block_, free);
+      // A block on which pairs crawl: from bound to bound, with more patience each time.
+      if (++slices_ % 8 == 0 && active_set(block_, eps, 10 * std::min(slices_, 100))) break;
       // The gap says more than the violation does.
       if (p_.power != 2 && block_.steps - before >= 8L * size_) break;
     }
@@ -181,13 +173,6 @@ class BlockSmo {
     ++it_.rounds;
     it_.negative_curvature |= block_.negative_curvature;
     return store_block() || block_.steps > before;
-  }
-
-  double solve_block(double eps, long limit) {
-    using Pairs = typename PairsOf<Set>::type;
-    if constexpr (std::is_same_v<Set, Box>)
-      if (p_.power != 2) return dispatch<SolveBlock<PowerPairs, Real>>(&block_, eps, limit);
-    return dispatch<SolveBlock<Pairs, Real>>(&block_, eps, limit);
   }
 
   // Working set: the newest of the last one, then the worst violators from each list in turn.
@@ -371,7 +356,7 @@ class BlockSmo {
   SolverMonitor& monitor_;
 
   double ceiling_ = 0;
-  int size_ = 0, stride_ = 0;
+  int size_ = 0, stride_ = 0, slices_ = 0;
   Real* matrix_ = nullptr;
   Block<Real> block_;
   std::vector<std::int32_t> slot_;      // of each variable, -1: not in the set

@@ -219,24 +219,36 @@ std::size_t most_free(const Block<Real>& b) {
   return b.power == 2 ? 256 : 768;
 }
 
-inline void polish(Block<double>& b) {
-  const double scale = 1e-13 * (1 + std::fabs(*std::max_element(b.G.begin(), b.G.end())));
-  for (int attempt = 0; attempt < 30; ++attempt) {
+template <class Real>
+double pair_steps(Block<Real>& b, double eps, long limit) {
+  if (b.capped()) return dispatch<SolveBlock<CappedPairs, Real>>(&b, eps, limit);
+  if (b.power == 2) return dispatch<SolveBlock<BoxPairs, Real>>(&b, eps, limit);
+  return dispatch<SolveBlock<PowerPairs, Real>>(&b, eps, limit);
+}
+
+// Newton steps from bound to bound, a few pair steps where one ends free: variables at a bound may want to come back.
+// True if the violation was brought to eps or nothing moves any more.
+template <class Real>
+bool active_set(Block<Real>& b, double eps, int attempts) {
+  double work = 0;  // cubes of sizes: a second or so
+  for (int attempt = 0; attempt < attempts && work < 3e9; ++attempt) {
     const std::vector<int> free = free_variables(b);
-    if (free.size() < 2 || free.size() > most_free(b)) return;
-    const double share = newton_step(b, free);
-    if (share == 0) return;
-    if (share < 1) continue;
-    // Variables at a bound may want to come back: a few pair steps let them.
+    work += std::pow(static_cast<double>(free.size()), 3);
+    if (free.size() >= 2) {
+      const double share = newton_step(b, free);
+      if (share == 0) return false;
+      if (share < 1) continue;
+    }
     const long before = b.steps;
-    if (b.capped())
-      dispatch<SolveBlock<CappedPairs, double>>(&b, scale, 20L);
-    else if (b.power == 2)
-      dispatch<SolveBlock<BoxPairs, double>>(&b, scale, 20L);
-    else
-      dispatch<SolveBlock<PowerPairs, double>>(&b, scale, 20L);
-    if (b.steps == before) return;
+    if (pair_steps(b, eps, 20L) <= eps || b.steps == before) return true;
   }
+  return false;
+}
+
+// The last digits.
+inline void polish(Block<double>& b) {
+  if (free_variables(b).size() > most_free(b)) return;
+  active_set(b, 1e-13 * (1 + std::fabs(*std::max_element(b.G.begin(), b.G.end()))), 30);
 }
 
 }  // namespace slimsvm

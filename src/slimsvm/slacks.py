@@ -435,7 +435,18 @@ class Mahalanobis(Norm):
         """The slacks of least cost that are at least these; with equality constraints, just these."""
         if constraint == "equality":
             return slacks
-        factor = np.linalg.cholesky(self.M).T
+        # Complementarity: raised by d >= 0, with M (xi + d) >= 0 and zero where d > 0; sets of signs change at once.
+        pull = self.M @ slacks
+        raised = pull < 0
+        noise = 1e-13 * np.abs(self.M).max() * np.abs(slacks).max()
+        for _ in range(50):
+            d = np.zeros_like(slacks)
+            d[raised] = np.linalg.solve(self.M[np.ix_(raised, raised)], -pull[raised])
+            wrong = np.where(raised, d < 0, pull + self.M @ d < -noise)
+            if not wrong.any():
+                return slacks + d
+            raised ^= wrong
+        factor = np.linalg.cholesky(self.M).T  # it went in circles
         return slacks + nnls(factor, -factor @ slacks)[0]
 
     def value(self, slacks: Array, weights: Array, constraint: str) -> float:
