@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import cvxpy as cp
 import numpy as np
-from scipy.optimize import lsq_linear
+from scipy.optimize import nnls
 
 CLARABEL = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11, "max_iter": 500}
 LOOSER = {"tol_gap_abs": 1e-9, "tol_gap_rel": 1e-9, "tol_feas": 1e-9, "max_iter": 500}
@@ -189,7 +189,7 @@ def loss(slack, y, C, f, b, constraint, weights=None):
     """C phi for given decision values. Slacks may be larger than they need be: where that pays, they are."""
     xi = slacks(y, f, b, constraint)
     if constraint == "inequality" and type(slack).__name__ == "Mahalanobis":
-        xi = xi + lsq_linear(factor(slack), -factor(slack) @ xi, (0, np.inf), tol=1e-14).x
+        xi = xi + nnls(factor(slack), -factor(slack) @ xi)[0]
     return C * measure(slack).value(slack, xi, ones(y, weights))
 
 
