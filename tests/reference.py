@@ -196,7 +196,9 @@ def loss(slack, y, C, f, b, constraint, weights=None):
 def overshoot(slack, y, a, C, constraint, weights=None):
     """How far the signed duals are outside their set: 0 if they are inside."""
     alpha = y * a
-    beyond = [np.max(size.value / (C * limit)) - 1 for size, limit in measure(slack).sizes(slack, alpha, ones(y, weights))]
+    beyond = [
+        np.max(size.value / (C * limit)) - 1 for size, limit in measure(slack).sizes(slack, alpha, ones(y, weights))
+    ]
     return max(0.0, *beyond, *([-alpha.min()] if constraint == "inequality" else []), 0.0)
 
 

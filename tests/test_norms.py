@@ -100,13 +100,15 @@ def sizes(y, constraint):
 
 @constraints
 def test_a_large_budget_is_none(constraint):
-    X, y = blobs(50, seed=1)
+    _, y = blobs(50, seed=1)
     enough = float(sizes(y, constraint))
     for C in (0.1, 10.0):
         hinge = value(slacks.OneNorm(), constraint, C=C)
         assert value(slacks.TopSum(enough), constraint, C=C) == pytest.approx(hinge, rel=1e-12)
         assert value(slacks.TopSum(enough - 1e-6), constraint, C=C) == pytest.approx(hinge, rel=3e-6)
-        assert value(slacks.OneTwoNorm(np.sqrt(enough) * (1 + 1e-12)), constraint, C=C) == pytest.approx(hinge, rel=1e-12)
+        assert value(slacks.OneTwoNorm(np.sqrt(enough) * (1 + 1e-12)), constraint, C=C) == pytest.approx(
+            hinge, rel=1e-12
+        )
         ball = value(slacks.TwoNorm(), constraint, C=C)
         plus, minus = (y > 0).sum(), (y < 0).sum()
         all_of_it = float(len(y)) if constraint == "equality" else 4 * plus * minus / len(y)
@@ -231,7 +233,7 @@ def test_mahalanobis_refuses_weights_and_takes_classes():
 
 
 def test_pairs_alone_would_get_stuck():
-    """Constant kernel, ||alpha|| <= 1: pair moves on the surface end at sqrt(2), the optimum is 1.63299 (section 2.1)."""
+    """Constant kernel, ||alpha|| <= 1: pairs on the surface end at sqrt(2), the optimum is 1.63299 (section 2.1)."""
     X, y = np.ones((3, 1)), np.array([1.0, 1.0, -1.0])
     model = fit(slacks.TwoNorm(), "inequality", X, y, kernel="linear")
     assert model.objective_[0] == pytest.approx(1.6329931618, rel=1e-6)

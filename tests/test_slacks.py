@@ -142,7 +142,9 @@ def test_norms_meet_where_their_parameters_do(constraint, problem):
     small = 0.5 * np.sqrt(weights.min())
     assert value(slacks.OneTwoNorm(small)) == pytest.approx(small * two, rel=1e-12)
     if (weights == 1).all():
-        assert value(fitted_to(slacks.Mahalanobis(), len(y)).set_params(M=np.eye(len(y)))) == pytest.approx(two, rel=1e-12)
+        assert value(fitted_to(slacks.Mahalanobis(), len(y)).set_params(M=np.eye(len(y)))) == pytest.approx(
+            two, rel=1e-12
+        )
 
 
 @machines
@@ -166,9 +168,7 @@ def test_top_two_norm_keeps_its_digits():
     rng = np.random.default_rng(0)
     xi, weights = 1 + 1e-7 * rng.random(1000), np.ones(1000)
     slack = slacks.TopTwoNorm(200.0)
-    assert slack.value(xi, weights, "inequality") == pytest.approx(
-        reference.top_two(slack, xi, weights), rel=1e-14
-    )
+    assert slack.value(xi, weights, "inequality") == pytest.approx(reference.top_two(slack, xi, weights), rel=1e-14)
 
 
 # --- Parameters that make no sense --------------------------------------------------------------------------

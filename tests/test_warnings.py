@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from problems import MACHINES, ONE_OF_EACH, blobs, machine_name, three_classes
+from problems import ONE_OF_EACH, blobs, machine_name, three_classes
 from slimsvm import AnyNormSVC
 
 UNCAPPED = [machine for machine in ONE_OF_EACH if not hasattr(machine[0], "budget")]  # a cap may leave f = 0

@@ -80,9 +80,7 @@ def _solutions(
 # --- Direct -----------------------------------------------------------------------------------------------
 
 
-def _direct(
-    system: System, targets: Array, tol: float, progress: Progress | None
-) -> tuple[list[DualSolution], Array]:
+def _direct(system: System, targets: Array, tol: float, progress: Progress | None) -> tuple[list[DualSolution], Array]:
     right = np.vstack([targets, np.ones(system.size)]).T
     try:
         factor = la.cholesky(_shifted(system).T, lower=True, overwrite_a=True, check_finite=False)

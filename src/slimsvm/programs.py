@@ -132,7 +132,7 @@ class MetricProgram:
         return self.K @ duals
 
     def norm(self, duals: Array) -> float:
-        return float(np.sqrt(max(duals @ self.metric @ duals, 0.0)))
+        return float(np.sqrt(max(float(duals @ self.metric @ duals), 0.0)))
 
     def solve(
         self,

@@ -1,0 +1,1 @@
+"""Tables of the papers behind the methods, one script each: ``python -m benchmarks.papers.dekel_singer``."""
