@@ -1,8 +1,9 @@
 """Dekel & Singer, Support Vector Machines on a Budget (NIPS 2006): ``python -m benchmarks.papers.dekel_singer``.
 
-Their section 5. Random splits of the ten digits of MNIST into two groups of five; 1000 rows to train, 4000 to test, Gaussian
-kernel with sigma = 1 on rows scaled to an average norm of 1. For each budget B: the L1 machine with C = 10 / B, the L2 one with
-C = 10 / sqrt(B), and beside them the standard machine. The table gives test error and the number of vectors.
+Their section 5. Random splits of the ten digits of MNIST into two groups of five; 1000 rows to train, 4000 to test,
+Gaussian kernel with sigma = 1 on rows scaled to an average norm of 1. For each budget B: the L1 machine with
+C = 10 / B, the L2 one with C = 10 / sqrt(B), and beside them the standard machine. The table gives test error and
+the number of vectors.
 """
 
 from __future__ import annotations

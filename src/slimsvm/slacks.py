@@ -423,9 +423,10 @@ class Mahalanobis(Norm):
         inverse = np.linalg.inv(self.M)
         if constraint == "inequality" and inverse.min() < -1e-10 * np.abs(inverse).max():
             raise ValueError(
-                f"with constraint='inequality', the inverse of M must have no negative entries (the least is "
-                f"{inverse.min():.3g}): otherwise the dual is that of the problem without xi >= 0. Use constraint='equality', which is "
-                "that problem, or another M, such as a graph Laplacian plus a multiple of the identity"
+                "with constraint='inequality', the inverse of M must have no negative entries (the least is "
+                f"{inverse.min():.3g}): otherwise the dual is that of the problem without xi >= 0. Use "
+                "constraint='equality', which is that problem, or another M, such as a graph Laplacian plus a "
+                "multiple of the identity"
             )
         # No point of the ball is beyond C sqrt(M_ii).
         bound = C * np.sqrt(np.diag(self.M))

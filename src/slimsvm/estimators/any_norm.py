@@ -18,8 +18,9 @@ class AnyNormSVC(AllPointsClassifier):
 
     Parameters
     ----------
-    slack : {"l1", "l2"} or object of `slimsvm.slacks`, default="l1"
-        ``"l1"``: C times the sum of the slacks; ``"l2"``: C/2 times the sum of their squares.
+    slack : {"l1", "l2", "linf"} or object of `slimsvm.slacks`, default="l1"
+        ``"l1"``: C times the sum of the slacks; ``"l2"``: C/2 times the sum of their squares; ``"linf"``: C times
+        the largest.
     constraint : {"inequality", "equality"}, default="inequality"
         With equality, points beyond the margin cost as much as points short of it: ``"l2"`` is then the
         least-squares machine, ``"l1"`` the least-1-norm machine.
@@ -35,7 +36,7 @@ class AnyNormSVC(AllPointsClassifier):
     coef0 : float, default=0.0
         Constant in the poly and sigmoid kernels.
     class_weight : dict or "balanced", optional
-        Factors of C by class.
+        How often the rows of a class count: a factor of C in sums of slacks.
     multi_class : {"ovo", "ovr"}, default="ovo"
         More than two classes: a machine for each pair of classes, or for each class against the others.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"

@@ -30,7 +30,7 @@ class LeastOneNormSVC(AllPointsClassifier):
     coef0 : float, default=0.0
         Constant in the poly and sigmoid kernels.
     class_weight : dict or "balanced", optional
-        Factors of C by class.
+        How often the rows of a class count: a factor of C in sums of slacks.
     multi_class : {"ovo", "ovr"}, default="ovo"
         More than two classes: a machine for each pair of classes, or for each class against the others.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
