@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TextIO
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from . import _core, multiplier
 from .formulation import Array, Certificate, FeasibleSet, Slack, slacks
-from .programs import program
+from .programs import Point, Program, program
 
 
 @dataclass(frozen=True)
@@ -99,14 +99,14 @@ def solve_dual(
 ) -> DualSolution:
     """Solve one binary problem over the machine's segments in ``view``."""
     feasible = binary.slack.feasible_set(binary.y, binary.C, binary.weights, binary.constraint)
-    limits = multiplier.Limits(tol, max_iter, double_rows, progress)
     over = program(machine, view, binary.y, feasible)
-    if feasible.radius < np.inf:
-        guess = binary.first_multiplier(feasible)
-        point, certificate = multiplier.search(over, partial(binary.certify, feasible), feasible, guess, limits)
-    else:
-        point = over.solve(0.0, tol, max_iter, double_rows, callback=progress)
-        certificate = binary.certify(feasible, point.duals, point.f)
+    limits = multiplier.Limits(tol, max_iter, double_rows, progress)
+    point, certificate = _solve(over, binary, feasible, limits)
+    # Under a cap most of the objective may have nothing to do with f: then a finer tol may still find it.
+    if certificate.void and certificate.gap <= tol and max_iter < 0:
+        finer = _solve(over, binary, feasible, replace(limits, tol=tol / 30))
+        if finer[1].gap < certificate.gap:
+            point, certificate = finer
     solution = DualSolution(
         point.duals,
         certificate.bias,
@@ -121,3 +121,14 @@ def solve_dual(
     if progress is not None:
         progress.finish(solution)
     return solution
+
+
+def _solve(
+    over: Program, binary: Binary, feasible: FeasibleSet, limits: multiplier.Limits
+) -> tuple[Point, Certificate]:
+    """One solution to this tolerance, and its certificate."""
+    certify = partial(binary.certify, feasible)
+    if feasible.radius < np.inf:
+        return multiplier.search(over, certify, feasible, binary.first_multiplier(feasible), limits)
+    point = over.solve(0.0, limits.tol, limits.max_steps, limits.double_rows, callback=limits.callback)
+    return point, certify(point.duals, point.f)
