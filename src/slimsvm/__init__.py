@@ -3,13 +3,24 @@
 from importlib.metadata import version
 
 from . import bases, kernels, losses, regularizers, slacks
-from .estimators import AnyNormSVC, EmpiricalSVC, ReducedSVC, SlimSVC
+from .estimators import (
+    AnyNormSVC,
+    BudgetSVC,
+    EmpiricalSVC,
+    LeastOneNormSVC,
+    LeastSquaresSVC,
+    ReducedSVC,
+    SlimSVC,
+)
 
 __version__ = version("slimsvm")
 
 __all__ = [
     "AnyNormSVC",
+    "BudgetSVC",
     "EmpiricalSVC",
+    "LeastOneNormSVC",
+    "LeastSquaresSVC",
     "ReducedSVC",
     "SlimSVC",
     "__version__",

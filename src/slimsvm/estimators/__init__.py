@@ -1,10 +1,22 @@
 """scikit-learn estimators: thin recipes over the solvers. Elsewhere only scikit-learn's k-means is used."""
 
 from .any_norm import AnyNormSVC
+from .budget import BudgetSVC
 from .empirical import EmpiricalSVC
+from .least_one_norm import LeastOneNormSVC
+from .least_squares import LeastSquaresSVC
 from .reduced import ReducedSVC
 from .slim import SlimSVC
 
-ALL = (SlimSVC, AnyNormSVC, EmpiricalSVC, ReducedSVC)
+ALL = (SlimSVC, AnyNormSVC, BudgetSVC, LeastSquaresSVC, LeastOneNormSVC, EmpiricalSVC, ReducedSVC)
 
-__all__ = ["ALL", "AnyNormSVC", "EmpiricalSVC", "ReducedSVC", "SlimSVC"]
+__all__ = [
+    "ALL",
+    "AnyNormSVC",
+    "BudgetSVC",
+    "EmpiricalSVC",
+    "LeastOneNormSVC",
+    "LeastSquaresSVC",
+    "ReducedSVC",
+    "SlimSVC",
+]
