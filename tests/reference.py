@@ -83,7 +83,7 @@ def largest_sum(slack, xi, w):
 
 def least(function, low, high):
     """Minimum of a convex function by thirds."""
-    for _ in range(200):
+    for _ in range(90):
         first, second = low + (high - low) / 3, high - (high - low) / 3
         low, high = (low, second) if function(first) <= function(second) else (first, high)
     return min(function(low), function(high))
@@ -293,7 +293,7 @@ def best_bias(loss_of_b, residuals):
     low, high = float(np.min(residuals)) - 1, float(np.max(residuals)) + 1
     at, least = min(((float(r), loss_of_b(r)) for r in residuals), key=lambda pair: pair[1])
     left, right = low, high
-    for _ in range(200):
+    for _ in range(100):
         first, second = left + (right - left) / 3, right - (right - left) / 3
         if loss_of_b(first) <= loss_of_b(second):
             right = second
@@ -304,7 +304,7 @@ def best_bias(loss_of_b, residuals):
     level = least + 1e-14 * (1 + abs(least))
 
     def edge(inside, outside):
-        for _ in range(200):
+        for _ in range(70):
             middle = (inside + outside) / 2
             inside, outside = (middle, outside) if loss_of_b(middle) <= level else (inside, middle)
         return inside

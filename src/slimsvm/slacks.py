@@ -52,7 +52,7 @@ class Norm(Part):
         return self  # type: ignore[return-value]
 
     def pull(self, sizes: Array, weights: Array) -> Array:
-        """A subgradient of phi in the sizes |xi|; only `bias` needs it."""
+        """A subgradient of phi in the sizes of the slacks; only `bias` needs it."""
         raise NotImplementedError(f"{type(self).__name__} must implement pull or bias")
 
     def bias(self, residuals: Array, y: Array, weights: Array, constraint: str) -> float:
