@@ -223,6 +223,10 @@ class AllPointsClassifier(ExpansionClassifier):
                 "however often it occurs; leave it out, or use another slack"
             )
 
+    def _accuracy(self) -> float:
+        """The gap to be reached."""
+        return self.tol
+
     def _solve(self, machine: Any, problems: list[BinaryProblem], n_samples: int) -> list[DualSolution]:
         """Solve the binary problems over the machine."""
         slack, constraint = self._norm()
@@ -233,7 +237,7 @@ class AllPointsClassifier(ExpansionClassifier):
             progress = Progress(problem.label) if self.verbose else None
             double_rows = self.precision == "float64"
             limit = min(self.max_iter, 2**62)
-            solutions.append(solve_dual(machine, problem.view, binary, self.tol, limit, double_rows, progress))
+            solutions.append(solve_dual(machine, problem.view, binary, self._accuracy(), limit, double_rows, progress))
         return solutions
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
