@@ -57,8 +57,9 @@ def run_page(monkeypatch):
     return run
 
 
-def test_guide(run_page):
-    run_page("guide.md")
+@pytest.mark.parametrize("page", ["index.md", "quickstart.md", "small.md", "guide.md"])
+def test_pages(run_page, page):
+    run_page(page)
 
 
 @pytest.mark.filterwarnings("error")
