@@ -29,7 +29,7 @@ from .newton import newton
 from .regularizers import KernelNorm, Regularizer
 
 # With more rows than this, learning computes in float32.
-DOUBLE_ROWS = 5000
+DOUBLE_ROWS = 2000
 
 Watch = Callable[[int, float], None]
 
