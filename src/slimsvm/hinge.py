@@ -1,0 +1,194 @@
+"""The hinge in m dimensions from a good start: for machines that are solved again and again, each near the last.
+
+    min_{w,b}  1/2 |w|^2 + sum_i C_i (1 - y_i (p_i.w + b))_+
+
+The corner of the hinge is rounded over a width that shrinks by and by (Newton's method, in which only rows near the
+corner cost anything); then the rows at the corner are named, and their equations solved exactly. The interior point
+of `interior` needs no start, but makes no use of one either.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import lapack
+
+from .formulation import Array
+from .slacks import OneNorm
+
+WIDEST = 0.5
+NARROWEST = 1e-7
+LEAST_START = 2e-3  # a start is never so good that a wider corner would not help
+TINY = np.finfo(float).tiny
+
+
+@dataclass(frozen=True)
+class HingeSolution:
+    """Weights, bias, decision values, duals ``alpha = y u``, the certificate, and the last width of the corner."""
+
+    w: Array
+    bias: float
+    f: Array
+    alpha: Array
+    objective: float
+    gap: float  # (primal - dual) / dual
+    n_iter: int
+    width: float
+
+
+class HingeMachine:
+    """One machine over the rows P with labels y (+-1) and costs C."""
+
+    def __init__(self, P: Array, y: Array, C: Array):
+        self.P, self.y, self.C = P, y, C
+        self.n_iter = 0
+
+    def solve(
+        self, tol: float, start: tuple[Array, float] | None = None, last: HingeSolution | None = None
+    ) -> HingeSolution:
+        """To a relative gap of ``tol``, and no worse than the start, if rounding allows it.
+
+        ``last`` solved a machine much like this one: its rows at the corner are a first guess.
+        """
+        w, bias = (np.zeros(self.P.shape[1]), 0.0) if start is None else start
+        f = self.P @ w + bias
+        goal = np.inf if start is None else self.primal(w, f) * (1 + 1e-12)
+        width = WIDEST
+        best: HingeSolution | None = None
+        if last is not None:
+            width = float(np.clip(last.width, LEAST_START, WIDEST))
+            best = self.named(last.alpha, width)
+            if best is not None and best.gap <= tol and best.objective <= goal:
+                return best
+        while True:
+            w, bias, f, alpha = self.rounded(w, bias, f, width)
+            for found in (self.certified(w, bias, f, alpha, width), self.named(alpha, width)):
+                best = found if best is None or (found is not None and found.gap < best.gap) else best
+                if best is not None and best.gap <= tol and best.objective <= goal:
+                    return best
+            if width <= NARROWEST and best is not None:
+                return best
+            width = max(0.2 * width, NARROWEST)
+
+    def rounded(self, w: Array, bias: float, f: Array, width: float, most: int = 30) -> tuple[Array, float, Array, Array]:
+        """Newton's method for the hinge with a corner of this width."""
+        P, y, C = self.P, self.y, self.C
+        share = np.empty(0)
+        last = np.inf
+        for _ in range(most):
+            xi = 1 - y * f
+            share = np.clip(xi / width, 0, 1)
+            u = y * C * share
+            gradient = np.append(w - u @ P, -u.sum())
+            curved = np.flatnonzero((share > 0) & (share < 1))
+            step = self.newton_step(curved, C[curved] / width, gradient)
+            gain = -0.5 * float(step @ gradient)
+            inner = np.minimum(xi, width)
+            value = 0.5 * float(w @ w) + float(C @ np.where(share > 0, inner * inner / (2 * width) + (xi - inner), 0.0))
+            self.n_iter += 1
+            if gain <= 1e-12 * value or (gain > 0.5 * last and gain < 1e-6 * value):
+                break
+            last = gain
+            q = P @ step[:-1] + step[-1]
+            t = self.line_search(f, q, float(w @ step[:-1]), float(step[:-1] @ step[:-1]), width)
+            w, bias, f = w + t * step[:-1], bias + t * step[-1], f + t * q
+        return w, bias, f, C * share
+
+    def newton_step(self, curved: Array, h: Array, gradient: Array) -> Array:
+        """``-H^-1 gradient`` with ``H = diag(1, .., 1, 0) + sum_curved h [p 1][p 1]'``."""
+        P = self.P[curved]
+        m = P.shape[1]
+        H = np.empty((m + 1, m + 1), order="F")
+        scaled = P * np.sqrt(h)[:, None]
+        H[:m, :m] = scaled.T @ scaled
+        H[m, :m] = H[:m, m] = h @ P
+        H[m, m] = h.sum() + 1e-12 * self.C.sum()
+        H[np.arange(m), np.arange(m)] += 1
+        factor, info = lapack.dpotrf(H, lower=1, overwrite_a=1)
+        if info:
+            return -gradient
+        return -lapack.dpotrs(factor, gradient, lower=1)[0]
+
+    def line_search(self, f: Array, q: Array, slope: float, bend: float, width: float) -> float:
+        """The t that is best along the step: root of an increasing, piecewise linear derivative."""
+        y, C = self.y, self.C
+        at, along = 1 - y * f, y * q
+        cost = C * along
+        t, low, high = 1.0, 0.0, np.inf
+        first = None
+        for _ in range(40):
+            xi = at - t * along
+            share = np.clip(xi / width, 0, 1)
+            derivative = slope + t * bend - float(cost @ share)
+            if first is None:
+                first = abs(slope - float(cost @ np.clip(at / width, 0, 1)))
+            if abs(derivative) <= 1e-2 * first:
+                break
+            curved = (share > 0) & (share < 1)
+            second = bend + float((cost * along)[curved].sum()) / width
+            low, high = (t, high) if derivative < 0 else (low, t)
+            step = t - derivative / max(second, np.finfo(float).tiny)
+            t = step if low < step < high else 0.5 * (low + high) if np.isfinite(high) else 2 * t
+        return t
+
+    def named(self, alpha: Array, width: float, most: int = 8) -> HingeSolution | None:
+        """The exact solution, if the rows at the corner can be named: from those that are there now, few at a time."""
+        P, y, C = self.P, self.y, self.C
+        corner = (alpha > 0) & (alpha < C)
+        beyond = alpha >= C
+        best: HingeSolution | None = None
+        for _ in range(most):
+            rows = np.flatnonzero(corner)
+            if len(rows) > P.shape[1] + 1:
+                break
+            fixed = np.where(beyond, y * C, 0.0)
+            w = fixed @ P
+            own = P[rows]
+            k = len(rows)
+            A = np.zeros((k + 1, k + 1))
+            A[:k, :k] = own @ own.T
+            A[:k, k] = A[k, :k] = 1
+            A[np.arange(k), np.arange(k)] += 1e-13 * max(1.0, float(A.diagonal().max(initial=0.0)))
+            right = np.append(y[rows] - own @ w, -fixed.sum())
+            try:
+                found = np.linalg.solve(A, right)
+            except np.linalg.LinAlgError:
+                break
+            w = w + found[:k] @ own
+            free = P @ w
+            bias = float(found[k]) if k else OneNorm().bias(y - free, y, C, "inequality")
+            alpha = np.where(beyond, C, 0.0)
+            alpha[rows] = y[rows] * found[:k]
+            f = free + bias
+            xi = 1 - y * f
+            self.n_iter += 1
+            slight = 1e-10
+            up, down = corner & (alpha > C * (1 + slight)), corner & (alpha < -slight * C)
+            into = (beyond & (xi < -slight)) | (~beyond & ~corner & (xi > slight))
+            solution = self.certified(w, bias, f, np.clip(alpha, 0, C), width)
+            if best is None or solution.gap < best.gap:
+                best = solution
+            if not (up.any() or down.any() or into.any()):
+                break
+            corner = (corner & ~up & ~down) | into
+            beyond = (beyond & ~into) | up
+        return best
+
+    def primal(self, w: Array, f: Array) -> float:
+        """The objective."""
+        return 0.5 * float(w @ w) + float(self.C @ np.maximum(1 - self.y * f, 0))
+
+    def certified(self, w: Array, bias: float, f: Array, alpha: Array, width: float) -> HingeSolution:
+        """With the duality gap, for which the heavier class's duals are scaled down: they sum to zero."""
+        y, C = self.y, self.C
+        primal = self.primal(w, f)
+        up, down = float(alpha[y > 0].sum()), float(alpha[y < 0].sum())
+        least = min(up, down)
+        u = np.where(y > 0, alpha * (least / max(up, TINY)), -alpha * (least / max(down, TINY)))
+        moments = u @ self.P
+        dual = 2 * least - 0.5 * float(moments @ moments)
+        gap = max(primal - dual, 0.0) / dual if dual > 0 else np.inf
+        return HingeSolution(w, bias, f, alpha, primal, gap, self.n_iter, width)
+

@@ -1,0 +1,340 @@
+"""Rounds of reweighting: sparse coefficients from a sequence of quadratic problems (Huang, Zheng, King and Lyu).
+
+    min_{a,b}  1/2 a'R a + sum_i loss(f_i + b, y_i) + penalty(a),      f = k(X, Z) a
+
+with R = k(Z, Z) or the identity. Each round replaces the penalty by the quadratic ``1/2 sum ridge_j a_j^2`` that touches
+it at the last round's coefficients, solves a linear machine, and drops the vectors whose coefficients vanish.
+
+A round takes place in as few dimensions as it can: one for each vector that is left, or, while those are many, the rank
+of a pivoted Cholesky factor. So no matrix of all rows against all rows is formed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from scipy.linalg import eigh, solve_triangular
+
+from .bases import SAME, pivoted_factor, row_numbers
+from .features import Stored
+from .formulation import Array, Kernel
+from .hinge import TINY, HingeMachine, HingeSolution
+from .newton import newton
+from .primal import certified
+from .regularizers import ReweightedNorm
+from .slacks import OneNorm
+
+# Coefficients below this fraction of the largest are zero.
+VANISHED = 1e-5
+# Problems of up to this many distinct rows keep the full rank of their kernel matrix; beyond, this rank.
+SMALL, RANK = 1000, 150
+# A penalty that empties no vectors needs the kernel itself: up to this many distinct rows.
+DENSE_ROWS = 4000
+# Pivots are looked for among this many rows.
+PIVOT_ROWS = 4000
+# Gap of the rounds that have the last word.
+EXACT = 1e-11
+
+Watch = Callable[[int, int, float], None]
+
+
+@dataclass(frozen=True)
+class Sparse:
+    """Vectors kept (numbers of candidates), their coefficients, the bias, and how it went round by round."""
+
+    kept: Array
+    coef: Array
+    bias: float
+    objective: float
+    gap: float  # of the last round's convex problem
+    converged: bool
+    history: dict[str, Array]
+
+    @property
+    def n_iter(self) -> int:
+        """Rounds."""
+        return len(self.history["n_vectors"])
+
+
+# --- coordinates in which a round is a linear machine ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Features P of the rows; coefficients of weights, and weights of coefficients."""
+
+    P: Array
+    coef: Callable[[Array], Array]
+    weights: Callable[[Array], Array]
+
+
+class Space(Protocol):
+    """Candidates as functions over the rows."""
+
+    candidates: Array
+
+    @property
+    def truncated(self) -> bool:
+        """Is the kernel only approximated?"""
+
+    def crowded(self) -> bool:
+        """Are there no more dimensions than candidates?"""
+
+    def coordinates(self, ridge: Array, base: Any) -> Coordinates:
+        """Coordinates in which ``1/2 a'(R + diag(ridge)) a`` is ``1/2 |w|^2``."""
+
+    def take(self, keep: Array) -> Any:
+        """Some of the candidates."""
+
+
+@dataclass(frozen=True)
+class KernelColumns:
+    """A dimension for each candidate."""
+
+    candidates: Array
+    columns: Array  # k(X, candidates)
+    gram: Array  # k(candidates, candidates)
+    truncated: ClassVar[bool] = False
+
+    def crowded(self) -> bool:
+        return True
+
+    def coordinates(self, ridge: Array, base: Any) -> Coordinates:
+        # Scaled by s, R + diag(ridge) is never nearer to singular than the identity.
+        s = 1 / np.sqrt(ridge)
+        M = base.matrix(self.gram) * np.outer(s, s)
+        M[np.arange(len(s)), np.arange(len(s))] += 1
+        L = np.linalg.cholesky(M)
+        P = solve_triangular(L, (self.columns * s).T, lower=True, check_finite=False).T
+        return Coordinates(
+            P,
+            lambda w: s * solve_triangular(L, w, lower=True, trans=1, check_finite=False),
+            lambda a: L.T @ (a / s),
+        )
+
+    def take(self, keep: Array) -> KernelColumns:
+        return KernelColumns(self.candidates[keep], self.columns[:, keep], self.gram[np.ix_(keep, keep)])
+
+
+@dataclass(frozen=True)
+class LowRank:
+    """As many dimensions as the factor has columns: ``k(X, Z) ~ G H'``, ``k(Z, Z) ~ H H'``.
+
+    With ``z = H'a``, the best a for a given z has the penalty ``1/2 z' T^-1 z`` where ``T = H' diag(1/ridge) H``.
+    """
+
+    candidates: Array
+    G: Array
+    H: Array
+    truncated: bool
+
+    def crowded(self) -> bool:
+        return len(self.candidates) > self.G.shape[1]
+
+    def coordinates(self, ridge: Array, base: Any) -> Coordinates:
+        # Over an identity R there is no kernel norm, and the ridge is 1 larger.
+        norm, s2 = (1.0, 1 / ridge) if base.follows_kernel else (0.0, 1 / (ridge + 1))
+        scaled = self.H * np.sqrt(s2)[:, None]
+        t, U = eigh(scaled.T @ scaled, check_finite=False, driver="evd")
+        used = t > 1e-14 * t[-1]
+        t, U = t[used], U[:, used]
+        to_z = U * np.sqrt(t / (1 + norm * t))
+        from_z = U / np.sqrt(t / (1 + norm * t))
+        back = U / np.sqrt(t * (1 + norm * t))
+        return Coordinates(self.G @ to_z, lambda w: s2 * (self.H @ (back @ w)), lambda a: (a @ self.H) @ from_z)
+
+    def take(self, keep: Array) -> LowRank:
+        return LowRank(self.candidates[keep], self.G, self.H[keep], self.truncated)
+
+
+# --- one round ---------------------------------------------------------------------------------------------------------
+
+
+def solve_round(P: Array, y: Array, C: Array, loss: Any, start: Any, last: HingeSolution | None, tol: float) -> Any:
+    """A linear machine, from the last round's weights and bias: never above the objective there."""
+    if not loss.smooth:
+        return HingeMachine(P, y, C).solve(tol, start, last)
+    Y, cost = y[:, None], C[:, None]
+    at = None if start is None else (start[0][:, None], np.array([start[1]]))
+    state = newton(Stored(P), Y, cost, loss, at, tol=1e-3 * tol, max_iter=50)
+    s = certified(Stored(P), Y, cost, loss, state.w, state.bias, loss.duals(state.F, Y, cost), state.n_iter)
+    return HingeSolution(
+        s.w[:, 0], float(s.bias[0]), state.F[:, 0], s.duals[:, 0], float(s.objective[0]), float(s.gap[0]), 0, 0.0
+    )
+
+
+# --- rounds ------------------------------------------------------------------------------------------------------------
+
+
+class Rounds:
+    """The state between rounds."""
+
+    def __init__(self, space: Space, y: Array, C: Array, loss: Any, norm: ReweightedNorm):
+        self.space, self.y, self.C, self.loss, self.norm = space, y, C, loss, norm
+        self.a = np.ones(len(space.candidates))
+        self.last: Any = None
+        self.least = 0.0  # below it, a logarithm counts as that of this
+        self.gone = 0
+        self.tol = EXACT if norm.p == 2 else 1e-3
+        self.counts: list[int] = []
+        self.values: list[float] = []
+        self.change = np.inf
+
+    def step(self) -> None:
+        """One round: reweight, solve, drop what vanished."""
+        norm = self.norm
+        ridge = norm.ridge(self.a)
+        coordinates = self.space.coordinates(ridge, norm.base)
+        start = None if self.last is None else (coordinates.weights(self.a), self.last.bias)
+        self.last = solve_round(coordinates.P, self.y, self.C, self.loss, start, self.last, self.tol)
+        a = coordinates.coef(self.last.w)
+        largest = float(np.abs(a).max(initial=0.0))
+        if not self.counts and norm.p == 0:
+            self.least = VANISHED * largest
+        quadratic = self.last.objective - 0.5 * float(ridge @ a**2)
+        self.values.append(quadratic + norm.penalty(a, self.least) + norm.penalty(np.zeros(self.gone), self.least))
+        keep = np.flatnonzero(np.abs(a) > VANISHED * largest) if norm.p < 1 else np.arange(len(a))
+        self.counts.append(len(keep))
+        self.change = float(np.abs(a / self.a - 1).max(initial=0.0)) if len(keep) == len(a) else np.inf
+        self.gone += len(a) - len(keep)
+        self.a = a[keep]
+        if len(keep) < len(a):
+            self.space = self.space.take(keep)
+
+    def sharpen(self) -> None:
+        """The next round is solved so well that its error is small beside the last progress."""
+        if len(self.values) > 1:
+            progress = (self.values[-2] - self.values[-1]) / max(abs(self.last.objective), TINY)
+            self.tol = min(self.tol, max(0.01 * progress, EXACT))
+
+    def enter(self, space: KernelColumns) -> None:
+        """Go on with the kernel itself; what a factor made of the objective is shifted to meet its value there."""
+        if self.space.truncated:
+            f = space.columns @ self.a
+            before = self.values[-1]
+            at = self.smooth_part(space, f + self.last.bias) + self.norm.penalty(self.a, self.least)
+            at += self.norm.penalty(np.zeros(self.gone), self.least)
+            self.values = [v + (at - before) for v in self.values]
+        self.space = space
+
+    def smooth_part(self, space: KernelColumns, f: Array) -> float:
+        """All of the objective but the penalty."""
+        quadratic = 0.5 * float(self.a @ (self.norm.base.matrix(space.gram) @ self.a))
+        return quadratic + float(self.loss.value(f[:, None], self.y[:, None], self.C[:, None])[0])
+
+    def result(self, space: KernelColumns, converged: bool) -> Sparse:
+        """Coefficients with the exact bias."""
+        f = space.columns @ self.a
+        bias = self.last.bias if self.loss.smooth else OneNorm().bias(self.y - f, self.y, self.C, "inequality")
+        objective = self.smooth_part(space, f + bias) + (self.norm.penalty(self.a) if len(self.a) else 0.0)
+        values = np.array(self.values) + (objective - self.values[-1])
+        history = {"n_vectors": np.array(self.counts), "objective": values}
+        return Sparse(space.candidates, self.a, bias, objective, self.last.gap, converged, history)
+
+
+def reweight(
+    space: Space,
+    exact: Callable[[Array], KernelColumns],
+    y: Array,
+    C: Array,
+    loss: Any,
+    norm: ReweightedNorm,
+    tol: float = 1e-6,
+    watch: Watch | None = None,
+) -> Sparse:
+    """Rounds until no coefficient changes by more than ``tol`` of itself.
+
+    ``exact`` gives the kernel columns of candidates; rounds turn to them when few are left.
+    """
+    rounds = Rounds(space, y, C, loss, norm)
+    converged = False
+    for number in range(1, norm.max_iter + 1):
+        rounds.step()
+        if watch is not None:
+            watch(number, rounds.counts[-1], rounds.values[-1])
+        settled = norm.p == 2 or len(rounds.a) == 0 or rounds.change <= tol
+        if not rounds.space.crowded() or (settled and rounds.space.truncated):
+            rounds.enter(exact(rounds.space.candidates))
+            settled = settled and norm.p == 2
+        converged = settled and (rounds.tol <= EXACT or len(rounds.a) == 0)
+        if converged:
+            break
+        rounds.sharpen()
+        if settled:
+            rounds.tol = EXACT
+    return rounds.result(exact(rounds.space.candidates), converged)
+
+
+# --- machines over training rows, or over given vectors ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows, each once for each label it has, and the candidates among them: each row once."""
+
+    first: Array  # row of the data
+    group: Array  # of each row of the data, its place in `first`
+    candidates: Array  # places in `first`
+
+
+def merged(X: Any, y: Array) -> Rows:
+    """Copies of a row are one row of more weight, and one candidate."""
+    number = row_numbers(X)
+    _, first, group = np.unique(2 * number + (y > 0), return_index=True, return_inverse=True)
+    _, candidates = np.unique(number[first], return_index=True)
+    return Rows(first, group, np.sort(candidates))
+
+
+def sparse_rows(
+    kernel: Kernel,
+    X: Any,
+    y: Array,
+    C: Array,
+    loss: Any,
+    norm: ReweightedNorm,
+    tol: float = 1e-6,
+    threads: int = 1,
+    watch: Watch | None = None,
+) -> Sparse:
+    """A machine whose vectors are training rows; `Sparse.kept` are their numbers."""
+    rows = merged(X, y)
+    y, C = y[rows.first], np.bincount(rows.group, weights=C)
+    X = X[rows.first]
+
+    def exact(candidates: Array) -> KernelColumns:
+        Z = X[candidates]
+        return KernelColumns(candidates, kernel(X, Z, threads=threads), kernel(Z, Z))
+
+    space = starting_space(kernel, X, rows.candidates, exact, norm.p, threads)
+    found = reweight(space, exact, y, C, loss, norm, tol, watch)
+    return replace(found, kept=rows.first[found.kept])
+
+
+def starting_space(
+    kernel: Kernel, X: Any, candidates: Array, exact: Callable[[Array], KernelColumns], p: float, threads: int
+) -> Space:
+    """All candidates over a factor of their kernel matrix."""
+    n = len(candidates)
+    Z = X[candidates]
+    eta = SAME**1.2 * float(kernel.diagonal(Z).max())
+    if p >= 1 and n > DENSE_ROWS:
+        pivots, _, _ = pivoted_factor(kernel, Z, eta, DENSE_ROWS // 2, threads)
+        return exact(candidates[pivots])
+    if n <= (SMALL if p < 1 else DENSE_ROWS):
+        pivots, H, rest = pivoted_factor(kernel, Z, eta, n, threads)
+        truncated = False
+    else:
+        some = np.arange(0, n, -(-n // PIVOT_ROWS))
+        pivots, _, rest = pivoted_factor(kernel, Z[some], eta, RANK, threads)
+        pivots = some[pivots]
+        truncated = bool(len(pivots) == RANK or len(some) < n)
+    if truncated or n < X.shape[0]:
+        L = np.linalg.cholesky(kernel(Z[pivots], Z[pivots]))
+        G = solve_triangular(L, kernel(Z[pivots], X, threads=threads), lower=True, check_finite=False).T
+        H = G[candidates]
+    else:
+        G = H = np.ascontiguousarray(H.T)
+    return LowRank(candidates, G, H, truncated)
