@@ -22,6 +22,7 @@ WIDEST = 0.5
 NARROWEST = 1e-7
 LEAST_START = 2e-3  # a start is never so good that a wider corner would not help
 TINY = np.finfo(float).tiny
+SLIGHT = 1e-10  # of the conditions of optimality
 
 
 @dataclass(frozen=True)
@@ -39,11 +40,22 @@ class HingeSolution:
 
 
 class HingeMachine:
-    """One machine over the rows P with labels y (+-1) and costs C."""
+    """One machine over the rows of ``P = G B`` with labels y (+-1) and costs C.
 
-    def __init__(self, P: Array, y: Array, C: Array):
-        self.P, self.y, self.C = P, y, C
+    B changes from machine to machine, G does not: their product is never formed.
+    """
+
+    def __init__(self, G: Array, B: Array, y: Array, C: Array):
+        self.G, self.B, self.y, self.C = G, B, y, C
         self.n_iter = 0
+
+    def times(self, w: Array) -> Array:
+        """``P w``."""
+        return self.G @ (self.B @ w)
+
+    def moments(self, u: Array) -> Array:
+        """``P'u``."""
+        return (u @ self.G) @ self.B
 
     def solve(
         self, tol: float, start: tuple[Array, float] | None = None, last: HingeSolution | None = None
@@ -52,8 +64,8 @@ class HingeMachine:
 
         ``last`` solved a machine much like this one: its rows at the corner are a first guess.
         """
-        w, bias = (np.zeros(self.P.shape[1]), 0.0) if start is None else start
-        f = self.P @ w + bias
+        w, bias = (np.zeros(self.B.shape[1]), 0.0) if start is None else start
+        f = self.times(w) + bias
         goal = np.inf if start is None else self.primal(w, f) * (1 + 1e-12)
         width = WIDEST
         best: HingeSolution | None = None
@@ -74,14 +86,14 @@ class HingeMachine:
 
     def rounded(self, w: Array, bias: float, f: Array, width: float, most: int = 30) -> tuple[Array, float, Array, Array]:
         """Newton's method for the hinge with a corner of this width."""
-        P, y, C = self.P, self.y, self.C
+        y, C = self.y, self.C
         share = np.empty(0)
         last = np.inf
         for _ in range(most):
             xi = 1 - y * f
             share = np.clip(xi / width, 0, 1)
             u = y * C * share
-            gradient = np.append(w - u @ P, -u.sum())
+            gradient = np.append(w - self.moments(u), -u.sum())
             curved = np.flatnonzero((share > 0) & (share < 1))
             step = self.newton_step(curved, C[curved] / width, gradient)
             gain = -0.5 * float(step @ gradient)
@@ -91,19 +103,23 @@ class HingeMachine:
             if gain <= 1e-12 * value or (gain > 0.5 * last and gain < 1e-6 * value):
                 break
             last = gain
-            q = P @ step[:-1] + step[-1]
+            q = self.times(step[:-1]) + step[-1]
             t = self.line_search(f, q, float(w @ step[:-1]), float(step[:-1] @ step[:-1]), width)
             w, bias, f = w + t * step[:-1], bias + t * step[-1], f + t * q
         return w, bias, f, C * share
 
     def newton_step(self, curved: Array, h: Array, gradient: Array) -> Array:
         """``-H^-1 gradient`` with ``H = diag(1, .., 1, 0) + sum_curved h [p 1][p 1]'``."""
-        P = self.P[curved]
-        m = P.shape[1]
+        G, B = self.G[curved], self.B
+        m = B.shape[1]
         H = np.empty((m + 1, m + 1), order="F")
-        scaled = P * np.sqrt(h)[:, None]
-        H[:m, :m] = scaled.T @ scaled
-        H[m, :m] = H[:m, m] = h @ P
+        scaled = G * np.sqrt(h)[:, None]
+        if len(curved) < 2 * m:
+            scaled = scaled @ B
+            H[:m, :m] = scaled.T @ scaled
+        else:
+            H[:m, :m] = B.T @ (scaled.T @ scaled) @ B
+        H[m, :m] = H[:m, m] = (h @ G) @ B
         H[m, m] = h.sum() + 1e-12 * self.C.sum()
         H[np.arange(m), np.arange(m)] += 1
         factor, info = lapack.dpotrf(H, lower=1, overwrite_a=1)
@@ -134,47 +150,44 @@ class HingeMachine:
         return t
 
     def named(self, alpha: Array, width: float, most: int = 8) -> HingeSolution | None:
-        """The exact solution, if the rows at the corner can be named: from those that are there now, few at a time."""
-        P, y, C = self.P, self.y, self.C
-        corner = (alpha > 0) & (alpha < C)
-        beyond = alpha >= C
-        best: HingeSolution | None = None
-        for _ in range(most):
+        """The exact solution, if the rows at the corner can be named: a few corrections of those that are there now."""
+        y, C = self.y, self.C
+        corner, beyond = (alpha > 0) & (alpha < C), alpha >= C
+        pull = self.moments(np.where(beyond, y * C, 0.0))  # of the rows beyond the corner
+        for attempt in range(most):
             rows = np.flatnonzero(corner)
-            if len(rows) > P.shape[1] + 1:
-                break
-            fixed = np.where(beyond, y * C, 0.0)
-            w = fixed @ P
-            own = P[rows]
             k = len(rows)
-            A = np.zeros((k + 1, k + 1))
+            if k > self.B.shape[1] + 1:
+                return None
+            own = self.G[rows] @ self.B
+            A = np.ones((k + 1, k + 1))
             A[:k, :k] = own @ own.T
-            A[:k, k] = A[k, :k] = 1
-            A[np.arange(k), np.arange(k)] += 1e-13 * max(1.0, float(A.diagonal().max(initial=0.0)))
-            right = np.append(y[rows] - own @ w, -fixed.sum())
-            try:
-                found = np.linalg.solve(A, right)
-            except np.linalg.LinAlgError:
-                break
-            w = w + found[:k] @ own
-            free = P @ w
-            bias = float(found[k]) if k else OneNorm().bias(y - free, y, C, "inequality")
+            A[k, k] = 0
+            # Equal rows share their dual.
+            A[np.arange(k), np.arange(k)] += 1e-13 * max(1.0, float(A.diagonal().max()))
+            *_, found, info = lapack.dgesv(A, np.append(y[rows] - own @ pull, -(y * C)[beyond].sum()))
+            if info:
+                return None
+            u = found[:k]
+            w = pull + u @ own
+            f = self.times(w)
+            bias = float(found[k]) if k else OneNorm().bias(y - f, y, C, "inequality")
+            f += bias
             alpha = np.where(beyond, C, 0.0)
-            alpha[rows] = y[rows] * found[:k]
-            f = free + bias
-            xi = 1 - y * f
+            alpha[rows] = y[rows] * u
             self.n_iter += 1
-            slight = 1e-10
-            up, down = corner & (alpha > C * (1 + slight)), corner & (alpha < -slight * C)
-            into = (beyond & (xi < -slight)) | (~beyond & ~corner & (xi > slight))
-            solution = self.certified(w, bias, f, np.clip(alpha, 0, C), width)
-            if best is None or solution.gap < best.gap:
-                best = solution
-            if not (up.any() or down.any() or into.any()):
+            short = 1 - y * f
+            up, down = corner & (alpha > C * (1 + SLIGHT)), corner & (alpha < -SLIGHT * C)
+            into = (beyond & (short < -SLIGHT)) | (~beyond & ~corner & (short > SLIGHT))
+            moved = np.flatnonzero(up | down | into)
+            if not len(moved) or attempt == most - 1:
                 break
+            was = beyond[moved]
             corner = (corner & ~up & ~down) | into
             beyond = (beyond & ~into) | up
-        return best
+            change = (y * C)[moved] * (beyond[moved].astype(float) - was)
+            pull = pull + (change @ self.G[moved]) @ self.B
+        return self.certified(w, bias, f, np.clip(alpha, 0, C), width)
 
     def primal(self, w: Array, f: Array) -> float:
         """The objective."""
@@ -187,7 +200,7 @@ class HingeMachine:
         up, down = float(alpha[y > 0].sum()), float(alpha[y < 0].sum())
         least = min(up, down)
         u = np.where(y > 0, alpha * (least / max(up, TINY)), -alpha * (least / max(down, TINY)))
-        moments = u @ self.P
+        moments = self.moments(u)
         dual = 2 * least - 0.5 * float(moments @ moments)
         gap = max(primal - dual, 0.0) / dual if dual > 0 else np.inf
         return HingeSolution(w, bias, f, alpha, primal, gap, self.n_iter, width)

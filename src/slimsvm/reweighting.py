@@ -29,8 +29,12 @@ from .slacks import OneNorm
 
 # Coefficients below this fraction of the largest are zero.
 VANISHED = 1e-5
-# Problems of up to this many distinct rows keep the full rank of their kernel matrix; beyond, this rank.
-SMALL, RANK = 1000, 150
+# Problems of up to this many distinct rows keep the full rank of their kernel matrix.
+SMALL = 300
+# Larger ones begin with this rank, or more where many rows are hard to separate.
+RANK, MOST_RANK, ROWS_PER_RANK = 100, 250, 6
+# What is nearer than this to the span of the pivots, relative to k(x, x), lies in it.
+INDEPENDENT = 1e-12
 # A penalty that empties no vectors needs the kernel itself: up to this many distinct rows.
 DENSE_ROWS = 4000
 # Pivots are looked for among this many rows.
@@ -64,9 +68,10 @@ class Sparse:
 
 @dataclass(frozen=True)
 class Coordinates:
-    """Features P of the rows; coefficients of weights, and weights of coefficients."""
+    """Features ``G B`` of the rows; coefficients of weights, and weights of coefficients."""
 
-    P: Array
+    G: Array
+    B: Array
     coef: Callable[[Array], Array]
     weights: Callable[[Array], Array]
 
@@ -80,11 +85,15 @@ class Space(Protocol):
     def truncated(self) -> bool:
         """Is the kernel only approximated?"""
 
-    def crowded(self) -> bool:
-        """Are there no more dimensions than candidates?"""
+    @property
+    def rank(self) -> int:
+        """Dimensions."""
 
     def coordinates(self, ridge: Array, base: Any) -> Coordinates:
         """Coordinates in which ``1/2 a'(R + diag(ridge)) a`` is ``1/2 |w|^2``."""
+
+    def quadratic(self, a: Array, base: Any) -> float:
+        """``1/2 a'R a``."""
 
     def take(self, keep: Array) -> Any:
         """Some of the candidates."""
@@ -99,8 +108,9 @@ class KernelColumns:
     gram: Array  # k(candidates, candidates)
     truncated: ClassVar[bool] = False
 
-    def crowded(self) -> bool:
-        return True
+    @property
+    def rank(self) -> int:
+        return len(self.candidates)
 
     def coordinates(self, ridge: Array, base: Any) -> Coordinates:
         # Scaled by s, R + diag(ridge) is never nearer to singular than the identity.
@@ -108,12 +118,11 @@ class KernelColumns:
         M = base.matrix(self.gram) * np.outer(s, s)
         M[np.arange(len(s)), np.arange(len(s))] += 1
         L = np.linalg.cholesky(M)
-        P = solve_triangular(L, (self.columns * s).T, lower=True, check_finite=False).T
-        return Coordinates(
-            P,
-            lambda w: s * solve_triangular(L, w, lower=True, trans=1, check_finite=False),
-            lambda a: L.T @ (a / s),
-        )
+        B = s[:, None] * solve_triangular(L, np.eye(len(s)), lower=True, check_finite=False).T
+        return Coordinates(self.columns, B, lambda w: B @ w, lambda a: (a / s) @ L)
+
+    def quadratic(self, a: Array, base: Any) -> float:
+        return 0.5 * float(a @ (base.matrix(self.gram) @ a))
 
     def take(self, keep: Array) -> KernelColumns:
         return KernelColumns(self.candidates[keep], self.columns[:, keep], self.gram[np.ix_(keep, keep)])
@@ -131,8 +140,9 @@ class LowRank:
     H: Array
     truncated: bool
 
-    def crowded(self) -> bool:
-        return len(self.candidates) > self.G.shape[1]
+    @property
+    def rank(self) -> int:
+        return self.G.shape[1]
 
     def coordinates(self, ridge: Array, base: Any) -> Coordinates:
         # Over an identity R there is no kernel norm, and the ridge is 1 larger.
@@ -144,7 +154,11 @@ class LowRank:
         to_z = U * np.sqrt(t / (1 + norm * t))
         from_z = U / np.sqrt(t / (1 + norm * t))
         back = U / np.sqrt(t * (1 + norm * t))
-        return Coordinates(self.G @ to_z, lambda w: s2 * (self.H @ (back @ w)), lambda a: (a @ self.H) @ from_z)
+        return Coordinates(self.G, to_z, lambda w: s2 * (self.H @ (back @ w)), lambda a: (a @ self.H) @ from_z)
+
+    def quadratic(self, a: Array, base: Any) -> float:
+        z = a @ self.H if base.follows_kernel else a
+        return 0.5 * float(z @ z)
 
     def take(self, keep: Array) -> LowRank:
         return LowRank(self.candidates[keep], self.G, self.H[keep], self.truncated)
@@ -153,20 +167,26 @@ class LowRank:
 # --- one round ---------------------------------------------------------------------------------------------------------
 
 
-def solve_round(P: Array, y: Array, C: Array, loss: Any, start: Any, last: HingeSolution | None, tol: float) -> Any:
+def solve_round(
+    at: Coordinates, y: Array, C: Array, loss: Any, start: Any, last: HingeSolution | None, tol: float
+) -> HingeSolution:
     """A linear machine, from the last round's weights and bias: never above the objective there."""
     if not loss.smooth:
-        return HingeMachine(P, y, C).solve(tol, start, last)
+        return HingeMachine(at.G, at.B, y, C).solve(tol, start, last)
     Y, cost = y[:, None], C[:, None]
-    at = None if start is None else (start[0][:, None], np.array([start[1]]))
-    state = newton(Stored(P), Y, cost, loss, at, tol=1e-3 * tol, max_iter=50)
-    s = certified(Stored(P), Y, cost, loss, state.w, state.bias, loss.duals(state.F, Y, cost), state.n_iter)
+    P = Stored(at.G @ at.B)
+    first = None if start is None else (start[0][:, None], np.array([start[1]]))
+    state = newton(P, Y, cost, loss, first, tol=1e-3 * tol, max_iter=50)
+    s = certified(P, Y, cost, loss, state.w, state.bias, loss.duals(state.F, Y, cost), state.n_iter)
     return HingeSolution(
         s.w[:, 0], float(s.bias[0]), state.F[:, 0], s.duals[:, 0], float(s.objective[0]), float(s.gap[0]), 0, 0.0
     )
 
 
 # --- rounds ------------------------------------------------------------------------------------------------------------
+
+
+Exact = Callable[[Array], KernelColumns]
 
 
 class Rounds:
@@ -182,27 +202,56 @@ class Rounds:
         self.counts: list[int] = []
         self.values: list[float] = []
         self.change = np.inf
+        self.steady = False  # did the last round keep all vectors?
 
     def step(self) -> None:
         """One round: reweight, solve, drop what vanished."""
         norm = self.norm
         ridge = norm.ridge(self.a)
         coordinates = self.space.coordinates(ridge, norm.base)
-        start = None if self.last is None else (coordinates.weights(self.a), self.last.bias)
-        self.last = solve_round(coordinates.P, self.y, self.C, self.loss, start, self.last, self.tol)
+        before = self.last
+        start = None if before is None else (coordinates.weights(self.a), before.bias)
+        self.last = solve_round(coordinates, self.y, self.C, self.loss, start, before, self.tol)
         a = coordinates.coef(self.last.w)
         largest = float(np.abs(a).max(initial=0.0))
         if not self.counts and norm.p == 0:
             self.least = VANISHED * largest
-        quadratic = self.last.objective - 0.5 * float(ridge @ a**2)
-        self.values.append(quadratic + norm.penalty(a, self.least) + norm.penalty(np.zeros(self.gone), self.least))
         keep = np.flatnonzero(np.abs(a) > VANISHED * largest) if norm.p < 1 else np.arange(len(a))
-        self.counts.append(len(keep))
         self.change = float(np.abs(a / self.a - 1).max(initial=0.0)) if len(keep) == len(a) else np.inf
+        value = self.last.objective - 0.5 * float(ridge @ a**2) + self.penalty(a)
+        if self.change < 1 and before is not None and self.steady:
+            a, value = self.extrapolated(a, value, before)
+        self.steady = len(keep) == len(a)
+        self.values.append(value)
+        self.counts.append(len(keep))
         self.gone += len(a) - len(keep)
         self.a = a[keep]
         if len(keep) < len(a):
             self.space = self.space.take(keep)
+
+    def penalty(self, a: Array) -> float:
+        """Of these coefficients and of those that have vanished."""
+        return self.norm.penalty(a, self.least) + self.norm.penalty(np.zeros(self.gone), self.least)
+
+    def extrapolated(self, a: Array, value: float, before: Any) -> tuple[Array, float]:
+        """Farther along this round's change while that is better.
+
+        A coefficient on its way to zero, or to rest, moves on for many rounds; all is linear in the step but the
+        penalty and the loss, so a try costs little.
+        """
+        d, df, db = a - self.a, self.last.f - before.f, self.last.bias - before.bias
+        shrinking = d / a < 0
+        longest = 0.75 / float((-d / a)[shrinking].max()) if shrinking.any() else np.inf
+        best, t = 0.0, 1.0
+        while t < longest:
+            at = a + t * d
+            loss = self.loss.value((self.last.f + t * df)[:, None], self.y[:, None], self.C[:, None])
+            tried = self.space.quadratic(at, self.norm.base) + float(loss[0]) + self.penalty(at)
+            if tried >= value:
+                break
+            best, value, t = t, tried, 2 * t
+        self.last = replace(self.last, f=self.last.f + best * df, bias=self.last.bias + best * db)
+        return a + best * d, value
 
     def sharpen(self) -> None:
         """The next round is solved so well that its error is small beside the last progress."""
@@ -215,15 +264,14 @@ class Rounds:
         if self.space.truncated:
             f = space.columns @ self.a
             before = self.values[-1]
-            at = self.smooth_part(space, f + self.last.bias) + self.norm.penalty(self.a, self.least)
-            at += self.norm.penalty(np.zeros(self.gone), self.least)
+            at = self.smooth_part(space, f + self.last.bias) + self.penalty(self.a)
             self.values = [v + (at - before) for v in self.values]
+            self.steady = False
         self.space = space
 
     def smooth_part(self, space: KernelColumns, f: Array) -> float:
         """All of the objective but the penalty."""
-        quadratic = 0.5 * float(self.a @ (self.norm.base.matrix(space.gram) @ self.a))
-        return quadratic + float(self.loss.value(f[:, None], self.y[:, None], self.C[:, None])[0])
+        return space.quadratic(self.a, self.norm.base) + float(self.loss.value(f[:, None], self.y[:, None], self.C[:, None])[0])
 
     def result(self, space: KernelColumns, converged: bool) -> Sparse:
         """Coefficients with the exact bias."""
@@ -235,30 +283,22 @@ class Rounds:
         return Sparse(space.candidates, self.a, bias, objective, self.last.gap, converged, history)
 
 
-def reweight(
-    space: Space,
-    exact: Callable[[Array], KernelColumns],
-    y: Array,
-    C: Array,
-    loss: Any,
-    norm: ReweightedNorm,
-    tol: float = 1e-6,
-    watch: Watch | None = None,
-) -> Sparse:
+def reweight(rounds: Rounds, exact: Exact, tol: float = 1e-6, watch: Watch | None = None) -> Sparse:
     """Rounds until no coefficient changes by more than ``tol`` of itself.
 
     ``exact`` gives the kernel columns of candidates; rounds turn to them when few are left.
     """
-    rounds = Rounds(space, y, C, loss, norm)
+    p = rounds.norm.p
     converged = False
-    for number in range(1, norm.max_iter + 1):
+    while len(rounds.counts) < rounds.norm.max_iter:
         rounds.step()
         if watch is not None:
-            watch(number, rounds.counts[-1], rounds.values[-1])
-        settled = norm.p == 2 or len(rounds.a) == 0 or rounds.change <= tol
-        if not rounds.space.crowded() or (settled and rounds.space.truncated):
+            watch(len(rounds.counts), rounds.counts[-1], rounds.values[-1])
+        settled = p == 2 or len(rounds.a) == 0 or rounds.change <= tol
+        few = len(rounds.a) < rounds.space.rank
+        if few or (settled and rounds.space.truncated):
             rounds.enter(exact(rounds.space.candidates))
-            settled = settled and norm.p == 2
+            settled = settled and p == 2
         converged = settled and (rounds.tol <= EXACT or len(rounds.a) == 0)
         if converged:
             break
@@ -308,33 +348,39 @@ def sparse_rows(
         Z = X[candidates]
         return KernelColumns(candidates, kernel(X, Z, threads=threads), kernel(Z, Z))
 
-    space = starting_space(kernel, X, rows.candidates, exact, norm.p, threads)
-    found = reweight(space, exact, y, C, loss, norm, tol, watch)
+    def rounds(rank: int) -> Rounds:
+        return Rounds(starting_space(kernel, X, rows.candidates, exact, norm.p, rank, threads), y, C, loss, norm)
+
+    begun = rounds(RANK)
+    if begun.space.truncated:
+        # How hard the problem is, a first round tells: its rows at or inside the margin.
+        begun.step()
+        rank = int(np.count_nonzero(begun.last.alpha)) // ROWS_PER_RANK
+        if rank > 1.2 * RANK and begun.space.rank == RANK:
+            begun = rounds(min(rank, MOST_RANK))
+    found = reweight(begun, exact, tol, watch)
     return replace(found, kept=rows.first[found.kept])
 
 
 def starting_space(
-    kernel: Kernel, X: Any, candidates: Array, exact: Callable[[Array], KernelColumns], p: float, threads: int
+    kernel: Kernel, X: Any, candidates: Array, exact: Exact, p: float, rank: int, threads: int
 ) -> Space:
     """All candidates over a factor of their kernel matrix."""
     n = len(candidates)
     Z = X[candidates]
-    eta = SAME**1.2 * float(kernel.diagonal(Z).max())
+    size = kernel.diagonal(Z)
+    eta = INDEPENDENT * float(size.max())
     if p >= 1 and n > DENSE_ROWS:
         pivots, _, _ = pivoted_factor(kernel, Z, eta, DENSE_ROWS // 2, threads)
         return exact(candidates[pivots])
-    if n <= (SMALL if p < 1 else DENSE_ROWS):
-        pivots, H, rest = pivoted_factor(kernel, Z, eta, n, threads)
-        truncated = False
+    most = n if n <= (SMALL if p < 1 else DENSE_ROWS) else rank
+    some = np.arange(0, n, -(-n // PIVOT_ROWS))
+    pivots, factor, _ = pivoted_factor(kernel, Z[some], eta, most, threads)
+    if len(some) == n == X.shape[0]:
+        G = H = np.ascontiguousarray(factor.T)
     else:
-        some = np.arange(0, n, -(-n // PIVOT_ROWS))
-        pivots, _, rest = pivoted_factor(kernel, Z[some], eta, RANK, threads)
-        pivots = some[pivots]
-        truncated = bool(len(pivots) == RANK or len(some) < n)
-    if truncated or n < X.shape[0]:
-        L = np.linalg.cholesky(kernel(Z[pivots], Z[pivots]))
-        G = solve_triangular(L, kernel(Z[pivots], X, threads=threads), lower=True, check_finite=False).T
+        P = Z[some[pivots]]
+        L = np.linalg.cholesky(kernel(P, P))
+        G = solve_triangular(L, kernel(P, X, threads=threads), lower=True, check_finite=False).T
         H = G[candidates]
-    else:
-        G = H = np.ascontiguousarray(H.T)
-    return LowRank(candidates, G, H, truncated)
+    return LowRank(candidates, G, H, bool((size - np.einsum("ij,ij->i", H, H)).max() > SAME * size.max()))
