@@ -3,13 +3,14 @@
 from importlib.metadata import version
 
 from . import bases, kernels, losses, regularizers, slacks
-from .estimators import AnyNormSVC, EmpiricalSVC, ReducedSVC, SlimSVC
+from .estimators import AnyNormSVC, EmpiricalSVC, LpSVC, ReducedSVC, SlimSVC
 
 __version__ = version("slimsvm")
 
 __all__ = [
     "AnyNormSVC",
     "EmpiricalSVC",
+    "LpSVC",
     "ReducedSVC",
     "SlimSVC",
     "__version__",

@@ -35,10 +35,12 @@ SMALL = 300
 RANK, MOST_RANK, ROWS_PER_RANK = 100, 250, 6
 # What is nearer than this to the span of the pivots, relative to k(x, x), lies in it.
 INDEPENDENT = 1e-12
-# A penalty that empties no vectors needs the kernel itself: up to this many distinct rows.
-DENSE_ROWS = 4000
+# Without pruning, all rows are candidates up to this many of them; beyond, this many pivots are.
+DENSE_ROWS, DENSE_RANK = 4000, 1000
 # Pivots are looked for among this many rows.
 PIVOT_ROWS = 4000
+# A change is extrapolated at most so many times: its rounding errors are, too.
+FARTHEST = 300
 # Gap of the rounds that have the last word.
 EXACT = 1e-11
 
@@ -61,6 +63,10 @@ class Sparse:
     def n_iter(self) -> int:
         """Rounds."""
         return len(self.history["n_vectors"])
+
+    def of_rows(self, rows: Array) -> Sparse:
+        """The same, with candidates numbered as in a larger set of rows."""
+        return replace(self, kept=rows[self.kept])
 
 
 # --- coordinates in which a round is a linear machine ----------------------------------------------------------------
@@ -198,6 +204,7 @@ class Rounds:
         self.last: Any = None
         self.least = 0.0  # below it, a logarithm counts as that of this
         self.gone = 0
+        self.largest = 0.0
         self.tol = EXACT if norm.p == 2 else 1e-3
         self.counts: list[int] = []
         self.values: list[float] = []
@@ -213,11 +220,14 @@ class Rounds:
         start = None if before is None else (coordinates.weights(self.a), before.bias)
         self.last = solve_round(coordinates, self.y, self.C, self.loss, start, before, self.tol)
         a = coordinates.coef(self.last.w)
-        largest = float(np.abs(a).max(initial=0.0))
+        # Of the largest ever: when C_alpha is too large, all coefficients vanish together.
+        self.largest = max(self.largest, float(np.abs(a).max(initial=0.0)))
         if not self.counts and norm.p == 0:
-            self.least = VANISHED * largest
-        keep = np.flatnonzero(np.abs(a) > VANISHED * largest) if norm.p < 1 else np.arange(len(a))
-        self.change = float(np.abs(a / self.a - 1).max(initial=0.0)) if len(keep) == len(a) else np.inf
+            self.least = VANISHED * self.largest
+        keep = np.flatnonzero(np.abs(a) > VANISHED * self.largest) if norm.p < 1 else np.arange(len(a))
+        # Above p = 1 nothing is dropped, and coefficients of no weight may take their time.
+        size = np.abs(self.a) if norm.p < 1 else self.largest
+        self.change = float((np.abs(a - self.a) / size).max(initial=0.0)) if len(keep) == len(a) else np.inf
         value = self.last.objective - 0.5 * float(ridge @ a**2) + self.penalty(a)
         if self.change < 1 and before is not None and self.steady:
             a, value = self.extrapolated(a, value, before)
@@ -243,7 +253,7 @@ class Rounds:
         shrinking = d / a < 0
         longest = 0.75 / float((-d / a)[shrinking].max()) if shrinking.any() else np.inf
         best, t = 0.0, 1.0
-        while t < longest:
+        while t < min(longest, FARTHEST):
             at = a + t * d
             loss = self.loss.value((self.last.f + t * df)[:, None], self.y[:, None], self.C[:, None])
             tried = self.space.quadratic(at, self.norm.base) + float(loss[0]) + self.penalty(at)
@@ -312,20 +322,22 @@ def reweight(rounds: Rounds, exact: Exact, tol: float = 1e-6, watch: Watch | Non
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Rows, each once for each label it has, and the candidates among them: each row once."""
+class Merged:
+    """Rows without copies: a row that comes with k copies of its label is one row of k times the cost."""
 
     first: Array  # row of the data
-    group: Array  # of each row of the data, its place in `first`
-    candidates: Array  # places in `first`
+    X: Any
+    y: Array
+    C: Array
+    candidates: Array  # each row once, whatever its labels
 
 
-def merged(X: Any, y: Array) -> Rows:
-    """Copies of a row are one row of more weight, and one candidate."""
+def merged(X: Any, y: Array, C: Array) -> Merged:
+    """Copies keep equal coefficients for ever: as candidates, they count once."""
     number = row_numbers(X)
     _, first, group = np.unique(2 * number + (y > 0), return_index=True, return_inverse=True)
     _, candidates = np.unique(number[first], return_index=True)
-    return Rows(first, group, np.sort(candidates))
+    return Merged(first, X[first], y[first], np.bincount(group, weights=C), candidates)
 
 
 def sparse_rows(
@@ -340,16 +352,15 @@ def sparse_rows(
     watch: Watch | None = None,
 ) -> Sparse:
     """A machine whose vectors are training rows; `Sparse.kept` are their numbers."""
-    rows = merged(X, y)
-    y, C = y[rows.first], np.bincount(rows.group, weights=C)
-    X = X[rows.first]
+    data = merged(X, y, C)
 
     def exact(candidates: Array) -> KernelColumns:
-        Z = X[candidates]
-        return KernelColumns(candidates, kernel(X, Z, threads=threads), kernel(Z, Z))
+        Z = data.X[candidates]
+        return KernelColumns(candidates, kernel(data.X, Z, threads=threads), kernel(Z, Z))
 
     def rounds(rank: int) -> Rounds:
-        return Rounds(starting_space(kernel, X, rows.candidates, exact, norm.p, rank, threads), y, C, loss, norm)
+        space = starting_space(kernel, data, rank, norm.p < 1, threads)
+        return Rounds(space, data.y, data.C, loss, norm)
 
     begun = rounds(RANK)
     if begun.space.truncated:
@@ -359,28 +370,38 @@ def sparse_rows(
         if rank > 1.2 * RANK and begun.space.rank == RANK:
             begun = rounds(min(rank, MOST_RANK))
     found = reweight(begun, exact, tol, watch)
-    return replace(found, kept=rows.first[found.kept])
+    return found.of_rows(data.first)
 
 
-def starting_space(
-    kernel: Kernel, X: Any, candidates: Array, exact: Exact, p: float, rank: int, threads: int
-) -> Space:
-    """All candidates over a factor of their kernel matrix."""
+def starting_space(kernel: Kernel, data: Merged, rank: int, pruning: bool, threads: int) -> LowRank:
+    """All candidates over a factor of their kernel matrix, which for many of them is truncated.
+
+    Rounds that drop vectors are soon left with few, and get the kernel itself then. Without that, the factor has the last
+    word: it is that of all candidates, or, where those are too many, of a subset of them.
+    """
+    candidates = data.candidates
     n = len(candidates)
-    Z = X[candidates]
+    Z = data.X[candidates]
     size = kernel.diagonal(Z)
     eta = INDEPENDENT * float(size.max())
-    if p >= 1 and n > DENSE_ROWS:
-        pivots, _, _ = pivoted_factor(kernel, Z, eta, DENSE_ROWS // 2, threads)
-        return exact(candidates[pivots])
-    most = n if n <= (SMALL if p < 1 else DENSE_ROWS) else rank
+    most = n if n <= (SMALL if pruning else DENSE_ROWS) else rank if pruning else DENSE_RANK
     some = np.arange(0, n, -(-n // PIVOT_ROWS))
     pivots, factor, _ = pivoted_factor(kernel, Z[some], eta, most, threads)
-    if len(some) == n == X.shape[0]:
+    if len(some) == n == data.X.shape[0]:
         G = H = np.ascontiguousarray(factor.T)
     else:
         P = Z[some[pivots]]
         L = np.linalg.cholesky(kernel(P, P))
-        G = solve_triangular(L, kernel(P, X, threads=threads), lower=True, check_finite=False).T
+        G = solve_triangular(L, kernel(P, data.X, threads=threads), lower=True, check_finite=False).T
         H = G[candidates]
+    if not pruning and n > DENSE_ROWS:
+        return LowRank(candidates[some[pivots]], G, H[some[pivots]], False)
     return LowRank(candidates, G, H, bool((size - np.einsum("ij,ij->i", H, H)).max() > SAME * size.max()))
+
+
+def sparse_coefficients(
+    K: Array, gram: Array, y: Array, C: Array, loss: Any, norm: ReweightedNorm, tol: float = 1e-6
+) -> Sparse:
+    """A machine over given vectors, with kernel values ``K = k(X, Z)`` and ``gram = k(Z, Z)``."""
+    every = KernelColumns(np.arange(len(gram)), K, gram)
+    return reweight(Rounds(every, y, C, loss, norm), every.take, tol)

@@ -2,9 +2,10 @@
 
 from .any_norm import AnyNormSVC
 from .empirical import EmpiricalSVC
+from .lp import LpSVC
 from .reduced import ReducedSVC
 from .slim import SlimSVC
 
-ALL = (SlimSVC, AnyNormSVC, EmpiricalSVC, ReducedSVC)
+ALL = (SlimSVC, AnyNormSVC, EmpiricalSVC, ReducedSVC, LpSVC)
 
-__all__ = ["ALL", "AnyNormSVC", "EmpiricalSVC", "ReducedSVC", "SlimSVC"]
+__all__ = ["ALL", "AnyNormSVC", "EmpiricalSVC", "LpSVC", "ReducedSVC", "SlimSVC"]
