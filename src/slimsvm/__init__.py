@@ -3,7 +3,7 @@
 from importlib.metadata import version
 
 from . import bases, kernels, losses, regularizers, slacks
-from .estimators import AnyNormSVC, EmpiricalSVC, LpSVC, ReducedSVC, SlimSVC
+from .estimators import AnyNormSVC, EmpiricalSVC, LpSVC, ReducedSVC, RelevanceVectorClassifier, SlimSVC
 
 __version__ = version("slimsvm")
 
@@ -12,6 +12,7 @@ __all__ = [
     "EmpiricalSVC",
     "LpSVC",
     "ReducedSVC",
+    "RelevanceVectorClassifier",
     "SlimSVC",
     "__version__",
     "bases",

@@ -91,7 +91,8 @@ class ReweightedNorm(Part):
     p: float = 0.0
     C_alpha: float = 0.1
     base: Any = KernelNorm()
-    max_iter: int = 200
+    max_iter: int = 500
+    reweighted: ClassVar[bool] = True
 
     @property
     def follows_kernel(self) -> bool:
@@ -104,6 +105,18 @@ class ReweightedNorm(Part):
 
     def whitening(self, gram: Array) -> Array:
         return inverse_root(self.matrix(gram))
+
+    def check(self) -> None:
+        """Raise ValueError for numbers that make no sense."""
+        if not 0 <= self.p <= 2 or self.p == 1:
+            raise ValueError(
+                f"ReweightedNorm(p={self.p!r}): p must be a number from 0 to 2 other than 1; LpSVC has p=1 and infinity"
+            )
+        if not 0 < self.C_alpha < np.inf or self.max_iter < 1:
+            raise ValueError(
+                f"ReweightedNorm(C_alpha={self.C_alpha!r}, max_iter={self.max_iter!r}): C_alpha must be a number above 0, "
+                "max_iter at least 1"
+            )
 
     def ridge(self, coef: Array) -> Array:
         """The diagonal that the next round adds to R0."""

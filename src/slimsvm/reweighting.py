@@ -199,6 +199,7 @@ class Rounds:
     """The state between rounds."""
 
     def __init__(self, space: Space, y: Array, C: Array, loss: Any, norm: ReweightedNorm):
+        norm.check()
         self.space, self.y, self.C, self.loss, self.norm = space, y, C, loss, norm
         self.a = np.ones(len(space.candidates))
         self.last: Any = None

@@ -4,8 +4,9 @@ from .any_norm import AnyNormSVC
 from .empirical import EmpiricalSVC
 from .lp import LpSVC
 from .reduced import ReducedSVC
+from .relevance import RelevanceVectorClassifier
 from .slim import SlimSVC
 
-ALL = (SlimSVC, AnyNormSVC, EmpiricalSVC, ReducedSVC, LpSVC)
+ALL = (SlimSVC, AnyNormSVC, EmpiricalSVC, ReducedSVC, LpSVC, RelevanceVectorClassifier)
 
-__all__ = ["ALL", "AnyNormSVC", "EmpiricalSVC", "LpSVC", "ReducedSVC", "SlimSVC"]
+__all__ = ["ALL", "AnyNormSVC", "EmpiricalSVC", "LpSVC", "ReducedSVC", "RelevanceVectorClassifier", "SlimSVC"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,14 @@ class Model:
     vectors: Any
     rows: Array | None
     fitted: Coefficients
+
+    def without_idle_vectors(self) -> Model:
+        """Vectors that no machine uses left out: sparse regularisers leave some."""
+        used = np.flatnonzero(self.fitted.coef.any(axis=0))
+        if len(used) == self.fitted.coef.shape[1]:
+            return self
+        fitted = replace(self.fitted, coef=np.ascontiguousarray(self.fitted.coef[:, used]))
+        return Model(self.kernel, self.vectors[used], None if self.rows is None else self.rows[used], fitted)
 
 
 class SmallBasisClassifier(ExpansionClassifier):
@@ -50,7 +58,7 @@ class SmallBasisClassifier(ExpansionClassifier):
         rows = TrainingRows(
             X, labelled.codes, labelled.weights, len(labelled.classes), validation.thread_count(self.n_jobs)
         )
-        model = self._train(rows, weight, lookup)
+        model = self._train(rows, weight, lookup).without_idle_vectors()
         self._warn_if_unsolved(model.fitted)
         self.classes_ = labelled.classes
         self.kernel_ = copy(model.kernel) if lookup is None else kernels.Precomputed()
