@@ -9,8 +9,7 @@ of `interior` needs no start, but makes no use of one either.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import lapack
@@ -22,6 +21,7 @@ WIDEST = 0.5
 NARROWEST = 1e-7
 LEAST_START = 2e-3  # a start is never so good that a wider corner would not help
 TINY = np.finfo(float).tiny
+MOST_EQUAL = 200  # rows at the corner beyond those that independent rows can be
 SLIGHT = 1e-10  # of the conditions of optimality
 
 
@@ -37,6 +37,7 @@ class HingeSolution:
     gap: float  # (primal - dual) / dual
     n_iter: int
     width: float
+    exact: bool = False  # the conditions of optimality hold but for rounding
 
 
 class HingeMachine:
@@ -72,19 +73,26 @@ class HingeMachine:
         if last is not None:
             width = float(np.clip(last.width, LEAST_START, WIDEST))
             best = self.named(last.alpha, width)
-            if best is not None and best.gap <= tol and best.objective <= goal:
+            if best is not None and self.good(best, tol, goal):
                 return best
         while True:
             w, bias, f, alpha = self.rounded(w, bias, f, width)
             for found in (self.certified(w, bias, f, alpha, width), self.named(alpha, width)):
-                best = found if best is None or (found is not None and found.gap < best.gap) else best
-                if best is not None and best.gap <= tol and best.objective <= goal:
+                if found is not None and (best is None or found.gap < best.gap):
+                    best = found
+                if best is not None and self.good(best, tol, goal):
                     return best
-            if width <= NARROWEST and best is not None:
+            if best is not None and width <= NARROWEST:
                 return best
             width = max(0.2 * width, NARROWEST)
 
-    def rounded(self, w: Array, bias: float, f: Array, width: float, most: int = 30) -> tuple[Array, float, Array, Array]:
+    def good(self, found: HingeSolution, tol: float, goal: float) -> bool:
+        """Is it good enough, or as good as can be?"""
+        return found.exact or (found.gap <= tol and found.objective <= goal)
+
+    def rounded(
+        self, w: Array, bias: float, f: Array, width: float, most: int = 30
+    ) -> tuple[Array, float, Array, Array]:
         """Newton's method for the hinge with a corner of this width."""
         y, C = self.y, self.C
         share = np.empty(0)
@@ -120,7 +128,8 @@ class HingeMachine:
         else:
             H[:m, :m] = B.T @ (scaled.T @ scaled) @ B
         H[m, :m] = H[:m, m] = (h @ G) @ B
-        H[m, m] = h.sum() + 1e-12 * self.C.sum()
+        # Where few rows are curved the bias is hardly held: it goes no farther than a margin's width.
+        H[m, m] = h.sum() + abs(gradient[m]) + 1e-12 * self.C.sum()
         H[np.arange(m), np.arange(m)] += 1
         factor, info = lapack.dpotrf(H, lower=1, overwrite_a=1)
         if info:
@@ -145,8 +154,8 @@ class HingeMachine:
             curved = (share > 0) & (share < 1)
             second = bend + float((cost * along)[curved].sum()) / width
             low, high = (t, high) if derivative < 0 else (low, t)
-            step = t - derivative / max(second, np.finfo(float).tiny)
-            t = step if low < step < high else 0.5 * (low + high) if np.isfinite(high) else 2 * t
+            step = t - derivative / second if second > 0 else np.inf
+            t = step if low < step < min(high, 1e9) else 0.5 * (low + high) if np.isfinite(high) else 2 * t
         return t
 
     def named(self, alpha: Array, width: float, most: int = 8) -> HingeSolution | None:
@@ -157,16 +166,14 @@ class HingeMachine:
         for attempt in range(most):
             rows = np.flatnonzero(corner)
             k = len(rows)
-            if k > self.B.shape[1] + 1:
+            if k > self.B.shape[1] + 1 + (width < 1e-3) * MOST_EQUAL:
                 return None
             own = self.G[rows] @ self.B
             A = np.ones((k + 1, k + 1))
             A[:k, :k] = own @ own.T
             A[k, k] = 0
-            # Equal rows share their dual.
-            A[np.arange(k), np.arange(k)] += 1e-13 * max(1.0, float(A.diagonal().max()))
-            *_, found, info = lapack.dgesv(A, np.append(y[rows] - own @ pull, -(y * C)[beyond].sum()))
-            if info:
+            found = self.balanced(A, np.append(y[rows] - own @ pull, -(y * C)[beyond].sum()))
+            if found is None:
                 return None
             u = found[:k]
             w = pull + u @ own
@@ -187,7 +194,25 @@ class HingeMachine:
             beyond = (beyond & ~into) | up
             change = (y * C)[moved] * (beyond[moved].astype(float) - was)
             pull = pull + (change @ self.G[moved]) @ self.B
-        return self.certified(w, bias, f, np.clip(alpha, 0, C), width)
+        return replace(self.certified(w, bias, f, np.clip(alpha, 0, C), width), exact=not len(moved))
+
+    @staticmethod
+    def balanced(A: Array, right: Array) -> Array | None:
+        """The solution of the corner's equations; equal rows share their dual."""
+        k = len(A) - 1
+        size = float(A.diagonal().max()) or 1.0
+        A[:k, :k] /= size
+        right[k] *= size
+        held = A.copy()
+        held[np.arange(k), np.arange(k)] += 1e-12
+        factor, pivots, info = lapack.dgetrf(held)
+        if info:
+            return None
+        found = np.zeros(k + 1)
+        for _ in range(3):
+            found = found + lapack.dgetrs(factor, pivots, right - A @ found)[0]
+        found[:k] /= size
+        return found if np.isfinite(found).all() else None
 
     def primal(self, w: Array, f: Array) -> float:
         """The objective."""
@@ -195,7 +220,7 @@ class HingeMachine:
 
     def certified(self, w: Array, bias: float, f: Array, alpha: Array, width: float) -> HingeSolution:
         """With the duality gap, for which the heavier class's duals are scaled down: they sum to zero."""
-        y, C = self.y, self.C
+        y = self.y
         primal = self.primal(w, f)
         up, down = float(alpha[y > 0].sum()), float(alpha[y < 0].sum())
         least = min(up, down)
@@ -204,4 +229,3 @@ class HingeMachine:
         dual = 2 * least - 0.5 * float(moments @ moments)
         gap = max(primal - dual, 0.0) / dual if dual > 0 else np.inf
         return HingeSolution(w, bias, f, alpha, primal, gap, self.n_iter, width)
-

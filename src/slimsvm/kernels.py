@@ -330,7 +330,7 @@ class Lookup(Part):
     """Kernel values looked up in a matrix; a "row" is its number. So a precomputed kernel acts as any other."""
 
     matrix: Array
-    name: ClassVar[str] = "precomputed"
+    name: ClassVar[str] = "lookup"
     positive_semidefinite: ClassVar[bool] = False
 
     def __call__(self, X: Any, Z: Any, out: Array | None = None, threads: int = 1) -> Array:

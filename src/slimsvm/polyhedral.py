@@ -2,8 +2,8 @@
 
     min_{a,b}  1/2 a'R a + sum_i C_i (1 - y_i (f_i + b))_+ + C_alpha |a|_p,    p = 1 or infinity
 
-Rounds of reweighting are too slow at p = 1 and do not converge at p = infinity. Over a factor ``k(X, Z) = G H'`` of rank
-r, with ``z = H'a``, Newton's equations have r + 1 unknowns. Bounds on coefficients are ``tau - a >= 0`` and
+Rounds of reweighting are too slow at p = 1 and do not converge at p = infinity. Over a factor ``k(X, Z) = G H'`` of
+rank r, with ``z = H'a``, Newton's equations have r + 1 unknowns. Bounds on coefficients are ``tau - a >= 0`` and
 ``tau + a >= 0``, where tau has an entry for each of them (p = 1) or only one (p = infinity).
 """
 
@@ -217,8 +217,8 @@ class PolyhedralMachine:
         stationary = -((1 - norm) * now.a + H @ (norm * now.z - (y * now.alpha) @ G) + now.low - now.high)
         shares = self.C_alpha - self.bound.total(now.low + now.high)
 
-        def towards(cs: Array, cx: Array, cl: Array, ch: Array, rounds: int) -> Point:
-            """Newton's step that changes the complementarity products by these amounts; refined after the first round."""
+        def towards(rounds: int, cs: Array, cx: Array, cl: Array, ch: Array) -> Point:
+            """Newton's step that changes the complementarity products by these amounts; later rounds refine it."""
             goal = margin - cx / now.room + cs / now.alpha
             near, far = cl / below, ch / above
             bent = (plus - minus) * ((self.bound.total(near + far) - shares) / self.bound.total(both))
@@ -241,17 +241,17 @@ class PolyhedralMachine:
         products = (now.alpha * now.s, now.room * now.xi, now.low * below, now.high * above)
         count = 2 * len(y) + 2 * m
         mu = sum(float(p.sum()) for p in products) / count
-        probe = towards(*(-p for p in products), rounds=1)
+        probe = towards(1, *(-p for p in products))
         after = now.moved(self.longest(now, probe), probe)
         ends = (after.alpha @ after.s, after.room @ after.xi, after.low @ (after.tau - after.a))
         mu_after = (sum(map(float, ends)) + float(after.high @ (after.tau + after.a))) / count
         centre = mu * max(mu_after / mu, 0.0) ** 3
         step = towards(
+            2,
             centre - products[0] - probe.alpha * probe.s,
             centre - products[1] - probe.room * probe.xi,
             centre - products[2] - probe.low * (probe.tau - probe.a),
             centre - products[3] - probe.high * (probe.tau + probe.a),
-            rounds=2,
         )
         return step if np.isfinite(step.a).all() and np.isfinite(step.alpha).all() else None
 

@@ -78,12 +78,12 @@ class Identity(Part):
 
 @dataclass(frozen=True)
 class ReweightedNorm(Part):
-    """``1/2 beta' R0 beta + penalty(beta)``: a penalty that sends coefficients to zero, as a sequence of quadratic ones.
+    """``1/2 beta' R0 beta + penalty(beta)``: a penalty that sends coefficients to zero, by rounds of quadratic ones.
 
-    The penalty is ``C_alpha / p * sum |beta_j|^p``, and its limit ``C_alpha * sum log |beta_j|`` at p = 0. It lies below
-    the quadratic ``C_alpha / 2 * sum |beta_j'|^(p - 2) beta_j^2`` (but for a constant), and touches it at ``beta'``: each
-    round minimises that quadratic, taken at the last round's coefficients, so that the objective falls in every
-    round. Vectors whose coefficients vanish are dropped.
+    The penalty is ``C_alpha / p * sum |beta_j|^p``, and its limit ``C_alpha * sum log |beta_j|`` at p = 0. It lies
+    below the quadratic ``C_alpha / 2 * sum |beta_j'|^(p - 2) beta_j^2`` (but for a constant), and touches it at
+    ``beta'``: each round minimises that quadratic, taken at the last round's coefficients, so that the objective falls
+    in every round. Vectors whose coefficients vanish are dropped.
 
     ``base`` is R0: `KernelNorm` or `Identity`. p is 0 or more and at most 2, and not 1, where the rounds are too slow.
     """
@@ -114,8 +114,8 @@ class ReweightedNorm(Part):
             )
         if not 0 < self.C_alpha < np.inf or self.max_iter < 1:
             raise ValueError(
-                f"ReweightedNorm(C_alpha={self.C_alpha!r}, max_iter={self.max_iter!r}): C_alpha must be a number above 0, "
-                "max_iter at least 1"
+                f"ReweightedNorm(C_alpha={self.C_alpha!r}, max_iter={self.max_iter!r}): C_alpha must be a number above "
+                "0, max_iter at least 1"
             )
 
     def ridge(self, coef: Array) -> Array:

@@ -1,9 +1,9 @@
 """The relevance vector machine: a Bayesian classifier with few vectors (Tipping and Faul).
 
-Logistic regression over kernel columns and a bias, ``f = K w + w_0``, in which each weight has a Gaussian prior of its own
-precision alpha. The precisions maximise the evidence (Laplace's approximation of it); most of them are infinite,
-and their vectors are gone. One move at a time: add a vector, re-estimate a precision, or delete a vector, the one that
-promises most. A move that keeps not what it promised is taken back, so the evidence never falls.
+Logistic regression over kernel columns and a bias, ``f = K w + w_0``, in which each weight has a Gaussian prior of its
+own precision alpha. The precisions maximise the evidence (Laplace's approximation of it); most of them are infinite,
+and their vectors are gone. One move at a time: add a vector, re-estimate precisions, or delete a vector, whatever
+promises most. A move that does not raise the evidence is taken back, so that it never falls.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ MOST_VALUES = 2**24
 # A candidate with less than this part of its column outside the span of the vectors adds nothing but noise.
 OUTSIDE = 1e-8
 PRECISIONS = 1e-12, 1e12
+TINY = np.finfo(float).tiny
 
 Watch = Callable[[int, int, float], None]
 
@@ -74,7 +75,7 @@ class RelevanceMachine:
         self.squares = K * K
 
     def posterior(self, members: Array, alpha: Array, w: Array) -> Posterior | None:
-        """The most probable weights (Newton's method from w) and the evidence; None if rounding makes nonsense of it."""
+        """The most probable weights (Newton's method from w) and the evidence; None if rounding spoils them."""
         Phi = np.column_stack([np.ones(len(self.t)), self.K[:, members]])
         f = Phi @ w
         value = self.log_posterior(f, w, alpha)
@@ -117,7 +118,7 @@ class RelevanceMachine:
         inner = solve_triangular(now.factor, (Phi * curvature[:, None]).T @ self.K, lower=True, check_finite=False)
         whole = curvature @ self.squares
         S, Q2 = whole - np.einsum("ij,ij->j", inner, inner), (error @ self.K) ** 2
-        good = (S > OUTSIDE * whole) & (Q2 > S)
+        good = (S / np.maximum(whole, TINY) > OUTSIDE) & (Q2 > S)
         good[now.members] = False
         candidates = np.flatnonzero(good)
         S, Q2 = S[candidates], Q2[candidates]

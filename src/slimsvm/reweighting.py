@@ -2,8 +2,8 @@
 
     min_{a,b}  1/2 a'R a + sum_i loss(f_i + b, y_i) + penalty(a),      f = k(X, Z) a
 
-with R = k(Z, Z) or the identity. Each round replaces the penalty by the quadratic ``1/2 sum ridge_j a_j^2`` that touches
-it at the last round's coefficients, solves a linear machine, and drops the vectors whose coefficients vanish.
+with R = k(Z, Z) or the identity. Each round replaces the penalty by the quadratic ``1/2 sum ridge_j a_j^2`` that
+touches it at the last round's coefficients, solves a linear machine, and drops the vectors whose coefficients vanish.
 
 A round takes place in as few dimensions as it can: one for each vector that is left, or, while those are many, the rank
 of a pivoted Cholesky factor. So no matrix of all rows against all rows is formed.
@@ -69,7 +69,7 @@ class Sparse:
         return replace(self, kept=rows[self.kept])
 
 
-# --- coordinates in which a round is a linear machine ----------------------------------------------------------------
+# --- coordinates in which a round is a linear machine -----------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,9 @@ class Coordinates:
 class Space(Protocol):
     """Candidates as functions over the rows."""
 
-    candidates: Array
+    @property
+    def candidates(self) -> Array:
+        """Their numbers."""
 
     @property
     def truncated(self) -> bool:
@@ -94,6 +96,10 @@ class Space(Protocol):
     @property
     def rank(self) -> int:
         """Dimensions."""
+
+    @property
+    def size(self) -> float:
+        """The mean of k(z, z)."""
 
     def coordinates(self, ridge: Array, base: Any) -> Coordinates:
         """Coordinates in which ``1/2 a'(R + diag(ridge)) a`` is ``1/2 |w|^2``."""
@@ -118,12 +124,16 @@ class KernelColumns:
     def rank(self) -> int:
         return len(self.candidates)
 
+    @property
+    def size(self) -> float:
+        return float(np.abs(self.gram.diagonal()).mean()) if len(self.gram) else 1.0
+
     def coordinates(self, ridge: Array, base: Any) -> Coordinates:
         # Scaled by s, R + diag(ridge) is never nearer to singular than the identity.
         s = 1 / np.sqrt(ridge)
         M = base.matrix(self.gram) * np.outer(s, s)
         M[np.arange(len(s)), np.arange(len(s))] += 1
-        L = np.linalg.cholesky(M)
+        L = definite_cholesky(M)
         B = s[:, None] * solve_triangular(L, np.eye(len(s)), lower=True, check_finite=False).T
         return Coordinates(self.columns, B, lambda w: B @ w, lambda a: (a / s) @ L)
 
@@ -132,6 +142,15 @@ class KernelColumns:
 
     def take(self, keep: Array) -> KernelColumns:
         return KernelColumns(self.candidates[keep], self.columns[:, keep], self.gram[np.ix_(keep, keep)])
+
+
+def definite_cholesky(M: Array) -> Array:
+    """The factor of ``M = I + S R S``; where the kernel is indefinite, of what is left of M at 1 and above."""
+    try:
+        return np.linalg.cholesky(M)
+    except np.linalg.LinAlgError:
+        values, basis = np.linalg.eigh(M)
+        return np.linalg.cholesky((basis * np.maximum(values, 1)) @ basis.T)
 
 
 @dataclass(frozen=True)
@@ -144,11 +163,16 @@ class LowRank:
     candidates: Array
     G: Array
     H: Array
+    mean_size: float
     truncated: bool
 
     @property
     def rank(self) -> int:
         return self.G.shape[1]
+
+    @property
+    def size(self) -> float:
+        return self.mean_size
 
     def coordinates(self, ridge: Array, base: Any) -> Coordinates:
         # Over an identity R there is no kernel norm, and the ridge is 1 larger.
@@ -167,10 +191,10 @@ class LowRank:
         return 0.5 * float(z @ z)
 
     def take(self, keep: Array) -> LowRank:
-        return LowRank(self.candidates[keep], self.G, self.H[keep], self.truncated)
+        return LowRank(self.candidates[keep], self.G, self.H[keep], self.mean_size, self.truncated)
 
 
-# --- one round ---------------------------------------------------------------------------------------------------------
+# --- one round --------------------------------------------------------------------------------------
 
 
 def solve_round(
@@ -189,7 +213,7 @@ def solve_round(
     )
 
 
-# --- rounds ------------------------------------------------------------------------------------------------------------
+# --- rounds -----------------------------------------------------------------------------------------
 
 
 Exact = Callable[[Array], KernelColumns]
@@ -201,7 +225,8 @@ class Rounds:
     def __init__(self, space: Space, y: Array, C: Array, loss: Any, norm: ReweightedNorm):
         norm.check()
         self.space, self.y, self.C, self.loss, self.norm = space, y, C, loss, norm
-        self.a = np.ones(len(space.candidates))
+        # All equal; 1 where k(x, x) is. A multiple of the kernel, C and C_alpha in proportion, gives the same machine.
+        self.a = np.full(len(space.candidates), 1 / max(space.size, TINY))
         self.last: Any = None
         self.least = 0.0  # below it, a logarithm counts as that of this
         self.gone = 0
@@ -282,7 +307,9 @@ class Rounds:
 
     def smooth_part(self, space: KernelColumns, f: Array) -> float:
         """All of the objective but the penalty."""
-        return space.quadratic(self.a, self.norm.base) + float(self.loss.value(f[:, None], self.y[:, None], self.C[:, None])[0])
+        return space.quadratic(self.a, self.norm.base) + float(
+            self.loss.value(f[:, None], self.y[:, None], self.C[:, None])[0]
+        )
 
     def result(self, space: KernelColumns, converged: bool) -> Sparse:
         """Coefficients with the exact bias."""
@@ -290,6 +317,7 @@ class Rounds:
         bias = self.last.bias if self.loss.smooth else OneNorm().bias(self.y - f, self.y, self.C, "inequality")
         objective = self.smooth_part(space, f + bias) + (self.norm.penalty(self.a) if len(self.a) else 0.0)
         values = np.array(self.values) + (objective - self.values[-1])
+        values[-1] = objective
         history = {"n_vectors": np.array(self.counts), "objective": values}
         return Sparse(space.candidates, self.a, bias, objective, self.last.gap, converged, history)
 
@@ -319,7 +347,7 @@ def reweight(rounds: Rounds, exact: Exact, tol: float = 1e-6, watch: Watch | Non
     return rounds.result(exact(rounds.space.candidates), converged)
 
 
-# --- machines over training rows, or over given vectors ----------------------------------------------------------------
+# --- machines over training rows, or over given vectors ---------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -377,8 +405,8 @@ def sparse_rows(
 def starting_space(kernel: Kernel, data: Merged, rank: int, pruning: bool, threads: int) -> LowRank:
     """All candidates over a factor of their kernel matrix, which for many of them is truncated.
 
-    Rounds that drop vectors are soon left with few, and get the kernel itself then. Without that, the factor has the last
-    word: it is that of all candidates, or, where those are too many, of a subset of them.
+    Rounds that drop vectors are soon left with few, and get the kernel itself then. Without that, the factor has the
+    last word: it is that of all candidates, or, where those are too many, of a subset of them.
     """
     candidates = data.candidates
     n = len(candidates)
@@ -396,8 +424,9 @@ def starting_space(kernel: Kernel, data: Merged, rank: int, pruning: bool, threa
         G = solve_triangular(L, kernel(P, data.X, threads=threads), lower=True, check_finite=False).T
         H = G[candidates]
     if not pruning and n > DENSE_ROWS:
-        return LowRank(candidates[some[pivots]], G, H[some[pivots]], False)
-    return LowRank(candidates, G, H, bool((size - np.einsum("ij,ij->i", H, H)).max() > SAME * size.max()))
+        return LowRank(candidates[some[pivots]], G, H[some[pivots]], float(size.mean()), False)
+    rest = size - np.einsum("ij,ij->i", H, H)
+    return LowRank(candidates, G, H, float(size.mean()), bool(rest.max() > SAME * size.max()))
 
 
 def sparse_coefficients(

@@ -124,9 +124,7 @@ def _reweighted(
     """Rounds of reweighting for each machine; coefficients of vectors that it drops are zero."""
     K, gram = kernel(X, Z, threads=threads), kernel(Z, Z)
     found = [
-        sparse_coefficients(
-            K if group.rows is None else K[group.rows], gram, group.Y[:, o], group.C[:, o], loss, norm
-        )
+        sparse_coefficients(K if group.rows is None else K[group.rows], gram, group.Y[:, o], group.C[:, o], loss, norm)
         for group in machines
         for o in range(group.Y.shape[1])
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import warnings
 from typing import Any
 
@@ -21,9 +22,9 @@ class LpSVC(SmallBasisClassifier):
     """Kernel machine that finds by itself how few training rows it needs.
 
     Minimises ``1/2 a'Ka + C sum_i xi_i + penalty(a)`` over the coefficients a of ``f = Ka + b``, where the slacks are
-    ``xi = (1 - y f)_+``. The penalty is ``C_alpha / p * sum |a_j|^p``; at p = 0 it is its limit ``C_alpha * sum log |a_j|``
-    over the vectors that are kept, at p = infinity ``C_alpha * max |a_j|``. Below p = 1 most coefficients are
-    zero: a handful of vectors often does what hundreds do for a support vector machine.
+    ``xi = (1 - y f)_+``. The penalty is ``C_alpha / p * sum |a_j|^p``; at p = 0 it is the limit
+    ``C_alpha * sum log |a_j|`` over the vectors that are kept, at p = infinity ``C_alpha * max |a_j|``. Below p = 1
+    most coefficients are zero: a handful of vectors often does what hundreds do for a support vector machine.
 
     Parameters
     ----------
@@ -67,8 +68,8 @@ class LpSVC(SmallBasisClassifier):
     ----------
     classes_ : ndarray of shape (n_classes,)
     vectors_ : ndarray or sparse matrix of shape (n_vectors_, n_features_in_)
-        Row numbers of the training set where the kernel is precomputed. Empty if C_alpha is too large: the model is then
-        the majority class.
+        Row numbers of the training set where the kernel is precomputed. Empty if C_alpha is too large: the model is
+        then the majority class.
     vector_coef_ : ndarray of shape (n_outputs, n_vectors_)
         ``f = vector_coef_ @ k(vectors_, x) + intercept_``; one output for two classes, one for each
         pair of classes (positive means the first of the pair) or for each class otherwise.
@@ -84,9 +85,9 @@ class LpSVC(SmallBasisClassifier):
     n_iter_ : ndarray of shape (n_outputs,)
         Rounds.
     history_ : list of dict, one for each output
-        Round by round ``"n_vectors"`` and ``"objective"``, which never rises. A vector that is gone counts with the
-        logarithm it had when it went, and all values are shifted so that the last is `objective_`. Large problems start with
-        an approximate kernel; there the values are shifted to meet those of the kernel itself.
+        Round by round ``"n_vectors"`` and ``"objective"``, which never rises. At p = 0 a vector that is gone counts
+        with the logarithm of the size below which it went; all values are shifted so that the last is `objective_`.
+        Large problems start with an approximate kernel; those values are shifted to meet the kernel's own.
     C_alpha_ : float
         C_alpha as used.
     kernel_ : kernel object
@@ -145,7 +146,8 @@ class LpSVC(SmallBasisClassifier):
         self.verbose = verbose
 
     def _check_params(self) -> None:
-        if isinstance(self.p, (bool, str)) or not (np.isscalar(self.p) and (0 <= self.p <= 2 or self.p == np.inf)):
+        number = isinstance(self.p, numbers.Real) and not isinstance(self.p, (bool, np.bool_))
+        if not number or not (0 <= self.p <= 2 or self.p == np.inf):
             raise ValueError(
                 f"p={self.p!r} must be a number from 0 to 2, or infinity (numpy.inf); try 0 for the fewest vectors"
             )
@@ -165,9 +167,7 @@ class LpSVC(SmallBasisClassifier):
     def _train(self, rows: TrainingRows, sample_weight: Array | None, lookup: Any) -> Model:
         kernel = self._kernel(rows, sample_weight, lookup, self.gamma)
         self.C_alpha_ = 0.1 * float(self.C) if self.C_alpha == "auto" else float(self.C_alpha)
-        problems = [
-            (group, o) for group in self._machines(rows, float(self.C)) for o in range(group.Y.shape[1])
-        ]
+        problems = [(group, o) for group in self._machines(rows, float(self.C)) for o in range(group.Y.shape[1])]
         found = [self._one(rows, kernel, group, o, number) for number, (group, o) in enumerate(problems, 1)]
         self._warn(found)
         self.history_ = [s.history for s in found]
@@ -218,8 +218,8 @@ class LpSVC(SmallBasisClassifier):
         empty = sum(len(s.kept) == 0 for s in found)
         if empty:
             warnings.warn(
-                f"C_alpha={self.C_alpha_:g} leaves no vectors in {empty} of {len(found)} machines, which now always answer "
-                f"the more frequent class; lower C_alpha or raise C (C={self.C:g})",
+                f"C_alpha={self.C_alpha_:g} leaves no vectors in {empty} of {len(found)} machines, which now always "
+                f"answer the more frequent class; lower C_alpha or raise C (C={self.C:g})",
                 stacklevel=5,
             )
 

@@ -21,8 +21,8 @@ class RelevanceVectorClassifier(SmallBasisClassifier):
     """Bayesian kernel classifier with few vectors and probabilities.
 
     Logistic regression over kernel columns in which every weight has a prior precision of its own. The precisions that
-    make the data most likely (the evidence, in Laplace's approximation) are infinite for most vectors, which are then gone.
-    There is no C to tune; the kernel's width matters all the more.
+    make the data most likely (the evidence, in Laplace's approximation) are infinite for most vectors, which are then
+    gone. There is no C to tune; the kernel's width matters all the more.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ class RelevanceVectorClassifier(SmallBasisClassifier):
     vectors_ : ndarray or sparse matrix of shape (n_vectors_, n_features_in_)
         Row numbers of the training set where the kernel is precomputed.
     vector_coef_ : ndarray of shape (n_outputs, n_vectors_)
-        ``f = vector_coef_ @ k(vectors_, x) + intercept_``, the logarithm of the odds; one output for two classes, otherwise
-        one for each class against the others.
+        ``f = vector_coef_ @ k(vectors_, x) + intercept_``, the logarithm of the odds; one output for two classes,
+        otherwise one for each class against the others.
     intercept_ : ndarray of shape (n_outputs,)
     support_ : ndarray of shape (n_vectors_,)
         Rows of the training set that `vectors_` are. Of equal rows only the first is ever a vector.
@@ -73,8 +73,8 @@ class RelevanceVectorClassifier(SmallBasisClassifier):
 
     Notes
     -----
-    Every training row is a candidate up to about 4000 rows; beyond, candidates are thinned out evenly, so that no more than
-    16 million kernel values are kept.
+    Every training row is a candidate up to about 4000 rows; beyond, candidates are thinned out evenly, so that no more
+    than 16 million kernel values are kept.
 
     References
     ----------
