@@ -101,7 +101,7 @@ def test_a_round_is_theorem_1(variant, factored):
     kernel = kernels.Gaussian(GAMMA)
     K = gram(X)
     G = pivoted_factor(kernel, X, 1e-13, 40)[1].T
-    space = LowRank(np.arange(40), G, G, 1.0, False) if factored else KernelColumns(np.arange(40), K, K)
+    space = LowRank(np.arange(40), G, G, 1.0) if factored else KernelColumns(np.arange(40), K, K)
     base = regularizers.KernelNorm() if variant == "exact" else regularizers.Identity()
     coordinates = space.coordinates(ridge, base)
     found = solve_round(coordinates, y, C, losses.Hinge(), None, None, 1e-11)

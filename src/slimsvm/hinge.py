@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import lapack
+from scipy.optimize import lsq_linear
 
 from .formulation import Array
 from .slacks import OneNorm
@@ -71,7 +72,7 @@ class HingeMachine:
         width = WIDEST
         best: HingeSolution | None = None
         if last is not None:
-            width = float(np.clip(last.width, LEAST_START, WIDEST))
+            width = max(last.width, min(5 * last.width, LEAST_START))
             best = self.named(last.alpha, width)
             if best is not None and self.good(best, tol, goal):
                 return best
@@ -186,6 +187,13 @@ class HingeMachine:
             short = 1 - y * f
             up, down = corner & (alpha > C * (1 + SLIGHT)), corner & (alpha < -SLIGHT * C)
             into = (beyond & (short < -SLIGHT)) | (~beyond & ~corner & (short > SLIGHT))
+            if k > self.B.shape[1] and not into.any() and (up.any() or down.any()):
+                # More rows meet at the corner than it takes: other duals may do, within their bounds.
+                target = np.append(w - pull, -(y * C)[beyond].sum())
+                shared = bounded_duals(np.vstack([own.T, np.ones(k)]) * y[rows], target, C[rows])
+                if shared is not None:
+                    alpha[rows] = shared
+                    up, down = np.zeros_like(corner), np.zeros_like(corner)
             moved = np.flatnonzero(up | down | into)
             if not len(moved) or attempt == most - 1:
                 break
@@ -229,3 +237,10 @@ class HingeMachine:
         dual = 2 * least - 0.5 * float(moments @ moments)
         gap = max(primal - dual, 0.0) / dual if dual > 0 else np.inf
         return HingeSolution(w, bias, f, alpha, primal, gap, self.n_iter, width)
+
+
+def bounded_duals(A: Array, target: Array, C: Array) -> Array | None:
+    """Duals between 0 and C with ``A alpha = target``, if there are any."""
+    found = lsq_linear(A, target, (0, C), method="bvls", tol=1e-14, max_iter=5 * len(C))
+    size = float(np.abs(A).max() * C.max()) + float(np.abs(target).max())
+    return found.x if float(np.abs(A @ found.x - target).max()) <= 1e-11 * size else None

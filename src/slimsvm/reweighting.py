@@ -33,6 +33,8 @@ VANISHED = 1e-5
 SMALL = 300
 # Larger ones begin with this rank, or more where many rows are hard to separate.
 RANK, MOST_RANK, ROWS_PER_RANK = 100, 250, 6
+# A factor that lacks more than this part of some k(x, x) may be worth a higher rank.
+COARSE = 1e-3
 # What is nearer than this to the span of the pivots, relative to k(x, x), lies in it.
 INDEPENDENT = 1e-12
 # Without pruning, all rows are candidates up to this many of them; beyond, this many pivots are.
@@ -90,6 +92,10 @@ class Space(Protocol):
         """Their numbers."""
 
     @property
+    def missing(self) -> float:
+        """How much of the kernel the space lacks, relative to the largest k(z, z)."""
+
+    @property
     def truncated(self) -> bool:
         """Is the kernel only approximated?"""
 
@@ -118,6 +124,7 @@ class KernelColumns:
     candidates: Array
     columns: Array  # k(X, candidates)
     gram: Array  # k(candidates, candidates)
+    missing: ClassVar[float] = 0.0
     truncated: ClassVar[bool] = False
 
     @property
@@ -164,7 +171,11 @@ class LowRank:
     G: Array
     H: Array
     mean_size: float
-    truncated: bool
+    missing: float = 0.0  # the largest part of a k(z, z) that the factor lacks, relative to the largest k(z, z)
+
+    @property
+    def truncated(self) -> bool:
+        return self.missing > SAME
 
     @property
     def rank(self) -> int:
@@ -191,7 +202,7 @@ class LowRank:
         return 0.5 * float(z @ z)
 
     def take(self, keep: Array) -> LowRank:
-        return LowRank(self.candidates[keep], self.G, self.H[keep], self.mean_size, self.truncated)
+        return LowRank(self.candidates[keep], self.G, self.H[keep], self.mean_size, self.missing)
 
 
 # --- one round --------------------------------------------------------------------------------------
@@ -255,8 +266,12 @@ class Rounds:
         size = np.abs(self.a) if norm.p < 1 else self.largest
         self.change = float((np.abs(a - self.a) / size).max(initial=0.0)) if len(keep) == len(a) else np.inf
         value = self.last.objective - 0.5 * float(ridge @ a**2) + self.penalty(a)
-        if self.change < 1 and before is not None and self.steady:
-            a, value = self.extrapolated(a, value, before)
+        if len(keep) == len(a) and before is not None and self.steady:
+            if value > self.values[-1] and self.tol <= EXACT:
+                # The round is worse than none: rounding has the last word.
+                a, value, self.last, self.change = self.a, self.values[-1], before, 0.0
+            elif self.change < 1:
+                a, value = self.extrapolated(a, value, before)
         self.steady = len(keep) == len(a)
         self.values.append(value)
         self.counts.append(len(keep))
@@ -388,15 +403,14 @@ def sparse_rows(
         return KernelColumns(candidates, kernel(data.X, Z, threads=threads), kernel(Z, Z))
 
     def rounds(rank: int) -> Rounds:
-        space = starting_space(kernel, data, rank, norm.p < 1, threads)
-        return Rounds(space, data.y, data.C, loss, norm)
+        return Rounds(starting_space(kernel, data, rank, norm.p < 1, threads), data.y, data.C, loss, norm)
 
     begun = rounds(RANK)
-    if begun.space.truncated:
+    if begun.space.missing > COARSE:
         # How hard the problem is, a first round tells: its rows at or inside the margin.
         begun.step()
         rank = int(np.count_nonzero(begun.last.alpha)) // ROWS_PER_RANK
-        if rank > 1.2 * RANK and begun.space.rank == RANK:
+        if rank > 1.2 * RANK:
             begun = rounds(min(rank, MOST_RANK))
     found = reweight(begun, exact, tol, watch)
     return found.of_rows(data.first)
@@ -424,9 +438,9 @@ def starting_space(kernel: Kernel, data: Merged, rank: int, pruning: bool, threa
         G = solve_triangular(L, kernel(P, data.X, threads=threads), lower=True, check_finite=False).T
         H = G[candidates]
     if not pruning and n > DENSE_ROWS:
-        return LowRank(candidates[some[pivots]], G, H[some[pivots]], float(size.mean()), False)
+        return LowRank(candidates[some[pivots]], G, H[some[pivots]], float(size.mean()))
     rest = size - np.einsum("ij,ij->i", H, H)
-    return LowRank(candidates, G, H, float(size.mean()), bool(rest.max() > SAME * size.max()))
+    return LowRank(candidates, G, H, float(size.mean()), float(rest.max() / size.max()))
 
 
 def sparse_coefficients(

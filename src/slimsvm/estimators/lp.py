@@ -34,8 +34,8 @@ class LpSVC(SmallBasisClassifier):
     C : float, default=1.0
         Cost of slacks.
     C_alpha : "auto" or float, default="auto"
-        Cost of coefficients. ``C_alpha / C`` trades vectors against accuracy: three times as much roughly halves the
-        vectors. "auto": ``0.1 * C``.
+        Cost of coefficients. ``C_alpha / C`` trades vectors against accuracy; 0.03 to 1 are worth a try. "auto":
+        ``0.1 * C``.
     variant : {"exact", "diagonal"}, default="exact"
         ``"exact"``: as above. ``"diagonal"``: the sum of squared coefficients, ``1/2 a'a``, in place of the norm
         ``1/2 a'Ka``; another model, with more vectors.
