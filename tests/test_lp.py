@@ -242,6 +242,15 @@ def test_copies_are_weights_and_one_candidate():
     assert weighted.n_vectors_ == copied.n_vectors_
 
 
+def test_copies_in_a_kernel_matrix_are_one_candidate():
+    X, y = two_bumps(60)
+    X, y = np.repeat(X, 3, axis=0), np.repeat(y, 3)
+    model = LpSVC(kernel="precomputed").fit(gram(X), y)
+    assert len(np.unique(X[model.support_], axis=0)) == model.n_vectors_
+    plain = LpSVC(gamma=GAMMA).fit(X, y)
+    np.testing.assert_allclose(model.decision_function(gram(X)), plain.decision_function(X), atol=1e-5)
+
+
 def test_few_distinct_rows_with_both_labels():
     rng = np.random.default_rng(0)
     distinct = rng.normal(size=(14, 3))

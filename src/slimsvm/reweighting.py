@@ -440,7 +440,18 @@ def starting_space(kernel: Kernel, data: Merged, rank: int, pruning: bool, threa
     if not pruning and n > DENSE_ROWS:
         return LowRank(candidates[some[pivots]], G, H[some[pivots]], float(size.mean()))
     rest = size - np.einsum("ij,ij->i", H, H)
-    return LowRank(candidates, G, H, float(size.mean()), float(rest.max() / size.max()))
+    keep = apart(H, rest, SAME * float(size.max()))
+    return LowRank(candidates[keep], G, H[keep], float(size.mean()), float(rest.max() / size.max()))
+
+
+def apart(H: Array, rest: Array, same: float) -> Array:
+    """Rows of H without those that equal another one: to the kernel they are copies, whatever the data say."""
+    # Equal rows have equal products with any vector: they are neighbours.
+    order = np.argsort(H @ np.sqrt(1 + np.arange(H.shape[1])), kind="stable")
+    known = rest[order] <= same
+    steps = np.einsum("ij,ij->i", *(2 * [np.diff(H[order], axis=0)]))
+    copy = np.append(False, (steps <= 1e-4 * same) & known[1:] & known[:-1])
+    return np.sort(order[~copy])
 
 
 def sparse_coefficients(
