@@ -202,7 +202,8 @@ class HingeMachine:
             beyond = (beyond & ~into) | up
             change = (y * C)[moved] * (beyond[moved].astype(float) - was)
             pull = pull + (change @ self.G[moved]) @ self.B
-        return replace(self.certified(w, bias, f, np.clip(alpha, 0, C), width), exact=not len(moved))
+        solution = self.certified(w, bias, f, np.clip(alpha, 0, C), width)
+        return replace(solution, exact=not len(moved) and solution.gap <= 1e-7)
 
     @staticmethod
     def balanced(A: Array, right: Array) -> Array | None:

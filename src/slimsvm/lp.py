@@ -59,4 +59,4 @@ def _convex(
     objective = space.take(used).quadratic(a, base) + loss + C_alpha * bound.norm(a)
     history = {"n_vectors": np.array([len(used)]), "objective": np.array([objective])}
     kept = data.first[space.candidates[used]]
-    return Sparse(kept, a, bias, objective, found.gap, found.gap <= 1e-6, history)
+    return Sparse(kept, a, bias, objective, found.gap, found.n_iter < max_iter - 1, history)

@@ -118,7 +118,11 @@ class PolyhedralMachine:
     """Rows ``f = G z + b`` with labels y and costs C; ``kernel_norm``: R is the kernel matrix, else the identity."""
 
     def __init__(self, G: Array, H: Array, y: Array, C: Array, C_alpha: float, bound: Bound, kernel_norm: bool):
-        self.G, self.H, self.y, self.C, self.C_alpha, self.bound = G, H, y, C, C_alpha, bound
+        # In units in which k(z, z) is about 1, and coefficients with it.
+        self.size = float(np.einsum("ij,ij->", H, H)) / len(H)
+        self.G, self.H = G / np.sqrt(self.size), H / np.sqrt(self.size)
+        cost = 1.0 if kernel_norm else self.size
+        self.y, self.C, self.C_alpha, self.bound = y, C * (self.size * cost), C_alpha * cost, bound
         self.kernel_norm = float(kernel_norm)
 
     def solve(self, tol: float = 1e-10, max_iter: int = 100) -> PolyhedralSolution:
@@ -129,16 +133,18 @@ class PolyhedralMachine:
             gap = self.gap(now)
             if gap < best_gap:
                 best, best_gap, best_at = now, gap, iteration
-            if gap <= tol or iteration > best_at + 8:
+            # Solved, or rounding has the last word.
+            if gap <= tol or iteration > max(best_at + 5, 20 * (best_gap == np.inf)):
                 break
-            step = self.step(now)
+            with np.errstate(all="ignore"):
+                step = self.step(now)
             if step is None:
                 break
             now = now.moved(min(1.0, 0.995 * self.longest(now, step)), step)
         # A coefficient at zero has both bounds active, any other only one of them.
         small = np.abs(best.a) * float(np.einsum("ij,ij->i", self.H, self.H).max())
         zero = small < 1e-4 * np.minimum(best.low, best.high) / self.C_alpha
-        return PolyhedralSolution(np.where(zero, 0.0, best.a), best.bias, best_gap, best_at)
+        return PolyhedralSolution(np.where(zero, 0.0, best.a / self.size), best.bias, best_gap, best_at)
 
     def start(self) -> Point:
         """No coefficients, and everything well inside."""
@@ -231,7 +237,8 @@ class PolyhedralMachine:
                 inside = rest @ Q
                 solved = cho_solve(factor, np.append(inside + pushed @ P, balance + pushed.sum()), check_finite=False)
                 da = da + root_back(rest - Q @ inside + Q @ solved[:-1])
-                dz, db = da @ H, db + float(solved[-1])
+                # Not H'da: what of da has no effect on z may be huge.
+                dz, db = dz + solved[:-1] @ R, db + float(solved[-1])
             dalpha = h * (goal - y * (G @ dz + db))
             dtau = (self.bound.total(near + far + (plus - minus) * da) - shares) / self.bound.total(both)
             dlow, dhigh = near - plus * (dtau - da), far - minus * (dtau + da)

@@ -120,7 +120,7 @@ class ReweightedNorm(Part):
 
     def ridge(self, coef: Array) -> Array:
         """The diagonal that the next round adds to R0."""
-        return self.C_alpha * np.abs(coef) ** (self.p - 2)
+        return self.C_alpha * np.maximum(np.abs(coef), 1e-100) ** (self.p - 2)
 
     def penalty(self, coef: Array, least: float = 0.0) -> float:
         """The penalty itself; coefficients below ``least`` count as that."""

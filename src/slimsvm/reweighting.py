@@ -28,7 +28,7 @@ from .regularizers import ReweightedNorm
 from .slacks import OneNorm
 
 # Coefficients below this fraction of the largest are zero.
-VANISHED = 1e-5
+VANISHED = 1e-6
 # Problems of up to this many distinct rows keep the full rank of their kernel matrix.
 SMALL = 300
 # Larger ones begin with this rank, or more where many rows are hard to separate.
@@ -38,7 +38,7 @@ COARSE = 1e-3
 # What is nearer than this to the span of the pivots, relative to k(x, x), lies in it.
 INDEPENDENT = 1e-12
 # Without pruning, all rows are candidates up to this many of them; beyond, this many pivots are.
-DENSE_ROWS, DENSE_RANK = 4000, 1000
+DENSE_ROWS, DENSE_RANK = 2000, 500
 # Pivots are looked for among this many rows.
 PIVOT_ROWS = 4000
 # A change is extrapolated at most so many times: its rounding errors are, too.
@@ -291,8 +291,8 @@ class Rounds:
         penalty and the loss, so a try costs little.
         """
         d, df, db = a - self.a, self.last.f - before.f, self.last.bias - before.bias
-        shrinking = d / a < 0
-        longest = 0.75 / float((-d / a)[shrinking].max()) if shrinking.any() else np.inf
+        shrinking = d * a < 0
+        longest = 0.75 / float((-d[shrinking] / a[shrinking]).max()) if shrinking.any() else np.inf
         best, t = 0.0, 1.0
         while t < min(longest, FARTHEST):
             at = a + t * d
@@ -330,11 +330,15 @@ class Rounds:
         """Coefficients with the exact bias."""
         f = space.columns @ self.a
         bias = self.last.bias if self.loss.smooth else OneNorm().bias(self.y - f, self.y, self.C, "inequality")
+        if self.loss.smooth and not len(self.a):
+            nothing = Stored(np.zeros((len(self.y), 0)))
+            bias = float(newton(nothing, self.y[:, None], self.C[:, None], self.loss).bias[0])
         objective = self.smooth_part(space, f + bias) + (self.norm.penalty(self.a) if len(self.a) else 0.0)
         values = np.array(self.values) + (objective - self.values[-1])
         values[-1] = objective
         history = {"n_vectors": np.array(self.counts), "objective": values}
-        return Sparse(space.candidates, self.a, bias, objective, self.last.gap, converged, history)
+        gap = self.last.gap if len(self.a) else 0.0  # a bias alone is exact
+        return Sparse(space.candidates, self.a, bias, objective, gap, converged, history)
 
 
 def reweight(rounds: Rounds, exact: Exact, tol: float = 1e-6, watch: Watch | None = None) -> Sparse:
@@ -349,10 +353,12 @@ def reweight(rounds: Rounds, exact: Exact, tol: float = 1e-6, watch: Watch | Non
         if watch is not None:
             watch(len(rounds.counts), rounds.counts[-1], rounds.values[-1])
         settled = p == 2 or len(rounds.a) == 0 or rounds.change <= tol
-        few = len(rounds.a) < rounds.space.rank
+        # The factor costs an eigenvalue problem of its rank, the columns only a Cholesky factor.
+        few = len(rounds.a) < (1 if rounds.space.truncated else 2) * rounds.space.rank
         if few or (settled and rounds.space.truncated):
+            again = rounds.space.truncated
             rounds.enter(exact(rounds.space.candidates))
-            settled = settled and p == 2
+            settled = settled and not again
         converged = settled and (rounds.tol <= EXACT or len(rounds.a) == 0)
         if converged:
             break

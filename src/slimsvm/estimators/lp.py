@@ -208,10 +208,17 @@ class LpSVC(SmallBasisClassifier):
 
     def _warn(self, found: list[Sparse]) -> None:
         unsettled = sum(not s.converged for s in found)
+        worst = max(s.gap for s in found)
         if unsettled:
             warnings.warn(
                 f"max_iter={self.max_iter} ended {unsettled} of {len(found)} machines before they came to rest; raise "
                 "max_iter or tol, or lower C_alpha",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        elif worst > 1e-6:
+            warnings.warn(
+                f"rounding ended the fit at a relative duality gap of {worst:.1e}; scale the features or lower C",
                 ConvergenceWarning,
                 stacklevel=5,
             )

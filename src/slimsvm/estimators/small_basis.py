@@ -33,6 +33,8 @@ class Model:
         used = np.flatnonzero(self.fitted.coef.any(axis=0))
         if len(used) == self.fitted.coef.shape[1]:
             return self
+        if not len(used):
+            warnings.warn("no vector is left, every row gets the same answer: lower C_alpha or raise C", stacklevel=4)
         fitted = replace(self.fitted, coef=np.ascontiguousarray(self.fitted.coef[:, used]))
         return Model(self.kernel, self.vectors[used], None if self.rows is None else self.rows[used], fitted)
 
