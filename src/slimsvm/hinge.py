@@ -68,7 +68,8 @@ class HingeMachine:
         """
         w, bias = (np.zeros(self.B.shape[1]), 0.0) if start is None else start
         f = self.times(w) + bias
-        goal = np.inf if start is None else self.primal(w, f) * (1 + 1e-12)
+        begun = w, bias, f, self.primal(w, f)
+        goal = np.inf if start is None else begun[-1] * (1 + 1e-12)
         width = WIDEST
         best: HingeSolution | None = None
         if last is not None:
@@ -84,6 +85,9 @@ class HingeMachine:
                 if best is not None and self.good(best, tol, goal):
                     return best
             if best is not None and width <= NARROWEST:
+                if best.objective > goal:
+                    w, bias, f, value = begun
+                    return replace(best, w=w, bias=bias, f=f, objective=value)
                 return best
             width = max(0.2 * width, NARROWEST)
 

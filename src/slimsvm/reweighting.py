@@ -260,10 +260,10 @@ class Rounds:
         # Of the largest ever: when C_alpha is too large, all coefficients vanish together.
         self.largest = max(self.largest, float(np.abs(a).max(initial=0.0)))
         if not self.counts and norm.p == 0:
-            self.least = VANISHED * self.largest
+            self.least = max(VANISHED * self.largest, TINY)
         keep = np.flatnonzero(np.abs(a) > VANISHED * self.largest) if norm.p < 1 else np.arange(len(a))
         # Above p = 1 nothing is dropped, and coefficients of no weight may take their time.
-        size = np.abs(self.a) if norm.p < 1 else self.largest
+        size = np.abs(self.a) if norm.p < 1 else max(self.largest, TINY)
         self.change = float((np.abs(a - self.a) / size).max(initial=0.0)) if len(keep) == len(a) else np.inf
         value = self.last.objective - 0.5 * float(ridge @ a**2) + self.penalty(a)
         if len(keep) == len(a) and before is not None and self.steady:
