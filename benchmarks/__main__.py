@@ -1,8 +1,12 @@
-"""``python -m benchmarks``: run the problems, print the tables, write them as Markdown."""
+"""``python -m benchmarks``: run the problems, print the tables, write them as Markdown.
+
+``python -m benchmarks small`` (or one of its parts): the machines with few vectors.
+"""
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 import time
 from pathlib import Path
@@ -13,9 +17,13 @@ from .measure import run_problem
 from .problems import PROBLEMS, QUICK
 from .report import Outcome, Table, tables
 
+PARTS = {"defaults": "defaults", "bytes": "equal_bytes", "scale": "scale"}  # of "small"
+
+MORE = f"Machines with few vectors: small for all of {', '.join(PARTS)}, or one of them, then its options."
+
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="slimsvm beside its peers")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="slimsvm beside its peers", epilog=MORE)
     parser.add_argument("--quick", action="store_true", help="one round of the problems with n <= 3000")
     parser.add_argument("--problems", type=names_of(PROBLEMS), help=f"some of: {','.join(PROBLEMS)}")
     parser.add_argument(
@@ -115,7 +123,24 @@ def warning_table(outcomes: list[Outcome]) -> Table | None:
     return Table("Warnings and failures", ["problem", "competitor, threads", "message"], rows) if rows else None
 
 
+def run_parts(name: str, argv: list[str]) -> None:
+    """One of the parts, or all of them."""
+    from . import parts
+
+    if name in PARTS:
+        importlib.import_module(f".{PARTS[name]}", __package__).main(argv)
+        return
+    modules = [importlib.import_module(f".{module}", __package__) for module in PARTS.values()]
+    parser = parts.parser("benchmarks small", "Machines with few vectors: accuracy, bytes, scale.", sets=False)
+    for module in modules:
+        module.add_arguments(parser)
+    parts.run(parser.parse_args(argv), "Machines with few vectors", [module.measure for module in modules])
+
+
 def main() -> None:
+    if sys.argv[1:2] and sys.argv[1] in ("small", *PARTS):
+        run_parts(sys.argv[1], sys.argv[2:])
+        return
     options = arguments()
     competitors = present(options.competitors)
     if not competitors:

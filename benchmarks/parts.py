@@ -21,12 +21,15 @@ from .report import Table
 Measure = Callable[[argparse.Namespace], Iterable[Table]]
 
 
-def parser(name: str, about: str | None) -> argparse.ArgumentParser:
-    """The options that every part has."""
-    found = argparse.ArgumentParser(prog=f"python -m {name}", description=(about or "").split("\n")[0])
+def parser(name: str, about: str | None, sets: bool = True) -> argparse.ArgumentParser:
+    """The options that every part has; ``sets``: can some of the sets be chosen?"""
+    command = f"python -m {name}"
+    found = argparse.ArgumentParser(prog=command, description=(about or "").split("\n")[0])
+    found.set_defaults(command=command, sets=None)
     found.add_argument("--quick", action="store_true", help="a small version, to see that everything runs")
     found.add_argument("--splits", type=int, help="the first so many splits of each set; all unless said")
-    found.add_argument("--sets", type=lambda text: text.split(","), help="some of the sets, e.g. image,splice")
+    if sets:
+        found.add_argument("--sets", type=lambda text: text.split(","), help="some of the sets, e.g. image,splice")
     found.add_argument("--n-jobs", type=int, default=1, help="processes, each with its own splits; 1 to trust times")
     found.add_argument("--output", type=Path, help="Markdown file for the tables")
     return found
@@ -43,8 +46,14 @@ def run(options: argparse.Namespace, title: str, measures: Iterable[Measure]) ->
     elapsed = time.perf_counter() - start
     say(f"{elapsed:.0f} s in all")
     if options.output:
-        head = f"# {title}\n\nMeasured in {elapsed / 60:.1f} minutes.\n\n"
+        head = f"# {title}\n\nMeasured with `{options.command}` in {elapsed / 60:.1f} minutes.\n\n"
         options.output.write_text(head + "\n".join(table.markdown() for table in found), encoding="utf-8")
+
+
+def settled(options: argparse.Namespace, **values: Any) -> argparse.Namespace:
+    """The options with these values where nothing was said."""
+    missing = {key: value for key, value in values.items() if getattr(options, key) is None}
+    return argparse.Namespace(**(vars(options) | missing))
 
 
 def say(text: str) -> None:

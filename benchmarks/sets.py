@@ -1,9 +1,10 @@
-"""Stored sets with their splits, from ``../shared/data`` beside the repository."""
+"""Rows to train and test on: Gaussians, and stored sets (``../shared/data`` beside the repository) with splits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,8 @@ RAETSCH = [
 ]
 ABSENT = f"{DATA} is not here: nothing to measure. It holds NAME.npz with X, y, train_idx and test_idx for each set."
 
+D, CENTRES, SPREAD = 20, 24, 1.2  # of the Gaussians: columns, for each class, deviation of their centres
+
 
 @dataclass(frozen=True)
 class Split:
@@ -40,11 +43,11 @@ class Split:
     def d(self) -> int:
         return self.X.shape[1]
 
-    def error(self, model: object) -> float:
+    def error(self, model: Any) -> float:
         """Percent of the test rows."""
         return 100 * float(np.mean(model.predict(self.X_test) != self.y_test))
 
-    def mapped(self, scaler: object) -> Split:
+    def mapped(self, scaler: Any) -> Split:
         """Both parts through a transformer that is fitted to the training part."""
         scaler.fit(self.X)
         return Split(scaler.transform(self.X), self.y, scaler.transform(self.X_test), self.y_test)
@@ -68,3 +71,13 @@ def splits(name: str, most: int | None = None) -> Iterator[Split]:
         parts = zip(file["train_idx"][:most], file["test_idx"][:most], strict=True)
     for train, test in parts:
         yield Split(X[train], y[train], X[test], y[test])
+
+
+def gaussians(n: int, seed: int, dtype: Any = np.float32) -> tuple[Array, Array]:
+    """Many Gaussians for each of two classes, labels -1 and +1; the same centres for every seed."""
+    centres = SPREAD * np.random.default_rng(0).normal(size=(2 * CENTRES, D)).astype(dtype)
+    rng = np.random.default_rng([1, seed])
+    which = rng.integers(2 * CENTRES, size=n)
+    X = rng.standard_normal((n, D), dtype=dtype)
+    X += centres[which]
+    return X, np.where(which < CENTRES, -1, 1)

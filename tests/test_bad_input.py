@@ -7,10 +7,11 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from problems import blobs
-from slimsvm import AnyNormSVC, kernels
+from slimsvm import AnyNormSVC, EmpiricalSVC, ReducedSVC, SlimSVC, bases, kernels, losses, slacks
 
 X, Y = blobs(40)
 SQUARE = kernels.Gaussian(0.3)(X, X)
@@ -223,3 +224,128 @@ def test_callable_that_fails_during_the_fit():
     with pytest.raises(ZeroDivisionError, match="user's own error"):
         model.fit(rows, y)
     assert fitted_attributes(model) == {}
+
+
+# --- Machines over a small basis ----------------------------------------------------------------------------
+
+SMALL = {
+    "slim": SlimSVC(4, C=1.0, gamma=0.3, scales="fixed", learning_iter=2),
+    "slim forward": SlimSVC(4, "forward", C=1.0, gamma=0.3, scales="fixed"),
+    "empirical": EmpiricalSVC(0.1),
+    "reduced": ReducedSVC(4),
+}
+NOT_HERE = ("constraint", "precision", "max_iter below", "slack object", "slack", "callable")  # as they are spelt there
+
+
+def applies(name):
+    return not name.startswith(NOT_HERE)
+
+
+SHARED_CASES = {name: case for name, case in CASES.items() if applies(name)}
+
+
+@pytest.mark.parametrize("model", SMALL)
+@pytest.mark.parametrize(("params", "arguments", "words"), SHARED_CASES.values(), ids=SHARED_CASES)
+def test_small_machines_name_what_was_given(model, params, arguments, words):
+    """The same checks, words included; nothing is half-done."""
+    model = clone(SMALL[model]).set_params(**params)
+    if params.get("kernel") == "precomputed" and getattr(model, "basis", "") == "learned":
+        model.set_params(basis="forward")
+    with pytest.raises((ValueError, TypeError)) as error:
+        model.fit(*arguments)
+    for word in words:
+        assert word in str(error.value)
+    assert fitted_attributes(model) == {}
+
+
+SLIM_CASES = {
+    "n_vectors zero": ({"n_vectors": 0}, ["n_vectors=0", "integer", "at least 1"]),
+    "n_vectors negative": ({"n_vectors": -3}, ["n_vectors=-3", "at least 1"]),
+    "n_vectors fraction": ({"n_vectors": 2.5}, ["n_vectors=2.5", "integer"]),
+    "n_vectors bool": ({"n_vectors": True}, ["n_vectors=True", "integer"]),
+    "n_vectors None": ({"n_vectors": None}, ["n_vectors=None", "integer"]),
+    "basis": ({"basis": "lerned"}, ["basis='lerned'", "learned", "forward", "kmeans", "random", "cholesky", "array"]),
+    "basis number": ({"basis": 3}, ["basis=3", "forward", "array"]),
+    "basis None": ({"basis": None}, ["basis=None", "forward"]),
+    "basis class": ({"basis": bases.Random}, ["basis=<class", "object"]),
+    "basis columns": ({"basis": X[:, :3]}, ["basis has 3 columns", "X has 4"]),
+    "basis flat": ({"basis": X[0]}, ["2D array"]),
+    "basis NaN": ({"basis": with_value(np.nan)}, ["basis", "NaN"]),
+    "basis empty": ({"basis": X[:0]}, ["0 sample(s)"]),
+    "basis text": ({"basis": [["a", "b", "c", "d"]]}, ["could not convert"]),
+    "init": ({"init": "best"}, ["init='best'", "forward", "kmeans"]),
+    "init learned": ({"init": "learned"}, ["init='learned'", "kmeans"]),
+    "init columns": ({"init": X[:, :3]}, ["init has 3 columns", "X has 4"]),
+    "slack": ({"slack": "l7"}, ["slack='l7'", "l1", "l2"]),
+    "slack that is no sum": ({"slack": "linf"}, ["slack='linf'", "l1", "l2"]),
+    "slack object": ({"slack": object()}, ["slack=<object", "l1", "losses"]),
+    "slack class": ({"slack": losses.Hinge}, ["slack=<class", "l1"]),
+    "regularizer": ({"regularizer": "none"}, ["regularizer='none'", "kernel", "identity"]),
+    "regularizer number": ({"regularizer": 1.0}, ["regularizer=1.0", "kernel", "identity"]),
+    "C word": ({"C": "auto"}, ["C='auto'", "search", "number"]),
+    "gamma word": ({"gamma": "large"}, ["gamma='large'", "search", "scale", "auto", "positive"]),
+    "scales": ({"scales": "free"}, ["scales='free'", "search", "fixed", "learned"]),
+    "scales of rows": ({"scales": "learned", "basis": "forward"}, ["scales='learned'", "basis='learned'", "forward"]),
+    "vectors": ({"vectors": "own"}, ["vectors='own'", "shared", "per_class"]),
+    "smoothing": ({"smoothing": -0.1}, ["smoothing=-0.1", "at least 0"]),
+    "smoothing NaN": ({"smoothing": np.nan}, ["smoothing=nan", "number"]),
+    "learning_iter": ({"learning_iter": -1}, ["learning_iter=-1", "at least 0"]),
+    "learning_iter fraction": ({"learning_iter": 1.5}, ["learning_iter=1.5", "integer"]),
+    "learning_rows": ({"learning_rows": 0}, ["learning_rows=0", "at least 1"]),
+    "learning_rows word": ({"learning_rows": "all"}, ["learning_rows='all'", "auto", "integer"]),
+    "max_iter": ({"max_iter": 0}, ["max_iter=0", "at least 1"]),
+    "random_state": ({"random_state": "seed"}, ["seed"]),
+    "callable wrong shape": ({"kernel": half, "basis": "forward"}, ["kernel function", "expected"]),
+    "callable NaN": ({"kernel": not_a_number, "basis": "random"}, ["kernel function", "NaN"]),
+}
+
+
+@pytest.mark.parametrize(("params", "words"), SLIM_CASES.values(), ids=SLIM_CASES)
+def test_slim_names_what_was_given(params, words):
+    """... and what is allowed; a model that was fitted before stays as it was."""
+    model = clone(SMALL["slim"]).fit(X, Y)
+    before, good = fitted_attributes(model), model.get_params()
+    with pytest.raises((ValueError, TypeError)) as error:
+        model.set_params(**params).fit(X, Y)
+    for word in words:
+        assert word in str(error.value)
+    after = fitted_attributes(model.set_params(**good))
+    assert after.keys() == before.keys()
+    assert all(after[name] is before[name] for name in before)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "params", "words"),
+    [
+        (EmpiricalSVC, {"eta": -1e-3}, ["eta=-0.001", "at least 0"]),
+        (EmpiricalSVC, {"eta": np.nan}, ["eta=nan", "number"]),
+        (EmpiricalSVC, {"selection": "random"}, ["selection='random'", "order", "pivoted", "inputs"]),
+        (EmpiricalSVC, {"selection": "inputs"}, ["selection='inputs'", "kernel='linear'", "kernel='rbf'", "pivoted"]),
+        (EmpiricalSVC, {"slack": slacks.OneNorm}, ["slack=<class", "l1"]),
+        (EmpiricalSVC, {"regularizer": "l1"}, ["regularizer='l1'", "kernel", "identity"]),
+        (EmpiricalSVC, {"C": "search"}, ["C='search'", "number"]),
+        (ReducedSVC, {"n_vectors": 0}, ["n_vectors=0", "at least 1"]),
+        (ReducedSVC, {"slack": "l7"}, ["slack='l7'", "l1", "l2"]),
+        (ReducedSVC, {"gamma": "search"}, ["gamma='search'", "scale"]),
+    ],
+    ids=str,
+)
+def test_papers_machines_name_what_was_given(estimator, params, words):
+    with pytest.raises(ValueError) as error:
+        estimator(**params).fit(X, Y)
+    for word in words:
+        assert word in str(error.value)
+
+
+@pytest.mark.parametrize("model", SMALL)
+def test_small_machines_check_rows_at_prediction(model):
+    fitted = clone(SMALL[model]).fit(X, Y)
+    for rows, word in (
+        (X[:, :3], "3 features"),
+        (with_value(np.nan), "NaN"),
+        (X[:0], "0 sample(s)"),
+        (X[0], "2D array"),
+    ):
+        with pytest.raises(ValueError) as error:
+            fitted.decision_function(rows)
+        assert word in str(error.value)

@@ -155,9 +155,7 @@ def test_eta_is_relative_to_the_largest_diagonal(selection):
     X, y = random_rows(200, d=5, seed=6), np.arange(200) % 2
     basis = bases.Cholesky(1e-2, selection)
     rng = np.random.default_rng(0)
-    small, large = (
-        basis.choose(problem_of(kernels.Linear(), s * X, y), 200, rng).rows for s in (1.0, 1024.0)
-    )
+    small, large = (basis.choose(problem_of(kernels.Linear(), s * X, y), 200, rng).rows for s in (1.0, 1024.0))
     np.testing.assert_array_equal(small, large)
 
 
@@ -260,7 +258,9 @@ def rows_of(kind):
 def test_never_too_many_never_twice(basis, kind, count, container):
     X = rows_of(kind)
     codes = np.arange(50) % 3
-    choice = BASES[basis].choose(problem_of(kernels.Gaussian(0.5), CONTAINERS[container](X), codes), count, np.random.default_rng(0))
+    choice = BASES[basis].choose(
+        problem_of(kernels.Gaussian(0.5), CONTAINERS[container](X), codes), count, np.random.default_rng(0)
+    )
     Z = choice.vectors.toarray() if sp.issparse(choice.vectors) else choice.vectors
     distinct = len(np.unique(X, axis=0))
     assert 1 <= len(Z) <= min(count, distinct if basis != "kmeans" else 3 * distinct)
@@ -281,7 +281,9 @@ def test_the_same_draw_gives_the_same_vectors(basis):
 
 def test_all_rows_without_duplicates():
     X = np.repeat(random_rows(20, seed=10), 2, axis=0)
-    choice = bases.AllRows().choose(problem_of(kernels.Gaussian(0.5), X, np.arange(40) % 2), 3, np.random.default_rng(0))
+    choice = bases.AllRows().choose(
+        problem_of(kernels.Gaussian(0.5), X, np.arange(40) % 2), 3, np.random.default_rng(0)
+    )
     np.testing.assert_array_equal(choice.rows, np.arange(0, 40, 2))
 
 
@@ -289,7 +291,9 @@ def test_random_rows_are_drawn_evenly():
     X = random_rows(20, d=3, seed=11)
     problem = problem_of(kernels.Gaussian(2.0), X, np.arange(20) % 2)
     rng = np.random.default_rng(0)
-    counts = np.bincount(np.concatenate([bases.Random().choose(problem, 5, rng).rows for _ in range(400)]), minlength=20)
+    counts = np.bincount(
+        np.concatenate([bases.Random().choose(problem, 5, rng).rows for _ in range(400)]), minlength=20
+    )
     assert counts.sum() == 2000
     assert ((counts > 60) & (counts < 145)).all()  # 100 +- 4.5 standard deviations
 
@@ -311,7 +315,9 @@ def test_clusters_of_each_class(count, shares, container):
     sizes = [40, 30, 2]
     codes = np.repeat([0, 1, 2], sizes)
     X = random_rows(72, d=2, seed=13) + 1000 * codes[:, None]
-    choice = bases.KMeans().choose(problem_of(kernels.Gaussian(1.0), CONTAINERS[container](X), codes), count, np.random.default_rng(0))
+    choice = bases.KMeans().choose(
+        problem_of(kernels.Gaussian(1.0), CONTAINERS[container](X), codes), count, np.random.default_rng(0)
+    )
     nearest = np.rint(choice.vectors.mean(axis=1) / 1000).astype(int)
     np.testing.assert_array_equal(np.bincount(nearest, minlength=3), shares)
 
@@ -380,5 +386,5 @@ def test_inputs_are_the_features_of_the_linear_kernel():
 
 @pytest.mark.parametrize("bad", ["kmean", 3, None, bases.Random], ids=str)
 def test_unknown_bases_are_named(bad):
-    with pytest.raises(ValueError, match="init=.*is not known; use one of.*'forward'.*'random'"):
+    with pytest.raises(ValueError, match=r"init=.*is not known; use one of.*'forward'.*'random'"):
         bases.resolve(bad, "init")

@@ -51,11 +51,10 @@ VARIANTS += [
     AnyNormSVC(class_weight="balanced", n_jobs=2),
 ]
 
-NUMBERS = {"C": 1.0, "gamma": "scale", "scales": "fixed", "learning_iter": 10}  # no search
+NUMBERS = {"C": 1.0, "gamma": "scale", "scales": "fixed", "learning_iter": 3}  # no search
 VARIANTS += [
     SlimSVC(5, **NUMBERS),
-    SlimSVC(5, C=10.0, gamma=0.3, scales="learned", slack="l1", learning_iter=5),
-    SlimSVC(5, slack="l1", smoothing=0, learning_iter=2, C=1.0, gamma=0.5, scales="fixed"),
+    SlimSVC(5, C=10.0, gamma=0.3, scales="learned", slack="l1", learning_iter=3),
     SlimSVC(5, vectors="per_class", init="forward", **NUMBERS),
     SlimSVC(5, multi_class="ovr", init="random", regularizer="identity", **NUMBERS),
     SlimSVC(5, kernel="poly", coef0=1.0, **NUMBERS),
@@ -73,17 +72,29 @@ VARIANTS += [
 ]
 
 
-def depends_on_the_order_of_rows(estimator):
-    """Rows kept as they come are others if rows are repeated or removed: that is the definition of this selection."""
-    if isinstance(estimator, EmpiricalSVC) and estimator.selection == "order":
-        reason = "rows are kept in the order they come"
-        return {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in ("dense", "sparse")}
-    return {}
+@pytest.fixture(autouse=True)
+def short_search(monkeypatch):
+    """The search as it is, but over fewer candidates and with shorter runs: the contract needs no good settings."""
+    monkeypatch.setattr("slimsvm.estimators.slim.SEARCH_ITERATIONS", 2)
+    monkeypatch.setattr("slimsvm.estimators.slim.COSTS", (1.0, 10.0))
+    monkeypatch.setattr("slimsvm.estimators.slim.WIDTHS", (0.3, 1.0))
+
+
+def draws_rows(estimator):
+    """Copies of a row change what is drawn at random: these models differ, as forests and k-means do."""
+    if isinstance(estimator, SlimSVC):
+        source = estimator.init if estimator.basis == "learned" else estimator.basis
+        random = estimator.n_vectors == 5 and source not in ("forward", "cholesky")
+    else:
+        random = isinstance(estimator, ReducedSVC) and estimator.n_vectors == 5
+    reason = "which rows are drawn depends on their order and number"
+    return {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in ("dense", "sparse")} if random else {}
 
 
 @pytest.mark.filterwarnings("ignore:kernel values", "ignore:the kernel is not positive semidefinite")
 @parametrize_with_checks(
-    [estimator() for estimator in estimators.ALL] + VARIANTS, expected_failed_checks=depends_on_the_order_of_rows
+    [estimator(learning_iter=3) if estimator is SlimSVC else estimator() for estimator in estimators.ALL] + VARIANTS,
+    expected_failed_checks=draws_rows,
 )
 def test_scikit_learn_contract(estimator, check):
     check(estimator)

@@ -136,7 +136,7 @@ def test_a_single_scale_serves_all_inputs():
 
 def test_scales_of_the_wrong_number_are_named():
     X, y = blobs(20)
-    with pytest.raises(ValueError, match="scales.*3.*4"):
+    with pytest.raises(ValueError, match=r"scales.*3.*4"):
         AnyNormSVC(kernel=kernels.Scaled(kernels.Gaussian(0.3), np.ones(3))).fit(X, y)
 
 
@@ -160,7 +160,11 @@ def test_lookup_is_the_matrix():
 def test_values_are_written_where_asked(name, kernel, threads, dtype):
     X, Z = blobs(300, d=5, seed=1)[0], blobs(40, d=5, seed=2)[0]
     expected = expected_matrix(name, kernel, X, Z)
-    for some in (kernel, kernels.Scaled(kernel, 1.0), kernels.Function(lambda A, B: expected_matrix(name, kernel, A, B))):
+    for some in (
+        kernel,
+        kernels.Scaled(kernel, 1.0),
+        kernels.Function(lambda A, B: expected_matrix(name, kernel, A, B)),
+    ):
         for rows in (X, sp.csr_array(X)):
             out = np.full((300, 40), np.nan, dtype=dtype)
             if isinstance(some, kernels.Function) and rows is not X:

@@ -23,7 +23,11 @@ KERNELS = {
     "linear": kernels.Linear(),
 }
 LOSSES = {type(loss).__name__: loss for loss in (losses.SquaredHinge(), losses.HuberHinge(), losses.Hinge())}
-NORMS = {"kernel": regularizers.KernelNorm(1e-6), "ridge": regularizers.KernelNorm(1e-2), "identity": regularizers.Identity()}
+NORMS = {
+    "kernel": regularizers.KernelNorm(1e-6),
+    "ridge": regularizers.KernelNorm(1e-2),
+    "identity": regularizers.Identity(),
+}
 every_kernel = pytest.mark.parametrize("kernel", KERNELS)
 every_loss = pytest.mark.parametrize("loss", LOSSES)
 
@@ -341,3 +345,40 @@ def test_learning_at_extreme_costs(loss, C):
     found = learn(problem, Z, loss, max_iter=10)
     assert np.isfinite(found.vectors).all()
     assert found.value <= value_by_solver(problem, Z, None, loss, "kernel") * (1 + 1e-7)
+
+
+# --- float32, where rows are many ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+@scalings
+@every_kernel
+def test_float32_rows_have_nearly_the_same_value_and_gradient(kernel, scaled, container):
+    double = case(kernel, 3, True, container=container)
+    single = replace(double, X=double.X.astype(np.float32))
+    Z, scales = start(double, m=2)
+    results = []
+    for problem in (double, single):
+        objective = objective_of(problem, "SquaredHinge", "kernel", m=2, scaled=scaled)
+        results.append(objective(objective.pack(Z, scales)))
+    assert results[1][0] == pytest.approx(results[0][0], rel=1e-4)
+    assert np.linalg.norm(results[1][1] - results[0][1]) <= 5e-3 * np.linalg.norm(results[0][1])
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+@scalings
+@pytest.mark.parametrize("loss", ["SquaredHinge", "HuberHinge"])
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "square", "linear"])
+def test_learning_in_float32_reaches_nearly_the_same_value(kernel, loss, scaled, offset, monkeypatch):
+    if offset and kernel in ("square", "linear"):
+        offset = 1.0  # these kernels see where the origin is
+    problem = case(kernel, n=90)
+    problem = replace(problem, X=problem.X + offset)
+    Z, _ = start(problem)
+    double = learn(problem, Z, loss, max_iter=20, learn_scales=scaled)
+    monkeypatch.setattr(learning, "DOUBLE_ROWS", 10)
+    single = learn(problem, Z, loss, max_iter=20, learn_scales=scaled)
+    assert np.isfinite(single.vectors).all()
+    exact = value_by_solver(problem, single.vectors, single.scales, loss, "kernel")
+    assert single.value == pytest.approx(exact, rel=1e-2)
+    assert exact <= 1.1 * double.value

@@ -159,7 +159,9 @@ def test_the_reference_agrees(loss, problem, C):
 
 
 @pytest.mark.parametrize("C", [1e-2, 1.0, 1e3])
-@pytest.mark.parametrize("problem", ["random", "constant_feature", "far_weights", "one_positive", "opposite_duplicates"])
+@pytest.mark.parametrize(
+    "problem", ["random", "constant_feature", "far_weights", "one_positive", "opposite_duplicates"]
+)
 @every_loss
 def test_the_bias_is_among_the_best(loss, problem, C):
     """At the weights found, no other bias costs less; where the best is one point, it is the reference's."""
@@ -245,9 +247,11 @@ def test_any_start_ends_at_the_solution(loss, start):
     P, y, _ = random(60, 5, seed=17)
     Y, C = y[:, None], np.full((60, 1), 10.0)
     cold = primal.solve(Stored(P), Y, C, loss)
-    w, b = {"zero": (0 * cold.w, 0 * cold.bias), "solution": (cold.w, cold.bias), "far": (1e4 + cold.w, cold.bias - 1e5)}[
-        start
-    ]
+    w, b = {
+        "zero": (0 * cold.w, 0 * cold.bias),
+        "solution": (cold.w, cold.bias),
+        "far": (1e4 + cold.w, cold.bias - 1e5),
+    }[start]
     warm = primal.solve(Stored(P), Y, C, loss, (w, b))
     check_solved(P, y, C[:, 0], loss, warm)
     np.testing.assert_allclose(warm.objective, cold.objective, rtol=2e-8)
@@ -345,7 +349,9 @@ def test_float32_features(loss, C):
 # --- Regularisers --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("regularizer", [regularizers.KernelNorm(), regularizers.KernelNorm(1e-3), regularizers.Identity()])
+@pytest.mark.parametrize(
+    "regularizer", [regularizers.KernelNorm(), regularizers.KernelNorm(1e-3), regularizers.Identity()]
+)
 @pytest.mark.parametrize("rank", [12, 4])
 def test_whitening(regularizer, rank):
     """T'RT = I, and T spans the range of R."""

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import signal
 import sys
-import threading
-import time
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -17,7 +14,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_iris
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -27,6 +24,7 @@ import reference
 import reference_bases as slow
 from problems import KERNEL_CASES, blobs, cosine_plus_one, three_classes
 from slimsvm import AnyNormSVC, EmpiricalSVC, ReducedSVC, SlimSVC, bases, features, kernels, learning, losses, search
+from test_process import SANITIZED, run
 
 pytestmark = pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
 
@@ -81,7 +79,19 @@ def scores(model, X):
     return textbook(model.kernel_, X, model.vectors_) @ model.vector_coef_.T + model.intercept_
 
 
+def fitted_or_refused(model, X, y):
+    """The fitted model, or what the error says."""
+    try:
+        return model.fit(X, y), None
+    except ValueError as error:
+        return None, str(error)
+
+
 # --- The machine over given vectors --------------------------------------------------------------------------
+
+
+def biased_loss(loss, f, y, C, b):
+    return slow.loss_value(loss, f + b, y, C)
 
 
 def check_machine(model, X, y, C, slack, regularizer, scheme, gap=None, weight=None):
@@ -105,7 +115,8 @@ def check_machine(model, X, y, C, slack, regularizer, scheme, gap=None, weight=N
         # |f - f*|^2 / 2 <= value - value* in the norm of R
         shift = beta - best.coef
         assert 0.5 * shift @ R @ shift <= (tol + 2e-7) * value
-        low, high, _ = reference.best_bias(lambda b, f=f - b: slow.loss_value(SLACKS[slack], f + b, labels, cost), labels - f + b)
+        loss_of_bias = partial(biased_loss, SLACKS[slack], f - b, labels, cost)
+        low, high, _ = reference.best_bias(loss_of_bias, labels - f + b)
         assert low - 2e-3 <= b <= high + 2e-3
 
 
@@ -126,7 +137,9 @@ def test_given_vectors(slack, regularizer, classes, scheme):
 
 
 @containers
-@pytest.mark.parametrize("case", [case for case in KERNEL_CASES if case.name != "precomputed"], ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case", [case for case in KERNEL_CASES if case.name != "precomputed"], ids=lambda case: case.name
+)
 def test_given_vectors_with_every_kernel(case, container):
     X, y = blobs(60, seed=1, density=0.7)
     params = {"gamma": "scale", **case.params}
@@ -154,6 +167,17 @@ def test_given_vectors_in_any_container(kind):
     np.testing.assert_allclose(model.objective_, plain.objective_, rtol=1e-7)
 
 
+def test_a_model_does_not_change_with_the_array_it_was_given():
+    X, y = blobs(60)
+    rows, Z = X.copy(), X[:5].copy()
+    models = [slim(5, Z).fit(rows, y), slim(5, init=Z, learning_iter=0).fit(rows, y), slim(5, "forward").fit(rows, y)]
+    before = [model.decision_function(X) for model in models]
+    Z += 1
+    rows += 1
+    for model, expected in zip(models, before, strict=True):
+        np.testing.assert_array_equal(model.decision_function(X), expected)
+
+
 def test_given_vectors_with_several_classes_are_kept_once():
     X, y = three_classes()
     for vectors in ("shared", "per_class"):
@@ -164,12 +188,8 @@ def test_a_given_start_keeps_its_limit():
     """n_vectors is the most that the model keeps, whatever the start has."""
     X, y = blobs(60)
     assert slim(5, init=X[:5]).fit(X, y).n_vectors_ == 5
-    try:
-        model = slim(3, init=X[:5]).fit(X, y)
-    except ValueError as error:
-        assert "n_vectors" in str(error)
-    else:
-        assert model.n_vectors_ <= 3
+    model, message = fitted_or_refused(slim(3, init=X[:5]), X, y)
+    assert model.n_vectors_ <= 3 if model else "n_vectors" in message
 
 
 # --- Fitted attributes ---------------------------------------------------------------------------------------
@@ -217,7 +237,12 @@ def test_the_certificate_is_the_reference_at_the_vectors_kept(model):
 @every_basis
 def test_never_more_vectors_than_asked_for(basis, vectors, n_vectors):
     X, y = three_classes(75, seed=3)
-    model = slim(n_vectors, basis, vectors=vectors).fit(X, y)
+    model = slim(n_vectors, basis, vectors=vectors)
+    if vectors == "per_class" and n_vectors < 3:
+        with pytest.raises(ValueError, match=r"n_vectors=.*3 classes"):
+            model.fit(X, y)
+        return
+    model.fit(X, y)
     assert 1 <= model.n_vectors_ <= n_vectors
     assert model.n_vectors_ == n_vectors or basis == "cholesky"
     assert model.decision_function(X).shape == (75, 3)
@@ -257,11 +282,9 @@ def test_another_seed_another_model():
 @every_model
 def test_global_random_state_is_left_alone(model):
     X, y = blobs(60)
-    np.random.seed(5)
-    expected = np.random.random()
-    np.random.seed(5)
+    before = pickle.dumps(np.random.get_state())  # noqa: NPY002
     make(model).fit(X, y)
-    assert np.random.random() == expected
+    assert pickle.dumps(np.random.get_state()) == before  # noqa: NPY002
 
 
 @every_model
@@ -521,7 +544,10 @@ def test_a_kernel_object_with_scales():
     X, y = blobs(60)
     scales = np.array([0.5, 1.0, 2.0, 0.1])
     plain = slim(5, "forward", kernel="rbf", gamma=0.3).fit(X * scales, y)
-    for kernel in (kernels.Scaled(kernels.Gaussian(0.3), scales), kernels.Scaled(kernels.Gaussian(0.3), scales.tolist())):
+    for kernel in (
+        kernels.Scaled(kernels.Gaussian(0.3), scales),
+        kernels.Scaled(kernels.Gaussian(0.3), scales.tolist()),
+    ):
         scaled = slim(5, "forward", kernel=kernel).fit(X, y)
         np.testing.assert_array_equal(scaled.support_, plain.support_)
         np.testing.assert_allclose(scaled.decision_function(X), plain.decision_function(X * scales), atol=1e-3)
@@ -639,13 +665,8 @@ def test_learned_scales_are_in_the_kernel(kernel, container):
 def test_learned_scales_and_vectors_of_each_class():
     """Either both, or an error that says so: not scales that are silently fixed."""
     X, y = three_classes()
-    try:
-        model = slim(6, vectors="per_class", scales="learned").fit(X, y)
-    except ValueError as error:
-        assert "scales" in str(error)
-        assert "per_class" in str(error)
-    else:
-        assert isinstance(model.kernel_, kernels.Scaled)
+    model, message = fitted_or_refused(slim(6, vectors="per_class", scales="learned"), X, y)
+    assert isinstance(model.kernel_, kernels.Scaled) if model else "scales" in message and "per_class" in message
 
 
 # --- Search --------------------------------------------------------------------------------------------------
@@ -709,6 +730,12 @@ def test_search_results_say_what_was_tried(basis, kernel, given):
         assert set(table.gamma) == {0.3}
     if basis != "learned":
         assert set(table.scales) == {"fixed"}
+
+
+@pytest.mark.parametrize("kernel", ["poly", "laplacian", "linear"])
+def test_search_with_other_kernels(kernel):
+    X, y = blobs(60)
+    assert SlimSVC(5, kernel=kernel, learning_iter=20).fit(X, y).score(X, y) > 0.6
 
 
 def test_search_is_seeded_and_splits_by_class():
@@ -883,15 +910,18 @@ def test_a_flat_kernel_gives_one_warning_at_the_caller(model):
     assert flat[0].filename == __file__
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
-@pytest.mark.parametrize("stage", ["search", "learning", "hinge"])
-def test_ctrl_c_leaves_the_estimator_unfitted(stage):
-    X, y = blobs(20000 if stage != "hinge" else 60000, d=10, noise=2.0)
-    model = {
-        "search": SlimSVC(50),
-        "learning": slim(50, learning_iter=100000),
-        "hinge": EmpiricalSVC(0.3, gamma=0.02, tol=1e-15, C=1e6, max_iter=10000),
-    }[stage]
+INTERRUPT = """
+import os, signal, sys, threading, time
+from problems import blobs
+from slimsvm import EmpiricalSVC, SlimSVC
+
+models = {
+    "search": SlimSVC(50),
+    "learning": SlimSVC(50, C=1.0, gamma=0.3, scales="fixed", learning_iter=100000),
+    "hinge": EmpiricalSVC(0.3, gamma=0.02, tol=1e-15, C=1e6, max_iter=10000),
+}
+for stage, model in models.items():
+    X, y = blobs(60000 if stage == "hinge" else 20000, d=10, noise=2.0)
     sent = []
 
     def press():
@@ -901,16 +931,20 @@ def test_ctrl_c_leaves_the_estimator_unfitted(stage):
     timer = threading.Timer(0.4, press)
     timer.start()
     try:
-        with pytest.raises(KeyboardInterrupt):
-            model.fit(X, y)
-            timer.join()
-            pytest.fail("the fit ended before the interrupt")
-    finally:
+        model.fit(X, y)
         timer.cancel()
-    assert time.perf_counter() - sent[0] < 2
-    assert not [name for name in vars(model) if name.endswith("_")]
-    with pytest.raises(NotFittedError):
-        model.predict(X[:2])
+    except KeyboardInterrupt:
+        print(stage, time.perf_counter() - sent[0], [name for name in vars(model) if name.endswith("_")])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_ctrl_c_leaves_the_estimator_unfitted(tmp_path):
+    lines = [line.split(" ", 2) for line in run(INTERRUPT, tmp_path).splitlines()]
+    assert [stage for stage, _, _ in lines] == ["search", "learning", "hinge"]
+    for _, waited, fitted in lines:
+        assert float(waited) < (20.0 if SANITIZED else 2.0)
+        assert fitted == "[]"
 
 
 def test_an_error_leaves_the_estimator_as_it_was(monkeypatch):

@@ -65,8 +65,8 @@ def table_1(options: argparse.Namespace) -> Iterator[Table]:
         header += ["SLMC, paper", *(f"SLMC, {loss}" for loss in losses(options)), "s a fit"]
         rows = [row(name, ratio, options) for name in names if name in SETTINGS]
         note = (
-            "Test error, %. RSVM and MRSVM: C and gamma of both by five folds of the first split with RSVM. "
-            "SLMC: C and gamma of the SVM; the loss is that for which vectors are learned. s: of the first SLMC."
+            "Test error, %, means. RSVM and MRSVM: C and gamma of both by five folds of the first split with RSVM. "
+            "SLMC: C and gamma of the SVM; hinges are those for which vectors are learned. s: of the first SLMC."
         )
         if rows:
             yield Table(f"SLMC with {ratio:.0%} of the vectors", header, rows, note)
@@ -82,7 +82,7 @@ def row(name: str, ratio: float, options: argparse.Namespace) -> list[str]:
     svm, (rsvm, mrsvm, slmc) = PAPER[name][0], PAPER[name][1][ratio]
 
     def column(key: str) -> str:
-        return percent(f[key] for f in found)
+        return f"{mean(f[key] for f in found):.1f}"
 
     return [
         name,
@@ -199,7 +199,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--usps", action="store_true", help="only the ten digits")
     options = parser.parse_args(argv)
     if options.quick:
-        options.splits, options.sets = options.splits or 2, options.sets or ["banana", "image", "splice"]
+        options = parts.settled(options, splits=2, sets=["banana", "image", "splice"])
     if not sets.present():
         print(sets.ABSENT)
         return

@@ -7,7 +7,7 @@ vectors start from one of these (see `learning`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -72,6 +72,8 @@ class Choice:
 
 class Basis(Protocol):
     """A way to choose vectors."""
+
+    keeps_rows: ClassVar[bool]  # are the vectors training rows?
 
     def choose(self, problem: Problem, count: int, rng: np.random.Generator) -> Choice:
         """At most ``count`` vectors."""
@@ -165,6 +167,8 @@ def forward_rows(
     pool = np.arange(X.shape[0]) if pool is None else pool
     size = kernel.diagonal(X[pool])
     free = np.ones(len(pool), dtype=bool)
+    few = X.shape[0] * len(pool) <= 1 << 22
+    columns = kernel(X, X[pool], threads=problem.threads) if few else None
     P = np.empty((X.shape[0], count + (0 if given is None else given.shape[0])))
     m = 0
     if given is not None and given.shape[0]:
@@ -188,7 +192,8 @@ def forward_rows(
             if free.any():
                 continue
             break
-        Q = (kernel(X, X[pool[drawn]], threads=problem.threads) - P[:, :m] @ known.T) / np.sqrt(rest)
+        K = kernel(X, X[pool[drawn]], threads=problem.threads) if columns is None else columns[:, drawn]
+        Q = (K - P[:, :m] @ known.T) / np.sqrt(rest)
         score = ((Q.T @ A) ** 2 / (1 + (Q**2).T @ H)).sum(axis=1)
         best = int(score.argmax())
         P[:, m] = Q[:, best]
@@ -206,6 +211,8 @@ def forward_rows(
 class AllRows(Part):
     """Every distinct row."""
 
+    keeps_rows: ClassVar[bool] = True
+
     def choose(self, problem: Problem, count: int, rng: np.random.Generator) -> Choice:
         return _rows(problem, independent_rows(problem.kernel, problem.X, _absolute(problem, SAME)))
 
@@ -213,6 +220,8 @@ class AllRows(Part):
 @dataclass(frozen=True)
 class Random(Part):
     """Rows drawn at random, without duplicates."""
+
+    keeps_rows: ClassVar[bool] = True
 
     def choose(self, problem: Problem, count: int, rng: np.random.Generator) -> Choice:
         order = rng.permutation(problem.X.shape[0])
@@ -229,6 +238,7 @@ class Cholesky(Part):
 
     eta: float = 1e-3
     selection: str = "order"
+    keeps_rows: ClassVar[bool] = True
 
     def choose(self, problem: Problem, count: int, rng: np.random.Generator) -> Choice:
         eta = _absolute(problem, max(self.eta, SAME))
@@ -243,6 +253,7 @@ class Forward(Part):
 
     candidates: int = 59
     most_rows: int = 20000
+    keeps_rows: ClassVar[bool] = True
 
     def choose(self, problem: Problem, count: int, rng: np.random.Generator) -> Choice:
         subset = stratified(problem.codes, self.most_rows, rng)
@@ -256,6 +267,7 @@ class KMeans(Part):
 
     most_rows: int = 10000
     max_iter: int = 15
+    keeps_rows: ClassVar[bool] = False
 
     def choose(self, problem: Problem, count: int, rng: np.random.Generator) -> Choice:
         subset = stratified(problem.codes, self.most_rows, rng)
@@ -281,6 +293,7 @@ class Given(Part):
     """The user's own vectors."""
 
     vectors: Any = field(default=None)
+    keeps_rows: ClassVar[bool] = False
 
     def choose(self, problem: Problem, count: int, rng: np.random.Generator) -> Choice:
         return Choice(self.vectors)
@@ -289,6 +302,8 @@ class Given(Part):
 @dataclass(frozen=True)
 class Inputs(Part):
     """One vector along each input: with the linear kernel, the inputs themselves are the features."""
+
+    keeps_rows: ClassVar[bool] = False
 
     def choose(self, problem: Problem, count: int, rng: np.random.Generator) -> Choice:
         return Choice(np.eye(problem.X.shape[1]))
@@ -304,16 +319,16 @@ _BY_NAME: dict[str, Any] = {
 }
 
 
-def resolve(basis: Any, parameter: str = "basis") -> Basis:
+def resolve(basis: Any, parameter: str = "basis", more: tuple[str, ...] = ()) -> Basis:
     """The basis for a name, an array of vectors or an object."""
     if isinstance(basis, str):
         if basis in _BY_NAME:
             return _BY_NAME[basis]()
     elif not isinstance(basis, type) and callable(getattr(basis, "choose", None)):
         return basis
+    names = [*more, *sorted(_BY_NAME)]
     raise ValueError(
-        f"{parameter}={basis!r} is not known; use one of {sorted(_BY_NAME)}, an array of vectors or an object of "
-        "slimsvm.bases"
+        f"{parameter}={basis!r} is not known; use one of {names}, an array of vectors or an object of slimsvm.bases"
     )
 
 
@@ -358,9 +373,11 @@ def _distinct(X: Any) -> Array:
 def row_numbers(X: Any) -> Array:
     """A number for each row, the same for equal rows, in the order in which they first appear."""
     if sp.issparse(X):
+        X = X.copy()
+        X.eliminate_zeros()
         ends = zip(X.indptr[:-1], X.indptr[1:], strict=True)
         keys = (X.indices[a:b].tobytes() + X.data[a:b].tobytes() for a, b in ends)
     else:
-        keys = (row.tobytes() for row in X)
+        keys = (row.tobytes() for row in X + X.dtype.type(0))  # -0.0 becomes 0.0
     seen: dict[bytes, int] = {}
     return np.array([seen.setdefault(key, len(seen)) for key in keys], dtype=np.int64)

@@ -16,10 +16,11 @@ from scipy.linalg import cho_factor, cho_solve
 
 from .features import Features, sums, times
 from .formulation import Array
-from .losses import Loss, SquaredHinge
+from .losses import HuberHinge, Loss, SquaredHinge
 from .newton import newton
 
 TINY = np.finfo(float).tiny
+ROUNDING = 0.03  # of the hinge's corner, where rows are screened
 
 
 @dataclass
@@ -44,41 +45,54 @@ class Iterate:
 
 
 class InteriorPoint:
-    """One machine over ``features`` with labels y (+-1) and costs C."""
+    """One machine over ``features`` with labels y (+-1) and costs C.
 
-    def __init__(self, features: Features, y: Array, C: Array, loss: Loss):
+    ``fixed`` is the sum of ``C y [p 1]`` over further rows whose duals are known to be C, and ``constant`` their sum.
+    """
+
+    def __init__(
+        self, features: Features, y: Array, C: Array, loss: Loss, fixed: Array | None = None, constant: float = 0
+    ):
         self.features, self.y, self.C, self.loss = features, y, C, loss
+        self.fixed, self.constant = np.zeros(features.shape[1] + 1) if fixed is None else fixed, constant
         self.ridge, self.upper = loss.dual_box(C)
         self.capped = bool(np.isfinite(self.upper[0]))
         # A row whose weight would drown the others' in the Newton matrix is held back; refinement makes up for it.
         squares = sum(float(np.einsum("ij,ij->", P, P, dtype=np.float64)) for _, P in features.blocks())
-        self.most = 1 / (1e-13 * max(squares, TINY))
+        self.most = 1e13 / squares if squares > 0 else np.inf
 
-    def solve(self, tol: float, max_iter: int) -> tuple[Array, float, Array, int]:
-        """Weights, bias, duals alpha and iterations."""
-        now = self.start()
+    def solve(
+        self, tol: float, max_iter: int, near: tuple[Array, Array] | None = None
+    ) -> tuple[Array, float, Array, int]:
+        """Weights, bias, duals alpha and iterations, from weights and bias near the solution if they are known."""
+        now = self.start(near)
         best, best_gap, best_at = now, np.inf, 0
         for iteration in range(max_iter):
             distances = self.ridge + now.s / now.alpha + now.xi / now.room
             h = np.minimum(1 / distances, self.most)
-            moments, grams = sums(self.features, (self.y * now.alpha)[:, None], h[:, None])
-            gap = self.gap(now, moments[:, 0])
+            sum_of_rows, grams = sums(self.features, (self.y * now.alpha)[:, None], h[:, None])
+            moments = sum_of_rows[:, 0] + self.fixed
+            gap = self.gap(now, moments)
             if gap < best_gap:
                 best, best_gap, best_at = now, gap, iteration
             if gap <= 0.5 * tol or iteration > best_at + 8:  # solved, or rounding has the last word
                 break
             assert grams is not None
-            step = self.step(now, moments[:, 0], grams[0], h, distances)
+            step = self.step(now, moments, grams[0], h, distances)
             if step is None:
                 break
             now = now.moved(min(1.0, 0.995 * self.longest(now, step)), step)
         return best.w, best.bias, best.alpha, best_at
 
-    def start(self) -> Iterate:
-        """Near the squared hinge's solution, well inside."""
+    def start(self, near: tuple[Array, Array] | None) -> Iterate:
+        """Near the squared hinge's solution, or the one given, and well inside."""
         y, C = self.y, self.C
-        rough = newton(self.features, y[:, None], C[:, None], SquaredHinge(), tol=1e-3, max_iter=10)
-        f = rough.F[:, 0]
+        if near is None:
+            rough = newton(self.features, y[:, None], C[:, None], SquaredHinge(), tol=1e-3, max_iter=10)
+            w, bias, f = rough.w, rough.bias, rough.F[:, 0]
+        else:
+            w, bias = near
+            f = times(self.features, w, bias)[:, 0]
         short = 1 - y * f
         spread = max(float(np.abs(short).mean()), 1e-3)
         if self.capped:
@@ -88,15 +102,21 @@ class InteriorPoint:
         else:
             alpha = (np.maximum(short, 0) + spread) / self.ridge
             s, xi = np.maximum(-short, 0) + spread, np.zeros_like(f)
-        return Iterate(rough.w[:, 0], float(rough.bias[0]), f, alpha, s, xi, self.upper - alpha)
+        return Iterate(w[:, 0], float(bias[0]), f, alpha, s, xi, self.upper - alpha)
 
     def gap(self, now: Iterate, moments: Array) -> float:
-        """Relative duality gap, or how far the duals are from summing to zero."""
-        primal = 0.5 * float(now.w @ now.w) + float(
-            self.loss.value(now.f[:, None], self.y[:, None], self.C[:, None])[0]
+        """Gap relative to the primal value, which is never negative, or how far the duals are from summing to zero."""
+        value = float(self.loss.value(now.f[:, None], self.y[:, None], self.C[:, None])[0])
+        linear = self.constant - float(self.fixed[:-1] @ now.w + self.fixed[-1] * now.bias)
+        primal = 0.5 * float(now.w @ now.w) + value + linear
+        dual = (
+            self.constant
+            + float(now.alpha.sum())
+            - 0.5 * float(moments[:-1] @ moments[:-1] + self.ridge @ now.alpha**2)
         )
-        dual = float(now.alpha.sum()) - 0.5 * float(moments[:-1] @ moments[:-1] + self.ridge @ now.alpha**2)
-        return max(abs(primal - dual) / max(abs(dual), TINY), abs(float(moments[-1])) / float(now.alpha.sum()))
+        return max(
+            abs(primal - dual) / max(primal, TINY), abs(float(moments[-1])) / (self.constant + float(now.alpha.sum()))
+        )
 
     def step(self, now: Iterate, moments: Array, H: Array, h: Array, distances: Array) -> Iterate | None:
         """Predictor, then corrector; None if rounding has made the equations useless."""
@@ -145,6 +165,58 @@ class InteriorPoint:
         return 1 / max(1.0, *(float((-change / part).max()) for part, change in parts))
 
 
+def direct(
+    features: Features, y: Array, C: Array, loss: Loss, tol: float, max_iter: int
+) -> tuple[Array, float, Array, int]:
+    """All rows at once."""
+    return InteriorPoint(features, y, C, loss).solve(tol, max_iter)
+
+
+def screened(
+    features: Features, y: Array, C: Array, loss: Loss, tol: float, max_iter: int
+) -> tuple[Array, float, Array, int]:
+    """The hinge with many rows: most are far from the margin, and it is clear which bound their duals end at.
+
+    A rounded hinge, cheap to solve, gives decision values near the hinge's. Interior points are spent on the rows
+    around the margin only; all rows are then looked at again, and those that were taken for far but changed sides
+    come in.
+    """
+    n, m = features.shape
+    w, bias = _rounded(features, y, C)
+    short = 1 - y * times(features, w, bias)[:, 0]
+    width = float(np.partition(np.abs(short), 8 * m)[8 * m])
+    near = np.abs(short) <= max(width, 2 * ROUNDING)
+    total = 0
+    while np.count_nonzero(near) < 0.7 * n:
+        above = ~near & (short > 0)
+        rows = np.flatnonzero(near)
+        fixed = sums(features, np.where(above, C * y, 0.0)[:, None])[0][:, 0]
+        reduced = InteriorPoint(features.take(rows), y[rows], C[rows], loss, fixed, float(C[above].sum()))
+        new_w, new_bias, alpha, used = reduced.solve(tol, max_iter, (w, bias))
+        total += used
+        w, bias = new_w[:, None], np.array([new_bias])
+        short = 1 - y * times(features, w, bias)[:, 0]
+        crossed = ~near & ((short > 0) != above)
+        if not crossed.any():
+            duals = np.where(above, C, 0.0)
+            duals[rows] = alpha
+            return new_w, new_bias, duals, total
+        near |= np.abs(short) <= 2 * float(np.abs(short[crossed]).max())
+        near |= crossed
+    return direct(features, y, C, loss, tol, max_iter)
+
+
+def _rounded(features: Features, y: Array, C: Array) -> tuple[Array, Array]:
+    """The solution for a hinge with a rounded corner: roughly on an eighth of the rows, then on all."""
+    some = np.arange(0, features.shape[0], 8)
+    part, label, cost = features.take(some), y[some, None], 8 * C[some, None]
+    state = newton(part, label, cost, SquaredHinge(), tol=1e-3, max_iter=20)
+    for width in (0.5, ROUNDING):
+        state = newton(part, label, cost, HuberHinge(width), (state.w, state.bias), tol=1e-3, max_iter=20)
+    state = newton(features, y[:, None], C[:, None], HuberHinge(ROUNDING), (state.w, state.bias), tol=1e-5, max_iter=10)
+    return state.w, state.bias
+
+
 def solve_interior(features: Features, Y: Array, C: Array, loss: Loss, tol: float, max_iter: int) -> tuple[Array, ...]:
     """Weights, biases, signed duals and iterations, one output at a time over the rows that take part in it."""
     n, m = features.shape
@@ -154,6 +226,7 @@ def solve_interior(features: Features, Y: Array, C: Array, loss: Loss, tol: floa
     for o in range(outputs):
         rows = np.flatnonzero(C[:, o])
         mine = features if len(rows) == n else features.take(rows)
-        w[:, o], bias[o], alpha, n_iter[o] = InteriorPoint(mine, Y[rows, o], C[rows, o], loss).solve(tol, max_iter)
+        solver = screened if len(rows) > 20 * m + 4000 and not loss.smooth else direct
+        w[:, o], bias[o], alpha, n_iter[o] = solver(mine, Y[rows, o], C[rows, o], loss, tol, max_iter)
         A[rows, o] = Y[rows, o] * alpha
     return w, bias, A, n_iter

@@ -256,7 +256,7 @@ class Sigmoid(_CoreKernel):
         return self.gamma * _weighted_rows(W * (1 - K**2), X)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scaled(Part):
     """``kernel(scales * x, scales * z)``: a kernel with one scale for each input."""
 
@@ -272,9 +272,18 @@ class Scaled(Part):
     def positive_semidefinite(self) -> bool:
         return self.kernel.positive_semidefinite
 
+    def __eq__(self, other: object) -> bool:
+        same = isinstance(other, Scaled) and self.kernel == other.kernel
+        return same and np.array_equal(self.scales, other.scales)  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash((self.kernel, np.asarray(self.scales, dtype=np.float64).tobytes()))
+
     def apply(self, X: Any) -> Any:
         """``scales * x`` for each row."""
         X = _as_float(X)
+        if np.ndim(self.scales) and len(self.scales) != X.shape[1]:
+            raise ValueError(f"there are scales for {len(self.scales)} columns; the rows have {X.shape[1]}")
         scales = np.broadcast_to(np.asarray(self.scales, dtype=X.dtype), X.shape[1:])
         return sp.csr_array(X @ sp.diags_array(scales)) if sp.issparse(X) else X * scales
 

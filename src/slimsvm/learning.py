@@ -113,17 +113,13 @@ class Objective:
         """W, the signed duals and the coefficients (vectors x outputs) at fixed vectors."""
         Y, C = self.problem.Y, self.problem.C
         T = self.regularizer.whitening(Kz)
-        if T.shape[1] < self.count:
-            raise ValueError(
-                "vectors cannot be learned: the kernel is not positive semidefinite on them; use another kernel, or "
-                "basis='forward', which keeps training rows"
-            )
         features = Stored(K @ T.astype(K.dtype, copy=False))
         if not self.loss.smooth:
             w, bias, A, _ = solve_interior(features, Y, C, self.loss, 1e-9, 100)
             F = features.P @ w + bias
         else:
-            state = newton(features, Y, C, self.loss, self.machine, tol=1e-7, max_iter=50)
+            fits = self.machine is not None and len(self.machine[0]) == T.shape[1]
+            state = newton(features, Y, C, self.loss, self.machine if fits else None, tol=1e-7, max_iter=50)
             w, bias, F = state.w, state.bias, state.F
             A = self.loss.duals(F, Y, C)
         self.machine = (w, bias)
@@ -152,7 +148,7 @@ def learn(
     regularizer = epsilon_norm(problem.kernel, problem.X) if regularizer is None else regularizer
     objective = Objective(problem, loss, regularizer, len(Z), _unit(problem), learn_scales)
     done = 0
-    for _ in range(3):
+    for _ in range(3 if max_iter else 0):
         Z, objective.machine = _revived(objective, Z, scales, rng), None
         found = minimize(
             objective,

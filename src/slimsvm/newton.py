@@ -113,7 +113,8 @@ def line_search(
             break
         second = bend + (loss.curvature(at, Y, C) * Q**2).sum(axis=0)
         low, high = np.where(derivative < 0, t, low), np.where(derivative > 0, t, high)
-        step = t - derivative / np.maximum(second, np.finfo(float).tiny)
+        # Where the slope is constant there is no Newton step: t is outside the open bracket, so its middle is taken.
+        step = t - derivative / np.where(second > 1e-300 * np.abs(derivative), second, np.inf)
         middle = np.where(np.isfinite(high), 0.5 * (low + high), 2 * t)
         t = np.where(done, t, np.where((step > low) & (step < high), step, middle))
     return t

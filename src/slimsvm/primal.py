@@ -50,17 +50,20 @@ def solve(
     interior = False
     # Newton's method stops on what is left to gain; the gap, which bounds it, may need a step or two more.
     for accuracy in tol * np.array([1.0, 1e-3, 1e-6, 1e-9]):
-        state = newton(features, Y, C, loss, start, accuracy, min(max_iter, 50))
+        left = max_iter - int(n_iter.max())
+        state = newton(features, Y, C, loss, start, accuracy, min(left, 50))
         n_iter += state.n_iter
-        if not state.converged.all() and not interior:
+        left = max_iter - int(n_iter.max())
+        if not state.converged.all() and not interior and left > 0:
             # Few rows in error and many features: Newton's method wanders from one set of rows to the next.
             interior = True
-            w, bias, _, more = solve_interior(features, Y, C, loss, 1e-3 * tol, max_iter)
-            state = newton(features, Y, C, loss, (w, bias), accuracy, min(max_iter, 50))
-            n_iter += more + state.n_iter
+            w, bias, _, more = solve_interior(features, Y, C, loss, 1e-3 * tol, left)
+            n_iter += more
+            state = newton(features, Y, C, loss, (w, bias), accuracy, max(1, left - int(more.max())))
+            n_iter += state.n_iter
         start = state.w, state.bias
         solution = certified(features, Y, C, loss, *start, loss.duals(state.F, Y, C), n_iter)
-        if (solution.gap <= tol).all():
+        if (solution.gap <= tol).all() or n_iter.max() >= max_iter:
             break
     return solution
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .bases import stratified
+from .bases import dense, stratified
+from .formulation import Array
 from .learning import Learned
 from .losses import SquaredHinge
 from .training import Recipe, TrainingRows, fit_coefficients, one_vs_rest, place
@@ -51,10 +52,11 @@ class Space:
 
 @dataclass
 class Fold:
-    """Rows to train on, rows to validate on, and the vectors that earlier candidates have learned here."""
+    """Rows to train on, rows to validate on, where learning starts, and what earlier candidates have learned here."""
 
     train: TrainingRows
     test: TrainingRows
+    start: Array | None = None
     learned: dict[Setting | None, Learned] = field(default_factory=dict)
 
 
@@ -81,7 +83,6 @@ def search(
 ) -> tuple[Setting, dict[str, list[Any]]]:
     """The best setting, and what was tried: gamma at the least cost, then higher costs, then the scales of inputs."""
     folds = split(rows, rng)
-    recipe = replace(recipe, iterations=min(recipe.iterations, ITERATIONS))
     seed = int(rng.integers(2**31))
     trials: dict[Setting, Trial] = {}
 
@@ -151,7 +152,10 @@ def _validate(
     train, test = fold.train, fold.test
     machines = one_vs_rest(train.codes, train.n_classes, setting.C * train.weights)
     problem = train.problem(kernel, machines)
-    placed = place(recipe, problem, np.random.default_rng(seed), setting.scaled, fold.learned.get(near))
+    rng = np.random.default_rng(seed)
+    if recipe.loss is not None and fold.start is None:
+        fold.start = dense(recipe.basis.choose(problem, recipe.count, rng).vectors)
+    placed = place(recipe, problem, rng, setting.scaled, fold.learned.get(near) or fold.start)
     if placed.learned is not None:
         fold.learned[setting] = placed.learned
         coef, bias = placed.learned.coef, placed.learned.bias

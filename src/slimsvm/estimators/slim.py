@@ -15,9 +15,10 @@ from ..bases import Problem, even_shares, stratified
 from ..formulation import Array
 from ..progress import ProgressLine
 from ..search import COSTS, WIDTHS, Setting, Space, search
+from ..search import ITERATIONS as SEARCH_ITERATIONS
 from ..training import Coefficients, Machines, Placed, Recipe, TrainingRows, one_vs_rest, place
 from .small_basis import Model, SmallBasisClassifier
-from .validation import FLOATS, check_choice, check_number
+from .validation import FLOATS, check_choice, check_number, check_number_or
 
 
 class SlimSVC(SmallBasisClassifier):
@@ -34,7 +35,7 @@ class SlimSVC(SmallBasisClassifier):
     basis : {"learned", "forward", "kmeans", "random", "cholesky"}, array or basis object, default="learned"
         Where the vectors come from: learned (moved by gradients), training rows chosen one by one for what they gain,
         centres of clusters within each class, random training rows, training rows far from the span of the others; or
-        an array with a row for each vector.
+        an array with a row for each vector (``n_vectors`` is then not used).
     init : {"kmeans", "forward", "random", "cholesky"}, array or basis object, default="kmeans"
         Where learned vectors start.
     slack : {"l2", "l1"} or object of `slimsvm.losses`, default="l2"
@@ -68,8 +69,8 @@ class SlimSVC(SmallBasisClassifier):
     smoothing : float, default=0.5
         With ``slack="l1"``, vectors are learned for a hinge whose corner is rounded over this width; the machine over
         them then gets the hinge itself. 0 learns with the hinge itself, as in [1]_: much slower, not better.
-    learning_iter : int, default=100
-        Most iterations of learning.
+    learning_iter : "auto" or int, default="auto"
+        Most iterations of learning. "auto": 100, or 200 where scales are learned too.
     learning_rows : "auto" or int, default="auto"
         Vectors are learned on at most this many rows, drawn from each class in proportion; the machine over them is
         then fitted to all rows. "auto": 1000 for each vector, at least 20000 and at most 100000.
@@ -149,7 +150,7 @@ class SlimSVC(SmallBasisClassifier):
         multi_class: str = "ovo",
         decision_function_shape: str = "ovr",
         smoothing: float = 0.5,
-        learning_iter: int = 100,
+        learning_iter: int | str = "auto",
         learning_rows: int | str = "auto",
         tol: float = 1e-6,
         max_iter: int = 100,
@@ -187,23 +188,27 @@ class SlimSVC(SmallBasisClassifier):
         self._check_common()
         check_number("n_vectors", self.n_vectors, at_least=1, integer=True)
         check_number("smoothing", self.smoothing, at_least=0)
-        check_number("learning_iter", self.learning_iter, at_least=0, integer=True)
+        check_number_or("learning_iter", self.learning_iter, "auto", at_least=0, integer=True)
         check_choice("scales", self.scales, ("search", "fixed", "learned"))
         check_choice("vectors", self.vectors, ("shared", "per_class"))
-        if self.C != "search" or not isinstance(self.C, str):
-            check_number("C", self.C, above=0)
-        if self.learning_rows != "auto" or not isinstance(self.learning_rows, str):
-            check_number("learning_rows", self.learning_rows, at_least=1, integer=True)
-        if not self._learned():
-            if self.scales == "learned":
-                raise ValueError(f"scales='learned' needs basis='learned'; basis={self.basis!r}")
-            if not isinstance(self.basis, (np.ndarray, list)):
-                bases.resolve(self.basis)
-        elif not isinstance(self.init, (np.ndarray, list)):
-            bases.resolve(self.init, "init")
+        check_number_or("C", self.C, "search", above=0)
+        check_number_or("learning_rows", self.learning_rows, "auto", at_least=1, integer=True)
+        if isinstance(self.gamma, str) and self.gamma not in ("search", "scale", "auto"):
+            raise ValueError(f"gamma={self.gamma!r} must be 'search', 'scale', 'auto' or a positive number")
+        name, basis = self._source()
+        if self.scales == "learned" and not self._learned():
+            raise ValueError(f"scales='learned' needs basis='learned'; basis={self.basis!r}")
+        if self.scales == "learned" and self.vectors == "per_class":
+            raise ValueError("scales='learned' needs vectors='shared'; vectors='per_class' has no scales")
+        if not is_array(basis):
+            bases.resolve(basis, name, ("learned",) if name == "basis" else ())
 
     def _learned(self) -> bool:
         return isinstance(self.basis, str) and self.basis == "learned"
+
+    def _source(self) -> tuple[str, Any]:
+        """Where vectors come from, or where learned ones start: the parameter's name and value."""
+        return ("init", self.init) if self._learned() else ("basis", self.basis)
 
     def _scheme(self) -> str:
         return "ovr" if self.vectors == "per_class" else self.multi_class
@@ -213,6 +218,7 @@ class SlimSVC(SmallBasisClassifier):
         recipe = self._recipe(rows, lookup)
         setting = self._setting(rows, sample_weight, lookup, recipe, rng)
         kernel = self._kernel(rows, sample_weight, lookup, setting.gamma)
+        recipe = replace(recipe, iterations=self._learning_iter(setting.scaled))
         machines = one_vs_rest(rows.codes, rows.n_classes, setting.C * rows.weights)
         self.C_ = setting.C
         if self._scheme_of_vectors(rows) == "per_class":
@@ -226,6 +232,11 @@ class SlimSVC(SmallBasisClassifier):
 
     def _train_per_class(self, rows: TrainingRows, kernel: Any, machines: Machines, recipe: Recipe, rng: Any) -> Model:
         """A machine for each class against the others, each over its own share of the vectors."""
+        if recipe.count < rows.n_classes:
+            raise ValueError(
+                f"vectors='per_class' needs at least one vector for each class: n_vectors={recipe.count}, "
+                f"{rows.n_classes} classes. Use vectors='shared' or more vectors"
+            )
         parts = []
         shares = even_shares([len(rows.codes)] * rows.n_classes, recipe.count)
         for c, count in enumerate(shares):
@@ -267,6 +278,9 @@ class SlimSVC(SmallBasisClassifier):
             line.finish(f"{placed.learned.n_iter} iterations, objective {placed.learned.value:.6g}")
         return placed
 
+    def _learning_iter(self, scaled: bool) -> int:
+        return (200 if scaled else 100) if isinstance(self.learning_iter, str) else int(self.learning_iter)
+
     def _most_learning_rows(self, count: int) -> int:
         if not isinstance(self.learning_rows, str):
             return int(self.learning_rows)
@@ -275,41 +289,53 @@ class SlimSVC(SmallBasisClassifier):
         return max(5000, min(within_memory, int(np.clip(1000 * count, 20000, 100000))))
 
     def _recipe(self, rows: TrainingRows, lookup: Any) -> Recipe:
-        learned = self._learned()
-        basis = self.init if learned else self.basis
-        if isinstance(basis, (np.ndarray, list)) or sp.issparse(basis):
-            basis = bases.Given(self._given(basis, rows, lookup))
-        else:
-            basis = bases.resolve(basis, "init" if learned else "basis")
+        name, source = self._source()
+        basis = bases.Given(self._given(source, rows, lookup)) if is_array(source) else bases.resolve(source, name)
         loss: Any = None
-        if learned:
+        if self._learned():
+            if lookup is not None or (callable(self.kernel) and not hasattr(self.kernel, "pullback")):
+                raise ValueError(
+                    f"basis='learned' needs a kernel with a derivative (a method pullback); kernel={self.kernel!r} has "
+                    "none. Use a basis of training rows: 'forward', 'random' or 'cholesky'"
+                )
             loss = losses.resolve(self.slack)
             if not loss.smooth and self.smoothing > 0:
                 loss = losses.HuberHinge(self.smoothing)
-        regularizer = None if self.regularizer == "kernel" else regularizers.resolve(self.regularizer)
-        return Recipe(self.n_vectors, basis, loss, regularizer, self.learning_iter)
+        elif lookup is not None and not getattr(basis, "keeps_rows", True):
+            raise ValueError(
+                f"basis={self.basis!r} makes vectors that are no training rows, which a precomputed kernel cannot "
+                "compare; use 'forward', 'random' or 'cholesky'"
+            )
+        regularizer = None if self._kernel_norm() else regularizers.resolve(self.regularizer)
+        return Recipe(self.n_vectors, basis, loss, regularizer)
+
+    def _kernel_norm(self) -> bool:
+        return isinstance(self.regularizer, str) and self.regularizer == "kernel"
 
     def _given(self, vectors: Any, rows: TrainingRows, lookup: Any) -> Any:
         """The user's vectors, checked."""
-        name = "init" if self._learned() else "basis"
+        name, _ = self._source()
         if lookup is not None:
             raise ValueError(
-                f"{name} is an array, but kernel='precomputed' has no vectors: use basis='forward' or 'random'"
+                f"{name} is an array, which a precomputed kernel cannot compare with; use basis='forward', 'random' or "
+                "'cholesky'"
             )
-        vectors = check_array(vectors, accept_sparse="csr", dtype=FLOATS, input_name=name)
+        vectors = check_array(vectors, accept_sparse="csr", dtype=FLOATS, input_name=name, copy=True)
         if vectors.shape[1] != rows.X.shape[1]:
             raise ValueError(f"{name} has {vectors.shape[1]} columns, X has {rows.X.shape[1]}; they must be the same")
+        if self._learned() and vectors.shape[0] > self.n_vectors:
+            raise ValueError(f"init has {vectors.shape[0]} vectors, n_vectors={self.n_vectors}; give at most so many")
         return vectors
 
     def _setting(self, rows: TrainingRows, weight: Array | None, lookup: Any, recipe: Recipe, rng: Any) -> Setting:
         """C, gamma and scales: as given, or as found by validation."""
         has_gamma = isinstance(self.kernel, str) and self.kernel in ("rbf", "laplacian", "poly", "sigmoid")
-        costs = COSTS if self.C == "search" else [float(self.C)]
+        costs = COSTS if isinstance(self.C, str) else [float(self.C)]
         unit = kernels.scale_gamma("scale", rows.X, weight) if has_gamma else 1.0
         if not has_gamma:
             gammas: list[Any] = ["scale"]
-        elif self.gamma == "search":
-            gammas = [unit * factor for factor in WIDTHS]
+        elif isinstance(self.gamma, str) and self.gamma == "search":
+            gammas = [float(unit * factor) for factor in WIDTHS]
         else:
             gammas = [kernels.scale_gamma(self.gamma, rows.X, weight)]
         may_scale = recipe.loss is not None and self._scheme_of_vectors(rows) == "shared"
@@ -323,7 +349,7 @@ class SlimSVC(SmallBasisClassifier):
             space,
             lambda gamma: lookup or kernels.resolve(self.kernel, gamma, self.degree, self.coef0, rows.X, weight),
             rows,
-            recipe,
+            replace(recipe, iterations=min(SEARCH_ITERATIONS, self._learning_iter(False))),
             rng,
             line.update if line else None,
         )
@@ -332,4 +358,12 @@ class SlimSVC(SmallBasisClassifier):
         return found
 
     def _scheme_of_vectors(self, rows: TrainingRows) -> str:
-        return self.vectors if rows.n_classes > 2 else "shared"
+        # Given vectors are there for all.
+        return "shared" if rows.n_classes == 2 or is_array(self._source()[1]) else self.vectors
+
+
+def is_array(basis: Any) -> bool:
+    """Vectors, rather than a name or a way to choose them?"""
+    if isinstance(basis, np.ndarray) or sp.issparse(basis):  # an array has a method choose, too
+        return True
+    return not isinstance(basis, (str, type)) and not hasattr(basis, "choose") and hasattr(basis, "__len__")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
+from threadpoolctl import ThreadpoolController
 
 from .. import kernels, losses, regularizers
 from ..formulation import Array
@@ -60,7 +63,8 @@ class SmallBasisClassifier(ExpansionClassifier):
         rows = TrainingRows(
             X, labelled.codes, labelled.weights, len(labelled.classes), validation.thread_count(self.n_jobs)
         )
-        model = self._train(rows, weight, lookup).without_idle_vectors()
+        with blas_threads(X.shape[0]):
+            model = self._train(rows, weight, lookup).without_idle_vectors()
         self._warn_if_unsolved(model.fitted)
         self.classes_ = labelled.classes
         self.kernel_ = copy(model.kernel) if lookup is None else kernels.Precomputed()
@@ -138,3 +142,13 @@ class SmallBasisClassifier(ExpansionClassifier):
         validation.thread_count(self.n_jobs)
         losses.resolve(self.slack)
         regularizers.resolve(self.regularizer)
+
+
+@lru_cache(maxsize=1)
+def _thread_pools() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def blas_threads(n: int) -> AbstractContextManager[Any]:
+    """Few rows: one thread, because waking the others costs more than they save."""
+    return _thread_pools().limit(limits=1, user_api="blas") if n < 5000 else nullcontext()

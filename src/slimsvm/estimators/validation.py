@@ -29,6 +29,16 @@ def check_number(
     raise ValueError(f"{name}={value!r} must be {noun}{bound}")
 
 
+def check_number_or(name: str, value: Any, word: str, **bounds: Any) -> None:
+    """A number, or one word that stands for one."""
+    if isinstance(value, str) and value == word:
+        return
+    try:
+        check_number(name, value, **bounds)
+    except ValueError as error:
+        raise ValueError(f"{error}, or {word!r}") from None
+
+
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     """One of a few words."""
     if not isinstance(value, str) or value not in choices:
