@@ -17,7 +17,7 @@ from .measure import run_problem
 from .problems import PROBLEMS, QUICK
 from .report import Outcome, Table, tables
 
-PARTS = {"defaults": "defaults", "bytes": "equal_bytes", "scale": "scale"}  # of "small"
+PARTS = {"defaults": "defaults", "bytes": "equal_bytes", "scale": "scale", "sparse": "sparse"}  # of "small"
 
 MORE = f"Machines with few vectors: small for all of {', '.join(PARTS)}, or one of them, then its options."
 

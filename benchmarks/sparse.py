@@ -1,4 +1,4 @@
-"""Speed of the machines that find their own number of vectors: ``python -m benchmarks.sparse``.
+"""Speed of the machines that find their own number of vectors: ``python -m benchmarks sparse``.
 
 Fits of `LpSVC` beside `sklearn.svm.SVC` and `RelevanceVectorClassifier`; one thread, in turns, the best of
 a few rounds.
@@ -113,8 +113,12 @@ def rvm(options: argparse.Namespace) -> Iterator[Table]:
     )
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """None of its own."""
+
+
 def main(argv: list[str] | None = None) -> None:
-    parser = parts.parser("benchmarks.sparse", __doc__)
+    parser = parts.parser("benchmarks sparse", __doc__, sets=False)
     parts.run(parser.parse_args(argv), "Machines that find their number of vectors", [measure])
 
 
