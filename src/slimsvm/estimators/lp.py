@@ -96,6 +96,12 @@ class LpSVC(SmallBasisClassifier):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X had column names.
 
+    Notes
+    -----
+    Below p = 1 every distinct row is a candidate, however many there are, and no matrix of all rows against all rows is
+    formed. From p = 1 on, that is so up to 2000 distinct rows; beyond, the candidates are 500 of them, each as far as
+    possible from the span of the others.
+
     References
     ----------
     .. [1] K. Huang, D. Zheng, I. King, M. R. Lyu. Arbitrary Norm Support Vector Machines. Neural Computation 21, 2009.

@@ -32,10 +32,8 @@ class Model:
     fitted: Coefficients
 
     def without_idle_vectors(self) -> Model:
-        """Vectors that no machine uses left out: sparse regularisers leave some."""
+        """Vectors that no machine uses left out: rounds of reweighting leave some."""
         used = np.flatnonzero(self.fitted.coef.any(axis=0))
-        if len(used) == self.fitted.coef.shape[1]:
-            return self
         if not len(used):
             warnings.warn("no vector is left, every row gets the same answer: lower C_alpha or raise C", stacklevel=4)
         fitted = replace(self.fitted, coef=np.ascontiguousarray(self.fitted.coef[:, used]))
@@ -64,7 +62,9 @@ class SmallBasisClassifier(ExpansionClassifier):
             X, labelled.codes, labelled.weights, len(labelled.classes), validation.thread_count(self.n_jobs)
         )
         with blas_threads(X.shape[0]):
-            model = self._train(rows, weight, lookup).without_idle_vectors()
+            model = self._train(rows, weight, lookup)
+        if getattr(getattr(self, "regularizer", None), "reweighted", False):
+            model = model.without_idle_vectors()
         self._warn_if_unsolved(model.fitted)
         self.classes_ = labelled.classes
         self.kernel_ = copy(model.kernel) if lookup is None else kernels.Precomputed()
