@@ -32,7 +32,7 @@ VANISHED = 1e-6
 # Problems of up to this many distinct rows keep the full rank of their kernel matrix.
 SMALL = 300
 # Larger ones begin with this rank, or more where many rows are hard to separate.
-RANK, MOST_RANK, ROWS_PER_RANK = 100, 250, 6
+RANK, MOST_RANK, ROWS_PER_RANK = 100, 250, 8
 # A factor that lacks more than this part of some k(x, x) may be worth a higher rank.
 COARSE = 1e-3
 # What is nearer than this to the span of the pivots, relative to k(x, x), lies in it.
@@ -242,7 +242,7 @@ class Rounds:
         self.least = 0.0  # below it, a logarithm counts as that of this
         self.gone = 0
         self.largest = 0.0
-        self.tol = EXACT if norm.p == 2 else 1e-3
+        self.tol = EXACT if norm.p == 2 else 1e-2
         self.counts: list[int] = []
         self.values: list[float] = []
         self.change = np.inf
@@ -441,8 +441,9 @@ def starting_space(kernel: Kernel, data: Merged, rank: int, pruning: bool, threa
     else:
         P = Z[some[pivots]]
         L = np.linalg.cholesky(kernel(P, P))
-        G = solve_triangular(L, kernel(P, data.X, threads=threads), lower=True, check_finite=False).T
-        H = G[candidates]
+        # Rows in one piece: solvers take some of them again and again.
+        G = solve_triangular(L, kernel(P, data.X, threads=threads), lower=True, check_finite=False).T.copy()
+        H = G if n == data.X.shape[0] else G[candidates]
     if not pruning and n > DENSE_ROWS:
         return LowRank(candidates[some[pivots]], G, H[some[pivots]], float(size.mean()))
     rest = size - np.einsum("ij,ij->i", H, H)
