@@ -28,7 +28,7 @@ from .regularizers import ReweightedNorm
 from .slacks import OneNorm
 
 # Coefficients below this fraction of the largest are zero.
-VANISHED = 1e-6
+VANISHED = 1e-8
 # Problems of up to this many distinct rows keep the full rank of their kernel matrix.
 SMALL = 300
 # Larger ones begin with this rank, or more where many rows are hard to separate.
