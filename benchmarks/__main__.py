@@ -14,6 +14,7 @@ from pathlib import Path
 from .competitors import CACHE_MB, COMPETITORS, TOL, Competitor
 from .machine import Rates, facts, measure_rates
 from .measure import run_problem
+from .norms import table as norms_table
 from .problems import PROBLEMS, QUICK
 from .report import Outcome, Table, tables
 
@@ -150,6 +151,8 @@ def main() -> None:
     machine = machine_table(competitors, rates)
     outcomes = run(options, competitors)
     found = tables(outcomes, [c.name for c in competitors], rates, options.n_jobs)
+    if not options.problems:
+        found.append(norms_table(1 if options.quick else 5))
     found = [machine, *found, *filter(None, [warning_table(outcomes)])]
     for table in found:
         table.show()

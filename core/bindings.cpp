@@ -264,23 +264,29 @@ std::unique_ptr<BoundMachine> function_machine(nb::object function, const Vector
 
 nb::dict solve_machine(BoundMachine& machine, const std::vector<int>& view, const Vector& linear, const Vector& lower,
                        const Vector& upper, const Vector& ridge, std::optional<Vector> side, double total, double tolerance,
-                       long max_steps, bool double_rows, int block, double keep, std::optional<Vector> start, nb::object callback) {
+                       long max_steps, bool double_rows, double power, int block, double keep, std::optional<Vector> start,
+                       std::optional<Vector> start_product, bool exact, nb::object callback) {
   const Index n = static_cast<Index>(linear.shape(0));
   for (const Vector* v : {&lower, &upper, &ridge})
     if (static_cast<Index>(v->shape(0)) != n) throw nb::value_error("linear, lower, upper and ridge differ in length");
   if (total < infinity && (!side || static_cast<Index>(side->shape(0)) != n)) throw nb::value_error("a cap needs the side of each variable");
-  if (start && static_cast<Index>(start->shape(0)) != n) throw nb::value_error("start has a wrong length");
-  const Problem problem{n, linear.data(), lower.data(), upper.data(), ridge.data(), side ? side->data() : nullptr, total};
+  for (const auto* v : {&start, &start_product})
+    if (*v && static_cast<Index>((*v)->shape(0)) != n) throw nb::value_error("start has a wrong length");
+  if (start_product && !start) throw nb::value_error("start_product needs start");
+  if (!(power > 1)) throw nb::value_error("power must be above 1");
+  const Problem problem{n, linear.data(), lower.data(), upper.data(), ridge.data(), side ? side->data() : nullptr, total, power};
   Options options;
   options.tolerance = tolerance;
   options.max_steps = max_steps;
   options.block = block;
   options.keep = keep;
+  options.exact = exact;
+  const Start from{start ? start->data() : nullptr, start_product ? start_product->data() : nullptr};
   Solution s;
   {
     PythonMonitor monitor(std::move(callback));
     nb::gil_scoped_release release;
-    s = solve(machine, view, problem, options, double_rows, start ? start->data() : nullptr, monitor);
+    s = solve(machine, view, problem, options, double_rows, from, monitor);
   }
   nb::dict result;
   const std::size_t size = static_cast<std::size_t>(n);
@@ -296,6 +302,62 @@ nb::dict solve_machine(BoundMachine& machine, const std::vector<int>& view, cons
   result["negative_curvature"] = s.negative_curvature;
   result["double_rows"] = s.used_double;
   return result;
+}
+
+std::vector<std::size_t> shape_of(const Matrix& x) { return {x.shape(0), x.shape(1)}; }
+
+// Rows of x times the kernel matrix of the view.
+nb::ndarray<nb::numpy, double> product(BoundMachine& machine, const std::vector<int>& view, const Matrix& x, bool single) {
+  std::vector<double> out(x.shape(0) * x.shape(1), 0.0);
+  {
+    PythonMonitor monitor{nb::object()};
+    nb::gil_scoped_release release;
+    const auto run = [&](auto& gram) {
+      const View all = gram.view(view);
+      if (static_cast<std::size_t>(all.size()) != x.shape(1)) throw std::invalid_argument("x and the view differ in length");
+      const double* values = x.data();
+      const auto used = std::count_if(values, values + out.size(), [](double v) { return v != 0; });
+      if (x.shape(0) == 1 && 2 * static_cast<std::size_t>(used) < out.size()) {  // few rows serve it
+        gram.subtract_product(all, values, out.data(), monitor);
+        for (double& v : out) v = -v;
+      } else {
+        gram.add_symmetric_product(all, values, static_cast<int>(x.shape(0)), out.data(), monitor);
+      }
+    };
+    if (single)
+      run(machine.single());
+    else
+      run(machine.full());
+  }
+  return to_numpy(std::move(out), shape_of(x));
+}
+
+nb::ndarray<nb::numpy, double> diagonal(BoundMachine& machine, const std::vector<int>& view) {
+  Gram<double>& gram = machine.full();
+  const View all = gram.view(view);
+  std::vector<double> out(all.size());
+  for (Index v = 0; v < all.size(); ++v) out[v] = gram.diagonal()[all.position(v)];
+  return to_numpy(std::move(out), {static_cast<std::size_t>(all.size())});
+}
+
+// Rows of the view's kernel matrix, in double.
+nb::ndarray<nb::numpy, double> matrix_rows(BoundMachine& machine, const std::vector<int>& view, const Ids& variables) {
+  const std::size_t count = variables.shape(0);
+  std::vector<double> out;
+  std::size_t size = 0;
+  {
+    PythonMonitor monitor{nb::object()};
+    nb::gil_scoped_release release;
+    Gram<double>& gram = machine.full();
+    const View all = gram.view(view);
+    size = static_cast<std::size_t>(all.size());
+    std::vector<Index> chosen(variables.data(), variables.data() + count);
+    for (const Index v : chosen)
+      if (v < 0 || v >= all.size()) throw std::invalid_argument("a variable that the view does not have");
+    out.resize(count * size);
+    gram.copy_rows(all, chosen, out.data(), monitor);
+  }
+  return to_numpy(std::move(out), {count, size});
 }
 
 nb::ndarray<nb::numpy, double> decide(const AnyKernel& kernel, const std::shared_ptr<Rows>& vectors, const std::shared_ptr<Rows>& x,
@@ -398,7 +460,11 @@ NB_MODULE(_core, m) {
 
   nb::class_<BoundMachine>(m, "Machine", "Kernel rows of one training set, cached, and the solver over them.")
       .def("solve", &solve_machine, "view"_a, "linear"_a, "lower"_a, "upper"_a, "ridge"_a, "side"_a.none(), "total"_a, "tolerance"_a,
-           "max_steps"_a = -1, "double_rows"_a = false, "block"_a = 512, "keep"_a = 0.75, "start"_a = nb::none(), "callback"_a = nb::none());
+           "max_steps"_a = -1, "double_rows"_a = false, "power"_a = 2.0, "block"_a = 512, "keep"_a = 0.75, "start"_a = nb::none(),
+           "start_product"_a = nb::none(), "exact"_a = true, "callback"_a = nb::none())
+      .def("product", &product, "view"_a, "x"_a, "single"_a = false)
+      .def("rows", &matrix_rows, "view"_a, "variables"_a)
+      .def("diagonal", &diagonal, "view"_a);
   m.def("kernel_machine", &kernel_machine, "rows"_a, "order"_a, "lengths"_a, "kernel"_a, "cache_bytes"_a, "threads"_a = 1);
   m.def("matrix_machine", &matrix_machine, "matrix"_a, "order"_a, "lengths"_a, "cache_bytes"_a, "threads"_a = 1, nb::keep_alive<0, 1>());
   m.def("function_machine", &function_machine, "function"_a, "diagonal"_a, "lengths"_a, "cache_bytes"_a, "threads"_a = 1);

@@ -22,6 +22,7 @@ struct Options {
   long max_steps = -1;      // pair steps; negative: no limit
   int block = 512;
   double keep = 0.75;  // share of the working set that stays for the next round
+  bool exact = true;   // false: the gradient as tracked will do, for a problem that is one step of many
 };
 
 struct Report {
@@ -34,17 +35,6 @@ class SolverMonitor : public Monitor {
  public:
   virtual bool wants_reports() const { return false; }
   virtual void report(const Report&) {}
-};
-
-template <class Set>
-struct PairsOf;
-template <>
-struct PairsOf<Box> {
-  using type = BoxPairs;
-};
-template <>
-struct PairsOf<CappedBox> {
-  using type = CappedPairs;
 };
 
 // The iterate: duals and minus the gradient. Survives a change of row precision.
@@ -76,7 +66,8 @@ class BlockSmo {
     block_.size = size_;
     block_.stride = stride_;
     block_.diagonal.assign(stride_, Real(0));
-    for (auto* v : {&block_.G, &block_.a, &block_.lower, &block_.upper, &block_.side}) v->assign(stride_, 0.0);
+    for (auto* v : {&block_.G, &block_.a, &block_.lower, &block_.upper, &block_.side, &block_.ridge}) v->assign(stride_, 0.0);
+    block_.power = p_.power;
     ceiling_ = dual_ceiling(p_) * (1 + 1e-6);
     slot_.assign(p_.size, -1);
     variable_.assign(size_, -1);
@@ -127,11 +118,12 @@ class BlockSmo {
                                  static_cast<int>(rows.size()), static_cast<Index>(size_), by_slot.data());
     for (int s = 0; s < size_; ++s) {
       const std::int32_t v = variable_[s];
-      out[v] = by_slot[s] - p_.ridge[v] * it_.a[v];
+      out[v] = by_slot[s] - ridge_in_matrix(v) * it_.a[v];
     }
   }
 
  private:
+  double ridge_in_matrix(Index v) const { return p_.power == 2 ? p_.ridge[v] : 0.0; }
   // A single problem that fits one block needs no cache.
   bool fills() const { return whole() && gram_.covers(view_); }
   double block_dual() const {
@@ -160,19 +152,22 @@ class BlockSmo {
     choose();
     load_block();
     const long before = block_.steps;
+    if (!whole()) slices_ = 0;  // another block
     for (;;) {  // in slices, so that Ctrl-C is heard and a slow block gets a Newton step
-      long limit = slice;
+      long limit = p_.power == 2 ? slice : std::min<long>(slice, 4L * size_);
       if (o_.max_steps >= 0) limit = std::min(limit, o_.max_steps - it_.steps - (block_.steps - before));
       const long start = block_.steps;
-      using Pairs = typename PairsOf<Set>::type;
-      const double violation = dispatch<SolveBlock<Pairs, Real>>(&block_, eps, limit);
+      const double violation = pair_steps(block_, eps, limit);
       monitor_.poll();
       if (violation <= eps || block_.steps - start < limit || limit <= 0) break;
       if (block_.steps - before > 100L * size_ + 20000) break;  // leave a hard block for a better one
-      if (block_.negative_curvature || (whole() && !(block_dual() <= ceiling_))) break;
-      if (block_.capped()) continue;
+      if (block_.negative_curvature || (whole() && p_.power == 2 && !(block_dual() <= ceiling_))) break;
       const std::vector<int> free = free_variables(block_);
-      if (free.size() >= 2 && free.size() <= most_free) newton_step(block_, free);
+      if (free.size() >= 2 && free.size() <= most_free(block_)) newton_step(block_, free);
+      // A block on which pairs crawl: from bound to bound, with more patience each time.
+      if (++slices_ % 8 == 0 && active_set(block_, eps, 10 * std::min(slices_, 100))) break;
+      // The gap says more than the violation does.
+      if (p_.power != 2 && block_.steps - before >= 8L * size_) break;
     }
     it_.steps += block_.steps - before;
     ++it_.rounds;
@@ -286,6 +281,9 @@ class BlockSmo {
       block_.upper[s] = p_.upper[v];
       if (p_.total < infinity) block_.side[s] = p_.side[v];
       detail::set_masks(block_, s);
+      if (p_.power == 2) continue;
+      block_.ridge[s] = p_.ridge[v];
+      block_.diagonal[s] = static_cast<Real>(diagonal_[v] + detail::curvature_of_penalty(block_, s));
     }
   }
 
@@ -293,7 +291,7 @@ class BlockSmo {
     if (fresh_.empty()) return;
     gram_.fill(matrix_, stride_, monitor_);
     for (int s = 0; s < size_; ++s)
-      matrix_[static_cast<std::size_t>(s) * stride_ + s] = block_.diagonal[s] = static_cast<Real>(diagonal_[s] + p_.ridge[s]);
+      matrix_[static_cast<std::size_t>(s) * stride_ + s] = block_.diagonal[s] = static_cast<Real>(diagonal_[s] + ridge_in_matrix(s));
     fresh_.clear();
   }
 
@@ -315,7 +313,7 @@ class BlockSmo {
         for (const int c : by_position_) to[c] = row[tile_of_[c]][offset_of_[c]];
       }
       const std::int32_t v = variable_[s];
-      to[s] = block_.diagonal[s] = static_cast<Real>(diagonal_[v] + p_.ridge[v]);
+      to[s] = block_.diagonal[s] = static_cast<Real>(diagonal_[v] + ridge_in_matrix(v));
     }
     // Their mirror images in the columns of the old rows.
     if (fresh_.size() == slots_.size()) return fresh_.clear();
@@ -337,8 +335,8 @@ class BlockSmo {
       if (delta == 0) continue;
       moved.push_back(delta);
       if (!whole()) rows.insert(rows.end(), table_.begin() + i * tiles, table_.begin() + (i + 1) * tiles);
+      it_.G[v] -= p_.power == 2 ? p_.ridge[v] * delta : p_.slope(v, block_.a[s]) - p_.slope(v, it_.a[v]);
       it_.a[v] = block_.a[s];
-      it_.G[v] -= p_.ridge[v] * delta;
     }
     if (moved.empty()) return false;
     if (whole())  // the block's gradient is the gradient
@@ -358,7 +356,7 @@ class BlockSmo {
   SolverMonitor& monitor_;
 
   double ceiling_ = 0;
-  int size_ = 0, stride_ = 0;
+  int size_ = 0, stride_ = 0, slices_ = 0;
   Real* matrix_ = nullptr;
   Block<Real> block_;
   std::vector<std::int32_t> slot_;      // of each variable, -1: not in the set

@@ -1,8 +1,9 @@
 // The dual problem and its feasible sets. In signed duals a = y*alpha:
 //
-//   min  1/2 a'(K + diag ridge) a - linear'a    s.t.  sum a = 0,  lower <= a <= upper,  sum side*a <= total
+//   min  1/2 a'K a + sum ridge/power |a|^power - linear'a    s.t.  sum a = 0,  lower <= a <= upper,  sum side*a <= total
 //
-// G = linear - K a - ridge*a is minus the gradient. `up` variables may grow (a < upper), `low` ones may shrink.
+// The power is 2 (a ridge on the kernel's diagonal) but for p-norms. G = linear - K a - ridge*|a|^(power-1) sign a
+// is minus the gradient. `up` variables may grow (a < upper), `low` ones may shrink.
 // A set is a policy: it says which pairs may move, how far, how far from optimal a point is, and how to choose
 // a working set. Box: no cap. CappedBox: cap on sum side*a, where side = +-1 is the class of a variable.
 #pragma once
@@ -24,6 +25,23 @@ struct Problem {
   const double *linear, *lower, *upper, *ridge;
   const double* side;  // +-1; read only with a cap
   double total;        // infinity: no cap
+  double power = 2;
+
+  // The penalty of one variable, and its slope.
+  double penalty(Index i, double x) const {
+    if (power == 2) return 0.5 * ridge[i] * x * x;
+    return ridge[i] / power * std::pow(std::fabs(x), power);
+  }
+  double slope(Index i, double x) const {
+    if (power == 2) return ridge[i] * x;
+    return std::copysign(ridge[i] * std::pow(std::fabs(x), power - 1), x);
+  }
+  // Where r x - penalty is largest between the bounds.
+  double response(Index i, double r) const {
+    if (!(ridge[i] > 0)) return r > 0 ? upper[i] : lower[i];
+    const double x = power == 2 ? r / ridge[i] : std::copysign(std::pow(std::fabs(r) / ridge[i], 1 / (power - 1)), r);
+    return std::clamp(x, lower[i], upper[i]);
+  }
 };
 
 // Multipliers of sum a = 0 and of the cap. Any pair with cap >= 0 certifies a gap.
@@ -51,12 +69,11 @@ struct Extremes {
   }
 };
 
-// sup over lower <= x <= upper of r x - ridge/2 x^2: the loss of a residual r.
+// sup over lower <= x <= upper of r x - penalty(x): the loss of a residual r.
 inline double conjugate(const Problem& p, Index i, double r) {
-  double x = r > 0 ? p.upper[i] : p.lower[i];
-  if (p.ridge[i] > 0) x = std::clamp(r / p.ridge[i], p.lower[i], p.upper[i]);
+  const double x = p.response(i, r);
   if (x == 0) return 0;
-  return p.ridge[i] > 0 ? r * x - 0.5 * p.ridge[i] * x * x : r * x;
+  return p.ridge[i] > 0 ? r * x - p.penalty(i, x) : r * x;
 }
 
 // No dual objective is above this, the primal at f = 0: unless the kernel is not positive semidefinite.
@@ -66,15 +83,18 @@ inline double dual_ceiling(const Problem& p) {
   return sum;
 }
 
-// Bounds for variables that have none but a ridge. No optimum reaches them: there ridge/2 a^2 is a part of the
-// primal, hence at most the ceiling. They only keep a kernel that is none from running away.
+// Bounds for variables that have none. Under a cap, duals that sum to zero have half of it on each side. With a
+// ridge, no optimum reaches them: there the penalty is a part of the primal, hence at most the ceiling. They only keep a
+// kernel that is none from running away.
 struct SafeBounds {
   std::vector<double> lower, upper;
   explicit SafeBounds(const Problem& p) : lower(p.lower, p.lower + p.size), upper(p.upper, p.upper + p.size) {
-    const double ceiling = dual_ceiling(p);
+    const double ceiling = dual_ceiling(p), half = 0.5 * p.total;
+    bool one_sided = half < infinity;  // side * a >= 0 throughout
+    for (Index i = 0; i < p.size && one_sided; ++i) one_sided = p.side[i] > 0 ? lower[i] >= 0 : upper[i] <= 0;
     for (Index i = 0; i < p.size; ++i) {
-      if (!(p.ridge[i] > 0)) continue;
-      const double most = 2 * std::sqrt(2 * ceiling / p.ridge[i]);
+      const double most = std::min(one_sided ? half : infinity,
+                                   p.ridge[i] > 0 ? 2 * std::pow(p.power * ceiling / p.ridge[i], 1 / p.power) : infinity);
       lower[i] = std::max(lower[i], -most);
       upper[i] = std::min(upper[i], most);
     }
@@ -82,8 +102,10 @@ struct SafeBounds {
 };
 
 inline double dual_objective(const Problem& p, const double* a, const double* G) {
-  double sum = 0;  // linear'a - 1/2 a'(K + ridge)a, with (K + ridge) a = linear - G
+  double sum = 0;  // linear'a - 1/2 a'K a - penalty, with K a = linear - G - slope
   for (Index i = 0; i < p.size; ++i) sum += 0.5 * a[i] * (p.linear[i] + G[i]);
+  if (p.power == 2) return sum;
+  for (Index i = 0; i < p.size; ++i) sum += 0.5 * a[i] * p.slope(i, a[i]) - p.penalty(i, a[i]);
   return sum;
 }
 
@@ -91,11 +113,17 @@ inline double dual_objective(const Problem& p, const double* a, const double* G)
 inline double duality_gap(const Problem& p, const double* a, const double* G, Offsets o) {
   double gap = 0, used = 0;
   for (Index i = 0; i < p.size; ++i) {
-    const double r = G[i] + p.ridge[i] * a[i] - o.bias - (o.cap > 0 ? o.cap * p.side[i] : 0.0);
-    gap += conjugate(p, i, r) - a[i] * r + 0.5 * p.ridge[i] * a[i] * a[i];
+    const double r = G[i] + p.slope(i, a[i]) - o.bias - (o.cap > 0 ? o.cap * p.side[i] : 0.0);
+    gap += conjugate(p, i, r) - a[i] * r + p.penalty(i, a[i]);
     if (o.cap > 0) used += p.side[i] * a[i];
   }
   return o.cap > 0 ? gap + o.cap * (p.total - used) : gap;
+}
+
+// Below power 2 the penalty's slope is so steep at zero that a tiny dual makes a large violation: the gap counts.
+inline double telling_violation(const Problem& p, double violation, const Certificate& c) {
+  violation = std::max(0.0, violation);
+  return p.power < 2 ? std::min(violation, std::max(0.0, c.relative())) : violation;
 }
 
 // Rounded sums of many steps: what is left of a cap this tight counts as nothing.
@@ -122,9 +150,9 @@ class Box {
   Certificate certify(const double* a, const double* G) const {
     const Extremes e = extremes(a, G);
     Certificate c;
-    c.violation = std::max(0.0, e.violation());
     c.dual = dual_objective(p_, a, G);
     c.gap = duality_gap(p_, a, G, {e.middle(), 0});
+    c.violation = telling_violation(p_, e.violation(), c);
     return c;
   }
   // Violators, worst first: those that should grow, those that should shrink.
@@ -177,15 +205,14 @@ class CappedBox {
     const ByClass e = extremes(a, G);
     const bool on = active(used(a));
     Certificate c;
-    c.violation = std::max(0.0, violation(e, on));
     c.dual = dual_objective(p_, a, G);
-    if (!on) {
+    if (on) {
+      const double bias = 0.5 * (e.plus.middle() + e.minus.middle());
+      c.gap = duality_gap(p_, a, G, {bias, best_cap(a, G, bias)});
+    } else {
       c.gap = duality_gap(p_, a, G, {e.plus.with(e.minus).middle(), 0});
-      return c;
     }
-    const double plus = e.plus.middle(), minus = e.minus.middle();
-    const double bias = 0.5 * (plus + minus);
-    c.gap = duality_gap(p_, a, G, {bias, best_cap(a, G, bias)});
+    c.violation = telling_violation(p_, violation(e, on), c);
     return c;
   }
   void candidates(const double* a, const double* G, const std::vector<std::int32_t>& slot, CandidateList (&out)[lists]) const {
@@ -202,17 +229,13 @@ class CappedBox {
   // The cap's multiplier that makes the gap least for this bias: the gap is convex in it.
   double best_cap(const double* a, const double* G, double bias) const {
     double high = 0;
-    for (Index i = 0; i < p_.size; ++i) high = std::max(high, p_.side[i] * (G[i] + p_.ridge[i] * a[i] - bias));
+    for (Index i = 0; i < p_.size; ++i) high = std::max(high, p_.side[i] * (G[i] + p_.slope(i, a[i]) - bias));
     double low = 0;
     for (int step = 0; step < 60 && high - low > 1e-15 * high; ++step) {
       const double cap = 0.5 * (low + high);
       double mass = 0;  // sum of side * argmax in conjugate: falls as the multiplier grows
-      for (Index i = 0; i < p_.size && mass <= p_.total; ++i) {
-        const double r = G[i] + p_.ridge[i] * a[i] - bias - cap * p_.side[i];
-        double x = r > 0 ? p_.upper[i] : p_.lower[i];
-        if (p_.ridge[i] > 0) x = std::clamp(r / p_.ridge[i], p_.lower[i], p_.upper[i]);
-        mass += p_.side[i] * x;
-      }
+      for (Index i = 0; i < p_.size && mass <= p_.total; ++i)
+        mass += p_.side[i] * p_.response(i, G[i] + p_.slope(i, a[i]) - bias - cap * p_.side[i]);
       (mass > p_.total ? low : high) = cap;
     }
     return high;

@@ -168,6 +168,32 @@ struct SubtractRows {
   }
 };
 
+// y[i] += rows[i] . x, in double.
+template <class Real>
+struct AddDots {
+  template <class Isa>
+  static SLIM_INLINE void run(const Real* const* rows, const double* x, int count, Index length, double* y) {
+    constexpr int L = lanes<double, Isa>;
+    using D = Vec<double, L>;
+    using R = Vec<Real, L>;
+    for (int i = 0; i < count; ++i) {
+      const Real* r = rows[i];
+      D part[2] = {D{}, D{}};
+      Index j = 0;
+      for (; j + 2 * L <= length; j += 2 * L) {
+        part[0] += load<D>(x + j) * __builtin_convertvector(load<R>(r + j), D);
+        part[1] += load<D>(x + j + L) * __builtin_convertvector(load<R>(r + j + L), D);
+      }
+      const D both = part[0] + part[1];
+      double sum = 0;
+#pragma GCC unroll 8
+      for (int l = 0; l < L; ++l) sum += both[l];
+      for (; j < length; ++j) sum += x[j] * static_cast<double>(r[j]);
+      y[i] += sum;
+    }
+  }
+};
+
 // What a view looks like from its variables' side.
 struct View {
   struct Tile {
@@ -382,6 +408,85 @@ class Gram {
       for (int j = 0; j < count; ++j) result[first[j]] += sum[j];
     });
     return possible;
+  }
+
+  // out[o] += K x[o] for several x over the view, past the cache. K is symmetric: a block beyond the diagonal serves
+  // its rows and its columns.
+  void add_symmetric_product(const View& view, const double* x, int outputs, double* out, Monitor& monitor) {
+    const Index n = view.size();
+    struct Piece {
+      Index position, first;
+      int count;
+    };
+    std::vector<Piece> pieces;
+    for (const auto& tile : view.tiles)
+      for (int c = 0; c < tile.count; c += strip_length)
+        pieces.push_back({tile.position + c, tile.first + c, std::min(strip_length, tile.count - c)});
+    constexpr std::size_t groups = 32;  // of pieces: each with sums of its own, so that threads change no rounding
+    std::vector<Buffer<Real>> buffers(pool_.size());
+    std::vector<std::vector<double>> sums(groups);
+    std::vector<Index> positions;
+    // Rows of as many whole pieces as may be prepared together; at least of one.
+    const std::size_t together = std::clamp(source_->chunk() / strip_length, 1, 4);
+    for (std::size_t start = 0; start < pieces.size(); start += together) {
+      const std::size_t beyond = std::min(start + together, pieces.size());
+      const Index top = pieces[start].first;
+      const int rows = static_cast<int>((beyond < pieces.size() ? pieces[beyond].first : n) - top);
+      positions.clear();
+      for (int i = 0; i < rows; ++i) positions.push_back(view.position(top + i));
+      source_->prepare(positions.data(), rows);
+      for (auto& s : sums) s.assign(static_cast<std::size_t>(rows) * outputs, 0.0);
+      const auto use = [&](std::size_t t, double* sum, int thread) {
+        const Piece& piece = pieces[t];
+        Real* block = buffers[thread].reserve(static_cast<std::size_t>(rows) * strip_length);
+        std::vector<Real*> strip(rows);
+        for (int i = 0; i < rows; ++i) strip[i] = block + static_cast<std::size_t>(i) * strip_length;
+        source_->strip(rows, piece.position, piece.count, strip.data(), thread);
+        for (int o = 0; o < outputs; ++o)
+          dispatch<AddDots<Real>>(static_cast<const Real* const*>(strip.data()), x + o * n + piece.first, rows,
+                                  static_cast<Index>(piece.count), sum + static_cast<std::size_t>(o) * rows);
+        if (t < beyond) return;
+        std::vector<double> minus(rows);
+        for (int o = 0; o < outputs; ++o) {
+          for (int i = 0; i < rows; ++i) minus[i] = -x[o * n + top + i];
+          dispatch<SubtractRows<Real>>(static_cast<const Real* const*>(strip.data()), static_cast<const double*>(minus.data()), rows,
+                                       static_cast<Index>(piece.count), out + o * n + piece.first);
+        }
+      };
+      run_strips(
+          groups,
+          [&](std::size_t g, int thread) {
+            for (std::size_t t = start + g; t < pieces.size(); t += groups) use(t, sums[g].data(), thread);
+          },
+          monitor);
+      for (const auto& s : sums)
+        for (int o = 0; o < outputs; ++o)
+          for (int i = 0; i < rows; ++i) out[o * n + top + i] += s[static_cast<std::size_t>(o) * rows + i];
+    }
+  }
+
+  // Rows of the view's matrix, one after the other.
+  void copy_rows(const View& view, const std::vector<Index>& variables, double* out, Monitor& monitor) {
+    const std::size_t chunk = std::min(source_->chunk(), 512), tiles = view.tiles.size();
+    std::vector<Buffer<Real>> buffers(pool_.size());
+    std::vector<Index> positions;
+    for (const Index v : variables) positions.push_back(view.position(v));
+    for (std::size_t top = 0; top < positions.size(); top += chunk) {
+      const int rows = static_cast<int>(std::min(chunk, positions.size() - top));
+      source_->prepare(positions.data() + top, rows);
+      run_strips(
+          tiles,
+          [&](std::size_t t, int thread) {
+            const auto& tile = view.tiles[t];
+            Real* block = buffers[thread].reserve(static_cast<std::size_t>(rows) * tile_);
+            std::vector<Real*> strip(rows);
+            for (int i = 0; i < rows; ++i) strip[i] = block + static_cast<std::size_t>(i) * tile_;
+            source_->strip(rows, tile.position, tile.count, strip.data(), thread);
+            for (int i = 0; i < rows; ++i)
+              std::copy(strip[i], strip[i] + tile.count, out + (top + i) * static_cast<std::size_t>(view.size()) + tile.first);
+          },
+          monitor);
+    }
   }
 
  private:

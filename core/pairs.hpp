@@ -17,6 +17,8 @@ struct Block {
   Real* matrix = nullptr;    // K + ridge, [size][stride]
   std::vector<Real> diagonal;
   std::vector<double> G, a, lower, upper, side;
+  std::vector<double> ridge;  // of the penalty, where its power is not 2; the matrix is then K alone
+  double power = 2;
   // 0 where a variable may grow (shrink), -inf (+inf) elsewhere: added to G before a maximum (minimum).
   // Index 0: all variables, or class + and 1: class -, with a cap; then `shrink_any` is for both.
   std::vector<double> grow[2], shrink[2], shrink_any;
@@ -148,10 +150,52 @@ SLIM_INLINE void set_masks(Block<Real>& b, int i) {
   if (b.capped()) b.shrink_any[i] = b.shrink[c][i];
 }
 
+// Slope of the penalty at x. Powers other than 2 only: a square is part of the matrix.
+template <class Real>
+SLIM_INLINE double slope(const Block<Real>& b, int i, double x) {
+  return std::copysign(b.ridge[i] * std::pow(std::fabs(x), b.power - 1), x);
+}
+
+// Curvature of the penalty, for the choice of partners. Below power 2 it is infinite at zero: there the value at
+// the dual that answers a slack of 0.1 stands for it.
+template <class Real>
+SLIM_INLINE double curvature_of_penalty(const Block<Real>& b, int i) {
+  double x = std::fabs(b.a[i]);
+  if (b.power < 2) x = std::max(x, std::pow(0.1 / b.ridge[i], 1 / (b.power - 1)));
+  return std::min((b.power - 1) * b.ridge[i] * std::pow(x, b.power - 2), 1e30);
+}
+
+// Step of a pair under a penalty: the root of  gain - curvature t - (change of both slopes), falling in t.
+template <class Real>
+SLIM_INLINE double step_under_penalty(const Block<Real>& b, int i, int j, double curvature, double most) {
+  const double gain = b.G[i] - b.G[j], from_i = slope(b, i, b.a[i]), from_j = slope(b, j, b.a[j]);
+  const auto left = [&](double t) {
+    return gain - curvature * t - (slope(b, i, b.a[i] + t) - from_i) + (slope(b, j, b.a[j] - t) - from_j);
+  };
+  // No further than one of the three terms alone would allow.
+  const double answer = std::copysign(std::pow(std::fabs(from_i + gain) / b.ridge[i], 1 / (b.power - 1)), from_i + gain);
+  double low = 0, high = std::min({most, gain / curvature, answer - b.a[i]});
+  if (!(high > 0) || left(high) >= 0) return std::max(high, 0.0);
+  double at_low = gain, at_high = left(high);
+  for (int k = 0; k < 100 && high - low > 1e-14 * high; ++k) {
+    // False position with halving of the end that stays (Illinois), and a bisection now and then.
+    double t = k % 4 == 3 ? 0.5 * (low + high) : low + (high - low) * at_low / (at_low - at_high);
+    if (!(t > low && t < high)) t = 0.5 * (low + high);
+    const double now = left(t);
+    if (now > 0) {
+      low = t, at_low = now, at_high *= 0.5;
+    } else {
+      high = t, at_high = now, at_low *= 0.5;
+      if (now == 0) break;
+    }
+  }
+  return high;
+}
+
 // Moves the pair as far as is best and allowed; the step taken.
 template <class Real>
 SLIM_INLINE double move(Block<Real>& b, int i, int j) {
-  const double di = b.diagonal[i], dj = b.diagonal[j];
+  const double di = b.row(i)[i], dj = b.row(j)[j];
   double curvature = di + dj - 2 * static_cast<double>(b.row(i)[j]);
   // A verdict on the kernel, for which float is not precise enough.
   if (sizeof(Real) == sizeof(double) && curvature < -1e-6 * (std::fabs(di) + std::fabs(dj))) b.negative_curvature = true;
@@ -166,7 +210,7 @@ SLIM_INLINE double move(Block<Real>& b, int i, int j) {
     b.unbounded = true;
     return 0;
   }
-  const double t = std::min((b.G[i] - b.G[j]) / curvature, most);
+  const double t = b.power == 2 ? std::min((b.G[i] - b.G[j]) / curvature, most) : step_under_penalty(b, i, j, curvature, most);
   b.a[i] = t >= grow ? b.upper[i] : b.a[i] + t;
   b.a[j] = t >= shrink ? b.lower[j] : b.a[j] - t;
   if (both) b.room = t >= limit ? 0.0 : b.room - 2 * t;
@@ -177,8 +221,9 @@ SLIM_INLINE double move(Block<Real>& b, int i, int j) {
   return t;
 }
 
+// The gradient after a step of the pair from the given duals.
 template <class Isa, class Real>
-SLIM_INLINE void update(Block<Real>& b, int i, int j, double t) {
+SLIM_INLINE void update(Block<Real>& b, int i, int j, double t, double old_i, double old_j) {
   constexpr int N = lanes<double, Isa>;
   using D = Vec<double, N>;
   using R = Vec<Real, N>;
@@ -187,6 +232,11 @@ SLIM_INLINE void update(Block<Real>& b, int i, int j, double t) {
   for (int k = 0; k < b.stride; k += N)
     store(b.G.data() + k, load<D>(b.G.data() + k) - step * (__builtin_convertvector(load<R>(ri + k), D) -
                                                             __builtin_convertvector(load<R>(rj + k), D)));
+  if (b.power == 2) return;
+  for (const auto& [k, old] : {std::pair{i, old_i}, std::pair{j, old_j}}) {
+    b.G[k] -= slope(b, k, b.a[k]) - slope(b, k, old);
+    b.diagonal[k] = static_cast<Real>(b.row(k)[k] + curvature_of_penalty(b, k));
+  }
 }
 
 }  // namespace detail
@@ -255,9 +305,32 @@ struct CappedPairs {
         if (i < 0 || other.value > j.value) j = other, i = minus.index;
       }
       if (i < 0 || !(j.value > 0)) break;
+      const double old_i = b.a[i], old_j = b.a[j.index];
       const double t = move(b, i, j.index);
       if (b.unbounded) break;
-      update<Isa>(b, i, j.index, t);
+      update<Isa>(b, i, j.index, t, old_i, old_j);
+    }
+    return violation;
+  }
+};
+
+// Pairs within a box under a penalty of another power than 2.
+struct PowerPairs {
+  template <class Isa, class Real>
+  static SLIM_INLINE double solve(Block<Real>& b, double eps, long limit) {
+    using namespace detail;
+    const double* G = b.G.data();
+    double violation = 0;
+    for (long s = 0; s <= limit; ++s) {
+      const Best i = largest<Isa>(G, b.grow[0].data(), b.stride);
+      violation = std::max(0.0, i.value - smallest<Isa>(G, b.shrink[0].data(), b.stride));
+      if (!(violation > eps) || s == limit) break;
+      const Best j = partner<Isa>(b, i.index, b.shrink[0].data());
+      if (!(j.value > 0)) break;
+      const double old_i = b.a[i.index], old_j = b.a[j.index];
+      const double t = move(b, i.index, j.index);
+      if (b.unbounded || t == 0) break;
+      update<Isa>(b, i.index, j.index, t, old_i, old_j);
     }
     return violation;
   }

@@ -41,14 +41,25 @@ inline void balance(const Problem& p, std::vector<double>& a) {
   correct(0, 0);
 }
 
+// Are the second half of the segments those of the first half again?
+inline bool doubled(const std::vector<int>& segments) {
+  const auto half = segments.begin() + segments.size() / 2;
+  return segments.size() % 2 == 0 && std::equal(segments.begin(), half, half);
+}
+
+// Where to start: duals, and K times them if that is known.
+struct Start {
+  const double *duals = nullptr, *product = nullptr;
+};
+
 template <class Set>
 Solution solve_in(Machine& machine, const std::vector<int>& segments, const Problem& p, const Options& options, bool use_double,
-                  const double* start, SolverMonitor& monitor) {
+                  Start start, SolverMonitor& monitor) {
   const Set set(p);
   Solution solution;
   Iterate it;
   it.a.assign(p.size, 0.0);
-  if (start) std::copy(start, start + p.size, it.a.begin());
+  if (start.duals) std::copy(start.duals, start.duals + p.size, it.a.begin());
   it.G.assign(p.linear, p.linear + p.size);
   Gram<double>& exact = machine.full();
   if (p.size <= double_below) exact.prefetch(double_below, monitor);
@@ -66,13 +77,18 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, const Prob
   const auto evaluate_where_it_matters = [&] {
     constexpr double clear = 0.05;
     const double bias = set.bias(it.a.data(), it.G.data());
-    std::vector<std::int32_t> near;
+    std::vector<char> matters(p.size);
     std::vector<double> tracked(p.size);
     for (Index v = 0; v < p.size; ++v) {
-      tracked[v] = p.linear[v] - it.G[v] - p.ridge[v] * it.a[v];
+      tracked[v] = p.linear[v] - it.G[v] - p.slope(v, it.a[v]);
       const double r = p.linear[v] - tracked[v] - bias;
-      if (it.a[v] != 0 || conjugate(p, v, r - clear) != 0 || conjugate(p, v, r + clear) != 0) near.push_back(static_cast<std::int32_t>(v));
+      matters[v] = it.a[v] != 0 || conjugate(p, v, r - clear) != 0 || conjugate(p, v, r + clear) != 0;
     }
+    if (doubled(segments))  // one row, two variables: what one needs is the value of both
+      for (Index v = 0, w = p.size / 2; w < p.size; ++v, ++w) matters[v] = matters[w] = matters[v] || matters[w];
+    std::vector<std::int32_t> near;
+    for (Index v = 0; v < p.size; ++v)
+      if (matters[v]) near.push_back(static_cast<std::int32_t>(v));
     if (near.size() > 0.8 * static_cast<double>(p.size)) return evaluate();
     product.assign(p.size, 0.0);
     if (!exact.subtract_product_at(full_view, it.a.data(), near, product.data(), monitor)) return evaluate();
@@ -85,13 +101,19 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, const Prob
     if (!(off <= 0.1 * clear)) return evaluate();
     product = tracked;
   };
+  const auto gradient_from = [&](const double* known) {
+    for (Index v = 0; v < p.size; ++v) it.G[v] = p.linear[v] - known[v] - p.slope(v, it.a[v]);
+  };
   const auto refresh = [&](const auto& product_of) {  // the gradient from scratch
     balance(p, it.a);
     product_of();
-    for (Index v = 0; v < p.size; ++v) it.G[v] = p.linear[v] - product[v] - p.ridge[v] * it.a[v];
+    gradient_from(product.data());
     return set.certify(it.a.data(), it.G.data());
   };
-  if (start) refresh(evaluate);
+  if (start.product)
+    gradient_from(start.product);
+  else if (start.duals)
+    refresh(evaluate);
 
   // Rows in the given precision until a certificate in double agrees; false: this precision gets no further.
   const auto rounds = [&](auto& gram) {
@@ -103,6 +125,11 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, const Prob
     for (int stalled = 0; stalled < 3;) {
       const bool claimed = smo.run(violation_target, options.tolerance);
       solution.rows = gram.computed() - before;
+      if (claimed && !options.exact) {
+        for (Index v = 0; v < p.size; ++v) product[v] = p.linear[v] - it.G[v] - p.slope(v, it.a[v]);
+        solution.certificate = set.certify(it.a.data(), it.G.data());
+        return true;
+      }
       // The whole matrix in double at hand, or rows computed once more.
       if (sizeof(Real) == sizeof(double) && smo.has_matrix())
         solution.certificate = refresh([&] { smo.product(product); });
@@ -124,7 +151,7 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, const Prob
   bool done = false;
   if (!use_double && p.size > double_below) {
     if constexpr (std::is_same_v<Set, Box>)
-      if (!start) coarse_start(machine, machine.single().view(segments), p, options, it, monitor);
+      if (!start.duals) coarse_start(machine, machine.single().view(segments), p, options, it, monitor);
     done = rounds(machine.single());
     if (!done) machine.release_single();
     if (!done && !(solution.certificate.dual > 0)) {  // float led nowhere
@@ -146,7 +173,7 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, const Prob
 }
 
 inline Solution solve(Machine& machine, const std::vector<int>& segments, Problem p, const Options& options, bool use_double,
-                      const double* start, SolverMonitor& monitor) {
+                      Start start, SolverMonitor& monitor) {
   const SafeBounds bounds(p);
   p.lower = bounds.lower.data();
   p.upper = bounds.upper.data();

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 import reference
 from problems import KERNEL_CASES, MACHINES, blobs, check_optimal, machine_name
-from slimsvm import AnyNormSVC, slacks
-from slimsvm.formulation import CONSTRAINTS
+from slimsvm import AnyNormSVC
 
 pytestmark = pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
 
@@ -150,8 +149,7 @@ def small_problems(draw):
 
 
 @pytest.mark.filterwarnings("ignore:kernel values")
-@pytest.mark.parametrize("constraint", CONSTRAINTS)
-@pytest.mark.parametrize("slack", slacks.ALL)
+@machines
 @settings(max_examples=40)
 @given(
     problem=small_problems(),
@@ -159,22 +157,23 @@ def small_problems(draw):
     C=st.sampled_from([1e-3, 0.1, 1.0, 10.0, 1000.0]),
     weighted=st.booleans(),
 )
-def test_any_small_problem(slack, constraint, problem, case, C, weighted):
+def test_any_small_problem(machine, problem, case, C, weighted):
+    slack, constraint = machine
     X, y = problem
     weight = 1.0 + np.arange(len(y)) % 3 if weighted else np.ones(len(y))
-    model = AnyNormSVC(slack(), constraint, C=C, tol=TOL, **case.params)
+    model = AnyNormSVC(slack, constraint, C=C, tol=TOL, **case.params)
     model.fit(case.training_input(X), y, sample_weight=weight)
     K = case.matrix(X, X)
-    check_optimal(model, K, y, C * weight, reference.solve(K, y, slack(), C * weight, constraint))
+    check_optimal(model, K, y, C, reference.solve(K, y, slack, C, constraint, weight), weights=weight)
 
 
-@pytest.mark.parametrize("constraint", CONSTRAINTS)
-@pytest.mark.parametrize("slack", slacks.ALL)
+@machines
 @settings(max_examples=60)
 @given(seed=st.integers(0, 10**6), n=st.integers(5, 80), d=st.integers(1, 5), C=st.floats(1e-3, 1e3))
-def test_random_linear_problems_are_certified(slack, constraint, seed, n, d, C):
+def test_random_linear_problems_are_certified(machine, seed, n, d, C):
     """More rows than columns: the free vectors outnumber the rank, and their duals are not unique."""
+    slack, constraint = machine
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(n, d)), rng.permutation(np.where(np.arange(n) < max(1, n // 3), 1.0, -1.0))
-    model = AnyNormSVC(slack(), constraint, C=C, kernel="linear", tol=1e-5).fit(X, y)
+    model = AnyNormSVC(slack, constraint, C=C, kernel="linear", tol=1e-5).fit(X, y)
     check_optimal(model, X @ X.T, y, C)

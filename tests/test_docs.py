@@ -7,12 +7,18 @@ import importlib
 import inspect
 import pkgutil
 import re
+import sys
+import types
 from pathlib import Path
 
+import numpy as np
 import pytest
+from sklearn.base import clone
 
 import slimsvm
-from slimsvm import estimators
+from problems import blobs
+from slimsvm import AnyNormSVC, estimators
+from slimsvm.formulation import CONSTRAINTS
 
 ROOT = Path(__file__).parent.parent
 MODULES = sorted(
@@ -36,6 +42,39 @@ def test_readme(tmp_path, monkeypatch):
     names = {"__name__": "readme"}
     for number, block in enumerate(blocks, 1):
         exec(compile(block, f"README.md, block {number}", "exec"), names)
+
+
+@pytest.fixture
+def run_page(monkeypatch):
+    def run(page):
+        """The names that the code of a page defines."""
+        module = types.ModuleType(page.partition(".")[0])
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        for number, block in enumerate(code_blocks((ROOT / "docs" / page).read_text()), 1):
+            exec(compile(block, f"{page}, block {number}", "exec"), vars(module))
+        return module
+
+    return run
+
+
+def test_guide(run_page):
+    run_page("guide.md")
+
+
+@pytest.mark.filterwarnings("error")
+def test_norms_of_the_reader(run_page):
+    """The norms that the page defines are as good as built-in ones: certified, with weights that count rows."""
+    page = run_page("own_slack.md")
+    assert (page.clf.duality_gap_ <= page.clf.tol).all()
+    X, y = blobs(60, noise=0.2)
+    copies = 1 + np.arange(60) % 3
+    for slack in (page.HuberHinge(0.5), page.BallAndCap(1.0, 4.0)):
+        for constraint in CONSTRAINTS:
+            model = AnyNormSVC(slack, constraint, C=3.0, gamma=0.3, tol=1e-6)
+            weighted = clone(model).fit(X, y, sample_weight=copies)
+            repeated = clone(model).fit(np.repeat(X, copies, axis=0), np.repeat(y, copies))
+            assert weighted.duality_gap_[0] <= 1e-6
+            assert weighted.objective_[0] == pytest.approx(repeated.objective_[0], rel=3e-6)
 
 
 @pytest.mark.parametrize("name", ["slimsvm", *MODULES])

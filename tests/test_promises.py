@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from problems import DATA_KINDS, KERNEL_CASES, MACHINES, blobs, machine_name, three_classes
+from problems import DATA_KINDS, KERNEL_CASES, MACHINES, ONE_OF_EACH, blobs, machine_name, three_classes
 from slimsvm import AnyNormSVC
 
 machines = pytest.mark.parametrize("machine", MACHINES, ids=machine_name)
@@ -48,6 +48,14 @@ def test_threads_do_not_change_the_model(machine, case, n):
     one, two = (fit(machine, rows, y, n_jobs=n_jobs, **case.params) for n_jobs in (1, 2))
     assert_identical(one, two)
     np.testing.assert_array_equal(one.decision_function(rows), two.decision_function(rows))
+
+
+@pytest.mark.filterwarnings("ignore:the decision function is zero")
+@pytest.mark.parametrize("machine", [m for m in ONE_OF_EACH if m not in MACHINES], ids=machine_name)
+def test_other_norms_are_repeatable_too(machine):
+    X, y = blobs(900, seed=2)
+    one, two = (fit(machine, X, y, n_jobs=n_jobs) for n_jobs in (1, 2))
+    assert_identical(one, two)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in DATA_KINDS if not kind.startswith("CS")])

@@ -44,7 +44,7 @@ def optimum(machine, name, density):
 def test_reference_dual_equals_reference_primal(machine, case, density):
     """Strong duality: what the library is compared with is itself proven."""
     X, y, _ = problem(density)
-    primal = reference.solve_primal(case.matrix(X, X), y, machine[0], np.full(len(y), C), machine[1])
+    primal = reference.solve_primal(case.matrix(X, X), y, machine[0], C, machine[1])
     assert primal.value == pytest.approx(optimum(machine, case.name, density).value, rel=1e-8)
 
 
@@ -104,7 +104,7 @@ def test_unequal_costs(machine, case):
     model = AnyNormSVC(slack, constraint, C=C, tol=TOL, **case.params)
     model.fit(case.training_input(X), y, sample_weight=weight)
     K = case.matrix(X, X)
-    check_optimal(model, K, y, C * weight, reference.solve(K, y, slack, C * weight, constraint))
+    check_optimal(model, K, y, C, reference.solve(K, y, slack, C, constraint, weight), weights=weight)
 
 
 @machines

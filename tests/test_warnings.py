@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from problems import MACHINES, blobs, machine_name, three_classes
+from problems import ONE_OF_EACH, blobs, machine_name, three_classes
 from slimsvm import AnyNormSVC
 
-machines = pytest.mark.parametrize("machine", MACHINES, ids=machine_name)
+UNCAPPED = [machine for machine in ONE_OF_EACH if not hasattr(machine[0], "budget")]  # a cap may leave f = 0
+machines = pytest.mark.parametrize("machine", ONE_OF_EACH, ids=machine_name)
 
 
 def messages(call):
@@ -24,7 +25,7 @@ def messages(call):
 
 
 @pytest.mark.parametrize(("n", "kernel"), [(60, "rbf"), (600, "rbf"), (60, "laplacian"), (60, "poly"), (60, "linear")])
-@machines
+@pytest.mark.parametrize("machine", UNCAPPED, ids=machine_name)
 def test_an_ordinary_fit_is_silent(machine, n, kernel):
     slack, constraint = machine
     X, y = blobs(n, noise=1.0)

@@ -1,1 +1,1 @@
-"""Tables of the papers that the library implements, computed anew: one file for each paper."""
+"""Tables of the papers behind the methods, one script each: ``python -m benchmarks.papers.wu``."""

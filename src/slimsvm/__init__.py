@@ -3,13 +3,26 @@
 from importlib.metadata import version
 
 from . import bases, kernels, losses, regularizers, slacks
-from .estimators import AnyNormSVC, EmpiricalSVC, LpSVC, ReducedSVC, RelevanceVectorClassifier, SlimSVC
+from .estimators import (
+    AnyNormSVC,
+    BudgetSVC,
+    EmpiricalSVC,
+    LeastOneNormSVC,
+    LeastSquaresSVC,
+    LpSVC,
+    ReducedSVC,
+    RelevanceVectorClassifier,
+    SlimSVC,
+)
 
 __version__ = version("slimsvm")
 
 __all__ = [
     "AnyNormSVC",
+    "BudgetSVC",
     "EmpiricalSVC",
+    "LeastOneNormSVC",
+    "LeastSquaresSVC",
     "LpSVC",
     "ReducedSVC",
     "RelevanceVectorClassifier",

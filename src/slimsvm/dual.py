@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TextIO
 
 import numpy as np
 
-from . import _core
-from .formulation import Array, Slack, slacks
+from . import _core, multiplier
+from .formulation import Array, Certificate, FeasibleSet, Slack, slacks
+from .programs import Point, Program, program
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class DualSolution:
     n_iter: int
     converged: bool
     indefinite: bool  # a pair of negative curvature was met: the kernel is not positive semidefinite
+    void: bool = False  # f = 0 as far as the gap tells
 
 
 class Progress:
@@ -55,49 +58,77 @@ class Progress:
         self.stream.flush()
 
 
+@dataclass(frozen=True)
+class Binary:
+    """One binary problem: y is +-1, a weight counts a row."""
+
+    y: Array
+    slack: Slack
+    C: float
+    weights: Array
+    constraint: str
+
+    def first_multiplier(self, feasible: FeasibleSet) -> float:
+        """The multiplier of the ball where f = 0: slack over radius."""
+        zero = np.zeros(len(self.y))
+        bias = self.slack.bias(self.y, self.y, self.weights, self.constraint)
+        value = self.slack.value(slacks(self.y, zero, bias, self.constraint), self.weights, self.constraint)
+        return self.C * value / feasible.radius**feasible.power
+
+    def certify(self, feasible: FeasibleSet, duals: Array, f: Array) -> Certificate:
+        """Primal and dual value of feasible duals and f = K duals, with the exact bias: any b would do."""
+        bias = self.slack.bias(self.y - f, self.y, self.weights, self.constraint)
+        norm = float(duals @ f)
+        xi = slacks(self.y, f, bias, self.constraint)
+        primal = 0.5 * norm + self.C * self.slack.value(xi, self.weights, self.constraint)
+        dual = float(self.y @ duals) - 0.5 * norm - 0.5 * float(np.sum(feasible.ridge * duals**2))
+        gap = max(primal - dual, 0.0) / dual if dual > 0 else np.inf
+        # A cap that is used up by duals whose f vanishes: the primal is then the cap, whatever the kernel.
+        full = np.abs(duals).sum() >= feasible.total * (1 - 1e-6)
+        return Certificate(bias, primal, dual, gap, full and norm <= 4 * max(primal - dual, 1e-9 * primal))
+
+
 def solve_dual(
     machine: _core.Machine,
     view: list[int],
-    y: Array,
-    slack: Slack,
-    C: Array,
-    constraint: str = "inequality",
+    binary: Binary,
     tol: float = 1e-3,
     max_iter: int = -1,
     double_rows: bool = False,
     progress: Progress | None = None,
 ) -> DualSolution:
-    """Solve one binary problem over the machine's segments in ``view``; y is +-1, C one number per sample."""
-    feasible = slack.feasible_set(y, C, constraint)
-    found = machine.solve(
-        view,
-        y,
-        feasible.lower,
-        feasible.upper,
-        feasible.ridge,
-        feasible.side,
-        feasible.total,
-        tol,
-        max_iter,
-        double_rows,
-        callback=progress,
-    )
-    duals, f = found["duals"], found["product"]
-    bias = slack.bias(y - f, y, C, constraint)
-    norm = float(duals @ f)
-    primal = 0.5 * norm + slack.value(C, slacks(y, f, bias, constraint))
-    dual = float(y @ duals) - 0.5 * norm - 0.5 * float(feasible.ridge @ duals**2)
-    gap = max(primal - dual, 0.0) / dual if dual > 0 else np.inf
+    """Solve one binary problem over the machine's segments in ``view``."""
+    feasible = binary.slack.feasible_set(binary.y, binary.C, binary.weights, binary.constraint)
+    over = program(machine, view, binary.y, feasible)
+    limits = multiplier.Limits(tol, max_iter, double_rows, progress)
+    point, certificate = _solve(over, binary, feasible, limits)
+    # Under a cap most of the objective may have nothing to do with f: then a finer tol may still find it.
+    if certificate.void and certificate.gap <= tol and max_iter < 0:
+        finer = _solve(over, binary, feasible, replace(limits, tol=tol / 30))
+        if finer[1].gap < certificate.gap:
+            point, certificate = finer
     solution = DualSolution(
-        duals,
-        bias,
-        primal,
-        gap,
-        found["violation"],
-        max(1, found["steps"]),
-        gap <= tol,
-        found["negative_curvature"],
+        point.duals,
+        certificate.bias,
+        certificate.primal,
+        certificate.gap,
+        point.violation,
+        max(1, point.steps),
+        certificate.gap <= tol,
+        point.indefinite,
+        certificate.void,
     )
     if progress is not None:
         progress.finish(solution)
     return solution
+
+
+def _solve(
+    over: Program, binary: Binary, feasible: FeasibleSet, limits: multiplier.Limits
+) -> tuple[Point, Certificate]:
+    """One solution to this tolerance, and its certificate."""
+    certify = partial(binary.certify, feasible)
+    if feasible.radius < np.inf:
+        return multiplier.search(over, certify, feasible, binary.first_multiplier(feasible), limits)
+    point = over.solve(0.0, limits.tol, limits.max_steps, limits.double_rows, callback=limits.callback)
+    return point, certify(point.duals, point.f)

@@ -6,16 +6,16 @@ With signed duals ``a = y * alpha``, a kernel matrix K and a feasible set F,
 
 and the classifier ``f(x) = sum_j a_j k(x_j, x) + b``. It is the dual of
 
-    min_{f,b}  1/2 |f|^2 + Phi(slacks),
+    min_{f,b}  1/2 |f|^2 + C phi(slacks),
 
-where Phi measures the slacks ``1 - y (f + b)``; F and the ridge are all that the solver needs to know
-of Phi. A method is a choice of parts: a `Kernel`, a `Slack`, and (for machines that do not use every
+where phi measures the slacks ``1 - y (f + b)``; F and the ridge are all that the solver needs to know
+of phi. A method is a choice of parts: a `Kernel`, a `Slack`, and (for machines that do not use every
 training point) a regulariser and a basis. Parts are small frozen objects; solvers do not know them by name.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -45,30 +45,46 @@ class Part:
 
 @dataclass(frozen=True)
 class FeasibleSet:
-    """Where the signed duals may lie, in numbers: this is what crosses into the core.
+    """Where the signed duals may lie, in numbers: all that the solver knows of a slack norm.
 
-    ``lower <= a <= upper`` and, with a cap, ``sum(side * a) <= total`` where ``side`` is the class (+-1)
-    of each variable. ``ridge`` is added to the kernel's diagonal.
+    ``lower <= a <= upper``, and where they are finite a cap ``sum(|a|) <= total`` and a ball
+    ``sum(stretch * |a|**power) <= radius**power``, or ``a'metric a <= radius**2`` where a metric is given.
+    ``ridge`` is added to the kernel's diagonal.
     """
 
     lower: Array
     upper: Array
-    ridge: Array
+    ridge: Array | float = 0.0
     total: float = np.inf
-    side: Array | None = field(default=None)
+    radius: float = np.inf
+    stretch: Array | float = 1.0
+    power: float = 2.0
+    metric: Array | None = None
+
+    @classmethod
+    def box(cls, y: Array, most: Array | float, constraint: str, **others: Any) -> FeasibleSet:
+        """``alpha = y * a`` in [0, most], or in [-most, most] with equality constraints; the rest as given."""
+        most = np.broadcast_to(np.asarray(most, dtype=np.float64), y.shape)
+        if constraint == "equality":
+            return cls(-most, most, **others)
+        return cls(np.where(y > 0, 0.0, -most), np.where(y > 0, most, 0.0), **others)
 
 
 class Slack(Protocol):
-    """A measure Phi of the slacks. ``C`` is one positive number per sample: C times its weight."""
+    """A measure ``C * phi`` of the slacks.
 
-    def feasible_set(self, y: Array, C: Array, constraint: str) -> FeasibleSet:
-        """The dual set of Phi."""
+    A weight counts a row: weight 2 is the row twice. ``constraint`` is "inequality" or "equality"; slacks are
+    >= 0 under inequality constraints, of any sign under equality.
+    """
 
-    def value(self, C: Array, slacks: Array) -> float:
-        """Phi itself; slacks are >= 0 under inequality constraints, of any sign under equality."""
+    def feasible_set(self, y: Array, C: float, weights: Array, constraint: str) -> FeasibleSet:
+        """The dual set of ``C * phi``."""
 
-    def bias(self, residuals: Array, y: Array, C: Array, constraint: str) -> float:
-        """The b that makes Phi least for fixed f, given the residuals ``y - f``."""
+    def value(self, slacks: Array, weights: Array, constraint: str) -> float:
+        """``phi`` itself, without C."""
+
+    def bias(self, residuals: Array, y: Array, weights: Array, constraint: str) -> float:
+        """The b that makes phi least for fixed f, given the residuals ``y - f``."""
 
 
 class Kernel(Protocol):
@@ -94,6 +110,17 @@ class DifferentiableKernel(Kernel, Protocol):
 
     def pullback(self, X: Any, Z: Array, W: Array, K: Array | None = None) -> Array:
         """``sum_i W_ij dk(x_i, z_j)/dz_j``, a row for each z; K is ``k(X, Z)`` where it is known already."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Values of primal and dual at one point: between them lies every optimum."""
+
+    bias: float
+    primal: float
+    dual: float
+    gap: float  # (primal - dual) / dual
+    void: bool  # f = 0 as far as the gap tells
 
 
 def slacks(y: Array, f: Array, bias: float, constraint: str) -> Array:

@@ -1,12 +1,36 @@
 """scikit-learn estimators: thin recipes over the solvers. Elsewhere only scikit-learn's k-means is used."""
 
 from .any_norm import AnyNormSVC
+from .budget import BudgetSVC
 from .empirical import EmpiricalSVC
+from .least_one_norm import LeastOneNormSVC
+from .least_squares import LeastSquaresSVC
 from .lp import LpSVC
 from .reduced import ReducedSVC
 from .relevance import RelevanceVectorClassifier
 from .slim import SlimSVC
 
-ALL = (SlimSVC, AnyNormSVC, EmpiricalSVC, ReducedSVC, LpSVC, RelevanceVectorClassifier)
+ALL = (
+    SlimSVC,
+    AnyNormSVC,
+    BudgetSVC,
+    LeastSquaresSVC,
+    LeastOneNormSVC,
+    EmpiricalSVC,
+    ReducedSVC,
+    LpSVC,
+    RelevanceVectorClassifier,
+)
 
-__all__ = ["ALL", "AnyNormSVC", "EmpiricalSVC", "LpSVC", "ReducedSVC", "RelevanceVectorClassifier", "SlimSVC"]
+__all__ = [
+    "ALL",
+    "AnyNormSVC",
+    "BudgetSVC",
+    "EmpiricalSVC",
+    "LeastOneNormSVC",
+    "LeastSquaresSVC",
+    "LpSVC",
+    "ReducedSVC",
+    "RelevanceVectorClassifier",
+    "SlimSVC",
+]

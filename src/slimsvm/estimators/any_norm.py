@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import kernels, slacks
-from ..dual import DualSolution, Progress, solve_dual
-from ..formulation import CONSTRAINTS
-from .base import AllPointsClassifier, BinaryProblem
-from .validation import check_choice, check_number, thread_count
+from .. import slacks
+from ..formulation import Slack
+from .base import AllPointsClassifier
 
 
 class AnyNormSVC(AllPointsClassifier):
@@ -20,8 +18,9 @@ class AnyNormSVC(AllPointsClassifier):
 
     Parameters
     ----------
-    slack : {"l1", "l2"} or object of `slimsvm.slacks`, default="l1"
-        ``"l1"``: C times the sum of the slacks; ``"l2"``: C/2 times the sum of their squares.
+    slack : {"l1", "l2", "linf"} or object of `slimsvm.slacks`, default="l1"
+        ``"l1"``: C times the sum of the slacks; ``"l2"``: C/2 times the sum of their squares; ``"linf"``: C times
+        the largest.
     constraint : {"inequality", "equality"}, default="inequality"
         With equality, points beyond the margin cost as much as points short of it: ``"l2"`` is then the
         least-squares machine, ``"l1"`` the least-1-norm machine.
@@ -37,7 +36,7 @@ class AnyNormSVC(AllPointsClassifier):
     coef0 : float, default=0.0
         Constant in the poly and sigmoid kernels.
     class_weight : dict or "balanced", optional
-        Factors of C by class.
+        How often the rows of a class count: a factor of C in sums of slacks.
     multi_class : {"ovo", "ovr"}, default="ovo"
         More than two classes: a machine for each pair of classes, or for each class against the others.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
@@ -130,32 +129,5 @@ class AnyNormSVC(AllPointsClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _check_params(self) -> None:
-        check_number("C", self.C, above=0)
-        check_number("tol", self.tol, above=0)
-        check_number("cache_size", self.cache_size, above=0)
-        check_number("max_iter", self.max_iter, at_least=-1, integer=True)
-        check_number("coef0", self.coef0)
-        check_choice("constraint", self.constraint, CONSTRAINTS)
-        check_choice("multi_class", self.multi_class, ("ovo", "ovr"))
-        check_choice("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
-        thread_count(self.n_jobs)
-        check_choice("precision", self.precision, ("float32", "float64"))
-        slacks.resolve(self.slack)
-
-    def _kernel(self, X: Any, weight: Any) -> Any:
-        return kernels.resolve(self.kernel, self.gamma, self.degree, self.coef0, X, weight)
-
-    def _solve(self, machine: Any, problem: BinaryProblem) -> DualSolution:
-        return solve_dual(
-            machine,
-            problem.view,
-            problem.y,
-            slacks.resolve(self.slack),
-            self.C * problem.weights,
-            self.constraint,
-            self.tol,
-            min(self.max_iter, 2**62),
-            self.precision == "float64",
-            Progress(problem.label) if self.verbose else None,
-        )
+    def _norm(self) -> tuple[Slack, str]:
+        return slacks.resolve(self.slack), self.constraint

@@ -16,9 +16,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from ..dual import DualSolution
+from .. import kernels
+from ..dual import Binary, DualSolution, Progress, solve_dual
 from ..expansion import Expansion
-from ..formulation import Array
+from ..formulation import CONSTRAINTS, Array, Slack
 from . import validation
 
 
@@ -53,6 +54,7 @@ class BinaryProblem:
     y: Array
     weights: Array
     positions: Array
+    rows: Array  # of X
 
 
 class ExpansionClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
@@ -196,35 +198,68 @@ def _pair_members(n_classes: int) -> tuple[Array, Array]:
     return eye[pairs[:, 0]], eye[pairs[:, 1]]
 
 
+VOID = (
+    "the decision function is zero as far as tol tells: with so few slacks counted, the weighted means of the two "
+    "classes can meet, and f = 0 costs no more than any other. Raise the budget (or use slack='l1'), use a "
+    "kernel that separates more, or lower tol if C is small"
+)
+
+
 class AllPointsClassifier(ExpansionClassifier):
-    """Trains on every point through the dual; subclasses say how one binary problem is solved."""
+    """Trains on every point through the dual; subclasses say which slack norm, with which constraint."""
 
     @abstractmethod
-    def _kernel(self, X: Any, weight: Array | None) -> Any:
-        """The kernel object, with gamma made a number."""
+    def _norm(self) -> tuple[Slack, str]:
+        """The slack norm and the constraint; ValueError for parameters that make no sense."""
 
-    @abstractmethod
-    def _solve(self, machine: Any, problem: BinaryProblem) -> DualSolution:
-        """Solve one binary problem over the machine."""
+    def _check_params(self) -> None:
+        """Raise ValueError for parameters that make no sense."""
+        validation.check_common(self)
+        slack, constraint = self._norm()
+        validation.check_choice("constraint", constraint, CONSTRAINTS)
+        if self.class_weight is not None and not getattr(slack, "counts_rows", True):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} would change nothing with {slack!r}, where a row counts the same "
+                "however often it occurs; leave it out, or use another slack"
+            )
+
+    def _accuracy(self) -> float:
+        """The gap to be reached."""
+        return self.tol
+
+    def _solve(self, machine: Any, problems: list[BinaryProblem], n_samples: int) -> list[DualSolution]:
+        """Solve the binary problems over the machine."""
+        slack, constraint = self._norm()
+        solutions = []
+        for problem in problems:
+            own = slack.at(problem.rows, n_samples) if hasattr(slack, "at") else slack
+            binary = Binary(problem.y, own, float(self.C), problem.weights, constraint)
+            progress = Progress(problem.label) if self.verbose else None
+            double_rows = self.precision == "float64"
+            limit = min(self.max_iter, 2**62)
+            solutions.append(solve_dual(machine, problem.view, binary, self._accuracy(), limit, double_rows, progress))
+        return solutions
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
         labelled = self._labelled(X, y, sample_weight)
         X, weight, classes = labelled.X, labelled.sample_weight, labelled.classes
         precomputed = validation.is_precomputed(self.kernel)
         training = _by_class(labelled)
-        kernel = self._kernel(X, weight)
+        kernel = kernels.resolve(self.kernel, self.gamma, self.degree, self.coef0, X, weight)
         complaint = validation.kernel_complaint(kernel, X)
         threads = validation.thread_count(self.n_jobs)
         machine = kernel.machine(
             X, training.order, training.lengths, int(min(self.cache_size, 2.0**30) * 2**20), threads
         )
         problems = binary_problems(training, classes, self.multi_class)
-        solutions = [self._solve(machine, problem) for problem in problems]
+        solutions = self._solve(machine, problems, X.shape[0])
         if complaint is None and any(s.indefinite for s in solutions):
             complaint = validation.INDEFINITE.format("a pair of points has negative curvature")
         if complaint is not None:
             warnings.warn(complaint, stacklevel=3)
         self._warn_if_unsolved(solutions)
+        if any(s.void and s.converged for s in solutions):
+            warnings.warn(VOID, stacklevel=3)
         self.classes_ = classes
         self.kernel_ = copy(kernel)  # the user's own object may change
         self._one_vs_one = len(classes) > 2 and self.multi_class == "ovo"
@@ -290,7 +325,9 @@ def binary_problems(training: TrainingSet, classes: Array, multi_class: str) -> 
 
         n = len(group)
         return [
-            BinaryProblem(label(c), every, np.where(group == c, 1.0, -1.0), training.weights, np.arange(n))
+            BinaryProblem(
+                label(c), every, np.where(group == c, 1.0, -1.0), training.weights, np.arange(n), training.order
+            )
             for c in positives
         ]
     problems = []
@@ -300,5 +337,7 @@ def binary_problems(training: TrainingSet, classes: Array, multi_class: str) -> 
         y = np.ones(len(positions))
         y[len(members[i]) :] = -1
         pair = f"classes {classes[i]!s} and {classes[j]!s}"
-        problems.append(BinaryProblem(pair, [i, j], y, training.weights[positions], positions))
+        problems.append(
+            BinaryProblem(pair, [i, j], y, training.weights[positions], positions, training.order[positions])
+        )
     return problems
