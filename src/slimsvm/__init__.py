@@ -9,7 +9,9 @@ from .estimators import (
     EmpiricalSVC,
     LeastOneNormSVC,
     LeastSquaresSVC,
+    LpSVC,
     ReducedSVC,
+    RelevanceVectorClassifier,
     SlimSVC,
 )
 
@@ -21,7 +23,9 @@ __all__ = [
     "EmpiricalSVC",
     "LeastOneNormSVC",
     "LeastSquaresSVC",
+    "LpSVC",
     "ReducedSVC",
+    "RelevanceVectorClassifier",
     "SlimSVC",
     "__version__",
     "bases",

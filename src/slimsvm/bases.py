@@ -35,8 +35,10 @@ __all__ = [
     "even_shares",
     "forward_rows",
     "independent_rows",
+    "pivoted_factor",
     "pivoted_rows",
     "resolve",
+    "row_numbers",
     "stratified",
 ]
 
@@ -123,20 +125,24 @@ def _eliminate(residual: Array, rest: Array, eta: float, most: int) -> tuple[lis
 
 def pivoted_rows(kernel: Kernel, X: Any, eta: float, most: int, threads: int = 1) -> Array:
     """Rows chosen one by one, always the one farthest from the span of those before, until none is above ``eta``."""
+    return pivoted_factor(kernel, X, eta, most, threads)[0]
+
+
+def pivoted_factor(kernel: Kernel, X: Any, eta: float, most: int, threads: int = 1) -> tuple[Array, Array, Array]:
+    """The rows of `pivoted_rows`, the factor G (rank x rows of X) with ``k(X, X) ~ G'G``, and the diagonal's rest."""
     rest = kernel.diagonal(X)
-    G = np.empty((len(rest), min(most, len(rest))))
+    G = np.empty((min(most, len(rest)), len(rest)))
     kept: list[int] = []
-    while len(kept) < G.shape[1]:
+    while len(kept) < len(G):
         p = int(rest.argmax())
         if rest[p] <= eta:
             break
         k = len(kept)
-        g = (kernel(X, X[[p]], threads=threads)[:, 0] - G[:, :k] @ G[p, :k]) / np.sqrt(rest[p])
-        G[:, k] = g
-        rest = np.maximum(rest - g * g, 0)
+        G[k] = (kernel(X, X[[p]], threads=threads)[:, 0] - G[:k, p] @ G[:k]) / np.sqrt(rest[p])
+        rest = np.maximum(rest - G[k] ** 2, 0)
         rest[p] = 0
         kept.append(p)
-    return np.array(kept, dtype=np.int64)
+    return np.array(kept, dtype=np.int64), G[: len(kept)], rest
 
 
 # --- forward selection ---------------------------------------------------------------------------
@@ -361,6 +367,11 @@ def even_shares(sizes: list[int], count: int) -> list[int]:
 
 def _distinct(X: Any) -> Array:
     """Row numbers of the first of each set of equal rows."""
+    return np.unique(row_numbers(X), return_index=True)[1]
+
+
+def row_numbers(X: Any) -> Array:
+    """A number for each row, the same for equal rows, in the order in which they first appear."""
     if sp.issparse(X):
         X = X.copy()
         X.eliminate_zeros()
@@ -369,6 +380,4 @@ def _distinct(X: Any) -> Array:
     else:
         keys = (row.tobytes() for row in X + X.dtype.type(0))  # -0.0 becomes 0.0
     seen: dict[bytes, int] = {}
-    for i, key in enumerate(keys):
-        seen.setdefault(key, i)
-    return np.array(list(seen.values()), dtype=np.int64)
+    return np.array([seen.setdefault(key, len(seen)) for key in keys], dtype=np.int64)

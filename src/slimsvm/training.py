@@ -17,6 +17,7 @@ from .kernels import Scaled
 from .learning import Learned, Watch, epsilon_norm, learn
 from .losses import Loss
 from .regularizers import KernelNorm, Regularizer
+from .reweighting import sparse_coefficients
 
 __all__ = [
     "Coefficients",
@@ -103,6 +104,8 @@ def fit_coefficients(
 
     Where float32 features do not lead to the gap that is asked for, float64 features do the rest.
     """
+    if getattr(regularizer, "reweighted", False):
+        return _reweighted(kernel, X, Z, machines, loss, regularizer, threads)
     T = regularizer.whitening(kernel(Z, Z))
     solved: list[primal.LinearSolution | None] = [None] * len(machines)
     for precision in dict.fromkeys((np.dtype(dtype), np.dtype(np.float64))):
@@ -123,6 +126,24 @@ def fit_coefficients(
         np.concatenate([s.objective for s in done]),
         np.concatenate([s.gap for s in done]),
         np.concatenate([s.n_iter for s in done]),
+    )
+
+
+def _reweighted(
+    kernel: Kernel, X: Any, Z: Any, machines: Sequence[Machines], loss: Loss, norm: Any, threads: int
+) -> Coefficients:
+    """Rounds of reweighting for each machine; coefficients of vectors that it drops are zero."""
+    K, gram = kernel(X, Z, threads=threads), kernel(Z, Z)
+    found = [
+        sparse_coefficients(K if group.rows is None else K[group.rows], gram, group.Y[:, o], group.C[:, o], loss, norm)
+        for group in machines
+        for o in range(group.Y.shape[1])
+    ]
+    coef = np.zeros((len(found), len(gram)))
+    for o, sparse in enumerate(found):
+        coef[o, sparse.kept] = sparse.coef
+    return Coefficients(
+        coef, *(np.array([getattr(s, name) for s in found]) for name in ("bias", "objective", "gap", "n_iter"))
     )
 
 

@@ -5,10 +5,22 @@ from .budget import BudgetSVC
 from .empirical import EmpiricalSVC
 from .least_one_norm import LeastOneNormSVC
 from .least_squares import LeastSquaresSVC
+from .lp import LpSVC
 from .reduced import ReducedSVC
+from .relevance import RelevanceVectorClassifier
 from .slim import SlimSVC
 
-ALL = (SlimSVC, AnyNormSVC, BudgetSVC, LeastSquaresSVC, LeastOneNormSVC, EmpiricalSVC, ReducedSVC)
+ALL = (
+    SlimSVC,
+    AnyNormSVC,
+    BudgetSVC,
+    LeastSquaresSVC,
+    LeastOneNormSVC,
+    EmpiricalSVC,
+    ReducedSVC,
+    LpSVC,
+    RelevanceVectorClassifier,
+)
 
 __all__ = [
     "ALL",
@@ -17,6 +29,8 @@ __all__ = [
     "EmpiricalSVC",
     "LeastOneNormSVC",
     "LeastSquaresSVC",
+    "LpSVC",
     "ReducedSVC",
+    "RelevanceVectorClassifier",
     "SlimSVC",
 ]

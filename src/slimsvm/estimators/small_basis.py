@@ -6,7 +6,7 @@ import warnings
 from abc import abstractmethod
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -30,6 +30,14 @@ class Model:
     vectors: Any
     rows: Array | None
     fitted: Coefficients
+
+    def without_idle_vectors(self) -> Model:
+        """Vectors that no machine uses left out: rounds of reweighting leave some."""
+        used = np.flatnonzero(self.fitted.coef.any(axis=0))
+        if not len(used):
+            warnings.warn("no vector is left, every row gets the same answer: lower C_alpha or raise C", stacklevel=4)
+        fitted = replace(self.fitted, coef=np.ascontiguousarray(self.fitted.coef[:, used]))
+        return Model(self.kernel, self.vectors[used], None if self.rows is None else self.rows[used], fitted)
 
 
 class SmallBasisClassifier(ExpansionClassifier):
@@ -55,6 +63,8 @@ class SmallBasisClassifier(ExpansionClassifier):
         )
         with blas_threads(X.shape[0]):
             model = self._train(rows, weight, lookup)
+        if getattr(getattr(self, "regularizer", None), "reweighted", False):
+            model = model.without_idle_vectors()
         self._warn_if_unsolved(model.fitted)
         self.classes_ = labelled.classes
         self.kernel_ = copy(model.kernel) if lookup is None else kernels.Precomputed()

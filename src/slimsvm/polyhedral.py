@@ -1,0 +1,277 @@
+"""Coefficients under the 1-norm or the largest one: an interior point for the convex problem itself.
+
+    min_{a,b}  1/2 a'R a + sum_i C_i (1 - y_i (f_i + b))_+ + C_alpha |a|_p,    p = 1 or infinity
+
+Rounds of reweighting are too slow at p = 1 and do not converge at p = infinity. Over a factor ``k(X, Z) = G H'`` of
+rank r, with ``z = H'a``, Newton's equations have r + 1 unknowns. Bounds on coefficients are ``tau - a >= 0`` and
+``tau + a >= 0``, where tau has an entry for each of them (p = 1) or only one (p = infinity).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from .formulation import Array
+
+TINY = np.finfo(float).tiny
+
+
+class Bound(Protocol):
+    """What the two norms do not have in common."""
+
+    def size(self, m: int) -> int:
+        """Entries of tau."""
+
+    def total(self, values: Array) -> Array:
+        """Sums of values over the coefficients that share a tau."""
+
+    def norm(self, a: Array) -> float:
+        """The norm."""
+
+    def dual_norm(self, a: Array) -> float:
+        """The norm dual to it."""
+
+    def eliminated(self, plus: Array, minus: Array, extra: float) -> tuple[Array, Array, float]:
+        """The matrix left for a when tau is eliminated, ``D^1/2 (I - v v') D^1/2``: D's diagonal, v, and 1 - v'v."""
+
+
+@dataclass(frozen=True)
+class Each:
+    """p = 1."""
+
+    def size(self, m: int) -> int:
+        return m
+
+    def total(self, values: Array) -> Array:
+        return values
+
+    def norm(self, a: Array) -> float:
+        return float(np.abs(a).sum())
+
+    def dual_norm(self, a: Array) -> float:
+        return float(np.abs(a).max(initial=0.0))
+
+    def eliminated(self, plus: Array, minus: Array, extra: float) -> tuple[Array, Array, float]:
+        return extra + 4 * plus * (minus / (plus + minus)), np.zeros(len(plus)), 1.0
+
+
+@dataclass(frozen=True)
+class Largest:
+    """p = infinity."""
+
+    def size(self, m: int) -> int:
+        return 1
+
+    def total(self, values: Array) -> Array:
+        return np.array([values.sum()])
+
+    def norm(self, a: Array) -> float:
+        return float(np.abs(a).max(initial=0.0))
+
+    def dual_norm(self, a: Array) -> float:
+        return float(np.abs(a).sum())
+
+    def eliminated(self, plus: Array, minus: Array, extra: float) -> tuple[Array, Array, float]:
+        both = plus + minus
+        d, total = extra + both, both.sum()
+        # 1 - v'v without the difference of numbers that are almost equal.
+        left = float(((extra * both + 4 * plus * minus) / d).sum() / total)
+        return d, (plus - minus) / np.sqrt(d * total), left
+
+
+@dataclass
+class Point:
+    """An iterate, or a step. ``s`` and ``xi`` are the margins' parts, ``alpha`` and ``room`` their multipliers; ``low``
+    and ``high`` are the multipliers of ``tau - a`` and ``tau + a``."""
+
+    a: Array
+    z: Array
+    bias: float
+    tau: Array
+    s: Array
+    xi: Array
+    alpha: Array
+    room: Array
+    low: Array
+    high: Array
+
+    def moved(self, t: float, step: Point) -> Point:
+        """This point after t times a step."""
+        return Point(*(x + t * d for x, d in zip(vars(self).values(), vars(step).values(), strict=True)))
+
+
+@dataclass(frozen=True)
+class PolyhedralSolution:
+    """Coefficients (zero where the bounds say so), bias, relative duality gap and iterations."""
+
+    a: Array
+    bias: float
+    gap: float
+    n_iter: int
+
+
+class PolyhedralMachine:
+    """Rows ``f = G z + b`` with labels y and costs C; ``kernel_norm``: R is the kernel matrix, else the identity."""
+
+    def __init__(self, G: Array, H: Array, y: Array, C: Array, C_alpha: float, bound: Bound, kernel_norm: bool):
+        # In units in which k(z, z) is about 1, and coefficients with it.
+        self.size = float(np.einsum("ij,ij->", H, H)) / len(H)
+        self.G, self.H = G / np.sqrt(self.size), H / np.sqrt(self.size)
+        cost = 1.0 if kernel_norm else self.size
+        self.y, self.C, self.C_alpha, self.bound = y, C * (self.size * cost), C_alpha * cost, bound
+        self.kernel_norm = float(kernel_norm)
+
+    def solve(self, tol: float = 1e-10, max_iter: int = 100) -> PolyhedralSolution:
+        """To a relative gap of ``tol``, or as near as rounding allows."""
+        now = self.start()
+        best, best_gap, best_at = now, np.inf, 0
+        for iteration in range(max_iter):
+            gap = self.gap(now)
+            if gap < best_gap:
+                best, best_gap, best_at = now, gap, iteration
+            # Solved, or rounding has the last word.
+            if gap <= tol or iteration > max(best_at + 5, 20 * (best_gap == np.inf)):
+                break
+            with np.errstate(all="ignore"):
+                step = self.step(now)
+            if step is None:
+                break
+            now = now.moved(min(1.0, 0.995 * self.longest(now, step)), step)
+        # A coefficient at zero has both bounds active, any other only one of them.
+        small = np.abs(best.a) * float(np.einsum("ij,ij->i", self.H, self.H).max())
+        zero = small < 1e-4 * np.minimum(best.low, best.high) / self.C_alpha
+        return PolyhedralSolution(np.where(zero, 0.0, best.a / self.size), best.bias, best_gap, best_at)
+
+    def start(self) -> Point:
+        """No coefficients, and everything well inside."""
+        m, r = self.H.shape
+        n = len(self.y)
+        share = 0.5 * self.C_alpha * self.bound.size(m) / m
+        half = 0.5 * self.C
+        return Point(
+            np.zeros(m),
+            np.zeros(r),
+            0.0,
+            np.ones(self.bound.size(m)),
+            np.ones(n),
+            np.full(n, 2.0),
+            half,
+            half.copy(),
+            np.full(m, share),
+            np.full(m, share),
+        )
+
+    def gap(self, now: Point) -> float:
+        """Relative gap, between the objective and the dual's at the nearest feasible duals."""
+        y, kernel_norm = self.y, self.kernel_norm
+        f = self.G @ now.z + now.bias
+        quadratic = now.z @ now.z if kernel_norm else now.a @ now.a
+        primal = 0.5 * float(quadratic) + float(self.C @ np.maximum(1 - y * f, 0))
+        primal += self.C_alpha * self.bound.norm(now.a)
+        up, down = float(now.alpha[y > 0].sum()), float(now.alpha[y < 0].sum())
+        least = min(up, down)
+        u = np.where(y > 0, now.alpha * (least / max(up, TINY)), -now.alpha * (least / max(down, TINY)))
+        pull = u @ self.G
+        # The part of the pull that the norm of the coefficients balances, made to fit.
+        rest = pull - now.z if kernel_norm else self.H @ pull - now.a
+        weight = self.bound.dual_norm(self.H @ rest if kernel_norm else rest)
+        rest = rest * min(1.0, self.C_alpha / max(weight, TINY))
+        left = (pull if kernel_norm else self.H @ pull) - rest
+        dual = 2 * least - 0.5 * float(left @ left)
+        return max(primal - dual, 0.0) / dual if dual > 0 else np.inf
+
+    def step(self, now: Point) -> Point | None:
+        """Predictor, then corrector; None if rounding has made the equations useless."""
+        y, G, H, norm = self.y, self.G, self.H, self.kernel_norm
+        m = len(now.a)
+        below, above = now.tau - now.a, now.tau + now.a
+        plus, minus = now.low / below, now.high / above
+        both = plus + minus
+        d, v, left = self.bound.eliminated(plus, minus, 1 - norm)
+        gamma = (1 / np.sqrt(left) - 1) / max(float(v @ v), TINY)
+
+        def root(x: Array) -> Array:
+            """``D^-1/2 x`` for vectors or columns, where D is the matrix that is left for a."""
+            x = (x.T / np.sqrt(d)).T
+            return x + gamma * np.multiply.outer(v, v @ x)
+
+        def root_back(x: Array) -> Array:
+            """The transpose of `root`."""
+            return (x + gamma * v * float(v @ x)) / np.sqrt(d)
+
+        # With z = R'x, what is left to solve is positive definite in (x, b), however small D gets.
+        Q, R = np.linalg.qr(root(H))
+        h = 1 / (now.xi / now.room + now.s / now.alpha)
+        P = G @ R.T
+        r = len(R)
+        scaled = P * np.sqrt(h)[:, None]
+        A = np.empty((r + 1, r + 1))
+        A[:r, :r] = scaled.T @ scaled + norm * (R @ R.T)
+        A[r, :r] = A[:r, r] = h @ P
+        A[r, r] = h.sum()
+        A[np.arange(r), np.arange(r)] += 1
+        try:
+            factor = cho_factor(A, check_finite=False)
+        except np.linalg.LinAlgError:
+            return None
+        f = G @ now.z + now.bias
+        margin = 1 - y * f - now.xi + now.s
+        stationary = -((1 - norm) * now.a + H @ (norm * now.z - (y * now.alpha) @ G) + now.low - now.high)
+        shares = self.C_alpha - self.bound.total(now.low + now.high)
+
+        def towards(rounds: int, cs: Array, cx: Array, cl: Array, ch: Array) -> Point:
+            """Newton's step that changes the complementarity products by these amounts; later rounds refine it."""
+            goal = margin - cx / now.room + cs / now.alpha
+            near, far = cl / below, ch / above
+            bent = (plus - minus) * ((self.bound.total(near + far) - shares) / self.bound.total(both))
+            right = stationary - (near - far) + bent
+            balance = float(y @ now.alpha)
+            da, dz, db = np.zeros(m), np.zeros(H.shape[1]), 0.0
+            for _ in range(rounds):
+                pushed = h * (y * goal - G @ dz - db)
+                rest = root(right - d * da + v * np.sqrt(d) * float(v @ (np.sqrt(d) * da)) - norm * (H @ dz))
+                inside = rest @ Q
+                solved = cho_solve(factor, np.append(inside + pushed @ P, balance + pushed.sum()), check_finite=False)
+                da = da + root_back(rest - Q @ inside + Q @ solved[:-1])
+                # Not H'da: what of da has no effect on z may be huge.
+                dz, db = dz + solved[:-1] @ R, db + float(solved[-1])
+            dalpha = h * (goal - y * (G @ dz + db))
+            dtau = (self.bound.total(near + far + (plus - minus) * da) - shares) / self.bound.total(both)
+            dlow, dhigh = near - plus * (dtau - da), far - minus * (dtau + da)
+            ds, dxi = (cs - now.s * dalpha) / now.alpha, (cx + now.xi * dalpha) / now.room
+            return Point(da, dz, db, dtau, ds, dxi, dalpha, -dalpha, dlow, dhigh)
+
+        products = (now.alpha * now.s, now.room * now.xi, now.low * below, now.high * above)
+        count = 2 * len(y) + 2 * m
+        mu = sum(float(p.sum()) for p in products) / count
+        probe = towards(1, *(-p for p in products))
+        after = now.moved(self.longest(now, probe), probe)
+        ends = (after.alpha @ after.s, after.room @ after.xi, after.low @ (after.tau - after.a))
+        mu_after = (sum(map(float, ends)) + float(after.high @ (after.tau + after.a))) / count
+        centre = mu * max(mu_after / mu, 0.0) ** 3
+        step = towards(
+            2,
+            centre - products[0] - probe.alpha * probe.s,
+            centre - products[1] - probe.room * probe.xi,
+            centre - products[2] - probe.low * (probe.tau - probe.a),
+            centre - products[3] - probe.high * (probe.tau + probe.a),
+        )
+        return step if np.isfinite(step.a).all() and np.isfinite(step.alpha).all() else None
+
+    def longest(self, now: Point, step: Point) -> float:
+        """How far the step may go before a positive part is zero, at most 1."""
+        pairs = [
+            (now.s, step.s),
+            (now.xi, step.xi),
+            (now.alpha, step.alpha),
+            (now.room, step.room),
+            (now.low, step.low),
+            (now.high, step.high),
+            (now.tau - now.a, step.tau - step.a),
+            (now.tau + now.a, step.tau + step.a),
+        ]
+        return 1 / max(1.0, *(float((-change / part).max()) for part, change in pairs))

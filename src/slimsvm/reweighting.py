@@ -1,0 +1,469 @@
+"""Rounds of reweighting: sparse coefficients from a sequence of quadratic problems (Huang, Zheng, King and Lyu).
+
+    min_{a,b}  1/2 a'R a + sum_i loss(f_i + b, y_i) + penalty(a),      f = k(X, Z) a
+
+with R = k(Z, Z) or the identity. Each round replaces the penalty by the quadratic ``1/2 sum ridge_j a_j^2`` that
+touches it at the last round's coefficients, solves a linear machine, and drops the vectors whose coefficients vanish.
+
+A round takes place in as few dimensions as it can: one for each vector that is left, or, while those are many, the rank
+of a pivoted Cholesky factor. So no matrix of all rows against all rows is formed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from scipy.linalg import eigh, solve_triangular
+
+from .bases import SAME, pivoted_factor, row_numbers
+from .features import Stored
+from .formulation import Array, Kernel
+from .hinge import TINY, HingeMachine, HingeSolution
+from .newton import newton
+from .primal import certified
+from .regularizers import ReweightedNorm
+from .slacks import OneNorm
+
+# Coefficients below this fraction of the largest are zero.
+VANISHED = 1e-8
+# Problems of up to this many distinct rows keep the full rank of their kernel matrix.
+SMALL = 300
+# Larger ones begin with this rank, or more where many rows are hard to separate.
+RANK, MOST_RANK, ROWS_PER_RANK = 100, 250, 8
+# A factor that lacks more than this part of some k(x, x) may be worth a higher rank.
+COARSE = 1e-3
+# What is nearer than this to the span of the pivots, relative to k(x, x), lies in it.
+INDEPENDENT = 1e-12
+# Without pruning, all rows are candidates up to this many of them; beyond, this many pivots are.
+DENSE_ROWS, DENSE_RANK = 2000, 500
+# Pivots are looked for among this many rows.
+PIVOT_ROWS = 4000
+# A change is extrapolated at most so many times: its rounding errors are, too.
+FARTHEST = 300
+# Gap of the rounds that have the last word.
+EXACT = 1e-11
+
+Watch = Callable[[int, int, float], None]
+
+
+@dataclass(frozen=True)
+class Sparse:
+    """Vectors kept (numbers of candidates), their coefficients, the bias, and how it went round by round."""
+
+    kept: Array
+    coef: Array
+    bias: float
+    objective: float
+    gap: float  # of the last round's convex problem
+    converged: bool
+    history: dict[str, Array]
+
+    @property
+    def n_iter(self) -> int:
+        """Rounds."""
+        return len(self.history["n_vectors"])
+
+    def of_rows(self, rows: Array) -> Sparse:
+        """The same, with candidates numbered as in a larger set of rows."""
+        return replace(self, kept=rows[self.kept])
+
+
+# --- coordinates in which a round is a linear machine -----------------------------------------------
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Features ``G B`` of the rows; coefficients of weights, and weights of coefficients."""
+
+    G: Array
+    B: Array
+    coef: Callable[[Array], Array]
+    weights: Callable[[Array], Array]
+
+
+class Space(Protocol):
+    """Candidates as functions over the rows."""
+
+    @property
+    def candidates(self) -> Array:
+        """Their numbers."""
+
+    @property
+    def missing(self) -> float:
+        """How much of the kernel the space lacks, relative to the largest k(z, z)."""
+
+    @property
+    def truncated(self) -> bool:
+        """Is the kernel only approximated?"""
+
+    @property
+    def rank(self) -> int:
+        """Dimensions."""
+
+    @property
+    def size(self) -> float:
+        """The mean of k(z, z)."""
+
+    def coordinates(self, ridge: Array, base: Any) -> Coordinates:
+        """Coordinates in which ``1/2 a'(R + diag(ridge)) a`` is ``1/2 |w|^2``."""
+
+    def quadratic(self, a: Array, base: Any) -> float:
+        """``1/2 a'R a``."""
+
+    def take(self, keep: Array) -> Any:
+        """Some of the candidates."""
+
+
+@dataclass(frozen=True)
+class KernelColumns:
+    """A dimension for each candidate."""
+
+    candidates: Array
+    columns: Array  # k(X, candidates)
+    gram: Array  # k(candidates, candidates)
+    missing: ClassVar[float] = 0.0
+    truncated: ClassVar[bool] = False
+
+    @property
+    def rank(self) -> int:
+        return len(self.candidates)
+
+    @property
+    def size(self) -> float:
+        return float(np.abs(self.gram.diagonal()).mean()) if len(self.gram) else 1.0
+
+    def coordinates(self, ridge: Array, base: Any) -> Coordinates:
+        # Scaled by s, R + diag(ridge) is never nearer to singular than the identity.
+        s = 1 / np.sqrt(ridge)
+        M = base.matrix(self.gram) * np.outer(s, s)
+        M[np.arange(len(s)), np.arange(len(s))] += 1
+        L = definite_cholesky(M)
+        B = s[:, None] * solve_triangular(L, np.eye(len(s)), lower=True, check_finite=False).T
+        return Coordinates(self.columns, B, lambda w: B @ w, lambda a: (a / s) @ L)
+
+    def quadratic(self, a: Array, base: Any) -> float:
+        return 0.5 * float(a @ (base.matrix(self.gram) @ a))
+
+    def take(self, keep: Array) -> KernelColumns:
+        return KernelColumns(self.candidates[keep], self.columns[:, keep], self.gram[np.ix_(keep, keep)])
+
+
+def definite_cholesky(M: Array) -> Array:
+    """The factor of ``M = I + S R S``; where the kernel is indefinite, of what is left of M at 1 and above."""
+    try:
+        return np.linalg.cholesky(M)
+    except np.linalg.LinAlgError:
+        values, basis = np.linalg.eigh(M)
+        return np.linalg.cholesky((basis * np.maximum(values, 1)) @ basis.T)
+
+
+@dataclass(frozen=True)
+class LowRank:
+    """As many dimensions as the factor has columns: ``k(X, Z) ~ G H'``, ``k(Z, Z) ~ H H'``.
+
+    With ``z = H'a``, the best a for a given z has the penalty ``1/2 z' T^-1 z`` where ``T = H' diag(1/ridge) H``.
+    """
+
+    candidates: Array
+    G: Array
+    H: Array
+    mean_size: float
+    missing: float = 0.0  # the largest part of a k(z, z) that the factor lacks, relative to the largest k(z, z)
+
+    @property
+    def truncated(self) -> bool:
+        return self.missing > SAME
+
+    @property
+    def rank(self) -> int:
+        return self.G.shape[1]
+
+    @property
+    def size(self) -> float:
+        return self.mean_size
+
+    def coordinates(self, ridge: Array, base: Any) -> Coordinates:
+        # Over an identity R there is no kernel norm, and the ridge is 1 larger.
+        norm, s2 = (1.0, 1 / ridge) if base.follows_kernel else (0.0, 1 / (ridge + 1))
+        scaled = self.H * np.sqrt(s2)[:, None]
+        t, U = eigh(scaled.T @ scaled, check_finite=False, driver="evd")
+        used = t > 1e-14 * t[-1]
+        t, U = t[used], U[:, used]
+        to_z = U * np.sqrt(t / (1 + norm * t))
+        from_z = U / np.sqrt(t / (1 + norm * t))
+        back = U / np.sqrt(t * (1 + norm * t))
+        return Coordinates(self.G, to_z, lambda w: s2 * (self.H @ (back @ w)), lambda a: (a @ self.H) @ from_z)
+
+    def quadratic(self, a: Array, base: Any) -> float:
+        z = a @ self.H if base.follows_kernel else a
+        return 0.5 * float(z @ z)
+
+    def take(self, keep: Array) -> LowRank:
+        return LowRank(self.candidates[keep], self.G, self.H[keep], self.mean_size, self.missing)
+
+
+# --- one round --------------------------------------------------------------------------------------
+
+
+def solve_round(
+    at: Coordinates, y: Array, C: Array, loss: Any, start: Any, last: HingeSolution | None, tol: float
+) -> HingeSolution:
+    """A linear machine, from the last round's weights and bias: never above the objective there."""
+    if not loss.smooth:
+        return HingeMachine(at.G, at.B, y, C).solve(tol, start, last)
+    Y, cost = y[:, None], C[:, None]
+    P = Stored(at.G @ at.B)
+    first = None if start is None else (start[0][:, None], np.array([start[1]]))
+    state = newton(P, Y, cost, loss, first, tol=1e-3 * tol, max_iter=50)
+    s = certified(P, Y, cost, loss, state.w, state.bias, loss.duals(state.F, Y, cost), state.n_iter)
+    return HingeSolution(
+        s.w[:, 0], float(s.bias[0]), state.F[:, 0], s.duals[:, 0], float(s.objective[0]), float(s.gap[0]), 0, 0.0
+    )
+
+
+# --- rounds -----------------------------------------------------------------------------------------
+
+
+Exact = Callable[[Array], KernelColumns]
+
+
+class Rounds:
+    """The state between rounds."""
+
+    def __init__(self, space: Space, y: Array, C: Array, loss: Any, norm: ReweightedNorm):
+        norm.check()
+        self.space, self.y, self.C, self.loss, self.norm = space, y, C, loss, norm
+        # All equal; 1 where k(x, x) is. A multiple of the kernel, C and C_alpha in proportion, gives the same machine.
+        self.a = np.full(len(space.candidates), 1 / max(space.size, TINY))
+        self.last: Any = None
+        self.least = 0.0  # below it, a logarithm counts as that of this
+        self.gone = 0
+        self.largest = 0.0
+        self.tol = EXACT if norm.p == 2 else 1e-2
+        self.counts: list[int] = []
+        self.values: list[float] = []
+        self.change = np.inf
+        self.steady = False  # did the last round keep all vectors?
+
+    def step(self) -> None:
+        """One round: reweight, solve, drop what vanished."""
+        norm = self.norm
+        ridge = norm.ridge(self.a)
+        coordinates = self.space.coordinates(ridge, norm.base)
+        before = self.last
+        start = None if before is None else (coordinates.weights(self.a), before.bias)
+        self.last = solve_round(coordinates, self.y, self.C, self.loss, start, before, self.tol)
+        a = coordinates.coef(self.last.w)
+        # Of the largest ever: when C_alpha is too large, all coefficients vanish together.
+        self.largest = max(self.largest, float(np.abs(a).max(initial=0.0)))
+        if not self.counts and norm.p == 0:
+            self.least = max(VANISHED * self.largest, TINY)
+        keep = np.flatnonzero(np.abs(a) > VANISHED * self.largest) if norm.p < 1 else np.arange(len(a))
+        # Above p = 1 nothing is dropped, and coefficients of no weight may take their time.
+        size = np.abs(self.a) if norm.p < 1 else max(self.largest, TINY)
+        self.change = float((np.abs(a - self.a) / size).max(initial=0.0)) if len(keep) == len(a) else np.inf
+        value = self.last.objective - 0.5 * float(ridge @ a**2) + self.penalty(a)
+        if len(keep) == len(a) and before is not None and self.steady:
+            if value > self.values[-1] and self.tol <= EXACT:
+                # The round is worse than none: rounding has the last word.
+                a, value, self.last, self.change = self.a, self.values[-1], before, 0.0
+            elif self.change < 1:
+                a, value = self.extrapolated(a, value, before)
+        self.steady = len(keep) == len(a)
+        self.values.append(value)
+        self.counts.append(len(keep))
+        self.gone += len(a) - len(keep)
+        self.a = a[keep]
+        if len(keep) < len(a):
+            self.space = self.space.take(keep)
+
+    def penalty(self, a: Array) -> float:
+        """Of these coefficients and of those that have vanished."""
+        return self.norm.penalty(a, self.least) + self.norm.penalty(np.zeros(self.gone), self.least)
+
+    def extrapolated(self, a: Array, value: float, before: Any) -> tuple[Array, float]:
+        """Farther along this round's change while that is better.
+
+        A coefficient on its way to zero, or to rest, moves on for many rounds; all is linear in the step but the
+        penalty and the loss, so a try costs little.
+        """
+        d, df, db = a - self.a, self.last.f - before.f, self.last.bias - before.bias
+        shrinking = d * a < 0
+        longest = 0.75 / float((-d[shrinking] / a[shrinking]).max()) if shrinking.any() else np.inf
+        best, t = 0.0, 1.0
+        while t < min(longest, FARTHEST):
+            at = a + t * d
+            loss = self.loss.value((self.last.f + t * df)[:, None], self.y[:, None], self.C[:, None])
+            tried = self.space.quadratic(at, self.norm.base) + float(loss[0]) + self.penalty(at)
+            if tried >= value:
+                break
+            best, value, t = t, tried, 2 * t
+        self.last = replace(self.last, f=self.last.f + best * df, bias=self.last.bias + best * db)
+        return a + best * d, value
+
+    def sharpen(self) -> None:
+        """The next round is solved so well that its error is small beside the last progress."""
+        if len(self.values) > 1:
+            progress = (self.values[-2] - self.values[-1]) / max(abs(self.last.objective), TINY)
+            self.tol = min(self.tol, max(0.01 * progress, EXACT))
+
+    def enter(self, space: KernelColumns) -> None:
+        """Go on with the kernel itself; what a factor made of the objective is shifted to meet its value there."""
+        if self.space.truncated:
+            f = space.columns @ self.a
+            before = self.values[-1]
+            at = self.smooth_part(space, f + self.last.bias) + self.penalty(self.a)
+            self.values = [v + (at - before) for v in self.values]
+            self.steady = False
+        self.space = space
+
+    def smooth_part(self, space: KernelColumns, f: Array) -> float:
+        """All of the objective but the penalty."""
+        return space.quadratic(self.a, self.norm.base) + float(
+            self.loss.value(f[:, None], self.y[:, None], self.C[:, None])[0]
+        )
+
+    def result(self, space: KernelColumns, converged: bool) -> Sparse:
+        """Coefficients with the exact bias."""
+        f = space.columns @ self.a
+        bias = self.last.bias if self.loss.smooth else OneNorm().bias(self.y - f, self.y, self.C, "inequality")
+        if self.loss.smooth and not len(self.a):
+            nothing = Stored(np.zeros((len(self.y), 0)))
+            bias = float(newton(nothing, self.y[:, None], self.C[:, None], self.loss).bias[0])
+        objective = self.smooth_part(space, f + bias) + (self.norm.penalty(self.a) if len(self.a) else 0.0)
+        values = np.array(self.values) + (objective - self.values[-1])
+        values[-1] = objective
+        history = {"n_vectors": np.array(self.counts), "objective": values}
+        gap = self.last.gap if len(self.a) else 0.0  # a bias alone is exact
+        return Sparse(space.candidates, self.a, bias, objective, gap, converged, history)
+
+
+def reweight(rounds: Rounds, exact: Exact, tol: float = 1e-6, watch: Watch | None = None) -> Sparse:
+    """Rounds until no coefficient changes by more than ``tol`` of itself.
+
+    ``exact`` gives the kernel columns of candidates; rounds turn to them when few are left.
+    """
+    p = rounds.norm.p
+    converged = False
+    while len(rounds.counts) < rounds.norm.max_iter:
+        rounds.step()
+        if watch is not None:
+            watch(len(rounds.counts), rounds.counts[-1], rounds.values[-1])
+        settled = p == 2 or len(rounds.a) == 0 or rounds.change <= tol
+        # The factor costs an eigenvalue problem of its rank, the columns only a Cholesky factor.
+        few = len(rounds.a) < (1 if rounds.space.truncated else 2) * rounds.space.rank
+        if few or (settled and rounds.space.truncated):
+            again = rounds.space.truncated
+            rounds.enter(exact(rounds.space.candidates))
+            settled = settled and not again
+        converged = settled and (rounds.tol <= EXACT or len(rounds.a) == 0)
+        if converged:
+            break
+        rounds.sharpen()
+        if settled:
+            rounds.tol = EXACT
+    return rounds.result(exact(rounds.space.candidates), converged)
+
+
+# --- machines over training rows, or over given vectors ---------------------------------------------
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Rows without copies: a row that comes with k copies of its label is one row of k times the cost."""
+
+    first: Array  # row of the data
+    X: Any
+    y: Array
+    C: Array
+    candidates: Array  # each row once, whatever its labels
+
+
+def merged(X: Any, y: Array, C: Array) -> Merged:
+    """Copies keep equal coefficients for ever: as candidates, they count once."""
+    number = row_numbers(X)
+    _, first, group = np.unique(2 * number + (y > 0), return_index=True, return_inverse=True)
+    _, candidates = np.unique(number[first], return_index=True)
+    return Merged(first, X[first], y[first], np.bincount(group, weights=C), candidates)
+
+
+def sparse_rows(
+    kernel: Kernel,
+    X: Any,
+    y: Array,
+    C: Array,
+    loss: Any,
+    norm: ReweightedNorm,
+    tol: float = 1e-6,
+    threads: int = 1,
+    watch: Watch | None = None,
+) -> Sparse:
+    """A machine whose vectors are training rows; `Sparse.kept` are their numbers."""
+    data = merged(X, y, C)
+
+    def exact(candidates: Array) -> KernelColumns:
+        Z = data.X[candidates]
+        return KernelColumns(candidates, kernel(data.X, Z, threads=threads), kernel(Z, Z))
+
+    def rounds(rank: int) -> Rounds:
+        return Rounds(starting_space(kernel, data, rank, norm.p < 1, threads), data.y, data.C, loss, norm)
+
+    begun = rounds(RANK)
+    if begun.space.missing > COARSE:
+        # How hard the problem is, a first round tells: its rows at or inside the margin.
+        begun.step()
+        rank = int(np.count_nonzero(begun.last.alpha)) // ROWS_PER_RANK
+        if rank > 1.2 * RANK:
+            begun = rounds(min(rank, MOST_RANK))
+    found = reweight(begun, exact, tol, watch)
+    return found.of_rows(data.first)
+
+
+def starting_space(kernel: Kernel, data: Merged, rank: int, pruning: bool, threads: int) -> LowRank:
+    """All candidates over a factor of their kernel matrix, which for many of them is truncated.
+
+    Rounds that drop vectors are soon left with few, and get the kernel itself then. Without that, the factor has the
+    last word: it is that of all candidates, or, where those are too many, of a subset of them.
+    """
+    candidates = data.candidates
+    n = len(candidates)
+    Z = data.X[candidates]
+    size = kernel.diagonal(Z)
+    eta = INDEPENDENT * float(size.max())
+    most = n if n <= (SMALL if pruning else DENSE_ROWS) else rank if pruning else DENSE_RANK
+    some = np.arange(0, n, -(-n // PIVOT_ROWS))
+    pivots, factor, _ = pivoted_factor(kernel, Z[some], eta, most, threads)
+    if len(some) == n == data.X.shape[0]:
+        G = H = np.ascontiguousarray(factor.T)
+    else:
+        P = Z[some[pivots]]
+        L = np.linalg.cholesky(kernel(P, P))
+        # Rows in one piece: solvers take some of them again and again.
+        G = solve_triangular(L, kernel(P, data.X, threads=threads), lower=True, check_finite=False).T.copy()
+        H = G if n == data.X.shape[0] else G[candidates]
+    if not pruning and n > DENSE_ROWS:
+        return LowRank(candidates[some[pivots]], G, H[some[pivots]], float(size.mean()))
+    rest = size - np.einsum("ij,ij->i", H, H)
+    keep = apart(H, rest, SAME * float(size.max()))
+    return LowRank(candidates[keep], G, H[keep], float(size.mean()), float(rest.max() / size.max()))
+
+
+def apart(H: Array, rest: Array, same: float) -> Array:
+    """Rows of H without those that equal another one: to the kernel they are copies, whatever the data say."""
+    # Equal rows have equal products with any vector: they are neighbours.
+    order = np.argsort(H @ np.sqrt(1 + np.arange(H.shape[1])), kind="stable")
+    known = rest[order] <= same
+    steps = np.einsum("ij,ij->i", *(2 * [np.diff(H[order], axis=0)]))
+    copy = np.append(False, (steps <= 1e-4 * same) & known[1:] & known[:-1])
+    return np.sort(order[~copy])
+
+
+def sparse_coefficients(
+    K: Array, gram: Array, y: Array, C: Array, loss: Any, norm: ReweightedNorm, tol: float = 1e-6
+) -> Sparse:
+    """A machine over given vectors, with kernel values ``K = k(X, Z)`` and ``gram = k(Z, Z)``."""
+    every = KernelColumns(np.arange(len(gram)), K, gram)
+    return reweight(Rounds(every, y, C, loss, norm), every.take, tol)
