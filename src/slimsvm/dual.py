@@ -129,6 +129,15 @@ def _solve(
     """One solution to this tolerance, and its certificate."""
     certify = partial(binary.certify, feasible)
     if feasible.radius < np.inf:
-        return multiplier.search(over, certify, feasible, binary.first_multiplier(feasible), limits)
+        best: tuple[Point, Certificate] | None = None
+        # Rounding can end a search early where few rows decide; from elsewhere it takes another way.
+        for share in (1.0, 0.6, 0.1):
+            guess = share * binary.first_multiplier(feasible)
+            found = multiplier.search(over, certify, feasible, guess, limits)
+            best = found if best is None or found[1].gap < best[1].gap else best
+            if best[1].gap <= limits.tol or limits.max_steps >= 0 or found[0].indefinite:
+                break
+        assert best is not None
+        return best
     point = over.solve(0.0, limits.tol, limits.max_steps, limits.double_rows, callback=limits.callback)
     return point, certify(point.duals, point.f)

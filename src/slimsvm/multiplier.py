@@ -39,10 +39,14 @@ class Bracket:
         self.radius, self.power = radius, power
         self.low, self.high = 0.0, inf
         self.seen: list[tuple[float, float]] = []
+        self.outside, self.run = False, 0  # side of the last solution, and how many in a row were there
 
     def add(self, mu: float, norm: float) -> None:
         """A solution whose norm is trusted to be on this side of the radius."""
-        if norm > self.radius:
+        outside = norm > self.radius
+        self.run = self.run + 1 if outside == self.outside else 1
+        self.outside = outside
+        if outside:
             self.low = max(self.low, mu)
         else:
             self.high = min(self.high, mu)
@@ -53,8 +57,13 @@ class Bracket:
         self.low, self.high, self.seen = 0.5 * self.low, 2 * self.high, []
 
     def next(self) -> float:
-        """Secant in the logarithms; first a step that is exact where slacks stay the same."""
+        """Secant in the logarithms; first a step that is exact where slacks stay the same.
+
+        The norm may be as good as constant on either side of a jump, where the secant would creep: then halving.
+        """
         mu, norm = self.seen[-1]
+        if self.run > 3 and self.low > 0 and self.high < inf:
+            return sqrt(self.low * self.high)
         away = log(self.radius / norm) if norm > 0 else 700.0
         change = (1 - self.power) * away  # of log mu
         if len(self.seen) == 2 and norm > 0 and self.seen[0][1] > 0:
@@ -163,7 +172,9 @@ def search(
         # A multiplier this small moves the optimum by less than a part of tol: the same as none.
         nothing = 0.1 * tol * max(certificate.dual, 0.0) / radius**power
         settled = mu == last_mu and point.steps == 0
-        doubtful = _doubtful(norm / radius - 1, point.gap, mu * radius**power, certificate) or point.steps == 0
+        # No step at all: the last solution was good enough for eps, whatever mu is now.
+        untouched = point.steps == 0 and abs(point.gap) > 1e-3 * tol
+        doubtful = _doubtful(norm / radius - 1, point.gap, mu * radius**power, certificate) or untouched
         last_mu = mu
         if since > 3:  # an inexact solution put the root on the wrong side
             bracket.widen()
