@@ -40,6 +40,7 @@ class Space:
     costs: Sequence[float]
     gammas: Sequence[Any]
     scaled: Sequence[bool]
+    unit: float | None = None  # gamma="scale", where gamma is searched
 
     @property
     def size(self) -> int:
@@ -88,7 +89,10 @@ def search(
 
     def run(setting: Setting, near: Setting | None = None) -> None:
         if setting not in trials:
-            outcomes = [_validate(setting, near, fold, kernel_of(setting.gamma), recipe, seed) for fold in folds]
+            # Scales overfit late: a run that is too short would not show it.
+            steps = recipe.iterations * (3 if setting.scaled else 1)
+            mine = replace(recipe, iterations=steps)
+            outcomes = [_validate(setting, near, fold, kernel_of(setting.gamma), mine, seed) for fold in folds]
             trials[setting] = Trial(*(float(v) for v in np.mean(outcomes, axis=0)))
             if report is not None:
                 report(f"{len(trials)} candidates, error {min(t.error for t in trials.values()):.4g}")
@@ -100,6 +104,9 @@ def search(
         run(Setting(space.costs[0], gamma, space.scaled[0]))
     gamma = best(trials).gamma
     for scaled in space.scaled:
+        # Scales can grow: they start no narrower than gamma="scale", where every row still sees vectors.
+        if scaled and not space.scaled[0] and space.unit is not None:
+            gamma = min(gamma, max(g for g in space.gammas if g <= space.unit * 1.001))
         near = None
         for cost in space.costs:
             setting = Setting(cost, gamma, scaled)

@@ -340,7 +340,7 @@ class SlimSVC(SmallBasisClassifier):
             gammas = [kernels.scale_gamma(self.gamma, rows.X, weight)]
         may_scale = recipe.loss is not None and self._scheme_of_vectors(rows) == "shared"
         scaled = {"fixed": [False], "learned": [True]}.get(self.scales, [False, True] if may_scale else [False])
-        space = Space(costs, gammas, scaled)
+        space = Space(costs, gammas, scaled, unit if len(gammas) > 1 else None)
         if space.size == 1:
             self.search_results_: dict[str, list[Any]] = {}
             return space.first()
