@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TextIO
 
 import numpy as np
 
 from . import _core, multiplier
 from .formulation import Array, Certificate, FeasibleSet, Slack, slacks
 from .programs import Point, Program, program
+from .progress import ProgressLine
 
 
 @dataclass(frozen=True)
@@ -30,32 +28,16 @@ class DualSolution:
     void: bool = False  # f = 0 as far as the gap tells
 
 
-class Progress:
-    """Objective, gap, vectors, time: one updating line on a terminal, now and then a line elsewhere."""
-
-    def __init__(self, label: str, stream: TextIO | None = None):
-        self.label = label
-        self.stream = stream or sys.stderr
-        self.start = self.last = time.perf_counter()
+class Progress(ProgressLine):
+    """Objective, gap, vectors, time, as the core reports them a few times a second."""
 
     def __call__(self, steps: int, dual: float, gap: float, vectors: int) -> None:
-        """Called by the core a few times a second."""
-        if self.stream.isatty():
-            self._write(steps, dual, gap, vectors, end="")
-        elif time.perf_counter() - self.last > 5:
-            self.last = time.perf_counter()
-            self._write(steps, dual, gap, vectors, end="\n")
+        self.update(f"{steps} steps, dual {dual:.8g}, gap {gap:.1e}, {vectors} vectors")
 
-    def finish(self, solution: DualSolution) -> None:
-        """The last state, and a new line."""
-        dual = solution.objective / (1 + solution.gap)
-        self._write(solution.n_iter, dual, solution.gap, int(np.count_nonzero(solution.duals)), end="\n")
-
-    def _write(self, steps: int, dual: float, gap: float, vectors: int, end: str) -> None:
-        elapsed = time.perf_counter() - self.start
-        text = f"{self.label}: {steps} steps, dual {dual:.8g}, gap {gap:.1e}, {vectors} vectors, {elapsed:.1f} s"
-        self.stream.write(f"\r{text:<78}{end}" if self.stream.isatty() else text + end)
-        self.stream.flush()
+    def end(self, solution: DualSolution) -> None:
+        """The last state."""
+        dual, vectors = solution.objective / (1 + solution.gap), int(np.count_nonzero(solution.duals))
+        self.finish(f"{solution.n_iter} steps, dual {dual:.8g}, gap {solution.gap:.1e}, {vectors} vectors")
 
 
 @dataclass(frozen=True)
@@ -119,7 +101,7 @@ def solve_dual(
         certificate.void,
     )
     if progress is not None:
-        progress.finish(solution)
+        progress.end(solution)
     return solution
 
 

@@ -72,7 +72,7 @@ def _solutions(
         gap = 0.5 * float(system.C @ away**2) / dual if dual > 0 else np.inf  # primal - dual without cancellation
         solution = DualSolution(a, bias, primal, gap, float(np.abs(away).max()), n_iter, gap <= tol, indefinite)
         if progress is not None:
-            progress.finish(solution)
+            progress.end(solution)
         found.append(solution)
     return found
 
@@ -186,7 +186,7 @@ def _iterate(
         single = single and gained and not indefinite
     if progress is not None:
         for solution in solutions:
-            progress.finish(solution)
+            progress.end(solution)
     return solutions
 
 
