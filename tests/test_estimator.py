@@ -23,7 +23,18 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted
 
 from problems import MACHINES, blobs, cosine_plus_one, machine_name, three_classes
-from slimsvm import AnyNormSVC, EmpiricalSVC, ReducedSVC, SlimSVC, bases, estimators, kernels, losses, slacks
+from slimsvm import (
+    AnyNormSVC,
+    BudgetSVC,
+    EmpiricalSVC,
+    ReducedSVC,
+    SlimSVC,
+    bases,
+    estimators,
+    kernels,
+    losses,
+    slacks,
+)
 
 machines = pytest.mark.parametrize("machine", MACHINES, ids=machine_name)
 
@@ -55,6 +66,15 @@ VARIANTS += [
     AnyNormSVC(class_weight="balanced", n_jobs=2),
 ]
 
+VARIANTS += [
+    AnyNormSVC(slacks.TopSum(8.5)),
+    AnyNormSVC(slacks.TopTwoNorm(9), multi_class="ovr", tol=1e-10),
+    AnyNormSVC(slacks.TwoNorm(), "equality", kernel="linear"),
+    AnyNormSVC(slacks.PNorm(3)),
+    AnyNormSVC(slacks.OneTwoNorm(2.5), kernel="precomputed"),
+    BudgetSVC(5, hard="select", kernel="precomputed"),
+    BudgetSVC(5, "l2", "learn"),
+]
 NUMBERS = {"C": 1.0, "gamma": "scale", "scales": "fixed", "learning_iter": 3}  # no search
 VARIANTS += [
     SlimSVC(5, **NUMBERS),
