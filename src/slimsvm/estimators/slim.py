@@ -73,7 +73,7 @@ class SlimSVC(SmallBasisClassifier):
         Most iterations of learning. "auto": 100, or 200 where scales are learned too.
     learning_rows : "auto" or int, default="auto"
         Vectors are learned on at most this many rows, drawn from each class in proportion; the machine over them is
-        then fitted to all rows. "auto": 1000 for each vector, at least 20000 and at most 100000.
+        then fitted to all rows. "auto": 600 for each vector, at least 20000 and at most 100000.
     tol : float, default=1e-6
         Relative duality gap to be reached by the machine over the vectors.
     max_iter : int, default=100
@@ -286,7 +286,7 @@ class SlimSVC(SmallBasisClassifier):
             return int(self.learning_rows)
         # About four arrays of rows x vectors in float32 are held while learning.
         within_memory = int(self.cache_size * 2**20 / (16 * count))
-        return max(5000, min(within_memory, int(np.clip(1000 * count, 20000, 100000))))
+        return max(5000, min(within_memory, int(np.clip(600 * count, 20000, 100000))))
 
     def _recipe(self, rows: TrainingRows, lookup: Any) -> Recipe:
         name, source = self._source()
