@@ -78,7 +78,7 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         y : array-like of shape (n_samples,)
             Class labels, of any type.
         sample_weight : array-like of shape (n_samples,), optional
-            Factors of C. Weight 0 is the same as leaving the row out, weight k as k copies of it.
+            Weight 0 is the same as leaving the row out, weight k as k copies of it.
 
         Returns
         -------
@@ -214,7 +214,9 @@ class AllPointsClassifier(ExpansionClassifier):
 
     def _check_params(self) -> None:
         """Raise ValueError for parameters that make no sense."""
-        validation.check_common(self)
+        validation.check_number("C", self.C, above=0)
+        validation.check_common(self, least_iter=-1)
+        validation.check_choice("precision", self.precision, ("float32", "float64"))
         slack, constraint = self._norm()
         validation.check_choice("constraint", constraint, CONSTRAINTS)
         if self.class_weight is not None and not getattr(slack, "counts_rows", True):

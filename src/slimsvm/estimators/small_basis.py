@@ -133,13 +133,7 @@ class SmallBasisClassifier(ExpansionClassifier):
             )
 
     def _check_common(self) -> None:
-        validation.check_number("tol", self.tol, above=0)
-        validation.check_number("cache_size", self.cache_size, above=0)
-        validation.check_number("max_iter", self.max_iter, at_least=1, integer=True)
-        validation.check_number("coef0", self.coef0)
-        validation.check_choice("multi_class", self.multi_class, ("ovo", "ovr"))
-        validation.check_choice("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
-        validation.thread_count(self.n_jobs)
+        validation.check_common(self, least_iter=1)
         losses.resolve(self.slack)
         regularizers.resolve(self.regularizer)
 

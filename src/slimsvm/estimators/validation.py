@@ -45,17 +45,15 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
         raise ValueError(f"{name}={value!r} is not known; use one of {list(choices)}")
 
 
-def check_common(estimator: Any) -> None:
-    """The parameters that all machines over all points have."""
-    check_number("C", estimator.C, above=0)
+def check_common(estimator: Any, least_iter: int) -> None:
+    """The parameters that all machines have."""
     check_number("tol", estimator.tol, above=0)
     check_number("cache_size", estimator.cache_size, above=0)
-    check_number("max_iter", estimator.max_iter, at_least=-1, integer=True)
+    check_number("max_iter", estimator.max_iter, at_least=least_iter, integer=True)
     check_number("coef0", estimator.coef0)
     check_choice("multi_class", estimator.multi_class, ("ovo", "ovr"))
     check_choice("decision_function_shape", estimator.decision_function_shape, ("ovr", "ovo"))
     thread_count(estimator.n_jobs)
-    check_choice("precision", estimator.precision, ("float32", "float64"))
 
 
 def check_data(estimator: Any, X: Any, **target: Any) -> Any:
