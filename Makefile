@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := pyproject.toml CMakeLists.txt $(wildcard core/*)
+# Folders of the package, too: an editable installation knows the modules it was made with.
+SOURCES := pyproject.toml CMakeLists.txt $(wildcard core/*) $(shell find src -type d -not -name __pycache__)
 # Build tools are installed into the environment, so that a changed core compiles incrementally.
 INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check
 BUILD_TOOLS := "scikit-build-core>=0.10" "nanobind>=2.4" ninja

@@ -14,8 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
-from slimsvm import SlimSVC, kernels, losses, primal, regularizers
-from slimsvm.features import Stored, features
+from slimsvm import SlimSVC, kernels, losses, regularizers
+from slimsvm.primal import solve as primal
+from slimsvm.primal.passes import Stored, features
 
 from .problems import Array
 from .report import Table, seconds, times

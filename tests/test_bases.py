@@ -12,7 +12,7 @@ import reference
 import reference_bases as slow
 from problems import blobs, three_classes
 from slimsvm import bases, kernels
-from slimsvm.training import one_vs_rest
+from slimsvm.vectors.training import one_vs_rest
 
 KERNELS = {
     "rbf": kernels.Gaussian(0.3),

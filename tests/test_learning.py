@@ -11,9 +11,11 @@ import scipy.sparse as sp
 import reference
 import reference_bases as slow
 from problems import blobs, three_classes
-from slimsvm import bases, kernels, learning, losses, primal, regularizers
-from slimsvm.features import Stored
-from slimsvm.training import one_vs_rest
+from slimsvm import bases, kernels, losses, regularizers
+from slimsvm.primal import solve as primal
+from slimsvm.primal.passes import Stored
+from slimsvm.vectors import learning
+from slimsvm.vectors.training import one_vs_rest
 
 KERNELS = {
     "rbf": kernels.Gaussian(0.3),

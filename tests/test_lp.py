@@ -9,15 +9,16 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_iris, make_moons
 from sklearn.exceptions import ConvergenceWarning
+from slimsvm.bases import pivoted_factor
 
 import reference
 import reference_lp
 from problems import KERNEL_CASES, cosine_plus_one
-from slimsvm import LpSVC, SlimSVC, kernels, losses, primal, regularizers
-from slimsvm.bases import pivoted_factor
-from slimsvm.features import Stored
-from slimsvm.hinge import HingeMachine
-from slimsvm.reweighting import KernelColumns, LowRank, solve_round
+from slimsvm import LpSVC, SlimSVC, kernels, losses, regularizers
+from slimsvm.primal import solve as primal
+from slimsvm.primal.hinge import HingeMachine
+from slimsvm.primal.passes import Stored
+from slimsvm.sparse.reweighting import KernelColumns, LowRank, solve_round
 
 VARIANTS = ("exact", "diagonal")
 GAMMA = 2.0

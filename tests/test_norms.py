@@ -11,7 +11,8 @@ from sklearn.svm import SVR, NuSVC
 import reference
 import test_degenerate
 from problems import EVERY_MACHINE, KERNEL_CASES, NORMS, all_duals, blobs, check_optimal, fitted_to, machine_name
-from slimsvm import AnyNormSVC, BudgetSVC, LeastOneNormSVC, LeastSquaresSVC, multiplier, programs, slacks
+from slimsvm import AnyNormSVC, BudgetSVC, LeastOneNormSVC, LeastSquaresSVC, slacks
+from slimsvm.dual import multiplier, programs
 from slimsvm.formulation import CONSTRAINTS, FeasibleSet
 
 pytestmark = [

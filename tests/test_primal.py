@@ -8,8 +8,10 @@ import pytest
 import reference
 import reference_bases as slow
 from problems import blobs, signs
-from slimsvm import features, kernels, losses, primal, regularizers
-from slimsvm.features import Computed, Stored
+from slimsvm import kernels, losses, regularizers
+from slimsvm.primal import passes as features
+from slimsvm.primal import solve as primal
+from slimsvm.primal.passes import Computed, Stored
 
 COSTS = [1e-6, 1e-2, 1.0, 1e3, 1e6]
 GAP = 1e-8

@@ -11,7 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 import reference
 import reference_lp
 from problems import KERNEL_CASES
-from slimsvm import RelevanceVectorClassifier, kernels, relevance
+from slimsvm import RelevanceVectorClassifier, kernels
+from slimsvm.sparse import relevance
 from test_lp import GAMMA, all_coefficients, gram, hard, two_bumps
 
 

@@ -20,7 +20,8 @@ from sklearn.preprocessing import StandardScaler
 
 import reference_bases as slow
 from problems import blobs, three_classes
-from slimsvm import SlimSVC, bases, kernels, learning, losses, search
+from slimsvm import SlimSVC, bases, kernels, losses
+from slimsvm.vectors import learning, search
 from small_models import (
     CONTAINERS,
     MODELS,
@@ -161,7 +162,7 @@ def test_vectors_are_learned_on_some_rows_and_fitted_to_all(kind, monkeypatch):
         seen.append(problem.X.shape[0])
         return original(problem, *args, **options)
 
-    monkeypatch.setattr("slimsvm.training.learn", spy)
+    monkeypatch.setattr("slimsvm.vectors.training.learn", spy)
     X, y = blobs(200, seed=21)
     model = slim(4, learning_rows=kind(50)).fit(X, y)
     assert seen
@@ -306,7 +307,8 @@ def test_a_flat_kernel_gives_one_warning_at_the_caller(model):
 INTERRUPT = """
 import os, signal, sys, threading, time
 from problems import blobs
-from slimsvm import EmpiricalSVC, SlimSVC, interior
+from slimsvm import EmpiricalSVC, SlimSVC
+from slimsvm.primal import interior
 
 sums = interior.sums
 interior.sums = lambda *args, **options: time.sleep(0.1) or sums(*args, **options)

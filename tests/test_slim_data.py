@@ -9,7 +9,8 @@ from sklearn.base import clone
 
 import reference
 from problems import blobs, cosine_plus_one, three_classes
-from slimsvm import AnyNormSVC, EmpiricalSVC, ReducedSVC, SlimSVC, bases, features, kernels
+from slimsvm import AnyNormSVC, EmpiricalSVC, ReducedSVC, SlimSVC, bases, kernels
+from slimsvm.primal import passes as features
 from small_models import (
     CONTAINERS,
     SLACKS,

@@ -1,8 +1,8 @@
 """Support vector machines that stay small."""
 
+import sys
 from importlib.metadata import version
 
-from . import bases, kernels, losses, regularizers, slacks
 from .estimators import (
     AnyNormSVC,
     BudgetSVC,
@@ -14,8 +14,13 @@ from .estimators import (
     RelevanceVectorClassifier,
     SlimSVC,
 )
+from .parts import bases, kernels, losses, regularizers, slacks
 
 __version__ = version("slimsvm")
+
+# The parts are public under short names: slimsvm.slacks is slimsvm.parts.slacks.
+for _part in (bases, kernels, losses, regularizers, slacks):
+    sys.modules[f"{__name__}.{_part.__name__.rpartition('.')[2]}"] = _part
 
 __all__ = [
     "AnyNormSVC",

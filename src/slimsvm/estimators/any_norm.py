@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import slacks
 from ..formulation import Slack
+from ..parts import slacks
 from .base import AllPointsClassifier
 
 

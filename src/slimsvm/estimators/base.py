@@ -16,10 +16,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from .. import kernels
-from ..dual import Binary, DualSolution, Progress, solve_dual
+from ..dual.solve import Binary, DualSolution, Progress, solve_dual
 from ..expansion import Expansion
 from ..formulation import CONSTRAINTS, Array, Slack
+from ..parts import kernels
 from . import validation
 
 

@@ -9,14 +9,14 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from .. import kernels, losses, slacks
-from ..bases import Problem, dense, forward_rows
-from ..dual import DualSolution
+from ..dual.solve import DualSolution
 from ..expansion import Expansion
 from ..formulation import Array, Slack
-from ..learning import epsilon_norm, learn
-from ..regularizers import KernelNorm
-from ..training import Machines, fit_coefficients
+from ..parts import kernels, losses, slacks
+from ..parts.bases import Problem, dense, forward_rows
+from ..parts.regularizers import KernelNorm
+from ..vectors.learning import epsilon_norm, learn
+from ..vectors.training import Machines, fit_coefficients
 from .base import AllPointsClassifier, BinaryProblem, TrainingSet
 from .small_basis import blas_threads
 from .validation import check_choice, check_number, thread_count

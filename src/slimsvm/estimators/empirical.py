@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import bases, regularizers
 from ..formulation import Array
-from ..training import TrainingRows, one_vs_rest
+from ..parts import bases, regularizers
+from ..vectors.training import TrainingRows, one_vs_rest
 from .small_basis import Model, SmallBasisClassifier
 from .validation import check_choice, check_number
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import least_squares, slacks
-from ..dual import DualSolution, Progress
+from ..dual import least_squares
+from ..dual.solve import DualSolution, Progress
 from ..formulation import Array, Slack
+from ..parts import slacks
 from .base import AllPointsClassifier, BinaryProblem, TrainingSet
 
 

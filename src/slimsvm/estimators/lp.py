@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..formulation import Array
-from ..lp import VARIANTS, train_lp
 from ..progress import ProgressLine
-from ..reweighting import Sparse
-from ..training import Coefficients, Machines, TrainingRows
+from ..sparse.lp import VARIANTS, train_lp
+from ..sparse.reweighting import Sparse
+from ..vectors.training import Coefficients, Machines, TrainingRows
 from .small_basis import Model, SmallBasisClassifier
 from .validation import check_choice, check_number, thread_count
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import bases, regularizers
 from ..formulation import Array
-from ..training import TrainingRows, one_vs_rest
+from ..parts import bases, regularizers
+from ..vectors.training import TrainingRows, one_vs_rest
 from .small_basis import Model, SmallBasisClassifier
 from .validation import check_number
 

@@ -11,8 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..formulation import Array
 from ..progress import ProgressLine
-from ..relevance import Relevant, train_relevance
-from ..training import Coefficients, TrainingRows, one_vs_rest
+from ..sparse.relevance import Relevant, train_relevance
+from ..vectors.training import Coefficients, TrainingRows, one_vs_rest
 from .small_basis import Model, SmallBasisClassifier
 from .validation import check_number, thread_count
 

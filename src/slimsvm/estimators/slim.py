@@ -10,13 +10,13 @@ import scipy.sparse as sp
 from scipy.linalg import block_diag
 from sklearn.utils import check_array
 
-from .. import bases, kernels, losses, regularizers
-from ..bases import Problem, even_shares, stratified
 from ..formulation import Array
+from ..parts import bases, kernels, losses, regularizers
+from ..parts.bases import Problem, even_shares, stratified
 from ..progress import ProgressLine
-from ..search import COSTS, WIDTHS, Setting, Space, search
-from ..search import ITERATIONS as SEARCH_ITERATIONS
-from ..training import Coefficients, Machines, Placed, Recipe, TrainingRows, one_vs_rest, place
+from ..vectors.search import COSTS, WIDTHS, Setting, Space, search
+from ..vectors.search import ITERATIONS as SEARCH_ITERATIONS
+from ..vectors.training import Coefficients, Machines, Placed, Recipe, TrainingRows, one_vs_rest, place
 from .small_basis import Model, SmallBasisClassifier
 from .validation import FLOATS, check_choice, check_number, check_number_or
 

@@ -15,9 +15,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from threadpoolctl import ThreadpoolController
 
-from .. import kernels, losses, regularizers
 from ..formulation import Array
-from ..training import Coefficients, Machines, TrainingRows, fit_coefficients, one_vs_one, one_vs_rest
+from ..parts import kernels, losses, regularizers
+from ..vectors.training import Coefficients, Machines, TrainingRows, fit_coefficients, one_vs_one, one_vs_rest
 from . import validation
 from .base import ExpansionClassifier
 

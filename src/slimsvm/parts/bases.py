@@ -14,10 +14,10 @@ import scipy.sparse as sp
 from scipy.linalg import solve_triangular
 from sklearn.cluster import KMeans as Lloyd
 
-from .features import Stored
-from .formulation import Array, Kernel, Part
+from ..formulation import Array, Kernel, Part
+from ..primal.newton import newton
+from ..primal.passes import Stored
 from .losses import SmoothLoss, SquaredHinge
-from .newton import newton
 from .regularizers import inverse_root
 
 __all__ = [

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg as la
 
-from . import _core
-from .dual import DualSolution, Progress
-from .formulation import Array
+from .. import _core
+from ..formulation import Array
+from .solve import DualSolution, Progress
 
 BLOCK = 64  # pivots taken at once
 

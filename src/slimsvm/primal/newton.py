@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .features import Features, sums, times
-from .formulation import Array
-from .losses import SmoothLoss
+from ..formulation import Array
+from ..parts.losses import SmoothLoss
+from .passes import Features, sums, times
 
 
 @dataclass(frozen=True)

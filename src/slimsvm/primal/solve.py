@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from .features import Features, sums, times
-from .formulation import Array
+from ..certificate import balanced, relative_gap
+from ..formulation import Array
+from ..parts.losses import Loss
 from .interior import solve_interior
-from .losses import Loss
 from .newton import newton
+from .passes import Features, sums, times
 
 
 @dataclass(frozen=True)
@@ -76,14 +77,4 @@ def certified(
     moments, _ = sums(features, A, exact=True)
     dual = loss.conjugate(A, Y, C) - 0.5 * (moments[:-1] ** 2).sum(axis=0)
     primal = 0.5 * (w**2).sum(axis=0) + loss.value(times(features, w, bias, exact=True), Y, C)
-    positive = dual > 0
-    gap = np.where(positive, np.maximum(primal - dual, 0) / np.where(positive, dual, 1.0), np.inf)
-    return LinearSolution(w, bias, A, primal, gap, n_iter)
-
-
-def balanced(A: Array) -> Array:
-    """Signed duals with the heavier side scaled down, so that each column sums to zero."""
-    up, down = np.maximum(A, 0).sum(axis=0), -np.minimum(A, 0).sum(axis=0)
-    least = np.minimum(up, down)
-    tiny = np.finfo(float).tiny
-    return np.where(A > 0, A * (least / np.maximum(up, tiny)), A * (least / np.maximum(down, tiny)))
+    return LinearSolution(w, bias, A, primal, relative_gap(primal, dual), n_iter)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from .formulation import Array, Part
+from ..formulation import Array, Part
 
 __all__ = ["ALL", "Identity", "KernelNorm", "Regularizer", "ReweightedNorm", "resolve"]
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .formulation import Array, Kernel
+from ..formulation import Array, Kernel
 
 BLOCK_BYTES = 1 << 24
 

@@ -7,10 +7,12 @@ from functools import partial
 
 import numpy as np
 
-from . import _core, multiplier
-from .formulation import Array, Certificate, FeasibleSet, Slack, slacks
+from .. import _core
+from ..certificate import relative_gap
+from ..formulation import Array, Certificate, FeasibleSet, Slack, slacks
+from ..progress import ProgressLine
+from . import multiplier
 from .programs import Point, Program, program
-from .progress import ProgressLine
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class Binary:
         xi = slacks(self.y, f, bias, self.constraint)
         primal = 0.5 * norm + self.C * self.slack.value(xi, self.weights, self.constraint)
         dual = float(self.y @ duals) - 0.5 * norm - 0.5 * float(np.sum(feasible.ridge * duals**2))
-        gap = max(primal - dual, 0.0) / dual if dual > 0 else np.inf
+        gap = relative_gap(primal, dual)
         # A cap that is used up by duals whose f vanishes: the primal is then the cap, whatever the kernel.
         full = np.abs(duals).sum() >= feasible.total * (1 - 1e-6)
         return Certificate(bias, primal, dual, gap, full and norm <= 4 * max(primal - dual, 1e-9 * primal))

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from . import _core
-from .formulation import Array, FeasibleSet
+from .. import _core
+from ..formulation import Array, FeasibleSet
 
 
 @dataclass(frozen=True)

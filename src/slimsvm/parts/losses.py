@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from ..formulation import Array, Part
 from . import slacks
-from .formulation import Array, Part
 
 __all__ = ["ALL", "Hinge", "HuberHinge", "LeastSquares", "Loss", "SmoothLoss", "SquaredHinge", "resolve"]
 

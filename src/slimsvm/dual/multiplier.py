@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .formulation import Array, Certificate, FeasibleSet
+from ..formulation import Array, Certificate, FeasibleSet
 from .programs import Point, Program
 
 MOST_ROUNDS = 200

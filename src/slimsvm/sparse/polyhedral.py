@@ -15,9 +15,8 @@ from typing import Protocol
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from .formulation import Array
-
-TINY = np.finfo(float).tiny
+from ..certificate import TINY, balanced, relative_gap
+from ..formulation import Array
 
 
 class Bound(Protocol):
@@ -172,17 +171,14 @@ class PolyhedralMachine:
         quadratic = now.z @ now.z if kernel_norm else now.a @ now.a
         primal = 0.5 * float(quadratic) + float(self.C @ np.maximum(1 - y * f, 0))
         primal += self.C_alpha * self.bound.norm(now.a)
-        up, down = float(now.alpha[y > 0].sum()), float(now.alpha[y < 0].sum())
-        least = min(up, down)
-        u = np.where(y > 0, now.alpha * (least / max(up, TINY)), -now.alpha * (least / max(down, TINY)))
+        u = balanced(y * now.alpha)
         pull = u @ self.G
         # The part of the pull that the norm of the coefficients balances, made to fit.
         rest = pull - now.z if kernel_norm else self.H @ pull - now.a
         weight = self.bound.dual_norm(self.H @ rest if kernel_norm else rest)
         rest = rest * min(1.0, self.C_alpha / max(weight, TINY))
         left = (pull if kernel_norm else self.H @ pull) - rest
-        dual = 2 * least - 0.5 * float(left @ left)
-        return max(primal - dual, 0.0) / dual if dual > 0 else np.inf
+        return relative_gap(primal, float(y @ u) - 0.5 * float(left @ left))
 
     def step(self, now: Point) -> Point | None:
         """Predictor, then corrector; None if rounding has made the equations useless."""

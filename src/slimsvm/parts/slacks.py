@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.optimize import brentq, nnls
 
-from .formulation import Array, FeasibleSet, Part, Slack
-from .formulation import slacks as slacks_of
+from ..formulation import Array, FeasibleSet, Part, Slack
+from ..formulation import slacks as slacks_of
 
 __all__ = [
     "ALL",

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from .formulation import Array, Kernel
-from .losses import Hinge
+from ..formulation import Array, Kernel
+from ..parts.losses import Hinge
+from ..parts.regularizers import Identity, KernelNorm, ReweightedNorm
+from ..parts.slacks import OneNorm
 from .polyhedral import Bound, Each, Largest, PolyhedralMachine
-from .regularizers import Identity, KernelNorm, ReweightedNorm
 from .reweighting import Sparse, Watch, merged, sparse_rows, starting_space
-from .slacks import OneNorm
 
 VARIANTS: dict[str, Any] = {"exact": KernelNorm(), "diagonal": Identity()}
 _BOUNDS: dict[float, Bound] = {1.0: Each(), np.inf: Largest()}

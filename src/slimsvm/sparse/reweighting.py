@@ -18,14 +18,15 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from scipy.linalg import eigh, solve_triangular
 
-from .bases import SAME, pivoted_factor, row_numbers
-from .features import Stored
-from .formulation import Array, Kernel
-from .hinge import TINY, HingeMachine, HingeSolution
-from .newton import newton
-from .primal import certified
-from .regularizers import ReweightedNorm
-from .slacks import OneNorm
+from ..certificate import TINY
+from ..formulation import Array, Kernel
+from ..parts.bases import SAME, pivoted_factor, row_numbers
+from ..parts.regularizers import ReweightedNorm
+from ..parts.slacks import OneNorm
+from ..primal.hinge import HingeMachine, HingeSolution
+from ..primal.newton import newton
+from ..primal.passes import Stored
+from ..primal.solve import certified
 
 # Coefficients below this fraction of the largest are zero.
 VANISHED = 1e-8

@@ -15,13 +15,13 @@ import numpy as np
 from scipy.linalg import lapack
 from scipy.optimize import lsq_linear
 
-from .formulation import Array
-from .slacks import OneNorm
+from ..certificate import balanced, relative_gap
+from ..formulation import Array
+from ..parts.slacks import OneNorm
 
 WIDEST = 0.5
 NARROWEST = 1e-7
 LEAST_START = 2e-3  # a start is never so good that a wider corner would not help
-TINY = np.finfo(float).tiny
 MOST_EQUAL = 200  # rows at the corner beyond those that independent rows can be
 SLIGHT = 1e-10  # of the conditions of optimality
 
@@ -233,15 +233,11 @@ class HingeMachine:
 
     def certified(self, w: Array, bias: float, f: Array, alpha: Array, width: float) -> HingeSolution:
         """With the duality gap, for which the heavier class's duals are scaled down: they sum to zero."""
-        y = self.y
         primal = self.primal(w, f)
-        up, down = float(alpha[y > 0].sum()), float(alpha[y < 0].sum())
-        least = min(up, down)
-        u = np.where(y > 0, alpha * (least / max(up, TINY)), -alpha * (least / max(down, TINY)))
+        u = balanced(self.y * alpha)
         moments = self.moments(u)
-        dual = 2 * least - 0.5 * float(moments @ moments)
-        gap = max(primal - dual, 0.0) / dual if dual > 0 else np.inf
-        return HingeSolution(w, bias, f, alpha, primal, gap, self.n_iter, width)
+        dual = float(self.y @ u) - 0.5 * float(moments @ moments)
+        return HingeSolution(w, bias, f, alpha, primal, relative_gap(primal, dual), self.n_iter, width)
 
 
 def bounded_duals(A: Array, target: Array, C: Array) -> Array | None:

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from . import _core
-from .formulation import Array, Kernel, Part
+from .. import _core
+from ..formulation import Array, Kernel, Part
 
 __all__ = [
     "ALL",

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from .bases import dense, stratified
-from .formulation import Array
+from ..formulation import Array
+from ..parts.bases import dense, stratified
+from ..parts.losses import SquaredHinge
 from .learning import Learned
-from .losses import SquaredHinge
 from .training import Recipe, TrainingRows, fit_coefficients, one_vs_rest, place
 
 COSTS = (0.3, 3.0, 30.0)

@@ -20,13 +20,13 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import minimize
 
-from .bases import Problem, dense, forward_rows
-from .features import Stored
-from .formulation import Array, Kernel
-from .interior import solve_interior
-from .kernels import Scaled
-from .newton import newton
-from .regularizers import KernelNorm, Regularizer
+from ..formulation import Array, Kernel
+from ..parts.bases import Problem, dense, forward_rows
+from ..parts.kernels import Scaled
+from ..parts.regularizers import KernelNorm, Regularizer
+from ..primal.interior import solve_interior
+from ..primal.newton import newton
+from ..primal.passes import Stored
 
 # With more rows than this, learning computes in float32.
 DOUBLE_ROWS = 2000

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from .features import Features, sums, times
-from .formulation import Array
-from .losses import HuberHinge, Loss, SquaredHinge
+from ..formulation import Array
+from ..parts.losses import HuberHinge, Loss, SquaredHinge
 from .newton import newton
+from .passes import Features, sums, times
 
 TINY = np.finfo(float).tiny
 ROUNDING = 0.03  # of the hinge's corner, where rows are screened

@@ -1,0 +1,1 @@
+"""Machines over all rows: the dual, solved by the core."""

@@ -1,0 +1,1 @@
+"""Machines that find their size by themselves."""
