@@ -1,9 +1,12 @@
-"""A fitted machine is an expansion over a few vectors: this is all that prediction needs."""
+"""Fitted machines: an expansion over a few vectors is all that prediction needs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
 
 from .formulation import Array, Kernel
 
@@ -20,3 +23,35 @@ class Expansion:
     def decision(self, X: Any, threads: int = 1) -> Array:
         """Values of all outputs, one row for each row of X."""
         return self.kernel.decision(X, self.vectors, self.coef, self.bias, threads)
+
+
+@dataclass(frozen=True)
+class Model:
+    """What training gives: an expansion, which rows of the user's data its vectors are (None if they are none of them),
+    the certificate of each output, and what more a method has to tell (fitted attributes by name)."""
+
+    expansion: Expansion
+    rows: Array | None
+    objective: Array
+    gap: Array | None  # None: the method has no dual
+    n_iter: Array
+    more: dict[str, Any] = field(default_factory=dict)
+
+    def without_idle_vectors(self) -> Model:
+        """Vectors that no output uses left out."""
+        machine = self.expansion
+        used = np.flatnonzero(machine.coef.any(axis=0))
+        if len(used) == machine.coef.shape[1]:
+            return self
+        coef = np.ascontiguousarray(machine.coef[:, used])
+        rows = None if self.rows is None else self.rows[used]
+        return replace(self, expansion=replace(machine, vectors=machine.vectors[used], coef=coef), rows=rows)
+
+
+def joined(kept: Sequence[Array], coefs: Sequence[Array]) -> tuple[Array, Array]:
+    """Rows that any output keeps, each once and in order, and all coefficients over them (outputs x rows)."""
+    union = np.unique(np.concatenate(list(kept)))
+    coef = np.zeros((len(kept), len(union)))
+    for row, mine, values in zip(coef, kept, coefs, strict=True):
+        row[np.searchsorted(union, mine)] = values
+    return union, coef

@@ -15,10 +15,11 @@ training point) a regulariser and a basis. Parts are small frozen objects; solve
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -27,20 +28,52 @@ CONSTRAINTS = ("inequality", "equality")
 
 
 class Part:
-    """Parameters of a part by name, as scikit-learn's ``clone`` and ``GridSearchCV`` expect them."""
+    """Parameters of a part by name, as scikit-learn's ``clone`` and ``GridSearchCV`` expect them.
+
+    Parts never change: several estimators may share one. A part with arrays for fields is declared with ``eq=False``
+    and compared by what they hold.
+    """
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Fields of this part and their values."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}  # type: ignore[arg-type]
+        """Fields of this part and their values, and with ``deep`` those of the parts among them."""
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.init}  # type: ignore[arg-type]
+        if not deep:
+            return own
+        parts = {name: part.get_params() for name, part in own.items() if isinstance(part, Part)}
+        return own | {f"{name}__{key}": value for name, inner in parts.items() for key, value in inner.items()}
 
-    def set_params(self, **params: Any) -> Part:
-        """Change fields in place (only ever called on a part that an estimator owns)."""
-        allowed = self.get_params()
-        for name, value in params.items():
+    def with_params(self, **params: Any) -> Any:
+        """A part like this one with other values; ``kernel__gamma`` is the gamma of the part ``kernel``."""
+        allowed = self.get_params(deep=False)
+        changed: dict[str, Any] = {}
+        for key, value in params.items():
+            name, _, inner = key.partition("__")
             if name not in allowed:
                 raise ValueError(f"{type(self).__name__} has no parameter {name!r}; it has {sorted(allowed) or 'none'}")
-            object.__setattr__(self, name, value)
-        return self
+            part = changed.get(name, allowed[name])
+            changed[name] = part.with_params(**{inner: value}) if inner else value
+        return replace(self, **changed)  # type: ignore[type-var]
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        mine, theirs = (part.get_params(deep=False) for part in (self, other))
+        return all(_same(mine[name], theirs[name]) for name in mine)
+
+    def __hash__(self) -> int:
+        return hash((type(self), *map(_digest, self.get_params(deep=False).values())))
+
+
+def _same(a: Any, b: Any) -> bool:
+    if sp.issparse(a) and sp.issparse(b):
+        return a.shape == b.shape and (a != b).nnz == 0
+    return np.array_equal(a, b) if isinstance(a, np.ndarray) or isinstance(b, np.ndarray) else bool(a == b)
+
+
+def _digest(value: Any) -> Any:
+    if sp.issparse(value) or isinstance(value, np.ndarray):
+        return value.shape
+    return value
 
 
 @dataclass(frozen=True)
@@ -88,9 +121,24 @@ class Slack(Protocol):
 
 
 class Kernel(Protocol):
-    """A kernel k(x, z)."""
+    """A kernel k(x, z). `slimsvm.kernels.Base` has defaults for all but the call and `diagonal`."""
 
     name: ClassVar[str]
+    translation_invariant: ClassVar[bool]  # does k(x, z) depend on x - z only?
+    positive_semidefinite: ClassVar[bool]  # surely?
+    keeps_rows: ClassVar[bool]  # can it compare training rows only?
+
+    @property
+    def differentiable(self) -> bool:
+        """Can vectors be learned for it (has it a method `pullback`)?"""
+
+    @property
+    def gamma(self) -> float | None:
+        """The factor of distances or products, if there is one."""
+
+    @property
+    def scales(self) -> Any:
+        """A factor for each input; 1.0 where all inputs count the same."""
 
     def __call__(self, X: Any, Z: Any, out: Array | None = None, threads: int = 1) -> Array:
         """The matrix k(x_i, z_j), written into ``out`` if that is given."""
@@ -98,11 +146,20 @@ class Kernel(Protocol):
     def diagonal(self, X: Any) -> Array:
         """The values k(x_i, x_i)."""
 
+    def length(self, X: Any) -> float:
+        """A distance over which the kernel changes: the natural unit of vectors among these rows."""
+
+    def dimensions(self, inputs: int) -> float:
+        """Dimensions of the kernel's space, as far as is known."""
+
     def machine(self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int) -> Any:
         """The core's solver over these rows of X."""
 
     def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int) -> Array:
         """``k(X, vectors) @ coef.T + bias`` without the whole kernel matrix."""
+
+    def fitted(self, vectors: Any) -> tuple[Any, Any]:
+        """The kernel and the vectors as a fitted model keeps them."""
 
 
 class DifferentiableKernel(Kernel, Protocol):

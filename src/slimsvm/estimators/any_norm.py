@@ -1,4 +1,4 @@
-"""The support vector machine with any slack norm."""
+"""Support vector machine with any slack norm, on all training rows."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from typing import Any
 
 from ..formulation import Slack
 from ..parts import slacks
-from .base import AllPointsClassifier
+from .all_points import AllPointsClassifier
+from .documentation import documented
 
 
+@documented
 class AnyNormSVC(AllPointsClassifier):
     """Kernel support vector machine with a choice of slack norm, solved to a certified duality gap.
 
@@ -24,59 +26,22 @@ class AnyNormSVC(AllPointsClassifier):
     constraint : {"inequality", "equality"}, default="inequality"
         With equality, points beyond the margin cost as much as points short of it: ``"l2"`` is then the
         least-squares machine, ``"l1"`` the least-1-norm machine.
-    C : float, default=1.0
-        Cost of slacks, above 0.
-    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"}, function or kernel, default="rbf"
-        A function gets two sets of rows and returns the matrix of kernel values.
-    gamma : {"scale", "auto"} or float, default="scale"
-        Factor in the rbf, laplacian, poly and sigmoid kernels. "scale": ``1 / (n_features * X.var())``;
-        "auto": ``1 / n_features``.
-    degree : int, default=3
-        Degree of the poly kernel.
-    coef0 : float, default=0.0
-        Constant in the poly and sigmoid kernels.
-    class_weight : dict or "balanced", optional
-        How often the rows of a class count: a factor of C in sums of slacks.
-    multi_class : {"ovo", "ovr"}, default="ovo"
-        More than two classes: a machine for each pair of classes, or for each class against the others.
-    decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        Scores for each class, or for each pair of classes (only where ``multi_class="ovo"``).
-    tol : float, default=1e-3
-        The fit ends when the relative duality gap and the violation of the optimality conditions are at most this.
-    max_iter : int, default=-1
-        Most SMO steps for each binary problem; -1: no limit.
-    cache_size : float, default=400
-        Megabytes for kernel rows.
-    precision : {"float32", "float64"}, default="float32"
-        Of the kernel rows that the solver works on. The solution is certified in float64 either way, and
-        the solver turns to float64 rows by itself where float32 is not enough.
-    n_jobs : int, optional
-        Threads for the fit and for predictions; -1: all cores.
-    verbose : bool, default=False
-        Show objective, gap, vectors and time while fitting.
+    <C>
+    <kernel>
+    <gamma>
+    <degree>
+    <class_weight>
+    <multi_class>
+    <dual_tol>
+    <n_jobs>
+    <verbose>
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-    vectors_ : ndarray or sparse matrix of shape (n_vectors_, n_features_in_)
-        Each support vector once; row numbers of the training set where the kernel is precomputed.
-    vector_coef_ : ndarray of shape (n_outputs, n_vectors_)
-        ``f = vector_coef_ @ k(vectors_, x) + intercept_``; one output for two classes, one for each
-        pair of classes (positive means the first of the pair) or for each class otherwise.
-    intercept_ : ndarray of shape (n_outputs,)
-    support_ : ndarray of shape (n_vectors_,)
-        Rows of the training set that `vectors_` are, grouped by class.
-    n_vectors_ : int
-    objective_ : ndarray of shape (n_outputs,)
-        Value of the problem that is minimised.
-    duality_gap_ : ndarray of shape (n_outputs,)
-        Proof of the solution: the objective is at most this fraction above the best possible one.
-    n_iter_ : ndarray of shape (n_outputs,)
-    kernel_ : kernel object
-        The kernel with gamma made a number.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X had column names.
+    <vectors_>
+    <support_>
+    <objective_>
+    <kernel_>
 
     References
     ----------
@@ -112,22 +77,24 @@ class AnyNormSVC(AllPointsClassifier):
         n_jobs: int | None = None,
         verbose: bool = False,
     ):
+        super().__init__(
+            C=C,
+            kernel=kernel,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            class_weight=class_weight,
+            multi_class=multi_class,
+            decision_function_shape=decision_function_shape,
+            tol=tol,
+            max_iter=max_iter,
+            cache_size=cache_size,
+            precision=precision,
+            n_jobs=n_jobs,
+            verbose=verbose,
+        )
         self.slack = slack
         self.constraint = constraint
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.class_weight = class_weight
-        self.multi_class = multi_class
-        self.decision_function_shape = decision_function_shape
-        self.tol = tol
-        self.max_iter = max_iter
-        self.cache_size = cache_size
-        self.precision = precision
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def _norm(self) -> tuple[Slack, str]:
         return slacks.resolve(self.slack), self.constraint

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from ..data import Task, outputs
 from ..dual.solve import DualSolution
-from ..expansion import Expansion
+from ..dual.training import Subproblem, subproblems
+from ..expansion import Model
 from ..formulation import Array, Slack
-from ..parts import kernels, losses, slacks
-from ..parts.bases import Problem, dense, forward_rows
-from ..parts.regularizers import KernelNorm
-from ..vectors.learning import epsilon_norm, learn
-from ..vectors.training import Machines, fit_coefficients
-from .base import AllPointsClassifier, BinaryProblem, TrainingSet
-from .small_basis import blas_threads
-from .validation import check_choice, check_number, thread_count
+from ..notices import warn
+from ..parts import bases, kernels, losses, regularizers, slacks
+from ..vectors.candidates import TaskCandidates
+from ..vectors.training import Recipe, fit_over
+from .all_points import AllPointsClassifier
+from .documentation import documented
+from .validation import check_choice, check_number
 
 # Candidates for a vector are all rows while this many kernel values are to be computed, then some of them.
 MOST_VALUES = 1 << 22
@@ -27,6 +27,7 @@ MOST_VALUES = 1 << 22
 MOST_COST = 30.0
 
 
+@documented
 class BudgetSVC(AllPointsClassifier):
     """Support vector machine in which about ``budget`` slacks count: the machines of Dekel & Singer.
 
@@ -54,61 +55,29 @@ class BudgetSVC(AllPointsClassifier):
     hard : {None, "select", "learn"}, default=None
         ``None``: the soft budget. ``"select"``: at most ``budget`` vectors, training rows chosen one by one for what
         they gain. ``"learn"``: they start there and are moved, as in `SlimSVC`: more accurate.
-    C : float, default=1.0
-        Cost of slacks, above 0.
-    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"}, function or kernel, default="rbf"
-        A function gets two sets of rows and returns the matrix of kernel values.
-    gamma : {"scale", "auto"} or float, default="scale"
-        Factor in the rbf, laplacian, poly and sigmoid kernels. "scale": ``1 / (n_features * X.var())``;
-        "auto": ``1 / n_features``.
-    degree : int, default=3
-        Degree of the poly kernel.
-    coef0 : float, default=0.0
-        Constant in the poly and sigmoid kernels.
-    class_weight : dict or "balanced", optional
-        How often the rows of a class count: a factor of C in sums of slacks.
-    multi_class : {"ovo", "ovr"}, default="ovo"
-        More than two classes: a machine for each pair of classes, or for each class against the others.
-    decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        Scores for each class, or for each pair of classes (only where ``multi_class="ovo"``).
-    tol : float, default=1e-3
-        The fit ends when the relative duality gap and the violation of the optimality conditions are at most this.
-    max_iter : int, default=-1
-        Most SMO steps for each binary problem; -1: no limit.
-    cache_size : float, default=400
-        Megabytes for kernel rows.
-    precision : {"float32", "float64"}, default="float32"
-        Of the kernel rows that the solver works on. The solution is certified in float64 either way, and
-        the solver turns to float64 rows by itself where float32 is not enough.
-    n_jobs : int, optional
-        Threads for the fit and for predictions; -1: all cores.
+    <C>
+    <kernel>
+    <gamma>
+    <degree>
+    <class_weight>
+    <multi_class>
+    <dual_tol>
+    <n_jobs>
     random_state : int, RandomState or None, default=0
         Seed of the candidates that ``hard`` draws where rows are many.
-    verbose : bool, default=False
-        Show objective, gap, vectors and time while fitting.
+    <verbose>
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-    vectors_ : ndarray or sparse matrix of shape (n_vectors_, n_features_in_)
-        Each support vector once; row numbers of the training set where the kernel is precomputed.
-    vector_coef_ : ndarray of shape (n_outputs, n_vectors_)
-        ``f = vector_coef_ @ k(vectors_, x) + intercept_``; one output for two classes, one for each
-        pair of classes (positive means the first of the pair) or for each class otherwise.
-    intercept_ : ndarray of shape (n_outputs,)
+    <vectors_>
     support_ : ndarray of shape (n_vectors_,)
         Rows of the training set that `vectors_` are; not with ``hard="learn"``.
-    n_vectors_ : int
     objective_ : ndarray of shape (n_outputs,)
         Value of the problem that is minimised; with ``hard``, of the machine over the few vectors.
     duality_gap_ : ndarray of shape (n_outputs,)
         Proof of the solution: the objective is at most this fraction above the best possible one.
     n_iter_ : ndarray of shape (n_outputs,)
-    kernel_ : kernel object
-        The kernel with gamma made a number.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X had column names.
+    <kernel_>
 
     References
     ----------
@@ -146,24 +115,26 @@ class BudgetSVC(AllPointsClassifier):
         random_state: Any = 0,
         verbose: bool = False,
     ):
+        super().__init__(
+            C=C,
+            kernel=kernel,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            class_weight=class_weight,
+            multi_class=multi_class,
+            decision_function_shape=decision_function_shape,
+            tol=tol,
+            max_iter=max_iter,
+            cache_size=cache_size,
+            precision=precision,
+            n_jobs=n_jobs,
+            verbose=verbose,
+        )
         self.budget = budget
         self.norm = norm
         self.hard = hard
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.class_weight = class_weight
-        self.multi_class = multi_class
-        self.decision_function_shape = decision_function_shape
-        self.tol = tol
-        self.max_iter = max_iter
-        self.cache_size = cache_size
-        self.precision = precision
-        self.n_jobs = n_jobs
         self.random_state = random_state
-        self.verbose = verbose
 
     def _norm(self) -> tuple[Slack, str]:
         check_number("budget", self.budget, above=0)
@@ -171,69 +142,51 @@ class BudgetSVC(AllPointsClassifier):
         if self.hard is not None:
             check_choice("hard", self.hard, ("select", "learn"))
             check_number("budget", self.budget, at_least=1)
-            if self.hard == "learn" and not _differentiable(self.kernel):
+            if self.hard == "learn" and not kernels.resolve(self.kernel).differentiable:
                 raise ValueError(
                     f"hard='learn' needs a kernel with a derivative (a method pullback); kernel={self.kernel!r} has "
                     "none. Use hard='select'"
                 )
         return (slacks.TopSum if self.norm == "l1" else slacks.TopTwoNorm)(self.budget), "inequality"
 
-    def _accuracy(self) -> float:
+    def _train(self, task: Task) -> Model:
+        if self.hard is None:
+            return super()._train(task)
         # The cost that is taken over comes from small differences between slacks.
-        return self.tol if self.hard is None else min(self.tol, 1e-5)
+        return self._shrunk(task, *self._train_at(task, min(self.tol, 1e-5)))
 
-    def _keep(
-        self, training: TrainingSet, problems: list[BinaryProblem], solutions: list[DualSolution], precomputed: bool
-    ) -> None:
-        super()._keep(training, problems, solutions, precomputed)
-        if self.hard is not None:
-            with blas_threads(len(training.order)):
-                self._shrink(training, problems, solutions)
-
-    def _shrink(self, training: TrainingSet, problems: list[BinaryProblem], solutions: list[DualSolution]) -> None:
+    def _shrunk(self, task: Task, full: Model, solutions: list[DualSolution]) -> Model:
         """The machines again, over at most ``budget`` vectors that all of them share."""
-        threads = thread_count(self.n_jobs)
-        kernel: Any = self.kernel_
-        X = training.X[training.order]
-        scores = Expansion(kernel, self.vectors_, self.vector_coef_, self.intercept_).decision(X, threads)
-        if kernel.name == "precomputed":
-            kernel, X = kernels.Lookup(training.X), training.order[:, None]
-        most = MOST_COST / max(float(kernel.diagonal(X).mean()), np.finfo(float).tiny)
-        groups, Y, C = [], np.zeros(scores.shape), np.zeros(scores.shape)
-        for o, (problem, solution) in enumerate(zip(problems, solutions, strict=True)):
-            at = problem.positions
-            cost = problem.weights * min(most, self._equal_cost(problem, solution, 1 - problem.y * scores[at, o]))
-            Y[at, o], C[at, o] = problem.y, cost
-            groups.append(Machines(at, problem.y[:, None], cost[:, None]))
-        loss = losses.resolve(self.norm)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        codes = np.repeat(np.arange(len(training.lengths)), training.lengths)
-        all_machines = Problem(kernel, X, codes, Y, C, threads)
+        kernel, loss = full.expansion.kernel, losses.resolve(self.norm)
+        wanted = outputs(task.n_classes, self.multi_class)
+        short = 1 - task.labels(wanted) * full.expansion.decision(task.X, task.threads)
+        _, problems = subproblems(task, wanted)
+        most = MOST_COST / max(float(kernel.diagonal(task.X).mean()), np.finfo(float).tiny)
+        costs = [
+            min(most, self._equal_cost(problem, solution, short[problem.rows, o]))
+            for o, (problem, solution) in enumerate(zip(problems, solutions, strict=True))
+        ]
         # All rows may be chosen, not only the vectors found so far: those lie at the border, good vectors do not.
-        candidates = max(59, MOST_VALUES // len(codes))
-        rows = forward_rows(all_machines, int(self.budget), rng, candidates=candidates)
-        vectors, norm = X[rows], KernelNorm()
+        basis: Any = bases.Forward(max(59, MOST_VALUES // task.size), task.size)
         if self.hard == "learn":
-            norm = epsilon_norm(kernel, X)
-            smooth = loss if loss.smooth else losses.HuberHinge()
-            vectors = learn(all_machines, dense(vectors), smooth, rng, regularizer=norm).vectors
-            del self.support_
-        else:
-            self.support_ = training.order[rows]
-        fitted = fit_coefficients(kernel, X, vectors, groups, loss, norm, min(self.tol, 1e-6), threads=threads)
-        if (fitted.gap > self.tol).any():
-            warnings.warn(
-                f"the machine over {len(rows)} vectors is not solved: relative duality gap {fitted.gap.max():.2e}, "
-                f"asked for tol={self.tol:g}. Scale the features or lower C",
+            basis = bases.Learned(init=basis, rows=task.size)
+        regularizer = regularizers.KernelNorm().settled(kernel, task.X, basis.learns)
+        recipe = Recipe(
+            int(self.budget), basis, loss, regularizer, lambda gamma: kernel, self.multi_class, min(self.tol, 1e-6)
+        )
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        candidates = TaskCandidates(task, kernel, wanted, np.array(costs), loss, regularizer, rng)
+        model = fit_over(task, recipe, candidates, wanted)
+        assert model.gap is not None
+        if (model.gap > self.tol).any():
+            warn(
+                f"the machine over {len(model.expansion.coef.T)} vectors is not solved: relative duality gap "
+                f"{model.gap.max():.2e}, asked for tol={self.tol:g}. Scale the features or lower C",
                 ConvergenceWarning,
-                stacklevel=6,
             )
-        self.vectors_ = self.support_ if kernel.name == "lookup" else vectors
-        self.n_vectors_ = len(rows)
-        self.vector_coef_, self.intercept_ = fitted.coef, fitted.bias
-        self.objective_, self.duality_gap_ = fitted.objective, fitted.gap
+        return model
 
-    def _equal_cost(self, problem: BinaryProblem, solution: DualSolution, short: Array) -> float:
+    def _equal_cost(self, problem: Subproblem, solution: DualSolution, short: Array) -> float:
         """C of the machine with the (squared) hinge that this one is, up to scale.
 
         Only slacks above a threshold t have a say; measured from there, margins are 1 - t instead of 1. Dividing f by
@@ -249,7 +202,3 @@ class BudgetSVC(AllPointsClassifier):
         above = np.maximum(slack - (idle.max() if len(idle) else 0.0), 0)
         size = float(np.sqrt(problem.weights @ above**2))
         return float(self.C) / size if size > 0 else 1e6 * float(self.C)
-
-
-def _differentiable(kernel: Any) -> bool:
-    return kernel != "precomputed" if isinstance(kernel, str) else hasattr(kernel, "pullback")

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..formulation import Array
+from ..data import Output, Task, outputs
+from ..expansion import Expansion, Model, joined
+from ..notices import warn
 from ..progress import ProgressLine
 from ..sparse.lp import VARIANTS, train_lp
 from ..sparse.reweighting import Sparse
-from ..vectors.training import Coefficients, Machines, TrainingRows
-from .small_basis import Model, SmallBasisClassifier
-from .validation import check_choice, check_number, thread_count
+from .base import ExpansionClassifier
+from .documentation import documented
+from .validation import check_choice, check_common, check_number, check_number_or, named_kernel
 
 
-class LpSVC(SmallBasisClassifier):
+@documented
+class LpSVC(ExpansionClassifier):
     """Kernel machine that finds by itself how few training rows it needs.
 
     Minimises ``1/2 a'Ka + C sum_i xi_i + penalty(a)`` over the coefficients a of ``f = Ka + b``, where the slacks are
@@ -39,44 +41,23 @@ class LpSVC(SmallBasisClassifier):
     variant : {"exact", "diagonal"}, default="exact"
         ``"exact"``: as above. ``"diagonal"``: the sum of squared coefficients, ``1/2 a'a``, in place of the norm
         ``1/2 a'Ka``; another model, with more vectors.
-    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"}, function or kernel, default="rbf"
-        A function gets two sets of rows and returns the matrix of kernel values.
-    gamma : {"scale", "auto"} or float, default="scale"
-        Factor in the rbf, laplacian, poly and sigmoid kernels. "scale": ``1 / (n_features * X.var())``;
-        "auto": ``1 / n_features``.
-    degree : int, default=3
-        Degree of the poly kernel.
-    coef0 : float, default=0.0
-        Constant in the poly and sigmoid kernels.
-    class_weight : dict or "balanced", optional
-        Factors of C by class.
-    multi_class : {"ovo", "ovr"}, default="ovo"
-        More than two classes: a machine for each pair of classes, or for each class against the others.
-    decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        Scores for each class, or for each pair of classes (only where ``multi_class="ovo"``).
+    <kernel>
+    <gamma>
+    <degree>
+    <class_weight>
+    <multi_class>
     tol : float, default=1e-6
         Rounds end when no coefficient changes by more than this fraction of itself. Each of them is solved to a duality
         gap far below.
     max_iter : int, default=500
         Most rounds.
-    n_jobs : int, optional
-        Threads for kernel values; None is one, -1 means all cores.
-    verbose : bool, default=False
-        Show rounds, vectors and objective on standard error.
+    <n_jobs>
+    <verbose>
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-    vectors_ : ndarray or sparse matrix of shape (n_vectors_, n_features_in_)
-        Row numbers of the training set where the kernel is precomputed. Empty if C_alpha is too large: the model is
-        then the majority class.
-    vector_coef_ : ndarray of shape (n_outputs, n_vectors_)
-        ``f = vector_coef_ @ k(vectors_, x) + intercept_``; one output for two classes, one for each
-        pair of classes (positive means the first of the pair) or for each class otherwise.
-    intercept_ : ndarray of shape (n_outputs,)
-    support_ : ndarray of shape (n_vectors_,)
-        Rows of the training set that `vectors_` are. Of equal rows only the first is ever a vector.
-    n_vectors_ : int
+    <vectors_>
+    <support_>
     objective_ : ndarray of shape (n_outputs,)
         Value of what is minimised, at p = 0 with the logarithms of the vectors that are kept.
     duality_gap_ : ndarray of shape (n_outputs,)
@@ -90,11 +71,7 @@ class LpSVC(SmallBasisClassifier):
         Large problems start with an approximate kernel; those values are shifted to meet the kernel's own.
     C_alpha_ : float
         C_alpha as used.
-    kernel_ : kernel object
-        The kernel with gamma made a number.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X had column names.
+    <kernel_>
 
     Notes
     -----
@@ -158,38 +135,31 @@ class LpSVC(SmallBasisClassifier):
                 f"p={self.p!r} must be a number from 0 to 2, or infinity (numpy.inf); try 0 for the fewest vectors"
             )
         check_number("C", self.C, above=0)
-        if not isinstance(self.C_alpha, str) or self.C_alpha != "auto":
-            if isinstance(self.C_alpha, str):
-                raise ValueError(f"C_alpha={self.C_alpha!r} must be 'auto' (0.1 * C) or a number above 0")
-            check_number("C_alpha", self.C_alpha, above=0)
+        check_number_or("C_alpha", self.C_alpha, "auto", above=0)
         check_choice("variant", self.variant, tuple(VARIANTS))
-        check_number("coef0", self.coef0)
-        check_choice("multi_class", self.multi_class, ("ovo", "ovr"))
-        check_choice("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
-        check_number("tol", self.tol, above=0)
-        check_number("max_iter", self.max_iter, at_least=1, integer=True)
-        thread_count(self.n_jobs)
+        check_common(self, least_iter=1)
 
-    def _train(self, rows: TrainingRows, sample_weight: Array | None, lookup: Any) -> Model:
-        kernel = self._kernel(rows, sample_weight, lookup, self.gamma)
-        self.C_alpha_ = 0.1 * float(self.C) if self.C_alpha == "auto" else float(self.C_alpha)
-        problems = [(group, o) for group in self._machines(rows, float(self.C)) for o in range(group.Y.shape[1])]
-        found = [self._one(rows, kernel, group, o, number) for number, (group, o) in enumerate(problems, 1)]
-        self._warn(found)
-        self.history_ = [s.history for s in found]
-        kept = np.unique(np.concatenate([s.kept for s in found]))
-        coef = np.zeros((len(found), len(kept)))
-        for o, s in enumerate(found):
-            coef[o, np.searchsorted(kept, s.kept)] = s.coef
-        fitted = Coefficients(
-            coef, *(np.array([getattr(s, name) for s in found]) for name in ("bias", "objective", "gap", "n_iter"))
+    def _train(self, task: Task) -> Model:
+        kernel = named_kernel(self, task)
+        C_alpha = 0.1 * float(self.C) if self.C_alpha == "auto" else float(self.C_alpha)
+        wanted = outputs(task.n_classes, self.multi_class)
+        found = [self._one(task, kernel, output, C_alpha) for output in wanted]
+        self._tell(found, C_alpha)
+        kept, coef = joined([s.kept for s in found], [s.coef for s in found])
+        columns = {name: np.array([getattr(s, name) for s in found]) for name in ("bias", "objective", "gap", "n_iter")}
+        return Model(
+            Expansion(kernel, task.X[kept], coef, columns["bias"]),
+            task.numbers[kept],
+            columns["objective"],
+            columns["gap"],
+            columns["n_iter"],
+            {"history_": [s.history for s in found], "C_alpha_": C_alpha},
         )
-        return Model(kernel, rows.X[kept], kept, fitted)
 
-    def _one(self, rows: TrainingRows, kernel: Any, group: Machines, o: int, number: int) -> Sparse:
-        """One machine; its vectors are numbers of training rows."""
-        X = rows.X if group.rows is None else rows.X[group.rows]
-        line = ProgressLine(f"machine {number}") if self.verbose else None
+    def _one(self, task: Task, kernel: Any, output: Output, C_alpha: float) -> Sparse:
+        """One binary machine; its vectors are numbers of the task's rows."""
+        rows, y, weights = task.binary(output)
+        line = ProgressLine(task.name(output)) if self.verbose else None
 
         def watch(round_: int, vectors: int, value: float) -> None:
             assert line is not None
@@ -197,44 +167,39 @@ class LpSVC(SmallBasisClassifier):
 
         found = train_lp(
             kernel,
-            X,
-            group.Y[:, o],
-            group.C[:, o],
+            task.X[rows],
+            y,
+            float(self.C) * weights,
             float(self.p),
-            self.C_alpha_,
+            C_alpha,
             self.variant,
             self.tol,
             self.max_iter,
-            rows.threads,
+            task.threads,
             watch if line else None,
         )
         if line is not None:
             line.finish(f"{found.n_iter} rounds, {len(found.kept)} vectors, objective {found.objective:.6g}")
-        return found if group.rows is None else found.of_rows(group.rows)
+        return found.of_rows(rows)
 
-    def _warn(self, found: list[Sparse]) -> None:
+    def _tell(self, found: list[Sparse], C_alpha: float) -> None:
+        """Warnings about what was found."""
         unsettled = sum(not s.converged for s in found)
         worst = max(s.gap for s in found)
         if unsettled:
-            warnings.warn(
-                f"max_iter={self.max_iter} ended {unsettled} of {len(found)} machines before they came to rest; raise "
-                "max_iter or tol, or lower C_alpha",
+            warn(
+                f"max_iter={self.max_iter} ended {unsettled} of {len(found)} binary machines before they came to rest; "
+                "raise max_iter or tol, or lower C_alpha",
                 ConvergenceWarning,
-                stacklevel=5,
             )
         elif worst > 1e-6:
-            warnings.warn(
+            warn(
                 f"rounding ended the fit at a relative duality gap of {worst:.1e}; scale the features or lower C",
                 ConvergenceWarning,
-                stacklevel=5,
             )
         empty = sum(len(s.kept) == 0 for s in found)
         if empty:
-            warnings.warn(
-                f"C_alpha={self.C_alpha_:g} leaves no vectors in {empty} of {len(found)} machines, which now always "
-                f"answer the more frequent class; lower C_alpha or raise C (C={self.C:g})",
-                stacklevel=5,
+            warn(
+                f"C_alpha={C_alpha:g} leaves no vectors in {empty} of {len(found)} binary machines, which now always "
+                f"answer the more frequent class; lower C_alpha or raise C (C={self.C:g})"
             )
-
-    def _warn_if_unsolved(self, fitted: Coefficients) -> None:
-        """`_warn` has said it."""

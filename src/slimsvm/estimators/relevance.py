@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from scipy.special import expit, log_expit
 from sklearn.exceptions import ConvergenceWarning
 
+from ..data import Output, Task, outputs
+from ..expansion import Expansion, Model, joined
 from ..formulation import Array
+from ..notices import warn
 from ..progress import ProgressLine
 from ..sparse.relevance import Relevant, train_relevance
-from ..vectors.training import Coefficients, TrainingRows, one_vs_rest
-from .small_basis import Model, SmallBasisClassifier
-from .validation import check_number, thread_count
+from .base import ExpansionClassifier
+from .documentation import documented
+from .validation import check_common, named_kernel
 
 
-class RelevanceVectorClassifier(SmallBasisClassifier):
+@documented
+class RelevanceVectorClassifier(ExpansionClassifier):
     """Bayesian kernel classifier with few vectors and probabilities.
 
     Logistic regression over kernel columns in which every weight has a prior precision of its own. The precisions that
@@ -28,13 +31,8 @@ class RelevanceVectorClassifier(SmallBasisClassifier):
     ----------
     kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"}, function or kernel, default="rbf"
         A function gets two sets of rows and returns the matrix of kernel values. It need not be positive semidefinite.
-    gamma : {"scale", "auto"} or float, default="scale"
-        Factor in the rbf, laplacian, poly and sigmoid kernels. "scale": ``1 / (n_features * X.var())``;
-        "auto": ``1 / n_features``.
-    degree : int, default=3
-        Degree of the poly kernel.
-    coef0 : float, default=0.0
-        Constant in the poly and sigmoid kernels.
+    <gamma>
+    <degree>
     class_weight : dict or "balanced", optional
         Factors of the sample weights by class. A row of weight k counts as k rows.
     tol : float, default=1e-3
@@ -42,34 +40,21 @@ class RelevanceVectorClassifier(SmallBasisClassifier):
         evidence by more than this.
     max_iter : int, default=1000
         Most moves.
-    n_jobs : int, optional
-        Threads for kernel values; None is one, -1 means all cores.
-    verbose : bool, default=False
-        Show moves, vectors and evidence on standard error.
+    <n_jobs>
+    <verbose>
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-    vectors_ : ndarray or sparse matrix of shape (n_vectors_, n_features_in_)
-        Row numbers of the training set where the kernel is precomputed.
-    vector_coef_ : ndarray of shape (n_outputs, n_vectors_)
-        ``f = vector_coef_ @ k(vectors_, x) + intercept_``, the logarithm of the odds; one output for two classes,
-        otherwise one for each class against the others.
-    intercept_ : ndarray of shape (n_outputs,)
+    <vectors_>
     support_ : ndarray of shape (n_vectors_,)
         Rows of the training set that `vectors_` are. Of equal rows only the first is ever a vector.
-    n_vectors_ : int
     objective_ : ndarray of shape (n_outputs,)
         What is minimised: minus the logarithm of the evidence.
     n_iter_ : ndarray of shape (n_outputs,)
         Moves.
     history_ : list of dict, one for each output
         Move by move ``"n_vectors"`` and ``"objective"``, which always falls.
-    kernel_ : kernel object
-        The kernel with gamma made a number.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X had column names.
+    <kernel_>
 
     Notes
     -----
@@ -127,7 +112,7 @@ class RelevanceVectorClassifier(SmallBasisClassifier):
         -------
         ndarray of shape (n_samples, n_classes), in the order of ``classes_``.
         """
-        scores = self._scores(X)
+        scores = self._snapshot()._scores(X)
         if scores.shape[1] == 1:
             return np.hstack([expit(-scores), expit(scores)])
         logarithms = log_expit(scores)  # which do not all vanish
@@ -135,58 +120,51 @@ class RelevanceVectorClassifier(SmallBasisClassifier):
         return shares / shares.sum(axis=1, keepdims=True)
 
     def _check_params(self) -> None:
-        check_number("coef0", self.coef0)
-        check_number("tol", self.tol, above=0)
-        check_number("max_iter", self.max_iter, at_least=1, integer=True)
-        thread_count(self.n_jobs)
+        check_common(self, least_iter=1)
 
     def _scheme(self) -> str:
         return "ovr"
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
-        super()._fit(X, y, sample_weight)
-        del self.duality_gap_  # there is no dual
-        return self
-
-    def _train(self, rows: TrainingRows, sample_weight: Array | None, lookup: Any) -> Model:
-        kernel = self._kernel(rows, sample_weight, lookup, self.gamma)
-        machines = one_vs_rest(rows.codes, rows.n_classes, rows.weights)
-        found = [self._one(rows, kernel, machines.Y[:, o], o + 1) for o in range(machines.Y.shape[1])]
-        unsettled = sum(not r.converged for r in found)
-        if unsettled:
-            warnings.warn(
-                f"max_iter={self.max_iter} ended {unsettled} of {len(found)} machines before they came to rest; raise "
-                "max_iter or tol",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-        self.history_ = [r.history for r in found]
-        kept = np.unique(np.concatenate([r.kept for r in found]))
-        coef = np.zeros((len(found), len(kept)))
-        for o, r in enumerate(found):
-            coef[o, np.searchsorted(kept, r.kept)] = r.coef
-        fitted = Coefficients(
-            coef,
-            np.array([r.bias for r in found]),
+    def _train(self, task: Task) -> Model:
+        kernel = named_kernel(self, task)
+        found = [self._one(task, kernel, output) for output in outputs(task.n_classes, "ovr")]
+        self._tell(found)
+        kept, coef = joined([r.kept for r in found], [r.coef for r in found])
+        return Model(
+            Expansion(kernel, task.X[kept], coef, np.array([r.bias for r in found])),
+            task.numbers[kept],
             np.array([-r.evidence for r in found]),
-            np.zeros(len(found)),
+            None,  # there is no dual
             np.array([r.n_iter for r in found]),
+            {"history_": [r.history for r in found]},
         )
-        return Model(kernel, rows.X[kept], kept, fitted)
 
-    def _one(self, rows: TrainingRows, kernel: Any, y: Array, number: int) -> Relevant:
-        line = ProgressLine(f"machine {number}") if self.verbose else None
+    def _one(self, task: Task, kernel: Any, output: Output) -> Relevant:
+        rows, y, weights = task.binary(output)
+        line = ProgressLine(task.name(output)) if self.verbose else None
 
         def watch(move: int, vectors: int, evidence: float) -> None:
             assert line is not None
             line.update(f"move {move}, {vectors} vectors, log evidence {evidence:.6g}")
 
         found = train_relevance(
-            kernel, rows.X, y, rows.weights, self.tol, self.max_iter, rows.threads, watch if line else None
+            kernel, task.X[rows], y, weights, self.tol, self.max_iter, task.threads, watch if line else None
         )
         if line is not None:
             line.finish(f"{found.n_iter} moves, {len(found.kept)} vectors, log evidence {found.evidence:.6g}")
         return found
 
-    def _warn_if_unsolved(self, fitted: Coefficients) -> None:
-        """`_train` has said it."""
+    def _tell(self, found: list[Relevant]) -> None:
+        """Warnings about what was found."""
+        unsettled = sum(not r.converged for r in found)
+        if unsettled:
+            warn(
+                f"max_iter={self.max_iter} ended {unsettled} of {len(found)} binary machines before they came to rest; "
+                "raise max_iter or tol",
+                ConvergenceWarning,
+            )
+        if not any(len(r.kept) for r in found):
+            warn(
+                "no vector is left: the evidence is highest for a constant answer. Use another gamma, or scale the "
+                "features"
+            )

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import numbers
-import os
 from typing import Any
 
-import joblib
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from ..data import Task, merged, row_keys
 from ..formulation import Array, Kernel
+from ..parts import kernels
+from ..threads import thread_count
 
 FLOATS = [np.float64, np.float32]
+# Times the spread of other columns: from here on a column drowns them.
+LARGE = 100.0
 
 
 def check_number(
@@ -45,15 +49,96 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
         raise ValueError(f"{name}={value!r} is not known; use one of {list(choices)}")
 
 
-def check_common(estimator: Any, least_iter: int) -> None:
-    """The parameters that all machines have."""
-    check_number("tol", estimator.tol, above=0)
-    check_number("cache_size", estimator.cache_size, above=0)
-    check_number("max_iter", estimator.max_iter, at_least=least_iter, integer=True)
-    check_number("coef0", estimator.coef0)
-    check_choice("multi_class", estimator.multi_class, ("ovo", "ovr"))
-    check_choice("decision_function_shape", estimator.decision_function_shape, ("ovr", "ovo"))
-    thread_count(estimator.n_jobs)
+def check_common(estimator: Any, least_iter: int, gammas: tuple[str, ...] = ("scale", "auto")) -> None:
+    """The parameters that several machines have, where they have them."""
+    params = estimator.get_params(deep=False)
+    numbers_of = {
+        "tol": {"above": 0},
+        "cache_size": {"above": 0},
+        "max_iter": {"at_least": least_iter, "integer": True},
+        "coef0": {},
+        "n_jobs": {"integer": True},
+    }
+    for name in numbers_of.keys() & params.keys():
+        if params[name] is not None or name != "n_jobs":
+            check_number(name, params[name], **numbers_of[name])  # type: ignore[arg-type]
+    if params["n_jobs"] == 0:
+        raise ValueError("n_jobs=0 makes no sense; use None or 1 for one thread, -1 for all cores")
+    if not isinstance(params.get("verbose", False), (bool, np.bool_, numbers.Integral)):
+        raise ValueError(f"verbose={params['verbose']!r} must be True or False")
+    check_choice("multi_class", params.get("multi_class", "ovr"), ("ovo", "ovr"))
+    shape = params.get("decision_function_shape", "ovr")
+    check_choice("decision_function_shape", shape, ("ovr", "ovo"))
+    if shape == "ovo" and params["multi_class"] == "ovr":
+        raise ValueError(
+            "decision_function_shape='ovo' asks for scores of pairs of classes, which multi_class='ovr' does not have; "
+            "use multi_class='ovo', or decision_function_shape='ovr'"
+        )
+    kernels.check(params["kernel"])
+    gamma = params["gamma"]
+    if isinstance(gamma, str):
+        if gamma not in gammas:
+            raise ValueError(f"gamma={gamma!r} must be one of {list(gammas)} or a positive number")
+    elif kernels.takes_gamma(params["kernel"]):
+        check_number("gamma", gamma, above=0)
+
+
+def task(estimator: Any, X: Any, y: Any, sample_weight: Any, merge: bool = True) -> Task:
+    """Checked data: the rows that count, with class numbers and weights; equal rows of a class are one row."""
+    X, y = check_data(estimator, X, y=y)
+    check_targets(y)
+    kernel, contents = estimator.kernel, X
+    if is_precomputed(kernel):
+        X = contents = X.toarray() if sp.issparse(X) else X
+        if X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"kernel='precomputed' needs the square matrix k(X, X) to fit; X has shape {X.shape}. "
+                "Pass k(X_new, X_train) to predict"
+            )
+        kernel, X = kernels.Precomputed(X), np.arange(X.shape[0])[:, None]
+        merge = merge and np.array_equal(contents, contents.T)
+    elif sp.issparse(X):
+        X = contents = canonical(X)
+    weight = sample_weights(estimator, sample_weight, X)
+    rows = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
+    if len(rows) < len(y):
+        X, contents = X[rows], contents[rows]
+    classes, codes = np.unique(y[rows], return_inverse=True)
+    if len(classes) < 2:
+        left = "" if weight is None else " among the samples with a positive weight"
+        raise ValueError(
+            f"y has one class only{left} ({classes.tolist()[0]!r}); a classifier needs two classes or more"
+        )
+    counts = np.ones(len(rows)) if weight is None else weight[rows]
+    factors = class_weights(estimator.class_weight, classes, codes, counts)
+    whole = Task(
+        X,
+        codes,
+        counts,
+        factors,
+        rows,
+        row_keys(contents),
+        classes,
+        kernel,
+        len(y),
+        thread_count(estimator.n_jobs),
+    )
+    return merged(whole, contents if merge else None)
+
+
+def named_kernel(estimator: Any, data: Task) -> Any:
+    """The kernel that an estimator's parameters name, with gamma made a number."""
+    gamma = estimator.gamma
+    gamma = kernels.scale_gamma(gamma, data.X, data.counts) if kernels.takes_gamma(estimator.kernel) else 1.0
+    return kernels.resolve(data.kernel, gamma, estimator.degree, estimator.coef0)
+
+
+def canonical(X: Any) -> Any:
+    """CSR with each entry once."""
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
 
 
 def check_data(estimator: Any, X: Any, **target: Any) -> Any:
@@ -120,31 +205,43 @@ def class_weights(class_weight: Any, classes: Array, codes: Array, weight: Array
     return np.array([class_weight.get(c, 1.0) for c in classes.tolist()], dtype=np.float64)
 
 
-def thread_count(n_jobs: Any) -> int:
-    """Threads for ``n_jobs``: None is 1, -1 all cores, -2 all but one."""
-    if n_jobs is None:
-        return 1
-    check_number("n_jobs", n_jobs, integer=True)
-    if n_jobs == 0:
-        raise ValueError("n_jobs=0 makes no sense; use None or 1 for one thread, -1 for all cores")
-    if n_jobs > 0:
-        return min(int(n_jobs), 4 * (os.cpu_count() or 1))
-    return max(1, joblib.cpu_count() + 1 + int(n_jobs))
-
-
 def is_precomputed(kernel: Any) -> bool:
     """Is X the kernel matrix itself?"""
-    return kernel == "precomputed" if isinstance(kernel, str) else getattr(kernel, "name", None) == "precomputed"
+    return isinstance(kernel, kernels.Precomputed) or (isinstance(kernel, str) and kernel == "precomputed")
+
+
+def scale_complaint(X: Any, kernel: Any, names: Array | None) -> str | None:
+    """Columns that drown the others in sums over the inputs."""
+    if not isinstance(kernel, str) or kernel == "precomputed" or sp.issparse(X):
+        return None
+    some = np.asarray(X[:: max(1, X.shape[0] // 2000)], dtype=np.float64)
+    some = some / max(float(np.abs(some).max(initial=0.0)), np.finfo(float).tiny)  # squares of large numbers overflow
+    spread = some.std(axis=0)
+    varied = spread[spread > 0]
+    if len(varied) < 2:
+        return None
+    usual = float(np.median(varied))
+    large = np.flatnonzero(spread > LARGE * usual)
+    if not len(large):  # few columns: the median may be one of the large ones
+        usual = float(varied.min())
+        large = np.flatnonzero(spread > LARGE * usual) if len(varied) < 4 else large
+    if not len(large):
+        return None
+    shown = ", ".join(str(k if names is None else names[k]) for k in large[:5]) + (", ..." if len(large) > 5 else "")
+    return (
+        f"columns {shown} vary {spread[large].max() / usual:.0f} times as much as others: the kernel sees hardly "
+        "anything else. Scale the features: make_pipeline(StandardScaler(), ...)"
+    )
 
 
 def kernel_complaint(kernel: Kernel, X: Any) -> str | None:
     """What is odd about the kernel on a few rows: flat, or clearly not positive semidefinite."""
     n = X.shape[0]
     rows = np.arange(0, n, max(1, n // 32))
-    if getattr(kernel, "translation_invariant", False):
+    if kernel.translation_invariant:
         return _flatness(kernel(X[rows], X[rows]))
-    if not getattr(kernel, "positive_semidefinite", True):
-        return _indefiniteness(X[np.ix_(rows, rows)] if is_precomputed(kernel) else kernel(X[rows], X[rows]))
+    if not kernel.positive_semidefinite:
+        return _indefiniteness(kernel(X[rows], X[rows]))
     return None
 
 

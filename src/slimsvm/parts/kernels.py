@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,10 +11,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import _core
-from ..formulation import Array, Kernel, Part
+from ..formulation import Array, Part
 
 __all__ = [
     "ALL",
+    "Base",
     "Function",
     "Gaussian",
     "Laplacian",
@@ -22,8 +24,10 @@ __all__ = [
     "Precomputed",
     "Scaled",
     "Sigmoid",
+    "check",
     "resolve",
     "scale_gamma",
+    "takes_gamma",
 ]
 
 
@@ -106,11 +110,60 @@ def _whole_degree(degree: Any) -> int:
     return int(degree)
 
 
-class _CoreKernel(Part):
+class Base(Part):
+    """What a kernel declares. A class of your own inherits it, and has the call and `diagonal` at least."""
+
+    name: ClassVar[str] = "own"
+    translation_invariant: ClassVar[bool] = False
+    positive_semidefinite: ClassVar[bool] = False
+    keeps_rows: ClassVar[bool] = False
+    gamma: float | None = None
+    scales: Any = 1.0
+
+    @property
+    def differentiable(self) -> bool:
+        """Does it have a derivative (a method ``pullback``)?"""
+        return hasattr(self, "pullback")
+
+    def __call__(self, X: Any, Z: Any, out: Array | None = None, threads: int = 1) -> Array:
+        """The matrix k(x_i, z_j), written into ``out`` if that is given."""
+        raise NotImplementedError(f"{type(self).__name__} must implement __call__(X, Z, out, threads)")
+
+    def diagonal(self, X: Any) -> Array:
+        """The values k(x_i, x_i)."""
+        return np.concatenate([self(X[i : i + 64], X[i : i + 64]).diagonal() for i in range(0, X.shape[0], 64)])
+
+    def length(self, X: Any) -> float:
+        """The root of the mean square of all entries: a kernel of products has no other length."""
+        square = X.power(2).mean() if sp.issparse(X) else np.mean(X**2)
+        return float(np.sqrt(square)) or 1.0
+
+    def dimensions(self, inputs: int) -> float:
+        """Of the kernel's space, as far as is known: more vectors than that are never needed."""
+        return np.inf
+
+    def machine(self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int) -> _core.Machine:
+        """The core's solver over the rows ``X[order]``, a block of kernel values at a time."""
+
+        def block(positions: list[int], first: int, count: int) -> Array:
+            return np.ascontiguousarray(self(X[order[positions]], X[order[first : first + count]]), dtype=np.float64)
+
+        return _core.function_machine(block, self.diagonal(X[order]), lengths, cache_bytes, threads)
+
+    def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int = 1) -> Array:
+        """``k(X, vectors) @ coef.T + bias``, in row blocks of at most 16 MB of kernel values."""
+        rows = max(1, (2 << 20) // max(1, vectors.shape[0]))
+        parts = [self(X[i : i + rows], vectors) @ coef.T + bias for i in range(0, X.shape[0], rows)]
+        return np.concatenate(parts) if parts else np.empty((0, len(bias)))
+
+    def fitted(self, vectors: Any) -> tuple[Any, Any]:
+        """Kernel and vectors as a fitted model keeps them: a copy, as the user's own object may change."""
+        return copy(self), vectors
+
+
+class _CoreKernel(Base):
     """What the kernels that the core evaluates have in common."""
 
-    name: ClassVar[str]
-    translation_invariant: ClassVar[bool] = False
     positive_semidefinite: ClassVar[bool] = True
 
     def core(self) -> _core.Kernel:
@@ -148,6 +201,9 @@ class Linear(_CoreKernel):
 
     name = "linear"
 
+    def dimensions(self, inputs: int) -> float:
+        return inputs
+
     def core(self) -> _core.Kernel:
         return _core.linear()
 
@@ -167,9 +223,8 @@ class Gaussian(_CoreKernel):
     name = "rbf"
     translation_invariant = True
 
-    @property
-    def length(self) -> float:
-        """A distance over which the kernel changes."""
+    def length(self, X: Any) -> float:
+        """Where the kernel is steepest."""
         return (2 * self.gamma) ** -0.5
 
     def core(self) -> _core.Kernel:
@@ -192,9 +247,8 @@ class Laplacian(_CoreKernel):
     name = "laplacian"
     translation_invariant = True
 
-    @property
-    def length(self) -> float:
-        """A distance over which the kernel changes."""
+    def length(self, X: Any) -> float:
+        """Where the kernel has fallen to 1/e."""
         return 1 / self.gamma
 
     def core(self) -> _core.Kernel:
@@ -257,27 +311,38 @@ class Sigmoid(_CoreKernel):
 
 
 @dataclass(frozen=True, eq=False)
-class Scaled(Part):
+class Scaled(Base):
     """``kernel(scales * x, scales * z)``: a kernel with one scale for each input."""
 
     kernel: Any = Gaussian()
     scales: Any = 1.0
-    translation_invariant: ClassVar[bool] = False
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # type: ignore[override]
         return self.kernel.name
 
     @property
-    def positive_semidefinite(self) -> bool:
+    def gamma(self) -> float | None:  # type: ignore[override]
+        """That of the kernel."""
+        return self.kernel.gamma
+
+    @property
+    def positive_semidefinite(self) -> bool:  # type: ignore[override]
         return self.kernel.positive_semidefinite
 
-    def __eq__(self, other: object) -> bool:
-        same = isinstance(other, Scaled) and self.kernel == other.kernel
-        return same and np.array_equal(self.scales, other.scales)  # type: ignore[attr-defined]
+    @property
+    def translation_invariant(self) -> bool:  # type: ignore[override]
+        return self.kernel.translation_invariant
 
-    def __hash__(self) -> int:
-        return hash((self.kernel, np.asarray(self.scales, dtype=np.float64).tobytes()))
+    def length(self, X: Any) -> float:
+        return self.kernel.length(X)
+
+    def dimensions(self, inputs: int) -> float:
+        return self.kernel.dimensions(inputs)
+
+    @property
+    def differentiable(self) -> bool:
+        return self.kernel.differentiable
 
     def apply(self, X: Any) -> Any:
         """``scales * x`` for each row."""
@@ -310,53 +375,45 @@ class Scaled(Part):
         return np.concatenate(parts) if parts else np.empty((0, len(bias)))
 
 
-@dataclass(frozen=True)
-class Precomputed(Part):
-    """X is the kernel matrix itself: square to fit, ``k(x, training rows)`` to predict."""
+@dataclass(frozen=True, eq=False)
+class Precomputed(Base):
+    """Kernel values from a matrix. While fitting, ``matrix`` is k(X, X) and a row is its number, as in a column vector.
+    A fitted model has no matrix: a row is ``k(x, training rows)``, and vectors are numbers of training rows."""
 
+    matrix: Any = None
     name: ClassVar[str] = "precomputed"
-    positive_semidefinite: ClassVar[bool] = False
+    keeps_rows: ClassVar[bool] = True
 
     def __call__(self, X: Any, Z: Any, out: Array | None = None, threads: int = 1) -> Array:
-        """The columns of X for the training rows Z."""
-        return _into(out, np.asarray(X)[:, Z])
+        """The entries at the given numbers."""
+        K = np.asarray(X)[:, Z] if self.matrix is None else self.matrix[np.ix_(X[:, 0], Z[:, 0])]
+        return _into(out, K.astype(np.float64, copy=False))
 
     def diagonal(self, X: Any) -> Array:
-        return np.asarray(X, dtype=np.float64).diagonal()
+        """``k(x, x)``; only while fitting."""
+        return self.matrix[X[:, 0], X[:, 0]].astype(np.float64)
 
     def machine(self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int) -> _core.Machine:
-        return _core.matrix_machine(X, order, lengths, cache_bytes, threads)
+        return _core.matrix_machine(self.matrix, np.ascontiguousarray(X[order, 0]), lengths, cache_bytes, threads)
 
     def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int = 1) -> Array:
-        """``vectors`` are row numbers of the training data. A row's value does not depend on the other rows."""
+        """Of rows of kernel values; a row's value does not depend on the other rows."""
+        if self.matrix is not None:
+            return self(X, vectors) @ coef.T + bias
         columns = X[:, vectors]
         columns = columns.toarray() if sp.issparse(columns) else np.ascontiguousarray(columns)
         return np.einsum("ij,oj->io", columns, coef, dtype=np.float64) + bias
 
-
-@dataclass(frozen=True)
-class Lookup(Part):
-    """Kernel values looked up in a matrix; a "row" is its number. So a precomputed kernel acts as any other."""
-
-    matrix: Array
-    name: ClassVar[str] = "lookup"
-    positive_semidefinite: ClassVar[bool] = False
-
-    def __call__(self, X: Any, Z: Any, out: Array | None = None, threads: int = 1) -> Array:
-        """The entries at the given row and column numbers."""
-        return _into(out, self.matrix[np.ix_(X[:, 0], Z[:, 0])].astype(np.float64, copy=False))
-
-    def diagonal(self, X: Any) -> Array:
-        return self.matrix[X[:, 0], X[:, 0]].astype(np.float64)
+    def fitted(self, vectors: Any) -> tuple[Any, Any]:
+        return Precomputed(), vectors[:, 0]
 
 
 @dataclass(frozen=True)
-class Function(Part):
+class Function(Base):
     """Any function ``k(X, Z)`` that returns the matrix of kernel values."""
 
     function: Callable[[Any, Any], Any]
     name: ClassVar[str] = "callable"
-    positive_semidefinite: ClassVar[bool] = False
 
     def __call__(self, X: Any, Z: Any, out: Array | None = None, threads: int = 1) -> Array:
         """The function's matrix, checked for shape and finite values."""
@@ -378,20 +435,19 @@ class Function(Part):
             raise ValueError("the kernel function returned NaN or infinite values")
         return _into(out, K)
 
-    def diagonal(self, X: Any) -> Array:
-        return np.concatenate([self(X[i : i + 64], X[i : i + 64]).diagonal() for i in range(0, X.shape[0], 64)])
-
-    def machine(self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int) -> _core.Machine:
-        def block(positions: list[int], first: int, count: int) -> Array:
-            return self(X[order[positions]], X[order[first : first + count]])
-
-        return _core.function_machine(block, self.diagonal(X[order]), lengths, cache_bytes, threads)
-
     def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int = 1) -> Array:
-        """Row blocks of at most 16 MB of kernel values."""
-        rows = max(1, (2 << 20) // max(1, vectors.shape[0]))
-        parts = [self(X[i : i + rows], vectors) @ coef.T + bias for i in range(0, X.shape[0], rows)]
-        return np.concatenate(parts) if parts else np.empty((0, len(bias)))
+        """Rows come to the function as the vectors are: dense or sparse."""
+        if sp.issparse(X) != sp.issparse(vectors):
+            X = sp.csr_array(X) if sp.issparse(vectors) else X.toarray()
+        return super().decision(X, vectors, coef, bias, threads)
+
+
+class DifferentiableFunction(Function):
+    """A function object with a method ``pullback(X, Z, W, K)``."""
+
+    def pullback(self, X: Any, Z: Array, W: Array, K: Array | None = None) -> Array:
+        """The function's own."""
+        return self.function.pullback(X, Z, W, K)  # type: ignore[attr-defined]
 
 
 ALL: tuple[type, ...] = (Linear, Gaussian, Laplacian, Polynomial, Sigmoid, Scaled, Precomputed, Function)
@@ -430,26 +486,37 @@ def _variance(X: Any, weight: Array) -> float:
     return total / size
 
 
-def resolve(kernel: Any, gamma: float | str, degree: int, coef0: float, X: Any, weight: Array | None = None) -> Kernel:
-    """The kernel object for a name, a function or an object, with gamma made a number."""
-    if isinstance(kernel, str):
-        if kernel == "linear":
-            return Linear()
-        if kernel == "precomputed":
-            return Precomputed()
-        if kernel in ("rbf", "laplacian"):
-            return (Gaussian if kernel == "rbf" else Laplacian)(scale_gamma(gamma, X, weight))
-        if kernel == "sigmoid":
-            return Sigmoid(scale_gamma(gamma, X, weight), float(coef0))
-        if kernel == "poly":
-            return Polynomial(scale_gamma(gamma, X, weight), float(coef0), _whole_degree(degree))
-    elif isinstance(kernel, type):
+# Each by its name, from gamma, coef0 and degree.
+_BY_NAME: dict[str, Callable[[float, float, int], Base]] = {
+    "linear": lambda gamma, coef0, degree: Linear(),
+    "poly": lambda gamma, coef0, degree: Polynomial(gamma, coef0, _whole_degree(degree)),
+    "rbf": lambda gamma, coef0, degree: Gaussian(gamma),
+    "sigmoid": lambda gamma, coef0, degree: Sigmoid(gamma, coef0),
+    "laplacian": lambda gamma, coef0, degree: Laplacian(gamma),
+}
+
+
+def check(kernel: Any) -> None:
+    """Raise ValueError for what is no kernel."""
+    if isinstance(kernel, type):
         raise ValueError(f"kernel={kernel.__name__} is a class; pass an object of it, such as kernels.Gaussian(0.5)")
-    elif hasattr(kernel, "machine") and hasattr(kernel, "decision"):
+    if not (isinstance(kernel, str) and kernel in (*_BY_NAME, "precomputed")) and not callable(kernel):
+        raise ValueError(
+            f"kernel={kernel!r} is not known; use one of {[*_BY_NAME, 'precomputed']}, a function k(X, Z), or an "
+            "object of slimsvm.kernels"
+        )
+
+
+def resolve(kernel: Any, gamma: float = 1.0, degree: int = 3, coef0: float = 0.0) -> Any:
+    """The kernel object for a name, a function or an object; gamma, degree and coef0 go with a name."""
+    check(kernel)
+    if isinstance(kernel, str):
+        return Precomputed() if kernel == "precomputed" else _BY_NAME[kernel](gamma, float(coef0), degree)
+    if isinstance(kernel, Base):
         return kernel
-    elif callable(kernel):
-        return Function(kernel)
-    names = ["linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"]
-    raise ValueError(
-        f"kernel={kernel!r} is not known; use one of {names}, a function k(X, Z), or an object of slimsvm.kernels"
-    )
+    return (DifferentiableFunction if hasattr(kernel, "pullback") else Function)(kernel)
+
+
+def takes_gamma(kernel: Any) -> bool:
+    """Is it a name whose kernel has the parameter gamma?"""
+    return isinstance(kernel, str) and kernel in _BY_NAME and _BY_NAME[kernel](1.0, 0.0, 1).gamma is not None

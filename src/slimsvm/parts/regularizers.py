@@ -7,7 +7,7 @@ The solver works in coordinates w in which R is the identity: features ``P = k(X
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -22,6 +22,10 @@ class Regularizer(Protocol):
     """A quadratic penalty on the coefficients."""
 
     follows_kernel: ClassVar[bool]  # does R change with the vectors as k(Z, Z) does?
+    reweighted: ClassVar[bool]  # is it a penalty that is solved by rounds of quadratic ones?
+
+    def settled(self, kernel: Any, X: Any, learned: bool) -> Any:
+        """The regulariser with all its numbers, for vectors (learned ones, or rows) among the rows X."""
 
     def whitening(self, gram: Array) -> Array:
         """T for the kernel matrix of the basis, with ``T' R T = I``."""
@@ -48,15 +52,23 @@ def inverse_root(R: Array) -> Array:
 class KernelNorm(Part):
     """``R = k(Z, Z) + epsilon I``: the norm of f in the kernel's space. C then means what it does in the full machine.
 
-    ``epsilon`` keeps coefficients of vectors that nearly coincide from growing against each other.
+    ``epsilon`` keeps coefficients of vectors that nearly coincide from growing against each other. None: 1e-6 times the
+    mean of k(x, x) where vectors are learned, else 0.
     """
 
-    epsilon: float = 0.0
+    epsilon: float | None = None
     follows_kernel: ClassVar[bool] = True
+    reweighted: ClassVar[bool] = False
+
+    def settled(self, kernel: Any, X: Any, learned: bool) -> KernelNorm:
+        """With epsilon made a number: constant whatever the vectors, so that learning has one objective."""
+        if self.epsilon is not None:
+            return self
+        return KernelNorm(1e-6 * float(kernel.diagonal(X).mean()) if learned else 0.0)
 
     def matrix(self, gram: Array) -> Array:
         """R itself."""
-        return gram + self.epsilon * np.eye(len(gram))
+        return gram + (self.epsilon or 0.0) * np.eye(len(gram))
 
     def whitening(self, gram: Array) -> Array:
         return inverse_root(self.matrix(gram))
@@ -67,6 +79,10 @@ class Identity(Part):
     """``R = I``: kernel values are plain features."""
 
     follows_kernel: ClassVar[bool] = False
+    reweighted: ClassVar[bool] = False
+
+    def settled(self, kernel: Any, X: Any, learned: bool) -> Identity:
+        return self
 
     def matrix(self, gram: Array) -> Array:
         """R itself."""
@@ -93,6 +109,9 @@ class ReweightedNorm(Part):
     base: Any = KernelNorm()
     max_iter: int = 500
     reweighted: ClassVar[bool] = True
+
+    def settled(self, kernel: Any, X: Any, learned: bool) -> ReweightedNorm:
+        return replace(self, base=self.base.settled(kernel, X, learned))
 
     @property
     def follows_kernel(self) -> bool:

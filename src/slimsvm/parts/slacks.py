@@ -46,6 +46,7 @@ class Norm(Part):
     """What slack norms have in common; a class of your own may start here or from `Part`."""
 
     counts_rows: ClassVar[bool] = True  # False: a row counts the same however often it occurs
+    merges_copies: ClassVar[bool] = True  # are copies of a row one row of their weight?
 
     def at(self, rows: Array, n_samples: int) -> Slack:
         """The norm for these rows of n_samples, in this order: itself, unless it has numbers for each row."""
@@ -391,6 +392,7 @@ class Mahalanobis(Norm):
     """
 
     M: Any = None
+    merges_copies: ClassVar[bool] = False
 
     def at(self, rows: Array, n_samples: int) -> Mahalanobis:
         """M for these rows only: the norm of slacks that are zero elsewhere."""

@@ -4,26 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 
+from ..data import Targets
 from ..formulation import Array, Kernel
 from ..parts.losses import Loss
 from ..parts.regularizers import Regularizer
 from ..sparse.reweighting import sparse_coefficients
 from . import solve as primal
 from .passes import features
-
-
-@dataclass(frozen=True)
-class Machines:
-    """Binary machines over the same rows: labels (+-1) and costs, rows x machines."""
-
-    rows: Array | None  # None: all of them
-    Y: Array
-    C: Array
 
 
 @dataclass(frozen=True)
@@ -37,27 +28,11 @@ class Coefficients:
     n_iter: Array
 
 
-def one_vs_rest(codes: Array, n_classes: int, cost: Array) -> Machines:
-    """Two classes: one machine. More: each class against the others."""
-    positive = np.arange(1, 2) if n_classes == 2 else np.arange(n_classes)
-    Y = np.where(codes[:, None] == positive, 1.0, -1.0)
-    return Machines(None, Y, np.repeat(cost[:, None], len(positive), axis=1))
-
-
-def one_vs_one(codes: Array, n_classes: int, cost: Array) -> list[Machines]:
-    """Each pair of classes; the first of the pair is positive."""
-    pairs = []
-    for i, j in combinations(range(n_classes), 2):
-        rows = np.flatnonzero((codes == i) | (codes == j))
-        pairs.append(Machines(rows, np.where(codes[rows, None] == i, 1.0, -1.0), cost[rows, None]))
-    return pairs
-
-
 def fit_coefficients(
     kernel: Kernel,
     X: Any,
     Z: Any,
-    machines: Sequence[Machines],
+    machines: Sequence[Targets],
     loss: Loss,
     regularizer: Regularizer,
     tol: float = 1e-8,
@@ -70,7 +45,7 @@ def fit_coefficients(
 
     Where float32 features do not lead to the gap that is asked for, float64 features do the rest.
     """
-    if getattr(regularizer, "reweighted", False):
+    if regularizer.reweighted:
         return _reweighted(kernel, X, Z, machines, loss, regularizer, threads)
     T = regularizer.whitening(kernel(Z, Z))
     solved: list[primal.LinearSolution | None] = [None] * len(machines)
@@ -96,7 +71,7 @@ def fit_coefficients(
 
 
 def _reweighted(
-    kernel: Kernel, X: Any, Z: Any, machines: Sequence[Machines], loss: Loss, norm: Any, threads: int
+    kernel: Kernel, X: Any, Z: Any, machines: Sequence[Targets], loss: Loss, norm: Any, threads: int
 ) -> Coefficients:
     """Rounds of reweighting for each machine; coefficients of vectors that it drops are zero."""
     K, gram = kernel(X, Z, threads=threads), kernel(Z, Z)

@@ -16,8 +16,8 @@ import numpy as np
 from scipy.linalg import lapack, solve_triangular
 from scipy.special import expit
 
+from ..data import row_numbers
 from ..formulation import Array, Kernel
-from ..parts.bases import row_numbers
 
 # Kernel values that are kept: candidates are thinned out beyond.
 MOST_VALUES = 2**24

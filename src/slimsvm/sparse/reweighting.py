@@ -19,14 +19,16 @@ import numpy as np
 from scipy.linalg import eigh, solve_triangular
 
 from ..certificate import TINY
+from ..data import row_numbers
 from ..formulation import Array, Kernel
-from ..parts.bases import SAME, pivoted_factor, row_numbers
+from ..parts.bases import SAME
 from ..parts.regularizers import ReweightedNorm
 from ..parts.slacks import OneNorm
 from ..primal.hinge import HingeMachine, HingeSolution
 from ..primal.newton import newton
 from ..primal.passes import Stored
 from ..primal.solve import certified
+from ..vectors.selection import pivoted_factor
 
 # Coefficients below this fraction of the largest are zero.
 VANISHED = 1e-8

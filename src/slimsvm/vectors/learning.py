@@ -13,20 +13,22 @@ for each input can be learned along: its derivative comes from the same sums ove
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import minimize
 
-from ..formulation import Array, Kernel
-from ..parts.bases import Problem, dense, forward_rows
+from ..data import Targets
+from ..formulation import Array
+from ..parts.bases import dense
 from ..parts.kernels import Scaled
 from ..parts.regularizers import KernelNorm, Regularizer
 from ..primal.interior import solve_interior
 from ..primal.newton import newton
 from ..primal.passes import Stored
+from .selection import forward_rows
 
 # With more rows than this, learning computes in float32.
 DOUBLE_ROWS = 2000
@@ -35,9 +37,13 @@ Watch = Callable[[int, float], None]
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedVectors:
     """Vectors, the scales of the inputs (None if they were not learned), and the machines over them as they were
-    while learning: coefficients (outputs x vectors), biases. ``value`` is W for each unit of cost."""
+    while learning: coefficients (outputs x vectors), biases. ``value`` is W for each unit of cost.
+
+    ``to_gain`` estimates by how much of itself W could still fall: what the last tenth of the iterations gained, if
+    the limit ended them, else 0.
+    """
 
     vectors: Array
     scales: Array | None
@@ -45,6 +51,7 @@ class Learned:
     bias: Array
     value: float
     n_iter: int
+    to_gain: float = 0.0
 
 
 class Objective:
@@ -54,14 +61,24 @@ class Objective:
     next one, for slightly different vectors, starts there.
     """
 
-    def __init__(self, problem: Problem, loss: Any, regularizer: Regularizer, count: int, unit: float, scaled: bool):
-        self.problem, self.loss, self.count, self.unit, self.scaled = problem, loss, count, unit, scaled
-        self.regularizer = regularizer
-        self.kernel: Any = problem.kernel
-        self.size = problem.X.shape[1]
-        self.total = float(problem.C.sum())
+    def __init__(
+        self,
+        kernel: Any,
+        X: Any,
+        targets: Targets,
+        loss: Any,
+        regularizer: Regularizer,
+        count: int,
+        scaled: bool,
+        threads: int = 1,
+    ):
+        self.kernel, self.X, self.Y, self.C = kernel, X, targets.Y, targets.C
+        self.loss, self.regularizer, self.count, self.scaled, self.threads = loss, regularizer, count, scaled, threads
+        self.unit = kernel.length(X)
+        self.size = X.shape[1]
+        self.total = float(self.C.sum())
         self.machine: tuple[Array, Array] | None = None
-        self.K = np.empty((problem.X.shape[0], count), dtype=problem.X.dtype)
+        self.K = np.empty((X.shape[0], count), dtype=X.dtype)
 
     def pack(self, Z: Array, scales: Array | None) -> Array:
         """Vectors and scales as one vector of variables."""
@@ -83,12 +100,12 @@ class Objective:
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Value and gradient."""
         Z, scales = self.unpack(theta)
-        X = self.problem.X
+        X = self.X
         if scales is not None:
             stretch = Scaled(self.kernel, scales)
             X, Z = stretch.apply(X), stretch.apply(Z)
         Kz = self.kernel(Z, Z)
-        K = self.kernel(X, Z, out=self.K, threads=self.problem.threads)
+        K = self.kernel(X, Z, out=self.K, threads=self.threads)
         value, A, beta = self.solve(K, Kz)
         used = np.flatnonzero(A.any(axis=1))
         Kx, Xu = K[used], X[used]
@@ -106,12 +123,12 @@ class Objective:
     def machines(self, Z: Array, scales: Array | None) -> tuple[float, Array]:
         """W for each unit of cost, and the coefficients (vectors x outputs)."""
         kernel = self.kernel if scales is None else Scaled(self.kernel, scales)
-        value, _, beta = self.solve(kernel(self.problem.X, Z, threads=self.problem.threads), kernel(Z, Z))
+        value, _, beta = self.solve(kernel(self.X, Z, threads=self.threads), kernel(Z, Z))
         return value / self.total, beta
 
     def solve(self, K: Array, Kz: Array) -> tuple[float, Array, Array]:
         """W, the signed duals and the coefficients (vectors x outputs) at fixed vectors."""
-        Y, C = self.problem.Y, self.problem.C
+        Y, C = self.Y, self.C
         T = self.regularizer.whitening(Kz)
         features = Stored(K @ T.astype(K.dtype, copy=False))
         if not self.loss.smooth:
@@ -128,26 +145,29 @@ class Objective:
 
 
 def learn(
-    problem: Problem,
-    start: Array,
+    kernel: Any,
+    X: Any,
+    targets: Targets,
+    start: Array | LearnedVectors,
     loss: Any,
     rng: np.random.Generator,
-    scales: Array | None = None,
     learn_scales: bool = False,
     max_iter: int = 100,
     regularizer: Regularizer | None = None,
+    threads: int = 1,
     watch: Watch | None = None,
-) -> Learned:
+) -> LearnedVectors:
     """Move vectors (and scales) from their start to a local minimum of W by L-BFGS.
 
     A vector that serves nothing has no gradient and would stay so: it is put where it gains most, and learning
     goes on.
     """
-    centre, problem = _centred(problem)
-    Z = separated(start - centre, problem, rng)
-    regularizer = epsilon_norm(problem.kernel, problem.X) if regularizer is None else regularizer
-    objective = Objective(problem, loss, regularizer, len(Z), _unit(problem), learn_scales)
-    done = 0
+    begin, scales = (start.vectors, start.scales) if isinstance(start, LearnedVectors) else (start, None)
+    centre, X = _centred(kernel, X)
+    Z = separated(begin - centre, kernel, X, rng)
+    regularizer = (KernelNorm() if regularizer is None else regularizer).settled(kernel, X, True)
+    objective = Objective(kernel, X, targets, loss, regularizer, len(Z), learn_scales, threads)
+    progress = _Progress(watch)
     for _ in range(3 if max_iter else 0):
         Z, objective.machine = _revived(objective, Z, scales, rng), None
         found = minimize(
@@ -156,67 +176,65 @@ def learn(
             jac=True,
             method="L-BFGS-B",
             bounds=objective.bounds(),
-            callback=_Watcher(watch, done) if watch else None,
-            options={"maxiter": max_iter - done, "maxcor": 20, "ftol": 1e-9, "gtol": 1e-9, "maxfun": 3 * max_iter},
+            callback=progress,
+            options={
+                "maxiter": max_iter - progress.done,
+                "maxcor": 20,
+                "ftol": 1e-9,
+                "gtol": 1e-9,
+                "maxfun": 3 * max_iter,
+            },
         )
-        done += int(found.nit)
         Z, scales = objective.unpack(found.x)
-        if done >= max_iter or not len(_dead(objective, Z, scales)):
+        if progress.done >= max_iter or not len(_dead(objective, Z, scales)):
             break
     value, coef = objective.machines(Z, scales)
     assert objective.machine is not None
-    return Learned(Z + centre, scales, coef.T, objective.machine[1], value, done)
+    to_gain = progress.lately() if progress.done >= max_iter else 0.0
+    return LearnedVectors(Z + centre, scales, coef.T, objective.machine[1], value, progress.done, to_gain)
 
 
-def epsilon_norm(kernel: Kernel, X: Any, epsilon: float = 1e-6) -> KernelNorm:
-    """The kernel norm with a little more on its diagonal: vectors that nearly coincide get no huge coefficients.
+class _Progress:
+    """Counts iterations, and remembers how the objective fell."""
 
-    It is constant whatever the vectors, so that W stays consistent with its gradient.
-    """
-    rows = X[:: max(1, X.shape[0] // 1000)]
-    return KernelNorm(epsilon * float(kernel.diagonal(rows).mean()))
+    def __init__(self, watch: Watch | None):
+        self.watch = watch
+        self.values: list[float] = []
 
-
-class _Watcher:
-    """Counts iterations for the caller."""
-
-    def __init__(self, watch: Watch, done: int):
-        self.watch, self.done = watch, done
+    @property
+    def done(self) -> int:
+        return len(self.values)
 
     def __call__(self, intermediate_result: Any) -> None:
-        self.done += 1
-        self.watch(self.done, float(intermediate_result.fun))
+        self.values.append(float(intermediate_result.fun))
+        if self.watch is not None:
+            self.watch(self.done, self.values[-1])
+
+    def lately(self) -> float:
+        """The relative gain of the last tenth of the iterations."""
+        if self.done < 2:
+            return np.inf
+        before = self.values[-1 - max(1, self.done // 10)]
+        return (before - self.values[-1]) / max(abs(self.values[-1]), np.finfo(float).tiny)
 
 
-def _centred(problem: Problem) -> tuple[Any, Problem]:
+def _centred(kernel: Any, X: Any) -> tuple[Any, Any]:
     """Rows without their mean where the kernel does not care: differences then lose no digits."""
-    X = problem.X
     dtype = np.float32 if X.shape[0] > DOUBLE_ROWS else np.float64
-    if sp.issparse(X) or not getattr(problem.kernel, "translation_invariant", False):
-        return 0.0, replace(problem, X=X.astype(dtype, copy=False))
+    if sp.issparse(X) or not kernel.translation_invariant:
+        return 0.0, X.astype(dtype, copy=False)
     centre = X.mean(axis=0, dtype=np.float64)
-    return centre, replace(problem, X=np.subtract(X, centre, dtype=np.float64).astype(dtype, copy=False))
+    return centre, np.subtract(X, centre, dtype=np.float64).astype(dtype, copy=False)
 
 
-def _unit(problem: Problem) -> float:
-    """A length over which the kernel changes: the natural unit of the vectors."""
-    length = getattr(problem.kernel, "length", None)
-    if length is not None:
-        return float(length)
-    X = problem.X
-    square = X.power(2).mean() if sp.issparse(X) else np.mean(X**2)
-    return float(np.sqrt(square)) or 1.0
-
-
-def separated(Z: Array, problem: Problem, rng: np.random.Generator) -> Array:
+def separated(Z: Array, kernel: Any, X: Any, rng: np.random.Generator) -> Array:
     """Vectors of which no two are equal: equal ones would move together for ever."""
     Z = np.array(Z, dtype=np.float64)
-    K = problem.kernel(Z, Z)
+    K = kernel(Z, Z)
     size = K.diagonal()
     with np.errstate(invalid="ignore", divide="ignore"):
         twin = np.tril(size[:, None] + size - 2 * K <= 1e-12 * (size[:, None] + size), -1).any(axis=1)
     if twin.any():
-        X = problem.X
         spread = np.sqrt(np.maximum(np.asarray((X.power(2) if sp.issparse(X) else X**2).mean(axis=0)).ravel(), 0))
         Z[twin] += 0.1 * np.where(spread > 0, spread, 0.0) * rng.standard_normal((int(twin.sum()), Z.shape[1]))
     return Z
@@ -227,7 +245,7 @@ def _dead(objective: Objective, Z: Array, scales: Array | None) -> Array:
     if len(Z) < 2:
         return np.empty(0, dtype=np.int64)
     kernel = objective.kernel if scales is None else Scaled(objective.kernel, scales)
-    K, Kz = kernel(objective.problem.X, Z, threads=objective.problem.threads), kernel(Z, Z)
+    K, Kz = kernel(objective.X, Z, threads=objective.threads), kernel(Z, Z)
     reach = np.abs(K).max(axis=0) < 1e-3 * np.sqrt(np.maximum(Kz.diagonal(), np.finfo(float).tiny))
     say = np.abs(objective.solve(K, Kz)[2]).max(axis=1)
     return np.flatnonzero(reach | (say < 1e-6 * say.max()))
@@ -238,11 +256,11 @@ def _revived(objective: Objective, Z: Array, scales: Array | None, rng: np.rando
     dead = _dead(objective, Z, scales)
     if not len(dead):
         return Z
-    problem = objective.problem
     kernel: Any = objective.kernel if scales is None else Scaled(objective.kernel, scales)
     alive = np.delete(Z, dead, axis=0)
     loss: Any = objective.loss if objective.loss.smooth else None
-    rows = forward_rows(replace(problem, kernel=kernel), len(dead), rng, given=alive, loss=loss)
+    targets = Targets(None, objective.Y, objective.C)
+    rows = forward_rows(kernel, objective.X, targets, len(dead), rng, alive, loss=loss, threads=objective.threads)
     Z = Z.copy()
-    Z[dead[: len(rows)]] = dense(problem.X[rows])
+    Z[dead[: len(rows)]] = dense(objective.X[rows])
     return Z

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from ..data import Task, outputs
 from ..formulation import Array
-from ..parts.bases import dense, stratified
-from ..parts.losses import SquaredHinge
-from .learning import Learned
-from .training import Recipe, TrainingRows, fit_coefficients, one_vs_rest, place
+from ..parts import bases, kernels
+from .learning import LearnedVectors
+from .training import Recipe, Setting
 
 COSTS = (0.3, 3.0, 30.0)
 WIDTHS = (0.03, 0.1, 0.3, 1.0, 3.0)  # gamma, in units of gamma="scale"
@@ -25,20 +25,11 @@ ITERATIONS = 20
 
 
 @dataclass(frozen=True)
-class Setting:
-    """One candidate: cost, gamma, and whether the scales of the inputs are learned."""
-
-    C: float
-    gamma: Any
-    scaled: bool
-
-
-@dataclass(frozen=True)
 class Space:
     """What may be chosen."""
 
     costs: Sequence[float]
-    gammas: Sequence[Any]
+    gammas: Sequence[float]
     scaled: Sequence[bool]
     unit: float | None = None  # gamma="scale", where gamma is searched
 
@@ -51,19 +42,35 @@ class Space:
         return Setting(self.costs[0], self.gammas[0], self.scaled[0])
 
 
+def space_of(task: Task, C: float | str, gamma: float | str, scales: str, recipe: Recipe) -> Space:
+    """What is left open: numbers and words as an estimator has them."""
+    takes_gamma = kernels.takes_gamma(task.kernel)
+    costs = COSTS if isinstance(C, str) else [float(C)]
+    unit = kernels.scale_gamma("scale", task.X, task.counts) if takes_gamma else 1.0
+    if not takes_gamma:
+        gammas = [1.0]
+    elif gamma == "search":
+        gammas = [unit * factor for factor in WIDTHS]
+    else:
+        gammas = [kernels.scale_gamma(gamma, task.X, task.counts)]
+    may_scale = [False, True] if recipe.basis.learns else [False]
+    scaled = {"fixed": [False], "learned": [True], "search": may_scale}[scales]
+    return Space(costs, gammas, scaled, unit if len(gammas) > 1 else None)
+
+
 @dataclass
 class Fold:
     """Rows to train on, rows to validate on, where learning starts, and what earlier candidates have learned here."""
 
-    train: TrainingRows
-    test: TrainingRows
+    train: Task
+    test: Task
     start: Array | None = None
-    learned: dict[Setting | None, Learned] = field(default_factory=dict)
+    learned: dict[Setting | None, LearnedVectors] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Trial:
-    """Mean error and mean squared slack on the rows held out."""
+    """Mean error and mean loss on the rows held out."""
 
     error: float
     loss: float
@@ -75,24 +82,20 @@ class Trial:
 
 
 def search(
-    space: Space,
-    kernel_of: Callable[[Any], Any],
-    rows: TrainingRows,
+    task: Task,
     recipe: Recipe,
+    space: Space,
     rng: np.random.Generator,
     report: Callable[[str], None] | None = None,
 ) -> tuple[Setting, dict[str, list[Any]]]:
     """The best setting, and what was tried: gamma at the least cost, then higher costs, then the scales of inputs."""
-    folds = split(rows, rng)
+    folds = split(task, rng)
     seed = int(rng.integers(2**31))
     trials: dict[Setting, Trial] = {}
 
     def run(setting: Setting, near: Setting | None = None) -> None:
         if setting not in trials:
-            # Scales overfit late: a run that is too short would not show it.
-            steps = recipe.iterations * (3 if setting.scaled else 1)
-            mine = replace(recipe, iterations=steps)
-            outcomes = [_validate(setting, near, fold, kernel_of(setting.gamma), mine, seed) for fold in folds]
+            outcomes = [_validate(setting, near, fold, recipe, seed) for fold in folds]
             trials[setting] = Trial(*(float(v) for v in np.mean(outcomes, axis=0)))
             if report is not None:
                 report(f"{len(trials)} candidates, error {min(t.error for t in trials.values()):.4g}")
@@ -119,7 +122,7 @@ def search(
         "error": [t.error for t in trials.values()],
         "loss": [t.loss for t in trials.values()],
     }
-    return _simplest(trials, sum(len(fold.test.codes) for fold in folds)), results
+    return _simplest(trials, sum(fold.test.size for fold in folds)), results
 
 
 def _simplest(trials: dict[Setting, Trial], rows: int) -> Setting:
@@ -133,45 +136,58 @@ def _simplest(trials: dict[Setting, Trial], rows: int) -> Setting:
     return min(good, key=lambda s: (s.scaled, s.C, trials[s].score))
 
 
-def split(rows: TrainingRows, rng: np.random.Generator) -> list[Fold]:
-    """Stratified: one split of 70 to 30, or folds where rows are few (twice over where they are very few)."""
-    some = stratified(rows.codes, MOST_ROWS, rng)
-    n = len(some)
+def split(task: Task, rng: np.random.Generator) -> list[Fold]:
+    """Stratified: one split of 70 to 30, or folds where rows are few (twice over where they are very few).
+
+    Copies of a row are in the same part, whatever their labels.
+    """
+    some = task.sample(MOST_ROWS, rng)
+    _, first, group = np.unique(some.keys, return_index=True, return_inverse=True)
+    n = len(first)
     count, held_out, repeats = (
         (5, 1, 2) if n < 300 else (5, 1, 1) if n < 1000 else (3, 1, 1) if n < 3000 else (10, 3, 1)
     )
     folds = []
     for _ in range(repeats):
-        order = some[rng.permutation(n)]
-        order = order[np.argsort(rows.codes[order], kind="stable")]
-        place = np.arange(n) % count
+        order = rng.permutation(n)
+        order = order[np.argsort(some.codes[first[order]], kind="stable")]
+        place = np.empty(n, dtype=int)
+        place[order] = np.arange(n) % count
+        place = place[group]
         parts = [place < held_out] if held_out > 1 else [place == f for f in range(count)]
-        folds += [Fold(rows.take(order[~test]), rows.take(order[test])) for test in parts if test.any()]
+        folds += [Fold(some.take(~test), some.take(test)) for test in parts if test.any()]
     # A class of a single row is in one part only; where nothing else is left, the training rows judge.
-    whole = [fold for fold in folds if len(np.unique(fold.train.codes)) == rows.n_classes]
-    return whole or [Fold(rows.take(some), rows.take(some))]
+    whole = [fold for fold in folds if len(np.unique(fold.train.codes)) == task.n_classes]
+    return whole or [Fold(some, some)]
 
 
-def _validate(
-    setting: Setting, near: Setting | None, fold: Fold, kernel: Any, recipe: Recipe, seed: int
-) -> tuple[float, float]:
-    """Error and mean squared slack of one candidate on the rows held out."""
+def _validate(setting: Setting, near: Setting | None, fold: Fold, recipe: Recipe, seed: int) -> tuple[float, float]:
+    """Error and mean loss of one candidate on the rows held out."""
     train, test = fold.train, fold.test
-    machines = one_vs_rest(train.codes, train.n_classes, setting.C * train.weights)
-    problem = train.problem(kernel, machines)
-    rng = np.random.default_rng(seed)
-    if recipe.loss is not None and fold.start is None:
-        fold.start = dense(recipe.basis.choose(problem, recipe.count, rng).vectors)
-    placed = place(recipe, problem, rng, setting.scaled, fold.learned.get(near) or fold.start)
-    if placed.learned is not None:
-        fold.learned[setting] = placed.learned
-        coef, bias = placed.learned.coef, placed.learned.bias
+    rest = outputs(train.n_classes, "ovr")
+    candidates = recipe.candidates(train, setting, np.random.default_rng(seed))
+    if recipe.basis.learns:
+        if fold.start is None:
+            fold.start = bases.dense(bases.resolve(recipe.basis.init, "init").choose(candidates, recipe.count).vectors)
+        candidates = replace(candidates, start=fold.learned.get(near) or fold.start, watch=None)
+        choice = _short(recipe.basis, setting.scaled).choose(candidates, recipe.count)
+        fold.learned[setting] = choice.learned
+        coef, bias = choice.learned.coef, choice.learned.bias
     else:
-        norm = recipe.norm(kernel, train.X)
-        fitted = fit_coefficients(kernel, train.X, placed.choice.vectors, [machines], SquaredHinge(), norm, tol=1e-3)
+        choice = recipe.basis.choose(candidates, recipe.count)
+        fitted = replace(recipe, tol=1e-3).coefficients(train, choice, candidates, rest)
         coef, bias = fitted.coef, fitted.bias
-    F = placed.kernel(test.X, placed.choice.vectors, threads=train.threads) @ coef.T + bias
-    Y = one_vs_rest(test.codes, test.n_classes, test.weights).Y
+    kernel = choice.kernel or candidates.kernel
+    F = kernel(test.X, choice.vectors, threads=train.threads) @ coef.T + bias
     wrong = (F[:, 0] > 0) != (test.codes == 1) if test.n_classes == 2 else F.argmax(axis=1) != test.codes
-    slack = (np.maximum(1 - Y * F, 0) ** 2).mean(axis=1)
-    return float(np.average(wrong, weights=test.weights)), float(np.average(slack, weights=test.weights))
+    weights = test.weights
+    share = np.repeat(weights[:, None] / weights.sum(), len(rest), axis=1)
+    loss = recipe.loss.value(F, test.labels(rest), share)
+    return float(np.average(wrong, weights=weights)), float(np.mean(loss))
+
+
+def _short(basis: Any, scaled: bool) -> Any:
+    """A trial run. Scales overfit late: a run that is too short would not show it."""
+    steps = ITERATIONS * (3 if scaled else 1)
+    most = steps if isinstance(basis.iterations, str) else min(steps, int(basis.iterations))
+    return replace(basis, iterations=most, rows=MOST_ROWS)

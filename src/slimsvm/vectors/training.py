@@ -1,102 +1,113 @@
-"""Training of small machines: outputs for several classes, vectors in their place, coefficients over them."""
+"""Training of a small machine: settings, vectors, coefficients over them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
-from ..formulation import Array, Kernel
-from ..parts.bases import Basis, Choice, Problem, dense
-from ..parts.kernels import Scaled
-from ..parts.losses import Loss
-from ..parts.regularizers import KernelNorm, Regularizer
-from ..primal.coefficients import Coefficients, Machines, fit_coefficients, one_vs_one, one_vs_rest
-from .learning import Learned, Watch, epsilon_norm, learn
+from ..data import Output, Task, outputs
+from ..expansion import Expansion, Model
+from ..formulation import Array
+from ..notices import warn
+from ..parts.bases import Choice
+from ..primal.coefficients import Coefficients, fit_coefficients
+from ..progress import ProgressLine
+from .candidates import TaskCandidates, Watch
+from .learning import LearnedVectors
 
-__all__ = [
-    "Coefficients",
-    "Machines",
-    "Placed",
-    "Recipe",
-    "TrainingRows",
-    "fit_coefficients",
-    "one_vs_one",
-    "one_vs_rest",
-    "place",
-]
+# A limit that ends learning while this part of the objective could still be gained is worth a word.
+WORTH_A_WORD = 0.01
 
 
 @dataclass(frozen=True)
-class TrainingRows:
-    """Rows with class numbers and weights. The rows of a precomputed kernel are row numbers."""
+class Setting:
+    """One candidate of the search: cost, gamma, and whether the scales of the inputs are learned."""
 
-    X: Any
-    codes: Array
-    weights: Array
-    n_classes: int
-    threads: int
-
-    def problem(self, kernel: Kernel, machines: Machines) -> Problem:
-        """What vectors for these machines are chosen for."""
-        return Problem(kernel, self.X, self.codes, machines.Y, machines.C, self.threads)
-
-    def take(self, rows: Array) -> TrainingRows:
-        """Some of the rows."""
-        return TrainingRows(self.X[rows], self.codes[rows], self.weights[rows], self.n_classes, self.threads)
+    C: float
+    gamma: float
+    scaled: bool = False
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How vectors are found: chosen by a basis, then learned from there if ``loss`` says for what."""
+    """What a small machine is to be: all that the estimator's parameters say."""
 
     count: int
-    basis: Basis
-    loss: Loss | None  # None: vectors stay where the basis put them
-    regularizer: Regularizer | None  # None: the norm in the kernel's space
-    iterations: int = 100
+    basis: Any
+    loss: Any
+    regularizer: Any
+    kernel_of: Callable[[float], Any]  # from gamma
+    scheme: str = "ovo"
+    tol: float = 1e-6
+    max_iter: int = 100
+    memory: float = 2.0**30
+    verbose: bool = False
 
-    def norm(self, kernel: Kernel, X: Any) -> Regularizer:
-        """The regulariser; learned vectors may come close to each other, so their kernel norm has an epsilon."""
-        if self.regularizer is not None:
-            return self.regularizer
-        return KernelNorm() if self.loss is None else epsilon_norm(kernel, X)
+    def candidates(
+        self, task: Task, setting: Setting, rng: np.random.Generator, start: LearnedVectors | Array | None = None
+    ) -> TaskCandidates:
+        """Rows to choose vectors from; the vectors serve machines of one class against the others."""
+        kernel = self.kernel_of(setting.gamma)
+        regularizer = self.regularizer.settled(kernel, task.X, self.basis.learns)
+        rest = outputs(task.n_classes, "ovr")
+        return TaskCandidates(
+            task, kernel, rest, setting.C, self.loss, regularizer, rng, setting.scaled, start, self._watch()
+        )
+
+    def coefficients(self, task: Task, choice: Choice, over: TaskCandidates, wanted: list[Output]) -> Coefficients:
+        """The machines over chosen vectors, on all rows."""
+        return fit_coefficients(
+            choice.kernel or over.kernel,
+            task.X,
+            choice.vectors,
+            task.targets(wanted, over.C),
+            self.loss,
+            over.regularizer,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            dtype=np.float32 if task.X.dtype == np.float32 else np.float64,
+            threads=task.threads,
+            memory=self.memory,
+        )
+
+    def _watch(self) -> Callable[[int, int], Watch] | None:
+        if not self.verbose:
+            return None
+
+        def of(vectors: int, rows: int) -> Watch:
+            line = ProgressLine(f"learning {vectors} vectors on {rows} rows")
+            return lambda iteration, value: line.update(f"iteration {iteration}, objective {value:.6g}")
+
+        return of
 
 
-@dataclass(frozen=True)
-class Placed:
-    """Vectors in their place, and the kernel (with the scales of the inputs, if those were learned)."""
-
-    kernel: Any
-    choice: Choice
-    learned: Learned | None = None
+def train(task: Task, recipe: Recipe, setting: Setting, rng: np.random.Generator) -> Model:
+    """Vectors for machines of one class against the others, and the best machines of the recipe's scheme over them."""
+    return fit_over(task, recipe, recipe.candidates(task, setting, rng), outputs(task.n_classes, recipe.scheme))
 
 
-def place(
-    recipe: Recipe,
-    problem: Problem,
-    rng: np.random.Generator,
-    scaled: bool = False,
-    start: Learned | Array | None = None,
-    watch: Watch | None = None,
-) -> Placed:
-    """Vectors for a problem; learning may go on from an earlier result instead of the basis."""
-    if recipe.loss is None:
-        return Placed(problem.kernel, recipe.basis.choose(problem, recipe.count, rng))
-    Z = start.vectors if isinstance(start, Learned) else start
-    if Z is None:
-        Z = dense(recipe.basis.choose(problem, recipe.count, rng).vectors)
-    learned = learn(
-        problem,
-        Z,
-        recipe.loss,
-        rng,
-        scales=start.scales if isinstance(start, Learned) else None,
-        learn_scales=scaled,
-        max_iter=recipe.iterations,
-        regularizer=recipe.norm(problem.kernel, problem.X),
-        watch=watch,
-    )
-    kernel: Any = problem.kernel if learned.scales is None else Scaled(problem.kernel, learned.scales)
-    return Placed(kernel, Choice(learned.vectors), learned)
+def fit_over(task: Task, recipe: Recipe, candidates: TaskCandidates, wanted: list[Output]) -> Model:
+    """Vectors, learned on some of the rows where those are many, and the best machines over them on all rows."""
+    choice = recipe.basis.choose(candidates, recipe.count)
+    fitted = recipe.coefficients(task, choice, candidates, wanted)
+    expansion = Expansion(choice.kernel or candidates.kernel, choice.vectors, fitted.coef, fitted.bias)
+    more: dict[str, Any] = {"regularizer_": candidates.regularizer}
+    if choice.learned is not None:
+        more |= {"learning_iter_": choice.learned.n_iter, "learning_gain_left_": choice.learned.to_gain}
+        _tell_if_unfinished(choice.learned)
+    model = Model(expansion, choice.rows, fitted.objective, fitted.gap, fitted.n_iter, more)
+    return model.without_idle_vectors() if recipe.regularizer.reweighted else model
+
+
+def _tell_if_unfinished(learned: LearnedVectors) -> None:
+    if learned.to_gain > WORTH_A_WORD:
+        warn(
+            f"learning ended at its limit of {learned.n_iter} iterations while the objective still fell (by "
+            f"{100 * learned.to_gain:.1f} % in the last tenth of them): basis=Learned(iterations={2 * learned.n_iter}) "
+            "may give a better model",
+            ConvergenceWarning,
+        )

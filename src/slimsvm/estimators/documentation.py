@@ -1,0 +1,115 @@
+"""Docstrings of parameters and attributes that estimators share, written once."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from typing import TypeVar
+
+T = TypeVar("T", bound=type)
+
+SHARED = {
+    "C": """
+        C : float, default=1.0
+            Cost of slacks, above 0.""",
+    "kernel": """
+        kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"}, function or kernel, default="rbf"
+            A function gets two sets of rows and returns the matrix of kernel values.""",
+    "gamma": """
+        gamma : {"scale", "auto"} or float, default="scale"
+            Factor in the rbf, laplacian, poly and sigmoid kernels. "scale": ``1 / (n_features * X.var())``;
+            "auto": ``1 / n_features``.""",
+    "degree": """
+        degree : int, default=3
+            Degree of the poly kernel.
+        coef0 : float, default=0.0
+            Constant in the poly and sigmoid kernels.""",
+    "class_weight": """
+        class_weight : dict or "balanced", optional
+            How often the rows of a class count: a factor of C in sums of slacks.""",
+    "multi_class": """
+        multi_class : {"ovo", "ovr"}, default="ovo"
+            More than two classes: a binary machine for each pair of classes, or for each class against the others.
+        decision_function_shape : {"ovr", "ovo"}, default="ovr"
+            Scores for each class, or for each pair of classes (only where ``multi_class="ovo"``).""",
+    "dual_tol": """
+        tol : float, default=1e-3
+            The fit ends when the relative duality gap and the violation of the optimality conditions are at most this.
+        max_iter : int, default=-1
+            Most SMO steps for each binary problem; -1: no limit.
+        cache_size : float, default=400
+            Megabytes for kernel rows.
+        precision : {"float32", "float64"}, default="float32"
+            Of the kernel rows that the solver works on. The solution is certified in float64 either way, and
+            the solver turns to float64 rows by itself where float32 is not enough.""",
+    "primal_tol": """
+        tol : float, default=1e-6
+            Relative duality gap to be reached by the coefficients over the vectors.
+        max_iter : int, default=100
+            Most iterations of the solver for them.
+        cache_size : float, default=1000
+            Megabytes for features; beyond, they are computed anew in each pass over the rows.""",
+    "regularizer": """
+        slack : {"l2", "l1"} or object of `slimsvm.losses`, default="l2"
+            C/2 times the sum of squared slacks, or C times the sum of slacks.
+        regularizer : {"kernel", "identity"} or object of `slimsvm.regularizers`, default="kernel"
+            The norm of f in the kernel's space, or the sum of squared coefficients.""",
+    "n_jobs": """
+        n_jobs : int, optional
+            Threads for the fit and for predictions. None: one, or as many as joblib's ``parallel_config`` says;
+            -1: all cores.""",
+    "random_state": """
+        random_state : int, RandomState or None, default=0
+            Seed of all draws: the same seed gives the same model, whatever the order of the rows. None draws anew in
+            each fit.""",
+    "verbose": """
+        verbose : bool, default=False
+            Show progress on standard error.""",
+    "vectors_": """
+        classes_ : ndarray of shape (n_classes,)
+        vectors_ : ndarray or sparse matrix of shape (n_vectors_, n_features_in_)
+            Each vector once; row numbers of the training set where the kernel is precomputed.
+        vector_coef_ : ndarray of shape (n_outputs, n_vectors_)
+            ``f = vector_coef_ @ k(vectors_, x) + intercept_``; one output for two classes, one for each
+            pair of classes (positive means the first of the pair) or for each class otherwise.
+        intercept_ : ndarray of shape (n_outputs,)
+        n_vectors_ : int""",
+    "support_": """
+        support_ : ndarray of shape (n_vectors_,)
+            Rows of the training set that `vectors_` are; of equal rows of a class, the first.""",
+    "objective_": """
+        objective_ : ndarray of shape (n_outputs,)
+            Value of the problem that is minimised, of this very model.
+        duality_gap_ : ndarray of shape (n_outputs,)
+            Proof of the solution: the objective is at most this fraction above the best possible one.
+        n_iter_ : ndarray of shape (n_outputs,)
+            Steps or iterations of the solver.""",
+    "small_objective_": """
+        objective_ : ndarray of shape (n_outputs,)
+            Value of the problem that is minimised over coefficients and bias, the vectors given.
+        duality_gap_ : ndarray of shape (n_outputs,)
+            Proof of the coefficients: the objective is at most this fraction above the best possible one over these
+            vectors. It says nothing of the vectors themselves.
+        n_iter_ : ndarray of shape (n_outputs,)
+            Iterations of the solver.
+        regularizer_ : object of `slimsvm.regularizers`
+            The regulariser as used.""",
+    "kernel_": """
+        kernel_ : kernel object
+            The kernel as used: ``kernel_.gamma`` is a number, ``kernel_.scales`` the factor of each input (1.0 where
+            all inputs count the same).
+        n_features_in_ : int
+        feature_names_in_ : ndarray of shape (n_features_in_,)
+            Where X had column names.""",
+}
+
+
+def documented(cls: T) -> T:
+    """Put the shared texts in the place of lines such as ``<kernel>``."""
+    if cls.__doc__:  # None under python -OO
+        cls.__doc__ = re.sub(r"^    <(\w+)>$", lambda m: _indented(SHARED[m[1]]), cls.__doc__, flags=re.M)
+    return cls
+
+
+def _indented(text: str) -> str:
+    return textwrap.indent(textwrap.dedent(text).strip("\n"), "    ")

@@ -1,0 +1,104 @@
+"""What a basis chooses from: the rows of a task, the machines that will share the vectors, and the work of choosing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..data import Output, Targets, Task
+from ..formulation import Array
+from ..parts.bases import Basis, Choice, dense
+from ..parts.kernels import Scaled
+from ..parts.losses import HuberHinge
+from ..parts.regularizers import Regularizer
+from .learning import LearnedVectors, learn
+from .selection import class_centres, forward_rows, independent_rows, pivoted_factor
+
+Watch = Callable[[int, float], None]
+
+
+@dataclass(frozen=True)
+class TaskCandidates:
+    """The rows of a task as candidates for vectors.
+
+    ``loss`` and ``regularizer`` belong to the machines that will share the vectors; ``scaled`` says whether the scales
+    of the inputs are learned with them. ``start`` is where learning goes on instead of starting anew.
+    """
+
+    task: Task
+    kernel: Any
+    outputs: list[Output]
+    C: Array | float  # one cost, or one for each machine
+    loss: Any
+    regularizer: Regularizer
+    rng: np.random.Generator
+    scaled: bool = False
+    start: LearnedVectors | Array | None = None
+    watch: Callable[[int, int], Watch] | None = None  # for so many vectors and rows
+
+    @property
+    def X(self) -> Any:
+        return self.task.X
+
+    @cached_property
+    def targets(self) -> Targets:
+        """Labels and costs of all machines over all rows."""
+        Y = self.task.labels(self.outputs)
+        return Targets(None, Y, np.abs(Y) * self.task.weights[:, None] * self.C)
+
+    def sample(self, most: int) -> TaskCandidates:
+        return replace(self, task=self.task.sample(most, self.rng))
+
+    def choice(self, rows: Array) -> Choice:
+        return Choice(self.X[rows], self.task.numbers[rows])
+
+    def at_random(self) -> Array:
+        return self.task.drawn_by_weight(self.rng)
+
+    def independent(self, eta: float, order: Array | None = None, most: int | None = None) -> Array:
+        return independent_rows(self.kernel, self.X, self._absolute(eta), order, most)
+
+    def pivoted(self, eta: float, most: int) -> Array:
+        rank = np.argsort(self.task.canonical())
+        return pivoted_factor(self.kernel, self.X, self._absolute(eta), most, self.task.threads, rank)[0]
+
+    def forward(self, count: int, candidates: int | None) -> Array:
+        return forward_rows(
+            self.kernel, self.X, self.targets, count, self.rng, candidates=candidates, threads=self.task.threads
+        )
+
+    def centres(self, count: int, max_iter: int) -> Array:
+        return class_centres(self.X, self.task.codes, self.task.weights, count, max_iter, self.rng)
+
+    def learned(self, start: Basis, count: int, iterations: Any, smoothing: float) -> Choice:
+        if not self.kernel.differentiable:
+            raise ValueError(
+                f"basis='learned' needs a kernel with a derivative (a method pullback); {self.kernel!r} has none. Use "
+                "a basis of training rows: 'forward', 'random' or 'cholesky'"
+            )
+        rounded = smoothing > 0 and not self.loss.smooth
+        begin = dense(start.choose(self, count).vectors) if self.start is None else self.start
+        steps = (200 if self.scaled else 100) if iterations == "auto" else int(iterations)
+        found = learn(
+            self.kernel,
+            self.X,
+            self.targets,
+            begin,
+            HuberHinge(smoothing) if rounded else self.loss,
+            self.rng,
+            learn_scales=self.scaled,
+            max_iter=steps,
+            regularizer=self.regularizer,
+            threads=self.task.threads,
+            watch=self.watch(count, self.task.size) if self.watch else None,
+        )
+        kernel = None if found.scales is None else Scaled(self.kernel, found.scales)
+        # Vectors have the rows' precision: the machine over them is fitted, and certified, as it is kept.
+        return Choice(found.vectors.astype(self.X.dtype), None, kernel, found)
+
+    def _absolute(self, eta: float) -> float:
+        return eta * float(self.kernel.diagonal(self.X).max())

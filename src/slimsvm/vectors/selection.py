@@ -1,0 +1,177 @@
+"""Rows that make good vectors: Cholesky factorisations, forward selection, clusters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from sklearn.cluster import KMeans as Lloyd
+
+from ..data import Targets, row_keys, same_rows
+from ..formulation import Array, Kernel
+from ..parts.bases import SAME, dense
+from ..parts.losses import SmoothLoss, SquaredHinge
+from ..parts.regularizers import inverse_root
+from ..primal.newton import newton
+from ..primal.passes import Stored
+
+# --- Cholesky factorisations: rows that are independent of each other ------------------------------
+
+
+def independent_rows(kernel: Kernel, X: Any, eta: float, order: Array | None = None, most: int | None = None) -> Array:
+    """Rows, met in order, whose squared distance to the span of those kept before is above ``eta``.
+
+    A block of rows is compared with all rows kept so far at once (one product, one triangular solve); what is left
+    of it is eliminated within the block. The rows are those of the row by row definition.
+    """
+    order = np.arange(X.shape[0]) if order is None else order
+    most = len(order) if most is None else most
+    kept = np.empty(0, dtype=np.int64)
+    L = np.zeros((0, 0))
+    for begin in range(0, len(order), 256):
+        rows = order[begin : begin + 256]
+        known = np.zeros((0, len(rows)))
+        if len(kept):
+            known = solve_triangular(L, kernel(X[kept], X[rows]), lower=True)
+        rest = kernel.diagonal(X[rows]) - np.einsum("ij,ij->j", known, known)
+        alive = np.flatnonzero(rest > eta)
+        rows, known = rows[alive], known[:, alive]
+        chosen, own = _eliminate(kernel(X[rows], X[rows]) - known.T @ known, rest[alive], eta, most - len(kept))
+        if len(chosen):
+            L = np.block([[L, np.zeros((len(kept), len(chosen)))], [known[:, chosen].T, own]])
+            kept = np.append(kept, rows[chosen])
+        if len(kept) >= most:
+            break
+    return kept
+
+
+def _eliminate(residual: Array, rest: Array, eta: float, most: int) -> tuple[list[int], Array]:
+    """Rows of one block to keep, and their part of the Cholesky factor."""
+    columns = np.empty((min(most, len(rest)), len(rest)))
+    chosen: list[int] = []
+    for a in range(len(rest)):
+        if rest[a] > eta and len(chosen) < most:
+            k = len(chosen)
+            columns[k] = (residual[a] - columns[:k, a] @ columns[:k]) / np.sqrt(rest[a])
+            columns[k, a] = np.sqrt(rest[a])
+            rest = rest - columns[k] ** 2
+            chosen.append(a)
+    return chosen, np.tril(columns[: len(chosen), chosen].T)
+
+
+def pivoted_factor(
+    kernel: Kernel, X: Any, eta: float, most: int, threads: int = 1, rank: Array | None = None
+) -> tuple[Array, Array, Array]:
+    """Rows one by one, always the one farthest from the span of those before, until none is above ``eta``.
+
+    Also the factor G (rank x rows of X) with ``k(X, X) ~ G'G``, and the diagonal's rest. Of rows that are equally far
+    the one of the lowest ``rank`` is taken (the first, without ranks).
+    """
+    rest = kernel.diagonal(X)
+    G = np.empty((min(most, len(rest)), len(rest)))
+    kept: list[int] = []
+    while len(kept) < len(G):
+        p = int(rest.argmax())
+        if rank is not None:
+            ties = np.flatnonzero(rest == rest[p])
+            p = int(ties[rank[ties].argmin()])
+        if rest[p] <= eta:
+            break
+        k = len(kept)
+        G[k] = (kernel(X, X[[p]], threads=threads)[:, 0] - G[:k, p] @ G[:k]) / np.sqrt(rest[p])
+        rest = np.maximum(rest - G[k] ** 2, 0)
+        rest[p] = 0
+        kept.append(p)
+    return np.array(kept, dtype=np.int64), G[: len(kept)], rest
+
+
+# --- forward selection ---------------------------------------------------------------------------
+
+
+def forward_rows(
+    kernel: Kernel,
+    X: Any,
+    targets: Targets,
+    count: int,
+    rng: np.random.Generator,
+    given: Any = None,
+    candidates: int | None = 59,
+    loss: SmoothLoss | None = None,
+    threads: int = 1,
+) -> Array:
+    """Rows added one by one to the ``given`` vectors, each the best of some candidates.
+
+    A candidate's part outside the span of the vectors so far is one more feature; one Newton step along it alone
+    gains ``g^2 / 2h``, summed over outputs: that is its score. The machine is solved again after each choice.
+    """
+    Y, C = targets.Y, targets.C
+    loss = SquaredHinge() if loss is None else loss
+    size = kernel.diagonal(X)
+    free = np.ones(X.shape[0], dtype=bool)
+    few = X.shape[0] ** 2 <= 1 << 22
+    columns = kernel(X, X, threads=threads) if few else None
+    P = np.empty((X.shape[0], count + (0 if given is None else given.shape[0])))
+    m = 0
+    if given is not None and given.shape[0]:
+        T = inverse_root(kernel(given, given))
+        m = T.shape[1]
+        P[:, :m] = kernel(X, given, threads=threads) @ T
+    w, bias = np.zeros((m, Y.shape[1])), np.zeros(Y.shape[1])
+    rows: list[int] = []
+    while len(rows) < count:
+        state = newton(Stored(P[:, :m]), Y, C, loss, (w, bias), tol=1e-4, max_iter=20)
+        A, H = loss.duals(state.F, Y, C), loss.curvature(state.F, Y, C)
+        drawn = np.flatnonzero(free)
+        if candidates is not None and len(drawn) > candidates:
+            drawn = np.sort(rng.choice(drawn, candidates, replace=False))
+        known = P[drawn, :m]
+        rest = size[drawn] - np.einsum("ij,ij->i", known, known)
+        apart = rest > SAME * size[drawn]
+        free[drawn[~apart]] = False
+        drawn, known, rest = drawn[apart], known[apart], rest[apart]
+        if not len(drawn):
+            if free.any():
+                continue
+            break
+        K = kernel(X, X[drawn], threads=threads) if columns is None else columns[:, drawn]
+        Q = (K - P[:, :m] @ known.T) / np.sqrt(rest)
+        score = ((Q.T @ A) ** 2 / (1 + (Q**2).T @ H)).sum(axis=1)
+        best = int(score.argmax())
+        P[:, m] = Q[:, best]
+        m += 1
+        w, bias = np.vstack([state.w, np.zeros((1, Y.shape[1]))]), state.bias
+        free[drawn[best]] = False
+        rows.append(int(drawn[best]))
+    return np.array(rows, dtype=np.int64)
+
+
+# --- clusters --------------------------------------------------------------------------------------
+
+
+def class_centres(X: Any, codes: Array, weights: Array, count: int, max_iter: int, rng: np.random.Generator) -> Array:
+    """``count`` centres of clusters, as many in each class; of all rows together where classes are more than that."""
+    classes = np.unique(codes)
+    groups = [np.flatnonzero(codes == c) for c in classes] if count >= len(classes) else [np.arange(len(codes))]
+    shares = even_shares([len(g) for g in groups], count)
+    centres = [_centres(X[g], weights[g], k, max_iter, rng) for g, k in zip(groups, shares, strict=True)]
+    return np.unique(np.vstack(centres), axis=0)
+
+
+def _centres(X: Any, weight: Array, count: int, max_iter: int, rng: np.random.Generator) -> Array:
+    same = same_rows(X, row_keys(X))
+    distinct = np.arange(X.shape[0]) if same is None else np.unique(same, return_index=True)[1]
+    if len(distinct) <= count:
+        return dense(X[distinct])
+    lloyd = Lloyd(count, n_init=1, max_iter=max_iter, random_state=int(rng.integers(2**31)))
+    return lloyd.fit(X, sample_weight=weight / weight.max()).cluster_centers_.astype(np.float64)
+
+
+def even_shares(sizes: list[int], count: int) -> list[int]:
+    """``count`` split evenly over groups; what a group is too small for goes to the others."""
+    shares = [0] * len(sizes)
+    for _ in range(min(count, sum(sizes))):
+        open_ = [g for g in range(len(sizes)) if shares[g] < sizes[g]]
+        g = min(open_, key=lambda g: (shares[g], -sizes[g]))
+        shares[g] += 1
+    return shares
