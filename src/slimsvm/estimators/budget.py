@@ -152,6 +152,7 @@ class BudgetSVC(AllPointsClassifier):
     def _train(self, task: Task) -> Model:
         if self.hard is None:
             return super()._train(task)
+        task = task.sorted()
         # The cost that is taken over comes from small differences between slacks.
         return self._shrunk(task, *self._train_at(task, min(self.tol, 1e-5)))
 

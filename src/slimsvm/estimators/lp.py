@@ -140,12 +140,13 @@ class LpSVC(ExpansionClassifier):
         check_common(self, least_iter=1)
 
     def _train(self, task: Task) -> Model:
+        task = task.sorted()
         kernel = named_kernel(self, task)
         C_alpha = 0.1 * float(self.C) if self.C_alpha == "auto" else float(self.C_alpha)
         wanted = outputs(task.n_classes, self.multi_class)
         found = [self._one(task, kernel, output, C_alpha) for output in wanted]
         self._tell(found, C_alpha)
-        kept, coef = joined([s.kept for s in found], [s.coef for s in found])
+        kept, coef = joined([s.kept for s in found], [s.coef for s in found], task.numbers)
         columns = {name: np.array([getattr(s, name) for s in found]) for name in ("bias", "objective", "gap", "n_iter")}
         return Model(
             Expansion(kernel, task.X[kept], coef, columns["bias"]),

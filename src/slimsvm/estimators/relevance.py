@@ -126,10 +126,11 @@ class RelevanceVectorClassifier(ExpansionClassifier):
         return "ovr"
 
     def _train(self, task: Task) -> Model:
+        task = task.sorted()
         kernel = named_kernel(self, task)
         found = [self._one(task, kernel, output) for output in outputs(task.n_classes, "ovr")]
         self._tell(found)
-        kept, coef = joined([r.kept for r in found], [r.coef for r in found])
+        kept, coef = joined([r.kept for r in found], [r.coef for r in found], task.numbers)
         return Model(
             Expansion(kernel, task.X[kept], coef, np.array([r.bias for r in found])),
             task.numbers[kept],

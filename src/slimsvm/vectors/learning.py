@@ -168,6 +168,7 @@ def learn(
     regularizer = (KernelNorm() if regularizer is None else regularizer).settled(kernel, X, True)
     objective = Objective(kernel, X, targets, loss, regularizer, len(Z), learn_scales, threads)
     progress = _Progress(watch)
+    limited = False
     for _ in range(3 if max_iter else 0):
         Z, objective.machine = _revived(objective, Z, scales, rng), None
         found = minimize(
@@ -185,12 +186,13 @@ def learn(
                 "maxfun": 3 * max_iter,
             },
         )
+        limited = found.status == 1
         Z, scales = objective.unpack(found.x)
         if progress.done >= max_iter or not len(_dead(objective, Z, scales)):
             break
     value, coef = objective.machines(Z, scales)
     assert objective.machine is not None
-    to_gain = progress.lately() if progress.done >= max_iter else 0.0
+    to_gain = progress.lately() if limited else 0.0
     return LearnedVectors(Z + centre, scales, coef.T, objective.machine[1], value, progress.done, to_gain)
 
 
