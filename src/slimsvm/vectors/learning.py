@@ -41,7 +41,7 @@ class LearnedVectors:
     """Vectors, the scales of the inputs (None if they were not learned), and the machines over them as they were
     while learning: coefficients (outputs x vectors), biases. ``value`` is W for each unit of cost.
 
-    ``to_gain`` estimates by how much of itself W could still fall: what the last tenth of the iterations gained, if
+    ``to_gain`` estimates by how much of itself W could still fall: what the last quarter of the iterations gained, if
     the limit ended them, else 0.
     """
 
@@ -213,10 +213,10 @@ class _Progress:
             self.watch(self.done, self.values[-1])
 
     def lately(self) -> float:
-        """The relative gain of the last tenth of the iterations."""
+        """The relative gain of the last quarter of the iterations."""
         if self.done < 2:
             return np.inf
-        before = self.values[-1 - max(1, self.done // 10)]
+        before = self.values[-1 - max(1, self.done // 4)]
         return (before - self.values[-1]) / max(abs(self.values[-1]), np.finfo(float).tiny)
 
 
