@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..formulation import Slack
+from ..formulation import Constraint, Slack, constraint
 from ..parts import slacks
 from .base import AllPointsClassifier
 
@@ -129,5 +129,5 @@ class AnyNormSVC(AllPointsClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _norm(self) -> tuple[Slack, str]:
-        return slacks.resolve(self.slack), self.constraint
+    def _norm(self) -> tuple[Slack, Constraint]:
+        return slacks.resolve(self.slack), constraint(self.constraint)

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..dual.solve import Binary, DualSolution, Progress, solve_dual
 from ..expansion import Expansion
-from ..formulation import CONSTRAINTS, Array, Slack
+from ..formulation import Array, Constraint, Slack
 from ..parts import kernels
 from . import validation
 
@@ -209,7 +209,7 @@ class AllPointsClassifier(ExpansionClassifier):
     """Trains on every point through the dual; subclasses say which slack norm, with which constraint."""
 
     @abstractmethod
-    def _norm(self) -> tuple[Slack, str]:
+    def _norm(self) -> tuple[Slack, Constraint]:
         """The slack norm and the constraint; ValueError for parameters that make no sense."""
 
     def _check_params(self) -> None:
@@ -217,9 +217,8 @@ class AllPointsClassifier(ExpansionClassifier):
         validation.check_number("C", self.C, above=0)
         validation.check_common(self, least_iter=-1)
         validation.check_choice("precision", self.precision, ("float32", "float64"))
-        slack, constraint = self._norm()
-        validation.check_choice("constraint", constraint, CONSTRAINTS)
-        if self.class_weight is not None and not getattr(slack, "counts_rows", True):
+        slack, _ = self._norm()
+        if self.class_weight is not None and not slack.counts_rows:
             raise ValueError(
                 f"class_weight={self.class_weight!r} would change nothing with {slack!r}, where a row counts the same "
                 "however often it occurs; leave it out, or use another slack"
@@ -234,8 +233,7 @@ class AllPointsClassifier(ExpansionClassifier):
         slack, constraint = self._norm()
         solutions = []
         for problem in problems:
-            own = slack.at(problem.rows, n_samples) if hasattr(slack, "at") else slack
-            binary = Binary(problem.y, own, float(self.C), problem.weights, constraint)
+            binary = Binary(problem.y, slack.at(problem.rows, n_samples), float(self.C), problem.weights, constraint)
             progress = Progress(problem.label) if self.verbose else None
             double_rows = self.precision == "float64"
             limit = min(self.max_iter, 2**62)

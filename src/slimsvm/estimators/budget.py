@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from ..dual.solve import DualSolution
 from ..expansion import Expansion
-from ..formulation import Array, Slack
+from ..formulation import INEQUALITY, Array, Constraint, Slack
 from ..parts import kernels, losses, slacks
 from ..parts.bases import Problem, dense, forward_rows
 from ..parts.regularizers import KernelNorm
@@ -165,7 +165,7 @@ class BudgetSVC(AllPointsClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _norm(self) -> tuple[Slack, str]:
+    def _norm(self) -> tuple[Slack, Constraint]:
         check_number("budget", self.budget, above=0)
         check_choice("norm", self.norm, ("l1", "l2"))
         if self.hard is not None:
@@ -176,7 +176,7 @@ class BudgetSVC(AllPointsClassifier):
                     f"hard='learn' needs a kernel with a derivative (a method pullback); kernel={self.kernel!r} has "
                     "none. Use hard='select'"
                 )
-        return (slacks.TopSum if self.norm == "l1" else slacks.TopTwoNorm)(self.budget), "inequality"
+        return (slacks.TopSum if self.norm == "l1" else slacks.TopTwoNorm)(self.budget), INEQUALITY
 
     def _accuracy(self) -> float:
         # The cost that is taken over comes from small differences between slacks.
@@ -205,7 +205,7 @@ class BudgetSVC(AllPointsClassifier):
             cost = problem.weights * min(most, self._equal_cost(problem, solution, 1 - problem.y * scores[at, o]))
             Y[at, o], C[at, o] = problem.y, cost
             groups.append(Machines(at, problem.y[:, None], cost[:, None]))
-        loss = losses.resolve(self.norm)
+        loss = slacks.loss(self.norm)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         codes = np.repeat(np.arange(len(training.lengths)), training.lengths)
         all_machines = Problem(kernel, X, codes, Y, C, threads)

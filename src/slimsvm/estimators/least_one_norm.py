@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..formulation import Slack
+from ..formulation import EQUALITY, Constraint, Slack
 from ..parts import slacks
 from .base import AllPointsClassifier
 
@@ -119,5 +119,5 @@ class LeastOneNormSVC(AllPointsClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _norm(self) -> tuple[Slack, str]:
-        return slacks.OneNorm(), "equality"
+    def _norm(self) -> tuple[Slack, Constraint]:
+        return slacks.OneNorm(), EQUALITY

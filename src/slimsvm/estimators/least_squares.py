@@ -8,7 +8,7 @@ import numpy as np
 
 from ..dual import least_squares
 from ..dual.solve import DualSolution, Progress
-from ..formulation import Array, Slack
+from ..formulation import EQUALITY, Array, Constraint, Slack
 from ..parts import slacks
 from .base import AllPointsClassifier, BinaryProblem, TrainingSet
 
@@ -131,8 +131,8 @@ class LeastSquaresSVC(AllPointsClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _norm(self) -> tuple[Slack, str]:
-        return slacks.SquaredTwoNorm(), "equality"
+    def _norm(self) -> tuple[Slack, Constraint]:
+        return slacks.SquaredTwoNorm(), EQUALITY
 
     def _solve(self, machine: Any, problems: list[BinaryProblem], n_samples: int) -> list[DualSolution]:
         memory = int(min(self.cache_size, 2.0**30) * 2**20)

@@ -11,7 +11,7 @@ from scipy.linalg import block_diag
 from sklearn.utils import check_array
 
 from ..formulation import Array
-from ..parts import bases, kernels, losses, regularizers
+from ..parts import bases, kernels, losses, regularizers, slacks
 from ..parts.bases import Problem, even_shares, stratified
 from ..progress import ProgressLine
 from ..vectors.search import COSTS, WIDTHS, Setting, Space, search
@@ -298,7 +298,7 @@ class SlimSVC(SmallBasisClassifier):
                     f"basis='learned' needs a kernel with a derivative (a method pullback); kernel={self.kernel!r} has "
                     "none. Use a basis of training rows: 'forward', 'random' or 'cholesky'"
                 )
-            loss = losses.resolve(self.slack)
+            loss = slacks.loss(self.slack)
             if not loss.smooth and self.smoothing > 0:
                 loss = losses.HuberHinge(self.smoothing)
         elif lookup is not None and not getattr(basis, "keeps_rows", True):

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from threadpoolctl import ThreadpoolController
 
 from ..formulation import Array
-from ..parts import kernels, losses, regularizers
+from ..parts import kernels, regularizers, slacks
 from ..vectors.training import Coefficients, Machines, TrainingRows, fit_coefficients, one_vs_one, one_vs_rest
 from . import validation
 from .base import ExpansionClassifier
@@ -99,7 +99,7 @@ class SmallBasisClassifier(ExpansionClassifier):
             rows.X,
             vectors,
             machines,
-            losses.resolve(self.slack),
+            slacks.loss(self.slack),
             regularizer,
             tol=self.tol,
             max_iter=self.max_iter,
@@ -134,7 +134,7 @@ class SmallBasisClassifier(ExpansionClassifier):
 
     def _check_common(self) -> None:
         validation.check_common(self, least_iter=1)
-        losses.resolve(self.slack)
+        slacks.loss(self.slack)
         regularizers.resolve(self.regularizer)
 
 
