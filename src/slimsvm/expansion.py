@@ -49,7 +49,7 @@ class Model:
 
 
 def joined(kept: Sequence[Array], coefs: Sequence[Array], place: Array) -> tuple[Array, Array]:
-    """Rows that any output keeps, each once, ordered by their place, and all coefficients over them (outputs x rows)."""
+    """Rows that any output keeps, each once and by their place, and all coefficients over them (outputs x rows)."""
     union = np.unique(np.concatenate(list(kept)))
     coef = np.zeros((len(kept), len(union)))
     for row, mine, values in zip(coef, kept, coefs, strict=True):

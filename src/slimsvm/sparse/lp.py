@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..formulation import Array, Kernel
+from ..formulation import INEQUALITY, Array, Kernel
 from ..parts.losses import Hinge
 from ..parts.regularizers import Identity, KernelNorm, ReweightedNorm
 from ..parts.slacks import OneNorm
@@ -54,7 +54,7 @@ def _convex(
     used = np.flatnonzero(found.a)
     a = found.a[used]
     f = space.G @ (a @ space.H[used])
-    bias = OneNorm().bias(y - f, y, C, "inequality")
+    bias = OneNorm().bias(y - f, y, C, INEQUALITY)
     loss = float(Hinge().value((f + bias)[:, None], y[:, None], C[:, None])[0])
     objective = space.take(used).quadratic(a, base) + loss + C_alpha * bound.norm(a)
     history = {"n_vectors": np.array([len(used)]), "objective": np.array([objective])}

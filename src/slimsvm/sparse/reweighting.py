@@ -20,7 +20,7 @@ from scipy.linalg import eigh, solve_triangular
 
 from ..certificate import TINY
 from ..data import row_numbers
-from ..formulation import Array, Kernel
+from ..formulation import INEQUALITY, Array, Kernel
 from ..parts.bases import SAME
 from ..parts.regularizers import ReweightedNorm
 from ..parts.slacks import OneNorm
@@ -332,7 +332,7 @@ class Rounds:
     def result(self, space: KernelColumns, converged: bool) -> Sparse:
         """Coefficients with the exact bias."""
         f = space.columns @ self.a
-        bias = self.last.bias if self.loss.smooth else OneNorm().bias(self.y - f, self.y, self.C, "inequality")
+        bias = self.last.bias if self.loss.smooth else OneNorm().bias(self.y - f, self.y, self.C, INEQUALITY)
         if self.loss.smooth and not len(self.a):
             nothing = Stored(np.zeros((len(self.y), 0)))
             bias = float(newton(nothing, self.y[:, None], self.C[:, None], self.loss).bias[0])

@@ -107,7 +107,7 @@ def _tell_if_unfinished(learned: LearnedVectors) -> None:
     if learned.to_gain > WORTH_A_WORD:
         warn(
             f"learning ended at its limit of {learned.n_iter} iterations while the objective still fell (by "
-            f"{100 * learned.to_gain:.1f} % in the last quarter of them): basis=Learned(iterations={2 * learned.n_iter}) "
-            "may give a better model",
+            f"{100 * learned.to_gain:.1f} % in the last quarter of them): "
+            f"basis=Learned(iterations={2 * learned.n_iter}) may give a better model",
             ConvergenceWarning,
         )
