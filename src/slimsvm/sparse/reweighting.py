@@ -37,7 +37,7 @@ RANK, MOST_RANK, ROWS_PER_RANK = 100, 250, 8
 # A factor that lacks more than this part of some k(x, x) may be worth a higher rank.
 COARSE = 1e-3
 # What is nearer than this to the span of the pivots, relative to k(x, x), lies in it.
-INDEPENDENT = 1e-12
+INDEPENDENT = 1e-15
 # Without pruning, all rows are candidates up to this many of them; beyond, this many pivots are.
 DENSE_ROWS, DENSE_RANK = 2000, 500
 # Pivots are looked for among this many rows.
@@ -381,14 +381,15 @@ class Merged:
     y: Array
     C: Array
     candidates: Array  # each row once, whatever its labels
+    candidate: Array  # which of them a row equals
 
 
 def merged(X: Any, y: Array, C: Array) -> Merged:
     """Copies keep equal coefficients for ever: as candidates, they count once."""
     number = row_numbers(X)
     _, first, group = np.unique(2 * number + (y > 0), return_index=True, return_inverse=True)
-    _, candidates = np.unique(number[first], return_index=True)
-    return Merged(first, X[first], y[first], np.bincount(group, weights=C), candidates)
+    _, candidates, candidate = np.unique(number[first], return_index=True, return_inverse=True)
+    return Merged(first, X[first], y[first], np.bincount(group, weights=C), candidates, candidate)
 
 
 def sparse_rows(
