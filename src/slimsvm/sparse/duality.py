@@ -95,21 +95,26 @@ def lower_bound(
     own: float,
     pull: Array,
     a: Array,
-    other: Array,
+    other: Callable[[], Array],
     norm: Callable[[Array], Array],
     penalty: Penalty,
     penalised: Array | slice = slice(None),
     enough: float = np.inf,
 ) -> float:
-    """The most that ``c = a + t (other - a)`` proves, for t from 0 to 1, or more than ``enough``.
+    """The most that a proves, or, if that is not ``enough``, the best ``c = a + t (other() - a)`` for t from 0 to 1.
 
     ``own`` is the losses' share, ``pull = K'u``, and ``norm`` multiplies by R. Coefficients that are not ``penalised``
     are zero in a; c may have them.
     """
     at = norm(a)
-    along = norm(other) - at
-    squares = np.array([a @ at, 2 * (a @ along), (other - a) @ along])
-    rest, slope = (pull - at)[penalised], along[penalised]
+    rest = (pull - at)[penalised]
+    first = own - 0.5 * float(a @ at) - penalty.conjugate(rest)
+    if first >= enough:
+        return first
+    step = other() - a
+    along = norm(step)
+    squares = np.array([a @ at, 2 * (a @ along), step @ along])
+    slope = along[penalised]
 
     def bound(t: float) -> float:
         return own - 0.5 * float(squares @ (1.0, t, t * t)) - penalty.conjugate(rest - t * slope)

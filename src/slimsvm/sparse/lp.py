@@ -95,9 +95,9 @@ class Values:
         own = float(self.data.y @ u)
         if kernel_norm:
             every = self.padded(a)
-            return lower_bound(own, pull, every, other, lambda x: self.gram @ x, penalty, self.penalised, enough)
+            return lower_bound(own, pull, every, lambda: other, lambda x: self.gram @ x, penalty, self.penalised, enough)
         pull = pull[self.penalised]
-        return lower_bound(own, pull, a, pull, lambda x: x, penalty, enough=enough)
+        return lower_bound(own, pull, a, lambda: pull, lambda x: x, penalty, enough=enough)
 
     def padded(self, a: Array) -> Array:
         """With zeros for rows that are no candidates."""

@@ -145,12 +145,12 @@ class PolyhedralMachine:
 
     def solve(self, tol: float = 1e-10, max_iter: int = 100, enough: float = 1e-8) -> PolyhedralSolution:
         """To a relative gap of ``tol``, or as near as rounding allows; other starts if that is not ``enough``."""
-        tried: list[tuple[float, Point, int]] = []
+        tried: list[tuple[tuple[float, float], Point, int]] = []
         for farthest in STARTS:
             tried.append(self.descend(self.start(farthest), tol, max_iter))
-            if tried[-1][0] <= enough:
+            if tried[-1][0][0] <= enough:
                 break
-        gap, best, _ = min(tried, key=lambda t: t[0])
+        (gap, _), best, _ = min(tried, key=lambda t: t[0])
         n_iter = sum(t[2] for t in tried)
         # A coefficient at zero has both bounds active, any other only one of them.
         size = float(np.einsum("ij,ij->i", self.H, self.H).max())
@@ -159,18 +159,20 @@ class PolyhedralMachine:
         limited = gap > enough and tried[-1][2] == max_iter
         return PolyhedralSolution(best.a / self.size, u, sure, gap, n_iter, limited)
 
-    def descend(self, now: Point, tol: float, max_iter: int) -> tuple[float, Point, int]:
-        """The least gap, where, and the number of iterations."""
-        best, best_gap, best_mu = now, np.inf, 0.0
+    def descend(self, now: Point, tol: float, max_iter: int) -> tuple[tuple[float, float], Point, int]:
+        """The least gap (and the objective), where, and the number of iterations."""
+        best, least_gap, best_mu = now, (np.inf, np.inf), 0.0
         least, moved_at = np.inf, 0
         for iteration in range(max_iter):
             gap, mu = self.gap(now), self.mean_product(now)
-            if gap < best_gap:
-                best, best_gap, best_mu, moved_at = now, gap, mu, iteration
+            if gap < least_gap:
+                # Objectives of points that prove nothing count for the result, not as progress.
+                best_mu, moved_at = (mu, iteration) if gap[0] < np.inf else (best_mu, moved_at)
+                best, least_gap = now, gap
             if mu < 0.9 * least:
                 least, moved_at = mu, iteration
             # Solved, or rounding errors are all that changes.
-            if gap <= tol or iteration > moved_at + PATIENCE or mu < 1e-4 * best_mu:
+            if gap[0] <= tol or iteration > moved_at + PATIENCE or mu < 1e-4 * best_mu:
                 break
             with np.errstate(all="ignore"):
                 step = self.step(now)
@@ -179,7 +181,7 @@ class PolyhedralMachine:
             now = now.moved(min(1.0, 0.995 * self.longest(now, step)), step)
             # The step's own z has other rounding errors, which add up.
             now.z = now.a @ self.H
-        return best_gap, best, iteration + (iteration == max_iter - 1)
+        return least_gap, best, iteration + (iteration == max_iter - 1)
 
     def start(self, farthest: float) -> Point:
         """No coefficients, and all products equal: costs may differ by many orders of magnitude."""
@@ -193,8 +195,8 @@ class PolyhedralMachine:
         shares = np.full(m, mu / far)
         return Point(np.zeros(m), np.zeros(r), 0.0, tau, slack, slack.copy(), half, half.copy(), shares, shares.copy())
 
-    def gap(self, now: Point) -> float:
-        """Relative gap, between the objective and the dual's at the nearest feasible duals."""
+    def gap(self, now: Point) -> tuple[float, float]:
+        """Relative gap, between the objective and the dual's at the nearest feasible duals, and the objective."""
         y, kernel_norm = self.y, self.kernel_norm
         f = self.G @ now.z + now.bias
         quadratic = now.z @ now.z if kernel_norm else now.a @ now.a
@@ -207,7 +209,7 @@ class PolyhedralMachine:
         weight = self.bound.dual_norm(self.H @ rest if kernel_norm else rest)
         rest = rest * min(1.0, self.C_alpha / max(weight, TINY))
         left = (pull if kernel_norm else self.H @ pull) - rest
-        return relative_gap(primal, float(y @ u) - 0.5 * float(left @ left))
+        return relative_gap(primal, float(y @ u) - 0.5 * float(left @ left)), primal
 
     def mean_product(self, now: Point) -> float:
         """How far from the end: the mean of the products that are zero there."""

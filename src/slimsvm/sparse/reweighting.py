@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from scipy.linalg import eigh, solve_triangular
 
-from ..certificate import TINY
+from ..certificate import TINY, balanced, relative_gap
 from ..formulation import Array, Kernel
 from ..parts.bases import SAME, pivoted_factor, row_numbers
 from ..parts.regularizers import ReweightedNorm
@@ -27,6 +27,7 @@ from ..primal.hinge import HingeMachine, HingeSolution
 from ..primal.newton import newton
 from ..primal.passes import Stored
 from ..primal.solve import certified
+from .duality import Penalty, Power, Touching, lower_bound
 
 # Coefficients below this fraction of the largest are zero.
 VANISHED = 1e-8
@@ -58,7 +59,7 @@ class Sparse:
     coef: Array
     bias: float
     objective: float
-    gap: float  # of the last round's convex problem
+    gap: float  # of the convex problem, or of that of a round that would start from these coefficients
     converged: bool
     history: dict[str, Array]
 
@@ -191,7 +192,7 @@ class LowRank:
         norm, s2 = (1.0, 1 / ridge) if base.follows_kernel else (0.0, 1 / (ridge + 1))
         scaled = self.H * np.sqrt(s2)[:, None]
         t, U = eigh(scaled.T @ scaled, check_finite=False, driver="evd")
-        used = t > 1e-14 * t[-1]
+        used = t > 1e-14 * t.max(initial=0.0)
         t, U = t[used], U[:, used]
         to_z = U * np.sqrt(t / (1 + norm * t))
         from_z = U / np.sqrt(t / (1 + norm * t))
@@ -338,8 +339,28 @@ class Rounds:
         values = np.array(self.values) + (objective - self.values[-1])
         values[-1] = objective
         history = {"n_vectors": np.array(self.counts), "objective": values}
-        gap = self.last.gap if len(self.a) else 0.0  # a bias alone is exact
-        return Sparse(space.candidates, self.a, bias, objective, gap, converged, history)
+        used = np.flatnonzero(self.a)
+        gap = self.gap(space, f, bias)
+        return Sparse(space.candidates[used], self.a[used], bias, objective, gap, converged, history)
+
+    def gap(self, space: KernelColumns, f: Array, bias: float) -> float:
+        """Of the convex problem at these coefficients; below p = 1, that of a round which would start from them."""
+        if not len(self.a):
+            return 0.0  # a bias alone is exact
+        y, C, norm = self.y[:, None], self.C[:, None], self.norm
+        penalty: Penalty = Power(norm.C_alpha, norm.p) if norm.p > 1 else Touching(norm.C_alpha, norm.p, self.a)
+        alpha = self.loss.duals((f + bias)[:, None], y, C) if self.loss.smooth else y * self.last.alpha[:, None]
+        u = balanced(alpha)
+        pull = u[:, 0] @ space.columns
+
+        def other() -> Array:
+            at = self.space.coordinates(norm.ridge(self.a), norm.base)
+            return at.coef((u[:, 0] @ at.G) @ at.B)
+
+        primal = self.smooth_part(space, f + bias) + penalty.value(self.a)
+        own = float(self.loss.conjugate(u, y, C)[0])
+        R = norm.base.matrix(space.gram)
+        return relative_gap(primal, lower_bound(own, pull, self.a, other, R.dot, penalty, enough=primal * (1 - 1e-10)))
 
 
 def reweight(rounds: Rounds, exact: Exact, tol: float = 1e-6, watch: Watch | None = None) -> Sparse:
@@ -348,25 +369,30 @@ def reweight(rounds: Rounds, exact: Exact, tol: float = 1e-6, watch: Watch | Non
     ``exact`` gives the kernel columns of candidates; rounds turn to them when few are left.
     """
     p = rounds.norm.p
-    converged = False
+    rest = tol
     while len(rounds.counts) < rounds.norm.max_iter:
         rounds.step()
         if watch is not None:
             watch(len(rounds.counts), rounds.counts[-1], rounds.values[-1])
-        settled = p == 2 or len(rounds.a) == 0 or rounds.change <= tol
+        if not len(rounds.a):
+            return rounds.result(exact(rounds.space.candidates), True)
+        settled = p == 2 or rounds.change <= rest
         # The factor costs an eigenvalue problem of its rank, the columns only a Cholesky factor.
         few = len(rounds.a) < (1 if rounds.space.truncated else 2) * rounds.space.rank
         if few or (settled and rounds.space.truncated):
             again = rounds.space.truncated
             rounds.enter(exact(rounds.space.candidates))
             settled = settled and not again
-        converged = settled and (rounds.tol <= EXACT or len(rounds.a) == 0)
-        if converged:
-            break
+        if settled and rounds.tol <= EXACT:
+            found = rounds.result(exact(rounds.space.candidates), True)
+            # Between 1 and 2 the problem is convex, and rounds creep where p is near 1.
+            if p <= 1 or p == 2 or found.gap <= tol or rest < 1e-12:
+                return found
+            rest *= 0.1
         rounds.sharpen()
         if settled:
             rounds.tol = EXACT
-    return rounds.result(exact(rounds.space.candidates), converged)
+    return rounds.result(exact(rounds.space.candidates), False)
 
 
 # --- machines over training rows, or over given vectors ---------------------------------------------
