@@ -37,8 +37,9 @@ SMALL = 300
 RANK, MOST_RANK, ROWS_PER_RANK = 100, 250, 8
 # A factor that lacks more than this part of some k(x, x) may be worth a higher rank.
 COARSE = 1e-3
-# What is nearer than this to the span of the pivots, relative to k(x, x), lies in it.
-INDEPENDENT = 1e-15
+# What is nearer than this to the span of the pivots, relative to k(x, x), lies in it: while vectors are dropped, which
+# leads to the kernel itself in the end, and where the factor is all there is.
+INDEPENDENT, ROUNDING = 1e-12, 1e-15
 # Without pruning, all rows are candidates up to this many of them; beyond, this many pivots are.
 DENSE_ROWS, DENSE_RANK = 2000, 500
 # Pivots are looked for among this many rows.
@@ -460,7 +461,7 @@ def starting_space(kernel: Kernel, data: Merged, rank: int, pruning: bool, threa
     n = len(candidates)
     Z = data.X[candidates]
     size = kernel.diagonal(Z)
-    eta = INDEPENDENT * float(size.max())
+    eta = (INDEPENDENT if pruning else ROUNDING) * float(size.max())
     most = n if n <= (SMALL if pruning else DENSE_ROWS) else rank if pruning else DENSE_RANK
     some = np.arange(0, n, -(-n // PIVOT_ROWS))
     pivots, factor, _ = pivoted_factor(kernel, Z[some], eta, most, threads)
