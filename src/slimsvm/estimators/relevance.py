@@ -38,8 +38,9 @@ class RelevanceVectorClassifier(SmallBasisClassifier):
     class_weight : dict or "balanced", optional
         Factors of the sample weights by class. A row of weight k counts as k rows.
     tol : float, default=1e-3
-        The fit ends when no move (a vector added, deleted, or its precision re-estimated) raises the logarithm of the
-        evidence by more than this.
+        The fit ends when no single move (a vector added or deleted, or one precision changed) is found that raises the
+        logarithm of the evidence by more than this. Candidates are tried one by one, those that promise most first;
+        all of them, unless rows and vectors are many.
     max_iter : int, default=1000
         Most moves.
     n_jobs : int, optional
@@ -60,7 +61,12 @@ class RelevanceVectorClassifier(SmallBasisClassifier):
         Rows of the training set that `vectors_` are. Of equal rows only the first is ever a vector.
     n_vectors_ : int
     objective_ : ndarray of shape (n_outputs,)
-        What is minimised: minus the logarithm of the evidence.
+        What is minimised: minus the logarithm of the evidence,
+        ``log p(y | w) - 1/2 sum_j alpha_j w_j^2 + 1/2 sum_j log alpha_j - 1/2 log det H`` at the most probable weights w
+        (bias included), where H is minus the matrix of second derivatives of the first two terms.
+    precision_ : ndarray of shape (n_outputs, n_vectors_)
+        Precisions alpha of the weights; infinite where an output does not use a vector.
+    intercept_precision_ : ndarray of shape (n_outputs,)
     n_iter_ : ndarray of shape (n_outputs,)
         Moves.
     history_ : list of dict, one for each output
@@ -160,11 +166,20 @@ class RelevanceVectorClassifier(SmallBasisClassifier):
                 ConvergenceWarning,
                 stacklevel=5,
             )
+        empty = sum(not len(r.kept) for r in found)
+        if empty:
+            warnings.warn(
+                f"no vector raises the evidence in {empty} of {len(found)} machines, which now give every row the same "
+                "answer; try another gamma or kernel, or more data",
+                stacklevel=5,
+            )
         self.history_ = [r.history for r in found]
         kept = np.unique(np.concatenate([r.kept for r in found]))
-        coef = np.zeros((len(found), len(kept)))
+        coef, self.precision_ = np.zeros((len(found), len(kept))), np.full((len(found), len(kept)), np.inf)
+        self.intercept_precision_ = np.array([r.precision[0] for r in found])
         for o, r in enumerate(found):
-            coef[o, np.searchsorted(kept, r.kept)] = r.coef
+            place = np.searchsorted(kept, r.kept)
+            coef[o, place], self.precision_[o, place] = r.coef, r.precision[1:]
         fitted = Coefficients(
             coef,
             np.array([r.bias for r in found]),

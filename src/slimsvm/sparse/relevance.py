@@ -28,6 +28,9 @@ MOST_VALUES = 2**24
 # A candidate with less than this part of its column outside the span of the vectors adds nothing but noise.
 OUTSIDE = 1e-8
 PRECISIONS = 1e-12, 1e12
+# Below this square of a pivot, the determinant has lost its digits.
+SINGULAR = 1e-9
+HALVINGS = 0.5 ** np.arange(30)
 # Precisions that are tried, as multiples of the present one, or of the most that the data could say about a candidate:
 # the evidence may have several maxima.
 ELSEWHERE = 10.0 ** np.array([-6, -4, -3, -2, -1, 1, 2, 3, 4, 6])
@@ -93,6 +96,7 @@ class RelevanceMachine:
     def __init__(self, K: Array, t: Array, weight: Array):
         self.K, self.t, self.weight = K, t, weight
         self.squares = K * K
+        self.sign = 1 - 2 * t
 
     def features(self, members: Array) -> Array:
         """A column of ones and those of the members."""
@@ -118,7 +122,7 @@ class RelevanceMachine:
             # In units in which the diagonal is 1: precisions differ by many orders of magnitude.
             scale = np.sqrt(H.diagonal())
             factor, info = lapack.dpotrf(H / np.outer(scale, scale), lower=1, clean=1)
-            if info:
+            if info or factor.diagonal().min() ** 2 < SINGULAR:
                 return None
             factor = factor * scale[:, None]
             step = lapack.dpotrs(factor, gradient, lower=1)[0]
@@ -131,18 +135,19 @@ class RelevanceMachine:
             if small:  # too small to be seen in the value
                 w, f = w + step, f + along
                 continue
-            for halvings in range(30):
-                part = 0.5**halvings
+            for part in HALVINGS:
                 tried = self.log_posterior(f + part * along, w + part * step, alpha)
-                if tried >= value + 1e-4 * part * gain or halvings == 29:
+                if tried >= value + 1e-4 * part * gain:
                     break
+            else:
+                break  # rounding errors hide what is left to gain
             w, f, value = w + part * step, f + part * along, tried
         evidence = value + 0.5 * float(np.log(alpha).sum()) - float(np.log(factor.diagonal()).sum())
         return Posterior(members, alpha, w, f, factor, evidence) if np.isfinite(evidence) else None
 
     def log_posterior(self, f: Array, w: Array, alpha: Array) -> float:
         """Log likelihood and log prior, but for constants."""
-        likelihood = float(self.weight @ (self.t * f - np.logaddexp(0, f)))
+        likelihood = -float(self.weight @ np.logaddexp(0, self.sign * f))
         return likelihood - 0.5 * float(alpha @ w**2)
 
     def additions(self, now: Posterior) -> list[Move]:
@@ -393,6 +398,7 @@ class Refinement:
         gains = self.gains(now, candidates, sizes)
         self.waiting = []
         for candidate, size, gain in zip(candidates, sizes, gains, strict=True):
+            gain[0] = gain[0] if gain[0] > 0 else -np.inf  # almost without it
             for peak in peaks(gain, -BETWEEN):
                 place = np.exp(summit(np.log(size * ANYWHERE), gain, peak))
                 self.waiting.append(Move(int(candidate), float(place), float(gain[peak])))
@@ -447,7 +453,7 @@ def summit(x: Array, values: Array, i: int) -> float:
     """Where a function has its peak near ``x[i]``: the vertex of the parabola through three values."""
     if not 0 < i < len(x) - 1 or not np.isfinite(values[i - 1 : i + 2]).all():
         return float(x[i])
-    a, b = (np.diff(values) / np.diff(x))[i - 1 : i + 1]
+    a, b = np.diff(values[i - 1 : i + 2]) / np.diff(x[i - 1 : i + 2])
     here, there = 0.5 * (x[i - 1] + x[i]), 0.5 * (x[i] + x[i + 1])
     return float(here - a * (there - here) / (b - a)) if a != b else float(x[i])
 
@@ -512,7 +518,7 @@ class Tries:
 
     def log_posterior(self, f: Array, w: Array, alpha: Array) -> Array:
         machine = self.machine
-        value = machine.weight @ (machine.t[:, None] * f - np.logaddexp(0, f))
+        value = -(machine.weight @ np.logaddexp(0, machine.sign[:, None] * f))
         return value - 0.5 * np.einsum("bi,bi->b", alpha, w**2)
 
     def derivatives(self, f: Array, w: Array, alpha: Array, extra: Array | None) -> tuple[Array, Array]:
