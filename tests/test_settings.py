@@ -137,7 +137,7 @@ def test_settings_that_leave_no_vector_or_contradict_each_other():
         model = clone(SMALL).set_params(basis=bases.Learned(init=X[:3])).fit(X, y)
     assert model.n_vectors_ == 3
     rng = np.random.default_rng(0)
-    with pytest.warns(UserWarning, match="no vector is left"):
+    with pytest.warns(UserWarning, match="no vector raises the evidence"):
         RelevanceVectorClassifier(gamma=1e-9).fit(rng.normal(size=(40, 2)), np.arange(40) % 2)
 
 
