@@ -7,7 +7,7 @@ The solver works in coordinates w in which R is the identity: features ``P = k(X
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -23,8 +23,34 @@ class Regularizer(Protocol):
 
     follows_kernel: ClassVar[bool]  # does R change with the vectors as k(Z, Z) does?
 
+    def settled(self, gram: Array) -> Regularizer:
+        """This penalty, or the nearest one that float64 can tell from zero in every direction: what is solved."""
+
+    def matrix(self, gram: Array) -> Array:
+        """R for the kernel matrix of the basis."""
+
     def whitening(self, gram: Array) -> Array:
         """T for the kernel matrix of the basis, with ``T' R T = I``."""
+
+
+def rounding(size: int) -> float:
+    """How well a kernel matrix is known: the spectral norm of its errors when its diagonal is 1."""
+    return size * np.finfo(float).eps
+
+
+def _scales(R: Array) -> Array:
+    """Factors that make the diagonal 1: vectors of any size are treated alike."""
+    sizes = np.abs(R.diagonal())
+    return 1 / np.sqrt(np.where(sizes > 0, sizes, 1.0))
+
+
+def _safe_factor(R: Array) -> Array | None:
+    """The Cholesky factor of a matrix with diagonal 1, unless rounding may be what makes it positive definite."""
+    try:
+        L = np.linalg.cholesky(R)
+    except np.linalg.LinAlgError:
+        return None
+    return L if (L.diagonal() ** 2).min(initial=1.0) > 10 * rounding(len(R)) else None
 
 
 def inverse_root(R: Array) -> Array:
@@ -32,16 +58,14 @@ def inverse_root(R: Array) -> Array:
 
     A Cholesky factor where R is safely positive definite; else eigenvectors, without the null space.
     """
-    try:
-        L = np.linalg.cholesky(R)
-        pivots = L.diagonal()
-        if pivots.min(initial=1.0) > 1e-6 * pivots.max(initial=0.0):
-            return solve_triangular(L, np.eye(len(R)), lower=True).T
-    except np.linalg.LinAlgError:
-        pass
-    values, basis = np.linalg.eigh(0.5 * (R + R.T))
-    kept = values > len(R) * np.finfo(float).eps * max(values[-1], 0.0)
-    return basis[:, kept] / np.sqrt(values[kept])
+    s = _scales(R)
+    unit = R * np.outer(s, s)
+    L = _safe_factor(unit)
+    if L is not None:
+        return s[:, None] * solve_triangular(L, np.eye(len(R)), lower=True).T
+    values, basis = np.linalg.eigh(0.5 * (unit + unit.T))
+    kept = values > rounding(len(R)) * max(values[-1], 0.0)
+    return s[:, None] * (basis[:, kept] / np.sqrt(values[kept]))
 
 
 @dataclass(frozen=True)
@@ -49,14 +73,24 @@ class KernelNorm(Part):
     """``R = k(Z, Z) + epsilon I``: the norm of f in the kernel's space. C then means what it does in the full machine.
 
     ``epsilon`` keeps coefficients of vectors that nearly coincide from growing against each other.
+    ``jitter`` does the same relative to the diagonal: ``R = k(Z, Z) + epsilon I + jitter diag k(Z, Z)``. Where vectors
+    depend on each other, rounding decides whether f has a norm in some directions at all; `settled` then adds a jitter
+    a hundred times above rounding, about 1e-12.
     """
 
     epsilon: float = 0.0
+    jitter: float = 0.0
     follows_kernel: ClassVar[bool] = True
+
+    def settled(self, gram: Array) -> KernelNorm:
+        R = self.matrix(gram)
+        s = _scales(R)
+        safe = _safe_factor(R * np.outer(s, s)) is not None
+        return self if safe else replace(self, jitter=max(self.jitter, 100 * rounding(len(gram))))
 
     def matrix(self, gram: Array) -> Array:
         """R itself."""
-        return gram + self.epsilon * np.eye(len(gram))
+        return gram + np.diag(self.epsilon + self.jitter * np.abs(gram.diagonal()))
 
     def whitening(self, gram: Array) -> Array:
         return inverse_root(self.matrix(gram))
@@ -67,6 +101,9 @@ class Identity(Part):
     """``R = I``: kernel values are plain features."""
 
     follows_kernel: ClassVar[bool] = False
+
+    def settled(self, gram: Array) -> Identity:
+        return self
 
     def matrix(self, gram: Array) -> Array:
         """R itself."""
@@ -98,6 +135,9 @@ class ReweightedNorm(Part):
     def follows_kernel(self) -> bool:
         """As the base does."""
         return self.base.follows_kernel
+
+    def settled(self, gram: Array) -> ReweightedNorm:
+        return self
 
     def matrix(self, gram: Array) -> Array:
         """R of the first round, when all coefficients are taken to be 1."""
