@@ -5,10 +5,9 @@ For machines over vectors Z the model that is returned, f = k(., Z) beta + b, is
     primal  1/2 beta'R beta + sum loss(f)           dual  conjugate(A) - 1/2 v'R^-1 v,   v = k(Z, X) A,  sum(A) = 0.
 
 Both are the values of one convex problem, whose R is that of the settled regulariser (`Regularizer.settled`), so one
-bounds the other however close to singular k(Z, Z) is. What rounding may have done to them counts as part of the gap:
-kernel values are known to a few units in the last place, so f is known to ``e = 4 eps (sum_j |beta_j| max_i |k_ij| +
-|b|)``, which moves primal and dual by at most ``e sum |A|`` each; and R is known to ``rounding(m)`` times its
-diagonal, which moves them by at most half of that times ``sum_j R_jj beta_j^2``. Where k(Z, Z) is not positive
+bounds the other however close to singular k(Z, Z) is. Rounding counts as part of the gap: kernel values are known to
+some units in the last place, so primal and dual are known to ``e (sum_ij (A_i k_ij beta_j)^2)^1/2`` each, and the norm
+to ``e/2 sum_j R_jj beta_j^2``, with e = 4 eps: what independent errors do to such sums. Where k(Z, Z) is not positive
 semidefinite, coefficients are held to the directions in which R is positive, and so is the proof.
 """
 
@@ -22,10 +21,9 @@ import numpy as np
 
 from .formulation import Array
 from .parts.losses import Loss
-from .parts.regularizers import rounding
 
 TINY = np.finfo(float).tiny
-EPS = np.finfo(float).eps
+UNITS = 4 * np.finfo(float).eps  # how well a kernel value is known
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class Basis:
 
     def doubt(self, coef: Array) -> Array:
         """How far rounding of R may have moved `norms`."""
-        return 0.5 * rounding(len(self.R)) * np.abs(self.R.diagonal()) @ coef**2
+        return 0.5 * UNITS * np.abs(self.R.diagonal()) @ coef**2
 
 
 def balancing(duals: Array) -> tuple[Array, Array]:
@@ -92,7 +90,7 @@ def of_expansion(
     smooth: Any = loss
     A = np.empty(Y.shape) if duals is None else duals
     value, bias = np.zeros(Y.shape[1]), np.asarray(bias)
-    up, down, largest = np.zeros(coef.shape), np.zeros(coef.shape), np.zeros(len(coef))
+    up, down, spread = np.zeros(coef.shape), np.zeros(coef.shape), np.zeros(Y.shape[1])
     for rows, K in blocks:
         F = K @ coef + bias
         if duals is None:
@@ -100,7 +98,7 @@ def of_expansion(
         value += loss.value(F, Y[rows], C[rows])
         up += K.T @ np.maximum(A[rows], 0)
         down += K.T @ np.minimum(A[rows], 0)
-        np.maximum(largest, np.abs(K).max(axis=0), out=largest)
+        spread += (A[rows] ** 2 * (K**2 @ coef**2 + bias**2)).sum(axis=0)
     scale_up, scale_down = balancing(A)
     v = basis.T.T @ (scale_up * up + scale_down * down)
     A = np.where(A > 0, A * scale_up, A * scale_down)
@@ -108,6 +106,5 @@ def of_expansion(
     v, A = v * shrink, A * shrink
     primal = basis.norms(coef) + value
     dual = loss.conjugate(A, Y, C) - 0.5 * (v**2).sum(axis=0)
-    blur = 4 * EPS * (largest @ np.abs(coef) + np.abs(bias)) * np.abs(A).sum(axis=0)
-    doubt = 2 * blur + basis.doubt(coef) + basis.doubt(basis.T @ v)
+    doubt = 2 * UNITS * np.sqrt(spread) + basis.doubt(coef) + basis.doubt(basis.T @ v)
     return primal, relative_gap(primal + doubt, dual)

@@ -18,7 +18,6 @@ from ..sparse.reweighting import sparse_coefficients
 from . import solve as primal
 from .passes import Features, double, exact_blocks, features
 
-
 # Where the classes are apart, what is left of the hinge on margins that miss 1 by rounding may outweigh a tiny norm:
 # a slightly larger f has none of it.
 STRETCHES = (1e-13, 1e-11, 1e-9, 1e-8, 1e-7)
@@ -177,7 +176,7 @@ class _Fit:
         duals = None if self.loss.smooth and self.rough else s.duals
         now = self.proved(s.w, s.bias, duals, used + s.n_iter)
         for stretch in () if self.rough else STRETCHES:
-            if not (now.gap > tol).any():
+            if not now.open(tol, max_iter):
                 break
             now = now.or_better(self.proved(s.w * (1 + stretch), s.bias * (1 + stretch), duals, now.n_iter))
         return now if before is None else before.or_better(now)

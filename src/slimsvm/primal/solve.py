@@ -65,7 +65,7 @@ def solve(
     start = start if start is not None and all(np.isfinite(part).all() for part in start) else None
     found = _smooth(features, Y, C, loss, start, tol, max_iter) if loss.smooth else None
     # Interior points have duals of their own, where a smooth loss takes differences from 1 that may be below rounding.
-    for method in (None, careful):
+    for method in (careful,) if loss.smooth else (None, careful):
         left = max_iter if found is None else max_iter - int(found.n_iter.max())
         if found is not None and ((found.gap <= need).all() or left <= 0 or not hasattr(loss, "dual_box")):
             break
