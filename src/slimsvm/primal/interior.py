@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from ..formulation import Array
 from ..parts.losses import HuberHinge, Loss, SquaredHinge
@@ -110,15 +111,34 @@ class InteriorPoint:
             w, bias = near
             f = times(self.features, w, bias)[:, 0]
         short = 1 - y * f
-        spread = max(float(np.abs(short).mean()), 1e-3)
-        if self.capped:
-            alpha = C * np.clip(short, 0.1, 0.9)
-            margin = self.ridge * alpha - short
-            s, xi = np.maximum(margin, 0) + spread, np.maximum(-margin, 0) + spread
-        else:
-            alpha = (np.maximum(short, 0) + spread) / self.ridge
-            s, xi = np.maximum(-short, 0) + spread, np.zeros_like(f)
-        return Iterate(w[:, 0], float(bias[0]), f, alpha, s, xi, self.upper - alpha), used
+        value = 0.5 * float((w**2).sum()) + float(C @ np.maximum(short, 0))
+        mu = max(value, TINY) / (2 * len(y))
+        alpha, room = self.central(short, mu)
+        return Iterate(w[:, 0], float(bias[0]), f, alpha, mu / alpha, mu / room, room), used
+
+    def central(self, short: Array, mu: float) -> tuple[Array, Array]:
+        """Alpha and room with ``short = ridge alpha - mu / alpha + mu / room``: all costs start equally far in."""
+        C, ridge = self.upper, self.ridge
+        if not self.capped:
+            root = np.sqrt(short**2 + 4 * ridge * mu)
+            return np.where(short > 0, (short + root) / (2 * ridge), 2 * mu / (root - short)), C
+
+        def part(q: Array) -> Array:
+            """The solution between 0 and C without a ridge."""
+            rise = q * C - 2 * mu
+            root = np.hypot(q * C, 2 * mu)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                return np.where(rise > 0, (rise + root) / (2 * q), 2 * mu * C / (root - rise))
+
+        if not ridge.any():
+            return part(short), part(-short)
+        low, high = np.full(len(C), -300.0), np.full(len(C), 300.0)  # of log(alpha / room)
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            alpha, room = C * expit(middle), C * expit(-middle)
+            above = ridge * alpha - mu / alpha + mu / room > short
+            low, high = np.where(above, low, middle), np.where(above, middle, high)
+        return alpha, room
 
     def gap(self, now: Iterate, moments: Array) -> float:
         """Gap relative to the primal value, which is never negative, or how far the duals are from summing to zero."""
@@ -229,22 +249,16 @@ def screened(
 
 
 def _rounded(features: Features, y: Array, C: Array, max_iter: int) -> tuple[Array, Array, int]:
-    """The solution for a hinge with a rounded corner: roughly on an eighth of the rows, then on all; and its steps."""
+    """The solution for a hinge with a rounded corner: roughly on an eighth of the rows, then in steps on all."""
     some = np.arange(0, features.shape[0], 8)
-    part = features.take(some), y[some, None], 8 * C[some, None]
-    whole = features, y[:, None], C[:, None]
-    start: Start = None
-    total = 0
-    for rows, loss, tol, most in (
-        (part, SquaredHinge(), 1e-3, 20),
-        (part, HuberHinge(0.5), 1e-3, 20),
-        (part, HuberHinge(ROUNDING), 1e-3, 20),
-        (whole, HuberHinge(ROUNDING), 1e-5, 10),
-    ):
-        P, label, cost = rows
-        state = newton(P, label, cost, loss, start, tol, min(most, max_iter - total))
-        start, total = (state.w, state.bias), total + int(state.n_iter[0])
-    return state.w, state.bias, total
+    part, label, cost = features.take(some), y[some, None], 8 * C[some, None]
+    most = min(20, max_iter)
+    state = newton(part, label, cost, SquaredHinge(), tol=1e-3, max_iter=most)
+    for width in (0.5, ROUNDING):
+        state = newton(part, label, cost, HuberHinge(width), (state.w, state.bias), tol=1e-3, max_iter=most)
+    start, most = (state.w, state.bias), min(10, max_iter)
+    state = newton(features, y[:, None], C[:, None], HuberHinge(ROUNDING), start, tol=1e-5, max_iter=most)
+    return state.w, state.bias, int(state.n_iter[0])
 
 
 def solve_interior(
