@@ -170,8 +170,9 @@ class _Fit:
         used = np.zeros(Y.shape[1], dtype=int) if before is None else before.n_iter
         start = None if before is None else (before.w, before.bias)
         # Both solvers converge so fast in the end that a margin costs next to nothing.
-        need = np.inf if self.rough else 0.5 * tol
-        s = primal.solve(P, Y, C, self.loss, start, 1e-3 * tol, max_iter - int(used.max()), need)
+        # float32 gets half of the steps at most: it may be too short to get anywhere.
+        need, left = (np.inf, (max_iter + 1) // 2) if self.rough else (0.5 * tol, max_iter - int(used.max()))
+        s = primal.solve(P, Y, C, self.loss, start, 1e-3 * tol, left, need)
         # A smooth loss has better duals at exact decision values than at those of float32 features.
         duals = None if self.loss.smooth and self.rough else s.duals
         now = self.proved(s.w, s.bias, duals, used + s.n_iter)

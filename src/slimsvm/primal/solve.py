@@ -106,7 +106,7 @@ def _smooth(
     n_iter = np.zeros(Y.shape[1], dtype=int)
     for accuracy in tol * np.array([1.0, 1e-3, 1e-6, 1e-9]):
         left = max_iter - int(n_iter.max())
-        state = newton(features, Y, C, loss, start, accuracy, min(left, 50))
+        state = newton(features, Y, C, loss, start, accuracy, min(left, 30))
         n_iter = n_iter + state.n_iter
         start = state.w, state.bias
         found = certified(features, Y, C, loss, state.w, state.bias, loss.duals(state.F, Y, C), n_iter)
