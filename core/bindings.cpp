@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "expansion.hpp"
+#include "smooth.hpp"
 #include "solver.hpp"
 
 namespace nb = nanobind;
@@ -435,6 +436,22 @@ void kernel_matrix(const AnyKernel& kernel, const std::shared_ptr<Rows>& x, cons
     kernel_into(kernel, *x, *z, static_cast<double*>(out.data()), threads, monitor);
 }
 
+nb::tuple smooth_machine(Matrix features, Vector y, Vector c, Vector start, double width, double least, double most, double tol,
+                         int max_steps) {
+  const std::size_t n = features.shape(0), m = features.shape(1);
+  if (y.shape(0) != n || c.shape(0) != n || start.shape(0) != m + 1) throw nb::value_error("sizes do not fit");
+  const SmoothMachine machine{features.data(), static_cast<int>(n), static_cast<int>(m), y.data(), c.data(), {width, least, most}};
+  SmoothSolution found;
+  found.w.assign(start.data(), start.data() + m + 1);
+  found.f.resize(n);
+  {
+    nb::gil_scoped_release release;
+    dispatch<SmoothNewton>(&machine, tol, max_steps, &found);
+  }
+  return nb::make_tuple(to_numpy(std::move(found.w), {m + 1}), to_numpy(std::move(found.f), {n}), found.steps, found.converged,
+                        found.exact);
+}
+
 }  // namespace
 
 NB_MODULE(_core, m) {
@@ -468,5 +485,6 @@ NB_MODULE(_core, m) {
   m.def("kernel_machine", &kernel_machine, "rows"_a, "order"_a, "lengths"_a, "kernel"_a, "cache_bytes"_a, "threads"_a = 1);
   m.def("matrix_machine", &matrix_machine, "matrix"_a, "order"_a, "lengths"_a, "cache_bytes"_a, "threads"_a = 1, nb::keep_alive<0, 1>());
   m.def("function_machine", &function_machine, "function"_a, "diagonal"_a, "lengths"_a, "cache_bytes"_a, "threads"_a = 1);
+  m.def("smooth_machine", &smooth_machine, "features"_a, "y"_a, "c"_a, "start"_a, "width"_a, "least"_a, "most"_a, "tol"_a, "max_steps"_a);
   m.def("decision", &decide, "kernel"_a, "vectors"_a, "x"_a, "coef"_a, "bias"_a, "single"_a = false, "threads"_a = 1);
 }

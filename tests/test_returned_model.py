@@ -15,7 +15,8 @@ from problems import blobs
 from slimsvm import EmpiricalSVC, ReducedSVC, SlimSVC, kernels, losses, regularizers
 from slimsvm.certificate import Basis, balanced, of_expansion
 from slimsvm.primal import equations
-from slimsvm.primal.coefficients import Machines, fit_coefficients
+from slimsvm.data import Targets
+from slimsvm.primal.coefficients import fit_coefficients
 from slimsvm.primal.passes import Stored, exact_blocks
 
 LONG = np.longdouble
@@ -189,7 +190,7 @@ def test_max_iter_bounds_all_methods_together(max_iter, name, dtype):
 
 def some_machines(n=200, C=10.0, seed=0):
     X, y = blobs(n, d=2, noise=2.0, seed=seed)
-    return X, Machines(None, y[:, None], np.full((n, 1), C))
+    return X, Targets(None, y[:, None], np.full((n, 1), C))
 
 
 @pytest.mark.parametrize("loss", [losses.Hinge(), losses.SquaredHinge()])

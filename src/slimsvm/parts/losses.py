@@ -40,6 +40,10 @@ class SmoothLoss(Loss, Protocol):
     def curvature(self, F: Array, Y: Array, C: Array) -> Array:
         """``d2loss/dF2`` of each row (a generalised one where the second derivative jumps)."""
 
+    @property
+    def pieces(self) -> tuple[float, float, float] | None:
+        """Width, least and most, if the loss is piecewise quadratic: its slope is ``clip(xi / width, least, most)``."""
+
 
 def _excess(F: Array, Y: Array) -> Array:
     return np.maximum(1 - Y * F, 0)
@@ -71,6 +75,7 @@ class SquaredHinge(Part):
     """``C/2 xi^2``."""
 
     smooth: ClassVar[bool] = True
+    pieces: ClassVar[tuple[float, float, float]] = (1.0, 0.0, np.inf)
 
     def value(self, F: Array, Y: Array, C: Array) -> Array:
         return 0.5 * (C * _excess(F, Y) ** 2).sum(axis=0)
@@ -94,6 +99,10 @@ class HuberHinge(Part):
 
     width: float = 0.5
     smooth: ClassVar[bool] = True
+
+    @property
+    def pieces(self) -> tuple[float, float, float]:
+        return self.width, 0.0, 1.0
 
     def value(self, F: Array, Y: Array, C: Array) -> Array:
         xi = _excess(F, Y)
@@ -119,6 +128,7 @@ class LeastSquares(Part):
     """``C/2 (1 - y f)^2``: rows beyond the margin cost as much as rows short of it."""
 
     smooth: ClassVar[bool] = True
+    pieces: ClassVar[tuple[float, float, float]] = (1.0, -np.inf, np.inf)
 
     def value(self, F: Array, Y: Array, C: Array) -> Array:
         return 0.5 * (C * (1 - Y * F) ** 2).sum(axis=0)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .. import _core
 from ..formulation import Array
 from ..parts.losses import SmoothLoss
 from .equations import from_rows, from_sums
@@ -39,6 +40,11 @@ def newton(
     """
     n, m = features.shape
     outputs = Y.shape[1]
+    few = features.few()
+    if few is not None and loss.pieces is not None:
+        found = _few_rows(few, Y, C, loss.pieces, start, tol, max_iter)
+        if found is not None:
+            return found
     if start is None:
         w, bias = np.zeros((m, outputs)), np.zeros(outputs)
         F = np.zeros((n, outputs))
@@ -97,6 +103,27 @@ def newton(
         if not open_.any():
             break
     return NewtonState(w, bias, F, n_iter, ~open_ & ~lost)
+
+
+def _few_rows(
+    P: Array,
+    Y: Array,
+    C: Array,
+    pieces: tuple[float, float, float],
+    start: tuple[Array, Array] | None,
+    tol: float,
+    max_iter: int,
+) -> NewtonState | None:
+    """The same method in the core, one output after the other; None if digits were lost."""
+    begin = np.zeros((P.shape[1] + 1, Y.shape[1])) if start is None else np.vstack([start[0], start[1]])
+    solved = []
+    for y, c, at in zip(Y.T, C.T, begin.T, strict=True):
+        y, c, at = np.ascontiguousarray(y), np.ascontiguousarray(c), np.ascontiguousarray(at)
+        solved.append(_core.smooth_machine(P, y, c, at, *pieces, tol, max_iter))
+    if not all(exact for *_, exact in solved):
+        return None
+    w, F, steps, converged = (np.array([s[k] for s in solved]) for k in range(4))
+    return NewtonState(np.ascontiguousarray(w.T[:-1]), w.T[-1].copy(), np.ascontiguousarray(F.T), steps, converged)
 
 
 def _columns(M: Array, columns: Array) -> Array:

@@ -15,6 +15,8 @@ import numpy as np
 from ..formulation import Array, Kernel
 
 BLOCK_BYTES = 1 << 24
+# Multiplications of a Gram matrix up to which calls of Python cost more than the work.
+FEW = 1 << 21
 
 
 class Features(Protocol):
@@ -29,6 +31,9 @@ class Features(Protocol):
 
     def take(self, rows: Array) -> Any:
         """Some of the rows."""
+
+    def few(self) -> Array | None:
+        """All features, if they are in memory in float64 and so few that sums over them cost next to nothing."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,10 @@ class Stored:
 
     def take(self, rows: Array) -> Stored:
         return Stored(self.P[rows])
+
+    def few(self) -> Array | None:
+        n, m = self.P.shape
+        return np.ascontiguousarray(self.P) if self.P.dtype == np.float64 and n * m * m <= FEW else None
 
 
 @dataclass(frozen=True)
@@ -73,6 +82,9 @@ class Computed:
             K = np.empty((rows.stop - rows.start, self.T.shape[0]), dtype=self.dtype)
             # Whitening comes before any product of features: a whitened float32 Gram matrix is not definite.
             yield rows, self.kernel(self.X[rows], self.Z, out=K, threads=self.threads) @ T
+
+    def few(self) -> None:
+        return None
 
     def take(self, rows: Array) -> Computed:
         return Computed(self.kernel, self.X[rows], self.Z, self.T, self.dtype, self.threads)

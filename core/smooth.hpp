@@ -1,0 +1,173 @@
+// Newton's method for one linear machine with a piecewise quadratic loss, over few features in memory:
+//
+//   min_{w,b}  1/2 |w|^2 + sum_i c_i loss(1 - y_i (p_i.w + b)),   loss'(xi) = clamp(xi / width, least, most).
+//
+// The squared hinge has width 1 and slopes from 0 on, the rounded hinge slopes from 0 to 1, least squares any slope.
+// Learning solves thousands of such machines, each from the solution of the last: here a step costs its arithmetic only.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "newton.hpp"
+
+namespace slimsvm {
+
+struct SmoothLoss {
+  double width, least, most;
+
+  double slope(double xi) const { return std::min(std::max(xi / width, least), most); }
+  bool curved(double xi) const { return xi > least * width && xi < most * width; }
+  double value(double xi) const {
+    const double s = slope(xi);
+    return s * (xi - 0.5 * width * s);
+  }
+};
+
+struct SmoothMachine {
+  const double* features;  // n x m
+  int n, m;
+  const double *y, *c;
+  SmoothLoss loss;
+};
+
+struct SmoothSolution {
+  std::vector<double> w, f;  // w: weights, then the bias
+  int steps = 0;
+  bool converged = false, exact = true;  // exact: no digits of a step were lost
+};
+
+struct SmoothNewton {
+  // Squared pivots of a matrix with diagonal 1 below this leave too few digits of a step.
+  static constexpr double worst_pivot = 1e-10;
+
+  template <class Isa>
+  static SLIM_INLINE void run(const SmoothMachine* problem, double tol, int max_steps, SmoothSolution* solution) {
+    const SmoothMachine& machine = *problem;
+    SmoothSolution& now = *solution;
+    const int n = machine.n, m = machine.m, size = m + 1;
+    const SmoothLoss loss = machine.loss;
+    std::vector<double> gradient(size), step(size), matrix(static_cast<std::size_t>(size) * size), scale(size), q(n);
+    double cost = 0, last_gain = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < n; ++i) cost += machine.c[i];
+    times(machine, now.w.data(), now.f.data());
+    while (now.steps < max_steps) {
+      const double value = equations(machine, now, gradient.data(), matrix.data());
+      matrix[static_cast<std::size_t>(m) * size + m] += 1e-12 * cost;  // where no row is curved, the bias is not determined
+      if (!solve(matrix, gradient, scale, step, size)) {
+        now.exact = false;
+        return;
+      }
+      double gain = 0;
+      for (int j = 0; j < size; ++j) gain -= 0.5 * step[j] * gradient[j];
+      // Below a relative gain of 1e-6 each step should square it; if not, rounding errors are all that is left.
+      const bool stuck = gain > 0.5 * last_gain && gain < 1e-6 * value;
+      const bool moving = gain > tol * value && !stuck;
+      last_gain = gain;
+      times(machine, step.data(), q.data());
+      // The last step is taken whole: it squares what is left to gain.
+      const double t = moving ? line_search(machine, now, step.data(), q.data(), 2e-3 * gain) : 1.0;
+      for (int j = 0; j < size; ++j) now.w[j] += t * step[j];
+      for (int i = 0; i < n; ++i) now.f[i] += t * q[i];
+      ++now.steps;
+      if (!moving) {
+        now.converged = true;
+        return;
+      }
+    }
+  }
+
+  static SLIM_INLINE void times(const SmoothMachine& machine, const double* w, double* f) {
+    for (int i = 0; i < machine.n; ++i) {
+      const double* p = machine.features + static_cast<std::size_t>(i) * machine.m;
+      double sum = w[machine.m];
+      for (int j = 0; j < machine.m; ++j) sum += p[j] * w[j];
+      f[i] = sum;
+    }
+  }
+
+  // Gradient and matrix of second derivatives (lower triangle); returns the objective.
+  static SLIM_INLINE double equations(const SmoothMachine& machine, const SmoothSolution& now, double* gradient, double* matrix) {
+    const int m = machine.m, size = m + 1;
+    std::fill(matrix, matrix + static_cast<std::size_t>(size) * size, 0.0);
+    double value = 0;
+    for (int j = 0; j < m; ++j) {
+      gradient[j] = now.w[j];
+      value += 0.5 * now.w[j] * now.w[j];
+      matrix[static_cast<std::size_t>(j) * size + j] = 1;
+    }
+    gradient[m] = 0;
+    for (int i = 0; i < machine.n; ++i) {
+      const double* p = machine.features + static_cast<std::size_t>(i) * m;
+      const double xi = 1 - machine.y[i] * now.f[i];
+      value += machine.c[i] * machine.loss.value(xi);
+      const double a = machine.c[i] * machine.y[i] * machine.loss.slope(xi);
+      if (a != 0) {
+        for (int j = 0; j < m; ++j) gradient[j] -= a * p[j];
+        gradient[m] -= a;
+      }
+      if (!machine.loss.curved(xi) || machine.c[i] == 0) continue;
+      const double h = machine.c[i] / machine.loss.width;
+      for (int j = 0; j < m; ++j) {
+        double* row = matrix + static_cast<std::size_t>(j) * size;
+        const double hp = h * p[j];
+        for (int k = 0; k <= j; ++k) row[k] += hp * p[k];
+      }
+      double* last = matrix + static_cast<std::size_t>(m) * size;
+      for (int k = 0; k < m; ++k) last[k] += h * p[k];
+      last[m] += h;
+    }
+    return value;
+  }
+
+  // step = -matrix^-1 gradient, the matrix scaled to a diagonal of 1; false where rounding has eaten it.
+  static SLIM_INLINE bool solve(std::vector<double>& matrix, const std::vector<double>& gradient, std::vector<double>& scale,
+                                std::vector<double>& step, int size) {
+    for (int j = 0; j < size; ++j) {
+      const double diagonal = matrix[static_cast<std::size_t>(j) * size + j];
+      if (!(diagonal > 0 && diagonal < std::numeric_limits<double>::infinity())) return false;
+      scale[j] = 1 / std::sqrt(diagonal);
+    }
+    for (int j = 0; j < size; ++j)
+      for (int k = 0; k <= j; ++k) matrix[static_cast<std::size_t>(j) * size + k] *= scale[j] * scale[k];
+    if (!dispatch<Factorize>(matrix.data(), size)) return false;
+    for (int j = 0; j < size; ++j) {
+      const double pivot = matrix[static_cast<std::size_t>(j) * size + j];
+      if (!(pivot * pivot > worst_pivot)) return false;
+      step[j] = -gradient[j] * scale[j];
+    }
+    solve_factored(matrix, size, step.data());
+    for (int j = 0; j < size; ++j) {
+      step[j] *= scale[j];
+      if (!std::isfinite(step[j])) return false;
+    }
+    return true;
+  }
+
+  // The best t along the step: the root of an increasing derivative, which is to be at most `accuracy`.
+  static SLIM_INLINE double line_search(const SmoothMachine& machine, const SmoothSolution& now, const double* step, const double* q,
+                                        double accuracy) {
+    double slope = 0, bend = 0, t = 1, low = 0, high = std::numeric_limits<double>::infinity();
+    for (int j = 0; j < machine.m; ++j) {
+      slope += now.w[j] * step[j];
+      bend += step[j] * step[j];
+    }
+    for (int round = 0; round < 50; ++round) {
+      double derivative = slope + t * bend, second = bend;
+      for (int i = 0; i < machine.n; ++i) {
+        const double along = machine.y[i] * q[i], xi = 1 - machine.y[i] * now.f[i] - t * along;
+        derivative -= machine.c[i] * along * machine.loss.slope(xi);
+        if (machine.loss.curved(xi)) second += machine.c[i] / machine.loss.width * along * along;
+      }
+      if (std::abs(derivative) <= accuracy) break;
+      (derivative < 0 ? low : high) = t;
+      const double newton = second > 1e-300 * std::abs(derivative) ? t - derivative / second : t;
+      t = newton > low && newton < high ? newton : std::isfinite(high) ? 0.5 * (low + high) : 2 * t;
+    }
+    return t;
+  }
+};
+
+}  // namespace slimsvm
