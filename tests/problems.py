@@ -166,10 +166,19 @@ DATA_KINDS = {
 
 
 def all_duals(model, n, output=0):
-    """Signed duals of every training row from the fitted attributes."""
+    """Signed duals of every training row from the fitted attributes; copies of a row are one row of the model."""
     a = np.zeros(n)
     a[model.support_] = model.vector_coef_[output]
     return a
+
+
+def spread(a, K, y, weights=None):
+    """The same duals, with that of each row shared among its copies of the same label by their weights."""
+    w = reference.ones(y, weights)
+    _, group = np.unique(np.c_[K + 0.0, y], axis=0, return_inverse=True)
+    group = group.ravel()
+    totals = np.bincount(group, weights=w)
+    return np.bincount(group, weights=a)[group] * w / np.where(totals > 0, totals, 1)[group]
 
 
 def check_optimal(model, K, y, C, optimum=None, tol=None, output=0, rounding=1e-9, weights=None):
@@ -182,6 +191,8 @@ def check_optimal(model, K, y, C, optimum=None, tol=None, output=0, rounding=1e-
     slack, constraint = slacks.resolve(model.slack), model.constraint
     tol = model.tol if tol is None else tol
     a, b = all_duals(model, len(y), output), model.intercept_[output]
+    if slack.merges_copies:
+        a = spread(a, K, y, weights)
     assert reference.overshoot(slack, y, a, C, constraint, weights) <= 1e-12
     assert abs(a.sum()) <= 1e-12 * np.abs(a).sum()
     primal, dual, gap = reference.certificate(K, y, a, b, slack, C, constraint, weights)

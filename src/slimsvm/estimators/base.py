@@ -77,6 +77,7 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """Fitted attributes."""
         machine = model.expansion
         self.classes_ = task.classes
+        self._one_vs_one = task.n_classes > 2 and self._scheme() == "ovo"  # a change of parameters is for the next fit
         self.kernel_, self.vectors_ = machine.kernel.fitted(machine.vectors)
         if model.rows is not None:
             self.support_ = model.rows
@@ -137,7 +138,7 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return self.multi_class
 
     def _class_scores(self, scores: Array) -> Array:
-        return one_vs_rest_scores(scores, len(self.classes_)) if self._scheme() == "ovo" else scores
+        return one_vs_rest_scores(scores, len(self.classes_)) if self._one_vs_one else scores
 
     def _scores(self, X: Any) -> Array:
         check_is_fitted(self)
