@@ -93,15 +93,19 @@ class Task:
         """The rows in an order that does not depend on theirs."""
         return np.lexsort((self.codes, self.keys))
 
+    def sorted(self) -> Task:
+        """All rows in canonical order: for methods whose way depends on the last bits of sums."""
+        return self.take(self.canonical())
+
     def sample(self, most: int, rng: np.random.Generator) -> Task:
         """At most ``most`` rows in canonical order, from each class in proportion and at least one of each.
 
         Rows are drawn by weight and then count so that every sum over rows is estimated without bias (Duffield, Lund
         and Thorup's priority sampling): rows of equal weight keep equal weights.
         """
-        order = self.canonical()
         if self.size <= most:
-            return self.take(order)
+            return self.sorted()
+        order = self.canonical()
         codes, counts = self.codes[order], self.counts[order]
         priority = counts / (1 - rng.random(self.size))
         totals = np.bincount(codes, minlength=self.n_classes)

@@ -48,10 +48,11 @@ class Model:
         return replace(self, expansion=replace(machine, vectors=machine.vectors[used], coef=coef), rows=rows)
 
 
-def joined(kept: Sequence[Array], coefs: Sequence[Array]) -> tuple[Array, Array]:
-    """Rows that any output keeps, each once and in order, and all coefficients over them (outputs x rows)."""
+def joined(kept: Sequence[Array], coefs: Sequence[Array], place: Array) -> tuple[Array, Array]:
+    """Rows that any output keeps, each once and by their place, and all coefficients over them (outputs x rows)."""
     union = np.unique(np.concatenate(list(kept)))
     coef = np.zeros((len(kept), len(union)))
     for row, mine, values in zip(coef, kept, coefs, strict=True):
         row[np.searchsorted(union, mine)] = values
-    return union, coef
+    order = np.argsort(place[union])
+    return union[order], coef[:, order]

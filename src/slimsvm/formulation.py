@@ -15,6 +15,7 @@ training point) a regulariser and a basis. Parts are small frozen objects; solve
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Protocol
 
@@ -23,8 +24,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-
-CONSTRAINTS = ("inequality", "equality")
 
 
 class Part:
@@ -76,6 +75,89 @@ def _digest(value: Any) -> Any:
     return value
 
 
+class Constraint(ABC):
+    """How slacks follow from decision values, and what that leaves to the duals."""
+
+    name: ClassVar[str]
+    one_sided: ClassVar[bool]  # slacks and alpha = y * a are at least zero
+
+    @abstractmethod
+    def slacks(self, y: Array, f: Array, bias: float, doubt: Array | float = 0.0) -> Array:
+        """The slacks of ``f + bias``; with ``doubt``, the largest where f is known no better than that."""
+
+    @abstractmethod
+    def box(self, y: Array, most: Array) -> tuple[Array, Array]:
+        """Bounds of the signed duals whose sizes are at most ``most``."""
+
+    @abstractmethod
+    def sides(self, y: Array) -> tuple[Array, Array]:
+        """Which rows are in error above the bias that would suit them, and which below, as masks."""
+
+    @abstractmethod
+    def reach_in_box(self, y: Array, weights: Array) -> float:
+        """The largest ``sum(|a|)`` of duals that sum to zero with ``|a| <= weights``."""
+
+    @abstractmethod
+    def reach_in_ball(self, y: Array, weights: Array) -> float:
+        """The largest ``sum(|a|)**2`` of duals that sum to zero with ``sum(a**2 / weights) <= 1``."""
+
+
+class Inequality(Constraint):
+    """``xi >= 1 - y (f + b)`` and ``xi >= 0``: a row beyond its margin costs nothing."""
+
+    name, one_sided = "inequality", True
+
+    def slacks(self, y: Array, f: Array, bias: float, doubt: Array | float = 0.0) -> Array:
+        return np.maximum(1 - y * (f + bias) + doubt, 0)
+
+    def box(self, y: Array, most: Array) -> tuple[Array, Array]:
+        return np.where(y > 0, 0.0, -most), np.where(y > 0, most, 0.0)
+
+    def sides(self, y: Array) -> tuple[Array, Array]:
+        return y > 0, y < 0
+
+    def reach_in_box(self, y: Array, weights: Array) -> float:
+        return 2 * min(weights[side].sum() for side in self.sides(y))
+
+    def reach_in_ball(self, y: Array, weights: Array) -> float:
+        plus, minus = (float(weights[side].sum()) for side in self.sides(y))
+        return 4 * plus * (minus / (plus + minus))
+
+
+class Equality(Constraint):
+    """``xi = 1 - y (f + b)``, of either sign: a row beyond its margin costs as much as one short of it."""
+
+    name, one_sided = "equality", False
+
+    def slacks(self, y: Array, f: Array, bias: float, doubt: Array | float = 0.0) -> Array:
+        xi = 1 - y * (f + bias)
+        return xi + np.copysign(doubt, xi)
+
+    def box(self, y: Array, most: Array) -> tuple[Array, Array]:
+        return -most, most
+
+    def sides(self, y: Array) -> tuple[Array, Array]:
+        everyone = np.ones(len(y), dtype=bool)
+        return everyone, everyone
+
+    def reach_in_box(self, y: Array, weights: Array) -> float:
+        return float(weights.sum())
+
+    def reach_in_ball(self, y: Array, weights: Array) -> float:
+        return float(weights.sum())
+
+
+INEQUALITY, EQUALITY = Inequality(), Equality()
+CONSTRAINTS = {c.name: c for c in (INEQUALITY, EQUALITY)}
+
+
+def constraint(name: Any) -> Constraint:
+    """The constraint of this name."""
+    if not isinstance(name, str) or name not in CONSTRAINTS:
+        raise ValueError(f"constraint={name!r} is not known; use one of {list(CONSTRAINTS)}")
+    return CONSTRAINTS[name]
+
+
 @dataclass(frozen=True)
 class FeasibleSet:
     """Where the signed duals may lie, in numbers: all that the solver knows of a slack norm.
@@ -95,28 +177,55 @@ class FeasibleSet:
     metric: Array | None = None
 
     @classmethod
-    def box(cls, y: Array, most: Array | float, constraint: str, **others: Any) -> FeasibleSet:
+    def box(cls, y: Array, most: Array | float, constraint: Constraint, **others: Any) -> FeasibleSet:
         """``alpha = y * a`` in [0, most], or in [-most, most] with equality constraints; the rest as given."""
-        most = np.broadcast_to(np.asarray(most, dtype=np.float64), y.shape)
-        if constraint == "equality":
-            return cls(-most, most, **others)
-        return cls(np.where(y > 0, 0.0, -most), np.where(y > 0, most, 0.0), **others)
+        return cls(*constraint.box(y, np.broadcast_to(np.asarray(most, dtype=np.float64), y.shape)), **others)
+
+    def norm(self, duals: Array) -> float:
+        """The norm whose ball it is."""
+        if self.metric is not None:
+            return float(np.sqrt(max(float(duals @ self.metric @ duals), 0.0)))
+        sizes = np.abs(duals)
+        most = float(sizes.max())
+        if not most > 0:
+            return 0.0
+        return most * float(np.sum(self.stretch * (sizes / most) ** self.power)) ** (1 / self.power)
+
+    def share(self, duals: Array) -> float:
+        """The largest multiple of the duals in the set, sum aside: with zero all sets shrink to themselves."""
+        sizes = np.abs(duals)
+        some = sizes > 0
+        if not some.any():
+            return 1.0
+        bounds = np.where(duals > 0, self.upper, -self.lower)[some]
+        limits = [float((bounds / sizes[some]).min()), self.total / float(sizes.sum())]
+        if self.radius < np.inf:
+            norm = self.norm(duals)
+            limits.append(self.radius / norm if norm > 0 else np.inf)
+        return max(min(limits), 0.0)
 
 
 class Slack(Protocol):
-    """A measure ``C * phi`` of the slacks.
+    """A measure ``C * phi`` of the slacks: `slimsvm.slacks.Norm` has defaults for all but three of these.
 
-    A weight counts a row: weight 2 is the row twice. ``constraint`` is "inequality" or "equality"; slacks are
-    >= 0 under inequality constraints, of any sign under equality.
+    A weight counts a row: weight 2 is the row twice. Slacks are >= 0 under inequality constraints, of any sign
+    under equality.
     """
 
-    def feasible_set(self, y: Array, C: float, weights: Array, constraint: str) -> FeasibleSet:
+    counts_rows: ClassVar[bool]  # False: a row counts the same however often it occurs
+    merges_copies: ClassVar[bool]  # are copies of a row one row of their weight? Not with numbers for each row
+    loss: ClassVar[Any]  # phi as a sum over rows, an object of slimsvm.losses; None where it is no sum
+
+    def at(self, rows: Array, n_samples: int) -> Slack:
+        """The norm for these rows of n_samples, in this order."""
+
+    def feasible_set(self, y: Array, C: float, weights: Array, constraint: Constraint) -> FeasibleSet:
         """The dual set of ``C * phi``."""
 
-    def value(self, slacks: Array, weights: Array, constraint: str) -> float:
+    def value(self, slacks: Array, weights: Array, constraint: Constraint) -> float:
         """``phi`` itself, without C."""
 
-    def bias(self, residuals: Array, y: Array, weights: Array, constraint: str) -> float:
+    def bias(self, residuals: Array, y: Array, weights: Array, constraint: Constraint) -> float:
         """The b that makes phi least for fixed f, given the residuals ``y - f``."""
 
 
@@ -178,9 +287,4 @@ class Certificate:
     dual: float
     gap: float  # (primal - dual) / dual
     void: bool  # f = 0 as far as the gap tells
-
-
-def slacks(y: Array, f: Array, bias: float, constraint: str) -> Array:
-    """The slacks ``1 - y (f + b)``; under inequality constraints only what is above zero counts."""
-    margin_gap = 1 - y * (f + bias)
-    return margin_gap if constraint == "equality" else np.maximum(margin_gap, 0)
+    rounding: float = 0.0  # the part of the gap that is doubt about the last digits of f

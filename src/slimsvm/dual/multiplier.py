@@ -84,8 +84,8 @@ class Inside:
     Mixtures stay within bounds and cap. As the two close in on the optimum, their error is of second order.
     """
 
-    def __init__(self, program: Program, feasible: FeasibleSet):
-        self.program, self.feasible = program, feasible
+    def __init__(self, feasible: FeasibleSet):
+        self.feasible = feasible
         self.inner: Point | None = None
         self.outer: Point | None = None
 
@@ -95,7 +95,7 @@ class Inside:
 
     def candidates(self, point: Point, norm: float) -> list[Point]:
         """What the new solution allows; at least one of them is near the optimum if it is."""
-        found = [self._scaled(point, norm)]
+        found = [self._scaled(point)]
         if norm <= self.feasible.radius:
             self.inner = point
             found.append(point)
@@ -105,19 +105,12 @@ class Inside:
             found.append(self._mixed(self.inner, self.outer))
         return found
 
-    def _scaled(self, point: Point, norm: float) -> Point:
+    def _scaled(self, point: Point) -> Point:
         """The best multiple: near the optimum, one that ends on the surface."""
-        sizes = np.abs(point.duals)
-        if not sizes.any():
+        if not point.duals.any():
             return point
-        bounds = np.where(point.duals > 0, self.feasible.upper, -self.feasible.lower)
-        some = sizes > 0
-        most = min(
-            self.feasible.radius / norm,
-            self.feasible.total / float(sizes.sum()),
-            float((bounds[some] / sizes[some]).min()),
-        )
-        curvature = float(point.duals @ point.f + np.sum(self.feasible.ridge * sizes**2))
+        most = self.feasible.share(point.duals)
+        curvature = float(point.duals @ point.f + np.sum(self.feasible.ridge * point.duals**2))
         share = min(point.gain / curvature, most) if curvature > 0 else most
         return replace(point, duals=share * point.duals, f=share * point.f, gain=share * point.gain)
 
@@ -126,7 +119,7 @@ class Inside:
         low, high = 0.0, 1.0
         for _ in range(50):
             share = 0.5 * (low + high)
-            norm = self.program.norm(inner.duals + share * (outer.duals - inner.duals))
+            norm = self.feasible.norm(inner.duals + share * (outer.duals - inner.duals))
             low, high = (share, high) if norm <= self.feasible.radius else (low, share)
         return replace(
             outer,
@@ -145,7 +138,7 @@ def search(
 ) -> tuple[Point, Certificate]:
     """The best point found inside the ball, and its certificate. ``guess`` is a first multiplier."""
     radius, power, tol = feasible.radius, feasible.power, limits.tol
-    bracket, inside = Bracket(radius, power), Inside(program, feasible)
+    bracket, inside = Bracket(radius, power), Inside(feasible)
     mu, last_mu, eps, exact, steps, indefinite = guess, 0.0, max(FIRST_TOLERANCE, tol), False, 0, False
     point: Point | None = None
     best: tuple[Point, Certificate] | None = None
@@ -154,7 +147,7 @@ def search(
         left = limits.max_steps if limits.max_steps < 0 else limits.max_steps - steps
         point = program.solve(mu, eps, left, limits.double_rows, point, exact, limits.callback)
         steps, indefinite = steps + point.steps, indefinite or point.indefinite
-        norm = program.norm(point.duals)
+        norm = feasible.norm(point.duals)
         tried = [(found, certify(found.duals, found.f)) for found in inside.candidates(point, norm)]
         found, certificate = min(tried, key=lambda pair: pair[1].gap)
         if certificate.gap <= tol and not exact:  # as far as the rows of the core tell
@@ -165,7 +158,10 @@ def search(
                 inside.forget()
         if best is None or certificate.gap < best[1].gap:
             best = found, certificate
-        if certificate.gap <= tol or 0 <= limits.max_steps <= steps or indefinite or eps < 1e-6 * tol:
+        blurred = (
+            certificate.gap - certificate.rounding <= tol and certificate.rounding > tol
+        )  # more digits than there are
+        if certificate.gap <= tol or 0 <= limits.max_steps <= steps or indefinite or eps < 1e-6 * tol or blurred:
             break
         since = 0 if certificate.gap <= 0.5 * least else since + 1
         least = min(least, certificate.gap)
@@ -186,7 +182,11 @@ def search(
             mu = max(bracket.next(), nothing)
             eps = min(eps, max(0.3 * certificate.gap, 0.3 * tol))
     assert best is not None
-    return replace(best[0], steps=steps, indefinite=indefinite), best[1]
+    found, certificate = best
+    if certificate.gap > tol:  # the values of what is returned are exact, good or not
+        found = replace(found, f=program.product(found.duals))
+        certificate = certify(found.duals, found.f)
+    return replace(found, steps=steps, indefinite=indefinite), certificate
 
 
 def _doubtful(excess: float, gap: float, scale: float, certificate: Certificate) -> bool:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import fsum
 from typing import Any, Protocol
 
 import numpy as np
 
 from .. import _core
+from ..certificate import balanced
 from ..formulation import Array, FeasibleSet
+
+DRIFT = 1e-12  # a sum of duals, as a share of their sizes, that many rounded steps may leave
 
 
 @dataclass(frozen=True)
@@ -28,11 +32,14 @@ class Point:
 class Program(Protocol):
     """``max y'a - 1/2 a'K a - mu * penalty(a)`` over the set without its ball."""
 
-    def norm(self, duals: Array) -> float:
-        """The norm whose ball it is."""
-
     def product(self, duals: Array) -> Array:
         """f = K duals in float64."""
+
+    def diagonal(self) -> Array:
+        """The values k(x, x)."""
+
+    def matrix(self) -> Array:
+        """All of K: of few rows only."""
 
     def solve(
         self,
@@ -71,14 +78,18 @@ class BoxProgram:
         elif self.total < np.inf:
             side = np.where(upper > 0, 1.0, -1.0)
         self.lower, self.upper, self.side = lower, upper, side
+        self._matrix: Array | None = None
 
     def product(self, duals: Array) -> Array:
         return self.machine.product(self.rows, duals[None])[0]
 
-    def norm(self, duals: Array) -> float:
-        sizes = np.abs(duals)
-        most = float(sizes.max())
-        return most * float(self.stretch @ (sizes / most) ** self.power) ** (1 / self.power) if most > 0 else 0.0
+    def diagonal(self) -> Array:
+        return self.machine.diagonal(self.rows)
+
+    def matrix(self) -> Array:
+        if self._matrix is None:
+            self._matrix = self.machine.rows(self.rows, np.arange(len(self.stretch)))
+        return self._matrix
 
     def solve(
         self,
@@ -109,6 +120,9 @@ class BoxProgram:
             callback=callback,
         )
         duals, product = found["duals"], found["product"]
+        if abs(fsum(duals)) > DRIFT * float(np.abs(duals).sum()):  # tiny steps are lost beside huge duals
+            duals = balanced(duals)
+            product = self.machine.product(self.view, duals[None])[0]
         state = duals, product
         if self.doubled:
             plus, minus = np.split(duals, 2)
@@ -131,8 +145,11 @@ class MetricProgram:
     def product(self, duals: Array) -> Array:
         return self.K @ duals
 
-    def norm(self, duals: Array) -> float:
-        return float(np.sqrt(max(float(duals @ self.metric @ duals), 0.0)))
+    def diagonal(self) -> Array:
+        return np.diag(self.K)
+
+    def matrix(self) -> Array:
+        return self.K
 
     def solve(
         self,

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property
+from math import fsum, sqrt
 
 import numpy as np
 
 from .. import _core
 from ..certificate import relative_gap
-from ..formulation import Array, Certificate, FeasibleSet, Slack, slacks
+from ..formulation import Array, Certificate, Constraint, FeasibleSet, Slack
 from ..progress import ProgressLine
-from . import multiplier
+from . import interior, multiplier
 from .programs import Point, Program, program
+
+FEW = 768  # rows whose kernel matrix may be factorised as a last resort
+PATIENCE, PATIENCE_BY_ROW = 5000, 200  # steps of pairs before that
+LAST_PATIENCE = 20  # as many times more after it
+ROUNDOFF = float(np.finfo(np.float64).eps) / 2
 
 
 @dataclass(frozen=True)
@@ -50,26 +56,60 @@ class Binary:
     slack: Slack
     C: float
     weights: Array
-    constraint: str
+    constraint: Constraint
 
-    def first_multiplier(self, feasible: FeasibleSet) -> float:
+    @cached_property
+    def feasible(self) -> FeasibleSet:
+        """Where the duals may lie."""
+        return self.slack.feasible_set(self.y, self.C, self.weights, self.constraint)
+
+    def first_multiplier(self) -> float:
         """The multiplier of the ball where f = 0: slack over radius."""
         zero = np.zeros(len(self.y))
         bias = self.slack.bias(self.y, self.y, self.weights, self.constraint)
-        value = self.slack.value(slacks(self.y, zero, bias, self.constraint), self.weights, self.constraint)
-        return self.C * value / feasible.radius**feasible.power
+        return self._cost(zero, bias) / self.feasible.radius**self.feasible.power
 
-    def certify(self, feasible: FeasibleSet, duals: Array, f: Array) -> Certificate:
-        """Primal and dual value of feasible duals and f = K duals, with the exact bias: any b would do."""
+    def certify(self, duals: Array, f: Array, doubt: Array, largest: float) -> Certificate:
+        """Primal and dual value of duals and f = K duals, known up to ``doubt``, with the exact bias: any b would do.
+
+        The primal is that of these duals, the dual that of their largest multiple in the feasible set. What is left of
+        their sum costs at most the best bias: ``|b| <= 1 + max|f|``, where ``|f(x)| <= |f| largest`` for all rows.
+        """
         bias = self.slack.bias(self.y - f, self.y, self.weights, self.constraint)
-        norm = float(duals @ f)
-        xi = slacks(self.y, f, bias, self.constraint)
-        primal = 0.5 * norm + self.C * self.slack.value(xi, self.weights, self.constraint)
-        dual = float(self.y @ duals) - 0.5 * norm - 0.5 * float(np.sum(feasible.ridge * duals**2))
-        gap = relative_gap(primal, dual)
+        doubt = doubt + ROUNDOFF * (1 + np.abs(f) + abs(bias))  # of the slacks
+        norm, sizes = float(duals @ f), np.abs(duals)
+        loss = self._cost(f, bias)
+        primal = 0.5 * norm + loss
+        blur = self._cost(f, bias, doubt) - loss + float(sizes @ doubt)
+        share = min(1.0, self.feasible.share(duals))
+        curvature = norm + float(np.sum(self.feasible.ridge * sizes**2))
+        off = abs(fsum(duals.tolist())) * (1 + largest * sqrt(2 * max(primal, 0.0)))
+        dual = share * (float(self.y @ duals) - off) - 0.5 * share**2 * curvature
+        gap = relative_gap(primal + blur, dual)
         # A cap that is used up by duals whose f vanishes: the primal is then the cap, whatever the kernel.
-        full = np.abs(duals).sum() >= feasible.total * (1 - 1e-6)
-        return Certificate(bias, primal, dual, gap, full and norm <= 4 * max(primal - dual, 1e-9 * primal))
+        full = sizes.sum() >= self.feasible.total * (1 - 1e-6)
+        void = full and norm <= 4 * max(primal - dual, 1e-9 * primal)
+        return Certificate(bias, primal, dual, gap, void, relative_gap(dual + blur, dual))
+
+    def _cost(self, f: Array, bias: float, doubt: Array | float = 0.0) -> float:
+        xi = self.constraint.slacks(self.y, f, bias, doubt)
+        return self.C * self.slack.value(xi, self.weights, self.constraint)
+
+
+class Certifier:
+    """Certificates of one problem over one kernel. A product is known up to the rounding of its terms."""
+
+    def __init__(self, binary: Binary, over: Program, tol: float):
+        self.binary, self.over, self.tol = binary, over, tol
+        self.sizes = np.sqrt(np.maximum(over.diagonal(), 0.0))
+
+    def __call__(self, duals: Array, f: Array) -> Certificate:
+        """Of f as it was computed; the bound on its error is refined where that matters."""
+        largest, sizes = float(self.sizes.max()), np.abs(duals)
+        certificate = self.binary.certify(duals, f, ROUNDOFF * self.sizes * float(self.sizes @ sizes), largest)
+        if certificate.rounding > 0.01 * self.tol and len(duals) <= FEW:
+            certificate = self.binary.certify(duals, f, ROUNDOFF * (np.abs(self.over.matrix()) @ sizes), largest)
+        return certificate
 
 
 def solve_dual(
@@ -82,13 +122,12 @@ def solve_dual(
     progress: Progress | None = None,
 ) -> DualSolution:
     """Solve one binary problem over the machine's segments in ``view``."""
-    feasible = binary.slack.feasible_set(binary.y, binary.C, binary.weights, binary.constraint)
-    over = program(machine, view, binary.y, feasible)
+    over = program(machine, view, binary.y, binary.feasible)
     limits = multiplier.Limits(tol, max_iter, double_rows, progress)
-    point, certificate = _solve(over, binary, feasible, limits)
+    point, certificate = _solve(over, binary, limits)
     # Under a cap most of the objective may have nothing to do with f: then a finer tol may still find it.
     if certificate.void and certificate.gap <= tol and max_iter < 0:
-        finer = _solve(over, binary, feasible, replace(limits, tol=tol / 30))
+        finer = _solve(over, binary, replace(limits, tol=tol / 30))
         if finer[1].gap < certificate.gap:
             point, certificate = finer
     solution = DualSolution(
@@ -107,21 +146,67 @@ def solve_dual(
     return solution
 
 
-def _solve(
-    over: Program, binary: Binary, feasible: FeasibleSet, limits: multiplier.Limits
-) -> tuple[Point, Certificate]:
-    """One solution to this tolerance, and its certificate."""
-    certify = partial(binary.certify, feasible)
-    if feasible.radius < np.inf:
-        best: tuple[Point, Certificate] | None = None
-        # Rounding can end a search early where few rows decide; from elsewhere it takes another way.
-        for share in (1.0, 0.6, 0.1):
-            guess = share * binary.first_multiplier(feasible)
-            found = multiplier.search(over, certify, feasible, guess, limits)
-            best = found if best is None or found[1].gap < best[1].gap else best
-            if best[1].gap <= limits.tol or limits.max_steps >= 0 or found[0].indefinite:
-                break
-        assert best is not None
-        return best
+Found = tuple[Point, Certificate]
+
+
+def _solve(over: Program, binary: Binary, limits: multiplier.Limits) -> Found:
+    """One solution to this tolerance, and its certificate.
+
+    Pairs first. Where they take long or end early, few rows go to the interior point. What is still not solved goes to
+    pairs again, from other multipliers: rounding can end a search where few rows decide, and each takes another way.
+    """
+    certify = Certifier(binary, over, limits.tol)
+    few = len(binary.y) <= FEW and binary.feasible.metric is None and limits.max_steps < 0
+    patience = PATIENCE + PATIENCE_BY_ROW * len(binary.y)
+    best = _by_pairs(over, binary, certify, 1.0, replace(limits, max_steps=patience) if few else limits)
+    if few and not _done(best, limits):
+        best = _better(best, _by_interior(over, binary, certify, best[0], limits))
+    ball = binary.feasible.radius < np.inf
+    last = replace(limits, max_steps=LAST_PATIENCE * patience // (4 if ball else 1)) if few else limits
+    for share in (0.6, 0.1) if ball else (1.0,) if few else ():
+        if _done(best, limits) or limits.max_steps >= 0 or best[0].indefinite:
+            break
+        best = _better(best, _by_pairs(over, binary, certify, share, last))
+    return best
+
+
+def _done(found: Found, limits: multiplier.Limits) -> bool:
+    """Solved, or as far as the digits go."""
+    certificate = found[1]
+    return certificate.gap <= max(limits.tol, 2 * certificate.rounding)
+
+
+def _better(one: Found, other: Found) -> Found:
+    steps = one[0].steps + other[0].steps
+    point, certificate = min(one, other, key=lambda found: found[1].gap)
+    return replace(point, steps=steps), certificate
+
+
+def _by_pairs(over: Program, binary: Binary, certify: Certifier, share: float, limits: multiplier.Limits) -> Found:
+    """By the core; ``share`` of the first multiplier is where the search for that of a ball starts."""
+    if binary.feasible.radius < np.inf:
+        return multiplier.search(over, certify, binary.feasible, share * binary.first_multiplier(), limits)
     point = over.solve(0.0, limits.tol, limits.max_steps, limits.double_rows, callback=limits.callback)
     return point, certify(point.duals, point.f)
+
+
+def _by_interior(over: Program, binary: Binary, certify: Certifier, point: Point, limits: multiplier.Limits) -> Found:
+    """By the interior point method: the best of what comes by, with duals that have vanished left out."""
+    K = over.matrix()
+    best = replace(point, steps=0), certify(point.duals, point.f)
+    if point.indefinite and not _semidefinite(K):
+        return best
+    for steps, duals in enumerate(interior.solutions(K, binary.y, binary.feasible), 1):
+        f = K @ duals
+        certificate = certify(duals, f)
+        if certificate.gap < best[1].gap:
+            gain = float(binary.y @ duals)
+            best = Point(duals, f, gain, certificate.gap, certificate.gap, steps, False, (duals, f)), certificate
+        if _done(best, limits):
+            break
+    return best
+
+
+def _semidefinite(K: Array) -> bool:
+    values = np.linalg.eigvalsh(K)
+    return bool(values[0] >= -1e-9 * max(values[-1], 0.0))

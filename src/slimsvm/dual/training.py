@@ -67,13 +67,11 @@ def train(task: Task, kernel: Any, scheme: str, cache_bytes: int, solve: Solver)
     segments, problems = subproblems(task, outputs(task.n_classes, scheme))
     solutions = solve(segments.machine(kernel, cache_bytes), problems)
     used = [s.duals != 0 for s in solutions]
-    # Coefficients are joined by place in the segments' order: vectors of a class stay together.
-    place = np.argsort(segments.order)
-    kept, coef = joined(
-        [place[p.rows[u]] for p, u in zip(problems, used, strict=True)],
+    rows, coef = joined(
+        [p.rows[u] for p, u in zip(problems, used, strict=True)],
         [s.duals[u] for s, u in zip(solutions, used, strict=True)],
+        np.argsort(segments.order),  # vectors of a class stay together
     )
-    rows = segments.order[kept]
     expansion = Expansion(kernel, task.X[rows], coef, np.array([s.bias for s in solutions]))
     model = Model(
         expansion,

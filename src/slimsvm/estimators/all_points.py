@@ -11,7 +11,7 @@ from ..data import Task
 from ..dual.solve import Binary, DualSolution, Progress, solve_dual
 from ..dual.training import Subproblem, train
 from ..expansion import Model
-from ..formulation import CONSTRAINTS, Slack
+from ..formulation import Constraint, Slack
 from ..notices import warn
 from . import validation
 from .base import ExpansionClassifier
@@ -60,7 +60,7 @@ class AllPointsClassifier(ExpansionClassifier):
         self.verbose = verbose
 
     @abstractmethod
-    def _norm(self) -> tuple[Slack, str]:
+    def _norm(self) -> tuple[Slack, Constraint]:
         """The slack norm and the constraint; ValueError for parameters that make no sense."""
 
     def _check_params(self) -> None:
@@ -68,8 +68,7 @@ class AllPointsClassifier(ExpansionClassifier):
         validation.check_number("C", self.C, above=0)
         validation.check_common(self, least_iter=-1)
         validation.check_choice("precision", self.precision, ("float32", "float64"))
-        slack, constraint = self._norm()
-        validation.check_choice("constraint", constraint, CONSTRAINTS)
+        slack, _ = self._norm()
         if self.class_weight is not None and not slack.counts_rows:
             raise ValueError(
                 f"class_weight={self.class_weight!r} would change nothing with {slack!r}, where a row counts the same "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..formulation import Slack
+from ..formulation import Constraint, Slack, constraint
 from ..parts import slacks
 from .all_points import AllPointsClassifier
 from .documentation import documented
@@ -96,5 +96,5 @@ class AnyNormSVC(AllPointsClassifier):
         self.slack = slack
         self.constraint = constraint
 
-    def _norm(self) -> tuple[Slack, str]:
-        return slacks.resolve(self.slack), self.constraint
+    def _norm(self) -> tuple[Slack, Constraint]:
+        return slacks.resolve(self.slack), constraint(self.constraint)

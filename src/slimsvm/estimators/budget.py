@@ -12,9 +12,9 @@ from ..data import Task, outputs
 from ..dual.solve import DualSolution
 from ..dual.training import Subproblem, subproblems
 from ..expansion import Model
-from ..formulation import Array, Slack
+from ..formulation import INEQUALITY, Array, Constraint, Slack
 from ..notices import warn
-from ..parts import bases, kernels, losses, regularizers, slacks
+from ..parts import bases, kernels, regularizers, slacks
 from ..vectors.candidates import TaskCandidates
 from ..vectors.training import Recipe, fit_over
 from .all_points import AllPointsClassifier
@@ -136,7 +136,7 @@ class BudgetSVC(AllPointsClassifier):
         self.hard = hard
         self.random_state = random_state
 
-    def _norm(self) -> tuple[Slack, str]:
+    def _norm(self) -> tuple[Slack, Constraint]:
         check_number("budget", self.budget, above=0)
         check_choice("norm", self.norm, ("l1", "l2"))
         if self.hard is not None:
@@ -147,17 +147,18 @@ class BudgetSVC(AllPointsClassifier):
                     f"hard='learn' needs a kernel with a derivative (a method pullback); kernel={self.kernel!r} has "
                     "none. Use hard='select'"
                 )
-        return (slacks.TopSum if self.norm == "l1" else slacks.TopTwoNorm)(self.budget), "inequality"
+        return (slacks.TopSum if self.norm == "l1" else slacks.TopTwoNorm)(self.budget), INEQUALITY
 
     def _train(self, task: Task) -> Model:
         if self.hard is None:
             return super()._train(task)
+        task = task.sorted()
         # The cost that is taken over comes from small differences between slacks.
         return self._shrunk(task, *self._train_at(task, min(self.tol, 1e-5)))
 
     def _shrunk(self, task: Task, full: Model, solutions: list[DualSolution]) -> Model:
         """The machines again, over at most ``budget`` vectors that all of them share."""
-        kernel, loss = full.expansion.kernel, losses.resolve(self.norm)
+        kernel, loss = full.expansion.kernel, slacks.loss(self.norm)
         wanted = outputs(task.n_classes, self.multi_class)
         short = 1 - task.labels(wanted) * full.expansion.decision(task.X, task.threads)
         _, problems = subproblems(task, wanted)

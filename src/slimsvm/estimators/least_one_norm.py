@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..formulation import Slack
+from ..formulation import EQUALITY, Constraint, Slack
 from ..parts import slacks
 from .all_points import AllPointsClassifier
 from .documentation import documented
@@ -49,5 +49,5 @@ class LeastOneNormSVC(AllPointsClassifier):
     True
     """
 
-    def _norm(self) -> tuple[Slack, str]:
-        return slacks.OneNorm(), "equality"
+    def _norm(self) -> tuple[Slack, Constraint]:
+        return slacks.OneNorm(), EQUALITY

@@ -12,7 +12,7 @@ from ..dual import least_squares
 from ..dual.solve import DualSolution, Progress
 from ..dual.training import Subproblem
 from ..expansion import Model
-from ..formulation import Array, Slack
+from ..formulation import EQUALITY, Array, Constraint, Slack
 from ..parts import slacks
 from .all_points import AllPointsClassifier
 from .documentation import documented
@@ -77,8 +77,8 @@ class LeastSquaresSVC(AllPointsClassifier):
 
     merges_copies = False  # leaving one of two equal rows out is not leaving both out
 
-    def _norm(self) -> tuple[Slack, str]:
-        return slacks.SquaredTwoNorm(), "equality"
+    def _norm(self) -> tuple[Slack, Constraint]:
+        return slacks.SquaredTwoNorm(), EQUALITY
 
     def _train(self, task: Task) -> Model:
         self.loo_residuals_: Array | None = None

@@ -47,10 +47,10 @@ class LpSVC(ExpansionClassifier):
     <class_weight>
     <multi_class>
     tol : float, default=1e-6
-        Rounds end when no coefficient changes by more than this fraction of itself. Each of them is solved to a duality
-        gap far below.
+        Relative duality gap. Rounds (p other than 1, 2 and infinity) also go on until no coefficient changes by more
+        than this fraction of itself.
     max_iter : int, default=500
-        Most rounds.
+        Most rounds; p = 1 and infinity: most steps of the interior point.
     <n_jobs>
     <verbose>
 
@@ -61,8 +61,9 @@ class LpSVC(ExpansionClassifier):
     objective_ : ndarray of shape (n_outputs,)
         Value of what is minimised, at p = 0 with the logarithms of the vectors that are kept.
     duality_gap_ : ndarray of shape (n_outputs,)
-        Relative duality gap of the convex problem: of the last round's (p below 1, and between 1 and 2), or the
-        machine's own (p = 1, 2 and infinity).
+        Relative duality gap of the coefficients and the bias returned: of the whole problem where it is convex (p from
+        1 on); below p = 1 that of the convex problem of one more round, in which the penalty is the quadratic that
+        touches it at the coefficients returned, and the vectors are those that are kept.
     n_iter_ : ndarray of shape (n_outputs,)
         Rounds.
     history_ : list of dict, one for each output
@@ -140,12 +141,13 @@ class LpSVC(ExpansionClassifier):
         check_common(self, least_iter=1)
 
     def _train(self, task: Task) -> Model:
+        task = task.sorted()
         kernel = named_kernel(self, task)
         C_alpha = 0.1 * float(self.C) if self.C_alpha == "auto" else float(self.C_alpha)
         wanted = outputs(task.n_classes, self.multi_class)
         found = [self._one(task, kernel, output, C_alpha) for output in wanted]
         self._tell(found, C_alpha)
-        kept, coef = joined([s.kept for s in found], [s.coef for s in found])
+        kept, coef = joined([s.kept for s in found], [s.coef for s in found], task.numbers)
         columns = {name: np.array([getattr(s, name) for s in found]) for name in ("bias", "objective", "gap", "n_iter")}
         return Model(
             Expansion(kernel, task.X[kept], coef, columns["bias"]),
@@ -185,16 +187,18 @@ class LpSVC(ExpansionClassifier):
     def _tell(self, found: list[Sparse], C_alpha: float) -> None:
         """Warnings about what was found."""
         unsettled = sum(not s.converged for s in found)
-        worst = max(s.gap for s in found)
+        unsolved = sum(s.gap > self.tol for s in found)
+        worst = f"the largest relative duality gap is {max(s.gap for s in found):.1e}, tol={self.tol:g}"
         if unsettled:
             warn(
-                f"max_iter={self.max_iter} ended {unsettled} of {len(found)} binary machines before they came to rest; "
-                "raise max_iter or tol, or lower C_alpha",
+                f"max_iter={self.max_iter} ended {unsettled} of {len(found)} binary machines before they came to rest "
+                f"({worst}); raise max_iter or tol, or lower C_alpha",
                 ConvergenceWarning,
             )
-        elif worst > 1e-6:
+        elif unsolved:
             warn(
-                f"rounding ended the fit at a relative duality gap of {worst:.1e}; scale the features or lower C",
+                f"rounding errors ended {unsolved} of {len(found)} binary machines before they were solved: {worst}; "
+                "scale the features, lower C or raise tol",
                 ConvergenceWarning,
             )
         empty = sum(len(s.kept) == 0 for s in found)

@@ -36,8 +36,9 @@ class RelevanceVectorClassifier(ExpansionClassifier):
     class_weight : dict or "balanced", optional
         Factors of the sample weights by class. A row of weight k counts as k rows.
     tol : float, default=1e-3
-        The fit ends when no move (a vector added, deleted, or its precision re-estimated) raises the logarithm of the
-        evidence by more than this.
+        The fit ends when no single move (a vector added or deleted, or one precision changed) is found that raises the
+        logarithm of the evidence by more than this. Candidates are tried one by one, those that promise most first;
+        all of them, unless rows and vectors are many.
     max_iter : int, default=1000
         Most moves.
     <n_jobs>
@@ -49,7 +50,12 @@ class RelevanceVectorClassifier(ExpansionClassifier):
     support_ : ndarray of shape (n_vectors_,)
         Rows of the training set that `vectors_` are. Of equal rows only the first is ever a vector.
     objective_ : ndarray of shape (n_outputs,)
-        What is minimised: minus the logarithm of the evidence.
+        What is minimised: minus the logarithm of the evidence,
+        ``log p(y | w) - 1/2 sum_j alpha_j w_j^2 + 1/2 sum_j log alpha_j - 1/2 log det H`` at the most probable weights w
+        (bias included), where H is minus the matrix of second derivatives of the first two terms.
+    precision_ : ndarray of shape (n_outputs, n_vectors_)
+        Precisions alpha of the weights; infinite where an output does not use a vector.
+    intercept_precision_ : ndarray of shape (n_outputs,)
     n_iter_ : ndarray of shape (n_outputs,)
         Moves.
     history_ : list of dict, one for each output
@@ -126,17 +132,24 @@ class RelevanceVectorClassifier(ExpansionClassifier):
         return "ovr"
 
     def _train(self, task: Task) -> Model:
+        task = task.sorted()
         kernel = named_kernel(self, task)
         found = [self._one(task, kernel, output) for output in outputs(task.n_classes, "ovr")]
         self._tell(found)
-        kept, coef = joined([r.kept for r in found], [r.coef for r in found])
+        kept, coef = joined([r.kept for r in found], [r.coef for r in found], task.numbers)
+        _, variance = joined([r.kept for r in found], [1 / r.precision[1:] for r in found], task.numbers)
+        precision = np.divide(1.0, variance, out=np.full(variance.shape, np.inf), where=variance > 0)
         return Model(
             Expansion(kernel, task.X[kept], coef, np.array([r.bias for r in found])),
             task.numbers[kept],
             np.array([-r.evidence for r in found]),
             None,  # there is no dual
             np.array([r.n_iter for r in found]),
-            {"history_": [r.history for r in found]},
+            {
+                "history_": [r.history for r in found],
+                "precision_": precision,
+                "intercept_precision_": np.array([r.precision[0] for r in found]),
+            },
         )
 
     def _one(self, task: Task, kernel: Any, output: Output) -> Relevant:
@@ -163,8 +176,9 @@ class RelevanceVectorClassifier(ExpansionClassifier):
                 "raise max_iter or tol",
                 ConvergenceWarning,
             )
-        if not any(len(r.kept) for r in found):
+        empty = sum(not len(r.kept) for r in found)
+        if empty:
             warn(
-                "no vector is left: the evidence is highest for a constant answer. Use another gamma, or scale the "
-                "features"
+                f"no vector raises the evidence in {empty} of {len(found)} binary machines, which now give every row the "
+                "same answer; try another gamma or kernel, or more data"
             )

@@ -74,8 +74,8 @@ class SlimSVC(SmallBasisClassifier):
     learning_iter_ : int
         Iterations of learning, where vectors were learned.
     learning_gain_left_ : float
-        What learning may have left: the relative gain of its last tenth of iterations where their limit ended it (with
-        a warning from 0.01 on), else 0.
+        What learning may have left: the relative gain of its last quarter of iterations where their limit ended it
+        (with a warning from 0.02 on), else 0.
 
     References
     ----------

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from ..data import Task
 from ..expansion import Model
 from ..notices import warn
-from ..parts import kernels, losses, regularizers
+from ..parts import kernels, regularizers, slacks
 from ..vectors.training import Recipe, Setting, train
 from . import validation
 from .base import ExpansionClassifier
@@ -30,7 +30,7 @@ class SmallBasisClassifier(ExpansionClassifier):
         *,
         slack: Any = "l2",
         regularizer: Any = "kernel",
-        C: float = 1.0,
+        C: Any = 1.0,
         kernel: Any = "rbf",
         gamma: float | str = "scale",
         degree: int = 3,
@@ -72,7 +72,7 @@ class SmallBasisClassifier(ExpansionClassifier):
 
     def _check_parts(self, gammas: tuple[str, ...] = ("scale", "auto")) -> None:
         validation.check_common(self, least_iter=1, gammas=gammas)
-        losses.resolve(self.slack)
+        slacks.loss(self.slack)
         regularizers.resolve(self.regularizer)
 
     def _train(self, task: Task) -> Model:
@@ -84,7 +84,7 @@ class SmallBasisClassifier(ExpansionClassifier):
         return Recipe(
             self._count(task),
             self._basis(),
-            losses.resolve(self.slack),
+            slacks.loss(self.slack),
             regularizers.resolve(self.regularizer),
             partial(kernels.resolve, task.kernel, degree=self.degree, coef0=self.coef0),
             self._scheme(),

@@ -7,14 +7,13 @@ output; C holds the cost of each row in each output, 0 where it takes no part. S
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from ..formulation import Array, Part
-from . import slacks
 
-__all__ = ["ALL", "Hinge", "HuberHinge", "LeastSquares", "Loss", "SmoothLoss", "SquaredHinge", "resolve"]
+__all__ = ["ALL", "Hinge", "HuberHinge", "LeastSquares", "Loss", "SmoothLoss", "SquaredHinge"]
 
 
 class Loss(Protocol):
@@ -135,21 +134,3 @@ class LeastSquares(Part):
 
 
 ALL: tuple[type, ...] = (Hinge, SquaredHinge, HuberHinge, LeastSquares)
-
-_BY_NAME: dict[str, type] = {"l1": Hinge, "l2": SquaredHinge}
-_BY_SLACK: dict[type, type] = {slacks.OneNorm: Hinge, slacks.SquaredTwoNorm: SquaredHinge}
-
-
-def resolve(slack: Any) -> Loss:
-    """The loss for a name or a slack norm that is a sum over rows, or the loss itself."""
-    if isinstance(slack, str):
-        if slack in _BY_NAME:
-            return _BY_NAME[slack]()
-    elif type(slack) in _BY_SLACK:
-        return _BY_SLACK[type(slack)]()
-    elif not isinstance(slack, type) and all(hasattr(slack, name) for name in ("smooth", "value", "conjugate")):
-        return slack
-    raise ValueError(
-        f"slack={slack!r} is not known here; use one of {sorted(_BY_NAME)} or an object of slimsvm.losses. Other slack "
-        "norms are no sums over rows: AnyNormSVC has them"
-    )

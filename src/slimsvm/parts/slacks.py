@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.optimize import brentq, nnls
 
-from ..formulation import Array, FeasibleSet, Part, Slack
-from ..formulation import slacks as slacks_of
+from ..formulation import INEQUALITY, Array, Constraint, FeasibleSet, Part, Slack
+from .losses import Hinge, Loss, SquaredHinge
 
 __all__ = [
     "ALL",
@@ -27,6 +27,7 @@ __all__ = [
     "TopSum",
     "TopTwoNorm",
     "TwoNorm",
+    "loss",
     "resolve",
 ]
 
@@ -38,15 +39,12 @@ def _number(name: str, value: Any, above: float) -> float:
     return float(value)
 
 
-def _class_weights(y: Array, weights: Array) -> tuple[float, float]:
-    return float(weights[y > 0].sum()), float(weights[y < 0].sum())
-
-
 class Norm(Part):
-    """What slack norms have in common; a class of your own may start here or from `Part`."""
+    """What slack norms have in common: where a class of your own starts."""
 
-    counts_rows: ClassVar[bool] = True  # False: a row counts the same however often it occurs
-    merges_copies: ClassVar[bool] = True  # are copies of a row one row of their weight?
+    counts_rows: ClassVar[bool] = True
+    merges_copies: ClassVar[bool] = True
+    loss: ClassVar[Loss | None] = None
 
     def at(self, rows: Array, n_samples: int) -> Slack:
         """The norm for these rows of n_samples, in this order: itself, unless it has numbers for each row."""
@@ -56,12 +54,12 @@ class Norm(Part):
         """A subgradient of phi in the sizes of the slacks; only `bias` needs it."""
         raise NotImplementedError(f"{type(self).__name__} must implement pull or bias")
 
-    def bias(self, residuals: Array, y: Array, weights: Array, constraint: str) -> float:
+    def bias(self, residuals: Array, y: Array, weights: Array, constraint: Constraint) -> float:
         """Root of the slope of phi in b, which never falls: true for every norm of sizes."""
         f = y - residuals
 
         def slope(b: float) -> float:
-            xi = slacks_of(y, f, b, constraint)
+            xi = constraint.slacks(y, f, b)
             return -float((y * np.sign(xi)) @ self.pull(np.abs(xi), weights))
 
         low, high = float(residuals.min()), float(residuals.max())
@@ -87,51 +85,48 @@ def _interval(values: Array, weights: Array, target: float) -> tuple[float, floa
     return at, at
 
 
-def _midrange(high: Array, low: Array) -> float:
-    return 0.5 * float(high.max() + low.min())
-
-
 @dataclass(frozen=True)
 class OneNorm(Norm):
     """``C * sum(|xi|)``: the hinge; with equality constraints the least-1-norm machine."""
 
-    def feasible_set(self, y: Array, C: float, weights: Array, constraint: str) -> FeasibleSet:
+    loss = Hinge()
+
+    def feasible_set(self, y: Array, C: float, weights: Array, constraint: Constraint) -> FeasibleSet:
         """Box: alpha in [0, C], or [-C, C] with equality."""
         return FeasibleSet.box(y, C * weights, constraint)
 
-    def value(self, slacks: Array, weights: Array, constraint: str) -> float:
+    def value(self, slacks: Array, weights: Array, constraint: Constraint) -> float:
         """``sum(|xi|)``."""
         return float(weights @ np.abs(slacks))
 
-    def bias(self, residuals: Array, y: Array, weights: Array, constraint: str) -> float:
+    def bias(self, residuals: Array, y: Array, weights: Array, constraint: Constraint) -> float:
         """A quantile of the residuals: as many errors above it among y = 1 as below it among y = -1."""
-        target = 0.5 * weights.sum() if constraint == "equality" else weights[y > 0].sum()
-        return float(np.mean(_interval(residuals, weights, float(target))))
+        plus, minus = constraint.sides(y)
+        return float(np.mean(_interval(residuals, weights * (1.0 * plus + minus), float(weights[plus].sum()))))
 
 
 @dataclass(frozen=True)
 class SquaredTwoNorm(Norm):
     """``C/2 * sum(xi**2)``: the squared hinge; with equality constraints the least-squares machine."""
 
-    def feasible_set(self, y: Array, C: float, weights: Array, constraint: str) -> FeasibleSet:
+    loss = SquaredHinge()
+
+    def feasible_set(self, y: Array, C: float, weights: Array, constraint: Constraint) -> FeasibleSet:
         """Half-line (or line, with equality) with ridge 1/C."""
         return FeasibleSet.box(y, np.inf, constraint, ridge=1 / (C * weights))
 
-    def value(self, slacks: Array, weights: Array, constraint: str) -> float:
+    def value(self, slacks: Array, weights: Array, constraint: Constraint) -> float:
         """``sum(xi**2) / 2``."""
         return 0.5 * float(weights @ slacks**2)
 
-    def bias(self, residuals: Array, y: Array, weights: Array, constraint: str) -> float:
+    def bias(self, residuals: Array, y: Array, weights: Array, constraint: Constraint) -> float:
         """The mean residual of the points in error: a root of a piecewise linear function."""
-        if constraint == "equality":
-            return float(np.average(residuals, weights=weights))
-        plus = y > 0
-        highest, lowest = residuals[plus].max(), residuals[~plus].min()
+        plus, minus = constraint.sides(y)
+        highest, lowest = residuals[plus].max(), residuals[minus].min()
         if highest <= lowest:  # nobody is in error anywhere between
             return 0.5 * float(highest + lowest)
         order = np.argsort(residuals, kind="stable")
-        r, plus = residuals[order], plus[order]
-        w_plus, w_minus = np.where(plus, weights[order], 0.0), np.where(plus, 0.0, weights[order])
+        r, w_plus, w_minus = residuals[order], (weights * plus)[order], (weights * minus)[order]
         # slope(b) = sum_{+, r > b} w (r - b) - sum_{-, r < b} w (b - r) falls from > 0 to < 0 along b = r_k.
         above, above_moment = np.cumsum(w_plus[::-1])[::-1], np.cumsum((w_plus * r)[::-1])[::-1]
         below, below_moment = np.cumsum(w_minus), np.cumsum(w_minus * r)
@@ -145,16 +140,16 @@ class SquaredTwoNorm(Norm):
 class TwoNorm(Norm):
     """``C * sqrt(sum(xi**2))``: as `SquaredTwoNorm`, with a C that adapts to the errors that are left."""
 
-    def feasible_set(self, y: Array, C: float, weights: Array, constraint: str) -> FeasibleSet:
+    def feasible_set(self, y: Array, C: float, weights: Array, constraint: Constraint) -> FeasibleSet:
         """Ball of radius C."""
         return FeasibleSet.box(y, np.inf, constraint, radius=C, stretch=1 / weights)
 
-    def value(self, slacks: Array, weights: Array, constraint: str) -> float:
+    def value(self, slacks: Array, weights: Array, constraint: Constraint) -> float:
         """``sqrt(sum(xi**2))``."""
         most = float(np.abs(slacks).max())
         return most * float(np.sqrt(weights @ (slacks / most) ** 2)) if most > 0 else 0.0
 
-    def bias(self, residuals: Array, y: Array, weights: Array, constraint: str) -> float:
+    def bias(self, residuals: Array, y: Array, weights: Array, constraint: Constraint) -> float:
         """The same as without the root."""
         return SquaredTwoNorm().bias(residuals, y, weights, constraint)
 
@@ -171,7 +166,7 @@ class PNorm(Norm):
 
     p: float = 1.5
 
-    def feasible_set(self, y: Array, C: float, weights: Array, constraint: str) -> FeasibleSet:
+    def feasible_set(self, y: Array, C: float, weights: Array, constraint: Constraint) -> FeasibleSet:
         """Ball of radius C in the norm of the conjugate power p / (p - 1)."""
         p = _number("p", self.p, above=1)
         if not 1.05 <= p <= 100:
@@ -180,7 +175,7 @@ class PNorm(Norm):
         power = p / (p - 1)
         return FeasibleSet.box(y, np.inf, constraint, radius=C, stretch=weights ** (1 - power), power=power)
 
-    def value(self, slacks: Array, weights: Array, constraint: str) -> float:
+    def value(self, slacks: Array, weights: Array, constraint: Constraint) -> float:
         """``sum(|xi|**p) ** (1/p)``."""
         sizes = np.abs(slacks)
         most = float(sizes.max())
@@ -198,19 +193,18 @@ class MaxNorm(Norm):
 
     counts_rows = False
 
-    def feasible_set(self, y: Array, C: float, weights: Array, constraint: str) -> FeasibleSet:
+    def feasible_set(self, y: Array, C: float, weights: Array, constraint: Constraint) -> FeasibleSet:
         """Cap: the sizes of all alpha sum to C at most."""
         return FeasibleSet.box(y, np.inf, constraint, total=C)
 
-    def value(self, slacks: Array, weights: Array, constraint: str) -> float:
+    def value(self, slacks: Array, weights: Array, constraint: Constraint) -> float:
         """``max(|xi|)``."""
         return float(np.abs(slacks).max())
 
-    def bias(self, residuals: Array, y: Array, weights: Array, constraint: str) -> float:
+    def bias(self, residuals: Array, y: Array, weights: Array, constraint: Constraint) -> float:
         """Halfway between the worst of the two classes (equality: between the extreme residuals)."""
-        if constraint == "equality":
-            return _midrange(residuals, residuals)
-        return _midrange(residuals[y > 0], residuals[y < 0])
+        plus, minus = constraint.sides(y)
+        return 0.5 * float(residuals[plus].max() + residuals[minus].min())
 
 
 @dataclass(frozen=True)
@@ -228,31 +222,29 @@ class TopSum(Norm):
 
     budget: float = 50.0
 
-    def feasible_set(self, y: Array, C: float, weights: Array, constraint: str) -> FeasibleSet:
+    def feasible_set(self, y: Array, C: float, weights: Array, constraint: Constraint) -> FeasibleSet:
         """Box [0, C] and cap budget * C; the one that never binds is left out."""
         budget = _number("budget", self.budget, above=0)
-        most = weights.sum() if constraint == "equality" else 2 * min(_class_weights(y, weights))
-        if budget >= most:
+        if budget >= constraint.reach_in_box(y, weights):
             return OneNorm().feasible_set(y, C, weights, constraint)
         # The duals sum to zero: each side has half the cap.
         bound = np.inf if budget <= 2 * weights.min() else C * weights
         return FeasibleSet.box(y, bound, constraint, total=budget * C)
 
-    def value(self, slacks: Array, weights: Array, constraint: str) -> float:
+    def value(self, slacks: Array, weights: Array, constraint: Constraint) -> float:
         """Sum of the ``budget`` largest."""
         sizes = np.abs(slacks)
         order = np.argsort(-sizes, kind="stable")
         left = self.budget - (np.cumsum(weights[order]) - weights[order])
         return float(np.clip(left, 0.0, weights[order]) @ sizes[order])
 
-    def bias(self, residuals: Array, y: Array, weights: Array, constraint: str) -> float:
+    def bias(self, residuals: Array, y: Array, weights: Array, constraint: Constraint) -> float:
         """Halfway between quantiles of the two classes, or the quantile of `OneNorm`.
 
         phi is least over a threshold t >= 0 of ``budget * t + sum((|xi| - t)_+)``: a problem in t + b for the
         residuals from above and one in t - b for those from below, unless t would be negative.
         """
-        everyone = np.full(len(y), constraint == "equality")
-        plus, minus = everyone | (y > 0), everyone | (y < 0)
+        plus, minus = constraint.sides(y)
         half = 0.5 * self.budget
         if half <= min(weights[plus].sum(), weights[minus].sum()):
             high = -np.array(_interval(-residuals[plus], weights[plus], half))  # t + b, upper end first
@@ -281,11 +273,10 @@ class TopTwoNorm(Norm):
 
     budget: float = 50.0
 
-    def feasible_set(self, y: Array, C: float, weights: Array, constraint: str) -> FeasibleSet:
+    def feasible_set(self, y: Array, C: float, weights: Array, constraint: Constraint) -> FeasibleSet:
         """Ball of radius C and cap sqrt(budget) * C; the one that never binds is left out."""
         budget = _number("budget", self.budget, above=0)
-        plus, minus = _class_weights(y, weights)
-        if budget >= (weights.sum() if constraint == "equality" else 4 * plus * minus / (plus + minus)):
+        if budget >= constraint.reach_in_ball(y, weights):
             return TwoNorm().feasible_set(y, C, weights, constraint)
         least = weights.min()  # half the cap on each side, in the worst case on one row
         ball = {} if budget <= 2 * least else {"radius": C, "stretch": 1 / weights}
@@ -314,7 +305,7 @@ class TopTwoNorm(Norm):
         t = mean - reach * np.sqrt(spread / (mass * max(mass - self.budget, 1e-300)))
         return float(np.clip(t, s[high], s[low]))
 
-    def value(self, slacks: Array, weights: Array, constraint: str) -> float:
+    def value(self, slacks: Array, weights: Array, constraint: Constraint) -> float:
         """The minimum over t."""
         sizes = np.abs(slacks)
         t = self.threshold(sizes, weights)
@@ -341,11 +332,10 @@ class OneTwoNorm(Norm):
 
     t: float = 5.0
 
-    def feasible_set(self, y: Array, C: float, weights: Array, constraint: str) -> FeasibleSet:
+    def feasible_set(self, y: Array, C: float, weights: Array, constraint: Constraint) -> FeasibleSet:
         """Box [0, C] and ball of radius t * C; the one that never binds is left out."""
         t = _number("t", self.t, above=0)
-        most = weights.sum() if constraint == "equality" else 2 * min(_class_weights(y, weights))
-        if t * t >= most:
+        if t * t >= constraint.reach_in_box(y, weights):
             return OneNorm().feasible_set(y, C, weights, constraint)
         bound = np.inf if t * t <= weights.min() else C * weights
         return FeasibleSet.box(y, bound, constraint, radius=t * C, stretch=1 / weights)
@@ -368,7 +358,7 @@ class OneTwoNorm(Norm):
         level = self.level(sizes, weights)
         return weights * (np.minimum(1.0, sizes / level) if level > 0 else (sizes > 0).astype(np.float64))
 
-    def value(self, slacks: Array, weights: Array, constraint: str) -> float:
+    def value(self, slacks: Array, weights: Array, constraint: Constraint) -> float:
         """``sum(min(1, |xi| / level) |xi|)``."""
         sizes = np.abs(slacks)
         return float(self.pull(sizes, weights) @ sizes)
@@ -415,7 +405,7 @@ class Mahalanobis(Norm):
             raise ValueError("M must be symmetric and finite; use (M + M.T) / 2")
         return M
 
-    def feasible_set(self, y: Array, C: float, weights: Array, constraint: str) -> FeasibleSet:
+    def feasible_set(self, y: Array, C: float, weights: Array, constraint: Constraint) -> FeasibleSet:
         """Ball of radius C in the metric of the inverse of M."""
         if (weights != 1).any():
             raise ValueError(
@@ -423,7 +413,7 @@ class Mahalanobis(Norm):
                 "by the square roots of the weights instead"
             )
         inverse = np.linalg.inv(self.M)
-        if constraint == "inequality" and inverse.min() < -1e-10 * np.abs(inverse).max():
+        if constraint.one_sided and inverse.min() < -1e-10 * np.abs(inverse).max():
             raise ValueError(
                 "with constraint='inequality', the inverse of M must have no negative entries (the least is "
                 f"{inverse.min():.3g}): otherwise the dual is that of the problem without xi >= 0. Use "
@@ -434,9 +424,9 @@ class Mahalanobis(Norm):
         bound = C * np.sqrt(np.diag(self.M))
         return FeasibleSet.box(y, bound, constraint, radius=C, metric=y[:, None] * (inverse + inverse.T) / 2 * y)
 
-    def _raised(self, slacks: Array, constraint: str) -> Array:
+    def _raised(self, slacks: Array, constraint: Constraint) -> Array:
         """The slacks of least cost that are at least these; with equality constraints, just these."""
-        if constraint == "equality":
+        if not constraint.one_sided:
             return slacks
         # Complementarity: raised by d >= 0, with M (xi + d) >= 0 and zero where d > 0; sets of signs change at once.
         pull = self.M @ slacks
@@ -452,21 +442,21 @@ class Mahalanobis(Norm):
         factor = np.linalg.cholesky(self.M).T  # it went in circles
         return slacks + nnls(factor, -factor @ slacks)[0]
 
-    def value(self, slacks: Array, weights: Array, constraint: str) -> float:
+    def value(self, slacks: Array, weights: Array, constraint: Constraint) -> float:
         """``sqrt(xi' M xi)``."""
         xi = self._raised(slacks, constraint)
         return float(np.sqrt(max(xi @ self.M @ xi, 0.0)))
 
-    def bias(self, residuals: Array, y: Array, weights: Array, constraint: str) -> float:
+    def bias(self, residuals: Array, y: Array, weights: Array, constraint: Constraint) -> float:
         """Weighted mean of the residuals (equality), or a root of the slope."""
-        if constraint == "equality":
+        if not constraint.one_sided:
             pull = self.M @ y
             return float(pull @ (y * residuals) / (pull @ y))
         return super().bias(residuals, y, weights, constraint)
 
     def pull(self, sizes: Array, weights: Array) -> Array:
         """Up to a positive factor, for inequality constraints."""
-        return np.maximum(self.M @ self._raised(sizes, "inequality"), 0)
+        return np.maximum(self.M @ self._raised(sizes, INEQUALITY), 0)
 
 
 ALL: tuple[type, ...] = (
@@ -481,19 +471,40 @@ ALL: tuple[type, ...] = (
     Mahalanobis,
 )
 
-_BY_NAME: dict[str, type] = {"l1": OneNorm, "l2": SquaredTwoNorm, "linf": MaxNorm}
+_BY_NAME: dict[str, type[Norm]] = {"l1": OneNorm, "l2": SquaredTwoNorm, "linf": MaxNorm}
+_PARTS = ("feasible_set", "value", "bias", "at", "counts_rows", "merges_copies", "loss")
 
 
-def resolve(slack: str | Slack) -> Slack:
+def resolve(slack: Any) -> Slack:
     """The slack object for a name, or the object itself."""
-    if isinstance(slack, str):
-        if slack in _BY_NAME:
-            return _BY_NAME[slack]()
-    elif isinstance(slack, type):
+    slack = _named(slack)
+    if isinstance(slack, type):
         raise ValueError(f"slack={slack.__name__} is a class; pass an object of it, such as slacks.OneNorm()")
-    elif all(callable(getattr(slack, name, None)) for name in ("feasible_set", "value", "bias")):
+    missing = [name for name in _PARTS if not hasattr(slack, name)]
+    if not missing:
         return slack
+    some = f", which lacks {', '.join(missing)}," if len(missing) < len(_PARTS) else ""
     raise ValueError(
-        f"slack={slack!r} is not known; use one of {sorted(_BY_NAME)}, or an object with the methods "
-        "feasible_set, value and bias, such as those in slimsvm.slacks"
+        f"slack={slack!r}{some} is not known; use one of {sorted(_BY_NAME)}, or an object of a class that inherits "
+        "slimsvm.slacks.Norm and has the methods feasible_set, value, and pull or bias"
     )
+
+
+def loss(slack: Any) -> Loss:
+    """The loss of each row, for a name, a slack norm that is a sum over rows, or a loss."""
+    known = _named(slack)
+    if not isinstance(known, type):
+        if all(hasattr(known, name) for name in ("smooth", "value", "conjugate")):
+            return known
+        if getattr(known, "loss", None) is not None:
+            return known.loss
+    sums = sorted(name for name, kind in _BY_NAME.items() if kind.loss is not None)
+    raise ValueError(
+        f"slack={slack!r} is not known here; use one of {sums} or an object of slimsvm.losses. Other slack "
+        "norms are no sums over rows: AnyNormSVC has them"
+    )
+
+
+def _named(slack: Any) -> Any:
+    """The norm of this name; anything else as it is."""
+    return _BY_NAME[slack]() if isinstance(slack, str) and slack in _BY_NAME else slack

@@ -16,7 +16,7 @@ from scipy.linalg import lapack
 from scipy.optimize import lsq_linear
 
 from ..certificate import balanced, relative_gap
-from ..formulation import Array
+from ..formulation import INEQUALITY, Array
 from ..parts.slacks import OneNorm
 
 WIDEST = 0.5
@@ -183,7 +183,7 @@ class HingeMachine:
             u = found[:k]
             w = pull + u @ own
             f = self.times(w)
-            bias = float(found[k]) if k else OneNorm().bias(y - f, y, C, "inequality")
+            bias = float(found[k]) if k else OneNorm().bias(y - f, y, C, INEQUALITY)
             f += bias
             alpha = np.where(beyond, C, 0.0)
             alpha[rows] = y[rows] * u

@@ -8,19 +8,22 @@ R is the kernel matrix ("exact") or the identity ("diagonal"). The penalty is ``
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..formulation import Array, Kernel
+from ..certificate import relative_gap
+from ..formulation import INEQUALITY, Array, Kernel
 from ..parts.losses import Hinge
 from ..parts.regularizers import Identity, KernelNorm, ReweightedNorm
 from ..parts.slacks import OneNorm
-from .polyhedral import Bound, Each, Largest, PolyhedralMachine
-from .reweighting import Sparse, Watch, merged, sparse_rows, starting_space
+from .duality import Most, Penalty, Sum, lower_bound
+from .polyhedral import Bound, Each, Largest, PolyhedralMachine, PolyhedralSolution
+from .reweighting import DENSE_ROWS, LowRank, Merged, Sparse, Watch, merged, sparse_rows, starting_space
 
 VARIANTS: dict[str, Any] = {"exact": KernelNorm(), "diagonal": Identity()}
-_BOUNDS: dict[float, Bound] = {1.0: Each(), np.inf: Largest()}
+_BOUNDS: dict[float, tuple[Bound, Callable[[float], Penalty]]] = {1.0: (Each(), Sum), np.inf: (Largest(), Most)}
 
 
 def train_lp(
@@ -36,27 +39,108 @@ def train_lp(
     threads: int = 1,
     watch: Watch | None = None,
 ) -> Sparse:
-    """Rounds of reweighting; at p = 1 and infinity the convex problem itself."""
+    """Rounds of reweighting; at p = 1 and infinity the convex problem itself, to a relative gap of ``tol``."""
     base = VARIANTS[variant]
-    if p in _BOUNDS:
-        return _convex(kernel, X, y, C, C_alpha, _BOUNDS[p], base, max_iter, threads)
-    return sparse_rows(kernel, X, y, C, Hinge(), ReweightedNorm(p, C_alpha, base, max_iter), tol, threads, watch)
-
-
-def _convex(
-    kernel: Kernel, X: Any, y: Array, C: Array, C_alpha: float, bound: Bound, base: Any, max_iter: int, threads: int
-) -> Sparse:
+    if p not in _BOUNDS:
+        return sparse_rows(kernel, X, y, C, Hinge(), ReweightedNorm(p, C_alpha, base, max_iter), tol, threads, watch)
+    bound, penalty = _BOUNDS[p]
     data = merged(X, y, C)
-    y, C = data.y, data.C
     space = starting_space(kernel, data, 0, False, threads)
-    machine = PolyhedralMachine(space.G, space.H, y, C, C_alpha, bound, base.follows_kernel)
-    found = machine.solve(max_iter=max_iter)
-    used = np.flatnonzero(found.a)
-    a = found.a[used]
-    f = space.G @ (a @ space.H[used])
-    bias = OneNorm().bias(y - f, y, C, "inequality")
-    loss = float(Hinge().value((f + bias)[:, None], y[:, None], C[:, None])[0])
-    objective = space.take(used).quadratic(a, base) + loss + C_alpha * bound.norm(a)
+    if not space.rank:
+        return _bias_alone(data)
+    machine = PolyhedralMachine(space.G, space.H, data.y, data.C, C_alpha, bound, base.follows_kernel)
+    found = machine.solve(max(1e-4 * tol, 1e-12), max_iter, 0.1 * tol)
+    return _returned(Values(kernel, data, space, threads), machine, penalty(C_alpha), found, tol, max_iter)
+
+
+class Values:
+    """The problem in kernel values of the distinct rows, or, where those are too many, of the candidates."""
+
+    def __init__(self, kernel: Kernel, data: Merged, space: LowRank, threads: int):
+        self.data, self.candidates = data, space.candidates
+        every = len(data.candidates)
+        self.square = every <= DENSE_ROWS
+        Z = data.X[data.candidates if self.square else self.candidates]
+        self.gram = kernel(Z, Z, threads=threads)
+        if self.square:
+            self.penalised = np.searchsorted(data.candidates, self.candidates)
+        else:
+            self.penalised = np.arange(len(Z))
+            self.columns = kernel(data.X, Z, threads=threads)
+            self.factor = space.H
+
+    def decision(self, a: Array) -> Array:
+        """``K a``."""
+        return (self.gram @ a)[self.data.candidate] if self.square else self.columns @ a
+
+    def pull(self, u: Array) -> tuple[Array, Array]:
+        """``K'u``, and coefficients of nearly the same function as the duals."""
+        if self.square:
+            own = np.bincount(self.data.candidate, weights=u, minlength=len(self.gram))
+            return self.gram @ own, own
+        pull = u @ self.columns
+        return pull, np.linalg.lstsq(self.factor.T, np.linalg.lstsq(self.factor, pull, rcond=None)[0], rcond=None)[0]
+
+    def objective(self, a: Array, penalty: Penalty, kernel_norm: bool) -> tuple[float, float]:
+        """The best bias for these coefficients, and the objective."""
+        y, C, every = self.data.y, self.data.C, self.padded(a)
+        f = self.decision(every)
+        bias = OneNorm().bias(y - f, y, C, INEQUALITY)
+        square = every @ (self.gram @ every) if kernel_norm else a @ a
+        return bias, 0.5 * float(square) + float(C @ np.maximum(1 - y * (f + bias), 0)) + penalty.value(a)
+
+    def bound(self, a: Array, u: Array, penalty: Penalty, kernel_norm: bool, enough: float) -> float:
+        """What the duals prove with the help of these coefficients."""
+        pull, other = self.pull(u)
+        own = float(self.data.y @ u)
+        if kernel_norm:
+            every = self.padded(a)
+            return lower_bound(
+                own, pull, every, lambda: other, lambda x: self.gram @ x, penalty, self.penalised, enough
+            )
+        pull = pull[self.penalised]
+        return lower_bound(own, pull, a, lambda: pull, lambda x: x, penalty, enough=enough)
+
+    def padded(self, a: Array) -> Array:
+        """With zeros for rows that are no candidates."""
+        every = np.zeros(len(self.gram))
+        every[self.penalised] = a
+        return every
+
+
+def _returned(
+    values: Values, machine: PolyhedralMachine, penalty: Penalty, found: PolyhedralSolution, tol: float, max_iter: int
+) -> Sparse:
+    """As many coefficients made zero as the objective allows, and the certificate of what is left."""
+    norm = bool(machine.kernel_norm)
+    best = found.a
+    bias, objective = values.objective(best, penalty, norm)
+    most = objective * (1 + 0.1 * tol)
+    bound = values.bound(best, found.u, penalty, norm, objective * (1 - 1e-3 * tol))
+    for sure in (1.0, 1e-2):
+        zero = found.surely_zero < sure
+        a = np.where(zero, 0.0, found.a)
+        tried = values.objective(a, penalty, norm)
+        if tried[1] > most and not zero.all():
+            # What they held was little, but not nothing: the others can have it.
+            again = machine.over(~zero).solve(1e-4 * tol, max_iter, 0.1 * tol)
+            a = np.zeros_like(a)
+            a[~zero] = again.a
+            tried = values.objective(a, penalty, norm)
+            bound = max(bound, values.bound(a, again.u, penalty, norm, tried[1] * (1 - 1e-3 * tol)))
+        if tried[1] <= most:
+            best, (bias, objective) = a, tried
+            break
+    used = np.flatnonzero(best)
     history = {"n_vectors": np.array([len(used)]), "objective": np.array([objective])}
-    kept = data.first[space.candidates[used]]
-    return Sparse(kept, a, bias, objective, found.gap, found.n_iter < max_iter - 1, history)
+    kept = values.data.first[values.candidates[used]]
+    gap = relative_gap(objective, bound)
+    return Sparse(kept, best[used], bias, objective, gap, not found.limited, history)
+
+
+def _bias_alone(data: Merged) -> Sparse:
+    """The machine of a kernel that is zero."""
+    bias = OneNorm().bias(data.y, data.y, data.C, INEQUALITY)
+    objective = float(data.C @ np.maximum(1 - data.y * bias, 0))
+    history = {"n_vectors": np.zeros(1, dtype=int), "objective": np.array([objective])}
+    return Sparse(np.empty(0, dtype=np.int64), np.empty(0), bias, objective, 0.0, True, history)

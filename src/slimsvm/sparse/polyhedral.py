@@ -9,14 +9,20 @@ rank r, with ``z = H'a``, Newton's equations have r + 1 unknowns. Bounds on coef
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import lapack
 
 from ..certificate import TINY, balanced, relative_gap
 from ..formulation import Array
+
+# Iterations without progress.
+PATIENCE = 6
+# How far the bounds on coefficients are at the start: too near or too far, and rounding errors grow on the way.
+STARTS = (1e2, 1e5, 1.0, np.inf)
 
 
 class Bound(Protocol):
@@ -105,12 +111,17 @@ class Point:
 
 @dataclass(frozen=True)
 class PolyhedralSolution:
-    """Coefficients (zero where the bounds say so), bias, relative duality gap and iterations."""
+    """Coefficients, signed duals that sum to zero, relative duality gap over the factor, iterations.
+
+    ``surely_zero`` is below 1 where the bounds say that a coefficient is zero: the smaller, the surer.
+    """
 
     a: Array
-    bias: float
+    u: Array
+    surely_zero: Array
     gap: float
     n_iter: int
+    limited: bool  # did max_iter end it?
 
 
 class PolyhedralMachine:
@@ -123,49 +134,68 @@ class PolyhedralMachine:
         cost = 1.0 if kernel_norm else self.size
         self.y, self.C, self.C_alpha, self.bound = y, C * (self.size * cost), C_alpha * cost, bound
         self.kernel_norm = float(kernel_norm)
+        self.scale = self.size * cost
+        self.given = G, H, y, C, C_alpha, bound, kernel_norm
 
-    def solve(self, tol: float = 1e-10, max_iter: int = 100) -> PolyhedralSolution:
-        """To a relative gap of ``tol``, or as near as rounding allows."""
-        now = self.start()
-        best, best_gap, best_at = now, np.inf, 0
+    def over(self, some: Array) -> PolyhedralMachine:
+        """The same over some of the vectors."""
+        G, H, *rest = self.given
+        return PolyhedralMachine(G, H[some], *rest)
+
+    def solve(self, tol: float = 1e-10, max_iter: int = 100, enough: float = 1e-8) -> PolyhedralSolution:
+        """To a relative gap of ``tol``, or as near as rounding allows; other starts if that is not ``enough``."""
+        tried: list[tuple[tuple[float, float], Point, int]] = []
+        for farthest in STARTS:
+            tried.append(self.descend(self.start(farthest), tol, max_iter))
+            if tried[-1][0][0] <= enough:
+                break
+        (gap, _), best, _ = min(tried, key=lambda t: t[0])
+        n_iter = sum(t[2] for t in tried)
+        # A coefficient at zero has both bounds active, any other only one of them.
+        size = float(np.einsum("ij,ij->i", self.H, self.H).max())
+        sure = np.abs(best.a) * size * self.C_alpha / np.maximum(1e-4 * np.minimum(best.low, best.high), TINY)
+        u = balanced(self.y * np.clip(best.alpha, 0, self.C)) / self.scale
+        limited = gap > enough and tried[-1][2] == max_iter
+        return PolyhedralSolution(best.a / self.size, u, sure, gap, n_iter, limited)
+
+    def descend(self, now: Point, tol: float, max_iter: int) -> tuple[tuple[float, float], Point, int]:
+        """The least gap (and the objective), where, and the number of iterations."""
+        best, least_gap, best_mu = now, (np.inf, np.inf), 0.0
+        least, moved_at = np.inf, 0
         for iteration in range(max_iter):
-            gap = self.gap(now)
-            if gap < best_gap:
-                best, best_gap, best_at = now, gap, iteration
-            # Solved, or rounding has the last word.
-            if gap <= tol or iteration > max(best_at + 5, 20 * (best_gap == np.inf)):
+            gap, mu = self.gap(now), self.mean_product(now)
+            if gap < least_gap:
+                # Objectives of points that prove nothing count for the result, not as progress.
+                best_mu, moved_at = (mu, iteration) if gap[0] < np.inf else (best_mu, moved_at)
+                best, least_gap = now, gap
+            if mu < 0.9 * least:
+                least, moved_at = mu, iteration
+            # Solved, or rounding errors are all that changes.
+            if gap[0] <= tol or iteration > moved_at + PATIENCE or mu < 1e-4 * best_mu:
                 break
             with np.errstate(all="ignore"):
                 step = self.step(now)
             if step is None:
                 break
             now = now.moved(min(1.0, 0.995 * self.longest(now, step)), step)
-        # A coefficient at zero has both bounds active, any other only one of them.
-        small = np.abs(best.a) * float(np.einsum("ij,ij->i", self.H, self.H).max())
-        zero = small < 1e-4 * np.minimum(best.low, best.high) / self.C_alpha
-        return PolyhedralSolution(np.where(zero, 0.0, best.a / self.size), best.bias, best_gap, best_at)
+            # The step's own z has other rounding errors, which add up.
+            now.z = now.a @ self.H
+        return least_gap, best, iteration + (iteration == max_iter - 1)
 
-    def start(self) -> Point:
-        """No coefficients, and everything well inside."""
+    def start(self, farthest: float) -> Point:
+        """No coefficients, and all products equal: costs may differ by many orders of magnitude."""
         m, r = self.H.shape
-        n = len(self.y)
         share = 0.5 * self.C_alpha * self.bound.size(m) / m
         half = 0.5 * self.C
-        return Point(
-            np.zeros(m),
-            np.zeros(r),
-            0.0,
-            np.ones(self.bound.size(m)),
-            np.ones(n),
-            np.full(n, 2.0),
-            half,
-            half.copy(),
-            np.full(m, share),
-            np.full(m, share),
-        )
+        mu = float(half.mean())
+        slack = mu / half
+        far = min(mu / share, farthest)
+        tau = np.full(self.bound.size(m), far)
+        shares = np.full(m, mu / far)
+        return Point(np.zeros(m), np.zeros(r), 0.0, tau, slack, slack.copy(), half, half.copy(), shares, shares.copy())
 
-    def gap(self, now: Point) -> float:
-        """Relative gap, between the objective and the dual's at the nearest feasible duals."""
+    def gap(self, now: Point) -> tuple[float, float]:
+        """Relative gap, between the objective and the dual's at the nearest feasible duals, and the objective."""
         y, kernel_norm = self.y, self.kernel_norm
         f = self.G @ now.z + now.bias
         quadratic = now.z @ now.z if kernel_norm else now.a @ now.a
@@ -178,7 +208,12 @@ class PolyhedralMachine:
         weight = self.bound.dual_norm(self.H @ rest if kernel_norm else rest)
         rest = rest * min(1.0, self.C_alpha / max(weight, TINY))
         left = (pull if kernel_norm else self.H @ pull) - rest
-        return relative_gap(primal, float(y @ u) - 0.5 * float(left @ left))
+        return relative_gap(primal, float(y @ u) - 0.5 * float(left @ left)), primal
+
+    def mean_product(self, now: Point) -> float:
+        """How far from the end: the mean of the products that are zero there."""
+        products = now.alpha @ now.s + now.room @ now.xi + now.low @ (now.tau - now.a) + now.high @ (now.tau + now.a)
+        return float(products) / (2 * len(now.s) + 2 * len(now.a))
 
     def step(self, now: Point) -> Point | None:
         """Predictor, then corrector; None if rounding has made the equations useless."""
@@ -210,9 +245,8 @@ class PolyhedralMachine:
         A[r, :r] = A[:r, r] = h @ P
         A[r, r] = h.sum()
         A[np.arange(r), np.arange(r)] += 1
-        try:
-            factor = cho_factor(A, check_finite=False)
-        except np.linalg.LinAlgError:
+        solve = equilibrated(A)
+        if solve is None:
             return None
         f = G @ now.z + now.bias
         margin = 1 - y * f - now.xi + now.s
@@ -231,7 +265,7 @@ class PolyhedralMachine:
                 pushed = h * (y * goal - G @ dz - db)
                 rest = root(right - d * da + v * np.sqrt(d) * float(v @ (np.sqrt(d) * da)) - norm * (H @ dz))
                 inside = rest @ Q
-                solved = cho_solve(factor, np.append(inside + pushed @ P, balance + pushed.sum()), check_finite=False)
+                solved = solve(np.append(inside + pushed @ P, balance + pushed.sum()))
                 da = da + root_back(rest - Q @ inside + Q @ solved[:-1])
                 # Not H'da: what of da has no effect on z may be huge.
                 dz, db = dz + solved[:-1] @ R, db + float(solved[-1])
@@ -271,3 +305,17 @@ class PolyhedralMachine:
             (now.tau + now.a, step.tau + step.a),
         ]
         return 1 / max(1.0, *(float((-change / part).max()) for part, change in pairs))
+
+
+def equilibrated(A: Array) -> Callable[[Array], Array] | None:
+    """Solves equations of a positive definite matrix, in units in which its diagonal is 1; None if it is not finite."""
+    unit = 1 / np.sqrt(A.diagonal())
+    if not np.isfinite(unit).all():
+        return None
+    scaled = A * np.outer(unit, unit)
+    for held in (0.0, 1e-15, 1e-14, 1e-12, 1e-10):
+        scaled[np.diag_indices(len(A))] = 1 + held
+        factor, info = lapack.dpotrf(scaled, lower=1)
+        if not info:
+            return lambda right: unit * lapack.dpotrs(factor, unit * right, lower=1)[0]
+    return None

@@ -4,6 +4,9 @@ Logistic regression over kernel columns and a bias, ``f = K w + w_0``, in which 
 own precision alpha. The precisions maximise the evidence (Laplace's approximation of it); most of them are infinite,
 and their vectors are gone. One move at a time: add a vector, re-estimate precisions, or delete a vector, whatever
 promises most. A move that does not raise the evidence is taken back, so that it never falls.
+
+Promises take the curvature of the likelihood as fixed, which it is not. So, when nothing promises more, the evidence
+itself has to agree: `Refinement` climbs it in all precisions at once, and tries each vector and each candidate alone.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
+from scipy.optimize import minimize
 from scipy.special import expit
 
 from ..data import row_numbers
@@ -24,6 +28,21 @@ MOST_VALUES = 2**24
 # A candidate with less than this part of its column outside the span of the vectors adds nothing but noise.
 OUTSIDE = 1e-8
 PRECISIONS = 1e-12, 1e12
+# Below this square of a pivot, the determinant has lost its digits.
+SINGULAR = 1e-9
+HALVINGS = 0.5 ** np.arange(30)
+# Precisions that are tried, as multiples of the present one, or of the most that the data could say about a candidate:
+# the evidence may have several maxima.
+ELSEWHERE = 10.0 ** np.array([-6, -4, -3, -2, -1, 1, 2, 3, 4, 6])
+ANYWHERE = 10.0 ** np.arange(0.5, -6.1, -0.5)
+# Between two of them the evidence may be higher by this much; below that, a smaller precision does not help.
+BETWEEN, HOPELESS = 0.1, 1.5
+# A candidate whose first step loses evidence, and whose best weight would change no f by more than this, is not tried.
+GENTLE = 0.7
+# Multiplications for a look at candidates: with many vectors in the model, only the best of them get one.
+WORK = 5e8
+# A weight of which the data determine less than this is as good as gone.
+UNDETERMINED = 1e-6
 TINY = np.finfo(float).tiny
 
 Watch = Callable[[int, int, float], None]
@@ -31,11 +50,15 @@ Watch = Callable[[int, int, float], None]
 
 @dataclass(frozen=True)
 class Relevant:
-    """Rows that are vectors, their weights, the bias, the log evidence, and how it went move by move."""
+    """Rows that are vectors, their weights, the bias, the log evidence, and how it went move by move.
+
+    ``precision`` has the bias's first.
+    """
 
     kept: Array
     coef: Array
     bias: float
+    precision: Array
     evidence: float
     converged: bool
     history: dict[str, Array]
@@ -73,48 +96,64 @@ class RelevanceMachine:
     def __init__(self, K: Array, t: Array, weight: Array):
         self.K, self.t, self.weight = K, t, weight
         self.squares = K * K
+        self.sign = 1 - 2 * t
 
-    def posterior(self, members: Array, alpha: Array, w: Array) -> Posterior | None:
+    def features(self, members: Array) -> Array:
+        """A column of ones and those of the members."""
+        return np.column_stack([np.ones(len(self.t)), self.K[:, members]])
+
+    def slopes(self, f: Array) -> tuple[Array, Array]:
+        """First and minus second derivatives of the log likelihood of each row, without loss of digits far out."""
+        share, rest = expit(f), expit(-f)
+        return self.weight * np.where(self.t > 0, rest, -share), self.weight * share * rest
+
+    def posterior(self, members: Array, alpha: Array, w: Array, accuracy: float = 1e-13) -> Posterior | None:
         """The most probable weights (Newton's method from w) and the evidence; None if rounding spoils them."""
-        Phi = np.column_stack([np.ones(len(self.t)), self.K[:, members]])
+        Phi = self.features(members)
         f = Phi @ w
         value = self.log_posterior(f, w, alpha)
         factor = np.empty((0, 0))
-        for _ in range(50):
-            share = expit(f)
-            gradient = (self.weight * (self.t - share)) @ Phi - alpha * w
-            H = (Phi * (self.weight * share * (1 - share))[:, None]).T @ Phi
+        last = np.inf
+        for _ in range(100):
+            error, curvature = self.slopes(f)
+            gradient = error @ Phi - alpha * w
+            H = (Phi * curvature[:, None]).T @ Phi
             H[np.arange(len(w)), np.arange(len(w))] += alpha
             # In units in which the diagonal is 1: precisions differ by many orders of magnitude.
             scale = np.sqrt(H.diagonal())
             factor, info = lapack.dpotrf(H / np.outer(scale, scale), lower=1, clean=1)
-            if info:
+            if info or factor.diagonal().min() ** 2 < SINGULAR:
                 return None
             factor = factor * scale[:, None]
             step = lapack.dpotrs(factor, gradient, lower=1)[0]
             gain = float(step @ gradient)
-            if not gain > 1e-13 * (1 + abs(value)):
+            small = gain <= 1e-13 * (1 + abs(value))
+            if not gain > accuracy * (1 + abs(value)) or (small and gain >= 0.1 * last):
                 break
+            last = gain
             along = Phi @ step
-            for halvings in range(30):
-                part = 0.5**halvings
+            if small:  # too small to be seen in the value
+                w, f = w + step, f + along
+                continue
+            for part in HALVINGS:
                 tried = self.log_posterior(f + part * along, w + part * step, alpha)
-                if tried >= value + 1e-4 * part * gain or halvings == 29:
+                if tried >= value + 1e-4 * part * gain:
                     break
+            else:
+                break  # rounding errors hide what is left to gain
             w, f, value = w + part * step, f + part * along, tried
         evidence = value + 0.5 * float(np.log(alpha).sum()) - float(np.log(factor.diagonal()).sum())
         return Posterior(members, alpha, w, f, factor, evidence) if np.isfinite(evidence) else None
 
     def log_posterior(self, f: Array, w: Array, alpha: Array) -> float:
         """Log likelihood and log prior, but for constants."""
-        likelihood = float(self.weight @ (self.t * f - np.logaddexp(0, f)))
+        likelihood = -float(self.weight @ np.logaddexp(0, self.sign * f))
         return likelihood - 0.5 * float(alpha @ w**2)
 
     def additions(self, now: Posterior) -> list[Move]:
         """The most promising candidates that are not in the model (Tipping and Faul, eqs. 20 to 30)."""
-        share = expit(now.f)
-        error, curvature = self.weight * (self.t - share), self.weight * share * (1 - share)
-        Phi = np.column_stack([np.ones(len(self.t)), self.K[:, now.members]])
+        error, curvature = self.slopes(now.f)
+        Phi = self.features(now.members)
         inner = solve_triangular(now.factor, (Phi * curvature[:, None]).T @ self.K, lower=True, check_finite=False)
         whole = curvature @ self.squares
         S, Q2 = whole - np.einsum("ij,ij->j", inner, inner), (error @ self.K) ** 2
@@ -175,8 +214,7 @@ class RelevanceMachine:
 
     def first(self) -> Posterior:
         """Only a bias."""
-        mean = float(self.weight @ self.t / self.weight.sum())
-        odds = float(np.log(mean / (1 - mean)))
+        odds = float(np.log(self.weight[self.t > 0].sum()) - np.log(self.weight[self.t == 0].sum()))
         start = self.posterior(np.empty(0, dtype=np.int64), np.array([1 / (odds**2 + 0.1)]), np.array([odds]))
         assert start is not None
         return start
@@ -211,8 +249,12 @@ def train_relevance(
         values.append(-now.evidence)
         if watch is not None:
             watch(len(counts), counts[-1], now.evidence)
+    # Weights so near their maximum that the evidence can be computed from them.
+    now = machine.posterior(now.members, now.alpha, now.w, 0.0) or now
+    values[-1] = -now.evidence
     history = {"n_vectors": np.array(counts), "objective": np.array(values)}
-    return Relevant(candidates[now.members], now.w[1:], float(now.w[0]), now.evidence, converged, history)
+    kept = candidates[now.members]
+    return Relevant(kept, now.w[1:], float(now.w[0]), now.alpha, now.evidence, converged, history)
 
 
 class Search:
@@ -221,9 +263,19 @@ class Search:
     def __init__(self, machine: RelevanceMachine, tol: float):
         self.machine, self.tol = machine, tol
         self.additions: list[Move] = []
+        self.refinement: Refinement | None = None
 
     def better(self, now: Posterior) -> Posterior | None:
         """The model after the best move; None if there is none."""
+        if self.refinement is None:
+            then = self.promised(now)
+            if then is not None:
+                return then
+            self.refinement = Refinement(self.machine, self.tol)
+        return self.refinement.better(now)
+
+    def promised(self, now: Posterior) -> Posterior | None:
+        """The model after the move that promises most, and keeps some of it."""
         changes = self.machine.changes(now)
         hoped = max((m.gain for m in self.additions), default=0.0)
         best = max(m.gain for m in changes)
@@ -246,3 +298,243 @@ class Search:
             if then is not None and then.evidence > now.evidence + 0.1 * self.tol:
                 return then
         return None
+
+
+class Refinement:
+    """Moves that raise the evidence itself, with the curvature of the likelihood as it changes."""
+
+    def __init__(self, machine: RelevanceMachine, tol: float):
+        self.machine, self.tol = machine, tol
+        self.waiting: list[Move] = []  # additions that looked good beside the last one
+
+    def better(self, now: Posterior) -> Posterior | None:
+        """A model with more evidence; None if no change of one precision raises it by more than the tolerance."""
+        for move in (self.next_one, self.climbed, self.added, self.changed):
+            then = move(now)
+            if then is not None and then.evidence > now.evidence + self.tol:
+                return then
+        return None
+
+    def climbed(self, now: Posterior) -> Posterior | None:
+        """All precisions at a maximum nearby; vectors that the data no longer determine are gone."""
+        machine, best = self.machine, now
+
+        def downhill(logarithms: Array) -> tuple[float, Array]:
+            nonlocal best
+            then = machine.posterior(now.members, np.exp(logarithms), best.w)
+            if then is None:
+                return 1e300, np.zeros(len(logarithms))
+            if then.evidence > best.evidence:
+                best = then
+            return -then.evidence, -self.gradient(then)
+
+        small = 0.01 * self.tol / max(abs(now.evidence), 1.0)
+        limits = tuple(np.log(PRECISIONS))
+        minimize(
+            downhill,
+            np.log(now.alpha),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[limits] * len(now.alpha),
+            options={"maxiter": 200, "ftol": small, "gtol": 1e-2 * self.tol},
+        )
+        gamma = 1 - best.alpha * self.variances(best)
+        keep = np.append(True, gamma[1:] > UNDETERMINED)
+        if not keep.all():
+            fewer = machine.posterior(best.members[keep[1:]], best.alpha[keep], best.w[keep])
+            if fewer is not None and fewer.evidence > best.evidence - 0.1 * self.tol:
+                best = fewer
+        return best
+
+    def variances(self, now: Posterior) -> Array:
+        """Of the weights."""
+        root = solve_triangular(now.factor, np.eye(len(now.w)), lower=True, check_finite=False)
+        return np.einsum("ij,ij->j", root, root)
+
+    def gradient(self, now: Posterior) -> Array:
+        """Of the evidence, in the logarithms of the precisions."""
+        machine = self.machine
+        V = solve_triangular(now.factor, machine.features(now.members).T, lower=True, check_finite=False)
+        _, curvature = machine.slopes(now.f)
+        # A precision moves f, and f the curvature.
+        bend = curvature * (1 - 2 * expit(now.f)) * np.einsum("ij,ij->j", V, V)
+        pull = solve_triangular(now.factor, V @ bend, lower=True, trans=1, check_finite=False)
+        alpha, w = now.alpha, now.w
+        return 0.5 * (1 - alpha * w**2 - alpha * self.variances(now) + alpha * w * pull)
+
+    def changed(self, now: Posterior) -> Posterior | None:
+        """The best model with one precision elsewhere, or one vector less."""
+        m = len(now.alpha)
+        alpha = np.repeat(now.alpha[None], m * (len(ELSEWHERE) + 1), axis=0).reshape(m, -1, m)
+        for k in range(m):
+            alpha[k, :, k] = np.append(np.clip(now.alpha[k] * ELSEWHERE, *PRECISIONS), PRECISIONS[1])
+        tries = Tries(self.machine, self.machine.features(now.members))
+        values = tries.evidence(alpha.reshape(-1, m), now.w)[0].reshape(m, -1) - now.evidence
+        best = now
+        for k, candidate in enumerate(np.append(-1, now.members)):
+            # The last one stands for a vector that is gone.
+            places = [np.inf] if k and values[k, -1] > -0.1 * self.tol else []
+            i = int(values[k, :-1].argmax())
+            if values[k, i] > 0.1 * self.tol:
+                places.append(float(alpha[k, i, k]))
+            for place in places:
+                then = self.machine.after(now, Move(int(candidate), place, 0.0))
+                if then is not None and then.evidence > best.evidence:
+                    best = then
+        return best
+
+    def next_one(self, now: Posterior) -> Posterior | None:
+        """The model after the first of the additions in waiting that is still worth it."""
+        while self.waiting:
+            move = self.waiting.pop(0)
+            then = None if move.candidate in now.members else self.machine.after(now, move)
+            if then is not None and then.evidence > now.evidence + self.tol:
+                return then
+        return None
+
+    def added(self, now: Posterior) -> Posterior | None:
+        """The model with one vector more."""
+        candidates, sizes = self.candidates(now)
+        gains = self.gains(now, candidates, sizes)
+        self.waiting = []
+        for candidate, size, gain in zip(candidates, sizes, gains, strict=True):
+            gain[0] = gain[0] if gain[0] > 0 else -np.inf  # almost without it
+            for peak in peaks(gain, -BETWEEN):
+                place = np.exp(summit(np.log(size * ANYWHERE), gain, peak))
+                self.waiting.append(Move(int(candidate), float(place), float(gain[peak])))
+        self.waiting.sort(key=lambda move: -move.gain)
+        return self.next_one(now)
+
+    def gains(self, now: Posterior, candidates: Array, sizes: Array) -> Array:
+        """Of the evidence, by candidates and precisions."""
+        machine, m = self.machine, len(now.alpha)
+        gains = np.full((len(candidates), len(ANYWHERE)), -np.inf)
+        open_ = np.arange(len(candidates))
+        w = np.append(now.w, 0.0)
+        Phi = machine.features(now.members)
+        for i, factor in enumerate(ANYWHERE):
+            alpha = np.repeat(np.append(now.alpha, 0.0)[None], len(open_), axis=0)
+            alpha[:, m] = np.clip(factor * sizes[open_], *PRECISIONS)
+            value, w = Tries(machine, Phi, machine.K[:, candidates[open_]]).evidence(alpha, w)
+            gains[open_, i] = value - now.evidence
+            left = gains[open_, i] > -HOPELESS
+            open_, w = open_[left], w[left]
+        return gains
+
+    def candidates(self, now: Posterior) -> tuple[Array, Array]:
+        """Vectors that are worth a look, best promise first, and the most that the data could say about the weight."""
+        machine = self.machine
+        error, curvature = machine.slopes(now.f)
+        Phi = machine.features(now.members)
+        V = solve_triangular(now.factor, Phi.T, lower=True, check_finite=False)
+        inner = (V * curvature) @ machine.K
+        whole = curvature @ machine.squares
+        S, Q = whole - np.einsum("ij,ij->j", inner, inner), error @ machine.K
+        good = S / np.maximum(whole, TINY) > OUTSIDE
+        good[now.members] = False
+        some = np.flatnonzero(good)
+        S, Q = S[some], Q[some]
+        line = machine.K[:, some] - V.T @ inner[:, some]  # how f changes as the weight grows and the others follow
+        bend = curvature * (1 - 2 * expit(now.f)) * np.einsum("ij,ij->j", V, V)
+        dull = (Q**2 - Q * (bend @ line) < 0.7 * S) & (np.abs(Q) * np.abs(line).max(axis=0) < GENTLE * S)
+        some, promise = some[~dull], (Q**2 / S)[~dull]
+        most = WORK / (len(machine.t) * len(ANYWHERE) * (len(now.alpha) + 5) ** 2)
+        some = some[np.argsort(-promise)[: int(most) + 1]]
+        return some, 0.25 * machine.weight @ machine.squares[:, some]
+
+
+def peaks(values: Array, least: float) -> Array:
+    """Where values are no smaller than those beside them, nor than ``least``."""
+    padded = np.concatenate([[-np.inf], values, [-np.inf]])
+    return np.flatnonzero((values >= padded[:-2]) & (values >= padded[2:]) & (values >= least))
+
+
+def summit(x: Array, values: Array, i: int) -> float:
+    """Where a function has its peak near ``x[i]``: the vertex of the parabola through three values."""
+    if not 0 < i < len(x) - 1 or not np.isfinite(values[i - 1 : i + 2]).all():
+        return float(x[i])
+    a, b = np.diff(values[i - 1 : i + 2]) / np.diff(x[i - 1 : i + 2])
+    here, there = 0.5 * (x[i - 1] + x[i]), 0.5 * (x[i] + x[i + 1])
+    return float(here - a * (there - here) / (b - a)) if a != b else float(x[i])
+
+
+class Tries:
+    """The evidence of many models at once: features that they share, and, where given, one more of each model's own."""
+
+    def __init__(self, machine: RelevanceMachine, Phi: Array, extra: Array | None = None):
+        self.machine, self.Phi, self.extra = machine, Phi, extra
+        rows, columns = np.tril_indices(Phi.shape[1])
+        self.lower = rows, columns
+        self.products = Phi[:, rows] * Phi[:, columns]
+
+    def evidence(self, alpha: Array, w: Array, block: int = 2**19) -> tuple[Array, Array]:
+        """For each row of precisions, by Newton's method from w, with the weights; -inf where it does not converge."""
+        w = np.array(np.broadcast_to(w, alpha.shape))
+        evidence = np.full(len(alpha), -np.inf)
+        some = max(1, block // len(self.Phi))
+        for i in range(0, len(alpha), some):
+            self.of_block(alpha[i : i + some], w[i : i + some], evidence[i : i + some], i)
+        return evidence, w
+
+    def of_block(self, alpha: Array, weights: Array, evidence: Array, first: int) -> None:
+        """Fills in evidence and weights."""
+        extra = None if self.extra is None else self.extra[:, first : first + len(alpha)]
+        open_ = np.arange(len(alpha))
+        w = weights.copy()
+        f = self.decision(w, extra)
+        value = self.log_posterior(f, w, alpha)
+        for _ in range(25):
+            gradient, H = self.derivatives(f, w, alpha, extra)
+            unit = 1 / np.sqrt(np.einsum("bii->bi", H))
+            H *= unit[:, :, None] * unit[:, None, :]
+            with np.errstate(all="ignore"):
+                step = unit * np.linalg.solve(H + 1e-14 * np.eye(H.shape[1]), (unit * gradient)[:, :, None])[:, :, 0]
+                determinant = np.linalg.slogdet(H)[1] - 2 * np.log(unit).sum(axis=1)
+            gain = np.einsum("bi,bi->b", step, gradient)
+            done = gain <= 1e-9 * (1 + np.abs(value))
+            evidence[open_[done]] = (value + 0.5 * np.log(alpha).sum(axis=1) - 0.5 * determinant)[done]
+            weights[open_[done]] = w[done]
+            left = ~done & np.isfinite(gain)
+            if not left.any():
+                break
+            open_, alpha, w, f, value, step, gain = (x[left] for x in (open_, alpha, w, f.T, value, step, gain))
+            f = f.T
+            extra = None if extra is None else extra[:, left]
+            along = self.decision(step, extra)
+            part = np.ones(len(open_))
+            for _ in range(12):
+                tried = self.log_posterior(f + part * along, w + part[:, None] * step, alpha)
+                short = tried < value + 1e-4 * part * gain
+                if not short.any():
+                    break
+                part[short] *= 0.5
+            w, f, value = w + part[:, None] * step, f + part * along, tried
+
+    def decision(self, w: Array, extra: Array | None) -> Array:
+        """f of each model, in columns."""
+        m = self.Phi.shape[1]
+        f = self.Phi @ w[:, :m].T
+        return f if extra is None else f + extra * w[:, m]
+
+    def log_posterior(self, f: Array, w: Array, alpha: Array) -> Array:
+        machine = self.machine
+        value = -(machine.weight @ np.logaddexp(0, machine.sign[:, None] * f))
+        return value - 0.5 * np.einsum("bi,bi->b", alpha, w**2)
+
+    def derivatives(self, f: Array, w: Array, alpha: Array, extra: Array | None) -> tuple[Array, Array]:
+        """Gradient and minus the Hessian of the log posterior."""
+        machine, Phi, m = self.machine, self.Phi, self.Phi.shape[1]
+        share, rest, weight = expit(f), expit(-f), machine.weight[:, None]
+        error, curvature = weight * np.where(machine.t[:, None] > 0, rest, -share), weight * share * rest
+        H = np.empty((f.shape[1], alpha.shape[1], alpha.shape[1]))
+        rows, columns = self.lower
+        H[:, rows, columns] = H[:, columns, rows] = curvature.T @ self.products
+        gradient = np.empty_like(w)
+        gradient[:, :m] = error.T @ Phi
+        if extra is not None:
+            bent = curvature * extra
+            H[:, :m, m] = H[:, m, :m] = bent.T @ Phi
+            H[:, m, m] = np.einsum("ij,ij->j", bent, extra)
+            gradient[:, m] = np.einsum("ij,ij->j", error, extra)
+        np.einsum("bii->bi", H)[:] += alpha
+        return gradient - alpha * w, H

@@ -18,9 +18,9 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from scipy.linalg import eigh, solve_triangular
 
-from ..certificate import TINY
+from ..certificate import TINY, balanced, relative_gap
 from ..data import row_numbers
-from ..formulation import Array, Kernel
+from ..formulation import INEQUALITY, Array, Kernel
 from ..parts.bases import SAME
 from ..parts.regularizers import ReweightedNorm
 from ..parts.slacks import OneNorm
@@ -29,6 +29,7 @@ from ..primal.newton import newton
 from ..primal.passes import Stored
 from ..primal.solve import certified
 from ..vectors.selection import pivoted_factor
+from .duality import Penalty, Power, Touching, lower_bound
 
 # Coefficients below this fraction of the largest are zero.
 VANISHED = 1e-8
@@ -38,8 +39,9 @@ SMALL = 300
 RANK, MOST_RANK, ROWS_PER_RANK = 100, 250, 8
 # A factor that lacks more than this part of some k(x, x) may be worth a higher rank.
 COARSE = 1e-3
-# What is nearer than this to the span of the pivots, relative to k(x, x), lies in it.
-INDEPENDENT = 1e-12
+# What is nearer than this to the span of the pivots, relative to k(x, x), lies in it: while vectors are dropped, which
+# leads to the kernel itself in the end, and where the factor is all there is.
+INDEPENDENT, ROUNDING = 1e-12, 1e-15
 # Without pruning, all rows are candidates up to this many of them; beyond, this many pivots are.
 DENSE_ROWS, DENSE_RANK = 2000, 500
 # Pivots are looked for among this many rows.
@@ -60,7 +62,7 @@ class Sparse:
     coef: Array
     bias: float
     objective: float
-    gap: float  # of the last round's convex problem
+    gap: float  # of the convex problem, or of that of a round that would start from these coefficients
     converged: bool
     history: dict[str, Array]
 
@@ -193,7 +195,7 @@ class LowRank:
         norm, s2 = (1.0, 1 / ridge) if base.follows_kernel else (0.0, 1 / (ridge + 1))
         scaled = self.H * np.sqrt(s2)[:, None]
         t, U = eigh(scaled.T @ scaled, check_finite=False, driver="evd")
-        used = t > 1e-14 * t[-1]
+        used = t > 1e-14 * t.max(initial=0.0)
         t, U = t[used], U[:, used]
         to_z = U * np.sqrt(t / (1 + norm * t))
         from_z = U / np.sqrt(t / (1 + norm * t))
@@ -332,7 +334,7 @@ class Rounds:
     def result(self, space: KernelColumns, converged: bool) -> Sparse:
         """Coefficients with the exact bias."""
         f = space.columns @ self.a
-        bias = self.last.bias if self.loss.smooth else OneNorm().bias(self.y - f, self.y, self.C, "inequality")
+        bias = self.last.bias if self.loss.smooth else OneNorm().bias(self.y - f, self.y, self.C, INEQUALITY)
         if self.loss.smooth and not len(self.a):
             nothing = Stored(np.zeros((len(self.y), 0)))
             bias = float(newton(nothing, self.y[:, None], self.C[:, None], self.loss).bias[0])
@@ -340,8 +342,28 @@ class Rounds:
         values = np.array(self.values) + (objective - self.values[-1])
         values[-1] = objective
         history = {"n_vectors": np.array(self.counts), "objective": values}
-        gap = self.last.gap if len(self.a) else 0.0  # a bias alone is exact
-        return Sparse(space.candidates, self.a, bias, objective, gap, converged, history)
+        used = np.flatnonzero(self.a)
+        gap = self.gap(space, f, bias)
+        return Sparse(space.candidates[used], self.a[used], bias, objective, gap, converged, history)
+
+    def gap(self, space: KernelColumns, f: Array, bias: float) -> float:
+        """Of the convex problem at these coefficients; below p = 1, that of a round which would start from them."""
+        if not len(self.a):
+            return 0.0  # a bias alone is exact
+        y, C, norm = self.y[:, None], self.C[:, None], self.norm
+        penalty: Penalty = Power(norm.C_alpha, norm.p) if norm.p > 1 else Touching(norm.C_alpha, norm.p, self.a)
+        alpha = self.loss.duals((f + bias)[:, None], y, C) if self.loss.smooth else y * self.last.alpha[:, None]
+        u = balanced(alpha)
+        pull = u[:, 0] @ space.columns
+
+        def other() -> Array:
+            at = self.space.coordinates(norm.ridge(self.a), norm.base)
+            return at.coef((u[:, 0] @ at.G) @ at.B)
+
+        primal = self.smooth_part(space, f + bias) + penalty.value(self.a)
+        own = float(self.loss.conjugate(u, y, C)[0])
+        R = norm.base.matrix(space.gram)
+        return relative_gap(primal, lower_bound(own, pull, self.a, other, R.dot, penalty, enough=primal * (1 - 1e-10)))
 
 
 def reweight(rounds: Rounds, exact: Exact, tol: float = 1e-6, watch: Watch | None = None) -> Sparse:
@@ -350,25 +372,30 @@ def reweight(rounds: Rounds, exact: Exact, tol: float = 1e-6, watch: Watch | Non
     ``exact`` gives the kernel columns of candidates; rounds turn to them when few are left.
     """
     p = rounds.norm.p
-    converged = False
+    rest = tol
     while len(rounds.counts) < rounds.norm.max_iter:
         rounds.step()
         if watch is not None:
             watch(len(rounds.counts), rounds.counts[-1], rounds.values[-1])
-        settled = p == 2 or len(rounds.a) == 0 or rounds.change <= tol
+        if not len(rounds.a):
+            return rounds.result(exact(rounds.space.candidates), True)
+        settled = p == 2 or rounds.change <= rest
         # The factor costs an eigenvalue problem of its rank, the columns only a Cholesky factor.
         few = len(rounds.a) < (1 if rounds.space.truncated else 2) * rounds.space.rank
         if few or (settled and rounds.space.truncated):
             again = rounds.space.truncated
             rounds.enter(exact(rounds.space.candidates))
             settled = settled and not again
-        converged = settled and (rounds.tol <= EXACT or len(rounds.a) == 0)
-        if converged:
-            break
+        if settled and rounds.tol <= EXACT:
+            found = rounds.result(exact(rounds.space.candidates), True)
+            # Between 1 and 2 the problem is convex, and rounds creep where p is near 1.
+            if p <= 1 or p == 2 or found.gap <= tol or rest < 1e-12:
+                return found
+            rest *= 0.1
         rounds.sharpen()
         if settled:
             rounds.tol = EXACT
-    return rounds.result(exact(rounds.space.candidates), converged)
+    return rounds.result(exact(rounds.space.candidates), False)
 
 
 # --- machines over training rows, or over given vectors ---------------------------------------------
@@ -383,14 +410,15 @@ class Merged:
     y: Array
     C: Array
     candidates: Array  # each row once, whatever its labels
+    candidate: Array  # which of them a row equals
 
 
 def merged(X: Any, y: Array, C: Array) -> Merged:
     """Copies keep equal coefficients for ever: as candidates, they count once."""
     number = row_numbers(X)
     _, first, group = np.unique(2 * number + (y > 0), return_index=True, return_inverse=True)
-    _, candidates = np.unique(number[first], return_index=True)
-    return Merged(first, X[first], y[first], np.bincount(group, weights=C), candidates)
+    _, candidates, candidate = np.unique(number[first], return_index=True, return_inverse=True)
+    return Merged(first, X[first], y[first], np.bincount(group, weights=C), candidates, candidate)
 
 
 def sparse_rows(
@@ -435,7 +463,7 @@ def starting_space(kernel: Kernel, data: Merged, rank: int, pruning: bool, threa
     n = len(candidates)
     Z = data.X[candidates]
     size = kernel.diagonal(Z)
-    eta = INDEPENDENT * float(size.max())
+    eta = (INDEPENDENT if pruning else ROUNDING) * float(size.max())
     most = n if n <= (SMALL if pruning else DENSE_ROWS) else rank if pruning else DENSE_RANK
     some = np.arange(0, n, -(-n // PIVOT_ROWS))
     pivots, factor, _ = pivoted_factor(kernel, Z[some], eta, most, threads)

@@ -41,7 +41,7 @@ class LearnedVectors:
     """Vectors, the scales of the inputs (None if they were not learned), and the machines over them as they were
     while learning: coefficients (outputs x vectors), biases. ``value`` is W for each unit of cost.
 
-    ``to_gain`` estimates by how much of itself W could still fall: what the last tenth of the iterations gained, if
+    ``to_gain`` estimates by how much of itself W could still fall: what the last quarter of the iterations gained, if
     the limit ended them, else 0.
     """
 
@@ -168,6 +168,7 @@ def learn(
     regularizer = (KernelNorm() if regularizer is None else regularizer).settled(kernel, X, True)
     objective = Objective(kernel, X, targets, loss, regularizer, len(Z), learn_scales, threads)
     progress = _Progress(watch)
+    limited = False
     for _ in range(3 if max_iter else 0):
         Z, objective.machine = _revived(objective, Z, scales, rng), None
         found = minimize(
@@ -185,12 +186,13 @@ def learn(
                 "maxfun": 3 * max_iter,
             },
         )
+        limited = found.status == 1
         Z, scales = objective.unpack(found.x)
         if progress.done >= max_iter or not len(_dead(objective, Z, scales)):
             break
     value, coef = objective.machines(Z, scales)
     assert objective.machine is not None
-    to_gain = progress.lately() if progress.done >= max_iter else 0.0
+    to_gain = progress.lately() if limited else 0.0
     return LearnedVectors(Z + centre, scales, coef.T, objective.machine[1], value, progress.done, to_gain)
 
 
@@ -211,10 +213,10 @@ class _Progress:
             self.watch(self.done, self.values[-1])
 
     def lately(self) -> float:
-        """The relative gain of the last tenth of the iterations."""
+        """The relative gain of the last quarter of the iterations."""
         if self.done < 2:
             return np.inf
-        before = self.values[-1 - max(1, self.done // 10)]
+        before = self.values[-1 - max(1, self.done // 4)]
         return (before - self.values[-1]) / max(abs(self.values[-1]), np.finfo(float).tiny)
 
 

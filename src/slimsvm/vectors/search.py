@@ -6,7 +6,7 @@ few, else one split. The same seed gives the same choice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -53,7 +53,8 @@ def space_of(task: Task, C: float | str, gamma: float | str, scales: str, recipe
         gammas = [unit * factor for factor in WIDTHS]
     else:
         gammas = [kernels.scale_gamma(gamma, task.X, task.counts)]
-    may_scale = [False, True] if recipe.basis.learns else [False]
+    # With more inputs than rows, scales would fit anything.
+    may_scale = [False, True] if recipe.basis.learns and task.X.shape[1] <= task.size else [False]
     scaled = {"fixed": [False], "learned": [True], "search": may_scale}[scales]
     return Space(costs, gammas, scaled, unit if len(gammas) > 1 else None)
 
@@ -70,15 +71,85 @@ class Fold:
 
 @dataclass(frozen=True)
 class Trial:
-    """Mean error and mean loss on the rows held out."""
+    """Mean error and mean loss on the rows held out. A trial that could not win any more ended before all folds were
+    run: its error is then a lower bound."""
 
     error: float
     loss: float
+    whole: bool = True
 
     @property
     def score(self) -> float:
         """The error; among equals the loss decides."""
         return self.error + 1e-3 * self.loss
+
+
+class Race:
+    """Trials, one after the other, and which setting they speak for.
+
+    The winner is the simplest setting whose error is within half a standard error of the best: what is less is noise.
+    Fixed scales are simpler than learned ones, a small cost is simpler than a large one.
+    """
+
+    def __init__(self, folds: list[Fold], recipe: Recipe, seed: int, report: Callable[[str], None] | None):
+        self.folds, self.recipe, self.seed, self.report = folds, recipe, seed, report
+        self.rows = sum(fold.test.size for fold in folds)
+        self.trials: dict[Setting, Trial] = {}
+
+    def run(self, setting: Setting, near: Setting | None = None) -> None:
+        """One candidate, fold by fold, while it can still win."""
+        if setting in self.trials:
+            return
+        error = loss = 0.0
+        count = len(self.folds)
+        for k, fold in enumerate(self.folds):
+            mine = _validate(setting, near, fold, self.recipe, self.seed)
+            error, loss = error + mine[0] / count, loss + mine[1] / count
+            whole = k + 1 == count
+            if not whole and self.lost(setting, error):
+                break
+        self.trials[setting] = Trial(error, loss if whole else np.nan, whole)
+        if self.report is not None:
+            self.report(f"{len(self.trials)} candidates, error {self.best().error:.4g}")
+
+    def lost(self, setting: Setting, error: float) -> bool:
+        """Can a setting with at least this error not be chosen any more?"""
+        mine = _simplicity(setting)
+        known = [(_simplicity(other), trial) for other, trial in self.trials.items() if trial.whole]
+        beside = any(error > trial.score for other, trial in known if other == mine)
+        return beside or any(error + self.noise(error) > trial.error for other, trial in known if other < mine)
+
+    def noise(self, error: float) -> float:
+        """Half a standard error."""
+        return 0.5 * float(np.sqrt(max(error * (1 - error), 1e-4) / self.rows))
+
+    def best(self) -> Trial:
+        """The trial of the least error."""
+        return min((trial for trial in self.trials.values() if trial.whole), key=lambda trial: trial.score)
+
+    def leader(self) -> Setting:
+        """The setting of the least error."""
+        return next(setting for setting, trial in self.trials.items() if trial is self.best())
+
+    def winner(self) -> Setting:
+        """The simplest of the settings that are as good as the best."""
+        top = self.best().error
+        good = [s for s, trial in self.trials.items() if trial.whole and trial.error <= top + self.noise(top)]
+        return min(good, key=lambda s: (*_simplicity(s), self.trials[s].score))
+
+    def results(self) -> dict[str, list[Any]]:
+        """What was tried, as lists; NaN for trials that ended early."""
+        return {
+            "C": [s.C for s in self.trials],
+            "gamma": [s.gamma for s in self.trials],
+            "scales": ["learned" if s.scaled else "fixed" for s in self.trials],
+            "error": [trial.error if trial.whole else np.nan for trial in self.trials.values()],
+            "loss": [trial.loss for trial in self.trials.values()],
+        }
+
+
+def _simplicity(setting: Setting) -> tuple[bool, float]:
+    return setting.scaled, setting.C
 
 
 def search(
@@ -88,52 +159,28 @@ def search(
     rng: np.random.Generator,
     report: Callable[[str], None] | None = None,
 ) -> tuple[Setting, dict[str, list[Any]]]:
-    """The best setting, and what was tried: gamma at the least cost, then higher costs, then the scales of inputs."""
+    """The best setting, and what was tried: gamma at the least cost, then higher costs, then the scales of inputs.
+
+    It ends where no error is left to win.
+    """
     folds = split(task, rng)
-    seed = int(rng.integers(2**31))
-    trials: dict[Setting, Trial] = {}
-
-    def run(setting: Setting, near: Setting | None = None) -> None:
-        if setting not in trials:
-            outcomes = [_validate(setting, near, fold, recipe, seed) for fold in folds]
-            trials[setting] = Trial(*(float(v) for v in np.mean(outcomes, axis=0)))
-            if report is not None:
-                report(f"{len(trials)} candidates, error {min(t.error for t in trials.values()):.4g}")
-
-    def best(many: Iterable[Setting]) -> Setting:
-        return min(many, key=lambda s: trials[s].score)
-
-    for gamma in space.gammas:
-        run(Setting(space.costs[0], gamma, space.scaled[0]))
-    gamma = best(trials).gamma
+    race = Race(folds, recipe, int(rng.integers(2**31)), report)
+    # The likeliest first: others are then given up early.
+    for gamma in sorted(space.gammas, key=lambda g: abs(np.log(g / (space.unit or g)))):
+        race.run(Setting(space.costs[0], gamma, space.scaled[0]))
+    gamma = race.leader().gamma
     for scaled in space.scaled:
         # Scales can grow: they start no narrower than gamma="scale", where every row still sees vectors.
         if scaled and not space.scaled[0] and space.unit is not None:
             gamma = min(gamma, max(g for g in space.gammas if g <= space.unit * 1.001))
         near = None
         for cost in space.costs:
+            if race.best().error == 0:
+                break
             setting = Setting(cost, gamma, scaled)
-            run(setting, replace(setting, scaled=False) if scaled else near)
+            race.run(setting, replace(setting, scaled=False) if scaled else near)
             near = setting
-    results: dict[str, list[Any]] = {
-        "C": [s.C for s in trials],
-        "gamma": [s.gamma for s in trials],
-        "scales": ["learned" if s.scaled else "fixed" for s in trials],
-        "error": [t.error for t in trials.values()],
-        "loss": [t.loss for t in trials.values()],
-    }
-    return _simplest(trials, sum(fold.test.size for fold in folds)), results
-
-
-def _simplest(trials: dict[Setting, Trial], rows: int) -> Setting:
-    """The simplest setting whose error is within half a standard error of the best: what is less is noise.
-
-    Fixed scales are simpler than learned ones, a small cost is simpler than a large one.
-    """
-    top = min(trials.values(), key=lambda t: t.score).error
-    noise = 0.5 * np.sqrt(max(top * (1 - top), 1e-4) / rows)
-    good = [s for s in trials if trials[s].error <= top + noise]
-    return min(good, key=lambda s: (s.scaled, s.C, trials[s].score))
+    return race.winner(), race.results()
 
 
 def split(task: Task, rng: np.random.Generator) -> list[Fold]:

@@ -20,7 +20,7 @@ from .candidates import TaskCandidates, Watch
 from .learning import LearnedVectors
 
 # A limit that ends learning while this part of the objective could still be gained is worth a word.
-WORTH_A_WORD = 0.01
+WORTH_A_WORD = 0.02
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def _tell_if_unfinished(learned: LearnedVectors) -> None:
     if learned.to_gain > WORTH_A_WORD:
         warn(
             f"learning ended at its limit of {learned.n_iter} iterations while the objective still fell (by "
-            f"{100 * learned.to_gain:.1f} % in the last tenth of them): basis=Learned(iterations={2 * learned.n_iter}) "
-            "may give a better model",
+            f"{100 * learned.to_gain:.1f} % in the last quarter of them): "
+            f"basis=Learned(iterations={2 * learned.n_iter}) may give a better model",
             ConvergenceWarning,
         )
