@@ -102,15 +102,19 @@ def test_search_results_say_what_was_tried(basis, kernel, given):
     assert len({len(column) for column in results.values()}) == 1
     table = pd.DataFrame(results)
     assert not table.duplicated(["C", "gamma", "scales"]).any()
-    assert table.error.between(0, 1).all()
-    assert (table.loss >= 0).all()
+    whole = table.dropna()  # the others could not win any more, and ended early
+    assert whole.error.between(0, 1).all()
+    assert (whole.loss >= 0).all()
+    assert len(table.dropna(subset="error")) == len(table.dropna(subset="loss")) == len(whole)
     scaled = isinstance(model.kernel_, kernels.Scaled)
     chosen = table[(table.C == model.C_) & (table.scales == ("learned" if scaled else "fixed"))]
     if kernel != "linear":
         gamma = (model.kernel_.kernel if scaled else model.kernel_).gamma
         chosen = chosen[np.isclose(chosen.gamma.astype(float), gamma)]
     assert len(chosen) == 1
-    assert chosen.error.iloc[0] <= table.error.min() + 0.1 * table.loss.max()  # the documented trade
+    top = table.error.min()
+    noise = 0.5 * np.sqrt(max(top * (1 - top), 1e-4) / len(X))  # half a standard error: what is less is noise
+    assert chosen.error.iloc[0] <= top + noise
     if "C" in given:
         assert set(table.C) == {2.0}
     else:
@@ -130,7 +134,7 @@ def test_search_with_other_kernels(kernel):
 def test_search_is_seeded_and_splits_by_class():
     X, y = blobs(60, d=2, seed=20)
     one, other = (SlimSVC(3, learned(iterations=2)).fit(X, y) for _ in range(2))
-    assert one.search_results_ == other.search_results_
+    np.testing.assert_equal(one.search_results_, other.search_results_)
     np.testing.assert_array_equal(one.vectors_, other.vectors_)
     for n in (30, 1200, 4000):
         codes = np.random.default_rng(0).permutation(np.arange(n) % 10 == 0).astype(int)
@@ -178,16 +182,18 @@ def test_no_learning_iterations_are_the_start():
 
 @pytest.mark.parametrize("offset", [1e2, 1e4])
 @pytest.mark.parametrize("model", [name for name in MODELS if "scales" not in name])
-def test_a_common_offset_changes_nothing(model, offset):
+def test_a_common_offset_changes_nothing(model, offset, same_draws):
     X, y = blobs(60, d=3, seed=22)
+    same_draws(X)
     near, far = make(model).fit(X, y), make(model).fit(X + offset, y)
     np.testing.assert_allclose(far.objective_, near.objective_, rtol=1e-3)
     np.testing.assert_allclose(bases.dense(far.vectors_) - offset, bases.dense(near.vectors_), atol=2e-2)
 
 
-def test_scales_survive_a_common_offset():
+def test_scales_survive_a_common_offset(same_draws):
     """With learned scales too, only differences between rows matter."""
     X, y = blobs(60, d=3, seed=22)
+    same_draws(X)
     near, far = (slim(4, scales="learned").fit(X + offset, y) for offset in (0.0, 1e3))
     np.testing.assert_allclose(far.objective_, near.objective_, rtol=1e-2)
     np.testing.assert_allclose(far.decision_function(X + 1e3), scores(far, X + 1e3)[:, 0], atol=1e-6)
@@ -259,7 +265,7 @@ def test_verbose_shows_search_and_learning(capsys):
     assert err.count("\n") == 2
     assert "search: " in err
     assert "C=" in err
-    assert "learning 3 vectors on 60 rows" in err
+    assert f"learning 3 vectors on {len(np.unique(np.c_[X, y], axis=0))} rows" in err
     assert "2 iterations" in err
     SlimSVC(3, learned(iterations=2)).fit(X, y)
     assert capsys.readouterr() == ("", "")
@@ -278,30 +284,6 @@ def test_a_machine_that_is_not_solved_gives_a_warning(model):
     with pytest.warns(ConvergenceWarning, match=r"relative duality gap .*asked for tol=1e-09.*max_iter") as caught:
         make(model).set_params(max_iter=1, tol=1e-9).fit(X, y)
     assert caught[0].filename == __file__
-
-
-def messages(model, X, y):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        model.fit(X, y)
-    assert all(w.filename == __file__ for w in caught)
-    return [str(w.message) for w in caught]
-
-
-def test_learning_that_ends_at_its_limit_says_so():
-    """With what is still to be gained; learning that came to its end has nothing to say."""
-    X, y = blobs(60, d=2, seed=3)
-    short, long = (slim(4, learned(iterations=n)) for n in (3, 2000))
-    found = messages(short, X, y)
-    assert len(found) == 1
-    assert "limit of 3 iterations" in found[0]
-    assert "Learned(iterations=6)" in found[0]
-    assert short.learning_iter_ == 3
-    assert short.learning_gain_left_ > 0.01
-    assert messages(long, X, y) == []
-    assert long.learning_iter_ < 2000
-    assert long.learning_gain_left_ == 0
-    assert long.objective_[0] < short.objective_[0]
 
 
 @pytest.mark.parametrize("max_iter", [1, 3])

@@ -16,6 +16,7 @@ from ..data import Task
 from ..expansion import Expansion, Model
 from ..formulation import Array, Part
 from ..notices import warn
+from ..parts.kernels import Scaled
 from ..threads import limited, thread_count
 from . import validation
 
@@ -68,7 +69,10 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         with limited(task.threads):
             complaints = [validation.scale_complaint(task.X, self.kernel, names)]
             model = self._train(task)
-            complaints.append(validation.kernel_complaint(model.expansion.kernel, task.X))
+            # Learned scales are as they should be: what may be odd is the kernel that they were learned for.
+            kernel = model.expansion.kernel
+            learned = isinstance(kernel, Scaled) and kernel is not task.kernel
+            complaints.append(validation.kernel_complaint(kernel.kernel if learned else kernel, task.X))
         for complaint in filter(None, complaints):
             warn(complaint)
         self._keep(task, model)

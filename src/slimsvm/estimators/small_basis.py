@@ -113,5 +113,5 @@ class SmallBasisClassifier(ExpansionClassifier):
                 f"{', raise max_iter' if limited else ''} or raise tol",
                 ConvergenceWarning,
             )
-        if not model.expansion.coef.any():
+        if not model.expansion.coef.shape[1] and model.more["regularizer_"].reweighted:
             warn("no vector is left, every row gets the same answer: lower C_alpha or raise C")
