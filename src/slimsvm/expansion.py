@@ -36,6 +36,7 @@ class Model:
     gap: Array | None  # None: the method has no dual
     n_iter: Array
     more: dict[str, Any] = field(default_factory=dict)
+    limits: tuple[str, ...] = ()  # what ended each output: "" (it is solved), "max_iter=..." or "rounding"
 
     def without_idle_vectors(self) -> Model:
         """Vectors that no output uses left out."""

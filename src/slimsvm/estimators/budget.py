@@ -171,7 +171,7 @@ class BudgetSVC(AllPointsClassifier):
         basis: Any = bases.Forward(max(59, MOST_VALUES // task.size), task.size)
         if self.hard == "learn":
             basis = bases.Learned(init=basis, rows=task.size)
-        regularizer = regularizers.KernelNorm().settled(kernel, task.X, basis.learns)
+        regularizer = regularizers.KernelNorm().among(kernel, task.X, basis.learns)
         recipe = Recipe(
             int(self.budget), basis, loss, regularizer, lambda gamma: kernel, self.multi_class, min(self.tol, 1e-6)
         )

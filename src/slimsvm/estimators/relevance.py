@@ -51,8 +51,8 @@ class RelevanceVectorClassifier(ExpansionClassifier):
         Rows of the training set that `vectors_` are. Of equal rows only the first is ever a vector.
     objective_ : ndarray of shape (n_outputs,)
         What is minimised: minus the logarithm of the evidence,
-        ``log p(y | w) - 1/2 sum_j alpha_j w_j^2 + 1/2 sum_j log alpha_j - 1/2 log det H`` at the most probable weights w
-        (bias included), where H is minus the matrix of second derivatives of the first two terms.
+        ``log p(y | w) - 1/2 sum_j alpha_j w_j^2 + 1/2 sum_j log alpha_j - 1/2 log det H`` at the weights w that
+        are most probable (bias included), where H is minus the matrix of second derivatives of the first two terms.
     precision_ : ndarray of shape (n_outputs, n_vectors_)
         Precisions alpha of the weights; infinite where an output does not use a vector.
     intercept_precision_ : ndarray of shape (n_outputs,)
@@ -179,6 +179,6 @@ class RelevanceVectorClassifier(ExpansionClassifier):
         empty = sum(not len(r.kept) for r in found)
         if empty:
             warn(
-                f"no vector raises the evidence in {empty} of {len(found)} binary machines, which now give every row the "
-                "same answer; try another gamma or kernel, or more data"
+                f"no vector raises the evidence in {empty} of {len(found)} binary machines, which now give every row "
+                "the same answer; try another gamma or kernel, or more data"
             )

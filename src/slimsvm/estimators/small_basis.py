@@ -103,14 +103,13 @@ class SmallBasisClassifier(ExpansionClassifier):
     def _tell(self, model: Model) -> None:
         """Warnings about what was found."""
         assert model.gap is not None
-        unsolved = model.gap > self.tol
-        if unsolved.any():
-            limited = (model.n_iter[unsolved] >= self.max_iter).any()
-            reason = f"max_iter={self.max_iter} ended the fit" if limited else "rounding ended the fit"
+        unsolved = sorted(limit for limit in model.limits if limit)
+        if unsolved:
+            reason = unsolved[0]  # a limit that was set, if any
             warn(
-                f"{reason} in {np.count_nonzero(unsolved)} of {len(unsolved)} binary problems: relative duality gap "
-                f"{model.gap.max():.2e}, asked for tol={self.tol:g}. Scale the features, lower C"
-                f"{', raise max_iter' if limited else ''} or raise tol",
+                f"{reason} ended the fit in {len(unsolved)} of {len(model.limits)} binary problems: relative duality "
+                f"gap {model.gap.max():.2e}, asked for tol={self.tol:g}. Scale the features, lower C"
+                f"{'' if reason == 'rounding' else ', raise max_iter'} or raise tol",
                 ConvergenceWarning,
             )
         if not model.expansion.coef.shape[1] and model.more["regularizer_"].reweighted:

@@ -24,11 +24,37 @@ class Regularizer(Protocol):
     follows_kernel: ClassVar[bool]  # does R change with the vectors as k(Z, Z) does?
     reweighted: ClassVar[bool]  # is it a penalty that is solved by rounds of quadratic ones?
 
-    def settled(self, kernel: Any, X: Any, learned: bool) -> Any:
+    def among(self, kernel: Any, X: Any, learned: bool) -> Any:
         """The regulariser with all its numbers, for vectors (learned ones, or rows) among the rows X."""
+
+    def settled(self, gram: Array) -> Regularizer:
+        """This penalty, or the nearest one that float64 can tell from zero in every direction: what is solved."""
+
+    def matrix(self, gram: Array) -> Array:
+        """R for the kernel matrix of the basis."""
 
     def whitening(self, gram: Array) -> Array:
         """T for the kernel matrix of the basis, with ``T' R T = I``."""
+
+
+def rounding(size: int) -> float:
+    """How well a kernel matrix is known: the spectral norm of its errors when its diagonal is 1."""
+    return size * np.finfo(float).eps
+
+
+def _scales(R: Array) -> Array:
+    """Factors that make the diagonal 1: vectors of any size are treated alike."""
+    sizes = np.abs(R.diagonal())
+    return 1 / np.sqrt(np.where(sizes > 0, sizes, 1.0))
+
+
+def _safe_factor(R: Array) -> Array | None:
+    """The Cholesky factor of a matrix with diagonal 1, unless rounding may be what makes it positive definite."""
+    try:
+        L = np.linalg.cholesky(R)
+    except np.linalg.LinAlgError:
+        return None
+    return L if (L.diagonal() ** 2).min(initial=1.0) > 10 * rounding(len(R)) else None
 
 
 def inverse_root(R: Array) -> Array:
@@ -36,16 +62,14 @@ def inverse_root(R: Array) -> Array:
 
     A Cholesky factor where R is safely positive definite; else eigenvectors, without the null space.
     """
-    try:
-        L = np.linalg.cholesky(R)
-        pivots = L.diagonal()
-        if pivots.min(initial=1.0) > 1e-6 * pivots.max(initial=0.0):
-            return solve_triangular(L, np.eye(len(R)), lower=True).T
-    except np.linalg.LinAlgError:
-        pass
-    values, basis = np.linalg.eigh(0.5 * (R + R.T))
-    kept = values > len(R) * np.finfo(float).eps * max(values[-1], 0.0)
-    return basis[:, kept] / np.sqrt(values[kept])
+    s = _scales(R)
+    unit = R * np.outer(s, s)
+    L = _safe_factor(unit)
+    if L is not None:
+        return s[:, None] * solve_triangular(L, np.eye(len(R)), lower=True).T
+    values, basis = np.linalg.eigh(0.5 * (unit + unit.T))
+    kept = values > rounding(len(R)) * max(values[-1], 0.0)
+    return s[:, None] * (basis[:, kept] / np.sqrt(values[kept]))
 
 
 @dataclass(frozen=True)
@@ -54,21 +78,31 @@ class KernelNorm(Part):
 
     ``epsilon`` keeps coefficients of vectors that nearly coincide from growing against each other. None: 1e-6 times the
     mean of k(x, x) where vectors are learned, else 0.
+    ``jitter`` does the same relative to the diagonal: ``R = k(Z, Z) + epsilon I + jitter diag k(Z, Z)``. Where vectors
+    depend on each other, rounding decides whether f has a norm in some directions at all; `settled` then adds a jitter
+    a hundred times above rounding, about 1e-12.
     """
 
     epsilon: float | None = None
+    jitter: float = 0.0
     follows_kernel: ClassVar[bool] = True
     reweighted: ClassVar[bool] = False
 
-    def settled(self, kernel: Any, X: Any, learned: bool) -> KernelNorm:
+    def among(self, kernel: Any, X: Any, learned: bool) -> KernelNorm:
         """With epsilon made a number: constant whatever the vectors, so that learning has one objective."""
         if self.epsilon is not None:
             return self
-        return KernelNorm(1e-6 * float(kernel.diagonal(X).mean()) if learned else 0.0)
+        return replace(self, epsilon=1e-6 * float(kernel.diagonal(X).mean()) if learned else 0.0)
+
+    def settled(self, gram: Array) -> KernelNorm:
+        R = self.matrix(gram)
+        s = _scales(R)
+        safe = _safe_factor(R * np.outer(s, s)) is not None
+        return self if safe else replace(self, jitter=max(self.jitter, 100 * rounding(len(gram))))
 
     def matrix(self, gram: Array) -> Array:
         """R itself."""
-        return gram + (self.epsilon or 0.0) * np.eye(len(gram))
+        return gram + np.diag((self.epsilon or 0.0) + self.jitter * np.abs(gram.diagonal()))
 
     def whitening(self, gram: Array) -> Array:
         return inverse_root(self.matrix(gram))
@@ -81,7 +115,10 @@ class Identity(Part):
     follows_kernel: ClassVar[bool] = False
     reweighted: ClassVar[bool] = False
 
-    def settled(self, kernel: Any, X: Any, learned: bool) -> Identity:
+    def among(self, kernel: Any, X: Any, learned: bool) -> Identity:
+        return self
+
+    def settled(self, gram: Array) -> Identity:
         return self
 
     def matrix(self, gram: Array) -> Array:
@@ -110,13 +147,16 @@ class ReweightedNorm(Part):
     max_iter: int = 500
     reweighted: ClassVar[bool] = True
 
-    def settled(self, kernel: Any, X: Any, learned: bool) -> ReweightedNorm:
-        return replace(self, base=self.base.settled(kernel, X, learned))
+    def among(self, kernel: Any, X: Any, learned: bool) -> ReweightedNorm:
+        return replace(self, base=self.base.among(kernel, X, learned))
 
     @property
     def follows_kernel(self) -> bool:
         """As the base does."""
         return self.base.follows_kernel
+
+    def settled(self, gram: Array) -> ReweightedNorm:
+        return self
 
     def matrix(self, gram: Array) -> Array:
         """R of the first round, when all coefficients are taken to be 1."""

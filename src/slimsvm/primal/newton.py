@@ -8,6 +8,7 @@ import numpy as np
 
 from ..formulation import Array
 from ..parts.losses import SmoothLoss
+from .equations import from_rows, from_sums
 from .passes import Features, sums, times
 
 
@@ -47,7 +48,7 @@ def newton(
     # Where no row is curved the bias is not determined: a trifle of curvature makes it so.
     trifle = 1e-12 * C.sum(axis=0)
     n_iter = np.zeros(outputs, dtype=int)
-    open_ = np.ones(outputs, dtype=bool)
+    open_, lost = np.ones(outputs, dtype=bool), np.zeros(outputs, dtype=bool)
     last_gain = np.full(outputs, np.inf)
     for _ in range(max_iter):
         o = np.flatnonzero(open_)
@@ -57,10 +58,16 @@ def newton(
         gradient = np.vstack([w[:, o], np.zeros(len(o))]) - moments
         steps = np.empty_like(gradient)
         for k in range(len(o)):
-            H = grams[k]
-            H[np.arange(m), np.arange(m)] += 1
-            H[m, m] += trifle[o[k]]
-            steps[:, k] = -np.linalg.solve(H, gradient[:, k])
+            own = np.append(np.ones(m), trifle[o[k]])
+            grams[k][np.arange(m + 1), np.arange(m + 1)] += own
+            solver = from_sums(grams[k]) or from_rows(features, loss.curvature(Fo, Yo, Co)[:, k], own)
+            steps[:, k] = np.nan if solver is None else -solver(gradient[:, k])
+        beyond = ~np.isfinite(steps).all(axis=0)  # numbers too large for this precision: the output stays as it is
+        if beyond.any():
+            lost[o[beyond]], open_[o[beyond]] = True, False
+            if open_.any():
+                continue
+            break
         gain = -0.5 * (steps * gradient).sum(axis=0)
         objective = 0.5 * (w[:, o] ** 2).sum(axis=0) + loss.value(Fo, Yo, Co)
         # Below a relative gain of 1e-6 each step should square it; if not, rounding has the last word.
@@ -89,7 +96,7 @@ def newton(
         open_[o[~moving]] = False
         if not open_.any():
             break
-    return NewtonState(w, bias, F, n_iter, ~open_)
+    return NewtonState(w, bias, F, n_iter, ~open_ & ~lost)
 
 
 def _columns(M: Array, columns: Array) -> Array:

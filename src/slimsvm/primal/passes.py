@@ -98,6 +98,21 @@ def features(
     return Stored(P)
 
 
+def exact_blocks(
+    kernel: Kernel, X: Any, Z: Any, rows: Array | None = None, threads: int = 1
+) -> Iterator[tuple[slice, Array]]:
+    """Kernel values of (some of) the rows in float64, however the rows are kept: what a certificate is made of."""
+    n = X.shape[0] if rows is None else len(rows)
+    Z = double(Z)
+    for block in row_blocks(n, 8 * max(Z.shape[0], X.shape[1])):
+        yield block, kernel(double(X[block] if rows is None else X[rows[block]]), Z, threads=threads)
+
+
+def double(X: Any) -> Any:
+    """float32 rows as float64; row numbers of a precomputed kernel stay what they are."""
+    return X.astype(np.float64) if X.dtype == np.float32 else X
+
+
 def block_sums(P: Array, V: Array, H: Array | None) -> tuple[Array, Array | None]:
     """A block's share of ``[P 1]'V``, and for each column h of H of ``[P 1]' diag(h) [P 1]``."""
     moments = np.vstack([P.T @ V.astype(P.dtype, copy=False), V.sum(axis=0)])

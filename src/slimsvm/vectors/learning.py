@@ -165,7 +165,7 @@ def learn(
     begin, scales = (start.vectors, start.scales) if isinstance(start, LearnedVectors) else (start, None)
     centre, X = _centred(kernel, X)
     Z = separated(begin - centre, kernel, X, rng)
-    regularizer = (KernelNorm() if regularizer is None else regularizer).settled(kernel, X, True)
+    regularizer = (KernelNorm() if regularizer is None else regularizer).among(kernel, X, True)
     objective = Objective(kernel, X, targets, loss, regularizer, len(Z), learn_scales, threads)
     progress = _Progress(watch)
     limited = False

@@ -66,7 +66,7 @@ class Recipe:
     ) -> TaskCandidates:
         """Rows to choose vectors from; the vectors serve machines of one class against the others."""
         kernel = self.kernel_of(setting.gamma)
-        regularizer = self.regularizer.settled(kernel, task.X, self.basis.learns)
+        regularizer = self.regularizer.among(kernel, task.X, self.basis.learns)
         rest = outputs(task.n_classes, "ovr")
         return TaskCandidates(
             task,
@@ -108,11 +108,11 @@ def fit_over(task: Task, recipe: Recipe, candidates: TaskCandidates, wanted: lis
     choice = recipe.basis.choose(candidates, recipe.count)
     fitted = recipe.coefficients(task, choice, candidates, wanted)
     expansion = Expansion(choice.kernel or candidates.kernel, choice.vectors, fitted.coef, fitted.bias)
-    more: dict[str, Any] = {"regularizer_": candidates.regularizer}
+    more: dict[str, Any] = {"regularizer_": fitted.regularizer}
     if choice.learned is not None:
         more |= {"learning_iter_": choice.learned.n_iter, "learning_gain_left_": choice.learned.to_gain}
         _tell_if_unfinished(choice.learned)
-    model = Model(expansion, choice.rows, fitted.objective, fitted.gap, fitted.n_iter, more)
+    model = Model(expansion, choice.rows, fitted.objective, fitted.gap, fitted.n_iter, more, fitted.limits)
     return model.without_idle_vectors() if recipe.regularizer.reweighted else model
 
 

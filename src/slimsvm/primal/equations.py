@@ -1,0 +1,69 @@
+"""Newton's equations in the m + 1 unknowns (w, b):
+
+    (diag(own) + sum_i h_i [p_i 1]'[p_i 1]) x = right.
+
+The sums over rows are enough as long as they leave the digits of ``own`` standing. Where h and features are so large
+that they do not, the rows themselves are factored: errors then grow with the size of the rows, not with its square.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.linalg import lapack, qr, solve_triangular
+
+from ..formulation import Array
+from .passes import Features
+
+Solver = Callable[[Array], Array]
+
+WORST_PIVOT = 1e-10  # squared, of a matrix with diagonal 1: below it, too few digits of a step are right
+
+
+def from_sums(H: Array, least: float = WORST_PIVOT) -> Solver | None:
+    """A solver for the matrix itself, scaled to a diagonal of 1; None where rounding has eaten it.
+
+    ``least`` is the least square of a pivot: 0 where refinement makes up for lost digits.
+    """
+    sizes = H.diagonal()
+    if not (sizes.min(initial=1.0) > 0 and np.isfinite(sizes).all()):
+        return None
+    s = 1 / np.sqrt(sizes)
+    L, info = lapack.dpotrf(H * np.outer(s, s), lower=1, overwrite_a=1)
+    if info or not (L.diagonal() ** 2).min(initial=1.0) > least:
+        return None
+    return lambda right: s * lapack.dpotrs(L, s * right, lower=1)[0]
+
+
+def from_rows(features: Features, h: Array, own: Array) -> Solver | None:
+    """A solver from an orthogonal factorisation of the rows ``sqrt(h) [p 1]`` and ``sqrt(own)``.
+
+    Large rows come first and columns are exchanged, which keeps small rows (that of w's own term above all)
+    accurate beside large ones. Blocks are folded in one after the other.
+    """
+    factor = np.diag(np.sqrt(own))
+    order = np.arange(len(own))
+    for rows, P in features.blocks():
+        used = np.flatnonzero(h[rows])
+        if not len(used):
+            continue
+        root = np.sqrt(h[rows][used])[:, None]
+        stacked = np.vstack([np.hstack([root * P[used].astype(np.float64, copy=False), root]), factor])
+        sizes = np.abs(stacked).max(axis=1)
+        if not np.isfinite(sizes).all():
+            return None
+        triangle, order = qr(stacked[np.argsort(-sizes, kind="stable")], mode="r", pivoting=True, check_finite=False)
+        factor = np.empty((len(own), len(own)))
+        factor[:, order] = triangle[: len(own)]
+    triangle = factor[:, order]
+    if not triangle.diagonal().all():
+        return None
+
+    def solve(right: Array) -> Array:
+        x = np.empty_like(right)
+        half = solve_triangular(triangle, right[order], trans="T", check_finite=False)
+        x[order] = solve_triangular(triangle, half, check_finite=False)
+        return x
+
+    return solve
