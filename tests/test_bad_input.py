@@ -12,6 +12,9 @@ from sklearn.exceptions import NotFittedError
 
 from problems import blobs
 from slimsvm import AnyNormSVC, EmpiricalSVC, ReducedSVC, SlimSVC, bases, kernels, losses, slacks
+from small_models import FEW_ITERATIONS
+
+pytestmark = pytest.mark.filterwarnings(FEW_ITERATIONS)
 
 X, Y = blobs(40)
 SQUARE = kernels.Gaussian(0.3)(X, X)
@@ -69,6 +72,12 @@ CASES = {
     "constraint": ({"constraint": "both"}, (X, Y), ["constraint='both'", "inequality", "equality"]),
     "multi_class": ({"multi_class": "all"}, (X, Y), ["multi_class='all'", "ovo", "ovr"]),
     "shape": ({"decision_function_shape": "x"}, (X, Y), ["decision_function_shape='x'", "ovo", "ovr"]),
+    "shape of pairs": (
+        {"decision_function_shape": "ovo", "multi_class": "ovr"},
+        (X, Y),
+        ["decision_function_shape='ovo'", "multi_class='ovr'", "multi_class='ovo'"],
+    ),
+    "verbose": ({"verbose": "yes"}, (X, Y), ["verbose='yes'", "True", "False"]),
     "precision": ({"precision": "float16"}, (X, Y), ["precision='float16'", "float32", "float64"]),
     "gamma word": ({"gamma": "large"}, (X, Y), ["gamma='large'", "scale", "auto", "positive"]),
     "gamma zero": ({"gamma": 0.0}, (X, Y), ["gamma=0.0", "positive"]),
@@ -229,7 +238,7 @@ def test_callable_that_fails_during_the_fit():
 # --- Machines over a small basis ----------------------------------------------------------------------------
 
 SMALL = {
-    "slim": SlimSVC(4, C=1.0, gamma=0.3, scales="fixed", learning_iter=2),
+    "slim": SlimSVC(4, bases.Learned(iterations=2), C=1.0, gamma=0.3, scales="fixed"),
     "slim forward": SlimSVC(4, "forward", C=1.0, gamma=0.3, scales="fixed"),
     "empirical": EmpiricalSVC(0.1),
     "reduced": ReducedSVC(4),
@@ -237,19 +246,20 @@ SMALL = {
 NOT_HERE = ("constraint", "precision", "max_iter below", "slack object", "slack", "callable")  # as they are spelt there
 
 
-def applies(name):
-    return not name.startswith(NOT_HERE)
-
-
-SHARED_CASES = {name: case for name, case in CASES.items() if applies(name)}
+SHARED_CASES = {name: case for name, case in CASES.items() if not name.startswith(NOT_HERE)}
 
 
 @pytest.mark.parametrize("model", SMALL)
 @pytest.mark.parametrize(("params", "arguments", "words"), SHARED_CASES.values(), ids=SHARED_CASES)
 def test_small_machines_name_what_was_given(model, params, arguments, words):
     """The same checks, words included; nothing is half-done."""
-    model = clone(SMALL[model]).set_params(**params)
-    if params.get("kernel") == "precomputed" and getattr(model, "basis", "") == "learned":
+    model = clone(SMALL[model])
+    if not params.keys() <= model.get_params().keys():  # a parameter that this machine does not have
+        with pytest.raises(ValueError, match="Invalid parameter"):
+            model.set_params(**params)
+        return
+    model.set_params(**params)
+    if params.get("kernel") == "precomputed" and isinstance(getattr(model, "basis", None), bases.Learned):
         model.set_params(basis="forward")
     with pytest.raises((ValueError, TypeError)) as error:
         model.fit(*arguments)
@@ -273,9 +283,12 @@ SLIM_CASES = {
     "basis NaN": ({"basis": with_value(np.nan)}, ["basis", "NaN"]),
     "basis empty": ({"basis": X[:0]}, ["0 sample(s)"]),
     "basis text": ({"basis": [["a", "b", "c", "d"]]}, ["could not convert"]),
-    "init": ({"init": "best"}, ["init='best'", "forward", "kmeans"]),
-    "init learned": ({"init": "learned"}, ["init='learned'", "kmeans"]),
-    "init columns": ({"init": X[:, :3]}, ["init has 3 columns", "X has 4"]),
+    "init": ({"basis": bases.Learned(init="best")}, ["init='best'", "forward", "kmeans"]),
+    "init None": ({"basis": bases.Learned(init=None)}, ["init=None", "forward", "kmeans"]),
+    "init learned": ({"basis": bases.Learned(init="learned")}, ["init='learned'", "kmeans"]),
+    "init columns": ({"basis": bases.Learned(init=X[:, :3])}, ["init has 3 columns", "X has 4"]),
+    "init NaN": ({"basis": bases.Learned(init=with_value(np.nan)[:4])}, ["init", "NaN"]),
+    "init too many": ({"basis": bases.Learned(init=X[:9])}, ["init has 9 vectors", "n_vectors=4"]),
     "slack": ({"slack": "l7"}, ["slack='l7'", "l1", "l2"]),
     "slack that is no sum": ({"slack": "linf"}, ["slack='linf'", "l1", "l2"]),
     "slack object": ({"slack": object()}, ["slack=<object", "l1", "losses"]),
@@ -286,13 +299,12 @@ SLIM_CASES = {
     "gamma word": ({"gamma": "large"}, ["gamma='large'", "search", "scale", "auto", "positive"]),
     "scales": ({"scales": "free"}, ["scales='free'", "search", "fixed", "learned"]),
     "scales of rows": ({"scales": "learned", "basis": "forward"}, ["scales='learned'", "basis='learned'", "forward"]),
-    "vectors": ({"vectors": "own"}, ["vectors='own'", "shared", "per_class"]),
-    "smoothing": ({"smoothing": -0.1}, ["smoothing=-0.1", "at least 0"]),
-    "smoothing NaN": ({"smoothing": np.nan}, ["smoothing=nan", "number"]),
-    "learning_iter": ({"learning_iter": -1}, ["learning_iter=-1", "at least 0"]),
-    "learning_iter fraction": ({"learning_iter": 1.5}, ["learning_iter=1.5", "integer"]),
-    "learning_rows": ({"learning_rows": 0}, ["learning_rows=0", "at least 1"]),
-    "learning_rows word": ({"learning_rows": "all"}, ["learning_rows='all'", "auto", "integer"]),
+    "smoothing": ({"basis": bases.Learned(smoothing=-0.1)}, ["smoothing=-0.1", "at least 0"]),
+    "smoothing NaN": ({"basis": bases.Learned(smoothing=np.nan)}, ["smoothing=nan", "number"]),
+    "iterations": ({"basis": bases.Learned(iterations=-1)}, ["iterations=-1", "at least 0"]),
+    "iterations fraction": ({"basis": bases.Learned(iterations=1.5)}, ["iterations=1.5", "integer", "auto"]),
+    "rows": ({"basis": bases.Learned(rows=0)}, ["rows=0", "at least 1"]),
+    "rows word": ({"basis": bases.Learned(rows="all")}, ["rows='all'", "auto", "integer"]),
     "max_iter": ({"max_iter": 0}, ["max_iter=0", "at least 1"]),
     "random_state": ({"random_state": "seed"}, ["seed"]),
     "callable wrong shape": ({"kernel": half, "basis": "forward"}, ["kernel function", "expected"]),
@@ -319,6 +331,8 @@ def test_slim_names_what_was_given(params, words):
     [
         (EmpiricalSVC, {"eta": -1e-3}, ["eta=-0.001", "at least 0"]),
         (EmpiricalSVC, {"eta": np.nan}, ["eta=nan", "number"]),
+        (EmpiricalSVC, {"eta": 2.0}, ["eta=2.0", "below 1"]),
+        (EmpiricalSVC, {"eta": 1}, ["eta=1", "below 1"]),
         (EmpiricalSVC, {"selection": "random"}, ["selection='random'", "order", "pivoted", "inputs"]),
         (EmpiricalSVC, {"selection": "inputs"}, ["selection='inputs'", "kernel='linear'", "kernel='rbf'", "pivoted"]),
         (EmpiricalSVC, {"slack": slacks.OneNorm}, ["slack=<class", "l1"]),

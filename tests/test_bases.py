@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 import reference
 import reference_bases as slow
 from problems import blobs, three_classes
-from slimsvm import bases, kernels
-from slimsvm.vectors.training import one_vs_rest
+from slimsvm import bases, kernels, losses, regularizers
+from slimsvm.data import Task, outputs, row_keys
+from slimsvm.vectors import selection
+from slimsvm.vectors.candidates import TaskCandidates
 
 KERNELS = {
     "rbf": kernels.Gaussian(0.3),
@@ -30,10 +32,28 @@ def textbook(kernel, X):
     return reference.kernel_matrix(kernel.name, X, X, **kernel.get_params())
 
 
-def problem_of(kernel, X, codes, C=1.0):
+def task_of(X, codes, counts=None, kernel=None):
     codes = np.asarray(codes)
-    machines = one_vs_rest(codes, codes.max() + 1, np.full(len(codes), C))
-    return bases.Problem(kernel, X, codes, machines.Y, machines.C)
+    n, classes = len(codes), np.arange(codes.max() + 1)
+    counts = np.ones(n) if counts is None else np.asarray(counts, dtype=float)
+    return Task(X, codes, counts, np.ones(len(classes)), np.arange(n), row_keys(X), classes, kernel, n)
+
+
+def candidates_of(kernel, X, codes, C=1.0, seed=0, counts=None):
+    """All rows, for machines of one class against the others."""
+    task = task_of(X, codes, counts, kernel)
+    loss, norm = losses.SquaredHinge(), regularizers.KernelNorm(0.0)
+    rng = np.random.default_rng(seed)
+    return TaskCandidates(task, kernel, outputs(task.n_classes, "ovr"), C, loss, norm, rng)
+
+
+def forward_rows(problem, count, seed=0, **options):
+    rng = np.random.default_rng(seed)
+    return selection.forward_rows(problem.kernel, problem.X, problem.targets, count, rng, **options)
+
+
+def pivoted_rows(kernel, X, eta, most):
+    return selection.pivoted_factor(kernel, X, eta, most)[0]
 
 
 def random_rows(n, d=4, seed=0):
@@ -66,8 +86,8 @@ def test_blocked_selection_is_the_one_pass_definition(kernel, eta):
     if kernel.name in ("linear", "poly"):
         eta *= K.diagonal().max()
     threshold, kept = clear_threshold(K, eta)
-    np.testing.assert_array_equal(bases.independent_rows(kernel, X, threshold), kept)
-    np.testing.assert_array_equal(bases.independent_rows(kernel, sp.csr_array(X), threshold), kept)
+    np.testing.assert_array_equal(selection.independent_rows(kernel, X, threshold), kept)
+    np.testing.assert_array_equal(selection.independent_rows(kernel, sp.csr_array(X), threshold), kept)
 
 
 @settings(max_examples=30)
@@ -89,7 +109,7 @@ def test_blocked_selection_on_grids(n, d, levels, eta, seed):
     expected = slow.independent_rows(K, eta, order, most)
     if len(expected) != len(slow.independent_rows(K, eta * (1 + 1e-7), order, most)):
         return
-    kept = bases.independent_rows(kernel, X, eta, order, most)
+    kept = selection.independent_rows(kernel, X, eta, order, most)
     np.testing.assert_array_equal(kept, expected)
     assert len(np.unique(X[kept], axis=0)) == len(kept) <= most
 
@@ -98,16 +118,16 @@ def test_blocked_selection_on_grids(n, d, levels, eta, seed):
 @pytest.mark.parametrize("most", [1, 3, 255, 256, 257])
 def test_limit_at_the_edges_of_blocks(n, most):
     X = random_rows(n, d=20, seed=2)  # far apart: every row is independent
-    kept = bases.independent_rows(kernels.Gaussian(1.0), X, 1e-3, most=most)
+    kept = selection.independent_rows(kernels.Gaussian(1.0), X, 1e-3, most=most)
     np.testing.assert_array_equal(kept, np.arange(min(n, most)))
 
 
 def test_every_row_left_out_is_in_the_span_of_the_kept():
     X = random_rows(700, d=2, seed=3)
     kernel, eta = kernels.Gaussian(0.5), 1e-3
-    kept = bases.independent_rows(kernel, X, eta)
+    kept = selection.independent_rows(kernel, X, eta)
     assert slow.distances(textbook(kernel, X), kept).max() <= eta * (1 + 1e-6)
-    greedy = bases.pivoted_rows(kernel, X, eta, 700)
+    greedy = pivoted_rows(kernel, X, eta, 700)
     assert slow.distances(textbook(kernel, X), greedy).max() <= eta * (1 + 1e-6)
     assert len(greedy) <= len(kept)
 
@@ -118,8 +138,8 @@ def test_linear_rows_are_kept_up_to_their_rank(rank):
     X = rng.normal(size=(600, rank)) @ rng.normal(size=(rank, 9))
     kernel = kernels.Linear()
     scale = kernel.diagonal(X).max()
-    assert len(bases.independent_rows(kernel, X, 1e-8 * scale)) == rank
-    assert len(bases.pivoted_rows(kernel, X, 1e-8 * scale, 600)) == rank
+    assert len(selection.independent_rows(kernel, X, 1e-8 * scale)) == rank
+    assert len(pivoted_rows(kernel, X, 1e-8 * scale, 600)) == rank
 
 
 @pytest.mark.parametrize("most", [1, 5, 40])
@@ -130,7 +150,7 @@ def test_pivoted_is_greedy(kernel, most):
     X = random_rows(90, d=3, seed=4)
     K = textbook(kernel, X)
     eta, rounding = 1e-6 * K.diagonal().max(), 1e-11 * K.diagonal().max()
-    kept = bases.pivoted_rows(kernel, X, eta, most)
+    kept = pivoted_rows(kernel, X, eta, most)
     for k in range(len(kept)):
         rest = slow.distances(K, kept[:k])
         assert rest[kept[k]] >= max(rest.max() - rounding, eta)
@@ -142,7 +162,7 @@ def test_pivoted_is_greedy(kernel, most):
 
 def test_pivoted_takes_the_first_of_equal_rows():
     X = np.repeat(random_rows(6, d=3, seed=5), 4, axis=0)
-    kept = bases.pivoted_rows(kernels.Gaussian(0.5), X, 1e-9, 24)
+    kept = pivoted_rows(kernels.Gaussian(0.5), X, 1e-9, 24)
     assert kept[0] == 0
     assert len(kept) == 6
     assert len(np.unique(kept // 4)) == 6
@@ -154,8 +174,7 @@ def test_eta_is_relative_to_the_largest_diagonal(selection):
     """Scaling a linear kernel's rows changes no choice."""
     X, y = random_rows(200, d=5, seed=6), np.arange(200) % 2
     basis = bases.Cholesky(1e-2, selection)
-    rng = np.random.default_rng(0)
-    small, large = (basis.choose(problem_of(kernels.Linear(), s * X, y), 200, rng).rows for s in (1.0, 1024.0))
+    small, large = (basis.choose(candidates_of(kernels.Linear(), s * X, y), 200).rows for s in (1.0, 1024.0))
     np.testing.assert_array_equal(small, large)
 
 
@@ -171,26 +190,28 @@ def test_forward_selection_takes_the_best_newton_step(kernel, classes, C):
     keep = codes < classes
     X, codes = X[keep], codes[keep]
     kernel = KERNELS[kernel]
-    problem = problem_of(kernel, X, codes, C)
-    rows = bases.forward_rows(problem, 5, np.random.default_rng(0), candidates=None)
+    problem = candidates_of(kernel, X, codes, C)
+    rows = forward_rows(problem, 5, candidates=None)
     K = textbook(kernel, X)
     for k in range(5):
-        gains = slow.forward_gains(K, rows[:k], problem.Y, problem.C)
+        gains = slow.forward_gains(K, rows[:k], problem.targets.Y, problem.targets.C)
         assert gains[rows[k]] >= 0.98 * gains.max()
-    assert rows[0] == slow.forward_gains(K, [], problem.Y, problem.C).argmax()
+    assert rows[0] == slow.forward_gains(K, [], problem.targets.Y, problem.targets.C).argmax()
 
 
 def test_forward_selection_gains_with_every_row():
     """The objective over the rows chosen falls, faster than over random rows."""
     X, y = blobs(150, d=3, seed=2)
     kernel = kernels.Gaussian(0.3)
-    problem = problem_of(kernel, X, (y > 0).astype(int), 5.0)
+    problem = candidates_of(kernel, X, (y > 0).astype(int), 5.0)
     K = textbook(kernel, X)
 
     def value(rows):
-        return slow.machine(K[:, rows], K[np.ix_(rows, rows)], problem.Y[:, 0], problem.C[:, 0], "SquaredHinge").value
+        return slow.machine(
+            K[:, rows], K[np.ix_(rows, rows)], problem.targets.Y[:, 0], problem.targets.C[:, 0], "SquaredHinge"
+        ).value
 
-    rows = bases.forward_rows(problem, 8, np.random.default_rng(0))
+    rows = forward_rows(problem, 8)
     values = [value(rows[:k]) for k in range(1, 9)]
     assert (np.diff(values) < 1e-9 * values[0]).all()
     others = [value(np.random.default_rng(s).choice(150, 8, replace=False)) for s in range(5)]
@@ -201,21 +222,19 @@ def test_forward_selection_goes_on_from_given_vectors():
     """Rows that the given vectors span already are not chosen; the first choice is the best beside them."""
     X, y = blobs(60, d=3, seed=3)
     kernel = kernels.Gaussian(0.3)
-    problem = problem_of(kernel, X, (y > 0).astype(int), 3.0)
-    rows = bases.forward_rows(problem, 3, np.random.default_rng(0), given=X[:4], candidates=None)
+    problem = candidates_of(kernel, X, (y > 0).astype(int), 3.0)
+    rows = forward_rows(problem, 3, given=X[:4], candidates=None)
     assert not np.isin(rows, np.arange(4)).any()
-    gains = slow.forward_gains(textbook(kernel, X), [0, 1, 2, 3], problem.Y, problem.C)
+    gains = slow.forward_gains(textbook(kernel, X), [0, 1, 2, 3], problem.targets.Y, problem.targets.C)
     assert gains[rows[0]] >= 0.98 * gains.max()
-    pool = np.arange(30, 60)
-    assert np.isin(bases.forward_rows(problem, 3, np.random.default_rng(0), pool=pool), pool).all()
 
 
 @pytest.mark.parametrize("candidates", [1, 3, 59, None])
 def test_forward_selection_uses_up_all_distinct_rows(candidates):
     """However few candidates are drawn, and however many duplicates are among them."""
     X = np.repeat(random_rows(7, d=2, seed=7), 9, axis=0)
-    problem = problem_of(kernels.Gaussian(0.8), X, np.arange(63) % 2)
-    rows = bases.forward_rows(problem, 20, np.random.default_rng(0), candidates=candidates)
+    problem = candidates_of(kernels.Gaussian(0.8), X, np.arange(63) % 2)
+    rows = forward_rows(problem, 20, candidates=candidates)
     assert len(rows) == len(np.unique(X[rows], axis=0)) == 7
 
 
@@ -258,9 +277,7 @@ def rows_of(kind):
 def test_never_too_many_never_twice(basis, kind, count, container):
     X = rows_of(kind)
     codes = np.arange(50) % 3
-    choice = BASES[basis].choose(
-        problem_of(kernels.Gaussian(0.5), CONTAINERS[container](X), codes), count, np.random.default_rng(0)
-    )
+    choice = BASES[basis].choose(candidates_of(kernels.Gaussian(0.5), CONTAINERS[container](X), codes), count)
     Z = choice.vectors.toarray() if sp.issparse(choice.vectors) else choice.vectors
     distinct = len(np.unique(X, axis=0))
     assert 1 <= len(Z) <= min(count, distinct if basis != "kmeans" else 3 * distinct)
@@ -274,33 +291,30 @@ def test_never_too_many_never_twice(basis, kind, count, container):
 
 @every_basis
 def test_the_same_draw_gives_the_same_vectors(basis):
-    problem = problem_of(kernels.Gaussian(0.5), random_rows(300, seed=9), np.arange(300) % 2)
-    one, other = (BASES[basis].choose(problem, 7, np.random.default_rng(3)).vectors for _ in range(2))
+    X, codes = random_rows(300, seed=9), np.arange(300) % 2
+    one, other = (
+        BASES[basis].choose(candidates_of(kernels.Gaussian(0.5), X, codes, seed=3), 7).vectors for _ in range(2)
+    )
     np.testing.assert_array_equal(one, other)
 
 
 def test_all_rows_without_duplicates():
     X = np.repeat(random_rows(20, seed=10), 2, axis=0)
-    choice = bases.AllRows().choose(
-        problem_of(kernels.Gaussian(0.5), X, np.arange(40) % 2), 3, np.random.default_rng(0)
-    )
+    choice = bases.AllRows().choose(candidates_of(kernels.Gaussian(0.5), X, np.arange(40) % 2), 3)
     np.testing.assert_array_equal(choice.rows, np.arange(0, 40, 2))
 
 
 def test_random_rows_are_drawn_evenly():
     X = random_rows(20, d=3, seed=11)
-    problem = problem_of(kernels.Gaussian(2.0), X, np.arange(20) % 2)
-    rng = np.random.default_rng(0)
-    counts = np.bincount(
-        np.concatenate([bases.Random().choose(problem, 5, rng).rows for _ in range(400)]), minlength=20
-    )
+    problem = candidates_of(kernels.Gaussian(2.0), X, np.arange(20) % 2)
+    counts = np.bincount(np.concatenate([bases.Random().choose(problem, 5).rows for _ in range(400)]), minlength=20)
     assert counts.sum() == 2000
     assert ((counts > 60) & (counts < 145)).all()  # 100 +- 4.5 standard deviations
 
 
 def test_given_vectors_are_kept_as_they_are():
     Z = random_rows(4, seed=12)
-    choice = bases.Given(Z).choose(problem_of(kernels.Linear(), random_rows(30), np.arange(30) % 2), 2, None)
+    choice = bases.Given(Z).choose(candidates_of(kernels.Linear(), random_rows(30), np.arange(30) % 2), 2)
     assert choice.vectors is Z
     assert choice.rows is None
 
@@ -315,16 +329,14 @@ def test_clusters_of_each_class(count, shares, container):
     sizes = [40, 30, 2]
     codes = np.repeat([0, 1, 2], sizes)
     X = random_rows(72, d=2, seed=13) + 1000 * codes[:, None]
-    choice = bases.KMeans().choose(
-        problem_of(kernels.Gaussian(1.0), CONTAINERS[container](X), codes), count, np.random.default_rng(0)
-    )
+    choice = bases.KMeans().choose(candidates_of(kernels.Gaussian(1.0), CONTAINERS[container](X), codes), count)
     nearest = np.rint(choice.vectors.mean(axis=1) / 1000).astype(int)
     np.testing.assert_array_equal(np.bincount(nearest, minlength=3), shares)
 
 
 def test_fewer_clusters_than_classes():
     X, codes = three_classes()
-    choice = bases.KMeans().choose(problem_of(kernels.Gaussian(1.0), X, codes), 2, np.random.default_rng(0))
+    choice = bases.KMeans().choose(candidates_of(kernels.Gaussian(1.0), X, codes), 2)
     assert choice.vectors.shape == (2, 2)
 
 
@@ -332,10 +344,10 @@ def test_centres_count_rows_by_their_weight():
     """One centre: the weighted mean of the class."""
     X = random_rows(40, d=2, seed=14)
     codes = np.arange(40) % 2
-    machines = one_vs_rest(codes, 2, 0.1 + np.arange(40.0))
-    problem = bases.Problem(kernels.Gaussian(1.0), X, codes, machines.Y, machines.C)
-    centres = bases.KMeans().choose(problem, 2, np.random.default_rng(0)).vectors
-    means = np.array([np.average(X[codes == c], axis=0, weights=0.1 + np.arange(40.0)[codes == c]) for c in (0, 1)])
+    counts = 0.1 + np.arange(40.0)
+    problem = candidates_of(kernels.Gaussian(1.0), X, codes, counts=counts)
+    centres = bases.KMeans().choose(problem, 2).vectors
+    means = np.array([np.average(X[codes == c], axis=0, weights=counts[codes == c]) for c in (0, 1)])
     np.testing.assert_allclose(centres[np.argsort(centres[:, 0])], means[np.argsort(means[:, 0])], atol=1e-8)
 
 
@@ -345,7 +357,7 @@ def test_centres_count_rows_by_their_weight():
 @given(sizes=st.lists(st.integers(0, 30), min_size=1, max_size=8), count=st.integers(0, 60))
 def test_even_shares(sizes, count):
     """All of the count where there is room, no group beyond its size, and even but for groups that are full."""
-    shares = bases.even_shares(sizes, count)
+    shares = selection.even_shares(sizes, count)
     assert sum(shares) == min(count, sum(sizes))
     assert all(0 <= share <= size for share, size in zip(shares, sizes, strict=True))
     top = max(shares)
@@ -357,34 +369,83 @@ def test_even_shares(sizes, count):
     most=st.integers(1, 200),
     seed=st.integers(0, 1000),
 )
-def test_stratified(sizes, most, seed):
-    """In order, no row twice, every class there, classes in proportion, and no more rows than asked for."""
-    codes = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(sizes)), sizes))
-    rows = bases.stratified(codes, most, np.random.default_rng(seed))
+def test_a_sample_is_stratified(sizes, most, seed):
+    """No row twice, every class there, classes in proportion, no more rows than asked for, and the weight of all."""
+    rng = np.random.default_rng(seed)
+    codes = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
     n = len(codes)
-    assert (np.diff(rows) > 0).all()
-    counts = np.bincount(codes[rows], minlength=len(sizes))
+    X, weight = rng.normal(size=(n, 2)), np.exp(rng.normal(size=n))
+    some = task_of(X, codes, weight).sample(most, np.random.default_rng(seed))
+    rows = some.numbers
+    assert len(set(rows.tolist())) == len(rows)
+    np.testing.assert_array_equal(some.X, X[rows])
+    np.testing.assert_array_equal(some.codes, codes[rows])
+    counts = np.bincount(some.codes, minlength=len(sizes))
     assert (counts >= 1).all()
     assert len(rows) <= max(most, len(sizes))
+    assert some.counts.sum() == pytest.approx(weight.sum(), rel=1e-12)
     if most >= n:
         assert len(rows) == n
+        np.testing.assert_array_equal(some.counts, weight[rows])
     else:
         exact = np.array(sizes) * most / n
         assert (np.abs(counts - exact) <= 1).all() or len(rows) < 2 * len(sizes)
 
 
+@pytest.mark.parametrize("drawn", ["sample", "by weight"])
+def test_draws_do_not_depend_on_the_order_of_the_rows(drawn):
+    X, codes, weight = random_rows(60), np.arange(60) % 3, 0.1 + np.arange(60.0)
+    order = np.random.default_rng(1).permutation(60)
+    one, other = task_of(X, codes, weight), task_of(X[order], codes[order], weight[order])
+
+    def rows(task):
+        rng = np.random.default_rng(2)
+        return task.sample(20, rng).X if drawn == "sample" else task.X[task.drawn_by_weight(rng)]
+
+    np.testing.assert_array_equal(rows(one), rows(other))
+
+
+def test_sums_over_a_sample_are_unbiased():
+    """Weights over a hundredfold: the mean of a weighted sum over many samples is the sum over all rows."""
+    rng = np.random.default_rng(3)
+    X, weight = rng.normal(size=(80, 1)), np.exp(1.2 * rng.normal(size=80))
+    task = task_of(X, np.arange(80) % 2, weight)
+    values = np.sin(np.arange(80.0)) + 2
+    sums = []
+    for seed in range(600):
+        some = task.sample(30, np.random.default_rng(seed))
+        sums.append(some.counts @ values[some.numbers])
+    error = np.std(sums) / np.sqrt(len(sums))
+    assert abs(np.mean(sums) - weight @ values) <= 4 * error + 2e-3 * weight @ values
+
+
 def test_every_basis_is_tested():
-    tested = {type(basis) for basis in BASES.values()} | {bases.AllRows, bases.Given, bases.Inputs}
+    tested = {type(basis) for basis in BASES.values()} | {bases.AllRows, bases.Given, bases.Inputs, bases.Learned}
     assert tested == set(bases.ALL)
 
 
 def test_inputs_are_the_features_of_the_linear_kernel():
     X = random_rows(20, d=4)
-    vectors = bases.Inputs().choose(problem_of(kernels.Linear(), X, np.arange(20) % 2), 4, None).vectors
+    vectors = bases.Inputs().choose(candidates_of(kernels.Linear(), X, np.arange(20) % 2), 4).vectors
     np.testing.assert_allclose(kernels.Linear()(X, vectors), X)
 
 
 @pytest.mark.parametrize("bad", ["kmean", 3, None, bases.Random], ids=str)
 def test_unknown_bases_are_named(bad):
-    with pytest.raises(ValueError, match=r"init=.*is not known; use one of.*'forward'.*'random'"):
+    with pytest.raises(ValueError, match=r"init=.*is not known; use one of") as error:
         bases.resolve(bad, "init")
+    for name in ("forward", "random", "kmeans", "cholesky"):
+        assert f"'{name}'" in str(error.value)
+    assert "'learned'" not in str(error.value)  # learned vectors must start somewhere
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_given_vectors_are_compared_by_their_numbers(container):
+    Z = CONTAINERS[container](random_rows(4, seed=12))
+    same, other = bases.Given(Z.copy()), bases.Given(Z * 2)
+    assert bases.Given(Z) == same
+    assert hash(bases.Given(Z)) == hash(same)
+    assert bases.Given(Z) != other
+    assert bases.Given(Z) != bases.Given(Z[:3])
+    assert bases.Learned(init=Z) == bases.Learned(init=Z.copy())
+    assert bases.Learned(init=Z) != bases.Learned(init="kmeans")

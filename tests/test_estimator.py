@@ -75,12 +75,12 @@ VARIANTS += [
     BudgetSVC(5, hard="select", kernel="precomputed"),
     BudgetSVC(5, "l2", "learn"),
 ]
-NUMBERS = {"C": 1.0, "gamma": "scale", "scales": "fixed", "learning_iter": 3}  # no search
+NUMBERS = {"C": 1.0, "gamma": "scale", "scales": "fixed"}  # no search
 VARIANTS += [
     SlimSVC(5, **NUMBERS),
-    SlimSVC(5, C=10.0, gamma=0.3, scales="learned", slack="l1", learning_iter=3),
-    SlimSVC(5, vectors="per_class", init="forward", **NUMBERS),
-    SlimSVC(5, multi_class="ovr", init="random", regularizer="identity", **NUMBERS),
+    SlimSVC(5, C=10.0, gamma=0.3, scales="learned", slack="l1"),
+    SlimSVC(5, bases.Learned(init="forward", rows=50), **NUMBERS),
+    SlimSVC(5, bases.Learned(init="random"), multi_class="ovr", regularizer="identity", **NUMBERS),
     SlimSVC(5, kernel="poly", coef0=1.0, **NUMBERS),
     SlimSVC(5, "forward", slack="l1", **NUMBERS),
     SlimSVC(5, "kmeans", class_weight="balanced", **NUMBERS),
@@ -96,30 +96,8 @@ VARIANTS += [
 ]
 
 
-@pytest.fixture(autouse=True)
-def short_search(monkeypatch):
-    """The search as it is, but over fewer candidates and with shorter runs: the contract needs no good settings."""
-    monkeypatch.setattr("slimsvm.estimators.slim.SEARCH_ITERATIONS", 2)
-    monkeypatch.setattr("slimsvm.estimators.slim.COSTS", (1.0, 10.0))
-    monkeypatch.setattr("slimsvm.estimators.slim.WIDTHS", (0.3, 1.0))
-
-
-def draws_rows(estimator):
-    """Copies of a row change what is drawn at random: these models differ, as forests and k-means do."""
-    if isinstance(estimator, SlimSVC):
-        source = estimator.init if estimator.basis == "learned" else estimator.basis
-        random = estimator.n_vectors == 5 and source not in ("forward", "cholesky")
-    else:
-        random = isinstance(estimator, ReducedSVC) and estimator.n_vectors == 5
-    reason = "which rows are drawn depends on their order and number"
-    return {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in ("dense", "sparse")} if random else {}
-
-
 @pytest.mark.filterwarnings("ignore:kernel values", "ignore:the kernel is not positive semidefinite")
-@parametrize_with_checks(
-    [estimator(learning_iter=3) if estimator is SlimSVC else estimator() for estimator in estimators.ALL] + VARIANTS,
-    expected_failed_checks=draws_rows,
-)
+@parametrize_with_checks([estimator() for estimator in estimators.ALL] + VARIANTS)
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
@@ -264,7 +242,7 @@ def by_skops(model):
         {"kernel": kernels.Laplacian(0.5), "class_weight": {0: 2.0}, "multi_class": "ovr"},
         {"kernel": "precomputed"},
         {"estimator": SlimSVC, "n_vectors": 4, **NUMBERS},
-        {"estimator": SlimSVC, "n_vectors": 4, **NUMBERS, "scales": "learned"},
+        {"estimator": SlimSVC, "n_vectors": 4, "basis": bases.Learned(iterations=20), **NUMBERS, "scales": "learned"},
         {"estimator": SlimSVC, "basis": bases.Forward(), "slack": losses.HuberHinge(0.3), **NUMBERS},
         {"estimator": EmpiricalSVC, "eta": 0.1, "regularizer": "identity"},
         {"estimator": ReducedSVC, "n_vectors": 4, "kernel": "precomputed"},
@@ -295,6 +273,26 @@ def test_clone_is_unfitted_and_equal(machine):
     with pytest.raises(ValueError, match="not fitted"):
         check_is_fitted(copy)
     np.testing.assert_array_equal(copy.fit(X, y).decision_function(X), model.decision_function(X))
+
+
+def test_parameters_of_parts_are_set_without_changing_the_part():
+    """Two estimators may share a part: it is replaced in one, and stays as it is in the other."""
+    kernel, slack = kernels.Scaled(kernels.Gaussian(0.3), 2.0), slacks.TopSum(4.0)
+    one, other = (AnyNormSVC(slack, kernel=kernel) for _ in range(2))
+    one.set_params(kernel__kernel__gamma=5.0, kernel__scales=1.0, slack__budget=7.0, C=3.0)
+    assert one.kernel == kernels.Scaled(kernels.Gaussian(5.0), 1.0)
+    assert one.slack == slacks.TopSum(7.0)
+    assert one.C == 3.0
+    assert other.kernel is kernel
+    assert other.slack is slack
+    assert kernel == kernels.Scaled(kernels.Gaussian(0.3), 2.0)
+    assert slack == slacks.TopSum(4.0)
+    one.set_params(kernel=kernels.Gaussian(1.0), kernel__gamma=2.0)
+    assert one.kernel == kernels.Gaussian(2.0)
+    with pytest.raises(ValueError, match="Gaussian has no parameter 'width'"):
+        one.set_params(kernel__width=1.0)
+    with pytest.raises(ValueError, match="Invalid parameter 'width'"):
+        one.set_params(width=1.0)
 
 
 def test_repr_shows_what_was_changed():

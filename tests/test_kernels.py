@@ -94,7 +94,7 @@ def test_gamma_means_what_it_means_in_scikit_learn(gamma, sparse):
     X, y = blobs(60, d=5, density=0.5)
     rows = sp.csr_array(X) if sparse else X
     theirs = SVC(gamma=gamma).fit(rows, y)._gamma
-    assert AnyNormSVC(gamma=gamma).fit(rows, y).kernel_.gamma == pytest.approx(theirs, rel=1e-12)
+    assert AnyNormSVC(gamma=gamma).fit(rows, y).kernel_.gamma == pytest.approx(theirs, rel=1e-10)
 
 
 def test_function_and_precomputed():
@@ -104,7 +104,6 @@ def test_function_and_precomputed():
     assert_same(function.diagonal(X), cosine_plus_one(X, X).diagonal())
     K = cosine_plus_one(X, X)
     np.testing.assert_array_equal(kernels.Precomputed()(K, np.array([4, 2])), K[:, [4, 2]])
-    np.testing.assert_array_equal(kernels.Precomputed().diagonal(K), K.diagonal())
 
 
 @pytest.mark.parametrize("kind", DATA_KINDS)
@@ -140,12 +139,12 @@ def test_scales_of_the_wrong_number_are_named():
         AnyNormSVC(kernel=kernels.Scaled(kernels.Gaussian(0.3), np.ones(3))).fit(X, y)
 
 
-def test_lookup_is_the_matrix():
-    """A row is its number: any selection of rows is a block of the matrix."""
+def test_a_row_of_a_precomputed_kernel_is_its_number():
+    """Any selection of rows is a block of the matrix."""
     X = blobs(30)[0]
     K = kernels.Gaussian(0.3)(X, X)
     for matrix, close in ((K, 0), (K.astype(np.float32), 1e-7)):
-        kernel = kernels.Lookup(matrix)
+        kernel = kernels.Precomputed(matrix)
         rows, others = np.array([[3], [0], [29]]), np.array([[7], [7]])
         np.testing.assert_allclose(kernel(rows, others), K[[3, 0, 29]][:, [7, 7]], atol=close)
         assert kernel(rows, others).dtype == np.float64
@@ -245,7 +244,7 @@ def test_parts_are_cloned_by_value(part):
     assert copy is not part
     assert copy == part
     with pytest.raises(ValueError, match="no parameter 'width'"):
-        copy.set_params(width=1)
+        copy.with_params(width=1)
 
 
 def test_changing_a_parameter_does_not_change_a_fitted_model():

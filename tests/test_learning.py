@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +13,10 @@ import reference
 import reference_bases as slow
 from problems import blobs, three_classes
 from slimsvm import bases, kernels, losses, regularizers
+from slimsvm.data import Targets
 from slimsvm.primal import solve as primal
 from slimsvm.primal.passes import Stored
 from slimsvm.vectors import learning
-from slimsvm.vectors.training import one_vs_rest
 
 KERNELS = {
     "rbf": kernels.Gaussian(0.3),
@@ -41,19 +42,40 @@ outputs = pytest.mark.parametrize(("classes", "weighted", "scaled"), [(2, False,
 scalings = pytest.mark.parametrize("scaled", [False, True], ids=["fixed", "scaled"])
 
 
+@dataclass(frozen=True)
+class Problem:
+    """Rows, and labels and costs of the machines that share the vectors."""
+
+    kernel: Any
+    X: Any
+    Y: np.ndarray
+    C: np.ndarray
+
+    @property
+    def targets(self):
+        return Targets(None, self.Y, self.C)
+
+
+def problem_of(kernel, X, codes, C):
+    """One class against the others, each row of cost C."""
+    machines = slow.outputs(codes, "ovr")
+    Y = np.column_stack([labels for labels, _ in machines])
+    return Problem(KERNELS[kernel] if isinstance(kernel, str) else kernel, X, Y, np.full(Y.shape, C))
+
+
 def case(kernel, classes=2, weighted=False, n=60, C=3.0, container=np.asarray):
     """Rows with two or three classes; some weights are zero in some outputs."""
     X, codes = three_classes(n, seed=2)
     X = np.c_[X, X[:, :1] * X[:, 1:] / 2]
     X[np.abs(X) < 0.2] = 0
     codes = np.minimum(codes, classes - 1)
-    machines = one_vs_rest(codes, classes, np.full(n, C))
-    cost = machines.C.copy()
-    if weighted:
-        rng = np.random.default_rng(1)
-        cost *= rng.uniform(0.1, 3.0, size=cost.shape)
-        cost[rng.random(cost.shape) < 0.2] = 0
-    return bases.Problem(KERNELS[kernel] if isinstance(kernel, str) else kernel, container(X), codes, machines.Y, cost)
+    problem = problem_of(kernel, container(X), codes, C)
+    if not weighted:
+        return problem
+    rng = np.random.default_rng(1)
+    cost = problem.C * rng.uniform(0.1, 3.0, size=problem.C.shape)
+    cost[rng.random(cost.shape) < 0.2] = 0
+    return replace(problem, C=cost)
 
 
 def start(problem, m=4, seed=3):
@@ -91,8 +113,8 @@ def value_by_reference(problem, Z, scales, loss, norm):
     return sum(parts) / problem.C.sum()
 
 
-def objective_of(problem, loss, norm, m=4, unit=1.0, scaled=False):
-    return learning.Objective(problem, LOSSES[loss], NORMS[norm], m, unit, scaled)
+def objective_of(problem, loss, norm, m=4, scaled=False):
+    return learning.Objective(problem.kernel, problem.X, problem.targets, LOSSES[loss], NORMS[norm], m, scaled)
 
 
 # --- Value and gradient --------------------------------------------------------------------------------------
@@ -104,7 +126,7 @@ def test_value_is_the_reference(kernel, loss, norm, scaled, classes, weighted):
     problem = case(kernel, classes, weighted)
     Z, scales = start(problem)
     scales = scales if scaled else None
-    objective = objective_of(problem, loss, norm, unit=0.7, scaled=scaled)
+    objective = objective_of(problem, loss, norm, scaled=scaled)
     value, _ = objective(objective.pack(Z, scales))
     assert value == pytest.approx(value_by_reference(problem, Z, scales, loss, norm), rel=1e-7)
 
@@ -120,7 +142,7 @@ def five_points(value, theta, step):
 def test_gradient_is_that_of_finite_differences(kernel, loss, norm, scaled, classes, weighted):
     problem = case(kernel, classes, weighted, n=30)
     Z, scales = start(problem, m=2)
-    objective = objective_of(problem, loss, norm, m=2, unit=1.3, scaled=scaled)
+    objective = objective_of(problem, loss, norm, m=2, scaled=scaled)
     theta = objective.pack(Z, scales)
     _, gradient = objective(theta)
 
@@ -167,7 +189,7 @@ def test_the_last_solution_as_a_start_changes_nothing():
 def test_pack_and_unpack():
     problem = case("rbf")
     Z, scales = start(problem)
-    objective = objective_of(problem, "SquaredHinge", "kernel", unit=0.3, scaled=True)
+    objective = objective_of(problem, "SquaredHinge", "kernel", scaled=True)
     again = objective.unpack(objective.pack(Z, scales))
     np.testing.assert_allclose(again[0], Z)
     np.testing.assert_allclose(again[1], scales)
@@ -176,9 +198,7 @@ def test_pack_and_unpack():
 def test_units_of_cost_do_not_matter():
     """W is per unit of cost: twice the rows, the same W."""
     problem = case("rbf")
-    twice = bases.Problem(
-        problem.kernel, *(np.concatenate([v, v]) for v in (problem.X, problem.codes, problem.Y, problem.C / 2))
-    )
+    twice = Problem(problem.kernel, *(np.concatenate([v, v]) for v in (problem.X, problem.Y, problem.C / 2)))
     Z, _ = start(problem)
     one, two = (objective_of(p, "SquaredHinge", "kernel") for p in (problem, twice))
     for a, b in zip(one(one.pack(Z, None)), two(two.pack(Z, None)), strict=True):
@@ -189,7 +209,8 @@ def test_units_of_cost_do_not_matter():
 
 
 def learn(problem, Z, loss="SquaredHinge", norm="kernel", seed=0, **options):
-    return learning.learn(problem, Z, LOSSES[loss], np.random.default_rng(seed), regularizer=NORMS[norm], **options)
+    kernel, X, targets, rng = problem.kernel, problem.X, problem.targets, np.random.default_rng(seed)
+    return learning.learn(kernel, X, targets, Z, LOSSES[loss], rng, regularizer=NORMS[norm], **options)
 
 
 @outputs
@@ -217,7 +238,7 @@ def test_learning_ends_where_the_gradient_does():
     problem = case("rbf", n=120)
     Z, _ = start(problem, m=3)
     found = learn(problem, Z, max_iter=500)
-    objective = objective_of(problem, "SquaredHinge", "kernel", m=3, unit=problem.kernel.length)
+    objective = objective_of(problem, "SquaredHinge", "kernel", m=3)
     begin, end = (np.abs(objective(objective.pack(v, None))[1]).max() for v in (Z, found.vectors))
     assert end < 1e-3 * begin
 
@@ -281,8 +302,7 @@ def test_a_common_offset_changes_nothing(kernel, offset):
     """The kernel sees differences only. Eighths plus an offset are exact in float64, so the path is the same."""
     X, y = blobs(80, d=3, seed=4)
     codes = (y > 0).astype(int)
-    machines = one_vs_rest(codes, 2, np.full(80, 3.0))
-    near = bases.Problem(KERNELS[kernel], X, codes, machines.Y, machines.C)
+    near = problem_of(kernel, X, codes, 3.0)
     far = replace(near, X=X + offset)
     one, other = learn(near, X[:4], max_iter=15), learn(far, X[:4] + offset, max_iter=15)
     assert other.value == pytest.approx(one.value, rel=1e-4)
@@ -294,8 +314,7 @@ def test_scales_find_the_inputs_that_matter():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 8))
     codes = (np.sin(2 * X[:, 0]) + X[:, 1] > 0).astype(int)
-    machines = one_vs_rest(codes, 2, np.full(300, 3.0))
-    problem = bases.Problem(kernels.Gaussian(1 / 8), X, codes, machines.Y, machines.C)
+    problem = problem_of(kernels.Gaussian(1 / 8), X, codes, 3.0)
     fixed = learn(problem, X[:6], max_iter=60)
     found = learn(problem, X[:6], max_iter=60, learn_scales=True)
     assert found.value < fixed.value
@@ -306,7 +325,7 @@ def test_learning_goes_on_from_earlier_scales():
     problem = case("rbf")
     Z, _ = start(problem)
     first = learn(problem, Z, max_iter=10, learn_scales=True)
-    more = learn(problem, first.vectors, scales=first.scales, max_iter=10, learn_scales=True)
+    more = learn(problem, first, max_iter=10, learn_scales=True)
     assert more.value <= first.value * (1 + 1e-9)
 
 

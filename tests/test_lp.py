@@ -9,7 +9,6 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_iris, make_moons
 from sklearn.exceptions import ConvergenceWarning
-from slimsvm.bases import pivoted_factor
 
 import reference
 import reference_lp
@@ -19,6 +18,7 @@ from slimsvm.primal import solve as primal
 from slimsvm.primal.hinge import HingeMachine
 from slimsvm.primal.passes import Stored
 from slimsvm.sparse.reweighting import KernelColumns, LowRank, solve_round
+from slimsvm.vectors.selection import pivoted_factor
 
 VARIANTS = ("exact", "diagonal")
 GAMMA = 2.0

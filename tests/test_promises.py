@@ -117,7 +117,7 @@ def test_float32_predictions_are_close(case, multi_class):
     X, y = three_classes(200)
     X = np.round(8 * X) / 8
     rows = case.training_input(X)
-    model = AnyNormSVC(multi_class=multi_class, decision_function_shape="ovo", **case.params).fit(rows, y)
+    model = AnyNormSVC(multi_class=multi_class, decision_function_shape=multi_class, **case.params).fit(rows, y)
     exact, single = model.decision_function(rows), model.decision_function(rows.astype(np.float32))
     scale = np.abs(model.vector_coef_).sum(axis=1) * np.abs(case.matrix(X, X)).max()
     assert np.all(np.abs(exact - single) <= 1e-6 * scale)

@@ -109,7 +109,7 @@ def test_objects_are_cloned_by_value(kind):
     for name, value in slack.get_params().items():
         np.testing.assert_array_equal(copy.get_params()[name], value)
     with pytest.raises(ValueError, match="has no parameter 'colour'"):
-        copy.set_params(colour=3)
+        copy.with_params(colour=3)
 
 
 @pytest.mark.parametrize(("name", "kind"), [("l1", "OneNorm"), ("l2", "SquaredTwoNorm"), ("linf", "MaxNorm")])
@@ -142,7 +142,7 @@ def test_norms_meet_where_their_parameters_do(constraint, problem):
     small = 0.5 * np.sqrt(weights.min())
     assert value(slacks.OneTwoNorm(small)) == pytest.approx(small * two, rel=1e-12)
     if (weights == 1).all():
-        assert value(fitted_to(slacks.Mahalanobis(), len(y)).set_params(M=np.eye(len(y)))) == pytest.approx(
+        assert value(fitted_to(slacks.Mahalanobis(), len(y)).with_params(M=np.eye(len(y)))) == pytest.approx(
             two, rel=1e-12
         )
 

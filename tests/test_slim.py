@@ -21,13 +21,15 @@ from sklearn.preprocessing import StandardScaler
 import reference_bases as slow
 from problems import blobs, three_classes
 from slimsvm import SlimSVC, bases, kernels, losses
-from slimsvm.vectors import learning, search
+from slimsvm.data import Task, row_keys
+from slimsvm.vectors import candidates, learning, search
 from small_models import (
     CONTAINERS,
+    FEW_ITERATIONS,
     MODELS,
     containers,
     every_model,
-    fitted_or_refused,
+    learned,
     make,
     scores,
     slim,
@@ -35,7 +37,7 @@ from small_models import (
 )
 from test_process import SANITIZED, run
 
-pytestmark = pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning", FEW_ITERATIONS)
 
 
 # --- Learned scales ------------------------------------------------------------------------------------------
@@ -56,13 +58,6 @@ def test_learned_scales_are_in_the_kernel(kernel, container):
     np.testing.assert_allclose(single, expected, atol=1e-4)
 
 
-def test_learned_scales_and_vectors_of_each_class():
-    """Either both, or an error that says so: not scales that are silently fixed."""
-    X, y = three_classes()
-    model, message = fitted_or_refused(slim(6, vectors="per_class", scales="learned"), X, y)
-    assert isinstance(model.kernel_, kernels.Scaled) if model else "scales" in message and "per_class" in message
-
-
 # --- Search --------------------------------------------------------------------------------------------------
 
 
@@ -75,7 +70,7 @@ def test_numbers_switch_the_search_off(monkeypatch):
     monkeypatch.setattr(search, "split", forbidden)
     for gamma in (0.3, 1, np.float64(0.3), np.float32(0.25), "scale", "auto"):
         for C in (3.0, 3, np.int64(3)):
-            model = SlimSVC(4, C=C, gamma=gamma, scales="fixed", learning_iter=2).fit(X, y)
+            model = SlimSVC(4, learned(iterations=2), C=C, gamma=gamma, scales="fixed").fit(X, y)
             assert model.search_results_ == {}
             assert model.C_ == 3
     assert model.kernel_.gamma == pytest.approx(0.25)
@@ -98,7 +93,7 @@ def test_numbers_switch_the_search_off(monkeypatch):
 )
 def test_search_results_say_what_was_tried(basis, kernel, given):
     X, y = blobs(50, d=2, seed=19)
-    model = SlimSVC(3, basis, kernel=kernel, learning_iter=3, **given).fit(X, y)
+    model = SlimSVC(3, learned(iterations=3) if basis == "learned" else basis, kernel=kernel, **given).fit(X, y)
     results = model.search_results_
     if basis != "learned" and "C" in given and ("gamma" in given or kernel == "linear"):
         assert results == {}
@@ -107,15 +102,19 @@ def test_search_results_say_what_was_tried(basis, kernel, given):
     assert len({len(column) for column in results.values()}) == 1
     table = pd.DataFrame(results)
     assert not table.duplicated(["C", "gamma", "scales"]).any()
-    assert table.error.between(0, 1).all()
-    assert (table.loss >= 0).all()
+    whole = table.dropna()  # the others could not win any more, and ended early
+    assert whole.error.between(0, 1).all()
+    assert (whole.loss >= 0).all()
+    assert len(table.dropna(subset="error")) == len(table.dropna(subset="loss")) == len(whole)
     scaled = isinstance(model.kernel_, kernels.Scaled)
     chosen = table[(table.C == model.C_) & (table.scales == ("learned" if scaled else "fixed"))]
     if kernel != "linear":
         gamma = (model.kernel_.kernel if scaled else model.kernel_).gamma
         chosen = chosen[np.isclose(chosen.gamma.astype(float), gamma)]
     assert len(chosen) == 1
-    assert chosen.error.iloc[0] <= table.error.min() + 0.1 * table.loss.max()  # the documented trade
+    top = table.error.min()
+    noise = 0.5 * np.sqrt(max(top * (1 - top), 1e-4) / len(X))  # half a standard error: what is less is noise
+    assert chosen.error.iloc[0] <= top + noise
     if "C" in given:
         assert set(table.C) == {2.0}
     else:
@@ -129,24 +128,26 @@ def test_search_results_say_what_was_tried(basis, kernel, given):
 @pytest.mark.parametrize("kernel", ["poly", "laplacian", "linear"])
 def test_search_with_other_kernels(kernel):
     X, y = blobs(60)
-    assert SlimSVC(5, kernel=kernel, learning_iter=20).fit(X, y).score(X, y) > 0.6
+    assert SlimSVC(5, learned(iterations=20), kernel=kernel).fit(X, y).score(X, y) > 0.6
 
 
 def test_search_is_seeded_and_splits_by_class():
     X, y = blobs(60, d=2, seed=20)
-    one, other = (SlimSVC(3, learning_iter=2).fit(X, y) for _ in range(2))
-    assert one.search_results_ == other.search_results_
+    one, other = (SlimSVC(3, learned(iterations=2)).fit(X, y) for _ in range(2))
+    np.testing.assert_equal(one.search_results_, other.search_results_)
     np.testing.assert_array_equal(one.vectors_, other.vectors_)
     for n in (30, 1200, 4000):
         codes = np.random.default_rng(0).permutation(np.arange(n) % 10 == 0).astype(int)
-        rows = search.TrainingRows(np.arange(n)[:, None], codes, np.ones(n), 2, 1)
-        folds = search.split(rows, np.random.default_rng(0))
+        numbers = np.arange(n)
+        X = numbers[:, None] + 0.5
+        task = Task(X, codes, np.ones(n), np.ones(2), numbers, row_keys(X), np.arange(2), None, n)
+        folds = search.split(task, np.random.default_rng(0))
         for fold in folds:
-            assert not set(fold.train.X[:, 0]) & set(fold.test.X[:, 0])
+            assert not set(fold.train.numbers) & set(fold.test.numbers)
             assert len(fold.train.codes) + len(fold.test.codes) == n
             assert abs(fold.train.codes.sum() - 0.1 * len(fold.train.codes)) <= 1
         if len(folds) > 1:
-            held_out = np.concatenate([fold.test.X[:, 0] for fold in folds])
+            held_out = np.concatenate([fold.test.numbers for fold in folds])
             assert len(set(np.bincount(held_out, minlength=n))) == 1  # each row as often as any other
 
 
@@ -158,13 +159,13 @@ def test_vectors_are_learned_on_some_rows_and_fitted_to_all(kind, monkeypatch):
     seen = []
     original = learning.learn
 
-    def spy(problem, *args, **options):
-        seen.append(problem.X.shape[0])
-        return original(problem, *args, **options)
+    def spy(kernel, X, *args, **options):
+        seen.append(X.shape[0])
+        return original(kernel, X, *args, **options)
 
-    monkeypatch.setattr("slimsvm.vectors.training.learn", spy)
+    monkeypatch.setattr(candidates, "learn", spy)
     X, y = blobs(200, seed=21)
-    model = slim(4, learning_rows=kind(50)).fit(X, y)
+    model = slim(4, learned(rows=kind(50))).fit(X, y)
     assert seen
     assert max(seen) <= 50
     K, Kz = textbook(model.kernel_, X, model.vectors_), textbook(model.kernel_, model.vectors_, model.vectors_)
@@ -175,22 +176,24 @@ def test_vectors_are_learned_on_some_rows_and_fitted_to_all(kind, monkeypatch):
 def test_no_learning_iterations_are_the_start():
     X, y = blobs(60)
     np.testing.assert_allclose(
-        slim(5, learning_iter=0).fit(X, y).vectors_, slim(5, "kmeans").fit(X, y).vectors_, atol=1e-9
+        slim(5, learned(iterations=0)).fit(X, y).vectors_, slim(5, "kmeans").fit(X, y).vectors_, atol=1e-9
     )
 
 
 @pytest.mark.parametrize("offset", [1e2, 1e4])
 @pytest.mark.parametrize("model", [name for name in MODELS if "scales" not in name])
-def test_a_common_offset_changes_nothing(model, offset):
+def test_a_common_offset_changes_nothing(model, offset, same_draws):
     X, y = blobs(60, d=3, seed=22)
+    same_draws(X)
     near, far = make(model).fit(X, y), make(model).fit(X + offset, y)
     np.testing.assert_allclose(far.objective_, near.objective_, rtol=1e-3)
     np.testing.assert_allclose(bases.dense(far.vectors_) - offset, bases.dense(near.vectors_), atol=2e-2)
 
 
-def test_scales_survive_a_common_offset():
+def test_scales_survive_a_common_offset(same_draws):
     """With learned scales too, only differences between rows matter."""
     X, y = blobs(60, d=3, seed=22)
+    same_draws(X)
     near, far = (slim(4, scales="learned").fit(X + offset, y) for offset in (0.0, 1e3))
     np.testing.assert_allclose(far.objective_, near.objective_, rtol=1e-2)
     np.testing.assert_allclose(far.decision_function(X + 1e3), scores(far, X + 1e3)[:, 0], atol=1e-6)
@@ -256,21 +259,21 @@ def test_names_as_labels(model):
 
 def test_verbose_shows_search_and_learning(capsys):
     X, y = blobs(60, d=2)
-    SlimSVC(3, learning_iter=2, verbose=True).fit(X, y)
+    SlimSVC(3, learned(iterations=2), verbose=True).fit(X, y)
     out, err = capsys.readouterr()
     assert out == ""
     assert err.count("\n") == 2
     assert "search: " in err
     assert "C=" in err
-    assert "learning 3 vectors on 60 rows" in err
+    assert f"learning 3 vectors on {len(np.unique(np.c_[X, y], axis=0))} rows" in err
     assert "2 iterations" in err
-    SlimSVC(3, learning_iter=2).fit(X, y)
+    SlimSVC(3, learned(iterations=2)).fit(X, y)
     assert capsys.readouterr() == ("", "")
 
 
 def test_verbose_does_not_change_the_model():
     X, y = blobs(60, d=2)
-    one, other = (SlimSVC(3, learning_iter=2, verbose=v).fit(X, y) for v in (False, True))
+    one, other = (SlimSVC(3, learned(iterations=2), verbose=v).fit(X, y) for v in (False, True))
     np.testing.assert_array_equal(one.vectors_, other.vectors_)
     np.testing.assert_array_equal(one.vector_coef_, other.vector_coef_)
 
@@ -308,13 +311,14 @@ INTERRUPT = """
 import os, signal, sys, threading, time
 from problems import blobs
 from slimsvm import EmpiricalSVC, SlimSVC
+from slimsvm.bases import Learned
 from slimsvm.primal import interior
 
 sums = interior.sums
 interior.sums = lambda *args, **options: time.sleep(0.1) or sums(*args, **options)
 models = {
     "search": SlimSVC(50),
-    "learning": SlimSVC(50, C=1.0, gamma=0.3, scales="fixed", learning_iter=100000),
+    "learning": SlimSVC(50, Learned(iterations=100000), C=1.0, gamma=0.3, scales="fixed"),
     "hinge": EmpiricalSVC(0.3, gamma=0.02, tol=1e-15, C=1e6, max_iter=10000),
 }
 for stage, model in models.items():
@@ -348,7 +352,7 @@ def test_an_error_leaves_the_estimator_as_it_was(monkeypatch):
     X, y = blobs(60)
     model = slim().fit(X, y)
     before = dict(vars(model))
-    monkeypatch.setattr("slimsvm.estimators.small_basis.fit_coefficients", lambda *a, **k: 1 / 0)
+    monkeypatch.setattr("slimsvm.vectors.training.fit_coefficients", lambda *a, **k: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         model.fit(X[:, :2], y)
     assert vars(model).keys() == before.keys()

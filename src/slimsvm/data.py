@@ -110,6 +110,8 @@ class Task:
         priority = counts / (1 - rng.random(self.size))
         totals = np.bincount(codes, minlength=self.n_classes)
         shares = np.maximum(np.minimum(totals, 1), (totals * (most / self.size)).astype(int))
+        while shares.sum() > max(most, np.count_nonzero(totals)):  # small classes have had more than their part
+            shares[shares.argmax()] -= 1
         drawn, weight = np.zeros(self.size, dtype=bool), counts.copy()
         for c in np.flatnonzero(shares):
             mine = np.flatnonzero(codes == c)

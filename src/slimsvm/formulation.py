@@ -64,8 +64,8 @@ class Part:
 
 
 def _same(a: Any, b: Any) -> bool:
-    if sp.issparse(a) and sp.issparse(b):
-        return a.shape == b.shape and (a != b).nnz == 0
+    if sp.issparse(a) or sp.issparse(b):
+        return sp.issparse(a) and sp.issparse(b) and a.shape == b.shape and (a != b).nnz == 0
     return np.array_equal(a, b) if isinstance(a, np.ndarray) or isinstance(b, np.ndarray) else bool(a == b)
 
 

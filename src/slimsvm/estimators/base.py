@@ -16,6 +16,7 @@ from ..data import Task
 from ..expansion import Expansion, Model
 from ..formulation import Array, Part
 from ..notices import warn
+from ..parts.kernels import Scaled
 from ..threads import limited, thread_count
 from . import validation
 
@@ -68,7 +69,10 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         with limited(task.threads):
             complaints = [validation.scale_complaint(task.X, self.kernel, names)]
             model = self._train(task)
-            complaints.append(validation.kernel_complaint(model.expansion.kernel, task.X))
+            # Learned scales are as they should be: what may be odd is the kernel that they were learned for.
+            kernel = model.expansion.kernel
+            learned = isinstance(kernel, Scaled) and kernel is not task.kernel
+            complaints.append(validation.kernel_complaint(kernel.kernel if learned else kernel, task.X))
         for complaint in filter(None, complaints):
             warn(complaint)
         self._keep(task, model)
@@ -77,6 +81,7 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """Fitted attributes."""
         machine = model.expansion
         self.classes_ = task.classes
+        self._one_vs_one = task.n_classes > 2 and self._scheme() == "ovo"  # a change of parameters is for the next fit
         self.kernel_, self.vectors_ = machine.kernel.fitted(machine.vectors)
         if model.rows is not None:
             self.support_ = model.rows
@@ -137,7 +142,7 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return self.multi_class
 
     def _class_scores(self, scores: Array) -> Array:
-        return one_vs_rest_scores(scores, len(self.classes_)) if self._scheme() == "ovo" else scores
+        return one_vs_rest_scores(scores, len(self.classes_)) if self._one_vs_one else scores
 
     def _scores(self, X: Any) -> Array:
         check_is_fitted(self)

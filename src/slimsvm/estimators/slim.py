@@ -67,8 +67,8 @@ class SlimSVC(SmallBasisClassifier):
     <small_objective_>
     <kernel_>
     search_results_ : dict
-        What the internal validation tried: lists of ``C``, ``gamma``, ``scales`` with their ``error`` and ``loss``.
-        Empty if nothing was to be found.
+        What the internal validation tried: lists of ``C``, ``gamma``, ``scales`` with their ``error`` and ``loss``
+        (NaN where a candidate could not win any more and ended early). Empty if nothing was to be found.
     C_ : float
         C as used.
     learning_iter_ : int

@@ -112,5 +112,5 @@ class SmallBasisClassifier(ExpansionClassifier):
                 f"{'' if reason == 'rounding' else ', raise max_iter'} or raise tol",
                 ConvergenceWarning,
             )
-        if not model.expansion.coef.any():
+        if not model.expansion.coef.shape[1] and model.more["regularizer_"].reweighted:
             warn("no vector is left, every row gets the same answer: lower C_alpha or raise C")

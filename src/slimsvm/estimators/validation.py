@@ -20,13 +20,17 @@ FLOATS = [np.float64, np.float32]
 LARGE = 100.0
 
 
+def is_number(value: Any, integer: bool = False) -> bool:
+    """A finite one; True and False are none."""
+    kind = numbers.Integral if integer else numbers.Real
+    return isinstance(value, kind) and not isinstance(value, (bool, np.bool_)) and bool(np.isfinite(float(value)))
+
+
 def check_number(
     name: str, value: Any, *, above: float | None = None, at_least: float | None = None, integer: bool = False
 ) -> None:
     """A finite number above a bound, or at least a bound."""
-    kind = numbers.Integral if integer else numbers.Real
-    good = isinstance(value, kind) and not isinstance(value, (bool, np.bool_)) and bool(np.isfinite(float(value)))
-    if good and (above is None or value > above) and (at_least is None or value >= at_least):
+    if is_number(value, integer) and (above is None or value > above) and (at_least is None or value >= at_least):
         return
     noun = "an integer" if integer else "a number"
     bound = f" above {above:g}" if above is not None else f" of at least {at_least:g}" if at_least is not None else ""
@@ -76,11 +80,10 @@ def check_common(estimator: Any, least_iter: int, gammas: tuple[str, ...] = ("sc
         )
     kernels.check(params["kernel"])
     gamma = params["gamma"]
-    if isinstance(gamma, str):
-        if gamma not in gammas:
+    if isinstance(gamma, str) or kernels.takes_gamma(params["kernel"]):
+        good = gamma in gammas if isinstance(gamma, str) else is_number(gamma) and gamma > 0
+        if not good:
             raise ValueError(f"gamma={gamma!r} must be one of {list(gammas)} or a positive number")
-    elif kernels.takes_gamma(params["kernel"]):
-        check_number("gamma", gamma, above=0)
 
 
 def task(estimator: Any, X: Any, y: Any, sample_weight: Any, merge: bool = True) -> Task:

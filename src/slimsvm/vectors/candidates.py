@@ -18,8 +18,6 @@ from ..parts.regularizers import Regularizer
 from .learning import LearnedVectors, learn
 from .selection import class_centres, forward_rows, independent_rows, pivoted_factor
 
-Watch = Callable[[int, float], None]
-
 
 @dataclass(frozen=True)
 class TaskCandidates:
@@ -38,7 +36,7 @@ class TaskCandidates:
     rng: np.random.Generator
     scaled: bool = False
     start: LearnedVectors | Array | None = None
-    watch: Callable[[int, int], Watch] | None = None  # for so many vectors and rows
+    watch: Callable[[int, int], Any] | None = None  # makes what hears of learning so many vectors on so many rows
 
     @property
     def X(self) -> Any:
@@ -82,6 +80,7 @@ class TaskCandidates:
             )
         rounded = smoothing > 0 and not self.loss.smooth
         begin = dense(start.choose(self, count).vectors) if self.start is None else self.start
+        watch = self.watch(count, self.task.size) if self.watch else None
         steps = (200 if self.scaled else 100) if iterations == "auto" else int(iterations)
         found = learn(
             self.kernel,
@@ -94,8 +93,10 @@ class TaskCandidates:
             max_iter=steps,
             regularizer=self.regularizer,
             threads=self.task.threads,
-            watch=self.watch(count, self.task.size) if self.watch else None,
+            watch=watch,
         )
+        if watch is not None:
+            watch.finish(found.n_iter, found.value)
         kernel = None if found.scales is None else Scaled(self.kernel, found.scales)
         # Vectors have the rows' precision: the machine over them is fitted, and certified, as it is kept.
         return Choice(found.vectors.astype(self.X.dtype), None, kernel, found)

@@ -16,11 +16,25 @@ from ..notices import warn
 from ..parts.bases import Choice
 from ..primal.coefficients import Coefficients, fit_coefficients
 from ..progress import ProgressLine
-from .candidates import TaskCandidates, Watch
+from .candidates import TaskCandidates
 from .learning import LearnedVectors
 
 # A limit that ends learning while this part of the objective could still be gained is worth a word.
 WORTH_A_WORD = 0.02
+
+
+class Watch:
+    """The progress line of learning."""
+
+    def __init__(self, vectors: int, rows: int):
+        self.line = ProgressLine(f"learning {vectors} vectors on {rows} rows")
+
+    def __call__(self, iteration: int, value: float) -> None:
+        self.line.update(f"iteration {iteration}, objective {value:.6g}")
+
+    def finish(self, iterations: int, value: float) -> None:
+        """The last state."""
+        self.line.finish(f"{iterations} iterations, objective {value:.6g}")
 
 
 @dataclass(frozen=True)
@@ -55,7 +69,16 @@ class Recipe:
         regularizer = self.regularizer.among(kernel, task.X, self.basis.learns)
         rest = outputs(task.n_classes, "ovr")
         return TaskCandidates(
-            task, kernel, rest, setting.C, self.loss, regularizer, rng, setting.scaled, start, self._watch()
+            task,
+            kernel,
+            rest,
+            setting.C,
+            self.loss,
+            regularizer,
+            rng,
+            setting.scaled,
+            start,
+            Watch if self.verbose else None,
         )
 
     def coefficients(self, task: Task, choice: Choice, over: TaskCandidates, wanted: list[Output]) -> Coefficients:
@@ -73,16 +96,6 @@ class Recipe:
             threads=task.threads,
             memory=self.memory,
         )
-
-    def _watch(self) -> Callable[[int, int], Watch] | None:
-        if not self.verbose:
-            return None
-
-        def of(vectors: int, rows: int) -> Watch:
-            line = ProgressLine(f"learning {vectors} vectors on {rows} rows")
-            return lambda iteration, value: line.update(f"iteration {iteration}, objective {value:.6g}")
-
-        return of
 
 
 def train(task: Task, recipe: Recipe, setting: Setting, rng: np.random.Generator) -> Model:
