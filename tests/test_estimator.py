@@ -115,12 +115,24 @@ def draws_rows(estimator):
     return {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in ("dense", "sparse")} if random else {}
 
 
-@pytest.mark.filterwarnings("ignore:kernel values", "ignore:the kernel is not positive semidefinite")
+ODD_KERNELS = pytest.mark.filterwarnings("ignore:kernel values", "ignore:the kernel is not positive semidefinite")
+
+
+@ODD_KERNELS
 @parametrize_with_checks(
-    [estimator(learning_iter=3) if estimator is SlimSVC else estimator() for estimator in estimators.ALL] + VARIANTS,
+    [estimator(learning_iter=3) if estimator is SlimSVC else estimator() for estimator in estimators.ALL],
     expected_failed_checks=draws_rows,
 )
 def test_scikit_learn_contract(estimator, check):
+    """Every estimator as it comes, every check."""
+    check(estimator)
+
+
+@pytest.mark.grid(8)
+@ODD_KERNELS
+@parametrize_with_checks(VARIANTS, expected_failed_checks=draws_rows)
+def test_scikit_learn_contract_of_variants(estimator, check):
+    """The grid of settings."""
     check(estimator)
 
 
