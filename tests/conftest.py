@@ -21,7 +21,7 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """A sample of the large grids: by the case's name, so that it is the same everywhere. A case asked for by name runs."""
+    """A sample of the large grids, by the names of their cases: it is the same everywhere. A case asked for runs."""
     if config.getoption("--all") or any("::" in argument for argument in config.args):
         return
     kept, left_out = [], []

@@ -59,11 +59,3 @@ def textbook(kernel, X, Z):
 def scores(model, X):
     """f = vector_coef_ @ k(vectors_, x) + intercept_, as documented."""
     return textbook(model.kernel_, X, model.vectors_) @ model.vector_coef_.T + model.intercept_
-
-
-def fitted_or_refused(model, X, y):
-    """The fitted model, or what the error says."""
-    try:
-        return model.fit(X, y), None
-    except ValueError as error:
-        return None, str(error)

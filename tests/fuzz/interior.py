@@ -47,93 +47,92 @@ def huber(width):
 
 
 def optimum(P, y, C, loss, within=1e-8, most=150):
-    """Bounds by a predictor-corrector method; (I + A'H^-1 A) is the only matrix."""
+    """Bounds by a predictor-corrector method."""
     with np.errstate(all="ignore"):
         return _Machine(P, y, C, loss).run(within, most)
 
 
 class _Machine:
+    """Optimality: w = A'alpha, A w + b y + r alpha - 1 = z - v, y'alpha = 0, products alpha z and (U - alpha) v zero.
+
+    On the way products go to zero in proportion to the costs: with costs that differ by many orders of magnitude, equal
+    products would leave the path's neighbourhood at once. w is a variable of its own: as a sum of large duals that
+    cancel it would lose its digits.
+    """
+
     def __init__(self, P, y, C, loss):
         self.P, self.y, self.C, self.loss = P, y, C, loss
-        self.A = y[:, None] * P
+        self.A = np.hstack([y[:, None] * P, y[:, None]])  # the bias is the last
+        self.free = np.append(np.ones(P.shape[1], dtype=LONG), LONG(0))
         self.r = LONG(loss.ridge) / C
-        self.U = C * loss.box if loss.box < np.inf else np.full(len(C), np.inf, dtype=LONG)
         self.bounded = loss.box < np.inf
+        # No dual is above the sum of the other side's: a cost beyond that only hides the scale.
+        others = np.where(y > 0, C[y < 0].sum(), C[y > 0].sum())
+        self.unit = np.minimum(C, 2 * others)
+        self.U = self.unit if self.bounded else np.full(len(C), np.inf, dtype=LONG)
         self.found = Bounds(LONG(0), LONG(np.inf), np.zeros(P.shape[1], dtype=LONG), LONG(0))
 
     def run(self, within, most):
-        y, U = self.y, self.U
-        # Around a point that sums to zero: half the smaller side's cost on each side.
-        sides = [self.C[y > 0].sum(), self.C[y < 0].sum()]
+        y, C = self.y, self.unit
+        # Duals that sum to zero: half the cost on the lighter side.
+        sides = [C[y > 0].sum(), C[y < 0].sum()]
         share = np.where(y > 0, min(1, sides[1] / sides[0]), min(1, sides[0] / sides[1])) / 2
-        alpha = share * self.C
-        z, v = np.ones_like(alpha), np.ones_like(alpha) if self.bounded else np.zeros_like(alpha)
-        b = LONG(0)
+        alpha, z = share * C, np.ones_like(C)
+        v = np.ones_like(C) if self.bounded else np.zeros_like(C)
+        w = np.zeros(self.A.shape[1], dtype=LONG)
         for _ in range(most):
-            self.look(alpha, b)
+            self.look(alpha, w)
             if not self.found.upper - self.found.lower > within * abs(self.found.upper):
                 break
-            room = U - alpha if self.bounded else np.ones_like(alpha)
-            gradient = self.A @ (self.A.T @ alpha) + self.r * alpha - 1 + b * y - z + v
-            pairs = len(alpha) * (2 if self.bounded else 1)
-            mu = ((alpha * z).sum() + (room * v).sum() * self.bounded) / pairs
-            h = self.r + z / alpha + (v / room if self.bounded else 0)
-            inner = cholesky(np.eye(self.A.shape[1], dtype=LONG) + self.A.T @ (self.A / h[:, None]))
-            if inner is None:
+            room = self.U - alpha if self.bounded else np.ones_like(C)
+            tau = ((alpha * z).sum() + (room * v).sum()) / C.sum()
+            step = self.direction(alpha, room, w, z, v, -alpha * z, -room * v)
+            if step is None:
                 break
-            step = self.direction(alpha, room, z, v, gradient, h, inner, -alpha * z, -room * v)
-            size = self.longest(alpha, room, z, v, step, LONG(1))
+            size = self.longest(alpha, room, z, v, step)
             da, _, dz, dv = step
-            after = ((alpha + size * da) * (z + size * dz)).sum()
-            if self.bounded:
-                after += ((room - size * da) * (v + size * dv)).sum()
-            sigma = mu * (after / pairs / mu) ** 3
-            step = self.direction(
-                alpha, room, z, v, gradient, h, inner, sigma - alpha * z - da * dz, sigma - room * v + da * dv
-            )
-            size = self.longest(alpha, room, z, v, step, LONG(0.995))
-            da, db, dz, dv = step
-            if not np.isfinite(da).all():
+            after = ((alpha + size * da) * (z + size * dz)).sum() + ((room - size * da) * (v + size * dv)).sum()
+            target = max(after / C.sum() / tau, LONG(1e-6)) ** 3 * tau / (2 if self.bounded else 1) * C
+            step = self.direction(alpha, room, w, z, v, target - alpha * z - da * dz, target - room * v + da * dv)
+            if step is None or not np.isfinite(step[0]).all():
                 break
-            alpha, b, z, v = alpha + size * da, b + size * db, z + size * dz, v + size * dv
+            size = LONG(0.99) * self.longest(alpha, room, z, v, step, LONG(1) / LONG(0.99))
+            da, dw, dz, dv = step
+            alpha, w, z, v = alpha + size * da, w + size * dw, z + size * dz, v + size * dv
         return self.found
 
-    def direction(self, alpha, room, z, v, gradient, h, inner, low, high):
-        """Newton's step with the complementarity products sent to ``low`` and ``high`` more."""
-        right = -gradient + low / alpha - (high / room if self.bounded else 0)
-
-        def inverse(x):
-            return (x - self.A @ solve(inner, self.A.T @ (x / h))) / h
-
-        to_right, to_y = inverse(right), inverse(self.y)
-        db = (self.y @ to_right + self.y @ alpha) / (self.y @ to_y)
-        da = to_right - db * to_y
+    def direction(self, alpha, room, w, z, v, low, high):
+        """Newton's step; products change by ``low`` and ``high``. (diag(free) + A'H^-1 A) is the only matrix."""
+        h = self.r + z / alpha + v / room
+        right = 1 + z - v - self.A @ w - self.r * alpha + low / alpha - (high / room if self.bounded else 0)
+        inner = cholesky(np.diag(self.free) + self.A.T @ (self.A / h[:, None]))
+        if inner is None:
+            return None
+        dw = solve(inner, self.A.T @ (alpha + right / h) - self.free * w)
+        da = (right - self.A @ dw) / h
         dz = (low - z * da) / alpha
         dv = (high + v * da) / room if self.bounded else np.zeros_like(v)
-        return da, db, dz, dv
+        return da, dw, dz, dv
 
-    def longest(self, alpha, room, z, v, step, share):
+    def longest(self, alpha, room, z, v, step, most=1):
+        """The longest step that keeps all signs."""
         da, _, dz, dv = step
-        size = LONG(1)
         for x, dx in ((alpha, da), (z, dz), *(((room, -da), (v, dv)) if self.bounded else ())):
             falls = dx < 0
             if falls.any():
-                size = min(size, share * (-x[falls] / dx[falls]).min())
-        return size
+                most = min(most, (-x[falls] / dx[falls]).min())
+        return most
 
-    def look(self, alpha, b):
-        """Both bounds at this point: duals balanced and in their box, biases at b."""
-        y = self.y
-        w = self.A.T @ alpha
-        t = 1 - y * (self.P @ w + b)
-        upper = w @ w / 2 + self.loss.value(t, self.C)
+    def look(self, alpha, wb):
+        """Both bounds at this point: any weights give one, duals the other once they are balanced and in their box."""
+        y, w, b = self.y, wb[:-1], wb[-1]
+        upper = w @ w / 2 + self.loss.value(1 - y * (self.P @ w + b), self.C)
         if upper < self.found.upper:
             self.found.upper, self.found.w, self.found.b = upper, w, b
         alpha = np.clip(alpha, 0, self.U)
         up, down = alpha[y > 0].sum(), alpha[y < 0].sum()
         if min(up, down) > 0:
             alpha = np.where(y > 0, alpha * min(1, down / up), alpha * min(1, up / down))
-            w = self.A.T @ alpha
-            lower = alpha.sum() - w @ w / 2 - (self.r * alpha**2).sum() / 2
-            if lower > self.found.lower:
-                self.found.lower = lower
+            f = self.P.T @ (y * alpha)
+            lower = alpha.sum() - f @ f / 2 - (self.r * alpha**2).sum() / 2
+            self.found.lower = max(self.found.lower, lower)

@@ -52,9 +52,9 @@ def epsilon(model, learns, X, kernel):
 class Draw:
     """Draws the settings that machines share."""
 
-    def __init__(self, seed, number):
+    def __init__(self, seed, number, most=300):
         self.rng = np.random.default_rng([seed, number])
-        self.data = datasets.draw(self.rng)
+        self.data = datasets.draw(self.rng, most)
 
     def one_of(self, *choices):
         return choices[int(self.rng.integers(len(choices)))]
@@ -269,7 +269,7 @@ MACHINES = {
 TURNS = [name for name in MACHINES for _ in range(4 if name == "AnyNormSVC" else 1)]
 
 
-def case(seed, number, only=None):
-    """Problem ``number`` of this seed: estimators take turns."""
+def case(seed, number, only=None, rows=300):
+    """Problem ``number`` of this seed, of at most so many rows: estimators take turns."""
     turns = TURNS if only is None else [only]
-    return MACHINES[turns[number % len(turns)]](Draw(seed, number))
+    return MACHINES[turns[number % len(turns)]](Draw(seed, number, rows))

@@ -21,7 +21,7 @@ import slimsvm
 from .machines import MACHINES, case
 
 SLOW = 20.0  # seconds that a fit of up to 300 rows may take
-PATIENCE = 60.0  # then it is stopped
+PATIENCE = 25.0  # then it is stopped
 PACKAGE = str(Path(slimsvm.__file__).parent)
 
 
@@ -40,7 +40,7 @@ class Result:
 
 @contextmanager
 def time_limit(seconds):
-    """TimeoutError after so many seconds, where the platform has alarms."""
+    """TimeoutError after so many seconds of computing, where the platform has such alarms."""
 
     def stop(signum, frame):
         raise TimeoutError
@@ -48,13 +48,13 @@ def time_limit(seconds):
     if not hasattr(signal, "setitimer"):
         yield
         return
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def attempt(problem):
@@ -101,31 +101,37 @@ def where(error):
     return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "outside slimsvm"
 
 
+def command(seed, number, only=None, rows=300):
+    """What repeats a problem."""
+    others = (f" --only {only}" if only else "") + (f" --rows {rows}" if rows != 300 else "")
+    return f'make fuzz ARGS="--seed {seed} --first {number} --problems 1 --show{others}"'
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="fuzz", description=__doc__)
     parser.add_argument("--problems", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="number of the first problem")
+    parser.add_argument("--rows", type=int, default=300, help="most rows of a problem")
     parser.add_argument("--only", choices=sorted(MACHINES), help="one estimator")
     parser.add_argument("--show", action="store_true", help="print each problem")
     options = parser.parse_args(arguments)
-    results = run(options.seed, options.first, options.problems, options.only, options.show)
-    return summarise(results, options)
+    return summarise(run(options), options)
 
 
-def run(seed, first, problems, only=None, show=False):
+def run(options):
     """All problems, in one process."""
     found: list[tuple[int, Result]] = []
     failures = 0
-    for number in range(first, first + problems):
-        result = attempt(case(seed, number, only))
+    for number in range(options.first, options.first + options.problems):
+        result = attempt(case(options.seed, number, options.only, options.rows))
         found.append((number, result))
         failures += bool(result.wrong)
-        if show:
+        if options.show:
             print(number, result.text, *result.wrong, *result.undecided, sep="\n    ", flush=True)
         elif result.wrong:
             print(f"\r{number}: {result.name}: {result.wrong[0]}", flush=True)
-        print(f"\r{len(found)} of {problems}, {failures} failures", end="", file=sys.stderr, flush=True)
+        print(f"\r{len(found)} of {options.problems}, {failures} failures", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     return found
 
@@ -134,8 +140,7 @@ def summarise(found, options):
     """Counts for each estimator, and each failure with the command that repeats it."""
     wrong = [(number, r) for number, r in found if r.wrong]
     for number, r in wrong:
-        only = f" --only {options.only}" if options.only else ""
-        print(f'\n{r.name}: make fuzz ARGS="--seed {options.seed} --first {number} --problems 1 --show{only}"')
+        print(f"\n{r.name}: {command(options.seed, number, options.only, options.rows)}")
         print(f"  {r.text}")
         for line in r.wrong:
             print(f"  {line}")
