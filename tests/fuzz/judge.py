@@ -111,10 +111,28 @@ def same_value(verdict, o, claimed, value, scale=None):
 
 def finite(fitted, verdict):
     model = fitted.model
+    gamma_is_as_asked(fitted, verdict)
     for name in ("vector_coef_", "intercept_", "objective_"):
         if not np.isfinite(getattr(model, name)).all():
             verdict.wrong.append(f"{name} is not finite")
-    return not verdict.wrong
+    return not any("finite" in line for line in verdict.wrong)
+
+
+def gamma_is_as_asked(fitted, verdict):
+    """The number given, or 1 / (inputs times variance) of the rows, counted by their weights."""
+    asked = getattr(fitted.model, "gamma", None)
+    if fitted.kernel not in ("rbf", "laplacian", "poly", "sigmoid") or asked == "search":
+        return
+    used = exact.parameters(fitted.model.kernel_)[0]["gamma"]
+    if asked == "scale":
+        X = long(fitted.X)
+        w = np.ones(len(X), dtype=LONG) if fitted.weight is None else long(fitted.weight)
+        share = w[:, None] / (w.sum() * X.shape[1])
+        mean = (share * X).sum()
+        variance = (share * (X - mean) ** 2).sum()
+        asked = 1 / (X.shape[1] * variance) if variance > 1e-32 * mean**2 else LONG(1)
+    if not abs(used - asked) <= 1e-6 * asked:
+        verdict.wrong.append(f"gamma is {used:.10g}, asked for {float(asked):.10g}")
 
 
 def gap_is_told(fitted, verdict):
@@ -141,7 +159,7 @@ def all_rows(fitted, slack, constraint, scheme):
         a[model.support_] = model.vector_coef_[out.number]
         if np.any(np.delete(a, out.rows)):
             verdict.wrong.append(f"output {out.number}: coefficients of rows that take no part")
-        own = slack.at(out.rows, len(fitted.y)) if hasattr(slack, "M") else slack
+        own = type(slack)(np.asarray(slack.M)[np.ix_(out.rows, out.rows)]) if hasattr(slack, "M") else slack
         _one_norm_machine(fitted, verdict, out, own, constraint, C, K[np.ix_(out.rows, out.rows)], a[out.rows], copies)
     return verdict
 
