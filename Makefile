@@ -40,7 +40,7 @@ docs: $(VENV)/.ready-docs
 sanitize: $(VENV)-sanitize/.ready
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
-	$(VENV)-sanitize/bin/python -m pytest -p no:cacheprovider -x $(ARGS)
+	$(VENV)-sanitize/bin/python -m pytest -n 2 -p no:cacheprovider $(ARGS)
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
