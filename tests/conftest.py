@@ -1,5 +1,7 @@
 """Settings that every test shares."""
 
+import zlib
+
 import hypothesis
 import pytest
 import sklearn
@@ -10,6 +12,28 @@ from slimsvm.data import row_keys
 # The same examples on every machine and in every run; a slow machine is no reason to fail.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 hypothesis.settings.load_profile("repeatable")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--all", action="store_true", help="every case of every grid, not a sample (make test-all)")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "grid(keep): of its cases one in `keep` runs, and all of them with --all")
+
+
+def pytest_collection_modifyitems(config, items):
+    """A sample of the large grids, by the names of their cases: it is the same everywhere. A case asked for runs."""
+    if config.getoption("--all") or any("::" in argument for argument in config.args):
+        return
+    kept, left_out = [], []
+    for item in items:
+        grid = item.get_closest_marker("grid")
+        wanted = grid is None or zlib.crc32(item.name.encode()) % grid.args[0] == 0
+        (kept if wanted else left_out).append(item)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = kept
 
 
 @pytest.fixture(scope="session", autouse=True)

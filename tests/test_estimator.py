@@ -96,9 +96,21 @@ VARIANTS += [
 ]
 
 
-@pytest.mark.filterwarnings("ignore:kernel values", "ignore:the kernel is not positive semidefinite")
-@parametrize_with_checks([estimator() for estimator in estimators.ALL] + VARIANTS)
+ODD_KERNELS = pytest.mark.filterwarnings("ignore:kernel values", "ignore:the kernel is not positive semidefinite")
+
+
+@ODD_KERNELS
+@parametrize_with_checks([estimator() for estimator in estimators.ALL])
 def test_scikit_learn_contract(estimator, check):
+    """Every estimator as it comes, every check."""
+    check(estimator)
+
+
+@pytest.mark.grid(8)
+@ODD_KERNELS
+@parametrize_with_checks(VARIANTS)
+def test_scikit_learn_contract_of_variants(estimator, check):
+    """The grid of settings."""
     check(estimator)
 
 

@@ -14,8 +14,8 @@ import reference_bases as slow
 from problems import blobs
 from slimsvm import EmpiricalSVC, ReducedSVC, SlimSVC, kernels, losses, regularizers
 from slimsvm.certificate import Basis, balanced, of_expansion
-from slimsvm.primal import equations
 from slimsvm.data import Targets
+from slimsvm.primal import equations
 from slimsvm.primal.coefficients import fit_coefficients
 from slimsvm.primal.passes import Stored, exact_blocks
 

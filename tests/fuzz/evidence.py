@@ -1,0 +1,123 @@
+"""The evidence of a relevance vector machine, in Laplace's approximation, and what single moves would gain."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .exact import LONG, cholesky, solve
+
+LEAST, MOST = LONG(1e-12), LONG(1e12)
+
+
+def softplus(f):
+    return np.maximum(f, 0) + np.log1p(np.exp(-np.abs(f)))
+
+
+def share(f):
+    return np.where(f >= 0, 1 / (1 + np.exp(-np.abs(f))), 1 - 1 / (1 + np.exp(-np.abs(f))))
+
+
+def log_evidence(Phi, t, weight, alpha, w, steps=60):
+    """Newton's method to the most probable weights from w; minus infinity where rounding spoils it."""
+
+    def value(w):
+        f = Phi @ w
+        return (weight * (t * f - softplus(f))).sum() - (alpha * w**2).sum() / 2
+
+    L = None
+    now = value(w)
+    for _ in range(steps):
+        s = share(Phi @ w)
+        gradient = Phi.T @ (weight * (t - s)) - alpha * w
+        H = Phi.T @ ((weight * s * (1 - s))[:, None] * Phi) + np.diag(alpha)
+        L = cholesky(H)
+        if L is None:
+            return -LONG(np.inf), w
+        step = solve(L, gradient)
+        gain = step @ gradient
+        if not gain > 1e-15 * (1 + abs(now)):
+            break
+        part = LONG(1)
+        while value(w + part * step) < now + part * gain * 1e-4 and part > 1e-9:
+            part = part / 2
+        w = w + part * step
+        now = value(w)
+    return now + np.log(alpha).sum() / 2 - np.log(L.diagonal()).sum(), w
+
+
+def precisions(Phi, t, weight, w):
+    """At the most probable weights the gradient of the likelihood is alpha w: so the weights tell the precisions.
+
+    None where they do not: weights have half the digits of the value that they maximise, and that must be enough.
+    """
+    s = share(Phi @ w)
+    gradient = Phi.T @ (weight * (t - s))
+    curvature = (weight * s * (1 - s)) @ Phi**2
+    if np.any((w == 0) | (np.abs(gradient) < 1e-4 * np.sqrt(curvature))):
+        return None
+    return np.clip(gradient / w, LEAST, MOST)
+
+
+def check(fitted, verdict, out, K, members, w):
+    """``objective_`` is minus the logarithm of the evidence; no single change gains more than it may."""
+    t, weight = (out.y > 0).astype(LONG), out.w
+    ones = np.ones((len(t), 1), dtype=LONG)
+    Phi = np.hstack([ones, K[:, members]])
+    w = w.astype(LONG)
+    alpha = precisions(Phi, t, weight, w)
+    if alpha is None:
+        verdict.undecided.append(f"output {out.number}: the weights do not tell the precisions")
+        return
+    now, mode = log_evidence(Phi, t, weight, alpha, w)
+    claimed = fitted.model.objective_[out.number]
+    off = abs(claimed + now) / max(abs(now), LONG(1))
+    if not off <= 1e-6:
+        verdict.wrong.append(f"output {out.number}: objective_ {claimed:.10g}, minus log evidence {-now:.10g}")
+    gain, move = best_move(K, Phi, t, weight, alpha, mode, now, members, out.rows)
+    if gain > fitted.allowed:
+        verdict.wrong.append(f"output {out.number}: {move} gains {float(gain):.3g} of log evidence")
+
+
+def best_move(K, Phi, t, weight, alpha, w, now, members, rows):
+    """Each precision changed or its vector deleted, and the most promising additions."""
+    best, name = LONG(0), ""
+
+    def tried(Phi, alpha, w, what):
+        nonlocal best, name
+        then, _ = log_evidence(Phi, t, weight, alpha, w, steps=25)
+        if then - now > best:
+            best, name = then - now, what
+
+    for j in range(len(alpha)):
+        for factor in (0.1, 0.5, 2.0, 10.0):
+            other = alpha.copy()
+            other[j] = np.clip(alpha[j] * LONG(factor), LEAST, MOST)
+            tried(Phi, other, w, f"precision {j} times {factor}")
+        if j:
+            keep = np.arange(len(alpha)) != j
+            tried(Phi[:, keep], alpha[keep], w[keep], f"deleting vector {j}")
+    for candidate, start in additions(K, Phi, t, weight, alpha, w, members, rows):
+        tried(
+            np.hstack([Phi, K[:, [candidate]]]),
+            np.append(alpha, start),
+            np.append(w, LONG(0)),
+            f"adding row {candidate}",
+        )
+    return best, name
+
+
+def additions(K, Phi, t, weight, alpha, w, members, rows, most=5):
+    """Tipping and Faul's estimates of the best precision and its gain, for rows outside the model."""
+    s = share(Phi @ w)
+    curvature, error = weight * s * (1 - s), weight * (t - s)
+    L = cholesky(Phi.T @ (curvature[:, None] * Phi) + np.diag(alpha))
+    if L is None:
+        return []
+    cross = Phi.T @ (curvature[:, None] * K)
+    S = (curvature[:, None] * K**2).sum(axis=0) - (cross * solve(L, cross)).sum(axis=0)
+    Q = error @ K
+    rows = np.setdiff1d(rows, members)
+    rows = rows[(S[rows] > 0) & (Q[rows] ** 2 > S[rows])]
+    gain = (Q[rows] ** 2 - S[rows]) / S[rows] + np.log(S[rows] / Q[rows] ** 2)
+    rows = rows[np.argsort(-gain)[:most]]
+    return [(int(j), np.clip(S[j] ** 2 / (Q[j] ** 2 - S[j]), LEAST, MOST)) for j in rows]

@@ -1,0 +1,65 @@
+"""The names that users import. A change here is a change for them."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+import slimsvm
+
+ESTIMATORS = {
+    "AnyNormSVC",
+    "BudgetSVC",
+    "EmpiricalSVC",
+    "LeastOneNormSVC",
+    "LeastSquaresSVC",
+    "LpSVC",
+    "ReducedSVC",
+    "RelevanceVectorClassifier",
+    "SlimSVC",
+}
+PARTS = {
+    "bases": {"AllRows", "Cholesky", "Forward", "Given", "Inputs", "KMeans", "Random"},
+    "kernels": {"Function", "Gaussian", "Laplacian", "Linear", "Polynomial", "Precomputed", "Scaled", "Sigmoid"},
+    "losses": {"Hinge", "HuberHinge", "LeastSquares", "SquaredHinge"},
+    "regularizers": {"Identity", "KernelNorm", "ReweightedNorm"},
+    "slacks": {
+        "Mahalanobis",
+        "MaxNorm",
+        "Norm",
+        "OneNorm",
+        "OneTwoNorm",
+        "PNorm",
+        "SquaredTwoNorm",
+        "TopSum",
+        "TopTwoNorm",
+        "TwoNorm",
+    },
+}
+
+
+def test_the_package():
+    assert set(slimsvm.__all__) == ESTIMATORS | set(PARTS) | {"__version__"}
+    assert {kind.__name__ for kind in slimsvm.estimators.ALL} == ESTIMATORS
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_parts(part):
+    """Classes of a part by name; every one in its list ALL that needs no base of its own is public."""
+    module = importlib.import_module(f"slimsvm.{part}")
+    assert module is getattr(slimsvm, part)
+    assert PARTS[part] <= set(module.__all__)
+    assert {kind.__name__ for kind in module.ALL} <= set(module.__all__)
+    for name in module.__all__:
+        assert hasattr(module, name), name
+
+
+@pytest.mark.parametrize(
+    "statement", [f"import slimsvm.{part}" for part in PARTS] + ["from slimsvm.slacks import PNorm"]
+)
+def test_a_part_can_be_imported_first(statement):
+    """In a process of its own: nothing else has loaded the package."""
+    subprocess.run([sys.executable, "-c", statement], check=True, timeout=120)
