@@ -1,4 +1,4 @@
-"""The best classifier of a given number of vectors."""
+"""A classifier of a given number of vectors, which are learned."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .validation import FLOATS, check_choice, check_number, check_number_or, is_
 
 @documented
 class SlimSVC(SmallBasisClassifier):
-    """The most accurate kernel classifier of at most ``n_vectors`` vectors.
+    """Kernel classifier of at most ``n_vectors`` vectors, made as accurate as learning can make it.
 
     The vectors are not training rows: they are learned, together with the coefficients over them, so that 10 to 50 of
     them do what hundreds or thousands do for a support vector machine. ``C``, ``gamma`` and the scales of the inputs

@@ -1,4 +1,4 @@
-"""Kernels. The built-in ones are evaluated by the core, dense or sparse; any function k(X, Z) will do too."""
+"""Kernels. The built-in ones are evaluated by the core, dense or sparse; any function k(X, Z) works too."""
 
 from __future__ import annotations
 
