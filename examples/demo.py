@@ -38,7 +38,7 @@ class Problem:
     X_test: np.ndarray
     y_train: np.ndarray
     y_test: np.ndarray
-    params: dict[str, float]  # of the full machines, tuned by hand
+    params: dict[str, float]  # of the classifiers over all rows, tuned by hand
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,9 @@ def float32_bytes(model: Any) -> int:
     """Vectors, coefficients, biases and (where learned) the scales of the inputs, four bytes each."""
     if isinstance(model, SVC):
         return 4 * (model.support_vectors_.size + model.dual_coef_.size + model.intercept_.size)
-    scales = np.size(getattr(model.kernel_, "scales", ()))
-    return 4 * (model.vectors_.size + model.vector_coef_.size + model.intercept_.size + scales)
+    scales = model.kernel_.scales
+    learned = np.size(scales) if np.ndim(scales) else 0
+    return 4 * (model.vectors_.size + model.vector_coef_.size + model.intercept_.size + learned)
 
 
 def measure(name: str, model: Any, problem: Problem) -> Result:
@@ -86,7 +87,7 @@ def measure(name: str, model: Any, problem: Problem) -> Result:
 
 
 def compare(problem: Problem) -> list[Result]:
-    """The full machines, then the slim ones."""
+    """The classifiers over all rows, then the slim ones."""
     with threadpool_limits(1):
         return [
             measure("sklearn SVC", SVC(**problem.params), problem),
@@ -161,7 +162,7 @@ def draw(ax: Any, model: Any, X: np.ndarray, y: np.ndarray, title: str) -> None:
 
 
 def save_picture(path: Path) -> Path:
-    """The boundary of the full machine and of three slim ones, on a set small enough to see every row."""
+    """The boundary over all rows and of three slim classifiers, on a set small enough to see every row."""
     X, y = make_moons(400, noise=0.25, random_state=1)
     X_test, y_test = make_moons(5000, noise=0.25, random_state=2)
     models = [AnyNormSVC(C=10, gamma=1.0), *(SlimSVC(n_vectors=m) for m in (5, 10, 20))]

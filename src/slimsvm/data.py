@@ -1,6 +1,6 @@
 """Labelled rows, and the binary problems over them: the one carrier of training data.
 
-Equal rows of one class are one row that carries their weights: exact for every machine here, where weight k means k
+Equal rows of one class are one row that carries their weights: exact for every method here, where weight k means k
 copies. Draws go by a number that depends on a row's contents alone, so neither the order of the rows nor the way in
 which copies are written changes a model.
 """

@@ -1,4 +1,4 @@
-"""Fitted machines: an expansion over a few vectors is all that prediction needs."""
+"""Fitted models: an expansion over a few vectors is all that prediction needs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Expansion:
 @dataclass(frozen=True)
 class Model:
     """What training gives: an expansion, which rows of the user's data its vectors are (None if they are none of them),
-    the certificate of each output, and what more a method has to tell (fitted attributes by name)."""
+    the certificate of each output, and further fitted attributes of a method, by name."""
 
     expansion: Expansion
     rows: Array | None

@@ -16,7 +16,7 @@ class AnyNormSVC(AllPointsClassifier):
 
     Minimises ``1/2 |f|^2 + C * Phi(xi)`` over functions f of the kernel's space and a bias b, where the slacks
     are ``xi >= 1 - y (f(x) + b)`` and ``xi >= 0`` (``constraint="inequality"``), or ``xi = 1 - y (f(x) + b)``
-    (``"equality"``). ``slack="l1"`` with inequality is the machine of `sklearn.svm.SVC`.
+    (``"equality"``). ``slack="l1"`` with inequality is the problem of `sklearn.svm.SVC`.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class AnyNormSVC(AllPointsClassifier):
         the largest.
     constraint : {"inequality", "equality"}, default="inequality"
         With equality, points beyond the margin cost as much as points short of it: ``"l2"`` is then the
-        least-squares machine, ``"l1"`` the least-1-norm machine.
+        least-squares SVM, ``"l1"`` the least-1-norm SVM.
     <C>
     <kernel>
     <gamma>

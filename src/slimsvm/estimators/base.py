@@ -39,7 +39,7 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """The model for checked data."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Fit the machine.
+        """Fit the classifier.
 
         Parameters
         ----------

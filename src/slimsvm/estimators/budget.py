@@ -29,27 +29,27 @@ MOST_COST = 30.0
 
 @documented
 class BudgetSVC(AllPointsClassifier):
-    """Support vector machine in which about ``budget`` slacks count: the machines of Dekel & Singer.
+    """Support vector machine in which about ``budget`` slacks count (Dekel & Singer).
 
     Minimises ``1/2 |f|^2 + C * phi(xi)`` where phi is the sum of the ``budget`` largest slacks (``norm="l1"``), or
     the norm between the Euclidean and the largest slack that counts about ``budget`` of them (``"l2"``).
 
-    The budget is a soft knob, not a limit on the number of vectors. While it matters (below twice the
+    The budget is not a limit on the number of vectors. While it matters (below twice the
     smaller class), it is a *lower* bound: at least ``budget`` rows become vectors, and usually more, as rows exactly
-    on the margin are vectors too. A smaller budget gives fewer vectors down to a floor that the data set.
-    With ``norm="l1"`` and a budget that matters, the machine is that of nu-SVM with ``nu = budget / n_samples``, and
+    on the margin are vectors too. A smaller budget gives fewer vectors, down to a number that depends on the data.
+    With ``norm="l1"`` and a budget that matters, the classifier is that of nu-SVM with ``nu = budget / n_samples``, and
     C only scales f.
 
-    ``hard`` makes the budget a limit: the model then has at most ``budget`` vectors, all classes together. The machine
-    above says how much a slack costs: after a change of scale it is a machine with the hinge (``"l1"``) or the
-    squared hinge (``"l2"``), whose C is taken over (up to 30, in units of 1 / k(x, x)). That machine is fitted again
-    over few vectors, exactly.
+    ``hard`` makes the budget a limit: the model then has at most ``budget`` vectors, all classes together. The
+    problem above is solved first: after a change of scale its solution is that of a problem with the hinge (``"l1"``)
+    or the squared hinge (``"l2"``), whose C is taken over (up to 30, in units of 1 / k(x, x)). That problem is then
+    solved over few vectors.
 
     Parameters
     ----------
     budget : float, default=50
         Slacks that count, above 0; fractions are fine. From twice the number of rows of the smaller class on,
-        ``norm="l1"`` is the standard machine; at 2 and below, only the largest slack counts.
+        ``norm="l1"`` is the standard SVM; at 2 and below, only the largest slack counts.
     norm : {"l1", "l2"}, default="l1"
         ``"l1"``: `slimsvm.slacks.TopSum`; ``"l2"``: `slimsvm.slacks.TopTwoNorm`.
     hard : {None, "select", "learn"}, default=None
@@ -73,9 +73,10 @@ class BudgetSVC(AllPointsClassifier):
     support_ : ndarray of shape (n_vectors_,)
         Rows of the training set that `vectors_` are; not with ``hard="learn"``.
     objective_ : ndarray of shape (n_outputs,)
-        Value of the problem that is minimised; with ``hard``, of the machine over the few vectors.
+        Value of the problem that is minimised; with ``hard``, of the one over the few vectors.
     duality_gap_ : ndarray of shape (n_outputs,)
-        Proof of the solution: the objective is at most this fraction above the best possible one.
+        Proof of the solution: the objective is at most this fraction above the best possible one; with ``hard``, above
+        the best one over these vectors.
     n_iter_ : ndarray of shape (n_outputs,)
     <kernel_>
 
@@ -157,7 +158,7 @@ class BudgetSVC(AllPointsClassifier):
         return self._shrunk(task, *self._train_at(task, min(self.tol, 1e-5)))
 
     def _shrunk(self, task: Task, full: Model, solutions: list[DualSolution]) -> Model:
-        """The machines again, over at most ``budget`` vectors that all of them share."""
+        """The same problems over at most ``budget`` vectors that all of them share."""
         kernel, loss = full.expansion.kernel, slacks.loss(self.norm)
         wanted = outputs(task.n_classes, self.multi_class)
         short = 1 - task.labels(wanted) * full.expansion.decision(task.X, task.threads)
@@ -181,17 +182,17 @@ class BudgetSVC(AllPointsClassifier):
         assert model.gap is not None
         if (model.gap > self.tol).any():
             warn(
-                f"the machine over {len(model.expansion.coef.T)} vectors is not solved: relative duality gap "
+                f"the problem over {len(model.expansion.coef.T)} vectors is not solved: relative duality gap "
                 f"{model.gap.max():.2e}, asked for tol={self.tol:g}. Scale the features or lower C",
                 ConvergenceWarning,
             )
         return model
 
     def _equal_cost(self, problem: Subproblem, solution: DualSolution, short: Array) -> float:
-        """C of the machine with the (squared) hinge that this one is, up to scale.
+        """C of the problem with the (squared) hinge that this one is, up to scale.
 
-        Only slacks above a threshold t have a say; measured from there, margins are 1 - t instead of 1. Dividing f by
-        that gives a machine with margins 1, where duals are C / (1 - t), or proportional to the slacks.
+        Only slacks above a threshold t count; measured from there, margins are 1 - t instead of 1. Dividing f by
+        that gives a problem with margins 1, where duals are C / (1 - t), or proportional to the slacks.
         """
         slack = np.maximum(short, 0)
         if self.norm == "l1":

@@ -29,7 +29,7 @@ SHARED = {
             How often the rows of a class count: a factor of C in sums of slacks.""",
     "multi_class": """
         multi_class : {"ovo", "ovr"}, default="ovo"
-            More than two classes: a binary machine for each pair of classes, or for each class against the others.
+            More than two classes: a binary problem for each pair of classes, or for each class against the others.
         decision_function_shape : {"ovr", "ovo"}, default="ovr"
             Scores for each class, or for each pair of classes (only where ``multi_class="ovo"``).""",
     "dual_tol": """
@@ -79,7 +79,7 @@ SHARED = {
             Rows of the training set that `vectors_` are; of equal rows of a class, the first.""",
     "objective_": """
         objective_ : ndarray of shape (n_outputs,)
-            Value of the problem that is minimised, of this very model.
+            Value of the problem that is minimised, at the model that is returned.
         duality_gap_ : ndarray of shape (n_outputs,)
             Proof of the solution: the objective is at most this fraction above the best possible one.
         n_iter_ : ndarray of shape (n_outputs,)

@@ -13,22 +13,22 @@ from .validation import check_choice, check_number
 
 @documented
 class EmpiricalSVC(SmallBasisClassifier):
-    """Kernel machine over training rows that are independent of each other in the kernel's space.
+    """Kernel classifier over training rows that are independent of each other in the kernel's space.
 
     Rows are kept while their squared distance to the span of those kept before is above ``eta``: a few rows then
-    span what all of them do. The machine is trained in the features ``k(x, kept rows)``.
+    span what all of them do. It is trained in the features ``k(x, kept rows)``.
 
     Parameters
     ----------
     eta : float, default=1e-3
         Threshold for a row to be kept, relative to the largest k(x, x). Smaller keeps more rows; with 0 the
-        machine is that of all rows.
+        classifier is that of all rows. Below 1.
     selection : {"order", "pivoted", "inputs"}, default="order"
         ``"order"``: rows as they come, in one pass. ``"pivoted"``: always the row farthest from those kept, which
         needs 7-21 % fewer for the same eta. ``"inputs"`` (linear kernel only): no rows, the inputs themselves are
         the features.
     regularizer : {"kernel", "identity"} or object of `slimsvm.regularizers`, default="kernel"
-        ``"kernel"``: the norm of f in the kernel's space; C means the same as in the machine over all rows.
+        ``"kernel"``: the norm of f in the kernel's space; C means the same as in the SVM over all rows.
         ``"identity"``: the sum of squared coefficients, as in [1]_.
     slack : {"l1", "l2"} or object of `slimsvm.losses`, default="l1"
         C times the sum of slacks, or C/2 times the sum of their squares.

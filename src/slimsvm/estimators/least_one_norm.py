@@ -1,4 +1,4 @@
-"""The least-1-norm machine: median regression on the labels."""
+"""The least-1-norm SVM: median regression on the labels."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class LeastOneNormSVC(AllPointsClassifier):
     """Least-1-norm support vector machine of Lopez & Dorronsoro.
 
     Minimises ``1/2 |f|^2 + C * sum(|xi|)`` with ``xi = 1 - y (f(x) + b)``: rows beyond the margin cost as much as rows
-    short of it. It is to the least-squares machine what the median is to the mean, and the regression
-    machine with a tube of width 0 on the labels.
+    short of it. It is to the least-squares SVM what the median is to the mean, and support vector
+    regression on the labels with a tube of width 0.
 
     Parameters
     ----------

@@ -56,8 +56,8 @@ class LeastSquaresSVC(AllPointsClassifier):
     <objective_>
     <kernel_>
     loo_residuals_ : ndarray of shape (n_outputs, n_samples) or None
-        ``y - f(x)`` of each row for the machine trained without it, y = 1 or -1; below 1 in size where that machine
-        is right. NaN for rows that a machine does not use. None where the system was not solved directly.
+        ``y - f(x)`` of each row for the classifier trained without it, y = 1 or -1; below 1 in size where that one is
+        right. NaN for rows that a binary problem does not use. None where the system was not solved directly.
 
     References
     ----------

@@ -21,7 +21,7 @@ from .validation import check_choice, check_common, check_number, check_number_o
 
 @documented
 class LpSVC(ExpansionClassifier):
-    """Kernel machine that finds by itself how few training rows it needs.
+    """Kernel classifier that determines how few training rows it needs.
 
     Minimises ``1/2 a'Ka + C sum_i xi_i + penalty(a)`` over the coefficients a of ``f = Ka + b``, where the slacks are
     ``xi = (1 - y f)_+``. The penalty is ``C_alpha / p * sum |a_j|^p``; at p = 0 it is the limit
@@ -159,7 +159,7 @@ class LpSVC(ExpansionClassifier):
         )
 
     def _one(self, task: Task, kernel: Any, output: Output, C_alpha: float) -> Sparse:
-        """One binary machine; its vectors are numbers of the task's rows."""
+        """One binary problem; its vectors are numbers of the task's rows."""
         rows, y, weights = task.binary(output)
         line = ProgressLine(task.name(output)) if self.verbose else None
 
@@ -191,19 +191,19 @@ class LpSVC(ExpansionClassifier):
         worst = f"the largest relative duality gap is {max(s.gap for s in found):.1e}, tol={self.tol:g}"
         if unsettled:
             warn(
-                f"max_iter={self.max_iter} ended {unsettled} of {len(found)} binary machines before they came to rest "
+                f"max_iter={self.max_iter} ended {unsettled} of {len(found)} binary problems before they converged "
                 f"({worst}); raise max_iter or tol, or lower C_alpha",
                 ConvergenceWarning,
             )
         elif unsolved:
             warn(
-                f"rounding errors ended {unsolved} of {len(found)} binary machines before they were solved: {worst}; "
+                f"rounding errors ended {unsolved} of {len(found)} binary problems before they were solved: {worst}; "
                 "scale the features, lower C or raise tol",
                 ConvergenceWarning,
             )
         empty = sum(len(s.kept) == 0 for s in found)
         if empty:
             warn(
-                f"C_alpha={C_alpha:g} leaves no vectors in {empty} of {len(found)} binary machines, which now always "
+                f"C_alpha={C_alpha:g} leaves no vectors in {empty} of {len(found)} binary problems, which now always "
                 f"answer the more frequent class; lower C_alpha or raise C (C={self.C:g})"
             )

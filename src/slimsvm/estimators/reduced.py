@@ -12,9 +12,9 @@ from .validation import check_number
 
 @documented
 class ReducedSVC(SmallBasisClassifier):
-    """Kernel machine over training rows drawn at random.
+    """Kernel classifier over training rows drawn at random.
 
-    The baseline of small machines: as cheap as can be, and worse than learned vectors of the same number.
+    The baseline of small classifiers: quick to train, and less accurate than as many learned vectors.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The best classifier of a given number of vectors."""
+"""A classifier of a given number of vectors, which are learned."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from .validation import FLOATS, check_choice, check_number, check_number_or, is_
 
 @documented
 class SlimSVC(SmallBasisClassifier):
-    """The most accurate kernel classifier of at most ``n_vectors`` vectors.
+    """Kernel classifier of at most ``n_vectors`` vectors, made as accurate as learning can make it.
 
-    The vectors are no training rows: they are learned, together with the machine over them, so that 10 to 50 of them
-    do what the hundreds or thousands of a full support vector machine do. ``C``, ``gamma`` and the scales of the
-    inputs are found by a quick internal validation unless they are given.
+    The vectors are not training rows: they are learned, together with the coefficients over them, so that 10 to 50 of
+    them do what hundreds or thousands do for a support vector machine. ``C``, ``gamma`` and the scales of the inputs
+    are found by a quick internal validation unless they are given.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class SlimSVC(SmallBasisClassifier):
     <degree>
     <class_weight>
     multi_class : {"ovo", "ovr"}, default="ovo"
-        More than two classes: a binary machine for each pair of classes, or for each class against the others; all of
+        More than two classes: a binary problem for each pair of classes, or for each class against the others; all of
         them over the same vectors.
     <primal_tol>
     <n_jobs>
@@ -154,7 +154,7 @@ class SlimSVC(SmallBasisClassifier):
             raise ValueError(f"scales='learned' needs basis='learned'; basis={self.basis!r}")
         elif is_precomputed(self.kernel) and not basis.keeps_rows:
             raise ValueError(
-                f"basis={self.basis!r} makes vectors that are no training rows, which a precomputed kernel cannot "
+                f"basis={self.basis!r} makes vectors that are not training rows, which a precomputed kernel cannot "
                 "compare; use 'forward', 'random' or 'cholesky'"
             )
 

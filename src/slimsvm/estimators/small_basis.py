@@ -1,4 +1,4 @@
-"""What the classifiers over a small basis share: one set of vectors, coefficients of each binary machine over it."""
+"""What the classifiers over a small basis share: one set of vectors, coefficients of each binary problem over it."""
 
 from __future__ import annotations
 

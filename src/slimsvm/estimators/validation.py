@@ -16,7 +16,7 @@ from ..parts import kernels
 from ..threads import thread_count
 
 FLOATS = [np.float64, np.float32]
-# Times the spread of other columns: from here on a column drowns them.
+# Times the spread of other columns: from here on a column hides them.
 LARGE = 100.0
 
 
@@ -54,7 +54,7 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
 
 
 def check_common(estimator: Any, least_iter: int, gammas: tuple[str, ...] = ("scale", "auto")) -> None:
-    """The parameters that several machines have, where they have them."""
+    """The parameters that several estimators have, where they have them."""
     params = estimator.get_params(deep=False)
     numbers_of = {
         "tol": {"above": 0},
@@ -214,7 +214,7 @@ def is_precomputed(kernel: Any) -> bool:
 
 
 def scale_complaint(X: Any, kernel: Any, names: Array | None) -> str | None:
-    """Columns that drown the others in sums over the inputs."""
+    """Columns that hide the others in sums over the inputs."""
     if not isinstance(kernel, str) or kernel == "precomputed" or sp.issparse(X):
         return None
     some = np.asarray(X[:: max(1, X.shape[0] // 2000)], dtype=np.float64)
@@ -261,7 +261,7 @@ def _flatness(K: Array) -> str | None:
     if len(apart) and apart.max() < 1e-5:
         return (
             f"kernel values between different rows are all about 0 (at most {apart.max():.1e}): every point is alone "
-            "and the machine only memorises; scale the features (StandardScaler) or lower gamma"
+            "and the model only memorises; scale the features (StandardScaler) or lower gamma"
         )
     return None
 

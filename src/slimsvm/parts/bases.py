@@ -1,4 +1,4 @@
-"""Bases: where the vectors of a small machine come from.
+"""Bases: where the vectors of a small classifier come from.
 
 A basis chooses among training rows (then `Choice.rows` says which), makes vectors of its own, or is given. It only
 says what it wants: the work is done by the `Candidates` that it is asked to choose from.
@@ -38,7 +38,7 @@ SAME = 1e-10
 @dataclass(frozen=True)
 class Choice:
     """Vectors, which rows of the user's data they are (None if they are not training rows), the kernel where its
-    scales were learned with them, and what learning has to say."""
+    scales were learned with them, and how learning went."""
 
     vectors: Any
     rows: Array | None = None
@@ -47,7 +47,7 @@ class Choice:
 
 
 class Candidates(Protocol):
-    """Rows to choose vectors from, for machines that will share them; `slimsvm.vectors.selection` has the work."""
+    """Rows to choose vectors from, for problems that will share them; `slimsvm.vectors.selection` does the work."""
 
     @property
     def kernel(self) -> Any:
@@ -79,7 +79,7 @@ class Candidates(Protocol):
         """Centres of clusters within each class."""
 
     def learned(self, start: Basis, count: int, iterations: Any, smoothing: float) -> Choice:
-        """Vectors moved from their start so that the best machine over them is best."""
+        """Vectors moved from their start so that the objective of the best classifier over them falls."""
 
 
 class Basis(Protocol):
@@ -185,7 +185,7 @@ class Inputs(Part):
 
 @dataclass(frozen=True, eq=False)
 class Learned(Part):
-    """Vectors moved by gradients, together with the machine over them (Wu, Schoelkopf and Bakir).
+    """Vectors moved by gradients, together with the coefficients over them (Wu, Schoelkopf and Bakir).
 
     Parameters
     ----------
@@ -194,11 +194,12 @@ class Learned(Part):
     iterations : "auto" or int, default="auto"
         Most iterations of learning. "auto": 100, or 200 where scales are learned too.
     rows : "auto" or int, default="auto"
-        Vectors are learned on at most this many rows, drawn from each class in proportion; the machine over them is
-        then fitted to all rows. "auto": 600 for each vector, at least 20000 and at most 100000.
+        Vectors are learned on at most this many rows, drawn from each class in proportion; the coefficients
+        are then fitted to all rows. "auto": 600 for each vector, at least 20000 and at most 100000.
     smoothing : float, default=0.5
-        With ``slack="l1"``, vectors are learned for a hinge whose corner is rounded over this width; the machine over
-        them then gets the hinge itself. 0 learns with the hinge itself, as in the paper: much slower, not better.
+        With ``slack="l1"``, vectors are learned for a hinge whose corner is rounded over this width; the
+        coefficients are then fitted with the hinge itself. 0 learns with the hinge itself, as in the paper: much
+        slower, not better.
     """
 
     init: Any = "kmeans"

@@ -1,4 +1,4 @@
-"""Kernels. The built-in ones are evaluated by the core, dense or sparse; any function k(X, Z) will do too."""
+"""Kernels. The built-in ones are evaluated by the core, dense or sparse; any function k(X, Z) works too."""
 
 from __future__ import annotations
 
@@ -463,7 +463,7 @@ def scale_gamma(gamma: float | str, X: Any, weight: Array | None = None) -> floa
             return 1.0 / X.shape[1]
         if gamma == "scale":
             variance = _variance(X, np.ones(X.shape[0]) if weight is None else weight)
-            # Ten digits: the order of the rows changes the last ones, and with them the way that learning takes.
+            # Ten digits: the order of the rows changes the last ones, and learning might end in another minimum.
             return float(f"{1.0 / (X.shape[1] * variance):.10g}") if variance > 0 else 1.0
     elif _is_number(gamma) and 0 < gamma < np.inf:
         return float(gamma)

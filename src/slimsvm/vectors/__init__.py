@@ -1,1 +1,1 @@
-"""Where vectors come from: selection, learning, search, and the training of a small machine."""
+"""Where vectors come from: selection, learning, search, and the training of a small classifier."""

@@ -1,4 +1,5 @@
-"""What a basis chooses from: the rows of a task, the machines that will share the vectors, and the work of choosing."""
+"""What a basis chooses from: the rows of a task, the binary problems that will share the vectors, and the work of
+choosing."""
 
 from __future__ import annotations
 
@@ -23,14 +24,14 @@ from .selection import class_centres, forward_rows, independent_rows, pivoted_fa
 class TaskCandidates:
     """The rows of a task as candidates for vectors.
 
-    ``loss`` and ``regularizer`` belong to the machines that will share the vectors; ``scaled`` says whether the scales
+    ``loss`` and ``regularizer`` belong to the problems that will share the vectors; ``scaled`` says whether the scales
     of the inputs are learned with them. ``start`` is where learning goes on instead of starting anew.
     """
 
     task: Task
     kernel: Any
     outputs: list[Output]
-    C: Array | float  # one cost, or one for each machine
+    C: Array | float  # one cost, or one for each problem
     loss: Any
     regularizer: Regularizer
     rng: np.random.Generator
@@ -44,7 +45,7 @@ class TaskCandidates:
 
     @cached_property
     def targets(self) -> Targets:
-        """Labels and costs of all machines over all rows."""
+        """Labels and costs of all problems over all rows."""
         Y = self.task.labels(self.outputs)
         return Targets(None, Y, np.abs(Y) * self.task.weights[:, None] * self.C)
 
@@ -98,7 +99,7 @@ class TaskCandidates:
         if watch is not None:
             watch.finish(found.n_iter, found.value)
         kernel = None if found.scales is None else Scaled(self.kernel, found.scales)
-        # Vectors have the rows' precision: the machine over them is fitted, and certified, as it is kept.
+        # Vectors have the rows' precision: coefficients are fitted, and certified, over the vectors that are kept.
         return Choice(found.vectors.astype(self.X.dtype), None, kernel, found)
 
     def _absolute(self, eta: float) -> float:

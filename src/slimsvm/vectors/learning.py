@@ -1,8 +1,8 @@
-"""Learned vectors: the objective of the best machine over Z, minimised over Z itself (Wu, Schoelkopf and Bakir).
+"""Learned vectors: the objective of the best classifier over Z, minimised over Z itself (Wu, Schoelkopf and Bakir).
 
     W(Z) = min_{beta,b}  1/2 beta'(k(Z, Z) + epsilon) beta + sum_i loss(k(x_i, Z) beta + b, y_i)
 
-summed over the machines that share the vectors. At the minimum over (beta, b), with signed duals A,
+summed over the binary problems that share the vectors. At the minimum over (beta, b), with signed duals A,
 
     dW = -sum_o A_o' dk(X, Z) beta_o + 1/2 sum_o beta_o' dk(Z, Z) beta_o,
 
@@ -38,8 +38,8 @@ Watch = Callable[[int, float], None]
 
 @dataclass(frozen=True)
 class LearnedVectors:
-    """Vectors, the scales of the inputs (None if they were not learned), and the machines over them as they were
-    while learning: coefficients (outputs x vectors), biases. ``value`` is W for each unit of cost.
+    """Vectors, the scales of the inputs (None if they were not learned), and the coefficients over them
+    as they were while learning (outputs x vectors), biases. ``value`` is W for each unit of cost.
 
     ``to_gain`` estimates by how much of itself W could still fall: what the last quarter of the iterations gained, if
     the limit ended them, else 0.
@@ -93,7 +93,7 @@ class Objective:
         return Z, np.exp(theta[self.count * self.size :]) if self.scaled else None
 
     def bounds(self) -> list[tuple[float, float]] | None:
-        """Scales stay within e^6 = 400 times their start: beyond, a line search may leave the numbers behind."""
+        """Scales stay within e^6 = 400 times their start: beyond, a line search may overflow."""
         free = [(-np.inf, np.inf)] * (self.count * self.size)
         return free + [(-6.0, 6.0)] * self.size if self.scaled else None
 
@@ -159,8 +159,8 @@ def learn(
 ) -> LearnedVectors:
     """Move vectors (and scales) from their start to a local minimum of W by L-BFGS.
 
-    A vector that serves nothing has no gradient and would stay so: it is put where it gains most, and learning
-    goes on.
+    A vector that contributes nothing has no gradient and would stay so: it is put where it gains most, and
+    learning goes on.
     """
     begin, scales = (start.vectors, start.scales) if isinstance(start, LearnedVectors) else (start, None)
     centre, X = _centred(kernel, X)
@@ -221,7 +221,7 @@ class _Progress:
 
 
 def _centred(kernel: Any, X: Any) -> tuple[Any, Any]:
-    """Rows without their mean where the kernel does not care: differences then lose no digits."""
+    """Rows without their mean where the kernel depends on differences only: these then lose no digits."""
     dtype = np.float32 if X.shape[0] > DOUBLE_ROWS else np.float64
     if sp.issparse(X) or not kernel.translation_invariant:
         return 0.0, X.astype(dtype, copy=False)
@@ -230,7 +230,7 @@ def _centred(kernel: Any, X: Any) -> tuple[Any, Any]:
 
 
 def separated(Z: Array, kernel: Any, X: Any, rng: np.random.Generator) -> Array:
-    """Vectors of which no two are equal: equal ones would move together for ever."""
+    """Vectors of which no two are equal: equal ones would always move together."""
     Z = np.array(Z, dtype=np.float64)
     K = kernel(Z, Z)
     size = K.diagonal()
@@ -243,7 +243,7 @@ def separated(Z: Array, kernel: Any, X: Any, rng: np.random.Generator) -> Array:
 
 
 def _dead(objective: Objective, Z: Array, scales: Array | None) -> Array:
-    """Vectors far from every row, or with no say in any machine."""
+    """Vectors far from every row, or with next to no coefficient in any output."""
     if len(Z) < 2:
         return np.empty(0, dtype=np.int64)
     kernel = objective.kernel if scales is None else Scaled(objective.kernel, scales)

@@ -85,7 +85,7 @@ class Trial:
 
 
 class Race:
-    """Trials, one after the other, and which setting they speak for.
+    """Trials, one after the other, and the setting that they favour.
 
     The winner is the simplest setting whose error is within half a standard error of the best: what is less is noise.
     Fixed scales are simpler than learned ones, a small cost is simpler than a large one.
@@ -203,7 +203,7 @@ def split(task: Task, rng: np.random.Generator) -> list[Fold]:
         place = place[group]
         parts = [place < held_out] if held_out > 1 else [place == f for f in range(count)]
         folds += [Fold(some.take(~test), some.take(test)) for test in parts if test.any()]
-    # A class of a single row is in one part only; where nothing else is left, the training rows judge.
+    # A class of a single row is in one part only; where no fold has all classes, errors are those on the training rows.
     whole = [fold for fold in folds if len(np.unique(fold.train.codes)) == task.n_classes]
     return whole or [Fold(some, some)]
 

@@ -103,7 +103,7 @@ def forward_rows(
     """Rows added one by one to the ``given`` vectors, each the best of some candidates.
 
     A candidate's part outside the span of the vectors so far is one more feature; one Newton step along it alone
-    gains ``g^2 / 2h``, summed over outputs: that is its score. The machine is solved again after each choice.
+    gains ``g^2 / 2h``, summed over outputs: that is its score. The problem is solved again after each choice.
     """
     Y, C = targets.Y, targets.C
     loss = SquaredHinge() if loss is None else loss

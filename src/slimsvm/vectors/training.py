@@ -1,4 +1,4 @@
-"""Training of a small machine: settings, vectors, coefficients over them."""
+"""Training of a small classifier: settings, vectors, coefficients over them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..progress import ProgressLine
 from .candidates import TaskCandidates
 from .learning import LearnedVectors
 
-# A limit that ends learning while this part of the objective could still be gained is worth a word.
+# Learning that its limit ends while it gains more than this part of the objective gives a warning.
 WORTH_A_WORD = 0.02
 
 
@@ -48,7 +48,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a small machine is to be: all that the estimator's parameters say."""
+    """What a small classifier is to be: all that the estimator's parameters say."""
 
     count: int
     basis: Any
@@ -64,7 +64,7 @@ class Recipe:
     def candidates(
         self, task: Task, setting: Setting, rng: np.random.Generator, start: LearnedVectors | Array | None = None
     ) -> TaskCandidates:
-        """Rows to choose vectors from; the vectors serve machines of one class against the others."""
+        """Rows to choose vectors from; the vectors serve problems of one class against the others."""
         kernel = self.kernel_of(setting.gamma)
         regularizer = self.regularizer.among(kernel, task.X, self.basis.learns)
         rest = outputs(task.n_classes, "ovr")
@@ -82,7 +82,7 @@ class Recipe:
         )
 
     def coefficients(self, task: Task, choice: Choice, over: TaskCandidates, wanted: list[Output]) -> Coefficients:
-        """The machines over chosen vectors, on all rows."""
+        """The coefficients over chosen vectors, fitted to all rows."""
         return fit_coefficients(
             choice.kernel or over.kernel,
             task.X,
@@ -99,12 +99,12 @@ class Recipe:
 
 
 def train(task: Task, recipe: Recipe, setting: Setting, rng: np.random.Generator) -> Model:
-    """Vectors for machines of one class against the others, and the best machines of the recipe's scheme over them."""
+    """Vectors for problems of one class against the others; the best coefficients of the recipe's scheme over them."""
     return fit_over(task, recipe, recipe.candidates(task, setting, rng), outputs(task.n_classes, recipe.scheme))
 
 
 def fit_over(task: Task, recipe: Recipe, candidates: TaskCandidates, wanted: list[Output]) -> Model:
-    """Vectors, learned on some of the rows where those are many, and the best machines over them on all rows."""
+    """Vectors, learned on some of the rows where those are many, and the best coefficients over them on all rows."""
     choice = recipe.basis.choose(candidates, recipe.count)
     fitted = recipe.coefficients(task, choice, candidates, wanted)
     expansion = Expansion(choice.kernel or candidates.kernel, choice.vectors, fitted.coef, fitted.bias)
