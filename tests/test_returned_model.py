@@ -237,7 +237,7 @@ def test_any_point_and_any_duals_bound_the_optimum(name, regularizer):
     X, group = some_machines(60)
     kernel, Z, loss = kernels.Gaussian(0.5), X[:7], losses.resolve(LOSSES[name])
     gram = kernel(Z, Z)
-    basis = Basis(regularizer.matrix(gram), regularizer.whitening(gram))
+    basis = Basis.of(regularizer, gram)
     K, y, C = kernel_values(kernel, X, Z), group.Y[:, 0], group.C[:, 0]
     best = slow.machine(np.asarray(K, dtype=float), basis.R, y, C, name).value
     rng = np.random.default_rng(0)
@@ -256,7 +256,7 @@ def test_the_gap_is_that_of_the_formulas():
     """Primal minus dual over dual, where rounding is nothing beside it."""
     X, group = some_machines(60)
     kernel, Z, loss = kernels.Gaussian(0.5), X[:7], losses.SquaredHinge()
-    basis = Basis(kernel(Z, Z), regularizers.KernelNorm().whitening(kernel(Z, Z)))
+    basis = Basis.of(regularizers.KernelNorm(), kernel(Z, Z))
     fitted = fit_coefficients(kernel, X, Z, [group], loss, regularizers.KernelNorm(), tol=1e-10)
     coef, bias = 0.99 * fitted.coef.T, fitted.bias
     objective, gap = of_expansion(exact_blocks(kernel, X, Z), basis, loss, group.Y, group.C, coef, bias)

@@ -6,9 +6,10 @@ For machines over vectors Z the model that is returned, f = k(., Z) beta + b, is
 
 Both are the values of one convex problem, whose R is that of the settled regulariser (`Regularizer.settled`), so one
 bounds the other however close to singular k(Z, Z) is. Rounding counts as part of the gap: kernel values are known to
-some units in the last place, so primal and dual are known to ``e (sum_ij (A_i k_ij beta_j)^2)^1/2`` each, and the norm
-to ``e/2 sum_j R_jj beta_j^2``, with e = 4 eps: what independent errors do to such sums. Where k(Z, Z) is not positive
-semidefinite, coefficients are held to the directions in which R is positive, and so is the proof.
+``e (k(x, x) k(z, z))^1/2`` with e = 4 eps, so primal and dual are known to ``e (sum_ij A_i^2 k(x_i, x_i) k(z_j, z_j)
+beta_j^2)^1/2`` each, and the norm to ``e/2 sum_j R_jj beta_j^2``: what independent errors do to such sums. Where
+k(Z, Z) is not positive semidefinite, coefficients are held to the directions in which R is positive, and so is the
+proof.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import numpy as np
 
 from .formulation import Array
 from .parts.losses import Loss
+from .parts.regularizers import Regularizer
 
 TINY = np.finfo(float).tiny
 UNITS = 4 * np.finfo(float).eps  # how well a kernel value is known
@@ -28,10 +30,16 @@ UNITS = 4 * np.finfo(float).eps  # how well a kernel value is known
 
 @dataclass(frozen=True)
 class Basis:
-    """Vectors as the dual sees them: the regulariser's matrix R, and T with ``T' R T = I``."""
+    """Vectors as the dual sees them: the regulariser's matrix R, T with ``T' R T = I``, and the values k(z, z)."""
 
     R: Array
     T: Array
+    sizes: Array
+
+    @classmethod
+    def of(cls, regularizer: Regularizer, gram: Array) -> Basis:
+        """Vectors with this kernel matrix."""
+        return cls(regularizer.matrix(gram), regularizer.whitening(gram), np.abs(gram.diagonal()))
 
     def norms(self, coef: Array) -> Array:
         """``1/2 beta'R beta`` of each column."""
@@ -74,7 +82,7 @@ def _best_shrinking(loss: Loss, Y: Array, C: Array, A: Array, squares: Array) ->
 
 
 def of_expansion(
-    blocks: Iterable[tuple[slice, Array]],
+    blocks: Iterable[tuple[slice, Array, Array]],
     basis: Basis,
     loss: Loss,
     Y: Array,
@@ -85,20 +93,21 @@ def of_expansion(
 ) -> tuple[Array, Array]:
     """Objective and relative gap of each machine (a column of ``coef``), in one pass over kernel values in float64.
 
-    ``duals`` are signed and within their bounds; None: those that a smooth loss has at the model's own decision values.
+    ``blocks`` are rows with the values k(x, Z) and k(x, x). ``duals`` are signed and within their bounds; None: those
+    that a smooth loss has at the model's own decision values.
     """
     smooth: Any = loss
     A = np.empty(Y.shape) if duals is None else duals
     value, bias = np.zeros(Y.shape[1]), np.asarray(bias)
     up, down, spread = np.zeros(coef.shape), np.zeros(coef.shape), np.zeros(Y.shape[1])
-    for rows, K in blocks:
+    for rows, K, sizes in blocks:
         F = K @ coef + bias
         if duals is None:
             A[rows] = smooth.duals(F, Y[rows], C[rows])
         value += loss.value(F, Y[rows], C[rows])
         up += K.T @ np.maximum(A[rows], 0)
         down += K.T @ np.minimum(A[rows], 0)
-        spread += (A[rows] ** 2 * (K**2 @ coef**2 + bias**2)).sum(axis=0)
+        spread += np.abs(sizes) @ A[rows] ** 2 * (basis.sizes @ coef**2) + (A[rows] ** 2).sum(axis=0) * bias**2
     scale_up, scale_down = balancing(A)
     v = basis.T.T @ (scale_up * up + scale_down * down)
     A = np.where(A > 0, A * scale_up, A * scale_down)

@@ -72,7 +72,7 @@ def fit_coefficients(
             "kernel values of the vectors are infinite or NaN: scale the features, or lower gamma or degree"
         )
     norm = regularizer.settled(gram)
-    basis = Basis(norm.matrix(gram), norm.whitening(gram))
+    basis = Basis.of(norm, gram)
     found: list[Fitted | None] = [None] * len(machines)
     for precision in dict.fromkeys((np.dtype(dtype), np.dtype(np.float64))):
         open_ = [k for k, f in enumerate(found) if f is None or f.open(tol, max_iter)]
@@ -136,7 +136,7 @@ class _Fit:
     basis: Basis
     group: Targets
     loss: Any
-    blocks: Callable[[], Iterator[tuple[slice, Array]]]
+    blocks: Callable[[], Iterator[tuple[slice, Array, Array]]]
     rough: bool
 
     def __call__(self, P: Features, before: Fitted | None, tol: float, max_iter: int) -> Fitted:
@@ -151,11 +151,19 @@ class _Fit:
         # A smooth loss has better duals at exact decision values than at those of float32 features.
         duals = None if self.loss.smooth and self.rough else s.duals
         now = self.proved(s.w, s.bias, duals, used + s.n_iter)
-        for stretch in () if self.rough else STRETCHES:
+        for w, bias in () if self.rough else self.others(s.w, s.bias):
             if not now.open(tol, max_iter):
                 break
-            now = now.or_better(self.proved(s.w * (1 + stretch), s.bias * (1 + stretch), duals, now.n_iter))
+            now = now.or_better(self.proved(w, bias, duals, now.n_iter))
         return now if before is None else before.or_better(now)
+
+    def others(self, w: Array, bias: Array) -> Iterator[tuple[Array, Array]]:
+        """What may be better where rounding is felt: slightly larger functions, and none but the bias."""
+        for stretch in STRETCHES:
+            yield w * (1 + stretch), bias * (1 + stretch)
+        mean = (self.group.C * self.group.Y).sum(axis=0) / self.group.C.sum(axis=0)
+        yield 0 * w, mean
+        yield 0 * w, np.sign(mean)
 
     def proved(self, w: Array, bias: Array, duals: Array | None, n_iter: Array) -> Fitted:
         """The model with these weights, and its certificate."""

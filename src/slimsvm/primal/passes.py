@@ -112,12 +112,13 @@ def features(
 
 def exact_blocks(
     kernel: Kernel, X: Any, Z: Any, rows: Array | None = None, threads: int = 1
-) -> Iterator[tuple[slice, Array]]:
-    """Kernel values of (some of) the rows in float64, however the rows are kept: what a certificate is made of."""
+) -> Iterator[tuple[slice, Array, Array]]:
+    """k(x, Z) and k(x, x) of (some of) the rows in float64, however they are kept: what a certificate is made of."""
     n = X.shape[0] if rows is None else len(rows)
     Z = double(Z)
     for block in row_blocks(n, 8 * max(Z.shape[0], X.shape[1])):
-        yield block, kernel(double(X[block] if rows is None else X[rows[block]]), Z, threads=threads)
+        some = double(X[block] if rows is None else X[rows[block]])
+        yield block, kernel(some, Z, threads=threads), kernel.diagonal(some)
 
 
 def double(X: Any) -> Any:
