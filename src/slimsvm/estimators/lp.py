@@ -226,8 +226,8 @@ class LpSVC(SmallBasisClassifier):
             )
         elif unsolved:
             warnings.warn(
-                f"rounding errors ended {unsolved} of {len(found)} machines before they were solved: {worst}; scale the "
-                "features, lower C or raise tol",
+                f"rounding errors ended {unsolved} of {len(found)} machines before they were solved: {worst}; scale "
+                "the features, lower C or raise tol",
                 ConvergenceWarning,
                 stacklevel=5,
             )

@@ -62,8 +62,8 @@ class RelevanceVectorClassifier(SmallBasisClassifier):
     n_vectors_ : int
     objective_ : ndarray of shape (n_outputs,)
         What is minimised: minus the logarithm of the evidence,
-        ``log p(y | w) - 1/2 sum_j alpha_j w_j^2 + 1/2 sum_j log alpha_j - 1/2 log det H`` at the most probable weights w
-        (bias included), where H is minus the matrix of second derivatives of the first two terms.
+        ``log p(y | w) - 1/2 sum_j alpha_j w_j^2 + 1/2 sum_j log alpha_j - 1/2 log det H`` at the most probable weights
+        w (bias included), where H is minus the matrix of second derivatives of the first two terms.
     precision_ : ndarray of shape (n_outputs, n_vectors_)
         Precisions alpha of the weights; infinite where an output does not use a vector.
     intercept_precision_ : ndarray of shape (n_outputs,)
