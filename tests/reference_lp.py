@@ -8,6 +8,7 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 from scipy.optimize import lsq_linear
+from scipy.special import expit
 
 import reference
 
@@ -20,20 +21,29 @@ def penalty(a, p, C_alpha):
 
 
 def objective(K, y, C, a, b, p, C_alpha, variant):
-    """J itself."""
+    """J itself, in long double."""
+    K, C, a = (np.asarray(x, dtype=np.longdouble) for x in (K, C, a))
     quadratic = a @ K @ a if variant == "exact" else a @ a
     return quadratic / 2 + (C * np.maximum(1 - y * (K @ a + b), 0)).sum() + penalty(a, p, C_alpha)
 
 
 def convex_optimum(K, y, C, p, C_alpha, variant):
-    """The least J and its coefficients for p >= 1, by Clarabel."""
+    """The least J, its coefficients and bias for p >= 1, by Clarabel."""
     L = reference.square_root(K)
     a, b = cp.Variable(len(y)), cp.Variable()
     quadratic = cp.sum_squares(L.T @ a) if variant == "exact" else cp.sum_squares(a)
     norm = cp.norm(a, "inf") if p == np.inf else cp.sum(cp.power(cp.abs(a), p)) / p if p > 1 else cp.norm1(a)
     hinge = cp.sum(cp.multiply(C, cp.pos(1 - cp.multiply(y, L @ (L.T @ a) + b))))
     value = reference.optimize(cp.Problem(cp.Minimize(quadratic / 2 + hinge + C_alpha * norm)))
-    return value, a.value
+    return value, a.value, b.value
+
+
+def ridge_optimum(K, R, y):
+    """The least ``1/2 a'R a`` plus hinge of cost 1, by Clarabel."""
+    L = reference.square_root(R)
+    a, b = cp.Variable(len(R)), cp.Variable()
+    hinge = cp.sum(cp.pos(1 - cp.multiply(y, K @ a + b)))
+    return reference.optimize(cp.Problem(cp.Minimize(cp.sum_squares(L.T @ a) / 2 + hinge)))
 
 
 def theorem_1(K, y, C, ridge, variant):
@@ -63,19 +73,21 @@ def stationarity(K, y, C, a, b, p, C_alpha, variant):
     return np.abs(A @ found.x - right).max()
 
 
-def log_evidence(Phi, t, weight, alpha):
+def log_evidence(Phi, t, weight, alpha, start=None):
     """Laplace's approximation at given precisions, in plain Newton steps."""
-    w = np.zeros(Phi.shape[1])
+    w = np.zeros(Phi.shape[1]) if start is None else start
+    sign = 1 - 2 * t
 
     def value(w):
-        f = Phi @ w
-        return weight @ (t * f - np.logaddexp(0, f)) - alpha @ w**2 / 2
+        return -weight @ np.logaddexp(0, sign * (Phi @ w)) - alpha @ w**2 / 2
 
     for _ in range(200):
-        s = 1 / (1 + np.exp(-Phi @ w))
-        gradient = Phi.T @ (weight * (t - s)) - alpha * w
-        H = Phi.T @ ((weight * s * (1 - s))[:, None] * Phi) + np.diag(alpha)
+        error = expit(sign * (Phi @ w))
+        gradient = -Phi.T @ (weight * sign * error) - alpha * w
+        H = Phi.T @ ((weight * error * expit(-sign * (Phi @ w)))[:, None] * Phi) + np.diag(alpha)
         step = np.linalg.solve(H, gradient)
+        if step @ gradient < 1e-22 * (1 + abs(value(w))):
+            break
         while value(w + step) < value(w) and np.abs(step).max() > 1e-14:
             step = step / 2
         w = w + step

@@ -17,7 +17,7 @@ from slimsvm import LpSVC, SlimSVC, kernels, losses, regularizers
 from slimsvm.primal import solve as primal
 from slimsvm.primal.hinge import HingeMachine
 from slimsvm.primal.passes import Stored
-from slimsvm.sparse.reweighting import KernelColumns, LowRank, solve_round
+from slimsvm.sparse.reweighting import KernelColumns, LowRank, solve_round, sparse_coefficients
 from slimsvm.vectors.selection import pivoted_factor
 
 VARIANTS = ("exact", "diagonal")
@@ -123,7 +123,7 @@ def test_convex_norms_equal_the_conic_reference(p, variant, C_alpha):
     weight = np.random.default_rng(0).uniform(0.5, 2, size=50)
     K = gram(X)
     model = LpSVC(p, gamma=GAMMA, C_alpha=C_alpha, variant=variant, tol=1e-8).fit(X, y, weight)
-    value, best = reference_lp.convex_optimum(K, y, weight, p, C_alpha, variant)
+    value, best, _ = reference_lp.convex_optimum(K, y, weight, p, C_alpha, variant)
     a, b = all_coefficients(model, 50), model.intercept_[0]
     assert abs(reference_lp.objective(K, y, weight, a, b, p, C_alpha, variant) - value) <= 1e-6 * value
     assert abs(model.objective_[0] - value) <= 1e-6 * value
@@ -132,6 +132,102 @@ def test_convex_norms_equal_the_conic_reference(p, variant, C_alpha):
     np.testing.assert_allclose(K @ a, K @ best, atol=1e-5)
     if variant == "diagonal":
         np.testing.assert_allclose(a, best, atol=1e-5)
+
+
+def hostile(seed, spread=6):
+    """Random labels, costs over twelve orders of magnitude."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((60, 2)), rng.integers(0, 2, 60)
+    y[:2] = 0, 1
+    return X, y, 10 ** rng.uniform(-spread, spread, 60)
+
+
+def rounding(K, C, a):
+    """What rounding errors of float64 kernel values do to the objective."""
+    return 1e-15 * float(C @ (np.abs(K) @ np.abs(a)))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("p", [1, np.inf])
+@pytest.mark.parametrize(("C", "spread", "seed"), [(1e5, 0, 0), (1.0, 6, 0), (1.0, 6, 1), (1e-3, 6, 2), (1e3, 3, 3)])
+def test_gaps_at_p_1_and_infinity_are_of_what_is_returned(p, variant, C, spread, seed):
+    X, y, weight = hostile(seed, spread)
+    model = LpSVC(p, C=C, C_alpha=0.1, gamma=0.5, variant=variant).fit(X, y, weight)
+    K, a = gram(X, 0.5), all_coefficients(model, 60)
+    sign = 2 * y - 1.0
+    value = reference_lp.objective(K, sign, C * weight, a, model.intercept_[0], p, 0.1, variant)
+    assert abs(value - model.objective_[0]) <= 1e-9 * value + rounding(K, C * weight, a)
+    _, best, bias = reference_lp.convex_optimum(K, sign, C * weight, p, 0.1, variant)
+    other = reference_lp.objective(K, sign, C * weight, best, bias, p, 0.1, variant)
+    assert model.duality_gap_[0] <= 1e-6
+    assert value <= other * (1 + 1e-5)  # the reference is no optimum here, but a point to compare with
+    assert model.objective_[0] / (1 + model.duality_gap_[0]) <= other + rounding(K, C * weight, best)
+
+
+@pytest.mark.parametrize("p", [0, 0.5, 1, 1.2, 2, np.inf])
+@pytest.mark.parametrize("seed", range(6))
+def test_objectives_are_those_of_the_model(p, seed):
+    X, y, weight = hostile(seed, spread=seed)
+    X = X if seed % 2 else X.astype(np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = LpSVC(p, C=10.0 ** (seed - 2), C_alpha=0.3, gamma=0.5).fit(X, y, weight)
+    K, a = gram(X.astype(np.longdouble), 0.5), all_coefficients(model, 60)
+    C = 10.0 ** (seed - 2) * weight
+    value = reference_lp.objective(K, 2 * y - 1, C, a, model.intercept_[0], p, 0.3, "exact")
+    assert abs(value - model.objective_[0]) <= 1e-9 * abs(value) + rounding(K, C, a)
+
+
+@pytest.mark.parametrize("p", [0, 0.5])
+def test_the_gap_below_p_1_is_that_of_one_more_round(p):
+    X, y = two_bumps(60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for max_iter in (3, 500):
+            model = LpSVC(p, gamma=GAMMA, C_alpha=0.2, max_iter=max_iter).fit(X, y)
+            a, K, kept = model.vector_coef_[0], gram(X), model.support_
+            ridge = 0.2 * np.abs(a) ** (p - 2)
+            R = K[np.ix_(kept, kept)] + np.diag(ridge)
+            value = a @ R @ a / 2 + np.maximum(1 - y * (K[:, kept] @ a + model.intercept_[0]), 0).sum()
+            least = reference_lp.ridge_optimum(K[:, kept], R, y)
+            gap = (value - least) / least
+            assert gap - 1e-7 <= model.duality_gap_[0] <= 2 * gap + 1e-7
+
+
+def test_tol_is_the_gap_of_the_convex_norms():
+    X, y = two_bumps(100)
+    for p in (1, 1.5, np.inf):
+        loose, tight = (LpSVC(p, gamma=GAMMA, tol=tol).fit(X, y) for tol in (1e-2, 1e-9))
+        assert loose.duality_gap_[0] <= 1e-2
+        assert tight.duality_gap_[0] <= 1e-9
+        assert tight.objective_[0] <= loose.objective_[0] * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("p", [1, np.inf])
+def test_a_gap_that_misses_tol_warns(p):
+    X, y, weight = hostile(0)
+    with pytest.warns(ConvergenceWarning, match=r"relative duality gap is .*, tol=1e-14"):
+        LpSVC(p, C=1e5, C_alpha=0.1, gamma=0.5, tol=1e-14).fit(X, y, weight)
+    with pytest.warns(ConvergenceWarning, match="max_iter=2 ended 1 of 1 machines"):
+        LpSVC(p, gamma=0.5, max_iter=2).fit(X, y)
+
+
+@pytest.mark.parametrize("p", [0, 0.5, 1, 1.5, 2, np.inf])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_kernel_of_zeros_leaves_the_bias(p, variant):
+    y = np.repeat([0, 0, 1], 5)
+    with pytest.warns(UserWarning, match="leaves no vectors"):
+        model = LpSVC(p, kernel="linear", variant=variant).fit(np.zeros((15, 2)), y)
+    assert model.n_vectors_ == 0
+    assert model.objective_[0] == 10
+    assert (model.predict(np.ones((3, 2))) == 0).all()
+
+
+def test_every_vector_of_a_large_problem_may_go():
+    X, y = two_bumps(400)
+    with pytest.warns(UserWarning, match="leaves no vectors"):
+        model = LpSVC(0, C_alpha=1e5, gamma=20.0).fit(X, y)
+    assert model.n_vectors_ == 0
 
 
 def test_p_1_is_sparse_and_p_2_is_one_solve():
@@ -371,6 +467,15 @@ def test_a_sparse_least_squares_machine_beats_the_dense_one_in_size():
     assert sparse.n_vectors_ < 20
     assert sparse.score(X, y) > 0.95
     np.testing.assert_array_equal(sparse.vectors_, X[sparse.support_])
+
+
+def test_rounds_over_given_vectors_say_if_they_came_to_rest():
+    X, y = two_bumps(40)
+    for max_iter, rest in ((1, False), (500, True)):
+        norm = regularizers.ReweightedNorm(0, 0.2, max_iter=max_iter)
+        found = sparse_coefficients(gram(X), gram(X), y, np.ones(40), losses.Hinge(), norm)
+        assert found.converged is rest
+        assert found.n_iter <= max_iter
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -63,33 +65,108 @@ def test_the_evidence_always_rises(make, gamma):
     assert len(history["objective"]) == model.n_iter_[0]
 
 
-def test_nothing_better_is_nearby():
-    """No vector that is added, no precision that is doubled or halved raises the evidence by much."""
-    X, y = two_bumps(60)
+@pytest.mark.parametrize("seed", range(8))
+def test_no_single_change_raises_the_evidence_by_much(seed):
+    """By plain formulas: precisions anywhere, each vector deleted, each candidate added."""
+    make, n = (two_bumps, hard)[seed % 2], 24
+    X, y = make(n, seed)
+    gamma = [0.1, 0.5, 2.0, 6.0][seed // 2]
+    weight = np.random.default_rng(seed).uniform(0.3, 3, size=n) if seed % 3 == 0 else np.ones(n)
+    model = RelevanceVectorClassifier(gamma=gamma, tol=1e-3).fit(X, y, weight)
+    K, t = gram(X, gamma), (y > 0).astype(float)
+    kept, alpha = model.support_, np.append(model.intercept_precision_, model.precision_[0])
+
+    w = np.append(model.intercept_, model.vector_coef_[0])
+
+    def evidence(members, precisions, start):
+        return reference_lp.log_evidence(np.column_stack([np.ones(n), K[:, members]]), t, weight, precisions, start)[0]
+
+    most = evidence(kept, alpha, w) + 1e-2
+    for k in range(len(alpha)):
+        for factor in 10.0 ** np.arange(-3, 3.1, 0.5):
+            changed = alpha.copy()
+            changed[k] = np.clip(alpha[k] * factor, 1e-12, 1e12)
+            assert evidence(kept, changed, w) <= most
+        if k:
+            assert evidence(np.delete(kept, k - 1), np.delete(alpha, k), np.delete(w, k)) <= most
+    for i in np.setdiff1d(np.arange(n), kept):
+        for precision in 10.0 ** np.arange(-4, 4.1, 0.5):
+            assert evidence(np.append(kept, i), np.append(alpha, precision), np.append(w, 0)) <= most
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_objective_follows_from_the_attributes(dtype):
+    X, y = hard(60)
+    X = X.astype(dtype)
+    weight = 10 ** np.random.default_rng(0).uniform(-3, 3, size=60)
+    for classes in (y, np.arange(60) % 3):
+        model = RelevanceVectorClassifier(gamma=0.3).fit(X, classes, weight)
+        for o, value in enumerate(model.objective_):
+            used = np.isfinite(model.precision_[o])
+            np.testing.assert_array_equal(used, model.vector_coef_[o] != 0)
+            Phi = np.column_stack([np.ones(60), gram(X.astype(float), 0.3)[:, model.support_[used]]])
+            t = (classes == model.classes_[o if len(model.classes_) > 2 else 1]).astype(float)
+            alpha = np.append(model.intercept_precision_[o], model.precision_[o, used])
+            expected, w = reference_lp.log_evidence(Phi, t, weight, alpha)
+            assert abs(value + expected) <= 1e-9 * max(1, abs(expected))
+            np.testing.assert_allclose(model.vector_coef_[o, used], w[1:], atol=1e-6 * np.abs(w).max())
+
+
+def refined(X, y):
     m = machine(X, y)
-    t = (y > 0).astype(float)
-    K = gram(X)
-    model = RelevanceVectorClassifier(gamma=GAMMA, tol=1e-6).fit(X, y)
-    kept = model.support_
-    # The precisions are not attributes: they are those that the weights and the evidence imply.
-    found = relevance.train_relevance(kernels.Gaussian(GAMMA), X, y, np.ones(60), tol=1e-6)
-    np.testing.assert_array_equal(np.sort(found.kept), kept)
-    now = m.first()
-    search = relevance.Search(m, 1e-6)
-    while (better := search.better(now)) is not None:
-        now = better
-    for i in range(60):
-        if i in now.members:
-            continue
-        Phi = np.column_stack([np.ones(60), K[:, np.append(now.members, i)]])
-        for alpha in (1e-2, 1.0, 1e2, 1e4):
-            value, _ = reference_lp.log_evidence(Phi, t, np.ones(60), np.append(now.alpha, alpha))
-            assert value <= now.evidence + 1e-2
-    for k in range(len(now.alpha)):
-        for factor in (0.5, 2.0):
-            alpha = now.alpha.copy()
-            alpha[k] = min(alpha[k] * factor, 1e12)
-            assert m.posterior(now.members, alpha, now.w).evidence <= now.evidence + 1e-2
+    now = m.posterior(np.array([3, 17, 30]), np.array([0.1, 0.5, 2.0, 0.01]), np.zeros(4))
+    return m, now, relevance.Refinement(m, 1e-3)
+
+
+def test_the_gradient_of_the_evidence():
+    m, now, refinement = refined(*two_bumps(60))
+    slopes = refinement.gradient(now)
+    for k in range(4):
+        h = 1e-4 * (np.arange(4) == k)
+        up, down = (m.posterior(now.members, now.alpha * np.exp(s * h), now.w, 0.0).evidence for s in (1, -1))
+        assert abs((up - down) / 2e-4 - slopes[k]) <= 1e-6
+
+
+def test_many_models_at_once_are_the_same_models():
+    m, now, refinement = refined(*two_bumps(60))
+    candidates = np.array([0, 8, 40])
+    sizes = np.array([1.0, 5.0, 0.2])
+    gains = refinement.gains(now, candidates, sizes)
+    for i, candidate in enumerate(candidates):
+        for j, factor in enumerate(relevance.ANYWHERE):
+            if np.isfinite(gains[i, j]):
+                then = m.after(now, relevance.Move(int(candidate), factor * sizes[i], 0.0))
+                assert abs(then.evidence - now.evidence - gains[i, j]) <= 1e-4
+    assert np.isfinite(gains[:, 0]).all()
+
+
+def test_a_summit_is_that_of_the_parabola():
+    x = np.array([0.0, 1.0, 3.0, 4.0])
+    values = -((x - 2.2) ** 2)
+    np.testing.assert_array_equal(relevance.peaks(values, -1.0), [2])
+    assert abs(relevance.summit(x, values, 2) - 2.2) < 1e-12
+    assert relevance.summit(x, values, 3) == 4.0
+
+
+@pytest.mark.parametrize("factor", [1e18, 1e-18, 1e100])
+def test_class_weights_far_apart(factor):
+    X, y = two_bumps(60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = RelevanceVectorClassifier(gamma=GAMMA, class_weight={1.0: factor}).fit(X, y)
+    assert np.isfinite(model.objective_).all()
+    shares = model.predict_proba(X)
+    assert np.isfinite(shares).all()
+    # The class without weight counts for nothing where the other one is.
+    heavy = 1.0 if factor > 1 else -1.0
+    assert (model.predict(X[y == heavy]) == heavy).all()
+
+
+def test_no_vector_warns():
+    rng = np.random.default_rng(2)
+    with pytest.warns(UserWarning, match="no vector raises the evidence in 1 of 1 machines"):
+        model = RelevanceVectorClassifier(gamma=0.1).fit(rng.normal(size=(60, 3)), rng.integers(2, size=60))
+    assert model.n_vectors_ == 0
 
 
 def test_few_vectors_and_good_answers():

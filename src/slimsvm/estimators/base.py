@@ -70,7 +70,7 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             complaints = [validation.scale_complaint(task.X, self.kernel, names)]
             model = self._train(task)
             # Learned scales are as they should be: what may be odd is the kernel that they were learned for.
-            kernel = model.expansion.kernel
+            kernel: Any = model.expansion.kernel
             learned = isinstance(kernel, Scaled) and kernel is not task.kernel
             complaints.append(validation.kernel_complaint(kernel.kernel if learned else kernel, task.X))
         for complaint in filter(None, complaints):

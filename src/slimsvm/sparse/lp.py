@@ -20,7 +20,17 @@ from ..parts.regularizers import Identity, KernelNorm, ReweightedNorm
 from ..parts.slacks import OneNorm
 from .duality import Most, Penalty, Sum, lower_bound
 from .polyhedral import Bound, Each, Largest, PolyhedralMachine, PolyhedralSolution
-from .reweighting import DENSE_ROWS, LowRank, Merged, Sparse, Watch, merged, sparse_rows, starting_space
+from .reweighting import (
+    DENSE_ROWS,
+    LowRank,
+    Merged,
+    Sparse,
+    Watch,
+    merged,
+    sparse_rows,
+    starting_space,
+    without_vectors,
+)
 
 VARIANTS: dict[str, Any] = {"exact": KernelNorm(), "diagonal": Identity()}
 _BOUNDS: dict[float, tuple[Bound, Callable[[float], Penalty]]] = {1.0: (Each(), Sum), np.inf: (Largest(), Most)}
@@ -47,7 +57,7 @@ def train_lp(
     data = merged(X, y, C)
     space = starting_space(kernel, data, 0, False, threads)
     if not space.rank:
-        return _bias_alone(data)
+        return without_vectors(data.y, data.C, Hinge())
     machine = PolyhedralMachine(space.G, space.H, data.y, data.C, C_alpha, bound, base.follows_kernel)
     found = machine.solve(max(1e-4 * tol, 1e-12), max_iter, 0.1 * tol)
     return _returned(Values(kernel, data, space, threads), machine, penalty(C_alpha), found, tol, max_iter)
@@ -136,11 +146,3 @@ def _returned(
     kept = values.data.first[values.candidates[used]]
     gap = relative_gap(objective, bound)
     return Sparse(kept, best[used], bias, objective, gap, not found.limited, history)
-
-
-def _bias_alone(data: Merged) -> Sparse:
-    """The machine of a kernel that is zero."""
-    bias = OneNorm().bias(data.y, data.y, data.C, INEQUALITY)
-    objective = float(data.C @ np.maximum(1 - data.y * bias, 0))
-    history = {"n_vectors": np.zeros(1, dtype=int), "objective": np.array([objective])}
-    return Sparse(np.empty(0, dtype=np.int64), np.empty(0), bias, objective, 0.0, True, history)

@@ -10,6 +10,7 @@ rank r, with ``z = H'a``, Newton's equations have r + 1 unknowns. Bounds on coef
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -135,12 +136,12 @@ class PolyhedralMachine:
         self.y, self.C, self.C_alpha, self.bound = y, C * (self.size * cost), C_alpha * cost, bound
         self.kernel_norm = float(kernel_norm)
         self.scale = self.size * cost
-        self.given = G, H, y, C, C_alpha, bound, kernel_norm
 
     def over(self, some: Array) -> PolyhedralMachine:
-        """The same over some of the vectors."""
-        G, H, *rest = self.given
-        return PolyhedralMachine(G, H[some], *rest)
+        """The same over some of the vectors, but for the units."""
+        part = copy(self)
+        part.H = self.H[some]
+        return part
 
     def solve(self, tol: float = 1e-10, max_iter: int = 100, enough: float = 1e-8) -> PolyhedralSolution:
         """To a relative gap of ``tol``, or as near as rounding allows; other starts if that is not ``enough``."""

@@ -33,13 +33,13 @@ SINGULAR = 1e-9
 HALVINGS = 0.5 ** np.arange(30)
 # Precisions that are tried, as multiples of the present one, or of the most that the data could say about a candidate:
 # the evidence may have several maxima.
-ELSEWHERE = 10.0 ** np.array([-6, -4, -3, -2, -1, 1, 2, 3, 4, 6])
+ELSEWHERE = 10.0 ** np.array([-1, -2, -3, -4, -6]), 10.0 ** np.array([1, 2, 3, 4, 6, 24])
 ANYWHERE = 10.0 ** np.arange(0.5, -6.1, -0.5)
 # Between two of them the evidence may be higher by this much; below that, a smaller precision does not help.
 BETWEEN, HOPELESS = 0.1, 1.5
 # A candidate whose first step loses evidence, and whose best weight would change no f by more than this, is not tried.
 GENTLE = 0.7
-# Multiplications for a look at candidates: with many vectors in the model, only the best of them get one.
+# Multiplications for a look at vectors and candidates: with many vectors in the model, only some of them get one.
 WORK = 5e8
 # A weight of which the data determine less than this is as good as gone.
 UNDETERMINED = 1e-6
@@ -328,7 +328,8 @@ class Refinement:
                 best = then
             return -then.evidence, -self.gradient(then)
 
-        small = 0.01 * self.tol / max(abs(now.evidence), 1.0)
+        # With a slope g in the logarithm of a precision there is about g^2 left to gain from it, or a little more.
+        small, slope = 0.1 * self.tol / max(abs(now.evidence), 1.0), np.sqrt(0.05 * self.tol)
         limits = tuple(np.log(PRECISIONS))
         minimize(
             downhill,
@@ -336,7 +337,7 @@ class Refinement:
             jac=True,
             method="L-BFGS-B",
             bounds=[limits] * len(now.alpha),
-            options={"maxiter": 200, "ftol": small, "gtol": 1e-2 * self.tol},
+            options={"maxiter": 100, "ftol": small, "gtol": slope},
         )
         gamma = 1 - best.alpha * self.variances(best)
         keep = np.append(True, gamma[1:] > UNDETERMINED)
@@ -364,23 +365,27 @@ class Refinement:
 
     def changed(self, now: Posterior) -> Posterior | None:
         """The best model with one precision elsewhere, or one vector less."""
-        m = len(now.alpha)
-        alpha = np.repeat(now.alpha[None], m * (len(ELSEWHERE) + 1), axis=0).reshape(m, -1, m)
-        for k in range(m):
-            alpha[k, :, k] = np.append(np.clip(now.alpha[k] * ELSEWHERE, *PRECISIONS), PRECISIONS[1])
-        tries = Tries(self.machine, self.machine.features(now.members))
-        values = tries.evidence(alpha.reshape(-1, m), now.w)[0].reshape(m, -1) - now.evidence
         best = now
-        for k, candidate in enumerate(np.append(-1, now.members)):
-            # The last one stands for a vector that is gone.
-            places = [np.inf] if k and values[k, -1] > -0.1 * self.tol else []
-            i = int(values[k, :-1].argmax())
-            if values[k, i] > 0.1 * self.tol:
-                places.append(float(alpha[k, i, k]))
-            for place in places:
-                then = self.machine.after(now, Move(int(candidate), place, 0.0))
-                if then is not None and then.evidence > best.evidence:
-                    best = then
+        tries = Tries(self.machine, self.machine.features(now.members))
+        determined = 1 - now.alpha * self.variances(now)
+        some = np.argsort(determined)[: self.affordable(now, sum(map(len, ELSEWHERE)))]
+        for factors in ELSEWHERE:
+            open_, w = some, now.w
+            for factor in factors:
+                alpha = np.repeat(now.alpha[None], len(open_), axis=0)
+                places = np.clip(now.alpha[open_] * factor, *PRECISIONS)
+                alpha[np.arange(len(open_)), open_] = places
+                values, w = tries.evidence(alpha, w)
+                gains = values - now.evidence
+                for k in np.flatnonzero(gains > 0.1 * self.tol):
+                    member = int(open_[k])
+                    place = np.inf if member and places[k] == PRECISIONS[1] else float(places[k])
+                    candidate = int(now.members[member - 1]) if member else -1
+                    then = self.machine.after(now, Move(candidate, place, 0.0))
+                    if then is not None and then.evidence > best.evidence:
+                        best = then
+                left = gains > -HOPELESS
+                open_, w = open_[left], w[left]
         return best
 
     def next_one(self, now: Posterior) -> Posterior | None:
@@ -438,9 +443,13 @@ class Refinement:
         bend = curvature * (1 - 2 * expit(now.f)) * np.einsum("ij,ij->j", V, V)
         dull = (Q**2 - Q * (bend @ line) < 0.7 * S) & (np.abs(Q) * np.abs(line).max(axis=0) < GENTLE * S)
         some, promise = some[~dull], (Q**2 / S)[~dull]
-        most = WORK / (len(machine.t) * len(ANYWHERE) * (len(now.alpha) + 5) ** 2)
-        some = some[np.argsort(-promise)[: int(most) + 1]]
+        some = some[np.argsort(-promise)[: self.affordable(now, len(ANYWHERE))]]
         return some, 0.25 * machine.weight @ machine.squares[:, some]
+
+    def affordable(self, now: Posterior, tries: int) -> int:
+        """How many vectors can be tried so often."""
+        m = len(now.alpha) + 5
+        return 1 + int(WORK / (tries * (len(self.machine.t) * m**2 + 2 * m**3)))
 
 
 def peaks(values: Array, least: float) -> Array:

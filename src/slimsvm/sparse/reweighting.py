@@ -334,10 +334,12 @@ class Rounds:
     def result(self, space: KernelColumns, converged: bool) -> Sparse:
         """Coefficients with the exact bias."""
         f = space.columns @ self.a
-        bias = self.last.bias if self.loss.smooth else OneNorm().bias(self.y - f, self.y, self.C, INEQUALITY)
-        if self.loss.smooth and not len(self.a):
-            nothing = Stored(np.zeros((len(self.y), 0)))
-            bias = float(newton(nothing, self.y[:, None], self.C[:, None], self.loss).bias[0])
+        if not len(self.a):
+            bias = best_constant(self.y, self.C, self.loss)
+        elif self.loss.smooth:
+            bias = self.last.bias
+        else:
+            bias = OneNorm().bias(self.y - f, self.y, self.C, INEQUALITY)
         objective = self.smooth_part(space, f + bias) + (self.norm.penalty(self.a) if len(self.a) else 0.0)
         values = np.array(self.values) + (objective - self.values[-1])
         values[-1] = objective
@@ -364,6 +366,21 @@ class Rounds:
         own = float(self.loss.conjugate(u, y, C)[0])
         R = norm.base.matrix(space.gram)
         return relative_gap(primal, lower_bound(own, pull, self.a, other, R.dot, penalty, enough=primal * (1 - 1e-10)))
+
+
+def best_constant(y: Array, C: Array, loss: Any) -> float:
+    """The bias of a machine without vectors."""
+    if not loss.smooth:
+        return OneNorm().bias(y, y, C, INEQUALITY)
+    return float(newton(Stored(np.zeros((len(y), 0))), y[:, None], C[:, None], loss).bias[0])
+
+
+def without_vectors(y: Array, C: Array, loss: Any) -> Sparse:
+    """The machine of a kernel that is zero."""
+    bias = best_constant(y, C, loss)
+    objective = float(loss.value(np.full((len(y), 1), bias), y[:, None], C[:, None])[0])
+    history = {"n_vectors": np.zeros(1, dtype=int), "objective": np.array([objective])}
+    return Sparse(np.empty(0, dtype=np.int64), np.empty(0), bias, objective, 0.0, True, history)
 
 
 def reweight(rounds: Rounds, exact: Exact, tol: float = 1e-6, watch: Watch | None = None) -> Sparse:
@@ -443,6 +460,8 @@ def sparse_rows(
         return Rounds(starting_space(kernel, data, rank, norm.p < 1, threads), data.y, data.C, loss, norm)
 
     begun = rounds(RANK)
+    if not begun.space.rank:
+        return without_vectors(data.y, data.C, loss)
     if begun.space.missing > COARSE:
         # How hard the problem is, a first round tells: its rows at or inside the margin.
         begun.step()
@@ -479,7 +498,7 @@ def starting_space(kernel: Kernel, data: Merged, rank: int, pruning: bool, threa
         return LowRank(candidates[some[pivots]], G, H[some[pivots]], float(size.mean()))
     rest = size - np.einsum("ij,ij->i", H, H)
     keep = apart(H, rest, SAME * float(size.max()))
-    return LowRank(candidates[keep], G, H[keep], float(size.mean()), float(rest.max() / size.max()))
+    return LowRank(candidates[keep], G, H[keep], float(size.mean()), float(rest.max() / max(size.max(), TINY)))
 
 
 def apart(H: Array, rest: Array, same: float) -> Array:
