@@ -189,7 +189,8 @@ def check_optimal(model, K, y, C, optimum=None, tol=None, output=0, rounding=1e-
     assert gap <= tol + rounding
     assert model.duality_gap_[output] <= tol
     assert abs(primal - model.objective_[output]) <= rounding * scale
-    assert abs(gap - model.duality_gap_[output]) <= rounding * max(1, scale / abs(dual))
+    # The reported gap also counts the last digits of f, which are in doubt.
+    assert model.duality_gap_[output] >= gap - rounding * max(1, scale / abs(dual))
     if optimum is not None:
         assert optimum.value * (1 - 1e-7) <= primal <= optimum.value * (1 + tol + 1e-7)
         reach = np.sqrt(2 * max(primal - optimum.value, 0) + 1e-7 * abs(dual)) * np.sqrt(np.max(np.diag(K)))
