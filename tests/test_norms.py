@@ -132,14 +132,14 @@ def test_a_small_budget_is_the_largest_slack(constraint):
 @constraints
 def test_shortcuts_leave_out_what_never_binds(constraint):
     y, weights = np.repeat([1.0, -1.0], [10, 20]), np.ones(30)
-    top = slacks.TopSum(5.0).feasible_set(y, 2.0, weights, constraint)
+    top = slacks.TopSum(5.0).feasible_set(y, 2.0, weights, CONSTRAINTS[constraint])
     assert (top.total, top.upper.max()) == (10.0, 2.0)
-    assert slacks.TopSum(2.0).feasible_set(y, 2.0, weights, constraint).upper.max() == np.inf
-    assert slacks.TopSum(30.0).feasible_set(y, 2.0, weights, constraint).total == np.inf
-    assert slacks.TopTwoNorm(2.0).feasible_set(y, 2.0, weights, constraint).radius == np.inf
-    assert slacks.TopTwoNorm(30.0).feasible_set(y, 2.0, weights, constraint).total == np.inf
-    assert slacks.OneTwoNorm(1.0).feasible_set(y, 2.0, weights, constraint).upper.max() == np.inf
-    assert slacks.OneTwoNorm(6.0).feasible_set(y, 2.0, weights, constraint).radius == np.inf
+    assert slacks.TopSum(2.0).feasible_set(y, 2.0, weights, CONSTRAINTS[constraint]).upper.max() == np.inf
+    assert slacks.TopSum(30.0).feasible_set(y, 2.0, weights, CONSTRAINTS[constraint]).total == np.inf
+    assert slacks.TopTwoNorm(2.0).feasible_set(y, 2.0, weights, CONSTRAINTS[constraint]).radius == np.inf
+    assert slacks.TopTwoNorm(30.0).feasible_set(y, 2.0, weights, CONSTRAINTS[constraint]).total == np.inf
+    assert slacks.OneTwoNorm(1.0).feasible_set(y, 2.0, weights, CONSTRAINTS[constraint]).upper.max() == np.inf
+    assert slacks.OneTwoNorm(6.0).feasible_set(y, 2.0, weights, CONSTRAINTS[constraint]).radius == np.inf
 
 
 @constraints
@@ -248,9 +248,6 @@ def test_a_wrong_sign_is_forgotten():
 
         asked = 0
 
-        def norm(self, duals):
-            return float(np.abs(duals).max())
-
         def product(self, duals):
             return duals
 
@@ -265,7 +262,7 @@ def test_a_wrong_sign_is_forgotten():
         return multiplier.Certificate(0.0, 1 + gap, 1.0, gap, False)
 
     far = np.full(2, 10.0)
-    feasible = FeasibleSet(-far, far, radius=1.0)
+    feasible = FeasibleSet(-far, far, radius=1.0, stretch=0.5)
     _, certificate = multiplier.search(Liar(), certify, feasible, 1.1, multiplier.Limits(1e-9, -1, False, None))
     assert certificate.gap <= 1e-9
 
@@ -275,9 +272,6 @@ def test_a_solution_too_coarse_for_its_sign_is_refined():
     tolerances = []
 
     class Coarse:
-        def norm(self, duals):
-            return float(np.abs(duals).max())
-
         def product(self, duals):
             return duals
 
@@ -290,7 +284,7 @@ def test_a_solution_too_coarse_for_its_sign_is_refined():
         return multiplier.Certificate(0.0, 1 + tolerances[-1], 1.0, tolerances[-1], False)
 
     far = np.full(2, 10.0)
-    feasible = FeasibleSet(-far, far, radius=1.0)
+    feasible = FeasibleSet(-far, far, radius=1.0, stretch=0.5)
     multiplier.search(Coarse(), certify, feasible, 1.0, multiplier.Limits(1e-6, -1, False, None))
     assert min(tolerances) <= 1e-6
 

@@ -12,7 +12,7 @@ from sklearn.base import clone
 import reference
 from problems import EVERY_MACHINE, NORMS, fitted_to, machine_name, ring_of_neighbours
 from slimsvm import slacks
-from slimsvm.formulation import CONSTRAINTS
+from slimsvm.formulation import CONSTRAINTS, EQUALITY, INEQUALITY
 
 machines = pytest.mark.parametrize("machine", EVERY_MACHINE, ids=machine_name)
 
@@ -51,7 +51,7 @@ def test_value(machine, problem):
     slack, constraint, weights = fitted(machine, y, weights)
     xi = reference.slacks(y, f, 0.25, constraint)
     expected = reference.loss(slack, y, 1.0, f, 0.25, constraint, weights)
-    assert slack.value(xi, weights, constraint) == pytest.approx(expected, rel=1e-11, abs=1e-300)
+    assert slack.value(xi, weights, CONSTRAINTS[constraint]) == pytest.approx(expected, rel=1e-11, abs=1e-300)
 
 
 @machines
@@ -63,9 +63,9 @@ def test_bias_makes_the_measure_least(machine, problem):
     slack, constraint, weights = fitted(machine, y, weights)
 
     def value(b):
-        return slack.value(reference.slacks(y, f, b, constraint), weights, constraint)
+        return slack.value(reference.slacks(y, f, b, constraint), weights, CONSTRAINTS[constraint])
 
-    bias = slack.bias(y - f, y, weights, constraint)
+    bias = slack.bias(y - f, y, weights, CONSTRAINTS[constraint])
     low, high, least = reference.best_bias(value, y - f)
     assert value(bias) <= least + 1e-11 * (1 + least)
     if isinstance(slack, (slacks.OneNorm, slacks.SquaredTwoNorm, slacks.MaxNorm, slacks.TopSum)):  # closed forms
@@ -83,8 +83,8 @@ def test_dual_set_is_the_conjugate_of_the_measure(machine, seed):
     y = np.array([1.0, -1.0, 1.0, -1.0, -1.0])
     slack, constraint, weights = fitted(machine, y, rng.uniform(0.5, 3, size=5))
     C, residuals = rng.uniform(0.2, 3), 2 * rng.normal(size=5)
-    b = slack.bias(residuals, y, weights, constraint)
-    feasible = slack.feasible_set(y, C, weights, constraint)
+    b = slack.bias(residuals, y, weights, CONSTRAINTS[constraint])
+    feasible = slack.feasible_set(y, C, weights, CONSTRAINTS[constraint])
     a = cp.Variable(5)
     objective = residuals @ a - cp.sum_squares(cp.multiply(np.sqrt(np.broadcast_to(feasible.ridge, 5) / 2), a))
     limits = [cp.sum(a) == 0]
@@ -98,7 +98,7 @@ def test_dual_set_is_the_conjugate_of_the_measure(machine, seed):
         limits += [reference.weighted_norm(a, stretch, feasible.power) <= feasible.radius]
     best = reference.optimize(cp.Problem(cp.Maximize(objective), limits))
     xi = reference.slacks(y, y - residuals, b, constraint)
-    assert best == pytest.approx(C * slack.value(xi, weights, constraint), rel=1e-6, abs=1e-8)
+    assert best == pytest.approx(C * slack.value(xi, weights, CONSTRAINTS[constraint]), rel=1e-6, abs=1e-8)
 
 
 @pytest.mark.parametrize("kind", slacks.ALL)
@@ -129,7 +129,7 @@ def test_norms_meet_where_their_parameters_do(constraint, problem):
     xi, total = reference.slacks(y, f, 0.25, constraint), weights.sum()
 
     def value(slack):
-        return slack.value(xi, weights, constraint)
+        return slack.value(xi, weights, CONSTRAINTS[constraint])
 
     one, two, most = value(slacks.OneNorm()), value(slacks.TwoNorm()), value(slacks.MaxNorm())
     assert value(slacks.TopSum(total)) == pytest.approx(one, rel=1e-12)
@@ -158,7 +158,7 @@ def test_a_weight_counts_a_row(machine, problem):
     copies = 1 + np.rint(weights).astype(int) % 3
     xi = reference.slacks(y, f, 0.25, constraint)
     repeated = np.repeat(xi, copies)
-    assert slack.value(xi, copies.astype(float), constraint) == pytest.approx(
+    assert slack.value(xi, copies.astype(float), CONSTRAINTS[constraint]) == pytest.approx(
         slack.value(repeated, np.ones(len(repeated)), constraint), rel=1e-12
     )
 
@@ -168,7 +168,7 @@ def test_top_two_norm_keeps_its_digits():
     rng = np.random.default_rng(0)
     xi, weights = 1 + 1e-7 * rng.random(1000), np.ones(1000)
     slack = slacks.TopTwoNorm(200.0)
-    assert slack.value(xi, weights, "inequality") == pytest.approx(reference.top_two(slack, xi, weights), rel=1e-14)
+    assert slack.value(xi, weights, INEQUALITY) == pytest.approx(reference.top_two(slack, xi, weights), rel=1e-14)
 
 
 # --- Parameters that make no sense --------------------------------------------------------------------------
@@ -182,13 +182,13 @@ def test_numbers_that_make_no_sense(name, value):
     kinds = {"budget": (slacks.TopSum, slacks.TopTwoNorm), "t": (slacks.OneTwoNorm,), "p": (slacks.PNorm,)}
     for kind in kinds[name]:
         with pytest.raises(ValueError, match=f"{name}=.* must be a number above"):
-            kind(value).feasible_set(LABELS, 1.0, ONES, "inequality")
+            kind(value).feasible_set(LABELS, 1.0, ONES, INEQUALITY)
 
 
 @pytest.mark.parametrize(("p", "instead"), [(1.01, "OneNorm"), (1000.0, "MaxNorm")])
 def test_powers_near_the_ends(p, instead):
     with pytest.raises(ValueError, match=f"between 1.05 and 100; use {instead}"):
-        slacks.PNorm(p).feasible_set(LABELS, 1.0, ONES, "inequality")
+        slacks.PNorm(p).feasible_set(LABELS, 1.0, ONES, INEQUALITY)
 
 
 @pytest.mark.parametrize(
@@ -212,13 +212,13 @@ def test_mahalanobis_with_inequality_needs_a_monotone_dual():
     M = np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]])  # its inverse has a negative entry
     slack = slacks.Mahalanobis(M)
     with pytest.raises(ValueError, match="problem without xi >= 0"):
-        slack.feasible_set(LABELS, 1.0, ONES, "inequality")
-    slack.feasible_set(LABELS, 1.0, ONES, "equality")
+        slack.feasible_set(LABELS, 1.0, ONES, INEQUALITY)
+    slack.feasible_set(LABELS, 1.0, ONES, EQUALITY)
 
 
 def test_mahalanobis_takes_no_weights():
     with pytest.raises(ValueError, match="weights other than 0 and 1"):
-        slacks.Mahalanobis(np.eye(3)).feasible_set(LABELS, 1.0, 2 * ONES, "equality")
+        slacks.Mahalanobis(np.eye(3)).feasible_set(LABELS, 1.0, 2 * ONES, EQUALITY)
 
 
 def test_mahalanobis_of_some_rows():
@@ -232,4 +232,4 @@ def test_a_norm_without_pull_or_bias_says_what_is_missing():
         pass
 
     with pytest.raises(NotImplementedError, match="Half must implement pull or bias"):
-        Half().bias(np.array([0.5, -0.5]), np.array([1.0, -1.0]), np.ones(2), "inequality")
+        Half().bias(np.array([0.5, -0.5]), np.array([1.0, -1.0]), np.ones(2), INEQUALITY)

@@ -197,8 +197,9 @@ class FeasibleSet:
         some = sizes > 0
         if not some.any():
             return 1.0
-        bounds = np.where(duals > 0, self.upper, -self.lower)[some]
-        limits = [float((bounds / sizes[some]).min()), self.total / float(sizes.sum())]
+        bounds = np.where(duals > 0, self.upper, -self.lower)
+        limits = [float(np.divide(bounds, sizes, out=np.full(len(sizes), np.inf), where=some).min())]
+        limits.append(self.total / float(sizes.sum()))
         if self.radius < np.inf:
             norm = self.norm(duals)
             limits.append(self.radius / norm if norm > 0 else np.inf)

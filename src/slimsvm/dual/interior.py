@@ -177,7 +177,12 @@ class Path:
         low, high = self.below, self.above
         falls[0, low] = (s.x - self.lower)[low] * before.z[low] < 0.5 * (before.x - self.lower)[low] * s.z[low]
         falls[1, high] = (self.upper - s.x)[high] * before.w[high] < 0.5 * (self.upper - before.x)[high] * s.w[high]
-        return np.where(falls[0], self.lower, np.where(falls[1], self.upper, s.x))
+        x = np.where(falls[0], self.lower, np.where(falls[1], self.upper, s.x))
+        # What that does to the sum is taken from the other parts of the heavier side.
+        off = float(self.sign @ x)
+        free = ~falls.any(axis=0) & (self.sign * x * off > 0)
+        mass = float(np.abs(x[free]).sum())
+        return np.where(free, x * (1 - abs(off) / mass), x) if mass > abs(off) else x
 
 
 class Step:

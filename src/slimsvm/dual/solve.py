@@ -69,27 +69,35 @@ class Binary:
         bias = self.slack.bias(self.y, self.y, self.weights, self.constraint)
         return self._cost(zero, bias) / self.feasible.radius**self.feasible.power
 
-    def certify(self, duals: Array, f: Array, doubt: Array, largest: float) -> Certificate:
-        """Primal and dual value of duals and f = K duals, known up to ``doubt``, with the exact bias: any b would do.
+    def certify(self, duals: Array, f: Array, largest: float) -> Certificate:
+        """Primal and dual value of duals and f = K duals, with the exact bias: any b would do.
 
         The primal is that of these duals, the dual that of their largest multiple in the feasible set. What is left of
         their sum costs at most the best bias: ``|b| <= 1 + max|f|``, where ``|f(x)| <= |f| largest`` for all rows.
         """
         bias = self.slack.bias(self.y - f, self.y, self.weights, self.constraint)
-        doubt = doubt + ROUNDOFF * (1 + np.abs(f) + abs(bias))  # of the slacks
         norm, sizes = float(duals @ f), np.abs(duals)
-        loss = self._cost(f, bias)
-        primal = 0.5 * norm + loss
-        blur = self._cost(f, bias, doubt) - loss + float(sizes @ doubt)
+        primal = 0.5 * norm + self._cost(f, bias)
         share = min(1.0, self.feasible.share(duals))
         curvature = norm + float(np.sum(self.feasible.ridge * sizes**2))
         off = abs(fsum(duals.tolist())) * (1 + largest * sqrt(2 * max(primal, 0.0)))
         dual = share * (float(self.y @ duals) - off) - 0.5 * share**2 * curvature
-        gap = relative_gap(primal + blur, dual)
         # A cap that is used up by duals whose f vanishes: the primal is then the cap, whatever the kernel.
         full = sizes.sum() >= self.feasible.total * (1 - 1e-6)
         void = full and norm <= 4 * max(primal - dual, 1e-9 * primal)
-        return Certificate(bias, primal, dual, gap, void, relative_gap(dual + blur, dual))
+        return Certificate(bias, primal, dual, relative_gap(primal, dual), void)
+
+    def blurred(self, certificate: Certificate, duals: Array, f: Array, doubt: Array) -> Certificate:
+        """The certificate where f is known up to ``doubt``, of any sign.
+
+        Errors of f cost what the duals say, which adds up like chance, and more at the corners of phi.
+        """
+        bias, primal, dual = certificate.bias, certificate.primal, certificate.dual
+        doubt = doubt + ROUNDOFF * (1 + np.abs(f) + abs(bias))  # of the slacks
+        charges = np.abs(duals) * doubt
+        corners = self._cost(f, bias, doubt) - (primal - 0.5 * float(duals @ f)) - float(charges.sum())
+        blur = max(corners, 0.0) + 2 * float(np.linalg.norm(charges))
+        return replace(certificate, gap=relative_gap(primal + blur, dual), rounding=relative_gap(dual + blur, dual))
 
     def _cost(self, f: Array, bias: float, doubt: Array | float = 0.0) -> float:
         xi = self.constraint.slacks(self.y, f, bias, doubt)
@@ -97,19 +105,26 @@ class Binary:
 
 
 class Certifier:
-    """Certificates of one problem over one kernel. A product is known up to the rounding of its terms."""
+    """Certificates of one problem over one kernel. The rounding errors of a product's terms add up like chance."""
 
     def __init__(self, binary: Binary, over: Program, tol: float):
         self.binary, self.over, self.tol = binary, over, tol
         self.sizes = np.sqrt(np.maximum(over.diagonal(), 0.0))
+        self.largest = float(self.sizes.max())
 
     def __call__(self, duals: Array, f: Array) -> Certificate:
-        """Of f as it was computed; the bound on its error is refined where that matters."""
-        largest, sizes = float(self.sizes.max()), np.abs(duals)
-        certificate = self.binary.certify(duals, f, ROUNDOFF * self.sizes * float(self.sizes @ sizes), largest)
-        if certificate.rounding > 0.01 * self.tol and len(duals) <= FEW:
-            certificate = self.binary.certify(duals, f, ROUNDOFF * (np.abs(self.over.matrix()) @ sizes), largest)
-        return certificate
+        """Of f as it was computed; how well that is known matters only where the rest of the gap is small enough."""
+        certificate = self.binary.certify(duals, f, self.largest)
+        return certificate if certificate.gap > self.tol else self.blurred(certificate, duals, f)
+
+    def blurred(self, certificate: Certificate, duals: Array, f: Array) -> Certificate:
+        """With the rounding of f; its estimate is refined where it tells."""
+        doubt = ROUNDOFF * self.sizes * float(np.linalg.norm(self.sizes * duals))
+        blurred = self.binary.blurred(certificate, duals, f, doubt)
+        if blurred.rounding > 0.01 * self.tol and len(duals) <= FEW:
+            doubt = ROUNDOFF * np.sqrt(self.over.matrix() ** 2 @ duals**2)
+            blurred = self.binary.blurred(certificate, duals, f, doubt)
+        return blurred
 
 
 def solve_dual(
@@ -167,13 +182,14 @@ def _solve(over: Program, binary: Binary, limits: multiplier.Limits) -> Found:
         if _done(best, limits) or limits.max_steps >= 0 or best[0].indefinite:
             break
         best = _better(best, _by_pairs(over, binary, certify, share, last))
-    return best
+    point, certificate = best
+    return point, certificate if certificate.rounding else certify.blurred(certificate, point.duals, point.f)
 
 
 def _done(found: Found, limits: multiplier.Limits) -> bool:
     """Solved, or as far as the digits go."""
     certificate = found[1]
-    return certificate.gap <= max(limits.tol, 2 * certificate.rounding)
+    return certificate.gap <= max(limits.tol, 1.05 * certificate.rounding)
 
 
 def _better(one: Found, other: Found) -> Found:
@@ -191,20 +207,24 @@ def _by_pairs(over: Program, binary: Binary, certify: Certifier, share: float, l
 
 
 def _by_interior(over: Program, binary: Binary, certify: Certifier, point: Point, limits: multiplier.Limits) -> Found:
-    """By the interior point method: the best of what comes by, with duals that have vanished left out."""
+    """By the interior point method: the best of what comes by; of two that will do, the one with fewer vectors."""
     K = over.matrix()
     best = replace(point, steps=0), certify(point.duals, point.f)
     if point.indefinite and not _semidefinite(K):
         return best
+    good: list[Found] = []
     for steps, duals in enumerate(interior.solutions(K, binary.y, binary.feasible), 1):
         f = K @ duals
         certificate = certify(duals, f)
-        if certificate.gap < best[1].gap:
-            gain = float(binary.y @ duals)
-            best = Point(duals, f, gain, certificate.gap, certificate.gap, steps, False, (duals, f)), certificate
-        if _done(best, limits):
+        gap = certificate.gap
+        found = Point(duals, f, float(binary.y @ duals), gap, gap, steps, False, (duals, f)), certificate
+        if gap < best[1].gap:
+            best = found
+        if _done(found, limits):
+            good.append(found)
+        if len(good) == 2:
             break
-    return best
+    return min(good, key=lambda found: np.count_nonzero(found[0].duals)) if good else best
 
 
 def _semidefinite(K: Array) -> bool:

@@ -122,6 +122,8 @@ class SquaredTwoNorm(Norm):
     def bias(self, residuals: Array, y: Array, weights: Array, constraint: Constraint) -> float:
         """The mean residual of the points in error: a root of a piecewise linear function."""
         plus, minus = constraint.sides(y)
+        if (plus & minus).all():
+            return float(weights @ residuals / weights.sum())
         highest, lowest = residuals[plus].max(), residuals[minus].min()
         if highest <= lowest:  # nobody is in error anywhere between
             return 0.5 * float(highest + lowest)
