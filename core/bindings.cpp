@@ -382,9 +382,9 @@ nb::ndarray<nb::numpy, double> decide(const AnyKernel& kernel, const std::shared
   return to_numpy(std::move(out), {static_cast<std::size_t>(x->size), outputs});
 }
 
-// k(x, z) into a matrix of float or double, strips of x in parallel.
-template <class Real>
-void kernel_into(const AnyKernel& kernel, const Rows& x, const Rows& z, Real* out, int threads, Monitor& monitor) {
+// k(x, z), computed in Real, into a matrix of float or double, strips of x in parallel.
+template <class Real, class Out>
+void kernel_into(const AnyKernel& kernel, const Rows& x, const Rows& z, Out* out, int threads, Monitor& monitor) {
   constexpr Index strip = 128;
   const Index n = x.size, m = z.size;
   ThreadPool pool(static_cast<int>(std::min<Index>(threads, std::max<Index>(1, n / strip))));
@@ -414,8 +414,8 @@ void kernel_into(const AnyKernel& kernel, const Rows& x, const Rows& z, Real* ou
           blocks->pack(x, ids.data() + begin, columns, mine.scratch.strip);
           blocks->evaluate(left, count, mine.scratch.strip, x.width, 0, columns, rows.data(), mine.scratch);
           for (int i = 0; i < columns; ++i) {
-            Real* row = out + (begin + i) * m + first;
-            for (int j = 0; j < count; ++j) row[j] = rows[j][i];
+            Out* row = out + (begin + i) * m + first;
+            for (int j = 0; j < count; ++j) row[j] = static_cast<Out>(rows[j][i]);
           }
         },
         monitor);
@@ -430,10 +430,12 @@ void kernel_matrix(const AnyKernel& kernel, const std::shared_ptr<Rows>& x, cons
   if (!single && out.dtype() != nb::dtype<double>()) throw nb::type_error("expected out of type float32 or float64");
   PythonMonitor monitor{nb::object()};
   nb::gil_scoped_release release;
-  if (single)
-    kernel_into(kernel, *x, *z, static_cast<float*>(out.data()), threads, monitor);
+  if (!single)
+    kernel_into<double>(kernel, *x, *z, static_cast<double*>(out.data()), threads, monitor);
+  else if (blurred_in_float(kernel, *z))
+    kernel_into<double>(kernel, *x, *z, static_cast<float*>(out.data()), threads, monitor);
   else
-    kernel_into(kernel, *x, *z, static_cast<double*>(out.data()), threads, monitor);
+    kernel_into<float>(kernel, *x, *z, static_cast<float*>(out.data()), threads, monitor);
 }
 
 nb::tuple smooth_machine(Matrix features, Vector y, Vector c, Vector start, double width, double least, double most, double tol,

@@ -3,9 +3,13 @@
 // The left rows are packed once (`Left`); strips of right rows then stream past them. Two inner loops:
 //  * dense: a register tile of left x right sums, like a matrix product, with the kernel fused behind it;
 //  * sparse: each nonzero of a right row against a panel of left rows, made dense over the columns they use.
+// Both sum over differences instead where shorter sums would lose digits: see kernels.hpp. That is decided for each
+// tile by the sizes of its rows. Where one of two rows is small, nothing is lost that the value would show.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <new>
 #include <vector>
@@ -43,7 +47,9 @@ struct Left {
   int count = 0, group = 0;
   Buffer<Real> panels;
   std::vector<std::size_t> panel_start;
-  std::vector<Real> sizes;  // padded to whole groups
+  std::vector<Real> sizes;    // padded to whole groups
+  std::vector<Real> largest;  // of the sizes in each group
+  std::vector<Index> used;    // rows of each sparse panel
   // Sparse panels of wide data keep only the columns in use: map[panel][column] is a row of the panel, 0 = none.
   std::vector<std::vector<std::int32_t>> map;
 };
@@ -64,6 +70,7 @@ template <class Real>
 struct Scratch {
   Strip<Real> strip;
   Buffer<Real> transposed;
+  std::vector<Real> dense;  // a sparse right row over the rows of a panel; zero between uses
 };
 
 template <class Real>
@@ -77,9 +84,10 @@ class KernelBlocks {
   virtual void evaluate(const Left<Real>& left, int rows, const Strip<Real>& right, Index width, int first, int count,
                         Real* const* out, Scratch<Real>& scratch) const = 0;
   virtual std::size_t strip_bytes(const Rows& rows) const = 0;  // of all rows, packed
-  // size(x) of rows, by the kernel's metric, from the rounded values that the sums see.
-  virtual void sizes(const Rows& rows, const Index* ids, Index count, Real* out) const = 0;
-  virtual void diagonal(const Real* sizes, Index count, double* out) const = 0;
+  // k(x, x) of rows.
+  virtual void diagonal(const Rows& rows, const Index* ids, Index count, double* out) const = 0;
+  // No value between these rows is further than this from the kernel's.
+  virtual double rounding(const Rows& rows, const Index* ids, Index count) const = 0;
   // out[i] = k(x, row i) for one row x, where all rows lie in memory as they are; false if they do not.
   virtual bool against(const Rows& rows, const Real* x, Real* out) const = 0;
   // Left rows worth packing at once within a few megabytes.
@@ -91,35 +99,54 @@ class KernelBlocks {
 
 inline int strip_padding(int count) { return (count + 31) / 32 * 32; }
 
+// sum[i][v] += the steps of one group of left rows against one packed panel of right rows.
+template <class Metric, class V, int M, int N, class Real>
+SLIM_INLINE void add_steps(const Real* a, const Real* b, Index width, V (&sum)[M][N]) {
+  constexpr int L = sizeof(V) / sizeof(Real);
+#pragma GCC unroll 16
+  for (int i = 0; i < M; ++i)
+#pragma GCC unroll 4
+    for (int v = 0; v < N; ++v) sum[i][v] = V{};
+  for (Index k = 0; k < width; ++k, a += M, b += N * L) {
+    V x[N];
+#pragma GCC unroll 4
+    for (int v = 0; v < N; ++v) x[v] = load<V>(b + v * L);
+#pragma GCC unroll 16
+    for (int i = 0; i < M; ++i) {
+      const V left_value = splat<V>(a[i]);
+#pragma GCC unroll 4
+      for (int v = 0; v < N; ++v) sum[i][v] = Metric::step(sum[i][v], left_value, x[v]);
+    }
+  }
+}
+
 template <class Real, class Kernel>
 struct DenseTile {
-  // `left` groups against one packed panel of `columns` right rows.
+  // `left` groups against one packed panel of right rows. `products`: the strain up to which they serve.
   template <class Isa>
   static SLIM_INLINE void run(const Kernel* kernel, const Left<Real>* left, int left_rows, Index width, const Real* panel,
-                              const Real* right_sizes, Real* const* out, int offset) {
+                              const Real* right_sizes, Real* const* out, int offset, double products) {
     constexpr int L = lanes<Real, Isa>, M = Isa::tile_rows, N = Isa::tile_vectors;
     using V = Vec<Real, L>;
-    using Metric = typename Kernel::Metric;
+    constexpr bool choice = of_differences<Kernel> && !std::is_same_v<typename Kernel::Metric, DirectOf<Kernel>>;
+    Real largest = 0;
+    if constexpr (choice) largest = *std::max_element(right_sizes, right_sizes + N * L);
     for (int first = 0, g = 0; first < left_rows; first += M, ++g) {
       const Real* a = left->panels.get() + left->panel_start[g];
-      const Real* b = panel;
+      const int rows = std::min(M, left_rows - first);
       V sum[M][N];
+      if constexpr (choice) {
+        if (!(kernel->strain(std::min(left->largest[g], largest)) <= products)) {
+          add_steps<typename Kernel::Direct>(a, panel, width, sum);
 #pragma GCC unroll 16
-      for (int i = 0; i < M; ++i)
+          for (int i = 0; i < M; ++i)
 #pragma GCC unroll 4
-        for (int v = 0; v < N; ++v) sum[i][v] = V{};
-      for (Index k = 0; k < width; ++k, a += M, b += N * L) {
-        V x[N];
-#pragma GCC unroll 4
-        for (int v = 0; v < N; ++v) x[v] = load<V>(b + v * L);
-#pragma GCC unroll 16
-        for (int i = 0; i < M; ++i) {
-          const V left_value = splat<V>(a[i]);
-#pragma GCC unroll 4
-          for (int v = 0; v < N; ++v) sum[i][v] = Metric::step(sum[i][v], left_value, x[v]);
+            for (int v = 0; v < N; ++v)
+              if (i < rows) store(out[first + i] + offset + v * L, kernel->template direct<Real, L>(sum[i][v]));
+          continue;
         }
       }
-      const int rows = std::min(M, left_rows - first);
+      add_steps<typename Kernel::Metric>(a, panel, width, sum);
 #pragma GCC unroll 16
       for (int i = 0; i < M; ++i) {
         if (i >= rows) continue;
@@ -130,6 +157,34 @@ struct DenseTile {
           store(to + v * L, kernel->template finish<Real, L>(sum[i][v], size, load<V>(right_sizes + v * L)));
       }
     }
+  }
+};
+
+// Sizes of the rows of one packed panel, summed as the tile sums products.
+template <class Real, class Metric>
+struct PanelSizes {
+  template <class Isa>
+  static SLIM_INLINE void run(const Real* panel, Index width, int stride, Real* sizes) {
+    std::fill_n(sizes, stride, Real(0));
+    for (Index k = 0; k < width; ++k, panel += stride)
+      for (int i = 0; i < stride; ++i) sizes[i] = Metric::size_step(Vec<Real, 1>{sizes[i]}, Vec<Real, 1>{panel[i]})[0];
+  }
+};
+
+// The size of one row given by its nonzeros, summed as the sparse tile sums products.
+template <class Real, class Metric>
+struct SparseSize {
+  template <class Isa>
+  static SLIM_INLINE Real run(const Real* values, std::size_t count) {
+    using V = Vec<Real, 1>;
+    V even{}, odd{};
+    std::size_t p = 0;
+    for (; p + 1 < count; p += 2) {
+      even = Metric::size_step(even, V{values[p]});
+      odd = Metric::size_step(odd, V{values[p + 1]});
+    }
+    if (p < count) even = Metric::size_step(even, V{values[p]});
+    return (even + odd)[0];
   }
 };
 
@@ -186,6 +241,31 @@ struct SparseTile {
   }
 };
 
+// One panel of left rows against one right row by differences: `z` is that row over all rows of the panel, `outside` the
+// sum over the columns that no row of the panel uses.
+template <class Real, class Kernel>
+struct SparseDifferences {
+  template <class Isa>
+  static SLIM_INLINE void run(const Kernel* kernel, const Real* panel, Index used, const Real* z, Real outside, Real* result) {
+    constexpr int L = lanes<Real, Isa>, G = sparse_group<Real>;
+    constexpr int N = std::min(G / L, 4);
+    using V = Vec<Real, L>;
+    for (int part = 0; part < G; part += N * L) {
+      V sum[N];
+#pragma GCC unroll 4
+      for (int v = 0; v < N; ++v) sum[v] = splat<V>(outside);
+      const Real* x = panel + part;
+      for (Index u = 0; u < used; ++u, x += G) {
+        const V right = splat<V>(z[u]);
+#pragma GCC unroll 4
+        for (int v = 0; v < N; ++v) sum[v] = Kernel::Direct::step(sum[v], load<V>(x + v * L), right);
+      }
+#pragma GCC unroll 4
+      for (int v = 0; v < N; ++v) store(result + part + v * L, kernel->template direct<Real, L>(sum[v]));
+    }
+  }
+};
+
 // N x N values transposed in registers, in log2(N) rounds of exchanges between rows that differ in one bit.
 template <class T, int N, int Step = 1>
 SLIM_INLINE void transpose(Vec<T, N> (&rows)[N]) {
@@ -223,25 +303,30 @@ struct ScatterRows {
 // One x against rows in memory, summed along the columns: nothing is packed, each value is read once.
 template <class Real, class Kernel>
 struct OneRow {
-  template <class Isa>
-  static SLIM_INLINE Real run(const Kernel* kernel, const Real* x, const Real* z, Index width, Real size) {
-    constexpr int N = lanes<Real, Isa>;
-    using V = Vec<Real, N>;
-    using Metric = typename Kernel::Metric;
-    V sum[2] = {V{}, V{}};
+  template <class Metric, class V, int N>
+  static SLIM_INLINE Real sum(const Real* x, const Real* z, Index width) {
+    V part[2] = {V{}, V{}};
     Index k = 0;
     for (; k + 2 * N <= width; k += 2 * N) {
-      sum[0] = Metric::step(sum[0], load<V>(x + k), load<V>(z + k));
-      sum[1] = Metric::step(sum[1], load<V>(x + k + N), load<V>(z + k + N));
+      part[0] = Metric::step(part[0], load<V>(x + k), load<V>(z + k));
+      part[1] = Metric::step(part[1], load<V>(x + k + N), load<V>(z + k + N));
     }
-    const V both = sum[0] + sum[1];
+    const V both = part[0] + part[1];
     Vec<Real, 1> tail{};
     for (; k < width; ++k) tail = Metric::step(tail, Vec<Real, 1>{x[k]}, Vec<Real, 1>{z[k]});
     Real total = tail[0];
 #pragma GCC unroll 16
     for (int l = 0; l < N; ++l) total += both[l];
-    const V s = splat<V>(total), sizes = splat<V>(size);
-    return kernel->template finish<Real, N>(s, sizes, sizes)[0];
+    return total;
+  }
+  template <class Isa>
+  static SLIM_INLINE Real run(const Kernel* kernel, const Real* x, const Real* z, Index width) {
+    constexpr int N = lanes<Real, Isa>;
+    using V = Vec<Real, N>;
+    if constexpr (of_differences<Kernel>)
+      return kernel->template direct<Real, N>(splat<V>(sum<typename Kernel::Direct, V, N>(x, z, width)))[0];
+    else
+      return kernel->template finish<Real, N>(splat<V>(sum<typename Kernel::Metric, V, N>(x, z, width)), V{}, V{})[0];
   }
 };
 
@@ -250,9 +335,8 @@ struct Diagonal {
   template <class Isa>
   static SLIM_INLINE void run(const Kernel* kernel, const Real* sizes, Index count, double* out) {
     for (Index i = 0; i < count; ++i) {
-      const Vec<Real, 4> size = splat<Vec<Real, 4>>(sizes[i]);
-      const bool dot = std::is_same_v<typename Kernel::Metric, Dot>;  // s(x, x) = x.x; the distances are 0
-      out[i] = kernel->template finish<Real, 4>(dot ? size : Vec<Real, 4>{}, size, size)[0];
+      const Vec<Real, 4> size = splat<Vec<Real, 4>>(of_differences<Kernel> ? Real(0) : sizes[i]);
+      out[i] = kernel->template finish<Real, 4>(size, size, size)[0];
     }
   }
 };
@@ -261,7 +345,12 @@ template <class Real, class Kernel>
 class KernelBlocksOf final : public KernelBlocks<Real> {
  public:
   // `sparse`: use the sparse inner loop (right rows have few nonzeros).
-  KernelBlocksOf(Kernel kernel, bool sparse) : kernel_(kernel), sparse_(sparse) { tile_shape<Real>(tile_rows_, tile_columns_); }
+  KernelBlocksOf(Kernel kernel, Index width, bool sparse) : kernel_(kernel), sparse_(sparse) {
+    tile_shape<Real>(tile_rows_, tile_columns_);
+    if (sparse) products_ = sparse_products_up_to<Real>;
+    if constexpr (std::is_same_v<Kernel, Gaussian>)
+      if (!sparse && width <= Gaussian::narrow) products_ = -1;  // differences throughout
+  }
 
   void prepare(const Rows& rows, const Index* ids, int count, Left<Real>& left) const override {
     const int group = sparse_ ? sparse_group<Real> : tile_rows_;
@@ -270,39 +359,32 @@ class KernelBlocksOf final : public KernelBlocks<Real> {
     left.group = group;
     left.panel_start.resize(groups);
     left.sizes.assign(static_cast<std::size_t>(groups) * group, Real(0));
-    sizes(rows, ids, count, left.sizes.data());
-    if (sparse_ && rows.width > dense_map_limit) return prepare_mapped(rows, ids, left);
     left.map.clear();
-    const std::size_t panel = static_cast<std::size_t>(rows.width) * group;
-    Real* data = left.panels.reserve(panel * groups);
-    for (int g = 0; g < groups; ++g) {
-      left.panel_start[g] = g * panel;
-      rows.pack(ids + g * group, std::min(group, count - g * group), group, data + g * panel);
-    }
+    if (sparse_)
+      prepare_sparse(rows, ids, left);
+    else
+      pack_panels(rows, ids, count, group, left.panels, left.sizes.data(), &left.panel_start);
+    left.largest.resize(groups);
+    for (int g = 0; g < groups; ++g)
+      left.largest[g] = *std::max_element(left.sizes.begin() + g * group, left.sizes.begin() + (g + 1) * group);
   }
 
   void pack(const Rows& rows, const Index* ids, int count, Strip<Real>& strip) const override {
     strip.count = count;
     const int panels = (count + tile_columns_ - 1) / tile_columns_;
     strip.sizes.assign(static_cast<std::size_t>(panels) * tile_columns_, Real(0));
-    sizes(rows, ids, count, strip.sizes.data());
-    if (sparse_) {
-      strip.starts.assign(1, 0);
-      strip.columns.clear();
-      strip.values.clear();
-      SparseRow<Real> row;
-      for (int j = 0; j < count; ++j) {
-        rows.nonzeros(ids[j], row);
-        strip.columns.insert(strip.columns.end(), row.columns.begin(), row.columns.begin() + row.count);
-        strip.values.insert(strip.values.end(), row.values.begin(), row.values.begin() + row.count);
-        strip.starts.push_back(strip.values.size());
-      }
-      return;
+    if (!sparse_) return pack_panels(rows, ids, count, tile_columns_, strip.panels, strip.sizes.data(), nullptr);
+    strip.starts.assign(1, 0);
+    strip.columns.clear();
+    strip.values.clear();
+    SparseRow<Real> row;
+    for (int j = 0; j < count; ++j) {
+      rows.nonzeros(ids[j], row);
+      strip.columns.insert(strip.columns.end(), row.columns.begin(), row.columns.begin() + row.count);
+      strip.values.insert(strip.values.end(), row.values.begin(), row.values.begin() + row.count);
+      strip.starts.push_back(strip.values.size());
+      strip.sizes[j] = size_of(row);
     }
-    const std::size_t panel = static_cast<std::size_t>(rows.width) * tile_columns_;
-    Real* data = strip.panels.reserve(panel * panels);
-    for (int p = 0; p < panels; ++p)
-      rows.pack(ids + p * tile_columns_, std::min(tile_columns_, count - p * tile_columns_), tile_columns_, data + p * panel);
   }
 
   std::size_t strip_bytes(const Rows& rows) const override {
@@ -317,60 +399,82 @@ class KernelBlocksOf final : public KernelBlocks<Real> {
     for (int j = 0; j < count; j += tile_columns_)
       dispatch<DenseTile<Real, Kernel>>(&kernel_, &left, rows, width,
                                         static_cast<const Real*>(right.panels.get() + (first + j) / tile_columns_ * panel),
-                                        right.sizes.data() + first + j, out, j);
-  }
-
-  void sizes(const Rows& rows, const Index* ids, Index count, Real* out) const override {
-    rows.sizes(ids, count, Kernel::Metric::size, out);
+                                        right.sizes.data() + first + j, out, j, products_);
   }
 
   bool against(const Rows& rows, const Real* x, Real* out) const override {
     if (rows.size == 0 || !rows.contiguous(0, Real())) return false;
-    for (Index i = 0; i < rows.size; ++i) {
-      const Real* z = rows.contiguous(i, Real());
-      if constexpr (std::is_same_v<Kernel, Gaussian>) {  // by distances: no sizes to compute
-        const NarrowGaussian direct{kernel_.gamma};
-        out[i] = dispatch<OneRow<Real, NarrowGaussian>>(&direct, x, z, rows.width, Real(0));
-      } else {
-        out[i] = dispatch<OneRow<Real, Kernel>>(&kernel_, x, z, rows.width, Real(0));
-      }
-    }
+    for (Index i = 0; i < rows.size; ++i)
+      out[i] = dispatch<OneRow<Real, Kernel>>(&kernel_, x, rows.contiguous(i, Real()), rows.width);
     return true;
   }
 
-  void diagonal(const Real* row_sizes, Index count, double* out) const override {
-    dispatch<Diagonal<Real, Kernel>>(&kernel_, row_sizes, count, out);
+  void diagonal(const Rows& rows, const Index* ids, Index count, double* out) const override {
+    std::vector<Real> sizes(count);
+    if constexpr (!of_differences<Kernel>) rows.sizes(ids, count, Metric::size, sizes.data());
+    dispatch<Diagonal<Real, Kernel>>(&kernel_, static_cast<const Real*>(sizes.data()), count, out);
+  }
+
+  double rounding(const Rows& rows, const Index* ids, Index count) const override {
+    std::vector<double> sizes(count);
+    rows.sizes(ids, count, Metric::size, sizes.data());
+    const double largest = count ? *std::max_element(sizes.begin(), sizes.end()) : 0.0;
+    const double terms = static_cast<double>(rows.terms()), unit = 0.5 * std::numeric_limits<Real>::epsilon();
+    if constexpr (of_differences<Kernel>)
+      return kernel_.rounding(largest, terms, unit, !sparse_ && (products_ < 0 || std::is_same_v<Metric, DirectOf<Kernel>>), products_);
+    else
+      return kernel_.rounding(largest, terms, unit, false);
   }
 
  private:
+  using Metric = typename Kernel::Metric;
   static constexpr Index dense_map_limit = 2048;
 
-  void prepare_mapped(const Rows& rows, const Index* ids, Left<Real>& left) const {
+  Real size_of(const SparseRow<Real>& row) const { return dispatch<SparseSize<Real, Metric>>(row.values.data(), row.count); }
+
+  // Dense panels of `group` rows, and the sizes of these where the kernel asks for them.
+  void pack_panels(const Rows& rows, const Index* ids, int count, int group, Buffer<Real>& panels, Real* sizes,
+                   std::vector<std::size_t>* starts) const {
+    const std::size_t panel = static_cast<std::size_t>(rows.width) * group;
+    const int groups = (count + group - 1) / group;
+    Real* data = panels.reserve(panel * groups);
+    for (int g = 0; g < groups; ++g) {
+      if (starts) (*starts)[g] = g * panel;
+      rows.pack(ids + g * group, std::min(group, count - g * group), group, data + g * panel);
+      if constexpr (std::is_same_v<Kernel, Gaussian>)
+        if (products_ >= 0)
+          dispatch<PanelSizes<Real, Metric>>(static_cast<const Real*>(data + g * panel), rows.width, group, sizes + g * group);
+    }
+  }
+
+  void prepare_sparse(const Rows& rows, const Index* ids, Left<Real>& left) const {
     const int group = left.group, groups = static_cast<int>(left.panel_start.size());
-    left.map.resize(groups);
+    const bool mapped = rows.width > dense_map_limit;
+    left.map.resize(mapped ? groups : 0);
+    left.used.resize(groups);
     std::vector<SparseRow<Real>> nonzeros(left.count);
     std::size_t total = 0;
-    std::vector<std::size_t> used(groups);
     for (int g = 0; g < groups; ++g) {
-      auto& map = left.map[g];
-      map.assign(rows.width, 0);
+      if (mapped) left.map[g].assign(rows.width, 0);
       std::int32_t next = 1;  // panel row 0 stays zero
       for (int i = g * group; i < std::min(left.count, (g + 1) * group); ++i) {
         rows.nonzeros(ids[i], nonzeros[i]);
-        for (std::size_t p = 0; p < nonzeros[i].count; ++p)
-          if (std::int32_t& place = map[nonzeros[i].columns[p]]; !place) place = next++;
+        left.sizes[i] = size_of(nonzeros[i]);
+        for (std::size_t p = 0; mapped && p < nonzeros[i].count; ++p)
+          if (std::int32_t& place = left.map[g][nonzeros[i].columns[p]]; !place) place = next++;
       }
       left.panel_start[g] = total;
-      used[g] = static_cast<std::size_t>(next) * group;
-      total += used[g];
+      left.used[g] = mapped ? next : rows.width;
+      total += static_cast<std::size_t>(left.used[g]) * group;
     }
     Real* data = left.panels.reserve(total);
     std::fill(data, data + total, Real(0));
     for (int i = 0; i < left.count; ++i) {
       Real* panel = data + left.panel_start[i / group] + i % group;
-      const auto& map = left.map[i / group];
-      for (std::size_t p = 0; p < nonzeros[i].count; ++p)
-        panel[static_cast<std::size_t>(map[nonzeros[i].columns[p]]) * group] += nonzeros[i].values[p];
+      for (std::size_t p = 0; p < nonzeros[i].count; ++p) {
+        const std::int32_t column = nonzeros[i].columns[p], place = mapped ? left.map[i / group][column] : column;
+        panel[static_cast<std::size_t>(place) * group] += nonzeros[i].values[p];
+      }
     }
   }
 
@@ -385,24 +489,44 @@ class KernelBlocksOf final : public KernelBlocks<Real> {
         const int columns = std::min(few, count - j);
         dispatch<SparseTile<Real, Kernel>>(&kernel_, panel, map, static_cast<const Real*>(left.sizes.data() + row), &right,
                                            first + j, columns, block);
+        if constexpr (of_differences<Kernel>)
+          for (int c = 0; c < columns; ++c)
+            if (!(kernel_.strain(std::min(left.largest[g], right.sizes[first + j + c])) <= products_))
+              by_differences(panel, map, left.used[g], right, first + j + c, block + c * G, scratch.dense);
         dispatch<ScatterRows<Real>>(static_cast<const Real*>(block), out + row, std::min(G, rows - row), j);
       }
     }
   }
 
+  // One right row, made dense over the rows of the panel for as long as it takes.
+  void by_differences(const Real* panel, const std::int32_t* map, Index used, const Strip<Real>& right, int row, Real* result,
+                      std::vector<Real>& dense) const {
+    if (static_cast<Index>(dense.size()) < used) dense.resize(used);
+    using V = Vec<Real, 1>;
+    V outside{};
+    const auto place = [&](std::size_t p) { return map ? map[right.columns[p]] : right.columns[p]; };
+    for (std::size_t p = right.starts[row]; p < right.starts[row + 1]; ++p) {
+      if (map && place(p) == 0)
+        outside = Kernel::Direct::step(outside, V{}, V{right.values[p]});
+      else
+        dense[place(p)] = right.values[p];
+    }
+    dispatch<SparseDifferences<Real, Kernel>>(&kernel_, panel, used, static_cast<const Real*>(dense.data()), outside[0], result);
+    for (std::size_t p = right.starts[row]; p < right.starts[row + 1]; ++p) dense[place(p)] = Real(0);
+  }
+
   Kernel kernel_;
   bool sparse_;
   int tile_rows_, tile_columns_;
+  double products_ = products_up_to;  // strain up to which they serve
 };
 
 // Blocks for rows of this width, by the sparse inner loop if the right rows have few nonzeros.
 template <class Real>
 std::unique_ptr<KernelBlocks<Real>> make_blocks(AnyKernel kernel, Index width, bool sparse) {
-  const auto* gaussian = std::get_if<Gaussian>(&kernel);
-  if (gaussian && sizeof(Real) == 4 && width <= NarrowGaussian::most_columns) kernel = NarrowGaussian{gaussian->gamma};
   return std::visit(
       [&](const auto& k) -> std::unique_ptr<KernelBlocks<Real>> {
-        return std::make_unique<KernelBlocksOf<Real, std::decay_t<decltype(k)>>>(k, sparse);
+        return std::make_unique<KernelBlocksOf<Real, std::decay_t<decltype(k)>>>(k, width, sparse);
       },
       kernel);
 }

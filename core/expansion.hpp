@@ -31,32 +31,48 @@ bool few_rows(const KernelBlocks<Real>& blocks, const Rows& vectors, const Rows&
   return true;
 }
 
-// How far a decision value may be off in float: that of a kernel value times the coefficients.
+inline double largest_in_float(const Rows& rows, Size kind) {
+  std::vector<Index> ids(rows.size);
+  std::iota(ids.begin(), ids.end(), Index(0));
+  std::vector<float> sizes(rows.size);
+  rows.sizes(ids.data(), rows.size, kind, sizes.data());
+  return sizes.empty() ? 0.0 : *std::max_element(sizes.begin(), sizes.end());
+}
+
+// Do rows of this size, rounded to float, change their differences by what a kernel value would show?
+inline bool blurred_in_float(const AnyKernel& kernel, const Rows& rows) {
+  constexpr double visible = 1e-5;
+  const double unit = 0.5 * std::numeric_limits<float>::epsilon();
+  if (const auto* k = std::get_if<Gaussian>(&kernel)) return !(unit * std::sqrt(k->strain(largest_in_float(rows, Size::squares))) <= visible);
+  if (const auto* k = std::get_if<Laplacian>(&kernel)) return !(unit * k->strain(largest_in_float(rows, Size::absolute)) <= visible);
+  return false;
+}
+
+// How far a decision value is likely to be off in float: kernel values, whose errors are independent, times coefficients.
 inline double float_error(const AnyKernel& kernel, const Rows& vectors, const Rows& x, const double* coef, int outputs) {
-  struct Slope {  // of the kernel along s
-    double operator()(const Linear&) const { return 1; }
-    double operator()(const Gaussian& k) const { return k.gamma; }
-    double operator()(const NarrowGaussian& k) const { return k.gamma; }
-    double operator()(const Laplacian& k) const { return k.gamma; }
-    double operator()(const Sigmoid& k) const { return k.gamma; }
-    double operator()(const Polynomial&) const { return 1; }  // relative to its values, which are not bounded
+  struct Loss {  // of a kernel value, in roundings; relative for polynomials, whose values are not bounded
+    const Rows& vectors;
+    bool sparse, few;
+    double largest(Size kind) const { return largest_in_float(vectors, kind); }
+    double operator()(const Linear&) const { return largest(Size::squares); }
+    double operator()(const Sigmoid& k) const { return k.gamma * largest(Size::squares); }
+    double operator()(const Polynomial&) const { return largest(Size::squares); }
+    double operator()(const Laplacian& k) const { return k.strain(largest(Size::absolute)); }
+    double operator()(const Gaussian& k) const {  // products up to their limit; beyond, the rounding of the rows themselves
+      if (few) return 0;
+      const double strain = k.strain(largest(Size::squares)), most = sparse ? sparse_products_up_to<float> : products_up_to;
+      return std::sqrt(strain) + (!sparse && vectors.width <= Gaussian::narrow ? 0.0 : std::min(strain, most));
+    }
   };
-  const bool direct = x.density() >= sparse_below && x.width <= NarrowGaussian::most_columns;  // no cancellation
-  double largest = 0;
-  if (!direct) {
-    std::vector<Index> ids(vectors.size);
-    std::iota(ids.begin(), ids.end(), Index(0));
-    std::vector<double> sizes(vectors.size);
-    vectors.sizes(ids.data(), vectors.size, Size::squares, sizes.data());
-    for (const double s : sizes) largest = std::max(largest, s);
-  }
   double weight = 0;
   for (int o = 0; o < outputs; ++o) {
     double sum = 0;
     for (Index j = 0; j < vectors.size; ++j) sum += coef[o * vectors.size + j] * coef[o * vectors.size + j];
-    weight = std::max(weight, std::sqrt(sum));  // rounding errors of the kernel values are independent
+    weight = std::max(weight, std::sqrt(sum));
   }
-  return 2 * std::numeric_limits<float>::epsilon() * (1 + std::visit(Slope{}, kernel) * largest) * weight;
+  const bool few = x.size <= few_rows_limit && vectors.contiguous(0, 0.0f) && x.contiguous(0, 0.0f);  // as they are
+  const double loss = std::visit(Loss{vectors, x.density() < sparse_below, few}, kernel);
+  return 2 * std::numeric_limits<float>::epsilon() * (1 + loss) * weight;
 }
 
 template <class Real>

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <stdexcept>
@@ -40,6 +41,8 @@ class RowSource {
   // The same at any columns; false where rows cannot be had so.
   virtual bool gather(int, const Index*, int, Real* const*, int) { return false; }
   virtual void diagonal(double* out) const = 0;
+  // No value is further than this from the true one.
+  virtual double rounding() const { return std::numeric_limits<double>::infinity(); }
 };
 
 // Kernel rows over data. `order` says which row of the data stands at each position.
@@ -95,10 +98,9 @@ class KernelRows final : public RowSource<Real> {
     return true;
   }
   void diagonal(double* out) const override {
-    std::vector<Real> sizes(order_.size());
-    blocks_->sizes(*rows_, order_.data(), static_cast<Index>(order_.size()), sizes.data());
-    blocks_->diagonal(sizes.data(), static_cast<Index>(sizes.size()), out);
+    blocks_->diagonal(*rows_, order_.data(), static_cast<Index>(order_.size()), out);
   }
+  double rounding() const override { return blocks_->rounding(*rows_, order_.data(), static_cast<Index>(order_.size())); }
 
  private:
   std::shared_ptr<const Rows> rows_;

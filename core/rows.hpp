@@ -31,10 +31,11 @@ class Rows {
   virtual ~Rows() = default;
   Index size = 0, width = 0;
 
-  // The row in memory, if it is there as it is: of this type, contiguous, without a shift. Null otherwise.
+  // The row in memory, if it is there as it is: of this type, contiguous. Null otherwise.
   virtual const float* contiguous(Index, float) const { return nullptr; }
   virtual const double* contiguous(Index, double) const { return nullptr; }
   virtual double density() const = 0;  // share of nonzeros, estimated for dense data
+  virtual Index terms() const { return width; }  // the most that a row can have of them
   // panel[k * stride + i] = row[ids[i]][k] for i < count, 0 for count <= i < stride.
   virtual void pack(const Index* ids, int count, int stride, float* panel) const = 0;
   virtual void pack(const Index* ids, int count, int stride, double* panel) const = 0;
@@ -60,8 +61,9 @@ class RowsOf : public Rows {
   const Self& self() const { return static_cast<const Self&>(*this); }
 };
 
-// Strided array: C or F order, float or double, in memory or mapped. `shift` (one value per column, or
-// null) is subtracted before rounding: a translation-invariant kernel then loses no digits to a common offset.
+// Strided array: C or F order, float or double, in memory or mapped. `shift` (one value per column, or none) is
+// subtracted before rounding to float: a translation-invariant kernel then loses no digits to a common offset. In double
+// the rows stay as they are, and their differences exact: see kernels.hpp.
 template <class T>
 class DenseRows final : public RowsOf<DenseRows<T>> {
   friend class RowsOf<DenseRows<T>>;
@@ -75,7 +77,7 @@ class DenseRows final : public RowsOf<DenseRows<T>> {
     width = columns;
   }
   const T* contiguous(Index id, T) const override {
-    return column_stride_ == 1 && shift_.empty() ? data_ + id * row_stride_ : nullptr;
+    return column_stride_ == 1 ? data_ + id * row_stride_ : nullptr;
   }
   using Rows::contiguous;
   double density() const override {
@@ -90,7 +92,11 @@ class DenseRows final : public RowsOf<DenseRows<T>> {
   template <class Real>
   Real at(const T* row, Index k) const {
     const T x = row[k * column_stride_];
-    return shift_.empty() ? static_cast<Real>(x) : static_cast<Real>(static_cast<double>(x) - shift_[k]);
+    return stays<Real>() ? static_cast<Real>(x) : static_cast<Real>(static_cast<double>(x) - shift_[k]);
+  }
+  template <class Real>
+  bool stays() const {
+    return sizeof(Real) == sizeof(double) || shift_.empty();
   }
   template <class Real>
   void pack_as(const Index* ids, int count, int stride, Real* panel) const {
@@ -101,7 +107,7 @@ class DenseRows final : public RowsOf<DenseRows<T>> {
       for (int i = 0; i < count; ++i) {
         const T* row = data_ + ids[i] * row_stride_;
         Real* out = panel + i;
-        if (column_stride_ == 1 && shift_.empty())
+        if (column_stride_ == 1 && stays<Real>())
           for (Index k = k0; k < k1; ++k) out[k * stride] = static_cast<Real>(row[k]);
         else
           for (Index k = k0; k < k1; ++k) out[k * stride] = at<Real>(row, k);
@@ -161,6 +167,11 @@ class SparseRows final : public RowsOf<SparseRows<T, I>> {
     const double cells = static_cast<double>(size) * static_cast<double>(width);
     return cells > 0 ? static_cast<double>(starts_[size] - starts_[0]) / cells : 1.0;
   }
+  Index terms() const override {
+    Index most = 0;
+    for (Index i = 0; i < size; ++i) most = std::max(most, static_cast<Index>(starts_[i + 1] - starts_[i]));
+    return most;
+  }
  private:
   template <class Real>
   void pack_as(const Index* ids, int count, int stride, Real* panel) const {
@@ -171,13 +182,14 @@ class SparseRows final : public RowsOf<SparseRows<T, I>> {
   }
   template <class Real>
   void nonzeros_as(Index id, SparseRow<Real>& out) const {
-    const I begin = starts_[id];
-    out.count = static_cast<std::size_t>(starts_[id + 1] - begin);
-    out.reserve(out.count);
-    for (std::size_t p = 0; p < out.count; ++p) {
-      out.columns[p] = static_cast<std::int32_t>(columns_[begin + p]);
-      out.values[p] = static_cast<Real>(values_[begin + p]);
+    out.reserve(static_cast<std::size_t>(starts_[id + 1] - starts_[id]));
+    std::size_t n = 0;
+    for (I p = starts_[id]; p < starts_[id + 1]; ++p) {
+      out.columns[n] = static_cast<std::int32_t>(columns_[p]);
+      out.values[n] = static_cast<Real>(values_[p]);
+      n += out.values[n] != Real(0);
     }
+    out.count = n;
   }
   template <class Real>
   void sizes_as(const Index* ids, Index count, Size kind, Real* out) const {

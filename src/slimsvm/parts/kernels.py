@@ -32,9 +32,9 @@ __all__ = [
 
 
 def _offset(X: Any) -> Array | None:
-    """A common offset to take out of the rows, if it is large beside their spread.
+    """A common offset to take out of the rows before they are rounded to float32, if it is large beside their spread.
 
-    Distances are differences of squares: they lose the digits that a common offset takes.
+    Rounding and differences of squares lose the digits that a common offset takes.
     """
     if sp.issparse(X) or X.shape[0] == 0:
         return None
