@@ -23,6 +23,7 @@ from ..certificate import balanced
 from ..formulation import Array, FeasibleSet
 
 MOST_STEPS = 120
+GROWTH = 5.0  # of a slack in one step, as a multiple of it
 NEARLY = 0.995  # of the way to the nearest bound
 TINY = 1e-300
 
@@ -257,7 +258,7 @@ class Step:
         )
 
     def share(self, d: State) -> float:
-        """How much of the step keeps everything positive."""
+        """How much of the step keeps everything positive, and slacks that tell from growing too fast to be followed."""
         path, s = self.path, self.s
         ratios = [(d.x / self.down)[path.below], (-d.x / self.up)[path.above]]
         ratios += [(d.z / np.maximum(s.z, TINY))[path.below], (d.w / np.maximum(s.w, TINY))[path.above]]
@@ -265,6 +266,7 @@ class Step:
             ratios.append(np.array([d.theta / s.theta, d.room / s.room]))
         if path.ball:
             ratios.append(np.array([d.mu / s.mu, d.depth / s.depth]))
+            ratios.append(-(d.xi / s.xi / GROWTH)[s.xi > 0.01 * s.z])
         return 1 / max(1.0, -float(np.concatenate(ratios).min(initial=0.0)))
 
 

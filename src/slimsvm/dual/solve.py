@@ -16,8 +16,8 @@ from . import interior, multiplier
 from .programs import Point, Program, program
 
 FEW = 768  # rows whose kernel matrix may be factorised as a last resort
-PATIENCE, PATIENCE_BY_ROW = 5000, 200  # steps of pairs before that
-LAST_PATIENCE = 20  # as many times more after it
+PATIENCE, PATIENCE_BY_ROW = 5000, 100  # steps of pairs before that
+LAST_PATIENCE, LAST_PATIENCE_IN_A_BALL = 20, 2  # as many times more after it
 ROUNDOFF = float(np.finfo(np.float64).eps) / 2
 
 
@@ -177,7 +177,8 @@ def _solve(over: Program, binary: Binary, limits: multiplier.Limits) -> Found:
     if few and not _done(best, limits):
         best = _better(best, _by_interior(over, binary, certify, best[0], limits))
     ball = binary.feasible.radius < np.inf
-    last = replace(limits, max_steps=LAST_PATIENCE * patience // (4 if ball else 1)) if few else limits
+    patience *= LAST_PATIENCE_IN_A_BALL if ball else LAST_PATIENCE
+    last = replace(limits, max_steps=patience) if few else limits
     for share in (0.6, 0.1) if ball else (1.0,) if few else ():
         if _done(best, limits) or limits.max_steps >= 0 or best[0].indefinite:
             break
