@@ -17,7 +17,7 @@ from slimsvm.certificate import Basis, balanced, of_expansion
 from slimsvm.data import Targets
 from slimsvm.primal import equations
 from slimsvm.primal.coefficients import fit_coefficients
-from slimsvm.primal.passes import Stored, exact_blocks
+from slimsvm.primal.passes import Exact, Stored
 
 LONG = np.longdouble
 LOSSES = {"Hinge": "l1", "SquaredHinge": "l2", "HuberHinge": losses.HuberHinge(), "LeastSquares": losses.LeastSquares()}
@@ -244,7 +244,7 @@ def test_any_point_and_any_duals_bound_the_optimum(name, regularizer):
     for size in (0.0, 0.1, 1.0, 30.0):
         coef, bias = size * rng.normal(size=(7, 1)), size * rng.normal(size=1)
         for duals in (group.Y * group.C * rng.uniform(0, 1, (60, 1)), None if loss.smooth else 0.5 * group.Y * group.C):
-            blocks = exact_blocks(kernel, X, Z)
+            blocks = Exact(kernel, X, Z).blocks()
             objective, gap = of_expansion(blocks, basis, loss, group.Y, group.C, coef, bias, duals)
             true = value(K, basis.R.astype(LONG), coef[:, 0], bias[0], y, C, name)
             assert objective[0] == pytest.approx(true, rel=1e-12)
@@ -259,7 +259,7 @@ def test_the_gap_is_that_of_the_formulas():
     basis = Basis.of(regularizers.KernelNorm(), kernel(Z, Z))
     fitted = fit_coefficients(kernel, X, Z, [group], loss, regularizers.KernelNorm(), tol=1e-10)
     coef, bias = 0.99 * fitted.coef.T, fitted.bias
-    objective, gap = of_expansion(exact_blocks(kernel, X, Z), basis, loss, group.Y, group.C, coef, bias)
+    objective, gap = of_expansion(Exact(kernel, X, Z).blocks(), basis, loss, group.Y, group.C, coef, bias)
     A = balanced(loss.duals(kernel(X, Z) @ coef + bias, group.Y, group.C))
     v = kernel(Z, X) @ A
     norm = (v.T @ np.linalg.solve(basis.R, v))[0, 0]
@@ -276,6 +276,21 @@ def test_blocks_of_rows_give_the_same_certificate(monkeypatch):
     parts = fit(regularizers.KernelNorm(), dtype=np.float32)
     np.testing.assert_allclose(parts.objective, whole.objective, rtol=1e-8)
     assert parts.converged.all()
+
+
+def test_kept_values_are_those_computed_anew(monkeypatch):
+    X, _ = some_machines(50)
+    rows = np.array([3, 3, 17, 40, 1])
+    monkeypatch.setattr("slimsvm.primal.passes.BLOCK_BYTES", 2 * 8 * 4)
+    anew = Exact(kernels.Gaussian(0.5), X.astype(np.float32), X[:4])
+    kept = anew.kept(50 * 5 * 8)
+    assert kept.values is not None
+    assert anew.kept(50 * 5 * 8 - 1).values is None
+    for some in (None, rows):
+        for one, other in zip(anew.blocks(some), kept.blocks(some), strict=True):
+            assert one[0] == other[0]
+            np.testing.assert_allclose(one[1], other[1], rtol=1e-14)
+            np.testing.assert_array_equal(one[2], other[2])
 
 
 @pytest.mark.parametrize("step", [0.0, 1e-12, 1e-9, 1e-7, 1e-5, 1e-3])

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from ..parts.losses import Loss
 from ..parts.regularizers import Regularizer
 from ..sparse.reweighting import sparse_coefficients
 from . import solve as primal
-from .passes import Features, double, exact_blocks, features
+from .passes import Exact, Features, double, features
 
 # Where the classes are apart, what is left of the hinge on margins that miss 1 by rounding may outweigh a tiny norm:
 # a slightly larger f has none of it.
@@ -73,6 +72,9 @@ def fit_coefficients(
         )
     norm = regularizer.settled(gram)
     basis = Basis.of(norm, gram)
+    exact = Exact(kernel, X, Z, threads)
+    if len(machines) > 1:
+        exact = exact.kept(memory)
     found: list[Fitted | None] = [None] * len(machines)
     for precision in dict.fromkeys((np.dtype(dtype), np.dtype(np.float64))):
         open_ = [k for k, f in enumerate(found) if f is None or f.open(tol, max_iter)]
@@ -82,8 +84,7 @@ def fit_coefficients(
             P = features(kernel, X, Z, basis.T, precision, threads, memory)
             for k in open_:
                 rows = machines[k].rows
-                blocks = partial(exact_blocks, kernel, X, Z, rows, threads)
-                fit = _Fit(basis, machines[k], loss, blocks, precision == np.float32)
+                fit = _Fit(basis, machines[k], loss, exact, precision == np.float32)
                 found[k] = fit(P if rows is None else P.take(rows), found[k], tol, max_iter)
     done = [f for f in found if f is not None]
     joined = [np.concatenate([getattr(f, name) for f in done]) for name in ("bias", "objective", "gap", "n_iter")]
@@ -128,7 +129,7 @@ class Fitted:
 
 @dataclass(frozen=True)
 class _Fit:
-    """One group of machines over one set of rows; ``blocks`` gives their kernel values in float64.
+    """One group of machines over one set of rows.
 
     ``rough``: features are in float32.
     """
@@ -136,7 +137,7 @@ class _Fit:
     basis: Basis
     group: Targets
     loss: Any
-    blocks: Callable[[], Iterator[tuple[slice, Array, Array]]]
+    exact: Exact
     rough: bool
 
     def __call__(self, P: Features, before: Fitted | None, tol: float, max_iter: int) -> Fitted:
@@ -168,7 +169,9 @@ class _Fit:
     def proved(self, w: Array, bias: Array, duals: Array | None, n_iter: Array) -> Fitted:
         """The model with these weights, and its certificate."""
         Y, C, coef = self.group.Y, self.group.C, self.basis.T @ w
-        objective, gap = of_expansion(self.blocks(), self.basis, self.loss, Y, C, coef, bias, duals)
+        objective, gap = of_expansion(
+            self.exact.blocks(self.group.rows), self.basis, self.loss, Y, C, coef, bias, duals
+        )
         return Fitted(w, coef, bias, objective, gap, n_iter)
 
 

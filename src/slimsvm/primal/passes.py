@@ -7,7 +7,7 @@ may come from memory, from a file, or be computed anew whenever it is needed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -110,15 +110,37 @@ def features(
     return Stored(P)
 
 
-def exact_blocks(
-    kernel: Kernel, X: Any, Z: Any, rows: Array | None = None, threads: int = 1
-) -> Iterator[tuple[slice, Array, Array]]:
-    """k(x, Z) and k(x, x) of (some of) the rows in float64, however they are kept: what a certificate is made of."""
-    n = X.shape[0] if rows is None else len(rows)
-    Z = double(Z)
-    for block in row_blocks(n, 8 * max(Z.shape[0], X.shape[1])):
-        some = double(X[block] if rows is None else X[rows[block]])
-        yield block, kernel(some, Z, threads=threads), kernel.diagonal(some)
+@dataclass(frozen=True)
+class Exact:
+    """k(x, Z) and k(x, x) of rows in float64, however the rows are kept: what a certificate is made of."""
+
+    kernel: Kernel
+    X: Any
+    Z: Any
+    threads: int = 1
+    values: tuple[Array, Array] | None = None  # of all rows, if they are kept
+
+    def kept(self, memory: float) -> Exact:
+        """With the values kept, if they fit: for machines that look at the same rows again and again."""
+        n, m = self.X.shape[0], self.Z.shape[0]
+        if 8 * n * (m + 1) > memory:
+            return self
+        K, sizes = np.empty((n, m)), np.empty(n)
+        for block, part, diagonal in self.blocks():
+            K[block], sizes[block] = part, diagonal
+        return replace(self, values=(K, sizes))
+
+    def blocks(self, rows: Array | None = None) -> Iterator[tuple[slice, Array, Array]]:
+        """Blocks of (some of) the rows; slices count those that were asked for."""
+        n = self.X.shape[0] if rows is None else len(rows)
+        Z = double(self.Z)
+        for block in row_blocks(n, 8 * max(Z.shape[0], self.X.shape[1])):
+            which = block if rows is None else rows[block]
+            if self.values is not None:
+                yield block, self.values[0][which], self.values[1][which]
+            else:
+                X = double(self.X[which])
+                yield block, self.kernel(X, Z, threads=self.threads), self.kernel.diagonal(X)
 
 
 def double(X: Any) -> Any:
