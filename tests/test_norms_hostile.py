@@ -201,7 +201,7 @@ def test_interior_points_reach_the_reference(slack, constraint):
     problem, K = binary(slack, constraint, n=30)
     best = reference.solve(K, problem.y, problem.slack, 2.0, constraint.name).value
     gaps = []
-    for a in interior.solutions(K, problem.y, problem.feasible):
+    for a, _ in interior.solutions(K, problem.y, problem.feasible):
         assert abs(a.sum()) <= 1e-12 * np.abs(a).sum()
         assert problem.feasible.share(a) >= 1 - 1e-12
         certificate = problem.certify(a, K @ a, 1.0)
@@ -215,7 +215,7 @@ def test_interior_points_reach_the_reference(slack, constraint):
 
 def test_interior_points_leave_vanished_duals_out():
     problem, K = binary(slacks.OneNorm(), n=60)
-    for a in interior.solutions(K, problem.y, problem.feasible):
+    for a, _ in interior.solutions(K, problem.y, problem.feasible):
         if problem.certify(a, K @ a, 1.0).gap <= 1e-6:
             break
     model = AnyNormSVC(kernel="precomputed", C=2.0, tol=1e-8).fit(K, problem.y)

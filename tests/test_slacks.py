@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 import reference
 from problems import EVERY_MACHINE, NORMS, fitted_to, machine_name, ring_of_neighbours
-from slimsvm import slacks
+from slimsvm import losses, slacks
 from slimsvm.formulation import CONSTRAINTS, EQUALITY, INEQUALITY
 
 machines = pytest.mark.parametrize("machine", EVERY_MACHINE, ids=machine_name)
@@ -117,6 +117,45 @@ def test_names(name, kind):
     kind = getattr(slacks, kind)
     assert slacks.resolve(name) == kind()
     assert slacks.resolve(kind()) == kind()
+
+
+def test_a_norm_that_is_a_sum_over_rows_has_a_loss():
+    assert slacks.loss("l1") == slacks.loss(slacks.OneNorm()) == losses.Hinge()
+    assert slacks.loss("l2") == slacks.loss(slacks.SquaredTwoNorm()) == losses.SquaredHinge()
+    huber = losses.HuberHinge(0.1)
+    assert slacks.loss(huber) is huber
+    assert {type(s).__name__ for s in NORMS if s.loss is not None} == {"OneNorm", "SquaredTwoNorm"}
+    for slack in ("linf", "l7", slacks.TwoNorm(), slacks.OneNorm, 3):
+        with pytest.raises(ValueError, match=r"not known here; use one of \['l1', 'l2'\]"):
+            slacks.loss(slack)
+
+
+def test_what_an_object_lacks_is_named():
+    class Bare:
+        def feasible_set(self, y, C, weights, constraint):
+            return None
+
+        def value(self, slacks, weights, constraint):
+            return 0.0
+
+        bias = value
+
+    with pytest.raises(
+        ValueError, match=r"which lacks at, counts_rows, loss, is not known.*inherits slimsvm.slacks.Norm"
+    ):
+        slacks.resolve(Bare())
+
+
+@machines
+@given(problem=outputs())
+@settings(max_examples=10)
+def test_doubt_never_makes_a_slack_smaller(machine, problem):
+    """Slacks of values that may be off by so much are the largest of all these."""
+    y, f, _ = problem
+    rules = CONSTRAINTS[machine[1]]
+    most = np.abs(rules.slacks(y, f, 0.25, 0.1))
+    for shift in (-0.1, 0.0, 0.04, 0.1):
+        assert (np.abs(rules.slacks(y, f + shift, 0.25)) <= most + 1e-12).all()
 
 
 # --- Norms of each other (section 1.4), as functions --------------------------------------------------------

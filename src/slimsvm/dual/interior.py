@@ -28,18 +28,22 @@ NEARLY = 0.995  # of the way to the nearest bound
 TINY = 1e-300
 
 
-def solutions(K: Array, y: Array, feasible: FeasibleSet) -> Iterator[Array]:
-    """Feasible duals, better and better; a factorisation that fails ends them."""
+def solutions(K: Array, y: Array, feasible: FeasibleSet) -> Iterator[tuple[Array, float]]:
+    """Feasible duals, better and better, and the sum of the products: the gap where all else is met.
+
+    Two for each step, the first with what has vanished left out. A factorisation that fails ends them.
+    """
     path = Path(K, y, feasible)
     states = path.states()
     try:
         while True:
             with np.errstate(all="ignore"):  # what is not finite ends the path
                 before, state = next(states)
+                left = path.sum_of_products(state)
             for x in (path.settled(before, state), state.x):
                 duals = balanced(path.duals(x))
                 if duals.any() and np.isfinite(duals).all():
-                    yield min(1.0, feasible.share(duals)) * duals
+                    yield min(1.0, feasible.share(duals)) * duals, left
     except (la.LinAlgError, StopIteration):
         return
 
@@ -165,12 +169,15 @@ class Path:
         most = float(v.max())
         return most * float(((v / most) ** self.power).sum()) ** (1 / self.power)
 
-    def mean_product(self, s: State) -> float:
-        """Of the products that fall to zero together."""
+    def sum_of_products(self, s: State) -> float:
+        """Of those that fall to zero together."""
         below, above = self.below, self.above
         total = (s.x - self.lower)[below] @ s.z[below] + (self.upper - s.x)[above] @ s.w[above]
-        total += s.room * s.theta + s.depth * s.mu
-        return float(total) / max(1, below.sum() + above.sum() + self.capped + self.ball)
+        return float(total) + s.room * s.theta + s.depth * s.mu
+
+    def mean_product(self, s: State) -> float:
+        """What they would be if they were equal."""
+        return self.sum_of_products(s) / max(1, self.below.sum() + self.above.sum() + self.capped + self.ball)
 
     def settled(self, before: State, s: State) -> Array:
         """Parts that fall to a bound faster than the bound's multiplier does are put there."""

@@ -214,16 +214,21 @@ def _by_interior(over: Program, binary: Binary, certify: Certifier, point: Point
     if point.indefinite and not _semidefinite(K):
         return best
     good: list[Found] = []
-    for steps, duals in enumerate(interior.solutions(K, binary.y, binary.feasible), 1):
+    late = 0
+    for steps, (duals, left) in enumerate(interior.solutions(K, binary.y, binary.feasible), 1):
         f = K @ duals
+        gain = float(binary.y @ duals)
+        wanted = limits.tol * abs(gain - 0.5 * float(duals @ f))
+        if left > 100 * wanted and steps % 20:  # too early: now and then to see whether it goes anywhere
+            continue
         certificate = certify(duals, f)
-        gap = certificate.gap
-        found = Point(duals, f, float(binary.y @ duals), gap, gap, steps, False, (duals, f)), certificate
-        if gap < best[1].gap:
+        found = Point(duals, f, gain, certificate.gap, certificate.gap, steps, False, (duals, f)), certificate
+        if certificate.gap < best[1].gap:
             best = found
         if _done(found, limits):
             good.append(found)
-        if len(good) == 2:
+        late += left < 1e-3 * wanted  # what is still missing is rounding
+        if len(good) == 2 or late > 16:
             break
     return min(good, key=lambda found: np.count_nonzero(found[0].duals)) if good else best
 
