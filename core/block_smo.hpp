@@ -40,6 +40,7 @@ class SolverMonitor : public Monitor {
 // The iterate: duals and minus the gradient. Survives a change of row precision.
 struct Iterate {
   std::vector<double> a, G;
+  Doubt doubt;  // how far G is from that of a in exact arithmetic
   long steps = 0, rounds = 0;
   bool negative_curvature = false;
 };
@@ -326,7 +327,7 @@ class BlockSmo {
   // Carries the block's moves to the iterate; false if there were none.
   bool store_block() {
     const std::size_t tiles = view_.tiles.size();
-    std::vector<double> moved;
+    std::vector<double> moved, farther;
     std::vector<const Real*> rows;
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       const int s = slots_[i];
@@ -334,15 +335,18 @@ class BlockSmo {
       const double delta = block_.a[s] - it_.a[v];
       if (delta == 0) continue;
       moved.push_back(delta);
+      farther.push_back(it_.doubt.distance(v, block_.a[s]) - it_.doubt.distance(v, it_.a[v]));
       if (!whole()) rows.insert(rows.end(), table_.begin() + i * tiles, table_.begin() + (i + 1) * tiles);
       it_.G[v] -= p_.power == 2 ? p_.ridge[v] * delta : p_.slope(v, block_.a[s]) - p_.slope(v, it_.a[v]);
       it_.a[v] = block_.a[s];
     }
     if (moved.empty()) return false;
-    if (whole())  // the block's gradient is the gradient
+    if (whole()) {  // the block's gradient is the gradient
       for (const int s : slots_) it_.G[variable_[s]] = block_.G[s];
-    else
-      gram_.subtract(view_, rows, moved, it_.G.data(), monitor_);
+      it_.doubt.all = infinity;  // its way there is not known
+    } else {
+      gram_.subtract(view_, rows, moved, farther, it_.G.data(), it_.doubt, monitor_);
+    }
     return true;
   }
 

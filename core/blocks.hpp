@@ -87,7 +87,7 @@ class KernelBlocks {
   // k(x, x) of rows.
   virtual void diagonal(const Rows& rows, const Index* ids, Index count, double* out) const = 0;
   // No value between these rows is further than this from the kernel's.
-  virtual double rounding(const Rows& rows, const Index* ids, Index count) const = 0;
+  virtual Rounding rounding(const Rows& rows, const Index* ids, Index count) const = 0;
   // out[i] = k(x, row i) for one row x, where all rows lie in memory as they are; false if they do not.
   virtual bool against(const Rows& rows, const Real* x, Real* out) const = 0;
   // Left rows worth packing at once within a few megabytes.
@@ -99,9 +99,13 @@ class KernelBlocks {
 
 inline int strip_padding(int count) { return (count + 31) / 32 * 32; }
 
-// sum[i][v] += the steps of one group of left rows against one packed panel of right rows.
+// Sums in float over many columns are sums of sums over this many: their rounding grows with stretch + width / stretch.
+template <class Real>
+constexpr Index stretch = sizeof(Real) == 4 ? 64 : std::numeric_limits<Index>::max() / 2;
+
+// sum[i][v] = the sum of the steps of one group of left rows against one packed panel of right rows.
 template <class Metric, class V, int M, int N, class Real>
-SLIM_INLINE void add_steps(const Real* a, const Real* b, Index width, V (&sum)[M][N]) {
+SLIM_INLINE void add_steps(const Real*& a, const Real*& b, Index width, V (&sum)[M][N]) {
   constexpr int L = sizeof(V) / sizeof(Real);
 #pragma GCC unroll 16
   for (int i = 0; i < M; ++i)
@@ -118,6 +122,20 @@ SLIM_INLINE void add_steps(const Real* a, const Real* b, Index width, V (&sum)[M
       for (int v = 0; v < N; ++v) sum[i][v] = Metric::step(sum[i][v], left_value, x[v]);
     }
   }
+}
+
+template <class Metric, class V, int M, int N, class Real>
+SLIM_INLINE void add_stretches(const Real* a, const Real* b, Index width, V (&sum)[M][N]) {
+  add_steps<Metric>(a, b, std::min(width, stretch<Real>), sum);
+  if constexpr (sizeof(Real) == 4)
+    for (Index first = stretch<Real>; first < width; first += stretch<Real>) {
+      V part[M][N];
+      add_steps<Metric>(a, b, std::min(width - first, stretch<Real>), part);
+#pragma GCC unroll 16
+      for (int i = 0; i < M; ++i)
+#pragma GCC unroll 4
+        for (int v = 0; v < N; ++v) sum[i][v] += part[i][v];
+    }
 }
 
 template <class Real, class Kernel>
@@ -137,7 +155,7 @@ struct DenseTile {
       V sum[M][N];
       if constexpr (choice) {
         if (!(kernel->strain(std::min(left->largest[g], largest)) <= products)) {
-          add_steps<typename Kernel::Direct>(a, panel, width, sum);
+          add_stretches<typename Kernel::Direct>(a, panel, width, sum);
 #pragma GCC unroll 16
           for (int i = 0; i < M; ++i)
 #pragma GCC unroll 4
@@ -146,7 +164,7 @@ struct DenseTile {
           continue;
         }
       }
-      add_steps<typename Kernel::Metric>(a, panel, width, sum);
+      add_stretches<typename Kernel::Metric>(a, panel, width, sum);
 #pragma GCC unroll 16
       for (int i = 0; i < M; ++i) {
         if (i >= rows) continue;
@@ -163,11 +181,29 @@ struct DenseTile {
 // Sizes of the rows of one packed panel, summed as the tile sums products.
 template <class Real, class Metric>
 struct PanelSizes {
+  template <int Lanes, int Count>
+  static SLIM_INLINE void add(const Real* panel, Index width, Real* sizes) {
+    using V = Vec<Real, Lanes>;
+    V sum[Count];
+    for (Index first = 0; first == 0 || first < width; first += stretch<Real>) {
+      V part[Count];
+#pragma GCC unroll 16
+      for (int i = 0; i < Count; ++i) part[i] = V{};
+      for (Index k = first; k < std::min(first + stretch<Real>, width); ++k, panel += Lanes * Count)
+#pragma GCC unroll 16
+        for (int i = 0; i < Count; ++i) part[i] = Metric::size_step(part[i], load<V>(panel + i * Lanes));
+#pragma GCC unroll 16
+      for (int i = 0; i < Count; ++i) sum[i] = first ? sum[i] + part[i] : part[i];
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < Count; ++i) store(sizes + i * Lanes, sum[i]);
+  }
   template <class Isa>
   static SLIM_INLINE void run(const Real* panel, Index width, int stride, Real* sizes) {
-    std::fill_n(sizes, stride, Real(0));
-    for (Index k = 0; k < width; ++k, panel += stride)
-      for (int i = 0; i < stride; ++i) sizes[i] = Metric::size_step(Vec<Real, 1>{sizes[i]}, Vec<Real, 1>{panel[i]})[0];
+    if (stride == Isa::tile_rows)
+      add<2, Isa::tile_rows / 2>(panel, width, sizes);
+    else
+      add<lanes<Real, Isa>, Isa::tile_vectors>(panel, width, sizes);
   }
 };
 
@@ -176,14 +212,14 @@ template <class Real, class Metric>
 struct SparseSize {
   template <class Isa>
   static SLIM_INLINE Real run(const Real* values, std::size_t count) {
-    using V = Vec<Real, 1>;
+    using V = Vec<Real, lanes<Real, Isa>>;  // a vector of one lane would go through memory
     V even{}, odd{};
     std::size_t p = 0;
     for (; p + 1 < count; p += 2) {
-      even = Metric::size_step(even, V{values[p]});
-      odd = Metric::size_step(odd, V{values[p + 1]});
+      even = Metric::size_step(even, splat<V>(values[p]));
+      odd = Metric::size_step(odd, splat<V>(values[p + 1]));
     }
-    if (p < count) even = Metric::size_step(even, V{values[p]});
+    if (p < count) even = Metric::size_step(even, splat<V>(values[p]));
     return (even + odd)[0];
   }
 };
@@ -349,7 +385,7 @@ class KernelBlocksOf final : public KernelBlocks<Real> {
     tile_shape<Real>(tile_rows_, tile_columns_);
     if (sparse) products_ = sparse_products_up_to<Real>;
     if constexpr (std::is_same_v<Kernel, Gaussian>)
-      if (!sparse && width <= Gaussian::narrow) products_ = -1;  // differences throughout
+      if (!sparse && width <= Gaussian::narrow<Real>) products_ = -1;  // differences throughout
   }
 
   void prepare(const Rows& rows, const Index* ids, int count, Left<Real>& left) const override {
@@ -359,7 +395,6 @@ class KernelBlocksOf final : public KernelBlocks<Real> {
     left.group = group;
     left.panel_start.resize(groups);
     left.sizes.assign(static_cast<std::size_t>(groups) * group, Real(0));
-    left.map.clear();
     if (sparse_)
       prepare_sparse(rows, ids, left);
     else
@@ -415,11 +450,12 @@ class KernelBlocksOf final : public KernelBlocks<Real> {
     dispatch<Diagonal<Real, Kernel>>(&kernel_, static_cast<const Real*>(sizes.data()), count, out);
   }
 
-  double rounding(const Rows& rows, const Index* ids, Index count) const override {
+  Rounding rounding(const Rows& rows, const Index* ids, Index count) const override {
     std::vector<double> sizes(count);
     rows.sizes(ids, count, Metric::size, sizes.data());
     const double largest = count ? *std::max_element(sizes.begin(), sizes.end()) : 0.0;
-    const double terms = static_cast<double>(rows.terms()), unit = 0.5 * std::numeric_limits<Real>::epsilon();
+    const Index chain = sparse_ ? rows.terms() / 2 + 1 : std::min(rows.width, stretch<Real> + rows.width / stretch<Real> + 1);  // of additions
+    const double terms = static_cast<double>(chain), unit = 0.5 * std::numeric_limits<Real>::epsilon();
     if constexpr (of_differences<Kernel>)
       return kernel_.rounding(largest, terms, unit, !sparse_ && (products_ < 0 || std::is_same_v<Metric, DirectOf<Kernel>>), products_);
     else
@@ -430,7 +466,10 @@ class KernelBlocksOf final : public KernelBlocks<Real> {
   using Metric = typename Kernel::Metric;
   static constexpr Index dense_map_limit = 2048;
 
-  Real size_of(const SparseRow<Real>& row) const { return dispatch<SparseSize<Real, Metric>>(row.values.data(), row.count); }
+  Real size_of(const SparseRow<Real>& row) const {
+    if constexpr (of_differences<Kernel>) return dispatch<SparseSize<Real, Metric>>(row.values.data(), row.count);
+    return Real(0);  // the others do not ask
+  }
 
   // Dense panels of `group` rows, and the sizes of these where the kernel asks for them.
   void pack_panels(const Rows& rows, const Index* ids, int count, int group, Buffer<Real>& panels, Real* sizes,

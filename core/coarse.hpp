@@ -78,7 +78,7 @@ inline bool coarse_start(Machine& machine, const View& view, const Problem& p, c
   for (std::size_t i = 0; i < n; ++i) spread[variables[i]] = coarse.a[i];
   machine.single().subtract_product(view, spread.data(), residuals.data(), monitor);
   it.a = duals_by_threshold(p, residuals);
-  machine.single().subtract_product(view, it.a.data(), it.G.data(), monitor);
+  machine.single().subtract_product(view, it.a.data(), it.G.data(), monitor, &it.doubt);
   it.steps = coarse.steps;
   return true;
 }

@@ -61,7 +61,7 @@ inline double float_error(const AnyKernel& kernel, const Rows& vectors, const Ro
     double operator()(const Gaussian& k) const {  // products up to their limit; beyond, the rounding of the rows themselves
       if (few) return 0;
       const double strain = k.strain(largest(Size::squares)), most = sparse ? sparse_products_up_to<float> : products_up_to;
-      return std::sqrt(strain) + (!sparse && vectors.width <= Gaussian::narrow ? 0.0 : std::min(strain, most));
+      return std::sqrt(strain) + (!sparse && vectors.width <= Gaussian::narrow<float> ? 0.0 : std::min(strain, most));
     }
   };
   double weight = 0;

@@ -42,7 +42,7 @@ class RowSource {
   virtual bool gather(int, const Index*, int, Real* const*, int) { return false; }
   virtual void diagonal(double* out) const = 0;
   // No value is further than this from the true one.
-  virtual double rounding() const { return std::numeric_limits<double>::infinity(); }
+  virtual Rounding rounding() const { return {std::numeric_limits<double>::infinity()}; }
 };
 
 // Kernel rows over data. `order` says which row of the data stands at each position.
@@ -100,7 +100,7 @@ class KernelRows final : public RowSource<Real> {
   void diagonal(double* out) const override {
     blocks_->diagonal(*rows_, order_.data(), static_cast<Index>(order_.size()), out);
   }
-  double rounding() const override { return blocks_->rounding(*rows_, order_.data(), static_cast<Index>(order_.size())); }
+  Rounding rounding() const override { return blocks_->rounding(*rows_, order_.data(), static_cast<Index>(order_.size())); }
 
  private:
   std::shared_ptr<const Rows> rows_;
@@ -135,6 +135,7 @@ class MatrixRows final : public RowSource<Real> {
   void diagonal(double* out) const override {
     for (std::size_t i = 0; i < order_.size(); ++i) out[i] = data_[order_[i] * (row_stride_ + column_stride_)];
   }
+  Rounding rounding() const override { return {sizeof(T) <= sizeof(Real) ? 0.0 : std::numeric_limits<double>::infinity()}; }
 
  private:
   const T* data_;
@@ -170,6 +171,34 @@ struct SubtractRows {
   }
 };
 
+// The same, and z[j] += sum_i w[i] rows[i][j].
+template <class Real>
+struct SubtractAndWeigh {
+  template <class Isa>
+  static SLIM_INLINE void run(const Real* const* rows, const double* x, const double* w, int count, Index length, double* y, double* z) {
+    constexpr int L = lanes<double, Isa>;
+    using D = Vec<double, L>;
+    using R = Vec<Real, L>;
+    int i = 0;
+    for (; i + 2 <= count; i += 2) {
+      const Real *r0 = rows[i], *r1 = rows[i + 1];
+      const D x0 = splat<D>(x[i]), x1 = splat<D>(x[i + 1]), w0 = splat<D>(w[i]), w1 = splat<D>(w[i + 1]);
+      Index j = 0;
+      for (; j + L <= length; j += L) {
+        const D k0 = __builtin_convertvector(load<R>(r0 + j), D), k1 = __builtin_convertvector(load<R>(r1 + j), D);
+        store(y + j, load<D>(y + j) - (x0 * k0 + x1 * k1));
+        store(z + j, load<D>(z + j) + (w0 * k0 + w1 * k1));
+      }
+      for (; j < length; ++j) {
+        y[j] -= x[i] * r0[j] + x[i + 1] * r1[j];
+        z[j] += w[i] * r0[j] + w[i + 1] * r1[j];
+      }
+    }
+    if (i < count)
+      for (Index j = 0; j < length; ++j) y[j] -= x[i] * rows[i][j], z[j] += w[i] * rows[i][j];
+  }
+};
+
 // y[i] += rows[i] . x, in double.
 template <class Real>
 struct AddDots {
@@ -193,6 +222,38 @@ struct AddDots {
       for (; j < length; ++j) sum += x[j] * static_cast<double>(r[j]);
       y[i] += sum;
     }
+  }
+};
+
+// Bounds on how far values K a, tracked through rounded rows, are from the true ones. They were exact at `anchor`. A value
+// with a relative error is the same whenever its row is computed: then only |a - anchor| counts, not the way there.
+struct Doubt {
+  double all = 0;               // of every value
+  double share = 0;             // of what is weighed, for each value
+  std::vector<double> weighed;  // sum |a - anchor| k
+  std::vector<double> anchor;   // empty: zero
+
+  double of(Index v) const { return weighed.empty() ? all : all + share * weighed[v]; }
+  double distance(Index v, double a) const { return std::fabs(anchor.empty() ? a : a - anchor[v]); }
+  void clear(const std::vector<double>& a) {
+    all = share = 0;
+    weighed.clear();
+    anchor = a;
+  }
+  // Takes in a change x of a, by which the distances to the anchor grow by `farther`. True: these are to be weighed.
+  bool weigh(const std::vector<double>& x, const std::vector<double>& farther, const Rounding& rounding, Index size) {
+    constexpr double negligible = 1e-7;
+    double way = 0, sum = 0;
+    for (const double value : x) way += std::fabs(value);
+    for (const double value : farther) sum += std::fabs(value);
+    all += way * rounding.absolute;
+    if (!(sum * rounding.relative > negligible)) {  // values with a relative error are at most 1
+      all += sum * rounding.relative;
+      return false;
+    }
+    share = std::max(share, rounding.relative);
+    if (weighed.empty()) weighed.assign(size, 0.0);
+    return true;
   }
 };
 
@@ -266,6 +327,17 @@ class Gram {
       source_->diagonal(diagonal_.data());
     }
     return diagonal_;
+  }
+  // What a product with these rows may be off for each unit of |x|_1, and in share of the values: their own rounding, and that
+  // of long sums in double (a sum of 10^6 terms is off by less).
+  const Rounding& rounding() {
+    if (rounding_.absolute < 0) {
+      const auto& all = diagonal();
+      const double most = all.empty() ? 0.0 : *std::max_element(all.begin(), all.end());
+      rounding_ = source_->rounding();
+      rounding_.absolute += 1e-10 * std::max(1.0, most);
+    }
+    return rounding_;
   }
   long computed() const { return computed_; }  // row segments so far: the cost that the cache saves
 
@@ -360,23 +432,31 @@ class Gram {
     computed_ += n;
   }
 
-  // gradient -= K[:, rows] x
-  void subtract(const View& view, const std::vector<const Real*>& table, const std::vector<double>& x, double* gradient,
-                Monitor& monitor) {
+  // gradient -= K[:, rows] x; the doubt about it grows with the distances `farther`.
+  void subtract(const View& view, const std::vector<const Real*>& table, const std::vector<double>& x,
+                const std::vector<double>& farther, double* gradient, Doubt& doubt, Monitor& monitor) {
+    const bool weigh = doubt.weigh(x, farther, rounding(), view.size());
     const std::size_t tiles = view.tiles.size(), count = x.size();
     pool_.run(
         tiles,
         [&](std::size_t t, int) {
           std::vector<const Real*> rows(count);
           for (std::size_t i = 0; i < count; ++i) rows[i] = table[i * tiles + t];
-          dispatch<SubtractRows<Real>>(static_cast<const Real* const*>(rows.data()), x.data(), static_cast<int>(count),
-                                       static_cast<Index>(view.tiles[t].count), gradient + view.tiles[t].first);
+          const auto& tile = view.tiles[t];
+          subtract_rows(rows.data(), x.data(), farther.data(), static_cast<int>(count), tile.count, gradient + tile.first,
+                        weigh ? doubt.weighed.data() + tile.first : nullptr);
         },
         monitor);
   }
 
-  // result -= K x over the view, past the cache: every row is computed afresh and used once.
-  void subtract_product(const View& view, const double* x, double* result, Monitor& monitor) {
+  // result -= K x over the view, past the cache: every row is computed afresh and used once. The doubt: as for a change from 0.
+  void subtract_product(const View& view, const double* x, double* result, Monitor& monitor, Doubt* doubt = nullptr) {
+    bool weigh = false;
+    if (doubt) {
+      std::vector<double> all(x, x + view.size()), distances(all);
+      for (double& value : distances) value = std::fabs(value);
+      weigh = doubt->weigh(all, distances, rounding(), view.size());
+    }
     std::vector<Index> columns, target;  // starts of strips: positions and variables
     std::vector<int> length;
     for (const auto& tile : view.tiles)
@@ -387,7 +467,9 @@ class Gram {
       }
     for_strips_of_product(view, x, columns.size(), monitor, [&](std::size_t t, int rows, Real* const* out, const double* values, int thread) {
       source_->strip(rows, columns[t], length[t], out, thread);
-      dispatch<SubtractRows<Real>>(static_cast<const Real* const*>(out), values, rows, static_cast<Index>(length[t]), result + target[t]);
+      std::vector<double> sizes(values, values + rows);
+      for (double& value : sizes) value = std::fabs(value);
+      subtract_rows(out, values, sizes.data(), rows, length[t], result + target[t], weigh ? doubt->weighed.data() + target[t] : nullptr);
     });
   }
 
@@ -521,6 +603,14 @@ class Gram {
     }
   }
 
+  // y -= rows' x, and z += rows' w if it is asked for.
+  static void subtract_rows(const Real* const* rows, const double* x, const double* w, int count, Index length, double* y, double* z) {
+    if (z)
+      dispatch<SubtractAndWeigh<Real>>(rows, x, w, count, length, y, z);
+    else
+      dispatch<SubtractRows<Real>>(rows, x, count, length, y);
+  }
+
   std::size_t worthwhile(std::size_t bytes) const {
     constexpr std::size_t enough_rows = 1024, enough_bytes = std::size_t(64) << 20;
     if (!source_->cheap()) return bytes;
@@ -566,6 +656,7 @@ class Gram {
   ThreadPool& pool_;
   std::vector<double> diagonal_;
   Buffer<Real> workspace_;
+  Rounding rounding_{-1};
   long computed_ = 0;
   bool prefetched_ = false;
 };

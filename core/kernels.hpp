@@ -6,7 +6,8 @@
 // how much there is to lose, and `products_up_to` when it is too much.
 //
 // `rounding(largest, terms, unit, direct)` bounds the error of a value: `largest` is the size of the largest row,
-// `terms` the most summands, `unit` the unit roundoff of the values' type; direct: all sums are over differences.
+// `terms` the longest chain of additions, `unit` the unit roundoff of the values' type; direct: all sums are over differences.
+// A part of it may be relative to the value.
 #pragma once
 
 #include <algorithm>
@@ -25,6 +26,10 @@ namespace slimsvm {
 constexpr double products_up_to = 64;
 template <class Real>
 constexpr double sparse_products_up_to = sizeof(Real) == 4 ? 16384 : 1024;
+
+struct Rounding {
+  double absolute, relative = 0;
+};
 
 // s = x.z, size = x.x
 struct Dot {
@@ -83,13 +88,15 @@ struct Linear {
   SLIM_INLINE Vec<T, N> finish(Vec<T, N> s, Vec<T, N>, Vec<T, N>) const {
     return s;
   }
-  double rounding(double largest, double terms, double unit, bool) const { return (terms + 3) * unit * largest; }
+  Rounding rounding(double largest, double terms, double unit, bool) const { return {(terms + 3) * unit * largest}; }
 };
 
 struct Gaussian {  // exp(-gamma |x - z|^2)
   using Metric = Dot;
   using Direct = Distance;
-  static constexpr Index narrow = 32;  // columns up to which exp outweighs the sums: differences are free
+  // Columns up to which exp outweighs the sums: differences are free.
+  template <class Real>
+  static constexpr Index narrow = sizeof(Real) == 4 ? 32 : 8;
   double gamma;
   template <class T, int N>
   SLIM_INLINE Vec<T, N> finish(Vec<T, N> s, Vec<T, N> nx, Vec<T, N> nz) const {
@@ -101,11 +108,13 @@ struct Gaussian {  // exp(-gamma |x - z|^2)
     return vexp_falling<T, N>(s * T(-gamma));
   }
   double strain(double size) const { return gamma * size; }
-  // Of products: (terms + 6) unit gamma (|x| + |z|)^2 exp(-gamma (|x| - |z|)^2), the lesser strain at most `most`.
-  // Of differences: t^2 exp(-t^2) and t exp(-t^2) are below 0.4 and 0.5; rounding of the rows themselves.
-  double rounding(double largest, double terms, double unit, bool direct, double most = products_up_to) const {
-    const double strained = strain(largest), widest = 2 * std::sqrt(std::min(strained, most)) + 1;
-    return unit * (4 + 2 * std::sqrt(strained) + (terms + 6) * (direct ? 0.4 : widest * widest));
+  // Of products: (terms + 6) unit gamma (|x| + |z|)^2 in the exponent; where one row is much larger than the other, less
+  // the value is small. Of differences: t^2 exp(-t^2) and t exp(-t^2) are below 0.4 and 0.5, and rows are rounded too.
+  Rounding rounding(double largest, double terms, double unit, bool direct, double most = products_up_to) const {
+    const double strained = strain(largest);
+    if (!direct && strained <= most) return {4 * unit, unit * (terms + 6) * 4 * strained};
+    const double widest = 2 * std::sqrt(most) + 1;
+    return {unit * (4 + 2 * std::sqrt(strained) + (terms + 6) * (direct ? 0.4 : widest * widest))};
   }
 };
 
@@ -122,9 +131,10 @@ struct Laplacian {  // exp(-gamma |x - z|_1)
     return vexp_falling<T, N>(s * T(-gamma));
   }
   double strain(double size) const { return gamma * size; }
-  double rounding(double largest, double terms, double unit, bool direct, double most = products_up_to) const {
+  Rounding rounding(double largest, double terms, double unit, bool direct, double most = products_up_to) const {
     const double strained = strain(largest);
-    return unit * (4 + 2 * strained + (terms + 4) * (direct ? 0.4 : 3 * std::min(strained, most) + 1));
+    if (!direct && strained <= most) return {4 * unit, unit * (terms + 6) * 3 * strained};
+    return {unit * (4 + 2 * strained + (terms + 4) * (direct ? 0.4 : 3 * most + 1))};
   }
 };
 
@@ -142,8 +152,8 @@ struct Polynomial {  // (gamma x.z + coef0)^degree
     }
     return power;
   }
-  double rounding(double largest, double terms, double unit, bool) const {
-    return 1.01 * degree * (terms + 6) * unit * std::pow(gamma * largest + std::fabs(coef0), degree);
+  Rounding rounding(double largest, double terms, double unit, bool) const {
+    return {1.01 * degree * (terms + 6) * unit * std::pow(gamma * largest + std::fabs(coef0), degree)};
   }
 };
 
@@ -156,8 +166,8 @@ struct Sigmoid {  // tanh(gamma x.z + coef0)
     const V twice = (s * T(gamma) + T(coef0)) * T(2);
     return splat<V>(T(1)) - T(2) / (vexp<T, N>(twice) + T(1));
   }
-  double rounding(double largest, double terms, double unit, bool) const {
-    return unit * (8 + (terms + 6) * (gamma * largest + std::fabs(coef0)));
+  Rounding rounding(double largest, double terms, double unit, bool) const {
+    return {unit * (8 + (terms + 6) * (gamma * largest + std::fabs(coef0)))};
   }
 };
 

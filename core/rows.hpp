@@ -182,14 +182,26 @@ class SparseRows final : public RowsOf<SparseRows<T, I>> {
   }
   template <class Real>
   void nonzeros_as(Index id, SparseRow<Real>& out) const {
-    out.reserve(static_cast<std::size_t>(starts_[id + 1] - starts_[id]));
-    std::size_t n = 0;
-    for (I p = starts_[id]; p < starts_[id + 1]; ++p) {
-      out.columns[n] = static_cast<std::int32_t>(columns_[p]);
-      out.values[n] = static_cast<Real>(values_[p]);
-      n += out.values[n] != Real(0);
+    const I begin = starts_[id];
+    out.count = static_cast<std::size_t>(starts_[id + 1] - begin);
+    out.reserve(out.count);
+    std::size_t zeros = 0;
+    for (std::size_t p = 0; p < out.count; ++p) {
+      out.columns[p] = static_cast<std::int32_t>(columns_[begin + p]);
+      out.values[p] = static_cast<Real>(values_[begin + p]);
+      zeros += out.values[p] == Real(0);
     }
-    out.count = n;
+    if (zeros) drop_zeros(out);
+  }
+  template <class Real>
+  static void drop_zeros(SparseRow<Real>& row) {
+    std::size_t n = 0;
+    for (std::size_t p = 0; p < row.count; ++p) {
+      row.columns[n] = row.columns[p];
+      row.values[n] = row.values[p];
+      n += row.values[n] != Real(0);
+    }
+    row.count = n;
   }
   template <class Real>
   void sizes_as(const Index* ids, Index count, Size kind, Real* out) const {

@@ -16,8 +16,9 @@ struct Solution {
   bool converged = false, negative_curvature = false, used_double = false;
 };
 
-// Puts the sums back where they belong after many rounded steps, on the variable with the most room.
-inline void balance(const Problem& p, std::vector<double>& a) {
+// Puts the sums back where they belong after many rounded steps, on the variable with the most room. Returns by how much.
+inline double balance(const Problem& p, std::vector<double>& a) {
+  double moved = 0;
   const auto correct = [&](double side, double target) {  // side 0: all variables
     double sum = 0, most = 0;
     Index at = -1;
@@ -27,7 +28,9 @@ inline void balance(const Problem& p, std::vector<double>& a) {
       const double room = std::min(p.upper[i] - a[i], a[i] - p.lower[i]);
       if (room > most) most = room, at = i;
     }
-    if (at >= 0 && std::fabs(sum - target) < most) a[at] -= sum - target;
+    if (at < 0 || !(std::fabs(sum - target) < most)) return;
+    a[at] -= sum - target;
+    moved += std::fabs(sum - target);
   };
   if (p.total < infinity) {
     double used = 0;
@@ -35,10 +38,11 @@ inline void balance(const Problem& p, std::vector<double>& a) {
     if (used >= p.total * (1 - 1e-9)) {
       correct(1, 0.5 * p.total);
       correct(-1, -0.5 * p.total);
-      return;
+      return moved;
     }
   }
   correct(0, 0);
+  return moved;
 }
 
 // Are the second half of the segments those of the first half again?
@@ -67,53 +71,63 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, const Prob
   if (full_view.size() != p.size) throw std::invalid_argument("the problem's size differs from the view's");
   std::vector<double> product(p.size, 0.0), diagonal(p.size);
   for (Index v = 0; v < p.size; ++v) diagonal[v] = exact.diagonal()[full_view.position(v)];
+  double largest = 1;  // of all kernel values
+  for (const double k : diagonal) largest = std::max(largest, k);
+  std::vector<Index> far;  // variables whose product was not computed afresh
   const auto evaluate = [&] {  // K a afresh, in double
     std::fill(product.begin(), product.end(), 0.0);
     exact.subtract_product(full_view, it.a.data(), product.data(), monitor);
     for (double& f : product) f = -f;
+    it.doubt.clear(it.a);
+    far.clear();
   };
-  // The same where it can matter. A point whose dual is zero and that is clear of its margin adds nothing to the
-  // gap: the value tracked in float stands if it is off by less than a tenth of that clearance at all others.
+  // The same where it can matter. A point whose dual is zero and that is clear of its margin by more than the doubt about
+  // its value adds nothing to the gap, and the value stands. Some room is left, so that a bias near this one sees no
+  // difference.
   const auto evaluate_where_it_matters = [&] {
-    constexpr double clear = 0.05;
+    constexpr double room = 0.02;
+    if (!(it.doubt.all < infinity)) return evaluate();
     const double bias = set.bias(it.a.data(), it.G.data());
     std::vector<char> matters(p.size);
-    std::vector<double> tracked(p.size);
     for (Index v = 0; v < p.size; ++v) {
-      tracked[v] = p.linear[v] - it.G[v] - p.slope(v, it.a[v]);
-      const double r = p.linear[v] - tracked[v] - bias;
+      const double r = it.G[v] + p.slope(v, it.a[v]) - bias, doubt = it.doubt.of(v), clear = doubt + std::max(doubt, room);
       matters[v] = it.a[v] != 0 || conjugate(p, v, r - clear) != 0 || conjugate(p, v, r + clear) != 0;
     }
     if (doubled(segments))  // one row, two variables: what one needs is the value of both
       for (Index v = 0, w = p.size / 2; w < p.size; ++v, ++w) matters[v] = matters[w] = matters[v] || matters[w];
     std::vector<std::int32_t> near;
+    far.clear();
     for (Index v = 0; v < p.size; ++v)
-      if (matters[v]) near.push_back(static_cast<std::int32_t>(v));
+      if (matters[v])
+        near.push_back(static_cast<std::int32_t>(v));
+      else
+        far.push_back(v);
     if (near.size() > 0.8 * static_cast<double>(p.size)) return evaluate();
     product.assign(p.size, 0.0);
     if (!exact.subtract_product_at(full_view, it.a.data(), near, product.data(), monitor)) return evaluate();
-    double off = 0;
-    for (const std::int32_t v : near) {
-      product[v] = -product[v];
-      off = std::max(off, std::fabs(product[v] - tracked[v]));
-      tracked[v] = product[v];
-    }
-    if (!(off <= 0.1 * clear)) return evaluate();
-    product = tracked;
+    for (const std::int32_t v : near) product[v] = -product[v];
+    for (const Index v : far) product[v] = p.linear[v] - it.G[v];
+  };
+  // Such a value is given to others moved by the doubt to its worse side: then no bias makes the primal less than it is.
+  const auto cautious_product = [&] {
+    for (const Index v : far) product[v] -= std::copysign(it.doubt.of(v), p.upper[v] > 0 ? 1.0 : -1.0);
+    return std::move(product);
   };
   const auto gradient_from = [&](const double* known) {
     for (Index v = 0; v < p.size; ++v) it.G[v] = p.linear[v] - known[v] - p.slope(v, it.a[v]);
   };
   const auto refresh = [&](const auto& product_of) {  // the gradient from scratch
-    balance(p, it.a);
+    it.doubt.all += balance(p, it.a) * largest;
     product_of();
     gradient_from(product.data());
     return set.certify(it.a.data(), it.G.data());
   };
-  if (start.product)
+  if (start.product) {
     gradient_from(start.product);
-  else if (start.duals)
+    it.doubt.all = infinity;  // it may have come from anywhere
+  } else if (start.duals) {
     refresh(evaluate);
+  }
 
   // Rows in the given precision until a certificate in double agrees; false: this precision gets no further.
   const auto rounds = [&](auto& gram) {
@@ -127,12 +141,13 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, const Prob
       solution.rows = gram.computed() - before;
       if (claimed && !options.exact) {
         for (Index v = 0; v < p.size; ++v) product[v] = p.linear[v] - it.G[v] - p.slope(v, it.a[v]);
+        far.clear();
         solution.certificate = set.certify(it.a.data(), it.G.data());
         return true;
       }
       // The whole matrix in double at hand, or rows computed once more.
       if (sizeof(Real) == sizeof(double) && smo.has_matrix())
-        solution.certificate = refresh([&] { smo.product(product); });
+        solution.certificate = refresh([&] { smo.product(product), far.clear(); });
       else if (claimed)
         solution.certificate = refresh(evaluate_where_it_matters);
       else
@@ -157,6 +172,9 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, const Prob
     if (!done && !(solution.certificate.dual > 0)) {  // float led nowhere
       std::fill(it.a.begin(), it.a.end(), 0.0);
       it.G.assign(p.linear, p.linear + p.size);
+      it.doubt.clear(it.a);
+    } else if (!done) {
+      it.doubt.all = infinity;  // the rows to come are not those of before
     }
   }
   if (!done) {
@@ -165,7 +183,7 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, const Prob
   }
   solution.converged = solution.certificate.relative() <= options.tolerance;
   solution.a = std::move(it.a);
-  solution.product = std::move(product);
+  solution.product = cautious_product();
   solution.steps = it.steps;
   solution.rounds = it.rounds;
   solution.negative_curvature = it.negative_curvature;

@@ -486,14 +486,14 @@ def starting_space(kernel: Kernel, data: Merged, rank: int, pruning: bool, threa
     most = n if n <= (SMALL if pruning else DENSE_ROWS) else rank if pruning else DENSE_RANK
     some = np.arange(0, n, -(-n // PIVOT_ROWS))
     pivots, factor, _ = pivoted_factor(kernel, Z[some], eta, most, threads)
-    if len(some) == n == data.X.shape[0]:
-        G = H = np.ascontiguousarray(factor.T)
+    if len(some) == n:
+        H = np.ascontiguousarray(factor.T)
     else:
-        P = Z[some[pivots]]
-        L = np.linalg.cholesky(kernel(P, P))
+        L = np.tril(factor[:, pivots].T)  # of the pivots' own kernel matrix
         # Rows in one piece: solvers take some of them again and again.
-        G = solve_triangular(L, kernel(P, data.X, threads=threads), lower=True, check_finite=False).T.copy()
-        H = G if n == data.X.shape[0] else G[candidates]
+        values = kernel(Z[some[pivots]], Z, threads=threads)
+        H = solve_triangular(L, values, lower=True, check_finite=False).T.copy()
+    G = H if n == data.X.shape[0] else H[data.candidate]
     if not pruning and n > DENSE_ROWS:
         return LowRank(candidates[some[pivots]], G, H[some[pivots]], float(size.mean()))
     rest = size - np.einsum("ij,ij->i", H, H)

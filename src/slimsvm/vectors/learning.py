@@ -32,6 +32,7 @@ from .selection import forward_rows
 
 # With more rows than this, learning computes in float32.
 DOUBLE_ROWS = 2000
+TOO_FAR = 1e30  # as the objective of vectors so far out that numbers overflow
 
 Watch = Callable[[int, float], None]
 
@@ -98,7 +99,14 @@ class Objective:
         return free + [(-6.0, 6.0)] * self.size if self.scaled else None
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
-        """Value and gradient."""
+        """Value and gradient; a step so long that numbers overflow is no good."""
+        value, gradient = self.at(theta)
+        if not (np.isfinite(value) and np.isfinite(gradient).all()):
+            return TOO_FAR, np.zeros_like(theta)
+        return value, gradient
+
+    def at(self, theta: Array) -> tuple[float, Array]:
+        """Value and gradient, as far as numbers go."""
         Z, scales = self.unpack(theta)
         X = self.X
         if scales is not None:
@@ -144,6 +152,7 @@ class Objective:
         return value, A, T @ w
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # vectors may be tried where numbers overflow
 def learn(
     kernel: Any,
     X: Any,
