@@ -38,6 +38,8 @@ def parser(name: str, about: str | None, sets: bool = True) -> argparse.Argument
 def run(options: argparse.Namespace, title: str, measures: Iterable[Measure]) -> None:
     """Show each table as soon as it is there; write all of them in the end."""
     start = time.perf_counter()
+    # Tables are of the settings that they state, limits of learning included.
+    warnings.filterwarnings("ignore", "learning ended at its limit")
     found = [Table("Machine", ["", ""], [[key, value] for key, value in facts().items()])]
     for measure in measures:
         for table in measure(options):
@@ -68,6 +70,7 @@ def spread(work: Callable[..., Any], items: Iterable[Any], n_jobs: int, *rest: A
 def quietly(work: Callable[..., Any], *arguments: Any) -> Any:
     """One thread; machines of others that do not converge are no news here."""
     with threadpool_limits(1), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "learning ended at its limit")  # other processes too
         warnings.filterwarnings("ignore", category=ConvergenceWarning, module="sklearn")
         return work(*arguments)
 

@@ -165,7 +165,7 @@ def usps(options: argparse.Namespace) -> Iterator[Table]:
     rest = {"C": 10, "gamma": 1 / 128}
     smooth = Split(smoothed(raw.X), raw.y, smoothed(raw.X_test), raw.y_test)
     ten = timed("ten SVMs, smoothed", OneVsRestClassifier(SVC(**rest)), smooth, "4.3 (2683)")
-    own = OneVsRestClassifier(SlimSVC(round(0.005 * int(ten[1])), scales="fixed", **rest))
+    own = OneVsRestClassifier(SlimSVC(int(0.005 * int(ten[1])), scales="fixed", **rest))
     rows = [
         ten,
         timed("ten machines with their own vectors, smoothed", own, smooth, "4.9 (134)"),
