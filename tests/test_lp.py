@@ -208,7 +208,7 @@ def test_a_gap_that_misses_tol_warns(p):
     X, y, weight = hostile(0)
     with pytest.warns(ConvergenceWarning, match=r"relative duality gap is .*, tol=1e-14"):
         LpSVC(p, C=1e5, C_alpha=0.1, gamma=0.5, tol=1e-14).fit(X, y, weight)
-    with pytest.warns(ConvergenceWarning, match="max_iter=2 ended 1 of 1 machines"):
+    with pytest.warns(ConvergenceWarning, match="max_iter=2 ended 1 of 1 binary problems"):
         LpSVC(p, gamma=0.5, max_iter=2).fit(X, y)
 
 
@@ -415,7 +415,7 @@ def test_no_square_matrix_of_a_large_problem():
         ({"p": np.nan}, "p=nan"),
         ({"C": 0}, "C=0"),
         ({"C_alpha": 0}, "C_alpha=0"),
-        ({"C_alpha": "much"}, "C_alpha='much' must be 'auto'"),
+        ({"C_alpha": "much"}, "C_alpha='much' must be a number above 0, or 'auto'"),
         ({"variant": "fast"}, "variant='fast'"),
         ({"max_iter": 0}, "max_iter=0"),
         ({"tol": -1}, "tol=-1"),

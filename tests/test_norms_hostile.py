@@ -14,7 +14,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import reference
-from problems import NORMS, all_duals, blobs, fitted_to
+from problems import NORMS, all_duals, blobs, fitted_to, spread
 from slimsvm import AnyNormSVC, slacks
 from slimsvm.certificate import balanced
 from slimsvm.dual import interior
@@ -30,7 +30,8 @@ def true_gap(model, X, y, weights):
     slack, name = slacks.resolve(model.slack), model.kernel
     rows = X.astype(Long)
     K = reference.KERNELS[name](rows, rows, Long(model.gamma), Long(model.coef0), model.degree)
-    a, b, w, C = all_duals(model, len(y)).astype(Long), Long(model.intercept_[0]), weights.astype(Long), Long(model.C)
+    a = spread(all_duals(model, len(y)), K.astype(float), y, weights).astype(Long)
+    b, w, C = Long(model.intercept_[0]), weights.astype(Long), Long(model.C)
     f = K @ a
     primal = a @ f / 2 + reference.loss(slack, y.astype(Long), C, f, b, model.constraint, w)
     even = balanced(a)

@@ -164,7 +164,7 @@ def test_class_weights_far_apart(factor):
 
 def test_no_vector_warns():
     rng = np.random.default_rng(2)
-    with pytest.warns(UserWarning, match="no vector raises the evidence in 1 of 1 machines"):
+    with pytest.warns(UserWarning, match="no vector raises the evidence in 1 of 1 binary problems"):
         model = RelevanceVectorClassifier(gamma=0.1).fit(rng.normal(size=(60, 3)), rng.integers(2, size=60))
     assert model.n_vectors_ == 0
 

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 import joblib
+import threadpoolctl
 from threadpoolctl import ThreadpoolController
 
 _lock = threading.Lock()
@@ -46,7 +47,7 @@ def limited(threads: int) -> Iterator[None]:
 
 
 def _enter(threads: int) -> None:
-    with _lock:
+    with _lock, _free_to_set():
         _wanted.append(threads)
         if len(_wanted) == 1:
             _restore.append(_libraries().limit(limits=threads))
@@ -55,12 +56,21 @@ def _enter(threads: int) -> None:
 
 
 def _leave(threads: int) -> None:
-    with _lock:
+    with _lock, _free_to_set():
         _wanted.remove(threads)
         if not _wanted:
             _restore.pop().restore_original_limits()
         elif threads < min(_wanted):
             _libraries().limit(limits=min(_wanted))
+
+
+@contextmanager
+def _free_to_set() -> Iterator[None]:
+    """threadpoolctl (from 3.8 on) lets one thread alone set OpenBLAS; ours take turns, and none keeps the right."""
+    release = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", lambda force: None)
+    release(force=True)
+    yield
+    release(force=True)
 
 
 def _after_fork() -> None:

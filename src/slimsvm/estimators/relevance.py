@@ -172,13 +172,13 @@ class RelevanceVectorClassifier(ExpansionClassifier):
         unsettled = sum(not r.converged for r in found)
         if unsettled:
             warn(
-                f"max_iter={self.max_iter} ended {unsettled} of {len(found)} binary machines before they came to rest; "
+                f"max_iter={self.max_iter} ended {unsettled} of {len(found)} binary problems before they converged; "
                 "raise max_iter or tol",
                 ConvergenceWarning,
             )
         empty = sum(not len(r.kept) for r in found)
         if empty:
             warn(
-                f"no vector raises the evidence in {empty} of {len(found)} binary machines, which now give every row "
+                f"no vector raises the evidence in {empty} of {len(found)} binary problems, which now give every row "
                 "the same answer; try another gamma or kernel, or more data"
             )

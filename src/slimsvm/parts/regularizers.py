@@ -95,7 +95,8 @@ class KernelNorm(Part):
         R = self.matrix(gram)
         s = _scales(R)
         safe = _safe_factor(R * np.outer(s, s)) is not None
-        return self if safe else replace(self, jitter=max(self.jitter, 100 * rounding(len(gram))))
+        jitter = self.jitter if safe else max(self.jitter, 100 * rounding(len(gram)))
+        return replace(self, epsilon=self.epsilon or 0.0, jitter=jitter)
 
     def matrix(self, gram: Array) -> Array:
         """R itself."""

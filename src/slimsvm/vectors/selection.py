@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.linalg import solve_triangular
-from sklearn.cluster import KMeans as Lloyd
 
 from ..data import Targets, row_keys, same_rows
 from ..formulation import Array, Kernel
@@ -163,8 +164,55 @@ def _centres(X: Any, weight: Array, count: int, max_iter: int, rng: np.random.Ge
     distinct = np.arange(X.shape[0]) if same is None else np.unique(same, return_index=True)[1]
     if len(distinct) <= count:
         return dense(X[distinct])
-    lloyd = Lloyd(count, n_init=1, max_iter=max_iter, random_state=int(rng.integers(2**31)))
-    return lloyd.fit(X, sample_weight=weight / weight.max()).cluster_centers_.astype(np.float64)
+    # Distances are differences of squares, which a common offset would swallow.
+    offset = 0.0 if sp.issparse(X) else np.average(X, axis=0, weights=weight)
+    return lloyd(X.astype(np.float64) - offset if np.ndim(offset) else X, weight, count, max_iter, rng) + offset
+
+
+def lloyd(X: Any, weight: Array, count: int, max_iter: int, rng: np.random.Generator) -> Array:
+    """Lloyd's k-means from a start by k-means++, on one thread.
+
+    scikit-learn's changes the threads of the whole process while it runs, and hangs in a child of a process in which
+    OpenMP was used.
+    """
+    squares = np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
+
+    def distances(centres: Array) -> Array:
+        return np.maximum(squares[:, None] - 2 * (X @ centres.T) + np.einsum("ij,ij->i", centres, centres), 0)
+
+    centres = _spread_rows(X, weight, count, distances, rng)
+    labels = np.full(X.shape[0], -1)
+    for _ in range(max_iter):
+        apart = distances(centres)
+        before, labels = labels, apart.argmin(axis=1)
+        if np.array_equal(before, labels):
+            break
+        members = sp.csr_array((weight, (labels, np.arange(len(labels)))), shape=(count, len(labels)))
+        mass = np.asarray(members.sum(axis=1)).ravel()
+        used = mass > 0
+        centres[used] = dense(members @ X)[used] / mass[used, None]
+        if not used.all():  # the rows farthest from their centres start anew
+            farthest = np.argsort(-apart.min(axis=1), kind="stable")[: np.count_nonzero(~used)]
+            centres[~used] = dense(X[farthest])
+    return centres
+
+
+def _spread_rows(
+    X: Any, weight: Array, count: int, distances: Callable[[Array], Array], rng: np.random.Generator
+) -> Array:
+    """Rows far from each other: each the best of a few drawn by squared distance to those before (k-means++)."""
+    tries = 2 + int(np.log(count))
+    centres = np.empty((count, X.shape[1]))
+    centres[0] = dense(X[[rng.choice(len(weight), p=weight / weight.sum())]])[0]
+    nearest = distances(centres[:1])[:, 0]
+    for k in range(1, count):
+        share = np.cumsum(weight * nearest)
+        drawn = np.minimum(np.searchsorted(share, rng.random(tries) * share[-1]), len(share) - 1)
+        rows = dense(X[drawn])
+        closer = np.minimum(nearest[:, None], distances(rows))
+        best = int((weight @ closer).argmin())
+        centres[k], nearest = rows[best], closer[:, best]
+    return centres
 
 
 def even_shares(sizes: list[int], count: int) -> list[int]:
