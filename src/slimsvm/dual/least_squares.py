@@ -17,6 +17,8 @@ from ..formulation import Array
 from .solve import DualSolution, Progress
 
 BLOCK = 64  # pivots taken at once
+WHOLE = 2048  # rows up to which LAPACK is done in a moment
+PANEL = 768  # rows and columns of a panel beyond that
 
 
 @dataclass(frozen=True)
@@ -83,14 +85,12 @@ def _solutions(
 def _direct(system: System, targets: Array, tol: float, progress: Progress | None) -> tuple[list[DualSolution], Array]:
     right = np.vstack([targets, np.ones(system.size)]).T
     try:
-        factor = la.cholesky(_shifted(system).T, lower=True, overwrite_a=True, check_finite=False)
-        solved = la.cho_solve((factor, True), right, check_finite=False).T
-        inverse, _ = la.lapack.dtrtri(factor, lower=1, overwrite_c=1)
-        corners = np.einsum("ij,ij->j", inverse, inverse)
+        factor = _factor(_shifted(system))
+        solved = la.cho_solve((factor.T, False), right, check_finite=False).T
+        corners = _inverse_corners(factor)
         indefinite = False
     except la.LinAlgError:  # not a kernel: a stationary point
-        inverse = la.pinvh(_shifted(system), check_finite=False)
-        solved, corners = right.T @ inverse, np.diag(inverse)
+        solved, corners = _indefinite(_shifted(system), right)
         indefinite = True
     solutions, ones = solved[:-1], solved[-1]
     duals = solutions - np.outer(solutions.sum(axis=1) / ones.sum(), ones)
@@ -104,6 +104,77 @@ def _shifted(system: System) -> Array:
     A = system.machine.rows(system.view, np.arange(system.size))
     A.flat[:: system.size + 1] += 1 / system.C
     return A
+
+
+# LAPACK hears no Ctrl-C: a large matrix is worked on in panels, by many calls of which none takes long.
+
+
+def _panels(n: int) -> list[slice]:
+    width = n if n <= WHOLE else PANEL
+    return [slice(i, min(i + width, n)) for i in range(0, n, width)]
+
+
+def _factor(A: Array) -> Array:
+    """The lower Cholesky factor, in the place of A; what is above its diagonal is not touched."""
+    panels = _panels(len(A))
+    for j, now in enumerate(panels):
+        for rows in panels[j:]:
+            A[rows, now] -= A[rows, : now.start] @ A[now, : now.start].T
+        A[now, now] = la.cholesky(A[now, now], lower=True, check_finite=False)
+        for rows in panels[j + 1 :]:
+            A[rows, now] = la.solve_triangular(A[now, now], A[rows, now].T, lower=True, check_finite=False).T
+    return A
+
+
+def _inverse_corners(factor: Array) -> Array:
+    """The diagonal of ``(L L')^-1``: squares of ``L^-1`` summed by column, a panel of columns at a time."""
+    panels = _panels(len(factor))
+    inverses = [np.tril(la.lapack.dtrtri(factor[p, p], lower=1)[0]) for p in panels]
+    corners = np.empty(len(factor))
+    for j, now in enumerate(panels):
+        columns = np.empty((len(factor) - now.start, now.stop - now.start))
+        columns[: now.stop - now.start] = inverses[j]
+        for rows, inverse in zip(panels[j + 1 :], inverses[j + 1 :], strict=True):
+            top, end = rows.start - now.start, rows.stop - now.start
+            columns[top:end] = -inverse @ (factor[rows, now.start : rows.start] @ columns[:top])
+        corners[now] = np.einsum("ij,ij->j", columns, columns)
+    return corners
+
+
+def _indefinite(A: Array, right: Array) -> tuple[Array, Array]:
+    """Solutions of ``A x = right`` for each column, as rows, and the diagonal of the inverse."""
+    scale = float(np.abs(A).max())
+    factor, swaps = _eliminate(A)
+    pivots = factor.diagonal()
+    least = np.finfo(float).eps * scale
+    np.fill_diagonal(factor, np.where(np.abs(pivots) < least, np.copysign(least, pivots), pivots))  # singular
+    factor = np.asfortranarray(factor)
+    solved = la.lu_solve((factor, swaps), right, check_finite=False).T
+    corners = np.empty(len(A))
+    for first in range(0, len(A), BLOCK):
+        last = min(first + BLOCK, len(A))
+        unit = np.eye(len(A), last - first, -first)
+        corners[first:last] = la.lu_solve((factor, swaps), unit, check_finite=False)[first:last].diagonal()
+    return solved, corners
+
+
+def _eliminate(A: Array) -> tuple[Array, Array]:
+    """Gaussian elimination with row exchanges, in the place of A, and the exchanges, as LAPACK gives them."""
+    panels, swaps = _panels(len(A)), np.empty(len(A), dtype=np.int32)
+    for j, now in enumerate(panels):
+        lower, exchanges, _ = la.lapack.dgetrf(A[now.start :, now])
+        swaps[now] = exchanges + now.start
+        for row, other in zip(range(now.start, now.stop), swaps[now], strict=True):
+            if row != other:
+                A[[row, other]] = A[[other, row]]
+        A[now.start :, now] = lower
+        for columns in panels[j + 1 :]:
+            A[now, columns] = la.solve_triangular(
+                A[now, now], A[now, columns], lower=True, unit_diagonal=True, check_finite=False
+            )
+            for rows in panels[j + 1 :]:
+                A[rows, columns] -= A[rows, now] @ A[now, columns]
+    return A, swaps
 
 
 # --- Iterative --------------------------------------------------------------------------------------------

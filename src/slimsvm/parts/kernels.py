@@ -41,6 +41,11 @@ def _offset(X: Any) -> Array | None:
         return center if 4 * np.vdot(around, around) / len(rows) < center @ center < np.inf else None
 
 
+def aligned(X: Array) -> Array:
+    """X, or a copy where its numbers do not lie where such numbers do: in a record array, a packed file, a byte buffer."""
+    return X if X.flags.aligned and not any(step % X.itemsize for step in X.strides) else X.copy()
+
+
 def core_rows(X: Any, offset: Array | None = None) -> _core.Rows:
     """The core's view of X: no copy for float arrays of any layout and for CSR."""
     if sp.issparse(X):
@@ -49,11 +54,9 @@ def core_rows(X: Any, offset: Array | None = None) -> _core.Rows:
             X = X.copy()
             X.sum_duplicates()
         index = np.result_type(X.indices, X.indptr)
-        starts, columns = (np.ascontiguousarray(part, dtype=index) for part in (X.indptr, X.indices))
-        return _core.sparse_rows(np.ascontiguousarray(X.data), columns, starts, X.shape[1])
-    if any(step % X.itemsize for step in X.strides):  # a field of a record array
-        X = np.ascontiguousarray(X)
-    return _core.dense_rows(X, offset)
+        starts, columns = (aligned(np.ascontiguousarray(part, dtype=index)) for part in (X.indptr, X.indices))
+        return _core.sparse_rows(aligned(np.ascontiguousarray(X.data)), columns, starts, X.shape[1])
+    return _core.dense_rows(aligned(X), offset)
 
 
 def _contiguous(X: Any) -> bool:
@@ -325,7 +328,7 @@ class Precomputed(Part):
         return np.asarray(X, dtype=np.float64).diagonal()
 
     def machine(self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int) -> _core.Machine:
-        return _core.matrix_machine(X, order, lengths, cache_bytes, threads)
+        return _core.matrix_machine(aligned(X), order, lengths, cache_bytes, threads)
 
     def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int = 1) -> Array:
         """``vectors`` are row numbers of the training data. A row's value does not depend on the other rows."""
