@@ -18,7 +18,7 @@ from .solve import DualSolution, Progress
 
 BLOCK = 64  # pivots taken at once
 WHOLE = 2048  # rows up to which LAPACK is done in a moment
-PANEL = 768  # rows and columns of a panel beyond that
+NARROW, WIDE = 128, 640  # rows or columns taken at once beyond that; the second a multiple of the first
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def _direct(system: System, targets: Array, tol: float, progress: Progress | Non
     right = np.vstack([targets, np.ones(system.size)]).T
     try:
         factor = _factor(_shifted(system))
-        solved = la.cho_solve((factor.T, False), right, check_finite=False).T
+        solved = la.cho_solve((factor.T, False), right, check_finite=False).T  # by columns, as LAPACK wants it
         corners = _inverse_corners(factor)
         indefinite = False
     except la.LinAlgError:  # not a kernel: a stationary point
@@ -109,36 +109,44 @@ def _shifted(system: System) -> Array:
 # LAPACK hears no Ctrl-C: a large matrix is worked on in panels, by many calls of which none takes long.
 
 
-def _panels(n: int) -> list[slice]:
-    width = n if n <= WHOLE else PANEL
-    return [slice(i, min(i + width, n)) for i in range(0, n, width)]
+def _panels(first: int, last: int, width: int) -> list[slice]:
+    return [slice(i, min(i + width, last)) for i in range(first, last, width)]
 
 
 def _factor(A: Array) -> Array:
-    """The lower Cholesky factor, in the place of A; what is above its diagonal is not touched."""
-    panels = _panels(len(A))
-    for j, now in enumerate(panels):
-        for rows in panels[j:]:
+    """The lower Cholesky factor of a symmetric A, in its place; what is above its diagonal has no meaning."""
+    n = len(A)
+    if n <= WHOLE:
+        return la.cholesky(A.T, lower=False, overwrite_a=True, check_finite=False).T
+    for now in _panels(0, n, WIDE):
+        for rows in _panels(now.start, n, WIDE):
             A[rows, now] -= A[rows, : now.start] @ A[now, : now.start].T
         A[now, now] = la.cholesky(A[now, now], lower=True, check_finite=False)
-        for rows in panels[j + 1 :]:
+        for rows in _panels(now.stop, n, WIDE):
             A[rows, now] = la.solve_triangular(A[now, now], A[rows, now].T, lower=True, check_finite=False).T
     return A
 
 
 def _inverse_corners(factor: Array) -> Array:
-    """The diagonal of ``(L L')^-1``: squares of ``L^-1`` summed by column, a panel of columns at a time."""
-    panels = _panels(len(factor))
-    inverses = [np.tril(la.lapack.dtrtri(factor[p, p], lower=1)[0]) for p in panels]
-    corners = np.empty(len(factor))
-    for j, now in enumerate(panels):
-        columns = np.empty((len(factor) - now.start, now.stop - now.start))
-        columns[: now.stop - now.start] = inverses[j]
-        for rows, inverse in zip(panels[j + 1 :], inverses[j + 1 :], strict=True):
+    """The diagonal of ``(L L')^-1``: squares of ``L^-1`` summed by column, some columns at a time."""
+    n = len(factor)
+    if n <= WHOLE:
+        inverse, _ = la.lapack.dtrtri(factor.T, lower=0)
+        return np.einsum("ij,ij->i", inverse, inverse)
+    small = {p.start: _triangular_inverse(factor[p, p]) for p in _panels(0, n, NARROW)}
+    corners = np.empty(n)
+    for now in _panels(0, n, WIDE):
+        columns = np.zeros((n - now.start, now.stop - now.start))
+        columns[: now.stop - now.start] = _triangular_inverse(factor[now, now])
+        for rows in _panels(now.stop, n, NARROW):
             top, end = rows.start - now.start, rows.stop - now.start
-            columns[top:end] = -inverse @ (factor[rows, now.start : rows.start] @ columns[:top])
+            columns[top:end] = -small[rows.start] @ (factor[rows, now.start : rows.start] @ columns[:top])
         corners[now] = np.einsum("ij,ij->j", columns, columns)
     return corners
+
+
+def _triangular_inverse(L: Array) -> Array:
+    return np.tril(la.lapack.dtrtri(L, lower=1)[0])
 
 
 def _indefinite(A: Array, right: Array) -> tuple[Array, Array]:
@@ -146,7 +154,7 @@ def _indefinite(A: Array, right: Array) -> tuple[Array, Array]:
     scale = float(np.abs(A).max())
     factor, swaps = _eliminate(A)
     pivots = factor.diagonal()
-    least = np.finfo(float).eps * scale
+    least = np.finfo(float).eps * scale or 1.0
     np.fill_diagonal(factor, np.where(np.abs(pivots) < least, np.copysign(least, pivots), pivots))  # singular
     factor = np.asfortranarray(factor)
     solved = la.lu_solve((factor, swaps), right, check_finite=False).T
@@ -160,20 +168,20 @@ def _indefinite(A: Array, right: Array) -> tuple[Array, Array]:
 
 def _eliminate(A: Array) -> tuple[Array, Array]:
     """Gaussian elimination with row exchanges, in the place of A, and the exchanges, as LAPACK gives them."""
-    panels, swaps = _panels(len(A)), np.empty(len(A), dtype=np.int32)
-    for j, now in enumerate(panels):
+    n = len(A)
+    swaps = np.empty(n, dtype=np.int32)
+    for now in _panels(0, n, WIDE):
         lower, exchanges, _ = la.lapack.dgetrf(A[now.start :, now])
         swaps[now] = exchanges + now.start
         for row, other in zip(range(now.start, now.stop), swaps[now], strict=True):
             if row != other:
                 A[[row, other]] = A[[other, row]]
         A[now.start :, now] = lower
-        for columns in panels[j + 1 :]:
+        for columns in _panels(now.stop, n, WIDE):
             A[now, columns] = la.solve_triangular(
                 A[now, now], A[now, columns], lower=True, unit_diagonal=True, check_finite=False
             )
-            for rows in panels[j + 1 :]:
-                A[rows, columns] -= A[rows, now] @ A[now, columns]
+            A[now.stop :, columns] -= A[now.stop :, now] @ A[now, columns]
     return A, swaps
 
 

@@ -42,7 +42,7 @@ def _offset(X: Any) -> Array | None:
 
 
 def aligned(X: Array) -> Array:
-    """X, or a copy where its numbers do not lie where such numbers do: in a record array, a packed file, a byte buffer."""
+    """X, or a copy where its numbers lie across the machine's words, as in a record array or a buffer of bytes."""
     return X if X.flags.aligned and not any(step % X.itemsize for step in X.strides) else X.copy()
 
 
