@@ -31,6 +31,15 @@ nb::ndarray<nb::numpy, double> to_numpy(std::vector<double>&& values, std::vecto
   return nb::ndarray<nb::numpy, double>(owned->data(), shape.size(), shape.data(), owner);
 }
 
+// The numbers of an array; they must lie where the machine expects such numbers.
+template <class T, class A>
+auto* numbers(const A& array) {
+  auto* data = array.data();
+  if (reinterpret_cast<std::uintptr_t>(data) % alignof(T)) throw nb::value_error("expected an aligned array: pass a copy of it");
+  using Pointer = std::conditional_t<std::is_const_v<std::remove_pointer_t<decltype(data)>>, const T*, T*>;
+  return static_cast<Pointer>(data);
+}
+
 // Rows together with the Python arrays they look at.
 struct Held {
   std::shared_ptr<Rows> rows;
@@ -49,7 +58,7 @@ std::shared_ptr<Rows> hold(std::shared_ptr<Rows> rows, std::vector<Array> arrays
 
 template <class T>
 std::shared_ptr<Rows> dense_of(const Array& x, std::vector<double> shift) {
-  return std::make_shared<DenseRows<T>>(static_cast<const T*>(x.data()), static_cast<Index>(x.shape(0)),
+  return std::make_shared<DenseRows<T>>(numbers<T>(x), static_cast<Index>(x.shape(0)),
                                         static_cast<Index>(x.shape(1)), x.stride(0), x.stride(1), std::move(shift));
 }
 
@@ -68,14 +77,15 @@ std::shared_ptr<Rows> dense_rows(const Array& x, std::optional<Vector> shift) {
 template <class T, class I>
 std::shared_ptr<Rows> sparse_of(const Flat& values, const Flat& columns, const Flat& starts, Index width) {
   const Index rows = static_cast<Index>(starts.shape(0)) - 1;
-  const I *c = static_cast<const I*>(columns.data()), *s = static_cast<const I*>(starts.data());
+  const T* v = numbers<T>(values);
+  const I *c = numbers<I>(columns), *s = numbers<I>(starts);
   if (rows < 0 || s[0] != 0 || static_cast<std::size_t>(s[rows]) > values.shape(0) || values.shape(0) != columns.shape(0))
     throw nb::value_error("the arrays of the sparse matrix do not fit together");
   for (Index i = 0; i < rows; ++i)
     if (s[i] > s[i + 1]) throw nb::value_error("the row starts of the sparse matrix decrease");
   for (I p = 0; p < s[rows]; ++p)
     if (c[p] < 0 || static_cast<Index>(c[p]) >= width) throw nb::value_error("a column index of the sparse matrix is out of range");
-  return hold(std::make_shared<SparseRows<T, I>>(static_cast<const T*>(values.data()), c, s, rows, width), {Array(values), Array(columns), Array(starts)});
+  return hold(std::make_shared<SparseRows<T, I>>(v, c, s, rows, width), {Array(values), Array(columns), Array(starts)});
 }
 
 std::shared_ptr<Rows> sparse_rows(const Flat& values, const Flat& columns, const Flat& starts, Index width) {
@@ -230,7 +240,7 @@ std::unique_ptr<BoundMachine> kernel_machine(std::shared_ptr<Rows> rows, const I
 template <class T>
 std::unique_ptr<BoundMachine> matrix_machine_of(const Array& matrix, std::vector<Index> ids, std::vector<Segment> segments,
                                                 std::size_t cache_bytes, int threads) {
-  const T* data = static_cast<const T*>(matrix.data());
+  const T* data = numbers<T>(matrix);
   const auto row = matrix.stride(0), column = matrix.stride(1);
   return std::make_unique<BoundMachine>(
       [=](int, const std::vector<Index>* some) { return std::make_unique<MatrixRows<float, T>>(data, row, column, chosen(ids, some)); },
@@ -428,14 +438,16 @@ void kernel_matrix(const AnyKernel& kernel, const std::shared_ptr<Rows>& x, cons
     throw nb::value_error("out must have one row for each row of x and one column for each row of z");
   const bool single = out.dtype() == nb::dtype<float>();
   if (!single && out.dtype() != nb::dtype<double>()) throw nb::type_error("expected out of type float32 or float64");
+  double* in_double = single ? nullptr : numbers<double>(out);
+  float* in_float = single ? numbers<float>(out) : nullptr;
   PythonMonitor monitor{nb::object()};
   nb::gil_scoped_release release;
   if (!single)
-    kernel_into<double>(kernel, *x, *z, static_cast<double*>(out.data()), threads, monitor);
+    kernel_into<double>(kernel, *x, *z, in_double, threads, monitor);
   else if (blurred_in_float(kernel, *z))
-    kernel_into<double>(kernel, *x, *z, static_cast<float*>(out.data()), threads, monitor);
+    kernel_into<double>(kernel, *x, *z, in_float, threads, monitor);
   else
-    kernel_into<float>(kernel, *x, *z, static_cast<float*>(out.data()), threads, monitor);
+    kernel_into<float>(kernel, *x, *z, in_float, threads, monitor);
 }
 
 nb::tuple smooth_machine(Matrix features, Vector y, Vector c, Vector start, double width, double least, double most, double tol,

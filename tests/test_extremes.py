@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from slimsvm import AnyNormSVC
+from slimsvm import AnyNormSVC, _core
 
 
 def labelled(rng, n, d, noise=0.5):
@@ -132,3 +132,51 @@ def test_rounding_of_a_float32_matrix_is_not_indefiniteness():
     y = np.where(X[:, 0] + 0.05 * rng.normal(size=len(X)) > 0, 1, -1)
     model = AnyNormSVC(C=100, kernel="precomputed").fit(X @ X.T, y)
     assert model.duality_gap_[0] <= 1e-3
+
+
+def misaligned(values):
+    """The same numbers one byte further on."""
+    buffer = np.empty(values.nbytes + 1, dtype=np.uint8)[1:]
+    moved = buffer.view(values.dtype).reshape(values.shape)
+    moved[...] = values
+    assert not moved.flags.aligned
+    return moved
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [60, 900])
+def test_unaligned_rows(dtype, n):
+    X, y = labelled(np.random.default_rng(10), n, 5)
+    X = X.astype(dtype)
+    plain, moved = AnyNormSVC().fit(X, y), AnyNormSVC().fit(misaligned(X), y)
+    np.testing.assert_array_equal(plain.vector_coef_, moved.vector_coef_)
+    for rows in (X, X[:1]):
+        np.testing.assert_array_equal(plain.decision_function(rows), plain.decision_function(misaligned(rows)))
+    K = (X @ X.T).astype(dtype)
+    plain, moved = (AnyNormSVC(kernel="precomputed").fit(matrix, y) for matrix in (K, misaligned(K)))
+    np.testing.assert_array_equal(plain.vector_coef_, moved.vector_coef_)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("part", ["data", "indices", "indptr"])
+def test_unaligned_sparse_rows(part, dtype):
+    X, y = labelled(np.random.default_rng(11), 60, 5)
+    X[X < 0.5] = 0
+    plain, moved = sp.csr_matrix(X.astype(dtype)), sp.csr_matrix(X.astype(dtype))
+    setattr(moved, part, misaligned(getattr(moved, part)))
+    expected = AnyNormSVC().fit(plain, y)
+    np.testing.assert_array_equal(expected.vector_coef_, AnyNormSVC().fit(moved, y).vector_coef_)
+    np.testing.assert_array_equal(expected.decision_function(plain), expected.decision_function(moved))
+
+
+def test_the_core_refuses_unaligned_arrays():
+    X = misaligned(np.ones((4, 3)))
+    with pytest.raises(ValueError, match="aligned"):
+        _core.dense_rows(X)
+    with pytest.raises(ValueError, match="aligned"):
+        _core.sparse_rows(X.ravel(), np.zeros(12, np.int32), np.array([0, 12], np.int32), 1)
+    with pytest.raises(ValueError, match="aligned"):
+        _core.matrix_machine(X[:3], np.arange(3), [3], 1 << 20)
+    rows = _core.dense_rows(np.ones((4, 3)))
+    with pytest.raises(ValueError, match="aligned"):
+        _core.kernel_matrix(_core.linear(), rows, rows, misaligned(np.empty((4, 4))))

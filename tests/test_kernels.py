@@ -261,3 +261,103 @@ def test_setting_a_parameter_does_not_reach_other_estimators():
     first, second = AnyNormSVC(kernel=shared), AnyNormSVC(kernel=shared)
     clone(first).set_params(kernel__gamma=5.0)
     assert second.kernel.gamma == 0.3
+
+
+# --- Columns of very different size --------------------------------------------------------------------------
+
+
+def columns_of_sizes(n, d, large, dtype, seed=0):
+    """Unit columns beside one that is large: a flag, a grid, or an offset. Some rows twice, some almost."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) / np.sqrt(d)
+    kind, size = large
+    X[:, 0] = {
+        "flag": size * rng.integers(0, 2, n),
+        "grid": size * rng.integers(-3, 4, n) / 2,
+        "offset": size + X[:, 0],
+    }[kind]
+    X[-10:] = X[:10]
+    X[-5:, 1] += 1e-3
+    return X.astype(dtype)
+
+
+def exponents(name, gamma, X, Z):
+    """gamma times the distances of the kernel, in long double."""
+    X, Z = (np.asarray(rows, dtype=np.longdouble) for rows in (X, Z))
+    apart = sum(np.abs(X[:, k, None] - Z[:, k]) ** (2 if name == "rbf" else 1) for k in range(X.shape[1]))
+    return np.longdouble(gamma) * apart
+
+
+@pytest.mark.parametrize("container", [np.asarray, np.asfortranarray, sp.csr_array], ids=["C", "F", "sparse"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [1.0, 1e3, 1e6, 1e8, 1e12])
+@pytest.mark.parametrize("kind", ["flag", "grid", "offset"])
+@pytest.mark.parametrize("d", [3, 40, 300])
+@pytest.mark.parametrize("kernel", [kernels.Gaussian(0.7), kernels.Laplacian(0.7)], ids=["rbf", "laplacian"])
+def test_no_digit_is_lost_to_a_large_column(kernel, d, kind, size, dtype, container):
+    X = columns_of_sizes(70, d, (kind, size), dtype)
+    t = exponents(kernel.name, kernel.gamma, X, X)
+    K = kernel(container(X), container(X))
+    np.testing.assert_array_equal(K.diagonal(), 1)
+    np.testing.assert_array_equal(K[range(60, 65), range(5)], 1)  # equal rows
+    # Rounding of the sum over d columns, relative in the exponent, and of exp.
+    allowed = 64 * np.finfo(float).eps * (1 + t)
+    seen = t < 600  # the others are below the smallest numbers
+    assert (np.abs(K - np.exp(-t)) <= allowed * np.exp(-t))[seen].all()
+    near = t < 1
+    assert (np.abs((1 - K) + np.expm1(-t)) <= 64 * np.finfo(float).eps)[near].all()
+
+
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("rows", [1, 70])
+@pytest.mark.parametrize("size", [1e3, 1e6, 1e8])
+@pytest.mark.parametrize("d", [3, 40])
+@pytest.mark.parametrize("kernel", [kernels.Gaussian(0.7), kernels.Laplacian(0.7)], ids=["rbf", "laplacian"])
+def test_decision_values_beside_a_large_column(kernel, d, size, rows, container):
+    X = columns_of_sizes(70, d, ("flag", size), np.float64)
+    coef = np.random.default_rng(1).standard_normal((2, 70))
+    expected = np.exp(-exponents(kernel.name, kernel.gamma, X[:rows], X)) @ coef.T
+    close = 1e-13 * np.abs(coef).sum()
+    actual = kernel.decision(container(X[:rows]), container(X), coef, np.zeros(2))
+    np.testing.assert_allclose(actual, expected.astype(float), rtol=0, atol=close)
+    # In float32 what matters is that the rows, which float32 holds, are met by differences too.
+    single = X.astype(np.float32)
+    expected = np.exp(-exponents(kernel.name, kernel.gamma, single[:rows], single)) @ coef.T
+    actual = kernel.decision(container(single[:rows]), container(single), coef, np.zeros(2))
+    np.testing.assert_allclose(actual, expected.astype(float), rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("kernel", [kernels.Gaussian(0.7), kernels.Laplacian(0.7)], ids=["rbf", "laplacian"])
+def test_float32_values_of_rows_that_float32_cannot_hold(kernel, container):
+    X = columns_of_sizes(70, 40, ("offset", 1e8), np.float64)
+    out = kernel(container(X), container(X), out=np.empty((70, 70), np.float32))
+    expected = np.exp(-exponents(kernel.name, kernel.gamma, X, X))
+    np.testing.assert_allclose(out, expected.astype(float), atol=2e-5)
+
+
+def test_wide_sparse_rows_beside_a_large_column():
+    """Differences over the columns that a panel of rows uses, and over those that only the other row has."""
+    rng = np.random.default_rng(0)
+    X, Z = (sp.random(n, 5000, density=0.002, format="lil", rng=rng) for n in (70, 45))
+    X[:, 7], Z[:, 7] = 1e7, 1e7 + 0.5
+    X, Z = X.tocsr(), Z.tocsr()
+    for kernel in (kernels.Gaussian(0.3), kernels.Laplacian(0.3)):
+        expected = np.exp(-exponents(kernel.name, 0.3, X.toarray(), Z.toarray())).astype(float)
+        np.testing.assert_allclose(kernel(X, Z), expected, rtol=1e-13)
+        np.testing.assert_array_equal(kernel(X, X).diagonal(), 1)
+
+
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("d", [3, 20, 33, 300])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_row_is_at_distance_zero_from_itself(dtype, d, container):
+    """Also where distances come from products, and whatever is stored: explicit zeros are no columns."""
+    X = np.random.default_rng(0).standard_normal((50, d)).astype(dtype)
+    X[:, ::2] = 0
+    rows = container(X)
+    if sp.issparse(rows):
+        rows.data[::3] = 0
+    for kernel in (kernels.Gaussian(0.7), kernels.Laplacian(0.7)):
+        for out in (np.empty((50, 50)), np.empty((50, 50), np.float32)):
+            np.testing.assert_array_equal(kernel(rows, rows, out=out).diagonal(), 1)

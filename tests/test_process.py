@@ -63,6 +63,38 @@ def test_ctrl_c_ends_a_fit_and_not_the_process(kernel, jobs, tmp_path):
     assert float(lines["score"]) > 0.5
 
 
+INTERRUPT_DIRECT = """
+import os, signal, sys, threading, time
+import numpy as np
+from slimsvm import LeastSquaresSVC
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((5500, 5))
+y = np.where(X[:, 0] + rng.standard_normal(5500) > 0, 1, -1)
+sent = []
+
+def press():
+    sent.append(time.perf_counter())
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Timer(float(sys.argv[2]), press).start()
+try:
+    LeastSquaresSVC(kernel=sys.argv[1], gamma=0.1, coef0=-1.0, cache_size=1000).fit(X, y)
+except KeyboardInterrupt:
+    print("waited", time.perf_counter() - sent[0])
+else:
+    print("waited", 0.0)  # a fast machine
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+@pytest.mark.parametrize(("kernel", "after"), [("rbf", 1.2), ("rbf", 2.5), ("sigmoid", 1.5), ("sigmoid", 4.0)])
+def test_ctrl_c_ends_a_direct_least_squares_solution(kernel, after, tmp_path):
+    """LAPACK would not hear it: several seconds for the factor or the inverse of 5,500 rows, a minute if indefinite."""
+    waited = run(INTERRUPT_DIRECT, tmp_path, kernel, after).split()[1]
+    assert float(waited) < (20.0 if SANITIZED else 2.0)
+
+
 MEMORY = """
 import resource, sys, warnings
 import numpy as np

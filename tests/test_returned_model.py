@@ -104,15 +104,13 @@ class Fit:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", ["SquaredHinge", "Hinge"])
 def test_float32_rows_of_moons(name, dtype):
-    """Features rounded to float32 once gave 25828.593 with a gap of 1e-12; the optimum is 25841.536."""
+    """Features rounded to float32 once gave a value 5e-4 below the optimum, with a gap of 1e-12."""
     X, y = make_moons(3000, noise=0.25, random_state=0)
     X = X.astype(dtype)
     fit = Fit(ReducedSVC(40, regularizer="kernel", C=100.0, gamma=0.5, slack=LOSSES[name]), X, y, name)
     assert not fit.warned
     fit.check_true(rel=1e-9)
     fit.check_solved()
-    if name == "SquaredHinge":
-        assert fit.value == pytest.approx(25841.536, abs=2e-3)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -8,15 +8,18 @@ the certificate: the duality gap is ``sum(C r**2) / 2``.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import fsum, sqrt
 
 import numpy as np
 import scipy.linalg as la
 
 from .. import _core
 from ..formulation import Array
-from .solve import DualSolution, Progress
+from .solve import ROUNDOFF, DualSolution, Progress
 
 BLOCK = 64  # pivots taken at once
+WHOLE = 2048  # rows up to which LAPACK is done in a moment
+NARROW, WIDE = 128, 640  # rows or columns taken at once beyond that; the second a multiple of the first
 
 
 @dataclass(frozen=True)
@@ -61,15 +64,23 @@ def _solutions(
     indefinite: bool,
     progress: Progress | None,
 ) -> list[DualSolution]:
-    """Certified solutions for given duals; the best bias is the weighted mean of the residuals y - f."""
+    """Certified solutions for given duals; the best bias is the weighted mean of the residuals y - f.
+
+    Digits of f that rounding has taken count in the gap: errors of its terms add up like chance.
+    """
     found = []
+    sizes = np.sqrt(np.maximum(system.machine.diagonal(system.view), 0.0))
     for y, a, values in zip(targets, duals, f, strict=True):
         bias = float(np.average(y - values, weights=system.C))
         errors = y - values - bias
         primal = 0.5 * float(a @ values) + 0.5 * float(system.C @ errors**2)
         dual = float(y @ a) - 0.5 * float(a @ values) - 0.5 * float(a @ (a / system.C))
         away = errors - a / system.C
-        gap = 0.5 * float(system.C @ away**2) / dual if dual > 0 else np.inf  # primal - dual without cancellation
+        doubt = ROUNDOFF * (sizes * float(np.linalg.norm(sizes * a)) + 1 + np.abs(values) + abs(bias))
+        # Primal minus dual without cancellation, and what is left of the sum of the duals times a bound of the bias.
+        apart = 0.5 * float(system.C @ (away**2 + doubt**2)) + 2 * float(np.linalg.norm(a * doubt))
+        apart += abs(fsum(a.tolist())) * (1 + float(sizes.max()) * sqrt(2 * max(primal, 0.0)))
+        gap = apart / dual if dual > 0 else np.inf
         solution = DualSolution(a, bias, primal, gap, float(np.abs(away).max()), n_iter, gap <= tol, indefinite)
         if progress is not None:
             progress.end(solution)
@@ -83,20 +94,19 @@ def _solutions(
 def _direct(system: System, targets: Array, tol: float, progress: Progress | None) -> tuple[list[DualSolution], Array]:
     right = np.vstack([targets, np.ones(system.size)]).T
     try:
-        factor = la.cholesky(_shifted(system).T, lower=True, overwrite_a=True, check_finite=False)
-        solved = la.cho_solve((factor, True), right, check_finite=False).T
-        inverse, _ = la.lapack.dtrtri(factor, lower=1, overwrite_c=1)
-        corners = np.einsum("ij,ij->j", inverse, inverse)
+        factor = _factor(_shifted(system))
+        solved = la.cho_solve((factor.T, False), right, check_finite=False).T  # by columns, as LAPACK wants it
+        corners = _inverse_corners(factor)
         indefinite = False
     except la.LinAlgError:  # not a kernel: a stationary point
-        inverse = la.pinvh(_shifted(system), check_finite=False)
-        solved, corners = right.T @ inverse, np.diag(inverse)
+        solved, corners = _indefinite(_shifted(system), right)
         indefinite = True
     solutions, ones = solved[:-1], solved[-1]
     duals = solutions - np.outer(solutions.sum(axis=1) / ones.sum(), ones)
     duals -= duals.mean(axis=1, keepdims=True)
     # A row left out: its dual over the corner of the inverse of the bordered matrix.
-    residuals = duals / (corners - ones**2 / ones.sum())
+    corners = corners - ones**2 / ones.sum()
+    residuals = np.divide(duals, corners, out=np.full(duals.shape, np.nan), where=corners > 0)
     return _solutions(system, targets, duals, system.product(duals), tol, 1, indefinite, progress), residuals
 
 
@@ -104,6 +114,85 @@ def _shifted(system: System) -> Array:
     A = system.machine.rows(system.view, np.arange(system.size))
     A.flat[:: system.size + 1] += 1 / system.C
     return A
+
+
+# LAPACK hears no Ctrl-C: a large matrix is worked on in panels, by many calls of which none takes long.
+
+
+def _panels(first: int, last: int, width: int) -> list[slice]:
+    return [slice(i, min(i + width, last)) for i in range(first, last, width)]
+
+
+def _factor(A: Array) -> Array:
+    """The lower Cholesky factor of a symmetric A, in its place; what is above its diagonal has no meaning."""
+    n = len(A)
+    if n <= WHOLE:
+        return la.cholesky(A.T, lower=False, overwrite_a=True, check_finite=False).T
+    for now in _panels(0, n, WIDE):
+        for rows in _panels(now.start, n, WIDE):
+            A[rows, now] -= A[rows, : now.start] @ A[now, : now.start].T
+        A[now, now] = la.cholesky(A[now, now], lower=True, check_finite=False)
+        for rows in _panels(now.stop, n, WIDE):
+            A[rows, now] = la.solve_triangular(A[now, now], A[rows, now].T, lower=True, check_finite=False).T
+    return A
+
+
+def _inverse_corners(factor: Array) -> Array:
+    """The diagonal of ``(L L')^-1``: squares of ``L^-1`` summed by column, some columns at a time."""
+    n = len(factor)
+    if n <= WHOLE:
+        inverse, _ = la.lapack.dtrtri(factor.T, lower=0)
+        return np.einsum("ij,ij->i", inverse, inverse)
+    small = {p.start: _triangular_inverse(factor[p, p]) for p in _panels(0, n, NARROW)}
+    corners = np.empty(n)
+    for now in _panels(0, n, WIDE):
+        columns = np.zeros((n - now.start, now.stop - now.start))
+        columns[: now.stop - now.start] = _triangular_inverse(factor[now, now])
+        for rows in _panels(now.stop, n, NARROW):
+            top, end = rows.start - now.start, rows.stop - now.start
+            columns[top:end] = -small[rows.start] @ (factor[rows, now.start : rows.start] @ columns[:top])
+        corners[now] = np.einsum("ij,ij->j", columns, columns)
+    return corners
+
+
+def _triangular_inverse(L: Array) -> Array:
+    return np.tril(la.lapack.dtrtri(L, lower=1)[0])
+
+
+def _indefinite(A: Array, right: Array) -> tuple[Array, Array]:
+    """Solutions of ``A x = right`` for each column, as rows, and the diagonal of the inverse."""
+    scale = float(np.abs(A).max())
+    factor, swaps = _eliminate(A)
+    pivots = factor.diagonal()
+    least = np.finfo(float).eps * scale or 1.0
+    np.fill_diagonal(factor, np.where(np.abs(pivots) < least, np.copysign(least, pivots), pivots))  # singular
+    factor = np.asfortranarray(factor)
+    solved = la.lu_solve((factor, swaps), right, check_finite=False).T
+    corners = np.empty(len(A))
+    for first in range(0, len(A), BLOCK):
+        last = min(first + BLOCK, len(A))
+        unit = np.eye(len(A), last - first, -first)
+        corners[first:last] = la.lu_solve((factor, swaps), unit, check_finite=False)[first:last].diagonal()
+    return solved, corners
+
+
+def _eliminate(A: Array) -> tuple[Array, Array]:
+    """Gaussian elimination with row exchanges, in the place of A, and the exchanges, as LAPACK gives them."""
+    n = len(A)
+    swaps = np.empty(n, dtype=np.int32)
+    for now in _panels(0, n, WIDE):
+        lower, exchanges, _ = la.lapack.dgetrf(A[now.start :, now])
+        swaps[now] = exchanges + now.start
+        for row, other in zip(range(now.start, now.stop), swaps[now], strict=True):
+            if row != other:
+                A[[row, other]] = A[[other, row]]
+        A[now.start :, now] = lower
+        for columns in _panels(now.stop, n, WIDE):
+            A[now, columns] = la.solve_triangular(
+                A[now, now], A[now, columns], lower=True, unit_diagonal=True, check_finite=False
+            )
+            A[now.stop :, columns] -= A[now.stop :, now] @ A[now, columns]
+    return A, swaps
 
 
 # --- Iterative --------------------------------------------------------------------------------------------

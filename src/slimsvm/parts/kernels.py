@@ -45,6 +45,11 @@ def _offset(X: Any) -> Array | None:
         return center if 4 * np.vdot(around, around) / len(rows) < center @ center < np.inf else None
 
 
+def aligned(X: Array) -> Array:
+    """X, or a copy where its numbers lie across the machine's words, as in a record array or a buffer of bytes."""
+    return X if X.flags.aligned and not any(step % X.itemsize for step in X.strides) else X.copy()
+
+
 def core_rows(X: Any, offset: Array | None = None) -> _core.Rows:
     """The core's view of X: no copy for float arrays of any layout and for CSR."""
     if sp.issparse(X):
@@ -53,11 +58,9 @@ def core_rows(X: Any, offset: Array | None = None) -> _core.Rows:
             X = X.copy()
             X.sum_duplicates()
         index = np.result_type(X.indices, X.indptr)
-        starts, columns = (np.ascontiguousarray(part, dtype=index) for part in (X.indptr, X.indices))
-        return _core.sparse_rows(np.ascontiguousarray(X.data), columns, starts, X.shape[1])
-    if any(step % X.itemsize for step in X.strides):  # a field of a record array
-        X = np.ascontiguousarray(X)
-    return _core.dense_rows(X, offset)
+        starts, columns = (aligned(np.ascontiguousarray(part, dtype=index)) for part in (X.indptr, X.indices))
+        return _core.sparse_rows(aligned(np.ascontiguousarray(X.data)), columns, starts, X.shape[1])
+    return _core.dense_rows(aligned(X), offset)
 
 
 def _contiguous(X: Any) -> bool:
@@ -394,7 +397,8 @@ class Precomputed(Base):
         return self.matrix[X[:, 0], X[:, 0]].astype(np.float64)
 
     def machine(self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int) -> _core.Machine:
-        return _core.matrix_machine(self.matrix, np.ascontiguousarray(X[order, 0]), lengths, cache_bytes, threads)
+        rows = np.ascontiguousarray(X[order, 0])
+        return _core.matrix_machine(aligned(self.matrix), rows, lengths, cache_bytes, threads)
 
     def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int = 1) -> Array:
         """Of rows of kernel values; a row's value does not depend on the other rows."""
