@@ -361,7 +361,8 @@ def relevance(fitted):
         return verdict
     K, model = fitted.every(), fitted.model
     for out in fitted.outputs("ovr"):
-        used = model.vector_coef_[out.number] != 0
+        used = np.isfinite(model.precision_[out.number])
         w = np.append(model.intercept_[out.number], model.vector_coef_[out.number][used])
-        evidence.check(fitted, verdict, out, K[out.rows], model.support_[used], w)
+        alpha = np.append(model.intercept_precision_[out.number], model.precision_[out.number][used])
+        evidence.check(fitted, verdict, out, K[out.rows], model.support_[used], w, alpha)
     return verdict

@@ -33,7 +33,7 @@ SINGULAR = 1e-9
 HALVINGS = 0.5 ** np.arange(30)
 # Precisions that are tried, as multiples of the present one, or of the most that the data could say about a candidate:
 # the evidence may have several maxima.
-ELSEWHERE = 10.0 ** np.array([-1, -2, -3, -4, -6]), 10.0 ** np.array([1, 2, 3, 4, 6, 24])
+ELSEWHERE = 10.0 ** np.array([-0.3, -1, -2, -3, -4, -6]), 10.0 ** np.array([0.3, 1, 2, 3, 4, 6, 24])
 ANYWHERE = 10.0 ** np.arange(0.5, -6.1, -0.5)
 # Between two of them the evidence may be higher by this much; below that, a smaller precision does not help.
 BETWEEN, HOPELESS = 0.1, 1.5
@@ -328,8 +328,9 @@ class Refinement:
                 best = then
             return -then.evidence, -self.gradient(then)
 
-        # With a slope g in the logarithm of a precision there is about g^2 left to gain from it, or a little more.
-        small, slope = 0.1 * self.tol / max(abs(now.evidence), 1.0), np.sqrt(0.05 * self.tol)
+        # With a slope g in the logarithm of a precision there is about g^2 left to gain from it, but where it is flat
+        # g for each factor of e.
+        small, slope = 0.1 * self.tol / max(abs(now.evidence), 1.0), min(np.sqrt(0.05 * self.tol), self.tol)
         limits = tuple(np.log(PRECISIONS))
         minimize(
             downhill,
