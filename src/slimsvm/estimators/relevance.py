@@ -176,6 +176,13 @@ class RelevanceVectorClassifier(ExpansionClassifier):
                 "raise max_iter or tol",
                 ConvergenceWarning,
             )
+        refused = sum(r.refused and r.converged for r in found)
+        if refused:
+            warn(
+                f"rounding ended the fit in {refused} of {len(found)} binary problems: vectors depend so much on each "
+                "other that the evidence of better models cannot be computed. Scale the features or change the kernel",
+                ConvergenceWarning,
+            )
         empty = sum(not len(r.kept) for r in found)
         if empty:
             warn(

@@ -62,6 +62,7 @@ class Relevant:
     evidence: float
     converged: bool
     history: dict[str, Array]
+    refused: bool = False  # did rounding refuse a move that looked good at the end?
 
     @property
     def n_iter(self) -> int:
@@ -254,7 +255,7 @@ def train_relevance(
     values[-1] = -now.evidence
     history = {"n_vectors": np.array(counts), "objective": np.array(values)}
     kept = candidates[now.members]
-    return Relevant(kept, now.w[1:], float(now.w[0]), now.alpha, now.evidence, converged, history)
+    return Relevant(kept, now.w[1:], float(now.w[0]), now.alpha, now.evidence, converged, history, search.refused)
 
 
 class Search:
@@ -273,6 +274,11 @@ class Search:
                 return then
             self.refinement = Refinement(self.machine, self.tol)
         return self.refinement.better(now)
+
+    @property
+    def refused(self) -> bool:
+        """Did rounding refuse a move that looked good in the last look at the model?"""
+        return self.refinement is not None and self.refinement.refused
 
     def promised(self, now: Posterior) -> Posterior | None:
         """The model after the move that promises most, and keeps some of it."""
@@ -306,9 +312,11 @@ class Refinement:
     def __init__(self, machine: RelevanceMachine, tol: float):
         self.machine, self.tol = machine, tol
         self.waiting: list[Move] = []  # additions that looked good beside the last one
+        self.refused = False  # was a move that looked good beyond what float64 can tell?
 
     def better(self, now: Posterior) -> Posterior | None:
         """A model with more evidence; None if no change of one precision raises it by more than the tolerance."""
+        self.refused = False
         for move in (self.next_one, self.climbed, self.added, self.changed):
             then = move(now)
             if then is not None and then.evidence > now.evidence + self.tol:
@@ -383,6 +391,7 @@ class Refinement:
                     place = np.inf if member and places[k] == PRECISIONS[1] else float(places[k])
                     candidate = int(now.members[member - 1]) if member else -1
                     then = self.machine.after(now, Move(candidate, place, 0.0))
+                    self.refused |= then is None and bool(gains[k] > 10 * self.tol)
                     if then is not None and then.evidence > best.evidence:
                         best = then
                 left = gains > -HOPELESS
