@@ -164,7 +164,7 @@ def budget(draw):
 
     def verdict(fitted):
         added = epsilon(fitted.model, hard == "learn", fitted.X, fitted.kernel)
-        found = judge.few_vectors(fitted, judge.LOSSES[norm], "kernel", added, params["multi_class"], None)
+        found = judge.few_vectors(fitted, judge.LOSSES[norm], "kernel", added, params["multi_class"], fitted.model.C_)
         if fitted.model.n_vectors_ > size:
             found.wrong.append(f"{fitted.model.n_vectors_} vectors, budget {size:g}")
         return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,8 @@ class BudgetSVC(AllPointsClassifier):
         Proof of the solution: the objective is at most this fraction above the best possible one; with ``hard``, above
         the best one over these vectors.
     n_iter_ : ndarray of shape (n_outputs,)
+    C_ : ndarray of shape (n_outputs,)
+        Only with ``hard``: the cost of slacks in the problems over the few vectors.
     <kernel_>
 
     References
@@ -186,7 +189,7 @@ class BudgetSVC(AllPointsClassifier):
                 f"{model.gap.max():.2e}, asked for tol={self.tol:g}. Scale the features or lower C",
                 ConvergenceWarning,
             )
-        return model
+        return replace(model, more=model.more | {"C_": np.array(costs)})
 
     def _equal_cost(self, problem: Subproblem, solution: DualSolution, short: Array) -> float:
         """C of the problem with the (squared) hinge that this one is, up to scale.

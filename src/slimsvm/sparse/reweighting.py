@@ -48,6 +48,8 @@ DENSE_ROWS, DENSE_RANK = 2000, 500
 PIVOT_ROWS = 4000
 # A change is extrapolated at most so many times: its rounding errors are, too.
 FARTHEST = 300
+# Rounds without any gain, or without any proof, after which no more are tried.
+IDLE = 10
 # Gap of the rounds that have the last word.
 EXACT = 1e-11
 
@@ -252,6 +254,7 @@ class Rounds:
         self.values: list[float] = []
         self.change = np.inf
         self.steady = False  # did the last round keep all vectors?
+        self.unproved = 0  # rounds in a row that rounding errors left without any proof
 
     def step(self) -> None:
         """One round: reweight, solve, drop what vanished."""
@@ -261,6 +264,7 @@ class Rounds:
         before = self.last
         start = None if before is None else (coordinates.weights(self.a), before.bias)
         self.last = solve_round(coordinates, self.y, self.C, self.loss, start, before, self.tol)
+        self.unproved = 0 if np.isfinite(self.last.gap) else self.unproved + 1
         a = coordinates.coef(self.last.w)
         # Of the largest ever: when C_alpha is too large, all coefficients vanish together.
         self.largest = max(self.largest, float(np.abs(a).max(initial=0.0)))
@@ -308,6 +312,12 @@ class Rounds:
             best, value, t = t, tried, 2 * t
         self.last = replace(self.last, f=self.last.f + best * df, bias=self.last.bias + best * db)
         return a + best * d, value
+
+    def idle(self, count: int) -> bool:
+        """Have so many rounds, solved as well as can be, gained nothing but rounding errors?"""
+        if self.tol > EXACT or len(self.values) <= count or len(set(self.counts[-count - 1 :])) > 1:
+            return False
+        return self.values[-count - 1] - self.values[-1] <= 1e-13 * abs(self.values[-1])
 
     def sharpen(self) -> None:
         """The next round is solved so well that its error is small beside the last progress."""
@@ -396,7 +406,9 @@ def reweight(rounds: Rounds, exact: Exact, tol: float = 1e-6, watch: Watch | Non
             watch(len(rounds.counts), rounds.counts[-1], rounds.values[-1])
         if not len(rounds.a):
             return rounds.result(exact(rounds.space.candidates), True)
-        settled = p == 2 or rounds.change <= rest
+        if rounds.unproved >= IDLE:
+            return rounds.result(exact(rounds.space.candidates), True)
+        settled = p == 2 or rounds.change <= rest or rounds.idle(IDLE)
         # The factor costs an eigenvalue problem of its rank, the columns only a Cholesky factor.
         few = len(rounds.a) < (1 if rounds.space.truncated else 2) * rounds.space.rank
         if few or (settled and rounds.space.truncated):
