@@ -141,7 +141,8 @@ def test_what_an_object_lacks_is_named():
         bias = value
 
     with pytest.raises(
-        ValueError, match=r"which lacks at, counts_rows, loss, is not known.*inherits slimsvm.slacks.Norm"
+        ValueError,
+        match=r"which lacks at, counts_rows, merges_copies, loss, is not known.*inherits slimsvm.slacks.Norm",
     ):
         slacks.resolve(Bare())
 
