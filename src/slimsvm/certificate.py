@@ -100,14 +100,21 @@ def of_expansion(
     A = np.empty(Y.shape) if duals is None else duals
     value, bias = np.zeros(Y.shape[1]), np.asarray(bias)
     up, down, spread = np.zeros(coef.shape), np.zeros(coef.shape), np.zeros(Y.shape[1])
+    corners = np.zeros(Y.shape[1])
+    reach = np.sqrt(basis.sizes @ coef**2)
     for rows, K, sizes in blocks:
         F = K @ coef + bias
         if duals is None:
             A[rows] = smooth.duals(F, Y[rows], C[rows])
-        value += loss.value(F, Y[rows], C[rows])
+        mine = loss.value(F, Y[rows], C[rows])
+        value += mine
+        # Errors of F cost what the duals say; at the corners of a loss more, and never less.
+        error = UNITS * (np.outer(np.sqrt(np.abs(sizes)), reach) + np.abs(bias) + 1)
+        worse = loss.value(F - Y[rows] * error, Y[rows], C[rows]) - mine - (Y[rows] * A[rows] * error).sum(axis=0)
+        corners += np.maximum(worse, 0)
         up += K.T @ np.maximum(A[rows], 0)
         down += K.T @ np.minimum(A[rows], 0)
-        spread += np.abs(sizes) @ A[rows] ** 2 * (basis.sizes @ coef**2) + (A[rows] ** 2).sum(axis=0) * bias**2
+        spread += np.abs(sizes) @ A[rows] ** 2 * reach**2 + (A[rows] ** 2).sum(axis=0) * bias**2
     scale_up, scale_down = balancing(A)
     v = basis.T.T @ (scale_up * up + scale_down * down)
     A = np.where(A > 0, A * scale_up, A * scale_down)
@@ -115,5 +122,5 @@ def of_expansion(
     v, A = v * shrink, A * shrink
     primal = basis.norms(coef) + value
     dual = loss.conjugate(A, Y, C) - 0.5 * (v**2).sum(axis=0)
-    doubt = 2 * UNITS * np.sqrt(spread) + basis.doubt(coef) + basis.doubt(basis.T @ v)
+    doubt = corners + 2 * UNITS * np.sqrt(spread) + basis.doubt(coef) + basis.doubt(basis.T @ v)
     return primal, relative_gap(primal + doubt, dual)
