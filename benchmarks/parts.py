@@ -68,7 +68,7 @@ def spread(work: Callable[..., Any], items: Iterable[Any], n_jobs: int, *rest: A
 
 
 def quietly(work: Callable[..., Any], *arguments: Any) -> Any:
-    """One thread; machines of others that do not converge are no news here."""
+    """One thread; warnings of other libraries that do not converge are left out."""
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "learning ended at its limit")  # other processes too
         warnings.filterwarnings("ignore", category=ConvergenceWarning, module="sklearn")

@@ -1,5 +1,5 @@
 // One dual problem from start to certificate: a start, rounds in the cheaper precision, and a gradient computed
-// afresh in double that has the last word.
+// afresh in double that decides.
 #pragma once
 
 #include <vector>

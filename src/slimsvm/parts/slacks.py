@@ -125,7 +125,7 @@ class SquaredTwoNorm(Norm):
         if (plus & minus).all():
             return float(weights @ residuals / weights.sum())
         highest, lowest = residuals[plus].max(), residuals[minus].min()
-        if highest <= lowest:  # nobody is in error anywhere between
+        if highest <= lowest:  # no row is in error anywhere between
             return 0.5 * float(highest + lowest)
         order = np.argsort(residuals, kind="stable")
         r, w_plus, w_minus = residuals[order], (weights * plus)[order], (weights * minus)[order]

@@ -76,7 +76,7 @@ def newton(
             break
         gain = -0.5 * (steps * gradient).sum(axis=0)
         objective = 0.5 * (w[:, o] ** 2).sum(axis=0) + loss.value(Fo, Yo, Co)
-        # Below a relative gain of 1e-6 each step should square it; if not, rounding has the last word.
+        # Below a relative gain of 1e-6 each step should square it; if not, only rounding errors are left.
         stuck = (gain > 0.5 * last_gain[o]) & (gain < 1e-6 * objective)
         last_gain[o] = gain
         moving = (gain > tol * objective) & ~stuck

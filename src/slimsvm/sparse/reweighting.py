@@ -50,7 +50,7 @@ PIVOT_ROWS = 4000
 FARTHEST = 300
 # Rounds without any gain, or without any proof, after which no more are tried.
 IDLE = 10
-# Gap of the rounds that have the last word.
+# Gap to which the last rounds are solved.
 EXACT = 1e-11
 
 Watch = Callable[[int, int, float], None]
@@ -277,7 +277,7 @@ class Rounds:
         value = self.last.objective - 0.5 * float(ridge @ a**2) + self.penalty(a)
         if len(keep) == len(a) and before is not None and self.steady:
             if value > self.values[-1] and self.tol <= EXACT:
-                # The round is worse than none: rounding has the last word.
+                # The round is worse than none: only rounding errors are left.
                 a, value, self.last, self.change = self.a, self.values[-1], before, 0.0
             elif self.change < 1:
                 a, value = self.extrapolated(a, value, before)
@@ -443,7 +443,7 @@ class Merged:
 
 
 def merged(X: Any, y: Array, C: Array) -> Merged:
-    """Copies keep equal coefficients for ever: as candidates, they count once."""
+    """Copies would always keep equal coefficients: as candidates, they count once."""
     number = row_numbers(X)
     _, first, group = np.unique(2 * number + (y > 0), return_index=True, return_inverse=True)
     _, candidates, candidate = np.unique(number[first], return_index=True, return_inverse=True)
@@ -487,8 +487,8 @@ def sparse_rows(
 def starting_space(kernel: Kernel, data: Merged, rank: int, pruning: bool, threads: int) -> LowRank:
     """All candidates over a factor of their kernel matrix, which for many of them is truncated.
 
-    Rounds that drop vectors are soon left with few, and get the kernel itself then. Without that, the factor has the
-    last word: it is that of all candidates, or, where those are too many, of a subset of them.
+    Rounds that drop vectors are soon left with few, and get the kernel itself then. Without that, the factor decides
+    the result: it is that of all candidates, or, where those are too many, of a subset of them.
     """
     candidates = data.candidates
     n = len(candidates)

@@ -191,7 +191,7 @@ def split(task: Task, rng: np.random.Generator) -> list[Fold]:
     """
     some = task.sample(MOST_ROWS, rng)
     if COPIES * len(np.unique(task.keys)) <= task.counts.sum():
-        # A row that stands for many is known well, and leaving all of its copies out would ask for what nobody needs.
+        # Rows with many copies are known well: leaving all copies of one out would test something else.
         return [Fold(some, some)]
     _, first, group = np.unique(some.keys, return_index=True, return_inverse=True)
     n = len(first)
