@@ -195,9 +195,7 @@ def split(task: Task, rng: np.random.Generator) -> list[Fold]:
         return [Fold(some, some)]
     _, first, group = np.unique(some.keys, return_index=True, return_inverse=True)
     n = len(first)
-    count, held_out, repeats = (
-        (5, 1, 2) if n < 300 else (3, 1, 1) if n < 3000 else (10, 3, 1)
-    )
+    count, held_out, repeats = (5, 1, 2) if n < 300 else (3, 1, 1) if n < 3000 else (10, 3, 1)
     folds = []
     for _ in range(repeats):
         order = rng.permutation(n)
