@@ -141,6 +141,18 @@ def test_settings_that_leave_no_vector_or_contradict_each_other():
         RelevanceVectorClassifier(gamma=1e-9).fit(rng.normal(size=(40, 2)), np.arange(40) % 2)
 
 
+def test_a_basis_that_does_not_say_what_it_does():
+    class Bare:
+        def choose(self, rows, count):
+            return rows.choice(rows.at_random()[:count])
+
+    X, y = blobs(40)
+    with pytest.raises(ValueError, match="must say keeps_rows and learns"):
+        SlimSVC(3, Bare(), C=1.0, gamma=0.3).fit(X, y)
+    Bare.keeps_rows, Bare.learns = True, False
+    assert SlimSVC(3, Bare(), C=1.0, gamma=0.3).fit(X, y).n_vectors_ == 3
+
+
 def test_a_linear_machine_has_no_more_vectors_than_inputs():
     X, y = blobs(100, d=3)
     model = SlimSVC(20, kernel="linear", C=1.0, scales="fixed").fit(X, y)

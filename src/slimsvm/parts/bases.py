@@ -242,6 +242,9 @@ def resolve(basis: Any, parameter: str = "basis") -> Any:
         if basis in _BY_NAME:
             return _BY_NAME[basis]()
     elif not isinstance(basis, type) and callable(getattr(basis, "choose", None)):
+        lacks = [name for name in ("keeps_rows", "learns") if not hasattr(basis, name)]
+        if lacks:
+            raise ValueError(f"{parameter}={basis!r} must say {' and '.join(lacks)}: a class attribute, True or False")
         return basis
     names = [name for name in _BY_NAME if name != "learned" or parameter == "basis"]
     raise ValueError(

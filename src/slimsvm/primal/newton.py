@@ -40,9 +40,9 @@ def newton(
     """
     n, m = features.shape
     outputs = Y.shape[1]
-    few = features.few()
-    if few is not None and loss.pieces is not None:
-        found = _few_rows(few, Y, C, loss.pieces, start, tol, max_iter)
+    few, pieces = features.few(), getattr(loss, "pieces", None)  # a loss of the user's need not have any
+    if few is not None and pieces is not None:
+        found = _few_rows(few, Y, C, pieces, start, tol, max_iter)
         if found is not None:
             return found
     if start is None:
