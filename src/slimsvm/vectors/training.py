@@ -119,8 +119,13 @@ def fit_over(task: Task, recipe: Recipe, candidates: TaskCandidates, wanted: lis
 def _tell_if_unfinished(learned: LearnedVectors) -> None:
     if learned.to_gain > WORTH_A_WORD:
         warn(
-            f"learning ended at its limit of {learned.n_iter} iterations while the objective still fell (by "
-            f"{100 * learned.to_gain:.1f} % in the last quarter of them): "
+            f"learning ended at its limit of {learned.n_iter} iterations while the objective still fell"
+            f"{_lately(learned.to_gain)}: "
             f"basis=Learned(iterations={2 * learned.n_iter}) may give a better model",
             ConvergenceWarning,
         )
+
+
+def _lately(gain: float) -> str:
+    """In words; after a single iteration there is nothing to compare with."""
+    return f" (by {100 * gain:.1f} % in the last quarter of them)" if np.isfinite(gain) else ""
