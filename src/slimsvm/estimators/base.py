@@ -66,7 +66,7 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         self._check_params()
         task = validation.task(self, X, y, sample_weight, self.merges_copies)
         names = getattr(self, "feature_names_in_", None)
-        with limited(task.threads):
+        with limited(self._blas_threads(task)):
             complaints = [validation.scale_complaint(task.X, self.kernel, names)]
             model = self._train(task)
             # Learned scales are as they should be: what may be odd is the kernel that they were learned for.
@@ -76,6 +76,9 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         for complaint in filter(None, complaints):
             warn(complaint)
         self._keep(task, model)
+
+    def _blas_threads(self, task: Task) -> int:
+        return task.threads
 
     def _keep(self, task: Task, model: Model) -> None:
         """Fitted attributes."""

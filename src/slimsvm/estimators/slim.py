@@ -13,8 +13,8 @@ from ..expansion import Model
 from ..notices import warn
 from ..parts import bases, kernels
 from ..progress import ProgressLine
-from ..vectors.search import Space, search, space_of
-from ..vectors.training import Recipe, Setting, train
+from ..vectors.search import Finding, Space, search, space_of
+from ..vectors.training import Recipe, train
 from .documentation import documented
 from .small_basis import SmallBasisClassifier
 from .validation import FLOATS, check_choice, check_number, check_number_or, is_precomputed
@@ -67,8 +67,9 @@ class SlimSVC(SmallBasisClassifier):
     <small_objective_>
     <kernel_>
     search_results_ : dict
-        What the internal validation tried: lists of ``C``, ``gamma``, ``scales`` with their ``error`` and ``loss``
-        (NaN where a candidate could not win any more and ended early). Empty if nothing was to be found.
+        What the internal validation tried: lists of ``C``, ``gamma``, ``scales`` with their mean ``error`` and ``loss``
+        on rows held out, and on how many ``folds``: the best get a second look, others end early. Empty if nothing was
+        to be found.
     C_ : float
         C as used.
     learning_iter_ : int
@@ -165,10 +166,11 @@ class SlimSVC(SmallBasisClassifier):
         rng = self._rng()
         recipe = self._recipe(task)
         space = space_of(task, self.C, self.gamma, self.scales, recipe)
-        setting, tried = self._setting(task, recipe, space, rng)
+        found = None if space.settled else self._found(task, recipe, space, rng)
+        setting = space.only() if found is None else found.setting
         model = train(task, recipe, setting, rng)
         self._tell(model)
-        return replace(model, more=model.more | {"C_": setting.C, "search_results_": tried})
+        return replace(model, more=model.more | {"C_": setting.C, "search_results_": found.tried if found else {}})
 
     def _recipe(self, task: Task) -> Recipe:
         recipe = super()._recipe(task)
@@ -192,14 +194,11 @@ class SlimSVC(SmallBasisClassifier):
             warn(f"init has {vectors.shape[0]} vectors: the model has as many, not n_vectors={self.n_vectors}")
         return vectors
 
-    def _setting(
-        self, task: Task, recipe: Recipe, space: Space, rng: np.random.Generator
-    ) -> tuple[Setting, dict[str, list[Any]]]:
-        """C, gamma and scales: as given, or as found by validation."""
-        if space.size == 1:
-            return space.first(), {}
+    def _found(self, task: Task, recipe: Recipe, space: Space, rng: np.random.Generator) -> Finding:
+        """C, gamma and scales by validation."""
         line = ProgressLine("search") if self.verbose else None
-        found, tried = search(task, recipe, space, rng, line.update if line else None)
+        found = search(task, recipe, space, rng, line.update if line else None)
         if line is not None:
-            line.finish(f"C={found.C:g}, gamma={found.gamma:.4g}, scales {'learned' if found.scaled else 'fixed'}")
-        return found, tried
+            best = found.setting
+            line.finish(f"C={best.C:g}, gamma={best.gamma:.4g}, scales {'learned' if best.scaled else 'fixed'}")
+        return found

@@ -66,6 +66,10 @@ class SmallBasisClassifier(ExpansionClassifier):
         """How many vectors at most."""
         return self.n_vectors
 
+    def _blas_threads(self, task: Task) -> int:
+        """One: the last digits of products depend on their number, and learning would end in other vectors."""
+        return 1
+
     def _check_params(self) -> None:
         self._check_parts()
         validation.check_number("C", self.C, above=0)

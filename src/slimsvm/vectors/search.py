@@ -1,12 +1,14 @@
-"""Settings by a quick validation: cost, width of the kernel, scales of the inputs.
+"""Settings by validation: cost, width of the kernel, scales of the inputs.
 
-A few candidates, short learning runs that start where a neighbour ended, errors on rows held out: folds where rows are
-few, else one split. The same seed gives the same choice.
+First all widths at one cost, with scales fixed and learned; then the best of either over all costs; then a second look
+at the best costs of both, on other rows. Trial runs are short, and start where the run at the next cost ended. Next
+costs are judged together: what a single run ends in is luck to a part, a range of costs is not.
+The same seed gives the same choice, whatever the number of threads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,139 +20,189 @@ from ..parts import bases, kernels
 from .learning import LearnedVectors
 from .training import Recipe, Setting
 
-COSTS = (0.3, 3.0, 30.0)
+COSTS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+FIRST = 3.0  # the cost at which widths are compared
+# Where few rows judge: what is between these is noise, and a small cost shows best how wide the kernel is to be.
+FEW_COSTS, FEW_FIRST = (0.3, 3.0, 30.0), 0.3
+MOST_COST = 1e4
 WIDTHS = (0.03, 0.1, 0.3, 1.0, 3.0)  # gamma, in units of gamma="scale"
+LEAST_WIDTH, MOST_WIDTH = 0.003, 30.0
+SCALED_WIDTHS = (0.3, 1.0)  # where scales start: they can grow, and every row is to see vectors
+MANY = 1000  # rows, from which on no caution is needed
+NEXT = (0.7, 0.3)  # what the next costs count, and those after them
+LOSS = 0.5  # what the loss counts beside the error
 MOST_ROWS = 5000
-ITERATIONS = 20
+ITERATIONS = 20  # of a trial run
+WARM = 10  # of one that starts where another ended
+SCALED = 3  # times as many where scales are learned, too: they overfit late, and a run must show it
 COPIES = 10  # of each row, from which on the rows themselves are good judges
 
 
 @dataclass(frozen=True)
 class Space:
-    """What may be chosen."""
+    """What is given, and what may be chosen (None)."""
 
-    costs: Sequence[float]
-    gammas: Sequence[float]
+    cost: float | None
+    gamma: float | None
     scaled: Sequence[bool]
-    unit: float | None = None  # gamma="scale", where gamma is searched
+    unit: float = 1.0  # gamma="scale"
 
     @property
-    def size(self) -> int:
-        return len(self.costs) * len(self.gammas) * len(self.scaled)
+    def settled(self) -> bool:
+        """Is everything given?"""
+        return self.cost is not None and self.gamma is not None and len(self.scaled) == 1
 
-    def first(self) -> Setting:
-        """The only setting of a space of one."""
-        return Setting(self.costs[0], self.gammas[0], self.scaled[0])
+    def only(self) -> Setting:
+        """The setting, if everything is given."""
+        assert self.cost is not None
+        assert self.gamma is not None
+        return Setting(self.cost, self.gamma, self.scaled[0])
+
+    def gammas(self, scaled: bool) -> list[float]:
+        """Widths to try, the likeliest first: others are then given up early."""
+        if self.gamma is not None:
+            return [self.gamma]
+        widths = sorted(SCALED_WIDTHS if scaled else WIDTHS, key=lambda width: (abs(np.log(width)), width))
+        return [width * self.unit for width in widths]
 
 
 def space_of(task: Task, C: float | str, gamma: float | str, scales: str, recipe: Recipe) -> Space:
     """What is left open: numbers and words as an estimator has them."""
-    takes_gamma = kernels.takes_gamma(task.kernel)
-    costs = COSTS if isinstance(C, str) else [float(C)]
-    unit = kernels.scale_gamma("scale", task.X, task.counts) if takes_gamma else 1.0
-    if not takes_gamma:
-        gammas = [1.0]
-    elif gamma == "search":
-        gammas = [unit * factor for factor in WIDTHS]
-    else:
-        gammas = [kernels.scale_gamma(gamma, task.X, task.counts)]
+    cost = None if isinstance(C, str) else float(C)
     # With more inputs than rows, scales would fit anything.
     may_scale = [False, True] if recipe.basis.learns and task.X.shape[1] <= task.size else [False]
     scaled = {"fixed": [False], "learned": [True], "search": may_scale}[scales]
-    return Space(costs, gammas, scaled, unit if len(gammas) > 1 else None)
+    if not kernels.takes_gamma(task.kernel):
+        return Space(cost, 1.0, scaled)
+    unit = kernels.scale_gamma("scale", task.X, task.counts)
+    return Space(cost, None if gamma == "search" else kernels.scale_gamma(gamma, task.X, task.counts), scaled, unit)
 
 
 @dataclass
 class Fold:
-    """Rows to train on, rows to validate on, where learning starts, and what earlier candidates have learned here."""
+    """Rows to train on, rows to validate on, where learning starts, and what candidates have learned here."""
 
     train: Task
     test: Task
     start: Array | None = None
-    learned: dict[Setting | None, LearnedVectors] = field(default_factory=dict)
+    learned: dict[Setting, LearnedVectors] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Trial:
-    """Mean error and mean loss on the rows held out. A trial that could not win any more ended before all folds were
-    run: its error is then a lower bound."""
+    """Mean error and mean loss on the rows held out; of each of these rows its weight where it was wrong, else 0."""
 
     error: float
     loss: float
-    whole: bool = True
+    wrong: Array
 
     @property
     def score(self) -> float:
-        """The error; among equals the loss decides."""
-        return self.error + 1e-3 * self.loss
+        """What is to be small."""
+        return self.error + LOSS * self.loss
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The best setting, what was tried (lists), and the folds with what was learned on them."""
+
+    setting: Setting
+    tried: dict[str, list[Any]]
+    folds: list[Fold]
 
 
 class Race:
-    """Trials, one after the other, and the setting that they favour.
+    """Trials on one fold after the other, and the setting that they favour.
 
-    The winner is the simplest setting whose error is within half a standard error of the best: what is less is noise.
-    Fixed scales are simpler than learned ones, a small cost is simpler than a large one.
+    Where rows are few, that is the simplest setting which is as good as the best but for noise: fixed scales are
+    simpler than learned ones, a small cost is simpler than a large one.
     """
 
-    def __init__(self, folds: list[Fold], recipe: Recipe, seed: int, report: Callable[[str], None] | None):
-        self.folds, self.recipe, self.seed, self.report = folds, recipe, seed, report
-        self.rows = sum(fold.test.size for fold in folds)
-        self.trials: dict[Setting, Trial] = {}
+    def __init__(self, folds: list[Fold], few: bool, recipe: Recipe, seed: int, report: Callable[[str], None] | None):
+        self.folds, self.few, self.recipe, self.seed, self.report = folds, few, recipe, seed, report
+        self.trials: dict[Setting, list[Trial]] = {}
 
-    def run(self, setting: Setting, near: Setting | None = None) -> None:
-        """One candidate, fold by fold, while it can still win."""
-        if setting in self.trials:
-            return
-        error = loss = 0.0
-        count = len(self.folds)
-        for k, fold in enumerate(self.folds):
-            mine = _validate(setting, near, fold, self.recipe, self.seed)
-            error, loss = error + mine[0] / count, loss + mine[1] / count
-            whole = k + 1 == count
-            if not whole and self.lost(setting, error):
+    def run(self, setting: Setting, near: Setting | None = None, folds: int | None = None) -> None:
+        """One candidate on the first folds (None: all), while it can still win."""
+        trials = self.trials.setdefault(setting, [])
+        for fold in self.folds[len(trials) : folds]:
+            if self.lost(trials):
                 break
-        self.trials[setting] = Trial(error, loss if whole else np.nan, whole)
+            trials.append(_validate(setting, near, fold, self.recipe, self.seed))
         if self.report is not None:
-            self.report(f"{len(self.trials)} candidates, error {self.best().error:.4g}")
+            self.report(f"{len(self.trials)} candidates, error {_mean(self.trials[self.leader()]).error:.4g}")
 
-    def lost(self, setting: Setting, error: float) -> bool:
-        """Can a setting with at least this error not be chosen any more?"""
-        mine = _simplicity(setting)
-        known = [(_simplicity(other), trial) for other, trial in self.trials.items() if trial.whole]
-        beside = any(error > trial.score for other, trial in known if other == mine)
-        return beside or any(error + self.noise(error) > trial.error for other, trial in known if other < mine)
+    def lost(self, trials: list[Trial]) -> bool:
+        """Is a candidate far behind the best on the rows that it has seen?"""
+        if not trials or not any(self.seen(trial) == len(self.folds) for trial in self.trials):
+            return False
+        best = self.trials[self.leader()]
+        apart = np.concatenate([mine.wrong - other.wrong for mine, other in zip(trials, best, strict=False)])
+        return bool(apart.sum() > 3 * np.sqrt((apart**2).sum()))
 
-    def noise(self, error: float) -> float:
-        """Half a standard error."""
-        return 0.5 * float(np.sqrt(max(error * (1 - error), 1e-4) / self.rows))
+    def seen(self, setting: Setting) -> int:
+        """On how many folds a setting was tried."""
+        return len(self.trials[setting])
 
-    def best(self) -> Trial:
-        """The trial of the least error."""
-        return min((trial for trial in self.trials.values() if trial.whole), key=lambda trial: trial.score)
+    def comparable(self, among: Callable[[Setting], bool] | None = None) -> list[Setting]:
+        """Those that were tried on most folds."""
+        mine = [s for s in self.trials if among is None or among(s)]
+        most = max(map(self.seen, mine), default=0)
+        return [s for s in mine if self.seen(s) == most]
 
-    def leader(self) -> Setting:
-        """The setting of the least error."""
-        return next(setting for setting, trial in self.trials.items() if trial is self.best())
+    def leader(self, among: Callable[[Setting], bool] | None = None) -> Setting:
+        """The best of some settings, by itself and the next costs."""
+        rivals = self.comparable(among)
+        return min(rivals, key=lambda s: self.judged(s, rivals))
+
+    def judged(self, setting: Setting, rivals: list[Setting]) -> float:
+        """The score of a setting, together with those of the next costs."""
+        row = sorted((s for s in rivals if _kind(s) == _kind(setting)), key=lambda s: s.C)
+        scores = np.array([_mean(self.trials[s]).score for s in row])
+        far = np.abs(np.arange(len(row)) - row.index(setting))
+        return float(np.average(scores, weights=np.array([1, *NEXT, 0])[np.minimum(far, len(NEXT) + 1)]))
+
+    def solved(self) -> bool:
+        """Is no error left to win?"""
+        return any(_mean(self.trials[s]).error == 0 for s in self.comparable())
 
     def winner(self) -> Setting:
-        """The simplest of the settings that are as good as the best."""
-        top = self.best().error
-        good = [s for s, trial in self.trials.items() if trial.whole and trial.error <= top + self.noise(top)]
-        return min(good, key=lambda s: (*_simplicity(s), self.trials[s].score))
+        """The best setting; where rows are few, the simplest that is as good."""
+        if not self.few:
+            return self.leader()
+        means = {s: _mean(self.trials[s]) for s in self.comparable()}
+        top = min(means.values(), key=lambda trial: trial.score)
+        return min((s for s in means if _as_good(means[s], top)), key=lambda s: (s.scaled, s.C, means[s].score))
 
     def results(self) -> dict[str, list[Any]]:
-        """What was tried, as lists; NaN for trials that ended early."""
+        """What was tried, as lists: each candidate with what it had on all folds that it was tried on."""
+        means = [_mean(trials) for trials in self.trials.values()]
         return {
             "C": [s.C for s in self.trials],
             "gamma": [s.gamma for s in self.trials],
             "scales": ["learned" if s.scaled else "fixed" for s in self.trials],
-            "error": [trial.error if trial.whole else np.nan for trial in self.trials.values()],
-            "loss": [trial.loss for trial in self.trials.values()],
+            "error": [mean.error for mean in means],
+            "loss": [mean.loss for mean in means],
+            "folds": [len(trials) for trials in self.trials.values()],
         }
 
 
-def _simplicity(setting: Setting) -> tuple[bool, float]:
-    return setting.scaled, setting.C
+def _kind(setting: Setting) -> tuple[float, bool]:
+    return setting.gamma, setting.scaled
+
+
+def _mean(trials: list[Trial]) -> Trial:
+    """Of some folds; a fold counts as much as another."""
+    count = len(trials)
+    error, loss = sum(trial.error for trial in trials) / count, sum(trial.loss for trial in trials) / count
+    return Trial(error, loss, np.concatenate([trial.wrong for trial in trials]))
+
+
+def _as_good(trial: Trial, top: Trial) -> bool:
+    """Within 0.7 standard errors of the difference, row by row; where both err on the same rows, of half of these."""
+    apart = trial.wrong - top.wrong
+    noise = max(float((apart**2).sum()), 0.25 * float((top.wrong**2).sum()))
+    return float(apart.sum()) <= 0.7 * np.sqrt(noise)
 
 
 def search(
@@ -159,33 +211,79 @@ def search(
     space: Space,
     rng: np.random.Generator,
     report: Callable[[str], None] | None = None,
-) -> tuple[Setting, dict[str, list[Any]]]:
-    """The best setting, and what was tried: gamma at the least cost, then higher costs, then the scales of inputs.
-
-    It ends where no error is left to win.
-    """
+) -> Finding:
+    """The best setting of a space. It ends where no error is left to win."""
+    few = task.size < MANY
     folds = split(task, rng)
-    race = Race(folds, recipe, int(rng.integers(2**31)), report)
-    # The likeliest first: others are then given up early.
-    for gamma in sorted(space.gammas, key=lambda g: abs(np.log(g / (space.unit or g)))):
-        race.run(Setting(space.costs[0], gamma, space.scaled[0]))
-    gamma = race.leader().gamma
+    race = Race(folds, few, recipe, int(rng.integers(2**31)), report)
+    first = (FEW_FIRST if few else FIRST) if space.cost is None else space.cost
+    at_once = None if few else 1
     for scaled in space.scaled:
-        # Scales can grow: they start no narrower than gamma="scale", where every row still sees vectors.
-        if scaled and not space.scaled[0] and space.unit is not None:
-            gamma = min(gamma, max(g for g in space.gammas if g <= space.unit * 1.001))
-        near = None
-        for cost in space.costs:
-            if race.best().error == 0:
-                break
-            setting = Setting(cost, gamma, scaled)
-            race.run(setting, replace(setting, scaled=False) if scaled else near)
-            near = setting
-    return race.winner(), race.results()
+        for gamma in space.gammas(scaled):
+            if not race.solved():
+                race.run(Setting(first, gamma, scaled), folds=at_once)
+    if space.gamma is None and not few:
+        _further_widths(race, first, space.unit)
+    best = [race.leader(mine.__contains__) for mine in _by_scales(race.trials)]
+    if space.cost is None:
+        for kind in best:
+            _all_costs(race, kind, FEW_COSTS if few else COSTS, at_once)
+    if not few:
+        for kind in best:
+            _second_look(race, kind)
+    return Finding(race.winner(), race.results(), folds)
+
+
+def _by_scales(settings: Iterable[Setting]) -> list[list[Setting]]:
+    """Those with fixed scales and those with learned ones, as far as there are any."""
+    groups = [[s for s in settings if s.scaled == scaled] for scaled in (False, True)]
+    return [group for group in groups if group]
+
+
+def _further_widths(race: Race, cost: float, unit: float) -> None:
+    """Widths beyond the range, as long as the best one is at its end."""
+    while not race.solved():
+        fixed = [s for s in race.trials if not s.scaled]
+        if not fixed:
+            break
+        gammas = sorted(s.gamma for s in fixed)
+        best = race.leader(fixed.__contains__).gamma
+        further = best / 3 if best == gammas[0] else best * 3
+        if gammas[0] < best < gammas[-1] or not LEAST_WIDTH * unit <= further <= MOST_WIDTH * unit:
+            break
+        race.run(Setting(cost, further, False), folds=1)
+
+
+def _all_costs(race: Race, start: Setting, costs: Sequence[float], folds: int | None) -> None:
+    """All costs from this one on, upwards and downwards, each beginning where the last one ended; and more of them as
+    long as the best is the highest."""
+    for way in ([C for C in costs if C > start.C], [C for C in reversed(costs) if C < start.C]):
+        near = start
+        for C in way:
+            if race.solved():
+                return
+            race.run(replace(start, C=C), near, folds)
+            near = replace(start, C=C)
+    while not race.few and not race.solved():
+        mine = [s for s in race.trials if _kind(s) == _kind(start)]
+        top = race.leader(mine.__contains__)
+        if max(s.C for s in mine) > top.C or 3 * top.C > MOST_COST:
+            break
+        race.run(replace(top, C=3 * top.C), top, folds)
+
+
+def _second_look(race: Race, kind: Setting) -> None:
+    """The best cost of a kind and the next ones on the other folds."""
+    row = sorted((s for s in race.trials if _kind(s) == _kind(kind)), key=lambda s: s.C)
+    best = race.leader(row.__contains__)
+    at = row.index(best)
+    race.run(best)
+    for beside in (*row[max(at - 1, 0) : at], *row[at + 1 : at + 2]):
+        race.run(beside, best)
 
 
 def split(task: Task, rng: np.random.Generator) -> list[Fold]:
-    """Stratified: one split of 70 to 30, or folds where rows are few (twice over where they are very few).
+    """Stratified: three splits of 70 to 30; where rows are few three folds, or five of them twice over.
 
     Copies of a row are in the same part, whatever their labels.
     """
@@ -195,7 +293,7 @@ def split(task: Task, rng: np.random.Generator) -> list[Fold]:
         return [Fold(some, some)]
     _, first, group = np.unique(some.keys, return_index=True, return_inverse=True)
     n = len(first)
-    count, held_out, repeats = (5, 1, 2) if n < 300 else (3, 1, 1) if n < 3000 else (10, 3, 1)
+    count, held_out, repeats = (5, 1, 2) if n < 300 else (3, 1, 1) if n < MANY else (10, 3, 1)
     folds = []
     for _ in range(repeats):
         order = rng.permutation(n)
@@ -203,23 +301,24 @@ def split(task: Task, rng: np.random.Generator) -> list[Fold]:
         place = np.empty(n, dtype=int)
         place[order] = np.arange(n) % count
         place = place[group]
-        parts = [place < held_out] if held_out > 1 else [place == f for f in range(count)]
+        parts = [place // held_out == f for f in range(count // held_out)]
         folds += [Fold(some.take(~test), some.take(test)) for test in parts if test.any()]
     # A class of a single row is in one part only; where no fold has all classes, errors are those on the training rows.
     whole = [fold for fold in folds if len(np.unique(fold.train.codes)) == task.n_classes]
     return whole or [Fold(some, some)]
 
 
-def _validate(setting: Setting, near: Setting | None, fold: Fold, recipe: Recipe, seed: int) -> tuple[float, float]:
-    """Error and mean loss of one candidate on the rows held out."""
+def _validate(setting: Setting, near: Setting | None, fold: Fold, recipe: Recipe, seed: int) -> Trial:
+    """One candidate on the rows held out of a fold."""
     train, test = fold.train, fold.test
     rest = outputs(train.n_classes, "ovr")
     candidates = recipe.candidates(train, setting, np.random.default_rng(seed))
     if recipe.basis.learns:
         if fold.start is None:
             fold.start = bases.dense(bases.resolve(recipe.basis.init, "init").choose(candidates, recipe.count).vectors)
-        candidates = replace(candidates, start=fold.learned.get(near) or fold.start, watch=None)
-        choice = _short(recipe.basis, setting.scaled).choose(candidates, recipe.count)
+        before = None if near is None else fold.learned.get(near)
+        candidates = replace(candidates, start=before or fold.start, watch=None)
+        choice = _short(recipe.basis, setting.scaled, before is not None).choose(candidates, recipe.count)
         fold.learned[setting] = choice.learned
         coef, bias = choice.learned.coef, choice.learned.bias
     else:
@@ -229,14 +328,13 @@ def _validate(setting: Setting, near: Setting | None, fold: Fold, recipe: Recipe
     kernel = choice.kernel or candidates.kernel
     F = kernel(test.X, choice.vectors, threads=train.threads) @ coef.T + bias
     wrong = (F[:, 0] > 0) != (test.codes == 1) if test.n_classes == 2 else F.argmax(axis=1) != test.codes
-    weights = test.weights
-    share = np.repeat(weights[:, None] / weights.sum(), len(rest), axis=1)
-    loss = recipe.loss.value(F, test.labels(rest), share)
-    return float(np.average(wrong, weights=weights)), float(np.mean(loss))
+    share = test.weights / test.weights.sum()
+    loss = recipe.loss.value(F, test.labels(rest), np.repeat(share[:, None], len(rest), axis=1))
+    return Trial(float(share @ wrong), float(np.mean(loss)), share * wrong)
 
 
-def _short(basis: Any, scaled: bool) -> Any:
-    """A trial run. Scales overfit late: a run that is too short would not show it."""
-    steps = ITERATIONS * (3 if scaled else 1)
+def _short(basis: Any, scaled: bool, warm: bool) -> Any:
+    """A trial run."""
+    steps = (WARM if warm else ITERATIONS) * (SCALED if scaled else 1)
     most = steps if isinstance(basis.iterations, str) else min(steps, int(basis.iterations))
     return replace(basis, iterations=most, rows=MOST_ROWS)

@@ -1,0 +1,128 @@
+"""The search for settings: which candidates are tried, on which rows, and which of them wins."""
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+from problems import blobs
+from slimsvm import SlimSVC
+from slimsvm.estimators import validation
+from slimsvm.parts import bases
+from slimsvm.vectors import search
+from slimsvm.vectors.search import Trial
+from slimsvm.vectors.training import Setting
+
+
+def run(monkeypatch, error, n, **given):
+    """The search among settings whose errors are given by a function of the setting and the fold's number."""
+    X, y = blobs(n, seed=3)
+    estimator = SlimSVC(3, **given)
+    task = validation.task(estimator, X, y, None)
+    recipe = estimator._recipe(task)
+    folds = []
+
+    def validate(setting, near, fold, recipe, seed):
+        if not any(fold is other for other in folds):
+            folds.append(fold)
+        mine = error(setting, [fold is other for other in folds].index(True))
+        wrong = np.arange(fold.test.size) < mine * fold.test.size
+        return Trial(float(wrong.mean()), float(mine), wrong / fold.test.size)
+
+    monkeypatch.setattr(search, "_validate", validate)
+    space = search.space_of(task, estimator.C, estimator.gamma, estimator.scales, recipe)
+    return search.search(task, recipe, space, np.random.default_rng(0)), space
+
+
+def valley(best, width=0.02):
+    """Errors that grow with the distance from the best setting, in factors of ten."""
+
+    def error(setting, fold):
+        far = abs(np.log10(setting.C / best.C)) + 2 * abs(np.log10(setting.gamma / best.gamma))
+        return 0.1 + width * far + 0.05 * (setting.scaled != best.scaled)
+
+    return error
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize("cost", [0.1, 3.0, 30.0, 300.0])
+def test_the_best_setting_is_found(monkeypatch, cost, scaled):
+    unit = run(monkeypatch, valley(Setting(1.0, 1.0)), 1200)[1].unit
+    best = Setting(cost, 0.3 * unit, scaled)
+    found, _ = run(monkeypatch, valley(best), 1200)
+    assert found.setting.scaled == scaled
+    assert found.setting.gamma == pytest.approx(best.gamma)
+    assert 1 / 4 < found.setting.C / cost < 4  # next costs are judged together: at an end of the range they pull
+
+
+def test_ranges_go_on_where_the_best_is_at_their_end(monkeypatch):
+    found, space = run(monkeypatch, valley(Setting(3000.0, 1e-9)), 1200)
+    assert max(found.tried["C"]) > 1000
+    assert min(found.tried["gamma"]) < 0.01 * space.unit
+    assert found.setting.C >= 900
+    found, space = run(monkeypatch, valley(Setting(1e9, 1e9)), 1200)
+    assert max(found.tried["C"]) <= search.MOST_COST
+    assert max(found.tried["gamma"]) <= search.MOST_WIDTH * space.unit * 1.001
+
+
+def test_a_single_lucky_run_does_not_win(monkeypatch):
+    """One cost is better than its neighbours by luck; a range of others is better without it."""
+
+    def error(setting, fold):
+        if setting.scaled:
+            return 0.3
+        return 0.14 if setting.C == 0.1 else 0.15 if setting.C in (10.0, 30.0, 100.0) else 0.25
+
+    found, _ = run(monkeypatch, error, 1200)
+    assert found.setting.C in (10.0, 30.0, 100.0)
+
+
+def test_the_second_look_is_on_other_rows(monkeypatch):
+    """What is best on the first fold only is found out."""
+
+    def error(setting, fold):
+        first = 0.10 if setting.scaled else 0.12
+        later = 0.20 if setting.scaled else 0.12
+        return (first if fold == 0 else later) + 0.02 * abs(np.log10(setting.C / 3))
+
+    found, _ = run(monkeypatch, error, 1200)
+    assert not found.setting.scaled
+    assert {1, 3} <= set(found.tried["folds"])
+    tests = [set(fold.test.numbers) for fold in found.folds]
+    assert not tests[0] & tests[1]
+    assert not tests[1] & tests[2]
+
+
+def test_few_rows_call_for_caution(monkeypatch):
+    """A difference below the noise does not buy a higher cost or learned scales; a large one does."""
+
+    def error(gain):
+        return lambda setting, fold: 0.25 - gain * (setting.scaled + np.log10(setting.C))
+
+    cautious, _ = run(monkeypatch, error(1e-3), 400)
+    assert (cautious.setting.C, cautious.setting.scaled) == (min(search.FEW_COSTS), False)
+    bold, _ = run(monkeypatch, error(0.05), 400)
+    assert (bold.setting.C, bold.setting.scaled) == (max(search.FEW_COSTS), True)
+    assert set(bold.tried["C"]) <= set(search.FEW_COSTS)
+
+
+def test_what_is_given_is_not_searched(monkeypatch):
+    found, _ = run(monkeypatch, valley(Setting(1.0, 1.0)), 1200, C=7.0, scales="learned")
+    assert set(found.tried["C"]) == {7.0}
+    assert set(found.tried["scales"]) == {"learned"}
+    found, _ = run(monkeypatch, valley(Setting(1.0, 1.0)), 1200, gamma=0.2, scales="fixed")
+    assert set(found.tried["gamma"]) == {0.2}
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_neither_threads_nor_blas_change_the_model(classes):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1300, 5))
+    y = np.digitize(X[:, 0] + X[:, 1] ** 2 + 0.5 * rng.normal(size=len(X)), [0.5, 2.0][: classes - 1])
+    models = []
+    for n_jobs, limit in [(None, 1), (None, 2), (2, 2)]:
+        with threadpool_limits(limit):
+            models.append(SlimSVC(6, bases.Learned(iterations=15), n_jobs=n_jobs).fit(X, y))
+    for other in models[1:]:
+        np.testing.assert_equal(other.search_results_, models[0].search_results_)
+        np.testing.assert_array_equal(other.vectors_, models[0].vectors_)
+        np.testing.assert_array_equal(other.vector_coef_, models[0].vector_coef_)
