@@ -1,8 +1,8 @@
-"""As many vectors as a byte budget pays for, and no more than are of use."""
+"""As many vectors as a byte budget pays for, over the inputs that are worth their bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,13 +11,23 @@ import numpy as np
 from ..data import Task, outputs
 from ..expansion import Model
 from ..formulation import Array
-from ..parts.bases import Candidates, Choice, dense
+from ..parts.bases import Choice, dense
+from ..parts.kernels import Scaled
+from ..vectors.candidates import TaskCandidates
 from ..vectors.search import Space, split
 from ..vectors.training import Recipe, Setting, train
 from .quantize import Affine, class_numbers, form_of
 
 MOST = 300  # vectors: where inputs are few, a budget would pay for more than anything can be gained from
 ROWS = 4  # for each vector, at least
+FEW = 64  # vectors: from here on, more of them are no reason to give up inputs
+FEWEST_INPUTS = 4
+
+Find = Callable[[Recipe, Space], tuple[Setting, dict[str, list[Any]]]]
+Report = Callable[[str], None] | None
+
+
+# --- vectors for a device -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -32,7 +42,7 @@ class OnGrid:
         """As the basis does."""
         return self.basis.learns
 
-    def choose(self, rows: Candidates, count: int) -> Choice:
+    def choose(self, rows: TaskCandidates, count: int) -> Choice:
         choice = self.basis.choose(rows, count)
         kernel, Z = choice.kernel or rows.kernel, dense(choice.vectors)
         form, inputs = form_of(kernel), Affine.none(Z.shape[1])
@@ -41,12 +51,30 @@ class OnGrid:
         return Choice(Z.astype(rows.X.dtype), None, kernel, choice.learned)
 
 
-@dataclass(frozen=True)
-class Plan:
-    """One way to spend the bytes: pairs of classes ("ovo") or one output a class ("ovr"), and how many vectors."""
+@dataclass(frozen=True, eq=False)
+class OverInputs:
+    """Vectors of another basis that sees some of the inputs only; the others do not count: their scales are zero."""
 
-    scheme: str
-    count: int
+    basis: Any
+    used: Array
+    keeps_rows: bool = False
+
+    @property
+    def learns(self) -> bool:
+        """As the basis does."""
+        return self.basis.learns
+
+    def choose(self, rows: TaskCandidates, count: int) -> Choice:
+        some = replace(rows, task=replace(rows.task, X=rows.X[:, self.used]))
+        choice = self.basis.choose(some, count)
+        kernel = choice.kernel or some.kernel
+        vectors = np.zeros((choice.vectors.shape[0], rows.X.shape[1]), dtype=rows.X.dtype)
+        scales = np.zeros(rows.X.shape[1])
+        vectors[:, self.used], scales[self.used] = dense(choice.vectors), kernel.scales
+        return Choice(vectors, None, Scaled(rows.kernel, scales), choice.learned)
+
+
+# --- what fits ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -67,70 +95,37 @@ class Budget:
         most = min(MOST, max(2, task.size // ROWS), kernel.dimensions(inputs))
         return cls(max_bytes, kernel, inputs, task.n_classes, int(most))
 
-    def count(self, scheme: str, scaled: bool) -> int:
-        """Vectors that fit, 0 if none does; with scales of the inputs or without."""
-        per_output = len(outputs(self.n_classes, scheme))
-        form = form_of(self.kernel)
-        one, two = (sum(form.least_parts(m, self.inputs, per_output, scaled).values()) for m in (1, 2))
+    def size(self, count: int, scheme: str, scaled: bool, used: int | None = None) -> int:
+        """The fewest bytes of so many vectors."""
+        n_outputs = len(outputs(self.n_classes, scheme))
+        used = self.inputs if used is None else used
+        return sum(form_of(self.kernel).least_parts(count, self.inputs, used, n_outputs, scaled).values())
+
+    def count(self, scheme: str, scaled: bool, used: int | None = None) -> int:
+        """Vectors that fit, 0 if none does."""
+        one, two = (self.size(m, scheme, scaled, used) for m in (1, 2))
         if one > self.max_bytes:
             return 0
         return self.most if one == two else min(self.most, 1 + (self.max_bytes - one) // (two - one))
 
     def schemes(self, given: str, scaled: bool) -> list[str]:
-        """What may be best: pairs unless they do not fit, or one output a class where that leaves more vectors."""
+        """What may be best: pairs where they fit, one output a class where that leaves more vectors."""
         if self.n_classes == 2 or given == "ovr":
-            return ["ovr" if given == "ovr" else "ovo"] if self.count("ovr", scaled) else []
-        counts = {scheme: self.count(scheme, scaled) for scheme in ("ovo", "ovr")}
-        found = ["ovo"] if counts["ovo"] else []
-        return found + ["ovr"] if counts["ovr"] > counts["ovo"] else found
+            return [given]
+        pairs, rest = self.count("ovo", scaled), self.count("ovr", scaled)
+        return (["ovo"] if pairs else []) + (["ovr"] if rest > pairs else [])
 
     def affordable(self, space: Space) -> Space:
         """The settings for which a vector fits."""
         scaled = [s for s in space.scaled if self.count("ovr", s)]
         if not scaled:
-            least = sum(
-                form_of(self.kernel).least_parts(1, self.inputs, self.least_outputs, min(space.scaled)).values()
-            )
+            kind = " with learned scales" if min(space.scaled) else ""
             raise ValueError(
                 f"max_bytes={self.max_bytes} is too little: one vector of {self.inputs} inputs for {self.n_classes} "
-                f"classes takes {least} bytes"
-                f"{' with learned scales' if min(space.scaled) else ''}. Raise max_bytes, or keep fewer inputs"
+                f"classes takes {self.size(1, 'ovr', min(space.scaled))} bytes{kind}. Raise max_bytes, or keep fewer "
+                "inputs"
             )
         return replace(space, scaled=scaled)
-
-    @property
-    def least_outputs(self) -> int:
-        return len(outputs(self.n_classes, "ovr"))
-
-
-def train_within(
-    budget: Budget,
-    task: Task,
-    recipe: Recipe,
-    space: Space,
-    find: Callable[[Recipe, Space], tuple[Setting, dict[str, list[Any]]]],
-    rng: np.random.Generator,
-    report: Callable[[str], None] | None = None,
-) -> tuple[Model, str]:
-    """The model, over vectors on the device's grid, and its scheme; ``find`` chooses a setting for a recipe.
-
-    Scales of the inputs cost bytes, so the search has as many vectors as go with them.
-    """
-    space = budget.affordable(space)
-    setting, tried = find(replace(recipe, count=budget.count("ovr", max(space.scaled))), space)
-    plans = [
-        Plan(scheme, budget.count(scheme, setting.scaled)) for scheme in budget.schemes(recipe.scheme, setting.scaled)
-    ]
-    plan = best_plan(plans, task, recipe, setting, rng, report)
-    model = None
-    on_grid = replace(recipe, basis=OnGrid(recipe.basis), scheme=plan.scheme)
-    count, seed = plan.count, int(rng.integers(2**31))
-    while model is None or (size_of(model) > budget.max_bytes and count > 1):
-        # Vectors far out need steps or offsets of their own, which cost bytes: then fewer of them.
-        if model is not None:
-            count -= 1 + (size_of(model) - budget.max_bytes) // (budget.inputs + 2 * len(model.expansion.bias))
-        model = train(task, replace(on_grid, count=max(count, 1)), setting, np.random.default_rng(seed))
-    return replace(model, more=model.more | {"C_": setting.C, "search_results_": tried}), plan.scheme
 
 
 def size_of(model: Model) -> int:
@@ -139,29 +134,139 @@ def size_of(model: Model) -> int:
     return sum(form_of(machine.kernel).parts(machine.kernel, dense(machine.vectors), len(machine.bias)).values())
 
 
-def best_plan(
-    plans: list[Plan],
+# --- how it is spent ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One way to spend the bytes: pairs of classes ("ovo") or one output a class ("ovr"), a setting, and how often half
+    of the inputs are given up for more vectors."""
+
+    scheme: str
+    setting: Setting
+    halvings: int = 0
+
+    def __str__(self) -> str:
+        kind = "pairs of classes" if self.scheme == "ovo" else "one output a class"
+        return f"{kind}, scales {'learned' if self.setting.scaled else 'fixed'}, inputs halved {self.halvings} times"
+
+
+def train_within(
+    budget: Budget,
     task: Task,
     recipe: Recipe,
-    setting: Setting,
+    space: Space,
+    find: Find,
     rng: np.random.Generator,
-    report: Callable[[str], None] | None,
-) -> Plan:
-    """The plan of the least error on rows held out; the first among equals."""
-    if len(plans) == 1:
-        return plans[0]
-    folds, seed = split(task, rng), int(rng.integers(2**31))
-    errors = []
-    for plan in plans:
-        mine = replace(recipe, scheme=plan.scheme, count=plan.count, verbose=False)
-        parts = [_error(train(f.train, mine, setting, np.random.default_rng(seed)), f.test, plan.scheme) for f in folds]
-        errors.append(float(np.mean(parts)))
-        if report is not None:
-            report(
-                f"{plan.count} vectors, {'pairs of classes' if plan.scheme == 'ovo' else 'one output a class'}: "
-                f"error {errors[-1]:.4g}"
+    report: Report = None,
+) -> tuple[Model, str]:
+    """The model, over vectors on the device's grid, and its scheme; ``find`` chooses a setting for a recipe.
+
+    Scales of the inputs cost bytes, so the search has as many vectors as go with them.
+    """
+    space = budget.affordable(space)
+    setting, tried = find(replace(recipe, count=budget.count("ovr", max(space.scaled))), space)
+    race = Race(budget, task, recipe, rng, report)
+    schemes = budget.schemes(recipe.scheme, setting.scaled)
+    plan = race.best([Plan(scheme, setting) for scheme in schemes])
+    plan = race.fewer_inputs(plan, space)
+    model = race.final(plan)
+    return replace(model, more=model.more | {"C_": plan.setting.C, "search_results_": tried}), plan.scheme
+
+
+class Race:
+    """Plans compared on rows held out."""
+
+    def __init__(self, budget: Budget, task: Task, recipe: Recipe, rng: np.random.Generator, report: Report):
+        self.budget, self.task, self.recipe, self.report = budget, task, recipe, report
+        self.folds, self.seed = split(task, rng), int(rng.integers(2**31))
+        self.errors: dict[Plan, float] = {}
+
+    def best(self, plans: list[Plan]) -> Plan:
+        """That of the least error, the first among equals; a single one needs no trial."""
+        return plans[0] if len(plans) == 1 else min(plans, key=self.error)
+
+    def error(self, plan: Plan) -> float:
+        """On the rows held out."""
+        self.try_levels(plan, plan.halvings)
+        return self.errors[plan]
+
+    def fewer_inputs(self, plan: Plan, space: Space) -> Plan:
+        """The plan, or one that gives up inputs that count least, where vectors are few and scales may be learned."""
+        learned = plan.setting if plan.setting.scaled else self.learned(plan.setting, space)
+        levels = self.levels(plan.scheme) if True in space.scaled else 0
+        if not levels:
+            return plan
+        scaled = replace(plan, setting=learned)
+        self.try_levels(scaled, levels)
+        return self.best([plan, *(replace(scaled, halvings=h) for h in range(levels + 1))])
+
+    def learned(self, setting: Setting, space: Space) -> Setting:
+        """With scales, which can grow: they start no narrower than gamma="scale"."""
+        gamma = setting.gamma if space.unit is None else min(setting.gamma, space.unit)
+        return replace(setting, gamma=gamma, scaled=True)
+
+    def levels(self, scheme: str) -> int:
+        """How often it may pay to halve the inputs."""
+        inputs, levels = self.budget.inputs, 0
+        while inputs // 2 >= FEWEST_INPUTS and self.budget.count(scheme, True, inputs) < min(FEW, self.budget.most):
+            inputs, levels = inputs // 2, levels + 1
+        return levels
+
+    def try_levels(self, plan: Plan, levels: int) -> None:
+        """Errors of a plan with 0 to ``levels`` halvings; each of them shows which inputs the next one keeps."""
+        wanted = [replace(plan, halvings=h) for h in range(levels + 1)]
+        if all(p in self.errors for p in wanted):
+            return
+        errors = np.zeros(len(wanted))
+        for fold in self.folds:
+            for h, model in enumerate(self.path(fold.train, plan, levels)):
+                errors[h] += _error(model, fold.test, plan.scheme) / len(self.folds)
+        for p, error in zip(wanted, errors, strict=True):
+            self.errors[p] = float(error)
+            if self.report is not None:
+                self.report(f"{p}: error {error:.4g}")
+
+    def path(self, task: Task, plan: Plan, levels: int) -> Iterator[Model]:
+        """Models over all inputs, half of them, and so on."""
+        used = np.arange(self.budget.inputs)
+        for level in range(levels + 1):
+            model = self.over(used, task, plan, rounded=False)
+            yield model
+            if level < levels:
+                used = most_relevant(model, task, used, len(used) // 2)
+
+    def final(self, plan: Plan) -> Model:
+        """On all rows, and on the device's grid."""
+        used = np.arange(self.budget.inputs)
+        if plan.halvings:
+            *_, before = self.path(self.task, plan, plan.halvings - 1)
+            used = most_relevant(
+                before, self.task, np.flatnonzero(before.expansion.kernel.scales), len(used) >> plan.halvings
             )
-    return plans[int(np.argmin(errors))]
+        return self.over(used, self.task, plan, rounded=True)
+
+    def over(self, used: Array, task: Task, plan: Plan, rounded: bool) -> Model:
+        """As many vectors as fit over these inputs."""
+        basis = self.recipe.basis if len(used) == self.budget.inputs else OverInputs(self.recipe.basis, used)
+        recipe = replace(self.recipe, scheme=plan.scheme, basis=OnGrid(basis) if rounded else basis)
+        recipe = replace(recipe, verbose=recipe.verbose and rounded)
+        count = self.budget.count(plan.scheme, plan.setting.scaled, len(used))
+        while True:
+            model = train(task, replace(recipe, count=count), plan.setting, np.random.default_rng(self.seed))
+            excess = size_of(model) - self.budget.max_bytes
+            if excess <= 0 or count == 1 or not rounded:
+                return model
+            # Vectors far out need steps or offsets of their own, which cost bytes: then fewer of them.
+            count = max(1, count - 1 - excess // (len(used) + 2 * len(model.expansion.bias)))
+
+
+def most_relevant(model: Model, task: Task, used: Array, count: int) -> Array:
+    """The inputs that a learned scale makes vary most, in their order."""
+    kernel: Any = model.expansion.kernel
+    scales = np.broadcast_to(np.asarray(kernel.scales, dtype=np.float64), task.X.shape[1])
+    spread = dense(task.X[:, used]).std(axis=0) * scales[used]
+    return np.sort(used[np.argsort(-spread, kind="stable")[:count]])
 
 
 def _error(model: Model, test: Task, scheme: str) -> float:

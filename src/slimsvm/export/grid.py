@@ -16,7 +16,7 @@ float32 without its lower half) where vectors lie far from zero or a scaler is f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,7 +34,9 @@ COMMON_STEP, FINE_STEP = 1 / 16, 1 / 64
 class Grid:
     """Gains, offsets and steps of the inputs, as the device has them."""
 
-    gain: Array  # float32, one for each input
+    inputs: int  # columns of a row
+    used: Array  # numbers of the inputs that count at all; the others have no gain, and vectors no byte for them
+    gain: Array  # float32, one for each input that counts
     offset: Array  # float32
     shift: Array  # a step has 2^shift units
     bits: int  # a unit is 2^-bits widths
@@ -43,20 +45,28 @@ class Grid:
 
     @property
     def n_bytes(self) -> int:
-        """Of all inputs; a common gain and a common offset are float32."""
-        own = (self.gain_bytes + self.offset_bytes) * len(self.gain)
-        return own + (0 if self.gain_bytes else 4) + (0 if self.offset_bytes else 4)
+        """Of all inputs. A common gain and a common offset are float32; a bit for each input says whether it counts,
+        unless all do."""
+        own = (self.gain_bytes + self.offset_bytes) * len(self.used)
+        which = 0 if len(self.used) == self.inputs else (self.inputs + 7) // 8
+        return own + which + (0 if self.gain_bytes else 4) + (0 if self.offset_bytes else 4)
 
     @property
     def weights(self) -> Array:
-        """w as rounded: what inputs count on the device."""
-        return self.gain.astype(np.float64) * 2.0**-self.bits
+        """w of all inputs, as rounded: what they count on the device."""
+        return self._spread(self.gain.astype(np.float64) * 2.0**-self.bits)
+
+    def _spread(self, values: Array) -> Array:
+        """Values of the inputs that count among all inputs, zero elsewhere."""
+        found = np.zeros((*values.shape[:-1], self.inputs))
+        found[..., self.used] = values
+        return found
 
     def rows(self, X: Array) -> Array:
         """Rows as the device sees them: int16, halves away from zero, beyond the range cut off."""
         # One operation at a time in float32: the same bits on every machine.
         with np.errstate(over="ignore"):
-            t = (np.asarray(X, dtype=np.float32) - self.offset) * self.gain
+            t = (np.asarray(X[:, self.used], dtype=np.float32) - self.offset) * self.gain
         t = np.clip(t, np.float32(-32767), np.float32(32767))
         return np.trunc(t + np.where(t < 0, np.float32(-0.5), np.float32(0.5))).astype(np.int16)
 
@@ -67,15 +77,15 @@ class Grid:
 
     def steps(self, Z: Array) -> Array:
         """Vectors in steps, not yet rounded."""
-        return (np.asarray(Z, dtype=np.float64) - self.offset) * self.gain * 2.0**-self.shift
+        return (np.asarray(Z[:, self.used], dtype=np.float64) - self.offset) * self.gain * 2.0**-self.shift
 
     def rounded(self, Z: Array) -> Array:
         """Vectors as bytes, each to the nearest."""
         return np.clip(np.rint(self.steps(Z)), -LARGEST, LARGEST).astype(np.int8)
 
     def values(self, q: Array) -> Array:
-        """What bytes stand for."""
-        return self.offset + q * (2.0**self.shift / self.gain.astype(np.float64))
+        """What bytes stand for; zero for inputs that do not count."""
+        return self._spread(self.offset + q * (2.0**self.shift / self.gain.astype(np.float64)))
 
 
 def grid_of(weights: Array, Z: Array, power: int, folded: bool = False) -> Grid:
@@ -83,6 +93,13 @@ def grid_of(weights: Array, Z: Array, power: int, folded: bool = False) -> Grid:
 
     ``folded``: rows come as they were before a scaler, so inputs have offsets of their own.
     """
+    used = np.flatnonzero(weights)
+    used = used if len(used) else np.arange(1)
+    found = _grid_of(np.maximum(weights[used], np.finfo(np.float32).tiny), Z[:, used], power, folded)
+    return replace(found, inputs=len(weights), used=used)
+
+
+def _grid_of(weights: Array, Z: Array, power: int, folded: bool) -> Grid:
     low, high = (Z.min(axis=0), Z.max(axis=0)) if len(Z) else (np.zeros(len(weights)), np.zeros(len(weights)))
 
     def widths(offset: Array) -> Array:
@@ -124,7 +141,8 @@ def _finished(
         shift = np.ceil(np.log2(widths * 2.0**bits / (LARGEST * (1 + 1e-6))))
     gains = weights * 2.0**bits
     gains = (two_byte_gains(gains) if own else gains).astype(np.float32)
-    return Grid(gains, offset, np.clip(shift, 0, COARSEST).astype(int), bits, 2 if own else 0, offset_bytes)
+    shift = np.clip(shift, 0, COARSEST).astype(int)
+    return Grid(len(gains), np.arange(len(gains)), gains, offset, shift, bits, 2 if own else 0, offset_bytes)
 
 
 def half(values: Array) -> Array:

@@ -1,9 +1,9 @@
 """A fitted model as the integers that a device holds, and exactly what it computes with them.
 
-A row becomes 16-bit numbers on the grid of `slimsvm.export.grid`; vectors are bytes on it. Distances are sums of shifted
-squares (or absolute values), and a kernel value is 2^-D by a table of 65 entries and a line between two of them, in
-15 bits. Coefficients have 16 bits and one power of two for each output, so that scores are compared as integers. The
-sums are exact: Python's answer is the device's.
+A row becomes 16-bit numbers on the grid of `slimsvm.export.grid`; vectors are bytes on it. Distances are sums of
+squares (or absolute values), and a kernel value is 2^-D by a table of 65 entries and a line between two of them, in 15
+bits. Coefficients have 16 bits and one power of two for each output, so that scores are compared as integers. The sums
+are exact: Python's answer is the device's.
 
 Linear models are one weight of 16 bits for each input and output.
 """
@@ -166,8 +166,8 @@ class QuantizedKernel(Quantized):
         return (self.kernel(U).astype(np.float64) @ self.coef.T.astype(np.float64)).astype(np.int64)
 
     def parts(self) -> dict[str, int]:
-        outputs_, count = self.coef.shape
-        return kernel_parts(count, len(self.grid.gain), outputs_, self.grid.n_bytes)
+        n_outputs, count = self.coef.shape
+        return kernel_parts(count, len(self.grid.used), n_outputs, self.grid.n_bytes)
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class QuantizedLinear(Quantized):
         return U.astype(np.int64) @ self.vectors.T.astype(np.int64)
 
     def parts(self) -> dict[str, int]:
-        return linear_parts(len(self.grid.gain), len(self.bias), self.grid.n_bytes)
+        return linear_parts(self.grid.inputs, len(self.bias), self.grid.n_bytes)
 
 
 def power_of_half(distance: Array, unit: int) -> Array:
@@ -234,8 +234,8 @@ class Form(ABC):
         """Bytes of a model over these vectors."""
 
     @abstractmethod
-    def least_parts(self, vectors: int, inputs: int, n_outputs: int, scaled: bool) -> dict[str, int]:
-        """Bytes of a model of so many vectors wherever they lie, with scales of the inputs or without: the fewest."""
+    def least_parts(self, vectors: int, inputs: int, used: int, n_outputs: int, scaled: bool) -> dict[str, int]:
+        """Bytes of a model of so many vectors, wherever they lie, over some of the inputs: the fewest."""
 
 
 @dataclass(frozen=True)
@@ -302,22 +302,22 @@ class Distance(Form):
 
     def parts(self, kernel: Any, Z: Array, n_outputs: int) -> dict[str, int]:
         grid = self.grid(kernel, Z, Affine.none(Z.shape[1]))
-        return kernel_parts(*Z.shape, n_outputs, grid.n_bytes)
+        return kernel_parts(len(Z), len(grid.used), n_outputs, grid.n_bytes)
 
-    def least_parts(self, vectors: int, inputs: int, n_outputs: int, scaled: bool) -> dict[str, int]:
-        return kernel_parts(vectors, inputs, n_outputs, 2 * inputs + 4 if scaled else 8)
+    def least_parts(self, vectors: int, inputs: int, used: int, n_outputs: int, scaled: bool) -> dict[str, int]:
+        which = 0 if used == inputs else (inputs + 7) // 8
+        return kernel_parts(vectors, used, n_outputs, which + (2 * used + 4 if scaled else 8))
 
 
 class Products(Form):
     """``x.z``: vectors are summed to weights."""
 
     def grid(self, kernel: Any, Z: Array, inputs: Affine) -> Grid:
-        reach = LINEAR_RANGE * max(float(np.abs(Z).max(initial=0.0)), np.finfo(np.float32).tiny)
+        reach = LINEAR_RANGE * max(float(np.abs(Z).max(initial=0.0)), 1e-30)
         gain = 32767 / reach / inputs.scale
-        d = len(gain)
-        if not inputs.folded:
-            return Grid(gain.astype(np.float32), np.zeros(d, np.float32), np.zeros(d, int), 0)
-        return Grid(gain.astype(np.float32), inputs.mean.astype(np.float32), np.zeros(d, int), 0, 4, 4)
+        d, own = len(gain), 4 if inputs.folded else 0
+        offset = inputs.mean.astype(np.float32)
+        return Grid(d, np.arange(d), gain.astype(np.float32), offset, np.zeros(d, int), 0, own, own)
 
     def rounded(self, kernel: Any, Z: Array, coef: Array | None, grid: Grid, inputs: Affine) -> tuple[Any, Array]:
         return kernel, Z
@@ -334,7 +334,7 @@ class Products(Form):
     def parts(self, kernel: Any, Z: Array, n_outputs: int) -> dict[str, int]:
         return linear_parts(Z.shape[1], n_outputs, 8)
 
-    def least_parts(self, vectors: int, inputs: int, n_outputs: int, scaled: bool) -> dict[str, int]:
+    def least_parts(self, vectors: int, inputs: int, used: int, n_outputs: int, scaled: bool) -> dict[str, int]:
         return linear_parts(inputs, n_outputs, 8)
 
 
@@ -352,8 +352,7 @@ def form_of(kernel: Any) -> Form:
     form = FORMS.get(kernel.name)
     if form is None:
         raise ValueError(
-            f"kernel {kernel.name!r} has no fixed-point form; {sorted(FORMS)} have one. Fit with kernel='rbf', or export "
-            "in floating point"
+            f"kernel {kernel.name!r} has no fixed-point form; {sorted(FORMS)} have one. Fit with one of these"
         )
     return form
 
@@ -382,9 +381,9 @@ def quantize(model: Any, X: Any = None, y: Any = None) -> Quantized:
     Parameters
     ----------
     model : fitted classifier of slimsvm, or Pipeline
-        With the kernel rbf (learned scales too), laplacian or linear. In a pipeline, steps before the classifier must be
-        scalers such as StandardScaler: they are folded into the gains and offsets of the inputs, and rows then come as
-        the pipeline takes them.
+        With the kernel rbf (learned scales too), laplacian or linear. In a pipeline, steps before the classifier must
+        be scalers such as StandardScaler: they are folded into the gains and offsets of the inputs, and rows then come
+        as the pipeline takes them.
     X : array-like or sparse matrix of shape (n_samples, n_features), optional
         Rows to fit the coefficients to, as the model (the pipeline) takes them.
     y : array-like of shape (n_samples,), optional

@@ -1,7 +1,7 @@
 """Vectors to integers, so that the function they carry changes least.
 
-Moving the vectors of ``f = sum_j beta_j k(z_j, .)`` by small steps changes f by ``sum_jk v_jk beta_j dk(z_j, .)/dz_jk``,
-and the best coefficients afterwards take out of that all that the kernels k(z_j, .) themselves can say. What is left
+Moving the vectors of ``f = sum_j beta_j k(z_j, .)`` by small v changes f by ``sum_jk v_jk beta_j dk(z_j, .)/dz_jk``;
+the best coefficients afterwards take out of that all that the kernels k(z_j, .) themselves can say. What is left
 has the squared norm v'Hv,
 
     H = (beta'beta)_ij * [ d_i d_j k(z_i, z_j) - d_i k(z_i, Z) k(Z, Z)^-1 k(Z, z_j) d_j ]
