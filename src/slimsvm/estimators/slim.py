@@ -10,7 +10,7 @@ from sklearn.utils import check_array
 
 from ..data import Task
 from ..expansion import Model
-from ..export.budget import Budget, train_within
+from ..export.budget import Budget, size_of, train_within
 from ..export.quantize import form_of
 from ..notices import warn
 from ..parts import bases, kernels
@@ -211,6 +211,8 @@ class SlimSVC(SmallBasisClassifier):
             rng,
             line.update if line else None,
         )
+        if line is not None:
+            line.finish(f"{size_of(model)} of {self.max_bytes}, {model.expansion.vectors.shape[0]} vectors")
         self._tell(model)
         return model
 
