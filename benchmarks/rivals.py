@@ -192,7 +192,7 @@ def _protonn_candidates(budget: int, d: int) -> Iterator[Fit]:
             break
 
 
-def fit_protonn(X: Array, y: Array, dims: int, count: int, rate: float, steps: int = 4000) -> Fitted:
+def fit_protonn(X: Array, y: Array, dims: int, count: int, rate: float) -> Fitted:
     """The package's model: projection from principal components, prototypes from clusters, Adam with one cycle."""
     import torch
     from edgeml_pytorch.graph.protoNN import ProtoNN
@@ -200,6 +200,7 @@ def fit_protonn(X: Array, y: Array, dims: int, count: int, rate: float, steps: i
     torch.set_num_threads(1)
     torch.manual_seed(0)
     count = min(count, len(X) // 2)
+    steps = int(np.clip(100 * len(X) / 128, 600, 6000))  # about 100 epochs
     W = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[2][:dims].T
     P = X @ W
     shares = np.maximum(1, np.rint(count * np.bincount(y) / len(y))).astype(int)
