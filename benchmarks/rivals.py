@@ -181,15 +181,12 @@ def protonn(budget: int, X: Array, y: Array) -> Fitted:
 
 
 def _protonn_candidates(budget: int, d: int) -> Iterator[Fit]:
-    for dims in (2, 5, 10, 20, 40):
-        dims = min(dims, d)
-        count = int(min((budget - 16 - d * dims) // (dims + 2), MOST_UNITS))
-        if count < 2 or (dims == d and d not in (2, 5, 10, 20, 40) and dims != min(40, d)):
-            continue
+    tried = sorted({min(dims, d) for dims in (2, 5, 10, 20, 40)})
+    fitting = [dims for dims in tried if budget - 16 - d * dims >= 2 * (dims + 2)] or [1]
+    for dims in fitting:
+        count = int(np.clip((budget - 16 - d * dims) // (dims + 2), 2, MOST_UNITS))
         for rate in (0.01, 0.05):
             yield lambda X, y, dims=dims, count=count, rate=rate: fit_protonn(X, y, dims, count, rate)
-        if dims == d:
-            break
 
 
 def fit_protonn(X: Array, y: Array, dims: int, count: int, rate: float) -> Fitted:

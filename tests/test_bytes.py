@@ -402,16 +402,18 @@ def test_what_python_scores_is_what_the_device_gets():
 
 
 def test_inputs_that_do_not_count_are_given_up():
-    """Two of 40 inputs matter: 150 bytes are one vector of all inputs, and many of two."""
+    """Three of 40 inputs matter: 150 bytes are one vector of all inputs, and many of these."""
     rng = np.random.default_rng(7)
-    X = rng.normal(size=(700, 40))
-    y = (X[:, 3] ** 2 + X[:, 17] ** 2 > 1.4).astype(int)
-    model = SlimSVC(C=10.0, gamma=1 / 40, max_bytes=150).fit(X[:400], y[:400])
+    X = rng.normal(size=(1000, 40))
+    y = (X[:, 3] * np.abs(X[:, 3]) + X[:, 17] ** 2 - 2 * (X[:, 25] > 0) > 0).astype(int)
+    model = SlimSVC(C=1.0, gamma=1 / 40, max_bytes=150).fit(X[:600], y[:600])
     used = np.flatnonzero(model.kernel_.scales)
-    assert {3, 17} <= set(used)
-    assert len(used) <= 10
-    assert model.score(X[400:], y[400:]) > 0.85
+    assert {3, 17, 25} <= set(used)
+    assert len(used) <= 20
+    assert not model.vectors_[:, np.setdiff1d(np.arange(40), used)].any()
+    assert model.score(X[600:], y[600:]) > 0.9
     assert model.model_bytes_ <= 150
+    assert quantize(model).vectors.shape == (model.n_vectors_, len(used))
 
 
 def test_several_classes_have_one_output_each_where_bytes_are_few():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ MOST = 300  # vectors: where inputs are few, a budget would pay for more than an
 ROWS = 4  # for each vector, at least
 FEW = 64  # vectors: from here on, more of them are no reason to give up inputs
 FEWEST_INPUTS = 4
+TO_LOOK = 8  # vectors of a model that only shows which inputs count
 
 Find = Callable[[Recipe, Space], tuple[Setting, dict[str, list[Any]]]]
 Report = Callable[[str], None] | None
@@ -139,16 +140,16 @@ def size_of(model: Model) -> int:
 
 @dataclass(frozen=True)
 class Plan:
-    """One way to spend the bytes: pairs of classes ("ovo") or one output a class ("ovr"), a setting, and how often half
-    of the inputs are given up for more vectors."""
+    """One way to spend the bytes: pairs of classes ("ovo") or one output a class ("ovr"), a setting, and how many of
+    the inputs are kept."""
 
     scheme: str
     setting: Setting
-    halvings: int = 0
+    inputs: int
 
     def __str__(self) -> str:
         kind = "pairs of classes" if self.scheme == "ovo" else "one output a class"
-        return f"{kind}, scales {'learned' if self.setting.scaled else 'fixed'}, inputs halved {self.halvings} times"
+        return f"{kind}, {self.inputs} inputs, scales {'learned' if self.setting.scaled else 'fixed'}"
 
 
 def train_within(
@@ -164,12 +165,12 @@ def train_within(
 
     Scales of the inputs cost bytes, so the search has as many vectors as go with them.
     """
-    space = budget.affordable(space)
-    setting, tried = find(replace(recipe, count=budget.count("ovr", max(space.scaled))), space)
+    among = budget.affordable(space)
+    setting, tried = find(replace(recipe, count=budget.count("ovr", max(among.scaled))), among)
     race = Race(budget, task, recipe, rng, report)
-    schemes = budget.schemes(recipe.scheme, setting.scaled)
-    plan = race.best([Plan(scheme, setting) for scheme in schemes])
-    plan = race.fewer_inputs(plan, space)
+    plan = race.best([Plan(s, setting, budget.inputs) for s in budget.schemes(recipe.scheme, setting.scaled)])
+    if True in space.scaled:
+        plan = race.fewer_inputs(plan, space)
     model = race.final(plan)
     return replace(model, more=model.more | {"C_": plan.setting.C, "search_results_": tried}), plan.scheme
 
@@ -184,74 +185,81 @@ class Race:
 
     def best(self, plans: list[Plan]) -> Plan:
         """That of the least error, the first among equals; a single one needs no trial."""
-        return plans[0] if len(plans) == 1 else min(plans, key=self.error)
-
-    def error(self, plan: Plan) -> float:
-        """On the rows held out."""
-        self.try_levels(plan, plan.halvings)
-        return self.errors[plan]
+        if len(plans) == 1:
+            return plans[0]
+        for plan in plans:
+            if plan not in self.errors:
+                self.try_all([plan])
+        return min(plans, key=lambda plan: self.errors[plan])
 
     def fewer_inputs(self, plan: Plan, space: Space) -> Plan:
-        """The plan, or one that gives up inputs that count least, where vectors are few and scales may be learned."""
-        learned = plan.setting if plan.setting.scaled else self.learned(plan.setting, space)
-        levels = self.levels(plan.scheme) if True in space.scaled else 0
-        if not levels:
+        """The plan, or one that gives up the inputs that count least, where vectors are few."""
+        setting = plan.setting if plan.setting.scaled else self.learned(plan.setting, space)
+        ladder = [Plan(plan.scheme, setting, inputs) for inputs in self.ladder(plan.scheme)]
+        if len(ladder) == 1:
             return plan
-        scaled = replace(plan, setting=learned)
-        self.try_levels(scaled, levels)
-        return self.best([plan, *(replace(scaled, halvings=h) for h in range(levels + 1))])
+        self.try_all(ladder)
+        return self.best([plan, *(p for p in ladder if p in self.errors)])
 
     def learned(self, setting: Setting, space: Space) -> Setting:
         """With scales, which can grow: they start no narrower than gamma="scale"."""
         gamma = setting.gamma if space.unit is None else min(setting.gamma, space.unit)
         return replace(setting, gamma=gamma, scaled=True)
 
-    def levels(self, scheme: str) -> int:
-        """How often it may pay to halve the inputs."""
-        inputs, levels = self.budget.inputs, 0
-        while inputs // 2 >= FEWEST_INPUTS and self.budget.count(scheme, True, inputs) < min(FEW, self.budget.most):
-            inputs, levels = inputs // 2, levels + 1
-        return levels
+    def ladder(self, scheme: str) -> list[int]:
+        """Numbers of inputs that may be worth a trial: each 0.7 times the one before, while vectors are few."""
+        found = [self.budget.inputs]
+        enough = min(FEW, self.budget.most)
+        while found[-1] > FEWEST_INPUTS and self.budget.count(scheme, True, found[-1]) < enough:
+            found.append(max(FEWEST_INPUTS, int(0.7 * found[-1])))
+        return found
 
-    def try_levels(self, plan: Plan, levels: int) -> None:
-        """Errors of a plan with 0 to ``levels`` halvings; each of them shows which inputs the next one keeps."""
-        wanted = [replace(plan, halvings=h) for h in range(levels + 1)]
-        if all(p in self.errors for p in wanted):
-            return
-        errors = np.zeros(len(wanted))
-        for fold in self.folds:
-            for h, model in enumerate(self.path(fold.train, plan, levels)):
-                errors[h] += _error(model, fold.test, plan.scheme) / len(self.folds)
-        for p, error in zip(wanted, errors, strict=True):
-            self.errors[p] = float(error)
+    def try_all(self, ladder: list[Plan]) -> None:
+        """Errors of plans of fewer and fewer inputs, each over those that count most by the one before; it ends where
+        two in a row are worse than the best by more than a standard error."""
+        kept: list[tuple[Array, Model | None]] = [(np.arange(self.budget.inputs), None) for _ in self.folds]
+        rows, worse = sum(fold.test.size for fold in self.folds), 0
+        for plan in ladder:
+            error = 0.0
+            for k, fold in enumerate(self.folds):
+                used = self.of_these(*kept[k], fold.train, plan.inputs)
+                model = self.over(used, fold.train, plan)
+                kept[k] = used, self.looked(model, used, fold.train, plan) if len(ladder) > 1 else None
+                error += _error(model, fold.test, plan.scheme) / len(self.folds)
             if self.report is not None:
-                self.report(f"{p}: error {error:.4g}")
+                self.report(f"{plan}: error {error:.4g}")
+            if self.budget.count(plan.scheme, plan.setting.scaled, plan.inputs):
+                self.errors[plan] = error
+                least = min(self.errors.values())
+                worse = worse + 1 if error > least + np.sqrt(max(least, 1 / rows) / rows) else 0
+            if worse == 2:
+                break
 
-    def path(self, task: Task, plan: Plan, levels: int) -> Iterator[Model]:
-        """Models over all inputs, half of them, and so on."""
-        used = np.arange(self.budget.inputs)
-        for level in range(levels + 1):
-            model = self.over(used, task, plan, rounded=False)
-            yield model
-            if level < levels:
-                used = most_relevant(model, task, used, len(used) // 2)
+    def of_these(self, used: Array, model: Model | None, task: Task, count: int) -> Array:
+        """The inputs that count most in a model over these, if some are to be given up."""
+        return used if model is None or count == len(used) else most_relevant(model, task, used, count)
 
     def final(self, plan: Plan) -> Model:
         """On all rows, and on the device's grid."""
-        used = np.arange(self.budget.inputs)
-        if plan.halvings:
-            *_, before = self.path(self.task, plan, plan.halvings - 1)
-            used = most_relevant(
-                before, self.task, np.flatnonzero(before.expansion.kernel.scales), len(used) >> plan.halvings
-            )
+        used, model = np.arange(self.budget.inputs), None
+        for inputs in self.ladder(plan.scheme):
+            used = self.of_these(used, model, self.task, inputs)
+            if inputs == plan.inputs:
+                break
+            model = self.looked(self.over(used, self.task, plan), used, self.task, plan)
         return self.over(used, self.task, plan, rounded=True)
 
-    def over(self, used: Array, task: Task, plan: Plan, rounded: bool) -> Model:
+    def looked(self, model: Model, used: Array, task: Task, plan: Plan) -> Model:
+        """A model that shows which inputs count: this one, unless it has very few vectors."""
+        few = model.expansion.vectors.shape[0] < min(TO_LOOK, self.budget.most)
+        return self.over(used, task, plan, at_least=TO_LOOK) if few else model
+
+    def over(self, used: Array, task: Task, plan: Plan, rounded: bool = False, at_least: int = 1) -> Model:
         """As many vectors as fit over these inputs."""
         basis = self.recipe.basis if len(used) == self.budget.inputs else OverInputs(self.recipe.basis, used)
         recipe = replace(self.recipe, scheme=plan.scheme, basis=OnGrid(basis) if rounded else basis)
         recipe = replace(recipe, verbose=recipe.verbose and rounded)
-        count = self.budget.count(plan.scheme, plan.setting.scaled, len(used))
+        count = max(self.budget.count(plan.scheme, plan.setting.scaled, len(used)), at_least)
         while True:
             model = train(task, replace(recipe, count=count), plan.setting, np.random.default_rng(self.seed))
             excess = size_of(model) - self.budget.max_bytes
