@@ -1,55 +1,67 @@
-"""Accuracy at equal bytes: small machines beside what is put on small devices instead.
+"""Accuracy at equal bytes: small machines beside what is put on small devices instead, all quantised.
 
-A model of m vectors takes m (d + 2) bytes (one for each input of a vector, two for a coefficient), a network of h
-hidden units h (d + 2), trees 6 bytes a node. Half of the rows are for training; `SlimSVC` tunes itself, the others are
-tuned on 70/30 of that half.
+Half of the rows are for training, standardised on that half; `SlimSVC(max_bytes=...)` tunes itself, the others are
+tuned on a part of that half. `rivals` says what is counted. Results are lines of a file (``--results``): a run that was
+stopped goes on where it ended. ``--extract FOLDER`` writes the sets, ``--data FOLDER`` reads them where nothing else is
+at hand.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 from sklearn import datasets
-from sklearn.base import clone
-from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.model_selection import train_test_split
-from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.tree import DecisionTreeClassifier
 
-from slimsvm import SlimSVC
-
-from . import parts, sets
-from .defaults import tuned_svc
+from . import keel, parts, sets
 from .parts import mean
 from .problems import Array
 from .report import Table
+from .rivals import RIVALS, protonn_missing
 from .sets import Split
 
 BUDGETS = [512, 2048, 8192]
-NODE = 6  # bytes: input, threshold, two children (or a value)
-MOST_UNITS = 300  # vectors and hidden units; where inputs are few, a budget would pay for more than there are rows
-MOST_TREES = 300
-STORED = ["image", "splice", "german", "waveform", "ringnorm", "banana"]
+MOST_ROWS = 10000
+STORED = ["image", "splice", "german", "waveform", "ringnorm", "banana", "twonorm", "diabetes", "titanic"]
+KEEL = ["magic", "phoneme", "spambase", "chess", "mushroom"]  # ring and twonorm are among the stored
 
+Loader = Callable[[], tuple[Array, Array]]
 
 # --- data ---------------------------------------------------------------------------------------
 
 
-def problems() -> dict[str, Callable[[], tuple[Array, Array]]]:
-    """Two-class sets: the stored ones where they are here, and those of scikit-learn."""
-    found: dict[str, Callable[[], tuple[Array, Array]]] = {}
+def problems(folder: Path | None = None) -> dict[str, Loader]:
+    """Two-class sets by name: those of a folder, or all that are at hand."""
+    if folder is not None:
+        return {path.stem: lambda path=path: stored(path) for path in sorted(folder.glob("*.npz"))}
+    found: dict[str, Loader] = {}
     if sets.present():
         found |= {name: lambda name=name: sets.whole(name) for name in STORED}
-        found["usps 3/8"] = lambda: two_of(*sets.whole("usps"), 3, 8)
+        found["usps-3-8"] = lambda: two_of(*sets.whole("usps"), 3, 8)
+        found["usps-even-odd"] = lambda: even(*sets.whole("usps"))
+    if keel.present():
+        found |= {name: lambda name=name: keel.whole(name) for name in KEEL}
+        found["letter-halves"] = lambda: below(*keel.whole("letter"), 13)
+        found["optdigits-even-odd"] = lambda: even(*keel.whole("optdigits"))
+        found["penbased-even-odd"] = lambda: even(*keel.whole("penbased"))
+        found["satimage-halves"] = lambda: below(*keel.whole("satimage"), 3)
     found["cancer"] = lambda: datasets.load_breast_cancer(return_X_y=True)
     found["wine"] = lambda: against_rest(*datasets.load_wine(return_X_y=True), 1)
-    found["digits even/odd"] = lambda: even(*datasets.load_digits(return_X_y=True))
+    found["digits-even-odd"] = lambda: even(*datasets.load_digits(return_X_y=True))
     return found
+
+
+def stored(path: Path) -> tuple[Array, Array]:
+    with np.load(path) as file:
+        return file["X"].astype(np.float64), file["y"]
 
 
 def two_of(X: Array, y: Array, first: int, second: int) -> tuple[Array, Array]:
@@ -65,158 +77,154 @@ def even(X: Array, y: Array) -> tuple[Array, Array]:
     return X, y % 2
 
 
+def below(X: Array, y: Array, first: int) -> tuple[Array, Array]:
+    return X, (y >= first).astype(int)
+
+
+def rows_of(load: Loader, most: int) -> tuple[Array, Array]:
+    """At most so many rows, classes in proportion; labels 0 and 1."""
+    X, y = load()
+    y = np.unique(y, return_inverse=True)[1]
+    if len(y) > most:
+        X, _, y, _ = train_test_split(X, y, train_size=most, stratify=y, random_state=0)
+    return X, y
+
+
 def halves(X: Array, y: Array, seed: int) -> Split:
     X, X_test, y, y_test = train_test_split(X, y, test_size=0.5, stratify=y, random_state=seed)
-    return Split(X, y, X_test, y_test)
+    return Split(X, y, X_test, y_test).mapped(StandardScaler())
 
 
-# --- models -------------------------------------------------------------------------------------
-
-
-def units(budget: int, d: int) -> int:
-    """Vectors, or hidden units, that the budget pays for."""
-    return int(np.clip(budget // (d + 2), 1, MOST_UNITS))
-
-
-def slim(budget: int, d: int) -> list[Any]:
-    """Tunes itself."""
-    return [make_pipeline(StandardScaler(), SlimSVC(units(budget, d)))]
-
-
-def network(budget: int, d: int) -> list[Any]:
-    hidden = (units(budget, d),)
-    solvers = [
-        *({"solver": "lbfgs", "max_iter": 500, "alpha": alpha} for alpha in (1e-3, 1e-1, 1, 10)),
-        *({"solver": "adam", "max_iter": 300, "alpha": alpha, "learning_rate_init": 0.01} for alpha in (1e-4, 1e-1)),
-    ]
-    return [make_pipeline(StandardScaler(), MLPClassifier(hidden, random_state=0, **keys)) for keys in solvers]
-
-
-def tree(budget: int, d: int) -> list[Any]:
-    leaves = [size for part in (1, 2, 4) if (size := leaves_of(budget // NODE // part)) >= 2]
-    return [
-        DecisionTreeClassifier(max_leaf_nodes=size, min_samples_leaf=rows, random_state=0)
-        for size in leaves
-        for rows in (1, 5)
-    ]
-
-
-def forest(budget: int, d: int) -> list[Any]:
-    nodes = budget // NODE
-    return [
-        RandomForestClassifier(count, max_leaf_nodes=leaves_of(nodes // count), max_features=share, random_state=0)
-        for count in (3, 7, 15, 31, 63)
-        if leaves_of(nodes // count) >= 2
-        for share in ("sqrt", 0.5)
-    ]
-
-
-def boosted(budget: int, d: int) -> list[Any]:
-    nodes = budget // NODE
-    return [
-        GradientBoostingClassifier(
-            n_estimators=min(nodes // (2 * leaves - 1), MOST_TREES),
-            max_leaf_nodes=leaves,
-            max_depth=None,
-            learning_rate=rate,
-            random_state=0,
-        )
-        for leaves in (2, 4, 8, 16)
-        for rate in (0.1, 0.3, 1.0)
-    ]
-
-
-def leaves_of(nodes: int) -> int:
-    """Leaves of a binary tree of so many nodes."""
-    return (nodes + 1) // 2
-
-
-MODELS = {"slim": slim, "network": network, "tree": tree, "forest": forest, "boosted": boosted}
-
-
-def bytes_of(model: Any) -> int:
-    """By the count above; what the trained model has, not what it might have."""
-    last = model[-1] if hasattr(model, "steps") else model
-    if isinstance(last, SlimSVC):
-        return last.n_vectors_ * (last.n_features_in_ + 2)
-    if isinstance(last, MLPClassifier):
-        return last.hidden_layer_sizes[0] * (last.n_features_in_ + 2)
-    trees = np.ravel(getattr(last, "estimators_", last))
-    return NODE * sum(one.tree_.node_count for one in trees)
+def extract(folder: Path, most: int) -> None:
+    """All sets as files, for a machine that has none of them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, load in problems().items():
+        X, y = rows_of(load, most)
+        np.savez_compressed(folder / f"{name}.npz", X=X.astype(np.float32), y=y.astype(np.int8))
+        parts.say(f"{name}: {X.shape[0]} rows, {X.shape[1]} inputs")
 
 
 # --- measuring ----------------------------------------------------------------------------------
 
 
-def best(candidates: list[Any], split: Split) -> Any:
-    """The candidate with the least error on 30 % of the training rows, fitted to all of them."""
-    chosen = candidates[0]
-    if len(candidates) > 1:
-        parts_ = train_test_split(split.X, split.y, test_size=0.3, stratify=split.y, random_state=0)
-        inner = Split(parts_[0], parts_[2], parts_[1], parts_[3])
-        chosen = min(candidates, key=lambda model: inner.error(clone(model).fit(inner.X, inner.y)))
-    return chosen.fit(split.X, split.y)
+def cell(name: str, split: int, budget: int, rival: str, folder: Path | None, most: int) -> dict[str, Any]:
+    """Error, in percent of the test rows, and bytes of one model."""
+    part = halves(*rows_of(problems(folder)[name], most), split)
+    model = RIVALS[rival](budget, part.X, part.y)
+    if model.n_bytes > budget and rival == "slim":
+        raise RuntimeError(f"{rival} takes {model.n_bytes} bytes of {budget} on {name}")
+    return {
+        "set": name,
+        "split": split,
+        "budget": budget,
+        "rival": rival,
+        "error": part.error(model),
+        "bytes": int(model.n_bytes),
+        "fits": bool(model.n_bytes <= budget),
+    }
 
 
-def compare(split: Split, budgets: list[int], full: bool) -> dict[Any, tuple[float, int]]:
-    """Error and bytes of each kind of model at each budget."""
-    found = {}
-    if full:
-        svc = tuned_svc(split.X, split.y)
-        found["SVC"] = split.error(svc), len(svc[-1].support_) * (split.d + 2)
-    for budget in budgets:
-        for name, candidates in MODELS.items():
-            model = best(candidates(budget, split.d), split)
-            size = bytes_of(model)
-            if size > max(budget, split.d + 2):
-                raise RuntimeError(f"{name} takes {size} bytes, more than {budget}")
-            found[budget, name] = split.error(model), size
-    return found
+def run_all(cells: list[tuple], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Results as they come."""
+    done = Parallel(n_jobs=options.n_jobs, return_as="generator_unordered")(
+        delayed(parts.quietly)(cell, *one, options.data, options.rows) for one in cells
+    )
+    for k, result in enumerate(done, 1):
+        parts.say(
+            f"{k}/{len(cells)} {result['set']} {result['split']} {result['budget']} {result['rival']}: "
+            f"{result['error']:.2f} % ({result['bytes']} bytes)"
+        )
+        yield result
+
+
+def earlier(path: Path | None) -> list[dict[str, Any]]:
+    """Results of the file, if there is one."""
+    if path is None or not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+def key_of(result: dict[str, Any]) -> tuple:
+    return result["set"], result["split"], result["budget"], result["rival"]
 
 
 def measure(options: argparse.Namespace) -> Iterator[Table]:
-    """A table for each budget, a row for each set, the best model marked."""
-    table = problems()
-    if not sets.present():
-        print("../shared/data is not beside the repository: only the sets of scikit-learn are measured.")
+    """A table for each budget, a row for each set, the best model marked; then how often slim is near the best."""
     if options.quick:
-        some = [name for name in table if name in ("image", "splice", "cancer", "wine")]
-        options = parts.settled(options, splits=1, budgets=BUDGETS[:1], sets=some)
-    else:
-        options = parts.settled(options, splits=3, budgets=BUDGETS, sets=None)
-    results = {}
-    for name in parts.wanted(list(table), options):
-        X, y = table[name]()
-        pairs = [halves(X, y, seed) for seed in range(options.splits)]
-        results[name] = parts.spread(compare, pairs, options.n_jobs, options.budgets, not options.quick)
-        parts.say(f"{name} done")
+        options = parts.settled(options, splits=1, budgets=BUDGETS[:1], sets=["cancer", "wine"])
+    options = parts.settled(options, splits=3, budgets=BUDGETS, sets=None)
+    names = parts.wanted(list(problems(options.data)), options)
+    rivals = usable(options.rivals or list(RIVALS))
+    wanted = [(n, s, b, r) for n in names for s in range(options.splits) for b in options.budgets for r in rivals]
+    results = {key_of(r): r for r in earlier(options.results)}
+    todo = [one for one in wanted if one not in results]
+    for result in run_all(todo, options):
+        results[key_of(result)] = result
+        if options.results is not None:
+            with options.results.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(result) + "\n")
+    yield from tables({k: results[k] for k in wanted}, names, rivals, options)
+
+
+def tables(
+    results: dict[tuple, dict[str, Any]], names: list[str], rivals: list[str], options: argparse.Namespace
+) -> Iterator[Table]:
+    near, cells, against = 0, 0, []
     for budget in options.budgets:
-        rows, wins = [], dict.fromkeys(MODELS, 0)
-        for name, found in results.items():
-            errors = {model: mean(f[budget, model][0] for f in found) for model in MODELS}
+        rows = []
+        for name in names:
+            errors, sizes = {}, {}
+            for rival in rivals:
+                mine = [results[name, split, budget, rival] for split in range(options.splits)]
+                errors[rival] = mean(r["error"] for r in mine) if all(r["fits"] for r in mine) else np.inf
+                sizes[rival] = mean(r["bytes"] for r in mine)
             least = min(errors.values())
-            for model, error in errors.items():
-                wins[model] += error == least
-            cells = [f"{error:.2f}" + (" *" if error == least else "") for error in errors.values()]
-            used = f"{mean(f[budget, 'slim'][1] for f in found):.0f}"
-            svc = "–"
-            if "SVC" in found[0]:
-                svc = f"{mean(f['SVC'][0] for f in found):.2f} ({mean(f['SVC'][1] for f in found):.0f})"
-            rows.append([name, svc, used, *cells])
-        rows.append(["best on", "", "", *(str(count) for count in wins.values())])
-        header = ["set", "tuned SVC (bytes)", "bytes of slim", *MODELS]
-        note = f"Test error, %, mean over {options.splits} random halves. * least. slim: SlimSVC as it comes."
-        yield Table(f"{budget} bytes", header, rows, note)
+            if "slim" in errors:
+                cells += 1
+                near += errors["slim"] <= least + 0.2 + 1e-9
+                if "protonn" in errors and np.isfinite(errors["protonn"]):
+                    against.append((errors["slim"] - errors["protonn"], name, budget))
+            marks = {r: " *" if e == least else "" for r, e in errors.items()}
+            shown = [f"{e:.2f}{marks[r]}" if np.isfinite(e) else "–" for r, e in errors.items()]
+            rows.append([name, f"{sizes.get('slim', np.nan):.0f}", *shown])
+        note = f"Test error, %, mean over {options.splits} random halves. * least; – does not fit."
+        yield Table(f"{budget} bytes", ["set", "bytes of slim", *rivals], rows, note)
+    if cells:
+        rows = [["slim best, or within 0.2 points of the best", f"{near} of {cells} cells"]]
+        if against:
+            worst = max(against)
+            rows.append(["worst against ProtoNN", f"{worst[0]:+.2f} points ({worst[1]}, {worst[2]} bytes)"])
+            rows.append(["more than 0.3 points worse than ProtoNN", f"{sum(a[0] > 0.3 for a in against)} cells"])
+        yield Table("In all", ["", ""], rows)
+
+
+def usable(rivals: list[str]) -> list[str]:
+    unknown = sorted(set(rivals) - set(RIVALS))
+    if unknown:
+        sys.exit(f"unknown rivals: {', '.join(unknown)}; choose from {', '.join(RIVALS)}")
+    problem = protonn_missing()
+    if "protonn" in rivals and problem:
+        parts.say(f"{problem}. It is left out.")
+        return [name for name in rivals if name != "protonn"]
+    return rivals
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--budgets", type=lambda text: [int(t) for t in text.split(",")], help="bytes, e.g. 512,2048")
+    parser.add_argument("--rivals", type=lambda text: text.split(","), help=f"some of {','.join(RIVALS)}")
+    parser.add_argument("--data", type=Path, help="folder with the sets as npz files, made by --extract")
+    parser.add_argument("--extract", type=Path, help="write all sets that are at hand to a folder, and end")
+    parser.add_argument("--results", type=Path, help="file of results, a line each: what is there is not run again")
+    parser.add_argument("--rows", type=int, default=MOST_ROWS, help="most rows of a set, both halves together")
 
 
 def main(argv: list[str] | None = None) -> None:
     parser = parts.parser("benchmarks.equal_bytes", __doc__)
     add_arguments(parser)
     options = parser.parse_args(argv)
+    if options.extract is not None:
+        extract(options.extract, options.rows)
+        return
     parts.run(options, "Equal bytes", [measure])
 
 

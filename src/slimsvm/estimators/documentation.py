@@ -93,7 +93,10 @@ SHARED = {
         n_iter_ : ndarray of shape (n_outputs,)
             Iterations of the solver.
         regularizer_ : object of `slimsvm.regularizers`
-            The regulariser as used.""",
+            The regulariser as used.
+        model_bytes_ : int
+            Bytes of the model on a device, as `slimsvm.export.quantize` makes it; only with the kernels rbf, laplacian
+            and linear.""",
     "kernel_": """
         kernel_ : kernel object
             The kernel as used: ``kernel_.gamma`` is a number, ``kernel_.scales`` the factor of each input (1.0 where

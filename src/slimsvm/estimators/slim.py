@@ -10,6 +10,8 @@ from sklearn.utils import check_array
 
 from ..data import Task
 from ..expansion import Model
+from ..export.budget import Budget, size_of, train_within
+from ..export.quantize import form_of
 from ..notices import warn
 from ..parts import bases, kernels
 from ..progress import ProgressLine
@@ -31,7 +33,8 @@ class SlimSVC(SmallBasisClassifier):
     Parameters
     ----------
     n_vectors : int, default=20
-        How many vectors the model keeps at most, all classes together. Fewer if there are fewer distinct rows.
+        How many vectors the model keeps at most, all classes together. Fewer if there are fewer distinct rows. Not used
+        where ``max_bytes`` is given.
     basis : {"learned", "forward", "kmeans", "random", "cholesky"}, array or basis object, default="learned"
         Where the vectors come from: learned (moved by gradients), training rows chosen one by one for what they gain,
         centres of clusters within each class, random training rows, training rows far from the span of the others; or
@@ -53,7 +56,12 @@ class SlimSVC(SmallBasisClassifier):
     <class_weight>
     multi_class : {"ovo", "ovr"}, default="ovo"
         More than two classes: a binary problem for each pair of classes, or for each class against the others; all of
-        them over the same vectors.
+        them over the same vectors. With ``max_bytes``, "ovo" stands for the better of the two at that size, found by
+        validation.
+    max_bytes : int, optional
+        Bytes that the model may take on a device, in the place of ``n_vectors``: 8-bit vectors, 16-bit coefficients,
+        and all else that it needs (`slimsvm.export.quantize`). The vectors are then numbers that 8 bits can hold, and
+        the coefficients the best over them.
     <primal_tol>
     <n_jobs>
     <random_state>
@@ -72,6 +80,8 @@ class SlimSVC(SmallBasisClassifier):
         to be found.
     C_ : float
         C as used.
+    multi_class_ : str
+        "ovo" or "ovr", as used.
     learning_iter_ : int
         Iterations of learning, where vectors were learned.
     learning_gain_left_ : float
@@ -109,6 +119,7 @@ class SlimSVC(SmallBasisClassifier):
         coef0: float = 0.0,
         class_weight: Any = None,
         multi_class: str = "ovo",
+        max_bytes: int | None = None,
         tol: float = 1e-6,
         max_iter: int = 100,
         cache_size: float = 1000,
@@ -128,6 +139,7 @@ class SlimSVC(SmallBasisClassifier):
         self.coef0 = coef0
         self.class_weight = class_weight
         self.multi_class = multi_class
+        self.max_bytes = max_bytes
         self.tol = tol
         self.max_iter = max_iter
         self.cache_size = cache_size
@@ -141,6 +153,7 @@ class SlimSVC(SmallBasisClassifier):
         check_number("n_vectors", self.n_vectors, at_least=1, integer=True)
         check_choice("scales", self.scales, ("search", "fixed", "learned"))
         basis = self._basis()
+        self._check_budget(basis)
         if basis.learns:
             check_number("smoothing", basis.smoothing, at_least=0)
             check_number_or("iterations", basis.iterations, "auto", at_least=0, integer=True)
@@ -159,6 +172,18 @@ class SlimSVC(SmallBasisClassifier):
                 "compare; use 'forward', 'random' or 'cholesky'"
             )
 
+    def _check_budget(self, basis: Any) -> None:
+        if self.max_bytes is None:
+            return
+        check_number("max_bytes", self.max_bytes, at_least=1, integer=True)
+        form_of(kernels.resolve(self.kernel))
+        given = basis.init if basis.learns else self.basis
+        if bases.is_array(given):
+            raise ValueError(
+                f"max_bytes={self.max_bytes} chooses the number of vectors, but they are given as an array; leave out "
+                "max_bytes, or let a basis choose: 'learned', 'forward', 'kmeans', 'random' or 'cholesky'"
+            )
+
     def _basis(self) -> Any:
         return bases.resolve(self.basis)
 
@@ -166,11 +191,34 @@ class SlimSVC(SmallBasisClassifier):
         rng = self._rng()
         recipe = self._recipe(task)
         space = space_of(task, self.C, self.gamma, self.scales, recipe)
-        found = None if space.settled else self._found(task, recipe, space, rng)
-        setting = space.only() if found is None else found.setting
-        model = train(task, recipe, setting, rng)
+        self.multi_class_ = self.multi_class
+        if self.max_bytes is not None:
+            return self._train_within(task, recipe, space, rng)
+        found = self._found(task, recipe, space, rng)
+        model = train(task, recipe, found.setting, rng)
         self._tell(model)
-        return replace(model, more=model.more | {"C_": setting.C, "search_results_": found.tried if found else {}})
+        return replace(model, more=model.more | {"C_": found.setting.C, "search_results_": found.tried})
+
+    def _train_within(self, task: Task, recipe: Recipe, space: Space, rng: np.random.Generator) -> Model:
+        """As many vectors as the bytes pay for."""
+        assert self.max_bytes is not None
+        line = ProgressLine("bytes") if self.verbose else None
+        model, self.multi_class_ = train_within(
+            Budget.of(self.max_bytes, recipe, task),
+            task,
+            recipe,
+            space,
+            lambda mine, among: self._found(task, mine, among, rng),
+            rng,
+            line.update if line else None,
+        )
+        if line is not None:
+            line.finish(f"{size_of(model)} of {self.max_bytes}, {model.expansion.vectors.shape[0]} vectors")
+        self._tell(model)
+        return model
+
+    def _scheme(self) -> str:
+        return vars(self).get("multi_class_", self.multi_class)
 
     def _recipe(self, task: Task) -> Recipe:
         recipe = super()._recipe(task)
@@ -195,7 +243,9 @@ class SlimSVC(SmallBasisClassifier):
         return vectors
 
     def _found(self, task: Task, recipe: Recipe, space: Space, rng: np.random.Generator) -> Finding:
-        """C, gamma and scales by validation."""
+        """C, gamma and scales: as given, or as found by validation."""
+        if space.settled:
+            return Finding.given(space)
         line = ProgressLine("search") if self.verbose else None
         found = search(task, recipe, space, rng, line.update if line else None)
         if line is not None:

@@ -110,6 +110,11 @@ class Finding:
     tried: dict[str, list[Any]]
     folds: list[Fold]
 
+    @classmethod
+    def given(cls, space: Space) -> Finding:
+        """The only setting of a space: nothing is to be found."""
+        return cls(space.only(), {}, [])
+
 
 class Race:
     """Trials on one fold after the other, and the setting that they favour.

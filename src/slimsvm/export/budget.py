@@ -1,0 +1,285 @@
+"""As many vectors as a byte budget pays for, over the inputs that are worth their bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..data import Task, outputs
+from ..expansion import Model
+from ..formulation import Array
+from ..parts.bases import Choice, dense
+from ..parts.kernels import Scaled
+from ..vectors.candidates import TaskCandidates
+from ..vectors.search import Finding, Space, split
+from ..vectors.training import Recipe, Setting, train
+from .quantize import Affine, class_numbers, form_of
+
+MOST = 300  # vectors: where inputs are few, a budget would pay for more than anything can be gained from
+ROWS = 4  # for each vector, at least
+FEW = 64  # vectors: from here on, more of them are no reason to give up inputs
+FEWEST_INPUTS = 4
+ONE_FOLD = 3000  # rows, from which on one part of them is enough to compare plans
+TO_LOOK = 8  # vectors of a model that only shows which inputs count
+
+Find = Callable[[Recipe, Space], Finding]
+Report = Callable[[str], None] | None
+
+
+# --- vectors for a device -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class OnGrid:
+    """Vectors of another basis, rounded to the device's grid."""
+
+    basis: Any
+    keeps_rows: bool = False
+
+    @property
+    def learns(self) -> bool:
+        """As the basis does."""
+        return self.basis.learns
+
+    def choose(self, rows: TaskCandidates, count: int) -> Choice:
+        choice = self.basis.choose(rows, count)
+        kernel, Z = choice.kernel or rows.kernel, dense(choice.vectors)
+        form, inputs = form_of(kernel), Affine.none(Z.shape[1])
+        coef = None if choice.learned is None else choice.learned.coef
+        kernel, Z = form.rounded(kernel, Z, coef, form.grid(kernel, Z, inputs), inputs)
+        return Choice(Z.astype(rows.X.dtype), None, kernel, choice.learned)
+
+
+@dataclass(frozen=True, eq=False)
+class OverInputs:
+    """Vectors of another basis that sees some of the inputs only; the others do not count: their scales are zero."""
+
+    basis: Any
+    used: Array
+    keeps_rows: bool = False
+
+    @property
+    def learns(self) -> bool:
+        """As the basis does."""
+        return self.basis.learns
+
+    def choose(self, rows: TaskCandidates, count: int) -> Choice:
+        some = replace(rows, task=replace(rows.task, X=rows.X[:, self.used]))
+        choice = self.basis.choose(some, count)
+        kernel = choice.kernel or some.kernel
+        vectors = np.zeros((choice.vectors.shape[0], rows.X.shape[1]), dtype=rows.X.dtype)
+        scales = np.zeros(rows.X.shape[1])
+        vectors[:, self.used], scales[self.used] = dense(choice.vectors), kernel.scales
+        return Choice(vectors, None, Scaled(rows.kernel, scales), choice.learned)
+
+
+# --- what fits ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Bytes for a model of some inputs and classes."""
+
+    max_bytes: int
+    kernel: Any
+    inputs: int
+    n_classes: int
+    most: int  # vectors
+
+    @classmethod
+    def of(cls, max_bytes: int, recipe: Recipe, task: Task) -> Budget:
+        """With the caps: rows, the dimensions of the kernel's space, and what is of use at all."""
+        kernel = recipe.kernel_of(1.0)
+        inputs = task.X.shape[1]
+        most = min(MOST, max(2, task.size // ROWS), kernel.dimensions(inputs))
+        return cls(max_bytes, kernel, inputs, task.n_classes, int(most))
+
+    def size(self, count: int, scheme: str, scaled: bool, used: int | None = None) -> int:
+        """The fewest bytes of so many vectors."""
+        n_outputs = len(outputs(self.n_classes, scheme))
+        used = self.inputs if used is None else used
+        return sum(form_of(self.kernel).least_parts(count, self.inputs, used, n_outputs, scaled).values())
+
+    def count(self, scheme: str, scaled: bool, used: int | None = None) -> int:
+        """Vectors that fit, 0 if none does."""
+        one, two = (self.size(m, scheme, scaled, used) for m in (1, 2))
+        if one > self.max_bytes:
+            return 0
+        return self.most if one == two else min(self.most, 1 + (self.max_bytes - one) // (two - one))
+
+    def schemes(self, given: str, scaled: bool) -> list[str]:
+        """What may be best: pairs where they fit, one output a class where that leaves more vectors."""
+        if self.n_classes == 2 or given == "ovr":
+            return [given]
+        pairs, rest = self.count("ovo", scaled), self.count("ovr", scaled)
+        return (["ovo"] if pairs else []) + (["ovr"] if rest > pairs else [])
+
+    def affordable(self, space: Space) -> Space:
+        """The settings for which a vector fits."""
+        scaled = [s for s in space.scaled if self.count("ovr", s)]
+        if not scaled:
+            kind = " with learned scales" if min(space.scaled) else ""
+            raise ValueError(
+                f"max_bytes={self.max_bytes} is too little: one vector of {self.inputs} inputs for {self.n_classes} "
+                f"classes takes {self.size(1, 'ovr', min(space.scaled))} bytes{kind}. Raise max_bytes, or keep fewer "
+                "inputs"
+            )
+        return replace(space, scaled=scaled)
+
+
+def size_of(model: Model) -> int:
+    """Bytes of the model on a device."""
+    machine = model.expansion
+    return sum(form_of(machine.kernel).parts(machine.kernel, dense(machine.vectors), len(machine.bias)).values())
+
+
+# --- how it is spent ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One way to spend the bytes: pairs of classes ("ovo") or one output a class ("ovr"), a setting, and how many of
+    the inputs are kept."""
+
+    scheme: str
+    setting: Setting
+    inputs: int
+
+    def __str__(self) -> str:
+        kind = "pairs of classes" if self.scheme == "ovo" else "one output a class"
+        return f"{kind}, {self.inputs} inputs, scales {'learned' if self.setting.scaled else 'fixed'}"
+
+
+def train_within(
+    budget: Budget,
+    task: Task,
+    recipe: Recipe,
+    space: Space,
+    find: Find,
+    rng: np.random.Generator,
+    report: Report = None,
+) -> tuple[Model, str]:
+    """The model, over vectors on the device's grid, and its scheme; ``find`` chooses a setting for a recipe.
+
+    Scales of the inputs cost bytes, so the search has as many vectors as go with them.
+    """
+    among = budget.affordable(space)
+    found = find(replace(recipe, count=budget.count("ovr", max(among.scaled))), among)
+    setting = found.setting
+    race = Race(budget, task, recipe, rng, report)
+    plan = race.best([Plan(s, setting, budget.inputs) for s in budget.schemes(recipe.scheme, setting.scaled)])
+    if True in space.scaled:
+        plan = race.fewer_inputs(plan, space)
+    model = race.final(plan)
+    return replace(model, more=model.more | {"C_": plan.setting.C, "search_results_": found.tried}), plan.scheme
+
+
+class Race:
+    """Plans compared on rows held out."""
+
+    def __init__(self, budget: Budget, task: Task, recipe: Recipe, rng: np.random.Generator, report: Report):
+        self.budget, self.task, self.recipe, self.report = budget, task, recipe, report
+        folds = split(task, rng)
+        self.folds, self.seed = folds if task.size < ONE_FOLD else folds[:1], int(rng.integers(2**31))
+        self.errors: dict[Plan, float] = {}
+
+    def best(self, plans: list[Plan]) -> Plan:
+        """That of the least error, the first among equals; a single one needs no trial."""
+        if len(plans) == 1:
+            return plans[0]
+        for plan in plans:
+            if plan not in self.errors:
+                self.try_all([plan])
+        return min(plans, key=lambda plan: self.errors[plan])
+
+    def fewer_inputs(self, plan: Plan, space: Space) -> Plan:
+        """The plan, or one that gives up the inputs that count least, where vectors are few."""
+        setting = plan.setting if plan.setting.scaled else self.learned(plan.setting, space)
+        ladder = [Plan(plan.scheme, setting, inputs) for inputs in self.ladder(plan.scheme)]
+        if len(ladder) == 1:
+            return plan
+        self.try_all(ladder)
+        return self.best([plan, *(p for p in ladder if p in self.errors)])
+
+    def learned(self, setting: Setting, space: Space) -> Setting:
+        """With scales, which can grow: they start no narrower than gamma="scale"."""
+        gamma = min(setting.gamma, space.unit) if space.gamma is None else setting.gamma
+        return replace(setting, gamma=gamma, scaled=True)
+
+    def ladder(self, scheme: str) -> list[int]:
+        """Numbers of inputs that may be worth a trial: each 0.7 times the one before, while vectors are few."""
+        found = [self.budget.inputs]
+        enough = min(FEW, self.budget.most)
+        while found[-1] > FEWEST_INPUTS and self.budget.count(scheme, True, found[-1]) < enough:
+            found.append(max(FEWEST_INPUTS, int(0.7 * found[-1])))
+        return found
+
+    def try_all(self, ladder: list[Plan]) -> None:
+        """Errors of plans of fewer and fewer inputs, each over those that count most by the one before; it ends where
+        two in a row are worse than the best by more than a standard error."""
+        kept: list[tuple[Array, Model | None]] = [(np.arange(self.budget.inputs), None) for _ in self.folds]
+        rows, worse = sum(fold.test.size for fold in self.folds), 0
+        for plan in ladder:
+            error = 0.0
+            for k, fold in enumerate(self.folds):
+                used = self.of_these(*kept[k], fold.train, plan.inputs)
+                model = self.over(used, fold.train, plan)
+                kept[k] = used, self.looked(model, used, fold.train, plan) if len(ladder) > 1 else None
+                error += _error(model, fold.test, plan.scheme) / len(self.folds)
+            if self.report is not None:
+                self.report(f"{plan}: error {error:.4g}")
+            if self.budget.count(plan.scheme, plan.setting.scaled, plan.inputs):
+                self.errors[plan] = error
+                least = min(self.errors.values())
+                worse = worse + 1 if error > least + np.sqrt(max(least, 1 / rows) / rows) else 0
+            if worse == 2:
+                break
+
+    def of_these(self, used: Array, model: Model | None, task: Task, count: int) -> Array:
+        """The inputs that count most in a model over these, if some are to be given up."""
+        return used if model is None or count == len(used) else most_relevant(model, task, used, count)
+
+    def final(self, plan: Plan) -> Model:
+        """On all rows, and on the device's grid."""
+        used, model = np.arange(self.budget.inputs), None
+        for inputs in self.ladder(plan.scheme):
+            used = self.of_these(used, model, self.task, inputs)
+            if inputs == plan.inputs:
+                break
+            model = self.looked(self.over(used, self.task, plan), used, self.task, plan)
+        return self.over(used, self.task, plan, rounded=True)
+
+    def looked(self, model: Model, used: Array, task: Task, plan: Plan) -> Model:
+        """A model that shows which inputs count: this one, unless it has very few vectors."""
+        few = model.expansion.vectors.shape[0] < min(TO_LOOK, self.budget.most)
+        return self.over(used, task, plan, at_least=TO_LOOK) if few else model
+
+    def over(self, used: Array, task: Task, plan: Plan, rounded: bool = False, at_least: int = 1) -> Model:
+        """As many vectors as fit over these inputs."""
+        basis = self.recipe.basis if len(used) == self.budget.inputs else OverInputs(self.recipe.basis, used)
+        recipe = replace(self.recipe, scheme=plan.scheme, basis=OnGrid(basis) if rounded else basis)
+        recipe = replace(recipe, verbose=recipe.verbose and rounded)
+        count = max(self.budget.count(plan.scheme, plan.setting.scaled, len(used)), at_least)
+        while True:
+            model = train(task, replace(recipe, count=count), plan.setting, np.random.default_rng(self.seed))
+            excess = size_of(model) - self.budget.max_bytes
+            if excess <= 0 or count == 1 or not rounded:
+                return model
+            # Vectors far out need steps or offsets of their own, which cost bytes: then fewer of them.
+            count = max(1, count - 1 - excess // (len(used) + 2 * len(model.expansion.bias)))
+
+
+def most_relevant(model: Model, task: Task, used: Array, count: int) -> Array:
+    """The inputs that a learned scale makes vary most, in their order."""
+    kernel: Any = model.expansion.kernel
+    scales = np.broadcast_to(np.asarray(kernel.scales, dtype=np.float64), task.X.shape[1])
+    spread = dense(task.X[:, used]).std(axis=0) * scales[used]
+    return np.sort(used[np.argsort(-spread, kind="stable")[:count]])
+
+
+def _error(model: Model, test: Task, scheme: str) -> float:
+    F: Array = model.expansion.decision(test.X, test.threads)
+    return float(np.average(class_numbers(F, test.n_classes, scheme == "ovo") != test.codes, weights=test.weights))

@@ -1,0 +1,492 @@
+"""A fitted model as the integers that a device holds, and exactly what it computes with them.
+
+A row becomes 16-bit numbers on the grid of `slimsvm.export.grid`; vectors are bytes on it. Distances are sums of
+squares (or absolute values), and a kernel value is 2^-D by a table of 65 entries and a line between two of them, in 15
+bits. Coefficients have 16 bits and one power of two for each output, so that scores are compared as integers. The sums
+are exact: Python's answer is the device's.
+
+Linear models are one weight of 16 bits for each input and output.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils import check_array
+from sklearn.utils.class_weight import compute_class_weight
+
+from ..data import Task, outputs, row_keys
+from ..formulation import Array
+from ..notices import warn
+from ..parts import kernels, slacks
+from ..parts.bases import dense
+from ..parts.regularizers import KernelNorm
+from ..primal.coefficients import fit_coefficients
+from .grid import LARGEST, REACH, Grid, grid_of
+from .rounding import nearest_bytes
+
+# 2^-x for x = 0, 1/64 .. 1 in 15 bits. All models share it: it counts as code.
+TABLE = np.rint(2.0 ** (15 - np.arange(65) / 64)).astype(np.uint16)
+KERNEL_BITS = 15
+JITTER = 1e-6  # of the projection: as learned vectors have it
+BLOCK = 1 << 22  # differences that are held at a time
+# A linear model's rows may be so many times as far out as its vectors are.
+LINEAR_RANGE = 8.0
+
+
+# --- what is computed -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Quantized(ABC):
+    """A model in integers, made by `quantize`.
+
+    Attributes
+    ----------
+    grid : Grid
+        Steps, gains and offsets of the inputs.
+    vectors : ndarray of int8, shape (n_vectors, n_features)
+        Linear models: the weights, int16, a row for each output.
+    coef : ndarray of int16, shape (n_outputs, n_vectors)
+    exponent : ndarray of int8, shape (n_outputs,)
+        A coefficient stands for ``coef * 2**-exponent``.
+    bias : ndarray of int32, shape (n_outputs,)
+        In units of ``2**-(exponent + 15)``, those of the sums.
+    classes : ndarray
+        Labels.
+    """
+
+    grid: Grid
+    vectors: Array
+    coef: Array
+    exponent: Array
+    bias: Array
+    classes: Array
+    one_vs_one: bool
+    bits: ClassVar[int] = KERNEL_BITS  # of what coefficients are multiplied with
+
+    @abstractmethod
+    def sums(self, U: Array) -> Array:
+        """The sums over vectors in int64, biases left out, for rows of the grid."""
+
+    @abstractmethod
+    def parts(self) -> dict[str, int]:
+        """Bytes by what they hold; together they are `n_bytes`."""
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of the model. The table of 2^-x, 130 bytes, is the same for all models and counts as code."""
+        return sum(self.parts().values())
+
+    def accumulators(self, X: Any) -> Array:
+        """What the device has in its registers at the end: int64, a column for each output."""
+        U = self.grid.rows(check_array(X, accept_sparse="csr") if not hasattr(X, "toarray") else X.toarray())
+        rows = max(1, BLOCK // max(1, self.vectors.size))
+        parts = [self.sums(U[i : i + rows]) for i in range(0, len(U), rows)]
+        return np.concatenate([*parts, np.empty((0, len(self.bias)), np.int64)]) + self.bias
+
+    def decision(self, X: Any) -> Array:
+        """Decision values.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows as the model takes them; as its pipeline takes them, if that was quantised.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) for two classes, else (n_samples, n_outputs)
+            Close to those of the model: as many outputs as it has rows in ``vector_coef_``.
+        """
+        values = self.accumulators(X) * 2.0 ** -(self.exponent.astype(int) + self.bits)
+        return values[:, 0] if len(self.bias) == 1 else values
+
+    def predict(self, X: Any) -> Array:
+        """Class labels, by the votes that the model counts: all in integers.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        sums = self.accumulators(X)
+        aligned = sums << (int(self.exponent.max()) - self.exponent.astype(np.int64))
+        return self.classes[class_numbers(aligned, len(self.classes), self.one_vs_one)]
+
+
+def class_numbers(values: Array, n_classes: int, one_vs_one: bool) -> Array:
+    """The class of each row of decision values, integers or not.
+
+    Pairs: the class of the most votes; among equals that of the largest summed values, then the first.
+    """
+    if values.shape[1] == 1:
+        return (values[:, 0] > 0).astype(np.intp)
+    if not one_vs_one:
+        return values.argmax(axis=1)
+    votes = np.zeros((len(values), n_classes), dtype=np.int64)
+    sums = np.zeros((len(values), n_classes), dtype=values.dtype)
+    for p, (a, b) in enumerate(zip(*np.triu_indices(n_classes, 1), strict=True)):
+        wins = values[:, p] > 0
+        votes[:, a] += wins
+        votes[:, b] += ~wins
+        sums[:, a] += values[:, p]
+        sums[:, b] -= values[:, p]
+    behind = votes < votes.max(axis=1, keepdims=True)
+    return np.ma.masked_array(sums, behind).argmax(axis=1)
+
+
+@dataclass(frozen=True)
+class QuantizedKernel(Quantized):
+    """A kernel that falls with a distance: the sum of the ``power``-th powers of differences."""
+
+    power: int = 2
+
+    @property
+    def unit(self) -> int:
+        """Distances are counted in units of 2^-unit."""
+        return self.power * self.grid.bits
+
+    def kernel(self, U: Array) -> Array:
+        """Kernel values in 15 bits, int32: rows x vectors."""
+        t = U[:, None, :].astype(np.int64) - (self.vectors.astype(np.int64) << self.grid.shift)
+        distance = (t * t if self.power == 2 else np.abs(t)).sum(axis=2)
+        # In C a sum that passes the limit ends at once: it cannot come back.
+        beyond = distance >= REACH << self.unit
+        return np.where(beyond, 0, power_of_half(np.where(beyond, 0, distance), self.unit)).astype(np.int32)
+
+    def sums(self, U: Array) -> Array:
+        # int16 x 15 bits, some hundred of them: exact in float64, whose products are quicker.
+        return (self.kernel(U).astype(np.float64) @ self.coef.T.astype(np.float64)).astype(np.int64)
+
+    def parts(self) -> dict[str, int]:
+        n_outputs, count = self.coef.shape
+        return kernel_parts(count, len(self.grid.used), n_outputs, self.grid.n_bytes)
+
+
+@dataclass(frozen=True)
+class QuantizedLinear(Quantized):
+    """Weights instead of vectors."""
+
+    bits: ClassVar[int] = 0
+
+    def sums(self, U: Array) -> Array:
+        return U.astype(np.int64) @ self.vectors.T.astype(np.int64)
+
+    def parts(self) -> dict[str, int]:
+        return linear_parts(self.grid.inputs, len(self.bias), self.grid.n_bytes)
+
+
+def power_of_half(distance: Array, unit: int) -> Array:
+    """``2^-D`` in 15 bits for a distance in units of 2^-unit below `REACH`."""
+    D = distance << (16 - unit) if unit <= 16 else (distance + (1 << (unit - 17))) >> (unit - 16)
+    whole, place, rest = D >> 16, (D >> 10) & 63, D & 1023
+    high, low = TABLE[place].astype(np.int64), TABLE[place + 1].astype(np.int64)
+    value = high - (((high - low) * rest + 512) >> 10)
+    return (value + ((1 << whole) >> 1)) >> whole
+
+
+def kernel_parts(vectors: int, inputs: int, n_outputs: int, grid: int) -> dict[str, int]:
+    """Bytes of a model of so many vectors."""
+    return {
+        "vectors": vectors * inputs,
+        "coefficients": 2 * vectors * n_outputs,
+        "biases": 4 * n_outputs,
+        "exponents": n_outputs,
+        "inputs": grid,
+    }
+
+
+def linear_parts(inputs: int, n_outputs: int, grid: int) -> dict[str, int]:
+    """Bytes of a linear model."""
+    return {"weights": 2 * inputs * n_outputs, "biases": 4 * n_outputs, "exponents": n_outputs, "inputs": grid}
+
+
+# --- kernels that a device knows ----------------------------------------------------------------------------------
+
+
+class Form(ABC):
+    """How a kernel is computed in integers."""
+
+    @abstractmethod
+    def grid(self, kernel: Any, Z: Array, inputs: Affine) -> Grid:
+        """Where vectors (in the model's units) lie on the device."""
+
+    @abstractmethod
+    def rounded(self, kernel: Any, Z: Array, coef: Array | None, grid: Grid, inputs: Affine) -> tuple[Any, Array]:
+        """Kernel and vectors as the grid has them, in the model's units: what coefficients are fitted over.
+
+        Where the model's coefficients are known, roundings make up for each other.
+        """
+
+    @abstractmethod
+    def filled(self, kernel: Any, Z: Array, grid: Grid, inputs: Affine, fit: Numbers) -> Quantized:
+        """The model over rounded vectors in integers."""
+
+    @abstractmethod
+    def parts(self, kernel: Any, Z: Array, n_outputs: int) -> dict[str, int]:
+        """Bytes of a model over these vectors."""
+
+    @abstractmethod
+    def least_parts(self, vectors: int, inputs: int, used: int, n_outputs: int, scaled: bool) -> dict[str, int]:
+        """Bytes of a model of so many vectors, wherever they lie, over some of the inputs: the fewest."""
+
+
+@dataclass(frozen=True)
+class Affine:
+    """Rows of the model from rows of the user: ``(x - mean) / scale``."""
+
+    mean: Array
+    scale: Array
+    folded: bool = False
+
+    @classmethod
+    def none(cls, inputs: int) -> Affine:
+        """The same rows."""
+        return cls(np.zeros(inputs), np.ones(inputs))
+
+    def inverse(self, Z: Array) -> Array:
+        return Z * self.scale + self.mean
+
+    def __call__(self, X: Array) -> Array:
+        return (X - self.mean) / self.scale
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Coefficients, biases and labels of a model."""
+
+    coef: Array
+    bias: Array
+    classes: Array
+    one_vs_one: bool
+
+
+@dataclass(frozen=True)
+class Distance(Form):
+    """``2^-sum |w (x - z)|^power``; ``unit`` gives w from gamma."""
+
+    power: int
+    unit: Callable[[float], float]
+
+    def weights(self, kernel: Any, inputs: int) -> Array:
+        """w for each input."""
+        return np.broadcast_to(np.abs(np.asarray(kernel.scales, dtype=np.float64)) * self.unit(kernel.gamma), inputs)
+
+    def grid(self, kernel: Any, Z: Array, inputs: Affine) -> Grid:
+        return grid_of(self.weights(kernel, Z.shape[1]) / inputs.scale, inputs.inverse(Z), self.power, inputs.folded)
+
+    def rounded(self, kernel: Any, Z: Array, coef: Array | None, grid: Grid, inputs: Affine) -> tuple[Any, Array]:
+        Z = inputs(grid.values(self.bytes(Z, coef, grid, inputs)))
+        if not grid.gain_bytes:
+            return kernel, Z
+        plain = kernel.kernel if np.ndim(kernel.scales) else kernel
+        return kernels.Scaled(plain, grid.weights * inputs.scale / self.unit(kernel.gamma)), Z
+
+    def bytes(self, Z: Array, coef: Array | None, grid: Grid, inputs: Affine) -> Array:
+        """Vectors on the grid."""
+        if coef is None or self.power != 2:
+            return grid.rounded(inputs.inverse(Z))
+        return nearest_bytes(grid.steps(inputs.inverse(Z)), grid.spans, coef, LARGEST)
+
+    def filled(self, kernel: Any, Z: Array, grid: Grid, inputs: Affine, fit: Numbers) -> Quantized:
+        coef, exponent, bias = in_16_bits(fit.coef, fit.bias, KERNEL_BITS)
+        q = grid.rounded(inputs.inverse(Z))
+        return QuantizedKernel(grid, q, coef, exponent, bias, fit.classes, fit.one_vs_one, self.power)
+
+    def parts(self, kernel: Any, Z: Array, n_outputs: int) -> dict[str, int]:
+        grid = self.grid(kernel, Z, Affine.none(Z.shape[1]))
+        return kernel_parts(len(Z), len(grid.used), n_outputs, grid.n_bytes)
+
+    def least_parts(self, vectors: int, inputs: int, used: int, n_outputs: int, scaled: bool) -> dict[str, int]:
+        which = 0 if used == inputs else (inputs + 7) // 8
+        return kernel_parts(vectors, used, n_outputs, which + (2 * used + 4 if scaled else 8))
+
+
+class Products(Form):
+    """``x.z``: vectors are summed to weights."""
+
+    def grid(self, kernel: Any, Z: Array, inputs: Affine) -> Grid:
+        reach = LINEAR_RANGE * max(float(np.abs(Z).max(initial=0.0)), 1e-30)
+        gain = 32767 / reach / inputs.scale
+        d, own = len(gain), 4 if inputs.folded else 0
+        offset = inputs.mean.astype(np.float32)
+        return Grid(d, np.arange(d), gain.astype(np.float32), offset, np.zeros(d, int), 0, own, own)
+
+    def rounded(self, kernel: Any, Z: Array, coef: Array | None, grid: Grid, inputs: Affine) -> tuple[Any, Array]:
+        return kernel, Z
+
+    def filled(self, kernel: Any, Z: Array, grid: Grid, inputs: Affine, fit: Numbers) -> Quantized:
+        scales = np.broadcast_to(np.asarray(kernel.scales, dtype=np.float64), Z.shape[1])
+        W = fit.coef @ (Z * scales**2)
+        # A unit of the grid is so much in the model's units; the offset was rounded, too.
+        per_unit = 1 / (grid.gain.astype(np.float64) * inputs.scale)
+        bias = fit.bias + W @ ((grid.offset - inputs.mean) / inputs.scale)
+        weights, exponent, bias = in_16_bits(W * per_unit, bias, 0)
+        return QuantizedLinear(grid, weights, np.empty((len(bias), 0)), exponent, bias, fit.classes, fit.one_vs_one)
+
+    def parts(self, kernel: Any, Z: Array, n_outputs: int) -> dict[str, int]:
+        return linear_parts(Z.shape[1], n_outputs, 8)
+
+    def least_parts(self, vectors: int, inputs: int, used: int, n_outputs: int, scaled: bool) -> dict[str, int]:
+        return linear_parts(inputs, n_outputs, 8)
+
+
+LOG2_E = float(np.log2(np.e))
+# By the kernel's name: exp(-gamma |x - z|^2) = 2^-sum (w (x - z))^2 with w^2 = gamma log2(e).
+FORMS: dict[str, Form] = {
+    kernels.Gaussian.name: Distance(2, lambda gamma: float(np.sqrt(gamma * LOG2_E))),
+    kernels.Laplacian.name: Distance(1, lambda gamma: gamma * LOG2_E),
+    kernels.Linear.name: Products(),
+}
+
+
+def form_of(kernel: Any) -> Form:
+    """How this kernel is computed in integers."""
+    form = FORMS.get(kernel.name)
+    if form is None:
+        raise ValueError(
+            f"kernel {kernel.name!r} has no fixed-point form; {sorted(FORMS)} have one. Fit with one of these"
+        )
+    return form
+
+
+def in_16_bits(coef: Array, bias: Array, bits: int) -> tuple[Array, Array, Array]:
+    """Coefficients with a power of two for each output, the exponents, and biases in units of 2^-(exponent + bits)."""
+    largest = np.maximum(np.abs(coef).max(axis=1, initial=0.0), np.abs(bias) * 2.0 ** (bits + 15 - 31) * (1 + 1e-6))
+    largest = np.maximum(largest, np.finfo(np.float32).tiny)
+    exponent = np.floor(np.log2(32767 / largest)).astype(int)
+    exponent = np.minimum(exponent, exponent.min() + 20)  # sums of all outputs are compared in 64 bits
+    exponent = np.clip(exponent, -100, 100)
+    unit = 2.0 ** exponent[:, None]
+    numbers = np.clip(np.rint(coef * unit), -32767, 32767).astype(np.int16)
+    return numbers, exponent.astype(np.int8), np.rint(bias * 2.0 ** (exponent + bits)).astype(np.int32)
+
+
+# --- from a model -------------------------------------------------------------------------------------------------
+
+
+def quantize(model: Any, X: Any = None, y: Any = None) -> Quantized:
+    """The integers of a fitted model, and what a device computes with them.
+
+    Vectors are rounded to bytes. Coefficients are then the best over the rounded vectors: the nearest function to the
+    model's in the kernel's space or, where data are given, those that the model's own problem has there.
+
+    Parameters
+    ----------
+    model : fitted classifier of slimsvm, or Pipeline
+        With the kernel rbf (learned scales too), laplacian or linear. In a pipeline, steps before the classifier must
+        be scalers such as StandardScaler: they are folded into the gains and offsets of the inputs, and rows then come
+        as the pipeline takes them.
+    X : array-like or sparse matrix of shape (n_samples, n_features), optional
+        Rows to fit the coefficients to, as the model (the pipeline) takes them.
+    y : array-like of shape (n_samples,), optional
+        Their labels.
+
+    Returns
+    -------
+    Quantized
+        With ``decision``, ``predict``, ``n_bytes`` and ``parts()``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from slimsvm import SlimSVC
+    >>> from slimsvm.export import quantize
+    >>> X, y = make_moons(500, noise=0.2, random_state=0)
+    >>> small = quantize(SlimSVC(n_vectors=8).fit(X, y))
+    >>> small.n_bytes < 60, small.vectors.dtype
+    (True, dtype('int8'))
+    """
+    if (X is None) != (y is None):
+        raise ValueError("X and y must be given together: rows to fit the coefficients to, and their labels")
+    steps = [step for _, step in model.steps] if hasattr(model, "steps") else [model]
+    steps = [step for step in steps if step is not None and step != "passthrough"]
+    classifier = steps[-1]
+    if not hasattr(classifier, "vector_coef_"):
+        raise ValueError(
+            f"{type(classifier).__name__} is not a fitted classifier of slimsvm (it has no vector_coef_); "
+            "call fit first, or pass a classifier of slimsvm"
+        )
+    inputs = folded_scalers(steps[:-1], classifier.n_features_in_)
+    form, Z = form_of(classifier.kernel_), dense(classifier.vectors_)
+    grid = form.grid(classifier.kernel_, Z, inputs)
+    kernel, rounded = form.rounded(classifier.kernel_, Z, classifier.vector_coef_, grid, inputs)
+    if X is None:
+        coef, bias = projected(classifier, kernel, rounded), classifier.intercept_
+    else:
+        coef, bias = refitted(classifier, kernel, rounded, inputs(dense(X)), np.asarray(y))
+    fit = Numbers(coef, bias, classifier.classes_, classifier._one_vs_one)
+    return form.filled(kernel, rounded, grid, inputs, fit)
+
+
+def model_bytes(model: Any) -> int:
+    """What `quantize` would give for rows as the model takes them, without the work."""
+    Z = dense(model.vectors_)
+    return sum(form_of(model.kernel_).parts(model.kernel_, Z, len(model.intercept_)).values())
+
+
+def folded_scalers(scalers: list[Any], inputs: int) -> Affine:
+    """Steps before the classifier as one affine map of each input."""
+    if not scalers:
+        return Affine.none(inputs)
+    probe = np.random.default_rng(0).normal(scale=1e3, size=inputs)
+    rows = np.stack([np.zeros(inputs), np.ones(inputs), probe])
+    names = ", ".join(type(scaler).__name__ for scaler in scalers)
+    wanted = f"steps before the classifier must scale each input by itself, as StandardScaler does; {names}"
+    for scaler in scalers:
+        if getattr(scaler, "n_features_in_", inputs) != inputs:
+            raise ValueError(f"{wanted} do not: they take {scaler.n_features_in_} inputs, the classifier {inputs}")
+        rows = np.asarray(scaler.transform(rows))
+        if rows.shape[1] != inputs:
+            raise ValueError(f"{wanted} do not: they make {rows.shape[1]} columns of {inputs}")
+    slope = rows[1] - rows[0]
+    if not (slope > 0).all() or not np.allclose(rows[2], rows[0] + slope * probe, rtol=1e-6):
+        raise ValueError(f"{wanted} do not")
+    return Affine(-rows[0] / slope, 1 / slope, folded=True)
+
+
+def projected(model: Any, kernel: Any, Z: Array) -> Array:
+    """Coefficients over Z of the function nearest to the model's in the kernel's space."""
+    before = dense(model.vectors_)
+    if not len(Z):
+        return model.vector_coef_
+    gram = kernel(Z, Z)
+    ridge = JITTER * np.diag(np.maximum(gram.diagonal(), np.finfo(float).tiny))
+    # The ridge holds to the model's own coefficients: where vectors did not move, neither do they.
+    right = kernel(Z, before) @ model.vector_coef_.T + ridge @ model.vector_coef_.T
+    return np.linalg.solve(gram + ridge, right).T
+
+
+def refitted(model: Any, kernel: Any, Z: Array, X: Array, y: Array) -> tuple[Array, Array]:
+    """Coefficients and biases over Z by the model's own problem on these rows."""
+    codes = np.searchsorted(model.classes_, y).clip(max=len(model.classes_) - 1)
+    strange = np.unique(y[model.classes_[codes] != y])
+    if len(strange):
+        raise ValueError(f"y has labels that the model does not know: {strange[:5].tolist()}; it has {model.classes_}")
+    missing = np.setdiff1d(np.arange(len(model.classes_)), codes)
+    if len(missing):
+        raise ValueError(f"y has no row of class {model.classes_[missing[0]]!r}; give rows of all classes")
+    present = compute_class_weight(model.class_weight, classes=model.classes_, y=y)
+    ones = np.ones(len(y))
+    task = Task(X, codes, ones, present, np.arange(len(y)), row_keys(X), model.classes_, kernel, len(y))
+    scheme = "ovo" if model._one_vs_one else "ovr"
+    found = fit_coefficients(
+        kernel,
+        X,
+        Z,
+        task.targets(outputs(task.n_classes, scheme), vars(model).get("C_", model.C)),
+        slacks.loss(model.slack),
+        vars(model).get("regularizer_", KernelNorm(JITTER)),
+        tol=model.tol,
+        max_iter=model.max_iter if model.max_iter > 0 else 100,
+    )
+    if not found.converged.all():
+        warn("the refit of the coefficients did not converge: scale the features, lower C or raise tol of the model")
+    return found.coef, found.bias
