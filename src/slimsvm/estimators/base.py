@@ -144,14 +144,12 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         ndarray of shape (n_samples,)
         """
         fitted = self._snapshot()
-        scores = fitted._scores(X)
-        if scores.shape[1] == 1:
-            return fitted.classes_[(scores[:, 0] > 0).astype(np.intp)]
-        return fitted.classes_[fitted._class_scores(scores).argmax(axis=1)]
+        winners = fitted._winners(fitted._scores(X))
+        return fitted.classes_[winners]
 
     @offered
     def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes.
+        """Probabilities of the classes; `predict` gives the class of the highest one.
 
         Parameters
         ----------
@@ -197,6 +195,12 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def _scheme(self) -> str:
         """Pairs of classes ("ovo"), or each class against the others ("ovr")."""
         return self.multi_class
+
+    def _winners(self, scores: Array) -> Array:
+        """Numbers of the classes that are predicted."""
+        if scores.shape[1] == 1:
+            return (scores[:, 0] > 0).astype(np.intp)
+        return self._class_scores(scores).argmax(axis=1)
 
     def _class_scores(self, scores: Array) -> Array:
         return one_vs_rest_scores(scores, len(self.classes_)) if self._one_vs_one else scores

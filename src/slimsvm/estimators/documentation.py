@@ -35,7 +35,7 @@ SHARED = {
     "probability": """
         probability : bool, default=False
             Fit a layer for `predict_proba` over the vectors, too: a logistic output, or softmax for several classes.
-            Its cost is chosen by log-loss on rows that did not shape the vectors.""",
+            Its cost is chosen by log-loss on rows that did not shape the vectors. `predict` stays what it is.""",
     "dual_tol": """
         tol : float, default=1e-3
             The fit ends when the relative duality gap and the violation of the optimality conditions are at most this.

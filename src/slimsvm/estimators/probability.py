@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..data import Task
 from ..expansion import Model
 from ..formulation import Array
-from ..primal.probability import log_probabilities
+from ..primal.probability import led_by, log_probabilities
 from ..vectors.probabilities import Learn, fit_probabilities, pieces_of
 from .base import ExpansionClassifier
 
@@ -48,5 +48,9 @@ class LayerClassifier(ExpansionClassifier):
         return replace(model, more=model.more | layer)
 
     def _log_probabilities(self, X: Any) -> Array:
+        """Those of the layer, moved where need be so that the class that is predicted is the likeliest."""
         check_is_fitted(self, "probability_coef_")
-        return log_probabilities(self._values(X, self.probability_coef_, self.probability_intercept_))
+        coef = np.vstack([self.vector_coef_, self.probability_coef_])
+        values = self._values(X, coef, np.append(self.intercept_, self.probability_intercept_))
+        scores, log_odds = np.split(values, [len(self.intercept_)], axis=1)
+        return led_by(self._winners(scores), log_probabilities(log_odds))

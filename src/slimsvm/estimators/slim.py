@@ -55,10 +55,7 @@ class SlimSVC(SmallBasisClassifier):
     multi_class : {"ovo", "ovr"}, default="ovo"
         More than two classes: a binary problem for each pair of classes, or for each class against the others; all of
         them over the same vectors.
-    probability : bool, default=True
-        Fit a layer for `predict_proba` over the vectors, too: a logistic output, or softmax for several classes. Its
-        cost is chosen by log-loss on rows that did not shape the vectors. `predict` does not depend on it; False saves
-        its time.
+    <probability>
     <primal_tol>
     <n_jobs>
     <random_state>
@@ -114,7 +111,7 @@ class SlimSVC(SmallBasisClassifier):
         coef0: float = 0.0,
         class_weight: Any = None,
         multi_class: str = "ovo",
-        probability: bool = True,
+        probability: bool = False,
         tol: float = 1e-6,
         max_iter: int = 100,
         cache_size: float = 1000,
