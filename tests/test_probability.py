@@ -422,6 +422,13 @@ def test_a_layer_that_is_not_solved_says_so(monkeypatch):
         SlimSVC(6, probability=True, **FIXED).fit(X, y)
 
 
+@layered
+def test_probability_is_yes_or_no(machine):
+    X, y = noisy(2, 60)
+    with pytest.raises(ValueError, match="probability='platt' must be True or False"):
+        clone(machine).set_params(probability="platt").fit(X, y)
+
+
 def test_progress(capsys):
     X, y = three_classes(60)
     SlimSVC(4, probability=True, verbose=True, **FIXED).fit(X, y)
