@@ -117,7 +117,7 @@ def choose_cost(pieces: Sequence[Piece], C: float, memory: float = 2.0**30, repo
                 report(f"cost {cost(place):.3g}, log-loss {known[place]:.4g}")
         return known[place]
 
-    def cost(place: int) -> float:
+    def cost(place: float) -> float:
         return USUAL * C * STEP**place
 
     best = 0
@@ -126,7 +126,15 @@ def choose_cost(pieces: Sequence[Piece], C: float, memory: float = 2.0**30, repo
             best += way
         if best:
             break
-    return cost(best)
+    return cost(best + _vertex([known.get(best + k) for k in (-1, 0, 1)]))
+
+
+def _vertex(losses: list[float | None]) -> float:
+    """Where the parabola through three losses is least, as far as half a step from the middle one."""
+    left, middle, right = losses
+    if left is None or middle is None or right is None or not left + right > 2 * middle:
+        return 0.0
+    return float(np.clip(0.5 * (left - right) / (left - 2 * middle + right), -0.5, 0.5))
 
 
 def fit_probabilities(
