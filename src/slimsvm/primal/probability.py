@@ -341,7 +341,8 @@ def _mixture(labels: Labels, p: Array) -> tuple[float, Array]:
     """t and r, with which probabilities sum to the classes' totals."""
     wanted, found = labels.totals, labels.costs @ p
     t = float(np.clip(np.max(1 - wanted / np.maximum(found, np.finfo(float).tiny)), 0.0, 1.0))
-    if t == 0:
-        return 0.0, np.full(len(wanted), 1 / len(wanted))
     r = np.maximum(wanted - (1 - t) * found, 0)
-    return t, r / r.sum()
+    total = float(r.sum())
+    if t == 0 or total == 0:  # nothing is missing, or rounding alone
+        return 0.0, np.full(len(wanted), 1 / len(wanted))
+    return t, r / total

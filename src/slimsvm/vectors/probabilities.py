@@ -20,15 +20,14 @@ from ..parts.regularizers import KernelNorm
 from ..primal.passes import Features, double, features, times
 from ..primal.probability import Labels, Report, Weights, fit_layer, log_probabilities, minimise
 from ..progress import ProgressLine
-from .search import MOST_ROWS, split
+from .search import COPIES, MOST_ROWS
 from .training import Recipe, Setting
 
 MOST_LAYER_ROWS = 50_000
 ITERATIONS = 40  # of learning, for vectors that only help to choose the cost
-MOST_PIECES = 5
 USUAL = 10.0  # times the classifier's cost: where the choice starts, and ends if nothing can judge it
 STEP = 10**0.5
-FARTHEST = 8  # steps from the start
+FARTHEST = 12  # steps from the start
 GAIN = 1e-3  # of the log-loss: less is not worth a step
 
 Learn = Callable[[Task], tuple[Any, Any]]  # rows to train on -> kernel and vectors
@@ -45,9 +44,29 @@ class Piece:
 
 
 def pieces_of(task: Task, learn: Learn, rng: np.random.Generator) -> list[Piece]:
-    """Folds, or one split where rows are many; none where the rows do not allow it."""
-    folds = [fold for fold in split(task, rng) if fold.train is not fold.test]
-    return [Piece(fold.train, fold.test, *learn(fold.train)) for fold in folds[:MOST_PIECES]]
+    """Folds, or one quarter held out where rows are many; none where the rows do not allow it."""
+    return [Piece(train, test, *learn(train)) for train, test in _parts(task, rng)]
+
+
+def _parts(task: Task, rng: np.random.Generator) -> list[tuple[Task, Task]]:
+    """Rows to train on and rows that judge; equal rows are in the same part, whatever their labels.
+
+    The layer of a piece should see about as many rows as the final one: what fewer rows teach is less certain, and
+    a cost that is right for it would make the final probabilities too cautious.
+    """
+    some = task.sample(max(5000, min(20_000, 200_000 // task.n_classes)), rng)
+    _, first, group = np.unique(some.keys, return_index=True, return_inverse=True)
+    if COPIES * len(first) <= some.counts.sum():
+        # Rows with many copies are known well: leaving all copies of one out would test something else.
+        return []
+    count = 5 if len(first) < 300 else 3 if len(first) < 3000 else 4
+    order = rng.permutation(len(first))
+    order = order[np.argsort(some.codes[first[order]], kind="stable")]
+    place = np.empty(len(first), dtype=int)
+    place[order] = np.arange(len(first)) % count
+    masks = [place[group] == k for k in range(count if len(first) < 3000 else 1)]
+    parts = [(some.take(np.flatnonzero(~test)), some.take(np.flatnonzero(test))) for test in masks if test.any()]
+    return [(train, test) for train, test in parts if len(np.unique(train.codes)) == task.n_classes]
 
 
 def learner(recipe: Recipe, setting: Setting, rng: np.random.Generator) -> Learn:
