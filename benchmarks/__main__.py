@@ -24,6 +24,7 @@ PARTS = {
     "bytes": "equal_bytes",
     "scale": "scale",
     "sparse": "sparse",
+    "probability": "probability",
 }  # of "small"
 
 MORE = f"Machines with few vectors: small for all of {', '.join(PARTS)}, or one of them, then its options."

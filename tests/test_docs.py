@@ -58,7 +58,8 @@ def run_page(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "page", ["index.md", "quickstart.md", "small.md", "bytes.md", "guide.md", "lp.md", "from_svc.md"]
+    "page",
+    ["index.md", "quickstart.md", "small.md", "bytes.md", "guide.md", "lp.md", "probability.md", "from_svc.md"],
 )
 def test_pages(run_page, page):
     run_page(page)

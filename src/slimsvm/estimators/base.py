@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, update_wrapper
 from itertools import combinations
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,22 @@ from . import validation
 
 # Coefficients that are mostly zero are pickled as a sparse matrix if there are at least so many of them.
 MANY = 10_000
+
+
+class offered:
+    """A method for estimators that have probabilities; on others it is no attribute, and the error says why."""
+
+    def __init__(self, method: Callable[..., Array]):
+        self.method = method
+        update_wrapper(self, method)  # type: ignore[arg-type]
+
+    def __get__(self, estimator: Any, owner: type | None = None) -> Any:
+        if estimator is None:
+            return self.method
+        reason = estimator._lacks_probabilities()
+        if reason:
+            raise AttributeError(reason)
+        return MethodType(self.method, estimator)
 
 
 class ExpansionClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
@@ -129,10 +147,47 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         ndarray of shape (n_samples,)
         """
         fitted = self._snapshot()
-        scores = fitted._scores(X)
-        if scores.shape[1] == 1:
-            return fitted.classes_[(scores[:, 0] > 0).astype(np.intp)]
-        return fitted.classes_[fitted._class_scores(scores).argmax(axis=1)]
+        winners = fitted._winners(fitted._scores(X))
+        return fitted.classes_[winners]
+
+    @offered
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the classes; `predict` gives the class of the highest one.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), in the order of ``classes_``.
+        """
+        return np.exp(self._snapshot()._log_probabilities(X))
+
+    @offered
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithms of the classes' probabilities, which stay finite where these would be rounded to 0.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), in the order of ``classes_``.
+        """
+        return self._snapshot()._log_probabilities(X)
+
+    def _lacks_probabilities(self) -> str | None:
+        """Why there are none, in words; None if there are."""
+        name = type(self).__name__
+        return (
+            f"{name} has no probabilities. Calibrate its decision values: "
+            f"sklearn.calibration.CalibratedClassifierCV({name}(...), ensemble=False); or use SlimSVC, which has some"
+        )
+
+    def _log_probabilities(self, X: Any) -> Array:
+        raise NotImplementedError
 
     def _snapshot(self) -> Any:
         """This estimator with the state that it has now, whatever is fitted meanwhile."""
@@ -144,14 +199,23 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """Pairs of classes ("ovo"), or each class against the others ("ovr")."""
         return self.multi_class
 
+    def _winners(self, scores: Array) -> Array:
+        """Numbers of the classes that are predicted."""
+        if scores.shape[1] == 1:
+            return (scores[:, 0] > 0).astype(np.intp)
+        return self._class_scores(scores).argmax(axis=1)
+
     def _class_scores(self, scores: Array) -> Array:
         return one_vs_rest_scores(scores, len(self.classes_)) if self._one_vs_one else scores
 
     def _scores(self, X: Any) -> Array:
         check_is_fitted(self)
+        return self._values(X, self.vector_coef_, self.intercept_)
+
+    def _values(self, X: Any, coef: Array, bias: Array) -> Array:
+        """Values of outputs over the vectors, one row for each row of X."""
         X = validation.check_data(self, X)
-        expansion = Expansion(self.kernel_, self.vectors_, self.vector_coef_, self.intercept_)
-        return expansion.decision(X, thread_count(self.n_jobs))
+        return Expansion(self.kernel_, self.vectors_, coef, bias).decision(X, thread_count(self.n_jobs))
 
     def set_params(self, **params: Any) -> Any:
         """Set parameters, also those of parts: ``set_params(kernel__gamma=0.5)``.

@@ -32,6 +32,10 @@ SHARED = {
             More than two classes: a binary problem for each pair of classes, or for each class against the others.
         decision_function_shape : {"ovr", "ovo"}, default="ovr"
             Scores for each class, or for each pair of classes (only where ``multi_class="ovo"``).""",
+    "probability": """
+        probability : bool, default=False
+            Fit a layer for `predict_proba` over the vectors, too: a logistic output, or softmax for several classes.
+            Its cost is chosen by log-loss on rows that did not shape the vectors. `predict` stays what it is.""",
     "dual_tol": """
         tol : float, default=1e-3
             The fit ends when the relative duality gap and the violation of the optimality conditions are at most this.
@@ -97,6 +101,15 @@ SHARED = {
         model_bytes_ : int
             Bytes of the model on a device, as `slimsvm.export.quantize` makes it; only with the kernels rbf, laplacian
             and linear.""",
+    "probability_coef_": """
+        probability_coef_ : ndarray of shape (n_outputs, n_vectors_)
+            The layer behind `predict_proba`, with ``probability=True``: log-odds of ``classes_[1]`` for two classes,
+            one row for each class otherwise.
+        probability_intercept_ : ndarray of shape (n_outputs,)
+        probability_C_ : float
+            Cost of the layer, chosen on rows held out.
+        probability_gap_ : float
+            Relative duality gap of the layer.""",
     "kernel_": """
         kernel_ : kernel object
             The kernel as used: ``kernel_.gamma`` is a number, ``kernel_.scales`` the factor of each input (1.0 where

@@ -38,6 +38,7 @@ class EmpiricalSVC(SmallBasisClassifier):
     <degree>
     <class_weight>
     <multi_class>
+    <probability>
     <primal_tol>
     <n_jobs>
 
@@ -47,6 +48,7 @@ class EmpiricalSVC(SmallBasisClassifier):
     support_ : ndarray of shape (n_vectors_,)
         Rows of the training set that `vectors_` are; not with ``selection="inputs"``.
     <small_objective_>
+    <probability_coef_>
     <kernel_>
 
     References
@@ -83,6 +85,7 @@ class EmpiricalSVC(SmallBasisClassifier):
         max_iter: int = 100,
         cache_size: float = 1000,
         n_jobs: int | None = None,
+        probability: bool = False,
     ):
         super().__init__(
             regularizer=regularizer,
@@ -99,6 +102,7 @@ class EmpiricalSVC(SmallBasisClassifier):
             max_iter=max_iter,
             cache_size=cache_size,
             n_jobs=n_jobs,
+            probability=probability,
         )
         self.eta = eta
         self.selection = selection

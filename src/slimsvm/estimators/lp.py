@@ -14,13 +14,13 @@ from ..notices import warn
 from ..progress import ProgressLine
 from ..sparse.lp import VARIANTS, train_lp
 from ..sparse.reweighting import Sparse
-from .base import ExpansionClassifier
 from .documentation import documented
+from .probability import LayerClassifier
 from .validation import check_choice, check_common, check_number, check_number_or, named_kernel
 
 
 @documented
-class LpSVC(ExpansionClassifier):
+class LpSVC(LayerClassifier):
     """Kernel classifier that determines how few training rows it needs.
 
     Minimises ``1/2 a'Ka + C sum_i xi_i + penalty(a)`` over the coefficients a of ``f = Ka + b``, where the slacks are
@@ -46,6 +46,7 @@ class LpSVC(ExpansionClassifier):
     <degree>
     <class_weight>
     <multi_class>
+    <probability>
     tol : float, default=1e-6
         Relative duality gap. Rounds (p other than 1, 2 and infinity) also go on until no coefficient changes by more
         than this fraction of itself.
@@ -72,6 +73,7 @@ class LpSVC(ExpansionClassifier):
         Large problems start with an approximate kernel; those values are shifted to meet the kernel's own.
     C_alpha_ : float
         C_alpha as used.
+    <probability_coef_>
     <kernel_>
 
     Notes
@@ -112,6 +114,7 @@ class LpSVC(ExpansionClassifier):
         max_iter: int = 500,
         n_jobs: int | None = None,
         verbose: bool = False,
+        probability: bool = False,
     ):
         self.p = p
         self.C = C
@@ -128,6 +131,7 @@ class LpSVC(ExpansionClassifier):
         self.max_iter = max_iter
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.probability = probability
 
     def _check_params(self) -> None:
         number = isinstance(self.p, numbers.Real) and not isinstance(self.p, (bool, np.bool_))
@@ -143,13 +147,19 @@ class LpSVC(ExpansionClassifier):
     def _train(self, task: Task) -> Model:
         task = task.sorted()
         kernel = named_kernel(self, task)
+
         C_alpha = 0.1 * float(self.C) if self.C_alpha == "auto" else float(self.C_alpha)
         wanted = outputs(task.n_classes, self.multi_class)
+
+        def learn(train: Task) -> tuple[Any, Any]:
+            kept = [self._one(train, kernel, output, C_alpha, quiet=True).kept for output in wanted]
+            return kernel, train.X[np.unique(np.concatenate(kept))]
+
         found = [self._one(task, kernel, output, C_alpha) for output in wanted]
         self._tell(found, C_alpha)
         kept, coef = joined([s.kept for s in found], [s.coef for s in found], task.numbers)
         columns = {name: np.array([getattr(s, name) for s in found]) for name in ("bias", "objective", "gap", "n_iter")}
-        return Model(
+        model = Model(
             Expansion(kernel, task.X[kept], coef, columns["bias"]),
             task.numbers[kept],
             columns["objective"],
@@ -157,11 +167,12 @@ class LpSVC(ExpansionClassifier):
             columns["n_iter"],
             {"history_": [s.history for s in found], "C_alpha_": C_alpha},
         )
+        return self._with_layer(task, model, float(self.C), learn, np.random.default_rng(0))
 
-    def _one(self, task: Task, kernel: Any, output: Output, C_alpha: float) -> Sparse:
+    def _one(self, task: Task, kernel: Any, output: Output, C_alpha: float, quiet: bool = False) -> Sparse:
         """One binary problem; its vectors are numbers of the task's rows."""
         rows, y, weights = task.binary(output)
-        line = ProgressLine(task.name(output)) if self.verbose else None
+        line = ProgressLine(task.name(output)) if self.verbose and not quiet else None
 
         def watch(round_: int, vectors: int, value: float) -> None:
             assert line is not None

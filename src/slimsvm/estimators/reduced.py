@@ -31,6 +31,7 @@ class ReducedSVC(SmallBasisClassifier):
     <degree>
     <class_weight>
     <multi_class>
+    <probability>
     <primal_tol>
     <n_jobs>
     <random_state>
@@ -40,6 +41,7 @@ class ReducedSVC(SmallBasisClassifier):
     <vectors_>
     <support_>
     <small_objective_>
+    <probability_coef_>
     <kernel_>
 
     References
@@ -75,6 +77,7 @@ class ReducedSVC(SmallBasisClassifier):
         cache_size: float = 1000,
         n_jobs: int | None = None,
         random_state: Any = 0,
+        probability: bool = False,
     ):
         super().__init__(
             regularizer=regularizer,
@@ -91,6 +94,7 @@ class ReducedSVC(SmallBasisClassifier):
             max_iter=max_iter,
             cache_size=cache_size,
             n_jobs=n_jobs,
+            probability=probability,
         )
         self.n_vectors = n_vectors
         self.random_state = random_state

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, log_expit
+from scipy.special import log_expit
 from sklearn.exceptions import ConvergenceWarning
 
 from ..data import Output, Task, outputs
 from ..expansion import Expansion, Model, joined
 from ..formulation import Array
 from ..notices import warn
+from ..primal.probability import log_probabilities
 from ..progress import ProgressLine
 from ..sparse.relevance import Relevant, train_relevance
 from .base import ExpansionClassifier
@@ -107,23 +108,14 @@ class RelevanceVectorClassifier(ExpansionClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes; several classes: those of one against the others, made to sum to one.
+    def _lacks_probabilities(self) -> None:
+        return None
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes), in the order of ``classes_``.
-        """
-        scores = self._snapshot()._scores(X)
-        if scores.shape[1] == 1:
-            return np.hstack([expit(-scores), expit(scores)])
-        logarithms = log_expit(scores)  # which do not all vanish
-        shares = np.exp(logarithms - logarithms.max(axis=1, keepdims=True))
-        return shares / shares.sum(axis=1, keepdims=True)
+    def _log_probabilities(self, X: Any) -> Array:
+        """Of the classes; several classes: of one against the others, made to sum to one."""
+        scores = self._scores(X)
+        # The shares p_k / sum p are the softmax of the logarithms of p, which are never infinite.
+        return log_probabilities(scores if scores.shape[1] == 1 else log_expit(scores.astype(np.float64)))
 
     def _check_params(self) -> None:
         check_common(self, least_iter=1)

@@ -62,6 +62,7 @@ class SlimSVC(SmallBasisClassifier):
         Bytes that the model may take on a device, in the place of ``n_vectors``: 8-bit vectors, 16-bit coefficients,
         and all else that it needs (`slimsvm.export.quantize`). The vectors are then numbers that 8 bits can hold, and
         the coefficients the best over them.
+    <probability>
     <primal_tol>
     <n_jobs>
     <random_state>
@@ -73,6 +74,7 @@ class SlimSVC(SmallBasisClassifier):
     support_ : ndarray of shape (n_vectors_,)
         Rows of the training set that `vectors_` are; only where they are rows.
     <small_objective_>
+    <probability_coef_>
     <kernel_>
     search_results_ : dict
         What the internal validation tried: lists of ``C``, ``gamma``, ``scales`` with their mean ``error`` and ``loss``
@@ -120,6 +122,7 @@ class SlimSVC(SmallBasisClassifier):
         class_weight: Any = None,
         multi_class: str = "ovo",
         max_bytes: int | None = None,
+        probability: bool = False,
         tol: float = 1e-6,
         max_iter: int = 100,
         cache_size: float = 1000,
@@ -140,6 +143,7 @@ class SlimSVC(SmallBasisClassifier):
         self.class_weight = class_weight
         self.multi_class = multi_class
         self.max_bytes = max_bytes
+        self.probability = probability
         self.tol = tol
         self.max_iter = max_iter
         self.cache_size = cache_size
@@ -197,13 +201,14 @@ class SlimSVC(SmallBasisClassifier):
         found = self._found(task, recipe, space, rng)
         model = train(task, recipe, found.setting, rng)
         self._tell(model)
-        return replace(model, more=model.more | {"C_": found.setting.C, "search_results_": found.tried})
+        model = replace(model, more=model.more | {"C_": found.setting.C, "search_results_": found.tried})
+        return self._with_probabilities(task, model, recipe, found.setting, rng)
 
     def _train_within(self, task: Task, recipe: Recipe, space: Space, rng: np.random.Generator) -> Model:
         """As many vectors as the bytes pay for."""
         assert self.max_bytes is not None
         line = ProgressLine("bytes") if self.verbose else None
-        model, self.multi_class_ = train_within(
+        model, plan = train_within(
             Budget.of(self.max_bytes, recipe, task),
             task,
             recipe,
@@ -212,10 +217,12 @@ class SlimSVC(SmallBasisClassifier):
             rng,
             line.update if line else None,
         )
+        self.multi_class_ = plan.scheme
+        count = model.expansion.vectors.shape[0]
         if line is not None:
-            line.finish(f"{size_of(model)} of {self.max_bytes}, {model.expansion.vectors.shape[0]} vectors")
+            line.finish(f"{size_of(model)} of {self.max_bytes}, {count} vectors")
         self._tell(model)
-        return model
+        return self._with_probabilities(task, model, replace(recipe, count=count), plan.setting, rng)
 
     def _scheme(self) -> str:
         return vars(self).get("multi_class_", self.multi_class)

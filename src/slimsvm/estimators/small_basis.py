@@ -15,16 +15,16 @@ from ..expansion import Model
 from ..export.quantize import model_bytes
 from ..notices import warn
 from ..parts import kernels, regularizers, slacks
+from ..vectors.probabilities import learner
 from ..vectors.training import Recipe, Setting, train
 from . import validation
-from .base import ExpansionClassifier
+from .probability import LayerClassifier
 
 
-class SmallBasisClassifier(ExpansionClassifier):
+class SmallBasisClassifier(LayerClassifier):
     """Trains on explicit features, one for each vector; subclasses say which vectors."""
 
     random_state: Any = 0
-    verbose: Any = False
 
     def __init__(
         self,
@@ -43,6 +43,7 @@ class SmallBasisClassifier(ExpansionClassifier):
         max_iter: int = 100,
         cache_size: float = 1000,
         n_jobs: int | None = None,
+        probability: bool = False,
     ):
         self.slack = slack
         self.regularizer = regularizer
@@ -58,6 +59,7 @@ class SmallBasisClassifier(ExpansionClassifier):
         self.max_iter = max_iter
         self.cache_size = cache_size
         self.n_jobs = n_jobs
+        self.probability = probability
 
     @abstractmethod
     def _basis(self) -> Any:
@@ -94,9 +96,16 @@ class SmallBasisClassifier(ExpansionClassifier):
         regularizers.resolve(self.regularizer)
 
     def _train(self, task: Task) -> Model:
-        model = train(task, self._recipe(task), Setting(float(self.C), self._gamma(task)), self._rng())
+        rng, recipe, setting = self._rng(), self._recipe(task), Setting(float(self.C), self._gamma(task))
+        model = train(task, recipe, setting, rng)
         self._tell(model)
-        return model
+        return self._with_probabilities(task, model, recipe, setting, rng)
+
+    def _with_probabilities(
+        self, task: Task, model: Model, recipe: Recipe, setting: Setting, rng: np.random.Generator
+    ) -> Model:
+        """The model with a layer over its vectors, if that is asked for."""
+        return self._with_layer(task, model, setting.C, learner(recipe, setting, rng), rng, recipe.memory)
 
     def _recipe(self, task: Task) -> Recipe:
         return Recipe(

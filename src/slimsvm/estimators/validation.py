@@ -68,8 +68,9 @@ def check_common(estimator: Any, least_iter: int, gammas: tuple[str, ...] = ("sc
             check_number(name, params[name], **numbers_of[name])  # type: ignore[arg-type]
     if params["n_jobs"] == 0:
         raise ValueError("n_jobs=0 makes no sense; use None or 1 for one thread, -1 for all cores")
-    if not isinstance(params.get("verbose", False), (bool, np.bool_, numbers.Integral)):
-        raise ValueError(f"verbose={params['verbose']!r} must be True or False")
+    for name in {"verbose", "probability"} & params.keys():
+        if not isinstance(params[name], (bool, np.bool_, numbers.Integral)):
+            raise ValueError(f"{name}={params[name]!r} must be True or False")
     check_choice("multi_class", params.get("multi_class", "ovr"), ("ovo", "ovr"))
     shape = params.get("decision_function_shape", "ovr")
     check_choice("decision_function_shape", shape, ("ovr", "ovo"))

@@ -161,8 +161,8 @@ def train_within(
     find: Find,
     rng: np.random.Generator,
     report: Report = None,
-) -> tuple[Model, str]:
-    """The model, over vectors on the device's grid, and its scheme; ``find`` chooses a setting for a recipe.
+) -> tuple[Model, Plan]:
+    """The model, over vectors on the device's grid, and what it is made by; ``find`` chooses a setting for a recipe.
 
     Scales of the inputs cost bytes, so the search has as many vectors as go with them.
     """
@@ -174,7 +174,7 @@ def train_within(
     if True in space.scaled:
         plan = race.fewer_inputs(plan, space)
     model = race.final(plan)
-    return replace(model, more=model.more | {"C_": plan.setting.C, "search_results_": found.tried}), plan.scheme
+    return replace(model, more=model.more | {"C_": plan.setting.C, "search_results_": found.tried}), plan
 
 
 class Race:

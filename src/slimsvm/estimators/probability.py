@@ -1,0 +1,56 @@
+"""Probabilities of classifiers over a basis: a layer of its own beside the coefficients."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ..data import Task
+from ..expansion import Model
+from ..formulation import Array
+from ..primal.probability import led_by, log_probabilities
+from ..vectors.probabilities import Learn, fit_probabilities, pieces_of
+from .base import ExpansionClassifier
+
+TOLERANCE = 1e-4  # a smaller gap would not show in probabilities
+
+
+class LayerClassifier(ExpansionClassifier):
+    """A classifier whose vectors also carry a logistic or softmax layer, where ``probability`` asks for one."""
+
+    probability: Any = False
+    verbose: Any = False
+
+    def _lacks_probabilities(self) -> str | None:
+        # What was fitted counts; before that, the parameter.
+        if hasattr(self, "probability_coef_") or (self.probability and not hasattr(self, "vectors_")):
+            return None
+        return f"{type(self).__name__} has no probabilities without probability=True: set it, and fit again"
+
+    def _with_layer(
+        self,
+        task: Task,
+        model: Model,
+        C: float,
+        learn: Learn,
+        rng: np.random.Generator,
+        memory: float = 2.0**30,
+    ) -> Model:
+        """The model with a layer over its vectors, if that is asked for; C is the cost of the model itself."""
+        if not self.probability:
+            return model
+        pieces = pieces_of(task, learn, rng)
+        tol = max(float(self.tol), TOLERANCE)
+        layer = fit_probabilities(task, model.expansion, C, pieces, rng, tol, memory, bool(self.verbose))
+        return replace(model, more=model.more | layer)
+
+    def _log_probabilities(self, X: Any) -> Array:
+        """Those of the layer, moved where need be so that the class that is predicted is the likeliest."""
+        check_is_fitted(self, "probability_coef_")
+        coef = np.vstack([self.vector_coef_, self.probability_coef_])
+        values = self._values(X, coef, np.append(self.intercept_, self.probability_intercept_))
+        scores, log_odds = np.split(values, [len(self.intercept_)], axis=1)
+        return led_by(self._winners(scores), log_probabilities(log_odds))

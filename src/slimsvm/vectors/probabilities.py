@@ -1,0 +1,191 @@
+"""The probability layer of a small classifier: its cost, chosen on rows that did not shape the vectors, and its fit.
+
+Vectors that were learned on a row make the row look better explained than a new one would be, and the cost that is best
+for such rows gives probabilities too close to 0 and 1. So vectors are learned anew without the rows that judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ..data import Task, outputs
+from ..expansion import Expansion
+from ..notices import warn
+from ..parts.regularizers import KernelNorm
+from ..primal.passes import Features, double, features, times
+from ..primal.probability import Labels, Report, Weights, fit_layer, log_probabilities, minimise
+from ..progress import ProgressLine
+from .search import COPIES, MOST_ROWS
+from .training import Recipe, Setting
+
+MOST_LAYER_ROWS = 50_000
+ITERATIONS = 40  # of learning, for vectors that only help to choose the cost
+USUAL = 10.0  # times the classifier's cost: where the choice starts, and ends if nothing can judge it
+STEP = 10**0.5
+FARTHEST = 12  # steps from the start
+GAIN = 1e-3  # of the log-loss: less is not worth a step
+
+Learn = Callable[[Task], tuple[Any, Any]]  # rows to train on -> kernel and vectors
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Rows to fit a layer to, rows that judge it, and a kernel and vectors that the latter had no part in."""
+
+    train: Task
+    test: Task
+    kernel: Any
+    vectors: Any
+
+
+def pieces_of(task: Task, learn: Learn, rng: np.random.Generator) -> list[Piece]:
+    """Folds, or one quarter held out where rows are many; none where the rows do not allow it."""
+    return [Piece(train, test, *learn(train)) for train, test in _parts(task, rng)]
+
+
+def _parts(task: Task, rng: np.random.Generator) -> list[tuple[Task, Task]]:
+    """Rows to train on and rows that judge; equal rows are in the same part, whatever their labels.
+
+    The layer of a piece should see about as many rows as the final one: what fewer rows teach is less certain, and
+    a cost that is right for it would make the final probabilities too cautious.
+    """
+    some = task.sample(max(5000, min(20_000, 200_000 // task.n_classes)), rng)
+    _, first, group = np.unique(some.keys, return_index=True, return_inverse=True)
+    if COPIES * len(first) <= some.counts.sum():
+        # Rows with many copies are known well: leaving all copies of one out would test something else.
+        return []
+    count = 5 if len(first) < 300 else 3 if len(first) < 3000 else 4
+    order = rng.permutation(len(first))
+    order = order[np.argsort(some.codes[first[order]], kind="stable")]
+    place = np.empty(len(first), dtype=int)
+    place[order] = np.arange(len(first)) % count
+    masks = [place[group] == k for k in range(count if len(first) < 3000 else 1)]
+    parts = [(some.take(np.flatnonzero(~test)), some.take(np.flatnonzero(test))) for test in masks if test.any()]
+    return [(train, test) for train, test in parts if len(np.unique(train.codes)) == task.n_classes]
+
+
+def learner(recipe: Recipe, setting: Setting, rng: np.random.Generator) -> Learn:
+    """How a recipe gets its vectors, in short runs."""
+    seed = int(rng.integers(2**31))
+    basis = recipe.basis
+    if basis.learns:
+        most = ITERATIONS if isinstance(basis.iterations, str) else min(ITERATIONS, int(basis.iterations))
+        basis = replace(basis, iterations=most, rows=MOST_ROWS)
+    recipe = replace(recipe, basis=basis, verbose=False)
+
+    def learn(train: Task) -> tuple[Any, Any]:
+        candidates = recipe.candidates(train, setting, np.random.default_rng(seed))
+        choice = recipe.basis.choose(candidates, recipe.count)
+        vectors = choice.vectors
+        if recipe.regularizer.reweighted:  # coefficients decide which vectors are left
+            wanted = outputs(train.n_classes, recipe.scheme)
+            vectors = vectors[recipe.coefficients(train, choice, candidates, wanted).coef.any(axis=0)]
+        return choice.kernel or candidates.kernel, vectors
+
+    return learn
+
+
+class Judge:
+    """The log-loss of one piece's layer on its rows held out, for any cost."""
+
+    def __init__(self, piece: Piece, memory: float):
+        self.piece = piece
+        self.known: dict[float, Weights] = {}
+        self.train, self.test = self._features(piece.train, memory), self._features(piece.test, memory)
+
+    def _features(self, task: Task, memory: float) -> Features:
+        kernel, Z = self.piece.kernel, double(self.piece.vectors)
+        gram = kernel(Z, Z)
+        T = norm_among(kernel, self.piece.train).settled(gram).whitening(gram)
+        return features(kernel, double(task.X), Z, T, np.float64, task.threads, memory)
+
+    def __call__(self, cost: float) -> float:
+        train, test = self.piece.train, self.piece.test
+        near = min(self.known, key=lambda other: abs(np.log(other / cost)), default=None)
+        start = None if near is None else replace(self.known[near], n_iter=0)
+        labels = Labels(train.codes, cost * train.weights, train.n_classes)
+        found = self.known[cost] = minimise(self.train, labels, start, tol=1e-3, max_iter=30)
+        log_p = log_probabilities(times(self.test, found.V[:-1], found.V[-1]))
+        return float(np.average(-log_p[np.arange(test.size), test.codes], weights=test.weights))
+
+
+def norm_among(kernel: Any, task: Task) -> KernelNorm:
+    """The regulariser of every layer, whatever that of the classifier: the norm in the kernel's space."""
+    return KernelNorm().among(kernel, task.X, True)
+
+
+def choose_cost(pieces: Sequence[Piece], C: float, memory: float = 2.0**30, report: Report | None = None) -> float:
+    """The cost of least log-loss on rows held out, of a grid around C, the classifier's own.
+
+    The walk starts at ten times C and goes on, upwards or downwards, while there is something to gain.
+    """
+    judges = [Judge(piece, memory) for piece in pieces if piece.vectors.shape[0]]
+    if not judges:
+        return USUAL * C
+    known: dict[int, float] = {}
+
+    def loss(place: int) -> float:
+        if place not in known:
+            known[place] = sum(judge(cost(place)) for judge in judges) / len(judges)
+            if report is not None:
+                report(f"cost {cost(place):.3g}, log-loss {known[place]:.4g}")
+        return known[place]
+
+    def cost(place: float) -> float:
+        return USUAL * C * STEP**place
+
+    best = 0
+    for way in (1, -1):
+        while abs(best + way) <= FARTHEST and loss(best + way) < (1 - GAIN) * loss(best):
+            best += way
+        if best:
+            break
+    return cost(best + _vertex([known.get(best + k) for k in (-1, 0, 1)]))
+
+
+def _vertex(losses: list[float | None]) -> float:
+    """Where the parabola through three losses is least, as far as half a step from the middle one."""
+    left, middle, right = losses
+    if left is None or middle is None or right is None or not left + right > 2 * middle:
+        return 0.0
+    return float(np.clip(0.5 * (left - right) / (left - 2 * middle + right), -0.5, 0.5))
+
+
+def fit_probabilities(
+    task: Task,
+    expansion: Expansion,
+    C: float,
+    pieces: Sequence[Piece],
+    rng: np.random.Generator,
+    tol: float,
+    memory: float,
+    verbose: bool = False,
+) -> dict[str, Any]:
+    """Fitted attributes of the layer over the vectors of a model; C is the model's cost, where the choice starts."""
+    line = ProgressLine("probabilities") if verbose else None
+    cost = choose_cost(pieces, C, memory, line.update if line else None)
+    rows = task.sample(MOST_LAYER_ROWS, rng)
+    kernel, vectors = expansion.kernel, expansion.vectors
+    labels = Labels(rows.codes, cost * rows.weights, rows.n_classes)
+    layer = fit_layer(
+        kernel, rows.X, vectors, labels, norm_among(kernel, rows), tol, threads=rows.threads, memory=memory
+    )
+    if line is not None:
+        line.finish(f"cost {cost:.3g}, {layer.n_iter} steps, gap {layer.gap:.1e}")
+    if layer.gap > tol:
+        warn(
+            f"probabilities are not those of the best layer: relative duality gap {layer.gap:.2e}, asked for {tol:g}. "
+            "Scale the features, or set probability=False if they are not needed",
+            ConvergenceWarning,
+        )
+    return {
+        "probability_coef_": layer.coef,
+        "probability_intercept_": layer.bias,
+        "probability_C_": cost,
+        "probability_gap_": layer.gap,
+    }
