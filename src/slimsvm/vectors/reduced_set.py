@@ -1,0 +1,116 @@
+"""Reduced sets: few vectors whose expansion is nearest to a given one in the kernel's space (Burges; Schoelkopf et al.).
+
+For functions ``f_o = sum_i a_oi k(x_i, .)`` that are to share the vectors Z,
+
+    D(Z) = sum_o min_beta  |f_o - sum_j beta_j k(z_j, .)|^2 + epsilon |beta|^2 = sum_o |f_o|^2 - v_o'(k(Z, Z) + epsilon)^-1 v_o,
+
+with ``v_o = k(Z, X) a_o``. Half of it is the objective of `learning` with duals that stay what they are: value and
+gradient come from there. The start is rows picked one by one, each for the part of the ``|f_o|^2`` that it adds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..data import Targets
+from ..formulation import Array, Kernel
+from ..parts.bases import SAME, dense
+from ..parts.regularizers import KernelNorm, Regularizer, inverse_root
+from .learning import LearnedVectors, Objective, Watch, centred, minimised, separated
+
+# With more rows than this, vectors are moved in float32.
+DOUBLE_ROWS = 20_000
+
+
+class Distance(Objective):
+    """D(Z) / 2 and its gradient, as parts of the sum of ``|f_o|^2 / 2``."""
+
+    def __init__(
+        self, kernel: Any, X: Any, coef: Array, squares: float, regularizer: Regularizer, count: int, threads: int = 1
+    ):
+        targets = Targets(None, np.ascontiguousarray(coef.T), np.ones((1, 1)))
+        super().__init__(kernel, X, targets, None, regularizer, count, False, threads)
+        self.total = 0.5 * squares
+
+    def solve(self, K: Array, Kz: Array) -> tuple[float, Array, Array]:
+        """D / 2, the coefficients of the f_o, and those over the vectors (vectors x outputs)."""
+        T = self.regularizer.whitening(Kz)
+        w = T.T @ (K.T @ self.Y.astype(K.dtype, copy=False))
+        self.machine = (w, np.zeros(w.shape[1]))
+        return self.total - 0.5 * float((w**2).sum()), self.Y, T @ w
+
+    def best_rows(self, kernel: Any, count: int, given: Array, rng: np.random.Generator) -> Array:
+        return greedy_rows(kernel, self.X, self.Y.T, count, given=given, threads=self.threads)
+
+
+def values(kernel: Kernel, X: Any, coef: Array, threads: int = 1) -> Array:
+    """``f_o(x_i)`` of all outputs at their own rows, rows x outputs."""
+    return kernel.decision(X, X, np.ascontiguousarray(coef), np.zeros(len(coef)), threads)
+
+
+def greedy_rows(
+    kernel: Kernel, X: Any, coef: Array, count: int, F: Array | None = None, given: Any = None, threads: int = 1
+) -> Array:
+    """Rows one by one, each the one whose part outside the span of those before holds most of the functions.
+
+    With q the unit vector of that part, an output gains ``<f_o, q>^2 = r_o(x)^2 / |part of x|^2``, where r_o is what is
+    left of f_o. ``F`` are the values of the functions, if they are known.
+    """
+    left = np.array(values(kernel, X, coef, threads) if F is None else F, dtype=np.float64)
+    sizes = np.asarray(kernel.diagonal(X), dtype=np.float64)
+    rest = sizes.copy()
+    m = 0 if given is None else len(given)
+    Q = np.zeros((m + count, len(rest)))
+    if m:
+        T = inverse_root(kernel(given, given))
+        m = T.shape[1]
+        Q[:m] = (kernel(X, given, threads=threads) @ T).T
+        left -= Q[:m].T @ (Q[:m] @ coef.T)
+        rest -= np.einsum("ij,ij->j", Q[:m], Q[:m])
+    rows: list[int] = []
+    while len(rows) < count:
+        apart = rest > SAME * np.abs(sizes)
+        if not apart.any():
+            break
+        gains = np.divide((left**2).sum(axis=1), rest, out=np.full(len(rest), -1.0), where=apart)
+        p = int(gains.argmax())
+        column = kernel(X, X[[p]], threads=threads)[:, 0]
+        Q[m] = (column - Q[:m, p] @ Q[:m]) / np.sqrt(rest[p])
+        left -= np.outer(Q[m], left[p] / np.sqrt(rest[p]))
+        rest = rest - Q[m] ** 2
+        rest[p] = 0
+        m += 1
+        rows.append(p)
+    return np.array(rows, dtype=np.int64)
+
+
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # vectors may be tried where numbers overflow
+def reduced_set(
+    kernel: Any,
+    X: Any,
+    coef: Array,
+    count: int,
+    rng: np.random.Generator,
+    max_iter: int = 100,
+    regularizer: Regularizer | None = None,
+    threads: int = 1,
+    watch: Watch | None = None,
+    start: Array | None = None,
+) -> LearnedVectors:
+    """At most ``count`` vectors near the functions of ``coef`` (outputs x rows), and the best coefficients over them.
+
+    Vectors move from their ``start`` (None: greedy rows) where the kernel has a derivative and a norm. ``value`` is the
+    squared distance as a part of the squared norm, all outputs together.
+    """
+    centre, X = centred(kernel, X, DOUBLE_ROWS)
+    F = values(kernel, X, coef, threads)
+    squares = float(np.einsum("io,oi->", F, coef))
+    begin = dense(X[greedy_rows(kernel, X, coef, count, F, threads=threads)]) if start is None else start - centre
+    regularizer = (KernelNorm() if regularizer is None else regularizer).among(kernel, X, True)
+    objective = Distance(kernel, X, coef, max(squares, np.finfo(float).tiny), regularizer, len(begin), threads)
+    moves = kernel.differentiable and kernel.positive_semidefinite and squares > 0
+    Z = separated(begin, kernel, X, rng) if moves else np.asarray(begin, dtype=np.float64)
+    found = minimised(objective, Z, None, rng, max_iter if moves else 0, watch)
+    return LearnedVectors(found.vectors + centre, None, found.coef, found.bias, found.value, found.n_iter, found.to_gain)
