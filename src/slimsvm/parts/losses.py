@@ -176,7 +176,8 @@ class Between(Part):
         return C * self._missed(F, Y)
 
     def curvature(self, F: Array, Y: Array, C: Array) -> Array:
-        return C * ((F <= Y[..., 0]) | (F >= Y[..., 1]))
+        lower, upper = Y[..., 0], Y[..., 1]
+        return C * ((lower >= F) | (upper <= F))
 
     def _missed(self, F: Array, Y: Array) -> Array:
         """From f to the nearest point of the interval."""

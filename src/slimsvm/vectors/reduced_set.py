@@ -1,15 +1,17 @@
-"""Reduced sets: few vectors whose expansion is nearest to a given one in the kernel's space (Burges; Schoelkopf et al.).
+"""Reduced sets: few vectors whose expansion is nearest to a given one in the kernel's space (Burges; Schoelkopf).
 
 For functions ``f_o = sum_i a_oi k(x_i, .)`` that are to share the vectors Z,
 
-    D(Z) = sum_o min_beta  |f_o - sum_j beta_j k(z_j, .)|^2 + epsilon |beta|^2 = sum_o |f_o|^2 - v_o'(k(Z, Z) + epsilon)^-1 v_o,
+    D(Z) = sum_o min_beta  |f_o - sum_j beta_j k(z_j, .)|^2 + epsilon |beta|^2
+         = sum_o |f_o|^2 - v_o'(k(Z, Z) + epsilon)^-1 v_o,    v_o = k(Z, X) a_o.
 
-with ``v_o = k(Z, X) a_o``. Half of it is the objective of `learning` with duals that stay what they are: value and
-gradient come from there. The start is rows picked one by one, each for the part of the ``|f_o|^2`` that it adds.
+Half of it is the objective of `learning` with duals that stay what they are: value and gradient come from there. The
+start is rows picked one by one, each for the part of the ``|f_o|^2`` that it adds.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +45,16 @@ class Distance(Objective):
 
     def best_rows(self, kernel: Any, count: int, given: Array, rng: np.random.Generator) -> Array:
         return greedy_rows(kernel, self.X, self.Y.T, count, given=given, threads=self.threads)
+
+
+def has_norm(kernel: Kernel, X: Any) -> bool:
+    """Does the kernel make a norm, as far as some of the rows tell?"""
+    if kernel.positive_semidefinite:
+        return True
+    some = X[:: max(1, X.shape[0] // 200)]
+    K = np.asarray(kernel(some, some), dtype=np.float64)
+    lowest = float(np.linalg.eigvalsh(0.5 * (K + K.T))[0])
+    return lowest > -1e-6 * float(np.abs(K).max(initial=0.0))
 
 
 def values(kernel: Kernel, X: Any, coef: Array, threads: int = 1) -> Array:
@@ -97,20 +109,19 @@ def reduced_set(
     regularizer: Regularizer | None = None,
     threads: int = 1,
     watch: Watch | None = None,
-    start: Array | None = None,
 ) -> LearnedVectors:
     """At most ``count`` vectors near the functions of ``coef`` (outputs x rows), and the best coefficients over them.
 
-    Vectors move from their ``start`` (None: greedy rows) where the kernel has a derivative and a norm. ``value`` is the
-    squared distance as a part of the squared norm, all outputs together.
+    Vectors move from greedy rows where the kernel has a derivative. ``value`` is the squared distance as a part of the
+    squared norm, all outputs together.
     """
     centre, X = centred(kernel, X, DOUBLE_ROWS)
     F = values(kernel, X, coef, threads)
     squares = float(np.einsum("io,oi->", F, coef))
-    begin = dense(X[greedy_rows(kernel, X, coef, count, F, threads=threads)]) if start is None else start - centre
+    begin = dense(X[greedy_rows(kernel, X, coef, count, F, threads=threads)])
     regularizer = (KernelNorm() if regularizer is None else regularizer).among(kernel, X, True)
     objective = Distance(kernel, X, coef, max(squares, np.finfo(float).tiny), regularizer, len(begin), threads)
-    moves = kernel.differentiable and kernel.positive_semidefinite and squares > 0
+    moves = kernel.differentiable and max_iter > 0
     Z = separated(begin, kernel, X, rng) if moves else np.asarray(begin, dtype=np.float64)
     found = minimised(objective, Z, None, rng, max_iter if moves else 0, watch)
-    return LearnedVectors(found.vectors + centre, None, found.coef, found.bias, found.value, found.n_iter, found.to_gain)
+    return replace(found, vectors=found.vectors + centre)

@@ -1,12 +1,14 @@
 """Teaching: a small machine over vectors Z learns what a large one says, and otherwise stays near it.
 
-The large machine is ``f_o = sum_i a_oi k(x_i, .) + c_o``. The small one, ``g_o = sum_j beta_j k(z_j, .) + b``, has the objective
+The large machine is ``f_o = sum_i a_oi k(x_i, .) + c_o``. The small one, ``g_o = sum_j beta_j k(z_j, .) + b``, has the
+objective
 
     W(Z) = min_{beta,b}  1/2 |f - g|^2 + epsilon/2 |beta|^2 + sum_i C_i/2 dist(g(x_i), [lower_i, upper_i])^2,
 
-biases aside in the norm: a reduced set (`reduced_set`) that is corrected where its decisions would differ. With whitened
-features P = k(X, Z) T the projection of f has the weights ``u = P'a``; in ``w - u`` the problem is a linear machine whose
-intervals are shifted by ``P u``, and its duals are those of the intervals plus the a_i. With a = 0 the norm is that of g.
+biases aside in the norm: a reduced set (`reduced_set`) that is corrected where its decisions would differ. With
+whitened features P = k(X, Z) T the projection of f has the weights ``u = P'a``; in ``w - u`` the problem is a linear
+machine whose intervals are shifted by ``P u``, and its duals are those of the intervals plus the a_i. With a = 0 the
+norm is that of g.
 """
 
 from __future__ import annotations
@@ -96,12 +98,13 @@ def taught_coefficients(
     P = kernel(X, Z, threads=threads) @ T
     u = P.T @ pull
     shift = P @ u
+    loss: Any = Between()
     w, b, first = np.empty_like(u), np.array(bias, dtype=np.float64), 0
     for lesson in lessons:
         o = slice(first, first + lesson.Y.shape[1])
         rows = slice(None) if lesson.rows is None else lesson.rows
         start = np.zeros_like(u[:, o]), b[o]
         Y = lesson.Y - shift[rows, o][..., None]
-        state = newton(Stored(P[rows]), Y, lesson.C, Between(), start, tol=1e-10, max_iter=100)
+        state = newton(Stored(P[rows]), Y, lesson.C, loss, start, tol=1e-10, max_iter=100)
         w[:, o], b[o], first = u[:, o] + state.w, state.bias, o.stop
     return np.ascontiguousarray((T @ w).T), b
