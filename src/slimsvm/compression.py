@@ -23,7 +23,7 @@ from .expansion import Expansion
 from .formulation import Array
 from .parts.bases import Learned, dense
 from .parts.losses import Hinge
-from .parts.regularizers import KernelNorm
+from .parts.regularizers import Identity, KernelNorm, Regularizer
 from .primal.coefficients import fit_coefficients
 from .progress import ProgressLine
 from .vectors.reduced_set import has_norm, reduced_set, values
@@ -66,6 +66,9 @@ class Goal(Protocol):
 
     def codes(self, F: Array) -> Array:
         """A number for each row: groups from which rows are drawn in proportion."""
+
+    def examples(self, X: Any, rng: np.random.Generator) -> Any:
+        """Rows on which a machine with the vectors X shows what it does, where there are no others."""
 
     def taught(self, F: Array, costs: Array) -> Lesson:
         """What rows with these values of the original teach."""
@@ -153,6 +156,10 @@ class Classes:
 
     codes = answers
 
+    def examples(self, X: Any, rng: np.random.Generator) -> Any:
+        """The vectors themselves: they are where decisions are close."""
+        return X
+
     def taught(self, F: Array, costs: Array) -> Lesson:
         return self._lesson(F, self.answers(F), costs)
 
@@ -224,6 +231,9 @@ class Values:
     def codes(self, F: Array) -> Array:
         return np.zeros(len(F), dtype=np.intp)
 
+    def examples(self, X: Any, rng: np.random.Generator) -> Any:
+        return X
+
     def taught(self, F: Array, costs: Array) -> Lesson:
         return _near(F, 0.0, costs)
 
@@ -254,8 +264,15 @@ class Inside:
     def codes(self, F: Array) -> Array:
         return (F[:, 0] > 0).astype(np.intp)
 
+    def examples(self, X: Any, rng: np.random.Generator) -> Any:
+        """All vectors are on the border or outside; many of the points halfway between two of them are inside."""
+        stack = sp.vstack if sp.issparse(X) else np.vstack
+        n = X.shape[0]
+        others = [(np.arange(n) + rng.integers(1, n, size=n)) % n for _ in range(2)]
+        return stack([X, *((X + X[other]) * 0.5 for other in others)])
+
     def taught(self, F: Array, costs: Array) -> Lesson:
-        """Values, not sides: all vectors of such a machine are on one side or on the border."""
+        """Values, not sides, which say too little near the border."""
         return _near(F, 0.0, costs)
 
     def weights(self, y: Array) -> Array:
@@ -353,16 +370,22 @@ class Compressor:
         """Is there a norm in which the small machine can be near the original?"""
         return has_norm(self._kernel, self.original.expansion.vectors) and bool((self.original.norms > 0).all())
 
-    @cached_property
-    def _own(self) -> Known:
-        """The vectors of the original as rows to teach on."""
-        X = self.original.expansion.vectors
-        return Known(X, np.ones(X.shape[0]), row_keys(X))
-
     @property
+    def _norm(self) -> Regularizer:
+        """What coefficients pay for: without a norm of functions, their own squares."""
+        return KernelNorm() if self._has_norm else Identity()
+
+    @cached_property
     def rows(self) -> Known:
         """The rows to teach on."""
-        return self._own if self.known is None else self.known
+        return self._as_known(self._examples) if self.known is None else self.known
+
+    @cached_property
+    def _examples(self) -> Any:
+        return self.original.goal.examples(self.original.expansion.vectors, self._rng())
+
+    def _as_known(self, X: Any) -> Known:
+        return Known(X, np.ones(X.shape[0]), row_keys(X))
 
     @cached_property
     def judged(self) -> Array:
@@ -403,7 +426,7 @@ class Compressor:
         # Without a norm, values at the original's vectors are all that can be near.
         F = self.values(machine, machine.vectors)
         exact = Targets(None, np.stack([F, F], axis=-1), np.full(F.shape, EXACTLY * self.original.cost))
-        return self._with_coefficients(small, self._own, [exact])
+        return self._with_coefficients(small, self._as_known(machine.vectors), [exact])
 
     def refit(self, count: int) -> Expansion:
         """The vectors of the reduced set; coefficients and biases fitted to rows with labels."""
@@ -411,21 +434,21 @@ class Compressor:
         binary = self.original.goal.binary(rows.y, self._label_costs())
         if binary is None:
             return self._with_coefficients(small, rows, self._lesson_of_labels().outputs)
-        norm = KernelNorm().among(self._kernel, rows.X, True)
+        norm = self._norm.among(self._kernel, rows.X, True)
         found = fit_coefficients(
             self._kernel, rows.X, small.vectors, binary, Hinge(), norm, tol=1e-6, threads=self.threads
         )
         return replace(small, coef=found.coef, bias=found.bias)
 
     def margin(self, count: int) -> Expansion:
-        """A reduced set that is taught the original's own values of rows."""
+        """A reduced set that is taught the original's own values of rows, where that makes it agree with more of them.
+
+        Of several classes' vectors, which serve all pairs at once when they move, the start may be the better ones.
+        """
         start = self.reduced_set(count)
         lesson = self.original.goal.taught(self.judged, TEACHING * self.original.cost * self.rows.counts)
-        if lesson.pulled:
-            return self._taught(start, lesson)
-        # Several classes: vectors that move serve all of them at once. That pays only where the start is far off.
-        still, moved = self._with_coefficients(start, self.rows, lesson.outputs), self._taught(start, lesson)
-        return moved if self.agreement(moved) > self.agreement(still) else still
+        found = [start, self._with_coefficients(start, self.rows, lesson.outputs), self._taught(start, lesson)]
+        return max(found, key=self.agreement)  # the first of the best
 
     def learn(self, count: int) -> Expansion:
         """A reduced set that is taught labels."""
@@ -466,6 +489,7 @@ class Compressor:
             squares,
             dense(start.vectors),
             self._rng(),
+            self._norm,
             ITERATIONS["one problem" if lesson.pulled else "all classes"],
             threads=self.threads,
             watch=watch,
@@ -479,7 +503,9 @@ class Compressor:
         X, lessons, pull = self._beside(rows.X, lessons)
         if not self._has_norm:
             pull = np.zeros_like(pull)
-        coef, bias = taught_coefficients(self._kernel, X, small.vectors, lessons, pull, small.bias, self.threads)
+        coef, bias = taught_coefficients(
+            self._kernel, X, small.vectors, lessons, pull, small.bias, self._norm, self.threads
+        )
         return replace(small, coef=coef, bias=bias)
 
     def _beside(self, X: Any, lessons: list[Targets]) -> tuple[Any, list[Targets], Array]:
@@ -532,24 +558,28 @@ def weight_vectors(original: Original) -> Expansion | None:
 def smallest(
     compressor: Compressor, method: Callable[[Compressor, int], Expansion], agreement: float
 ) -> tuple[Expansion, bool]:
-    """The smallest of the sizes tried that agrees with the original so far, and whether any does.
+    """The smallest of the sizes tried that agrees with the original so far; if none does, the largest, and False.
 
-    Sizes double until one does; then the gap to the last that does not is halved, down to an eighth of the size.
+    Sizes double, up to half of the original's, until one agrees; then the gap to the last that does not is halved,
+    down to an eighth of the size.
     """
-    most, low, best = compressor.original.size - 1, 0, None
-    size = min(max(2, len(compressor.original.expansion.coef) > 1 and 4), most)
+    most = max(1, compressor.original.size // 2)
+    low, size = 0, min(2, most)
     while True:
-        small = method(compressor, size)
+        best = method(compressor, size)
+        if compressor.agreement(best) >= agreement:
+            break
+        if size == most:
+            return best, False
+        low, size = size, min(2 * size, most)
+    while size - low > max(1, size // 8):
+        middle = (low + size) // 2
+        small = method(compressor, middle)
         if compressor.agreement(small) >= agreement:
-            best, high = small, size
-        elif best is None and size < most // 2:
-            low, size = size, min(2 * size, most)
-            continue
+            best, size = small, middle
         else:
-            low = size
-        if best is None or high - low <= max(1, high // 8):
-            return (small, False) if best is None else (best, True)
-        size = (low + high) // 2
+            low = middle
+    return best, True
 
 
 # --- the report --------------------------------------------------------------------------------------------------
@@ -579,6 +609,8 @@ def distances(original: Original, small: Expansion) -> tuple[Array, float]:
     own = (beta * (machine.kernel(small.vectors, small.vectors) @ beta)).sum(axis=0)
     norms = original.norms
     squares = np.maximum(norms - 2 * (beta * v).sum(axis=0) + own, 0)
+    if not norms.any() and not squares.any():
+        return np.zeros(len(norms)), 0.0
     if not has_norm(machine.kernel, machine.vectors) or not (norms > 0).all():
         return np.full(len(norms), np.nan), np.nan
     return np.sqrt(squares / norms), float(np.sqrt(squares.sum() / norms.sum()))
@@ -636,11 +668,11 @@ class Compression:
             small.coef.shape[1],
             model_bytes(machine),
             model_bytes(small),
-            goal.agreement(before, after, np.ones(original.size)),
+            goal.agreement(before, after, np.ones(original.size)) if original.size else 1.0,
             None if compressor.known is None else compressor.agreement(small),
             together,
             each,
-            multiply_adds(machine) / max(1, multiply_adds(small)),
+            max(1, multiply_adds(machine)) / max(1, multiply_adds(small)),
             note,
         )
 

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from ..compression import METHODS, Classes, Compression, Compressor, Inside, Known, Values, smallest, weight_vectors
 from ..expansion import Expansion
 from ..formulation import Array
+from ..notices import warn
 from ..threads import limited, thread_count
 from . import validation
 from .base import ExpansionModel
@@ -137,7 +138,7 @@ class CompressedModel(ExpansionModel):
         """The estimator where none is given."""
 
     @abstractmethod
-    def _checked(self, X: Any, y: Any) -> None:
+    def _checked(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Raise ValueError for data that make no sense; remember columns."""
 
     def _labels(self, y: Any, source: Source) -> Array:
@@ -191,10 +192,10 @@ class CompressedModel(ExpansionModel):
                 f"estimator={self.estimator!r} is a Pipeline; put the earlier steps in front: "
                 f"make_pipeline(StandardScaler(), {type(self).__name__}(SVC()))"
             )
-        self._checked(X, y)
         routed = fit_params
         if get_config()["enable_metadata_routing"]:
             routed = process_routing(self, "fit", **fit_params).estimator.fit
+        self._checked(X, y, routed.get("sample_weight"))
         fitted = clone(self._inner()).fit(X, y, **routed)
         source = source_of(fitted)
         if not isinstance(source.goal, self._goals):
@@ -217,13 +218,16 @@ class CompressedModel(ExpansionModel):
     def _compress(self, source: Source, X: Any, y: Any, sample_weight: Any) -> None:
         """Fitted attributes, from a large machine and what else is known."""
         threads = thread_count(self.n_jobs)
-        with limited(threads):
+        # The core's sums do not depend on its threads; those of BLAS do, and learning would end elsewhere.
+        with limited(1):
             known = self._known(source, X, y, sample_weight)
             method = self._method_for(source, known)
             seed = check_random_state(self.random_state).randint(2**31)
             compressor = Compressor(source.original(), known, seed, threads, bool(self.verbose))
             small, used, note = self._small(compressor, method)
             self.compression_ = Compression.of(compressor, small, used, note)
+        if note and used != "exact":
+            warn(note)
         self._keep(source, small)
 
     def _known(self, source: Source, X: Any, y: Any, sample_weight: Any) -> Known | None:
@@ -259,18 +263,21 @@ class CompressedModel(ExpansionModel):
     def _small(self, compressor: Compressor, method: str) -> tuple[Expansion, str, str]:
         """The small machine, the method as it was used, and a note."""
         original = compressor.original
+        if original.size < 2:
+            return original.expansion, "exact", f"The original has {_count(original.size)}: it is kept as it is."
         exact = weight_vectors(original)
         if exact is not None and len(exact.coef.T) <= min(original.size, self._count(original.size)):
             return exact, "exact", "The kernel is a product: weight vectors are the same function."
         if isinstance(self.n_vectors, str):
-            if original.size < 2:
-                return original.expansion, "exact", "The original has one vector: it is kept as it is."
             small, reached = smallest(compressor, METHODS[method], self.agreement)
-            note = f"No size up to half of the original's agrees on {100 * self.agreement:g} % of what is known."
+            note = (
+                f"agreement={self.agreement:g} is not reached with up to {_count(small.coef.shape[1])}, half of the "
+                "original's: ask for a number of vectors, or for less agreement."
+            )
             return small, method, "" if reached else note
         count = self._count(original.size)
         if count >= original.size:
-            note = f"The original has {original.size} vectors, {count} were asked for: it is kept as it is."
+            note = f"The original has {_count(original.size)}, {count} were asked for: it is kept as it is."
             return original.expansion, "exact", note
         return METHODS[method](compressor, count), method, ""
 
@@ -295,6 +302,10 @@ class CompressedModel(ExpansionModel):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _count(vectors: int) -> str:
+    return f"{vectors} vector{'' if vectors == 1 else 's'}"
 
 
 @documented
@@ -336,9 +347,11 @@ class CompressedClassifier(ClassifierMixin, CompressedModel):
     def _default(self) -> Any:
         return SVC()
 
-    def _checked(self, X: Any, y: Any) -> None:
-        _, y = validation.check_data(self, X, y=y)
+    def _checked(self, X: Any, y: Any, sample_weight: Any) -> None:
+        X, y = validation.check_data(self, X, y=y)
         validation.check_targets(y)
+        weight = validation.sample_weights(self, sample_weight, X)
+        validation.check_classes(np.unique(y if weight is None else y[weight > 0]), weight)
 
     def _labels(self, y: Any, source: Source) -> Array:
         """Class numbers."""
@@ -429,7 +442,7 @@ class CompressedRegressor(RegressorMixin, CompressedModel):
     def _default(self) -> Any:
         return SVR()
 
-    def _checked(self, X: Any, y: Any) -> None:
+    def _checked(self, X: Any, y: Any, sample_weight: Any) -> None:
         validation.check_data(self, X, y=y, y_numeric=True)
 
     def predict(self, X: Any) -> Array:
@@ -487,7 +500,7 @@ class CompressedOutlierDetector(OutlierMixin, CompressedModel):
     def _default(self) -> Any:
         return OneClassSVM()
 
-    def _checked(self, X: Any, y: Any) -> None:
+    def _checked(self, X: Any, y: Any, sample_weight: Any) -> None:
         validation.check_data(self, X, y="no_validation")
 
     def _keep(self, source: Source, small: Expansion) -> None:
@@ -533,7 +546,8 @@ class CompressedOutlierDetector(OutlierMixin, CompressedModel):
         ndarray of shape (n_samples,)
         """
         fitted = self._snapshot()
-        return fitted._goal.answers(fitted._scores(X))
+        scores = fitted._scores(X)
+        return fitted._goal.answers(scores)
 
 
 # The estimator for what values mean.

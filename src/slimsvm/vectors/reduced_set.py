@@ -11,7 +11,7 @@ start is rows picked one by one, each for the part of the ``|f_o|^2`` that it ad
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ import numpy as np
 from ..data import Targets
 from ..formulation import Array, Kernel
 from ..parts.bases import SAME, dense
+from ..parts.kernels import Base
 from ..parts.regularizers import KernelNorm, Regularizer, inverse_root
 from .learning import LearnedVectors, Objective, Watch, centred, minimised, separated
 
@@ -55,6 +56,24 @@ def has_norm(kernel: Kernel, X: Any) -> bool:
     K = np.asarray(kernel(some, some), dtype=np.float64)
     lowest = float(np.linalg.eigvalsh(0.5 * (K + K.T))[0])
     return lowest > -1e-6 * float(np.abs(K).max(initial=0.0))
+
+
+@dataclass(frozen=True)
+class AtRows(Base):
+    """``sum_i k(x, x_i) k(x_i, z)``: functions are as near as their values at some rows, whatever k is."""
+
+    kernel: Kernel
+    rows: Any
+
+    def __call__(self, X: Any, Z: Any, out: Array | None = None, threads: int = 1) -> Array:
+        K = self.kernel(X, self.rows, threads=threads) @ self.kernel(self.rows, Z, threads=threads)
+        if out is None:
+            return K
+        out[...] = K
+        return out
+
+    def diagonal(self, X: Any) -> Array:
+        return (self.kernel(X, self.rows) ** 2).sum(axis=1)
 
 
 def values(kernel: Kernel, X: Any, coef: Array, threads: int = 1) -> Array:
@@ -118,7 +137,10 @@ def reduced_set(
     centre, X = centred(kernel, X, DOUBLE_ROWS)
     F = values(kernel, X, coef, threads)
     squares = float(np.einsum("io,oi->", F, coef))
-    begin = dense(X[greedy_rows(kernel, X, coef, count, F, threads=threads)])
+    if has_norm(kernel, X):
+        begin = dense(X[greedy_rows(kernel, X, coef, count, F, threads=threads)])
+    else:
+        begin = dense(X[greedy_rows(AtRows(kernel, X), X, coef, count, threads=threads)])
     regularizer = (KernelNorm() if regularizer is None else regularizer).among(kernel, X, True)
     objective = Distance(kernel, X, coef, max(squares, np.finfo(float).tiny), regularizer, len(begin), threads)
     moves = kernel.differentiable and max_iter > 0

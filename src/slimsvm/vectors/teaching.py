@@ -74,6 +74,7 @@ def teach(
     squares: float,
     start: Array,
     rng: np.random.Generator,
+    regularizer: Regularizer | None = None,
     max_iter: int = 100,
     threads: int = 1,
     watch: Watch | None = None,
@@ -81,20 +82,27 @@ def teach(
     """Vectors moved from their start to a local minimum of W; ``lesson.Y`` are intervals, rows x outputs x 2."""
     centre, X = centred(kernel, X, DOUBLE_ROWS)
     Z = separated(start - centre, kernel, X, rng)
-    regularizer = KernelNorm().among(kernel, X, True)
+    regularizer = (KernelNorm() if regularizer is None else regularizer).among(kernel, X, True)
     objective = Taught(kernel, X, lesson, pull, squares, regularizer, len(Z), threads)
     found = minimised(objective, Z, None, rng, max_iter, watch)
     return replace(found, vectors=found.vectors + centre)
 
 
 def taught_coefficients(
-    kernel: Kernel, X: Any, Z: Any, lessons: Sequence[Targets], pull: Array, bias: Array, threads: int = 1
+    kernel: Kernel,
+    X: Any,
+    Z: Any,
+    lessons: Sequence[Targets],
+    pull: Array,
+    bias: Array,
+    regularizer: Regularizer | None = None,
+    threads: int = 1,
 ) -> tuple[Array, Array]:
     """The best coefficients (outputs x vectors) and biases over vectors that stay, in float64.
 
     Each lesson is for one or more outputs, in order, over its own rows. A bias that nothing decides stays what it is.
     """
-    T = KernelNorm().among(kernel, X, True).whitening(kernel(Z, Z))
+    T = (KernelNorm() if regularizer is None else regularizer).among(kernel, X, True).whitening(kernel(Z, Z))
     P = kernel(X, Z, threads=threads) @ T
     u = P.T @ pull
     shift = P @ u
