@@ -85,11 +85,13 @@ class Goal(Protocol):
 
 @dataclass(frozen=True)
 class Original:
-    """A machine: its expansion, what its values mean, and the cost C of its slacks."""
+    """A machine: its expansion, what its values mean, the cost C of its slacks; and the expansion as it was given, in
+    which a vector may come twice."""
 
     expansion: Expansion
     goal: Goal
     cost: float
+    given: Expansion
 
     @classmethod
     def of(cls, expansion: Expansion, goal: Goal, cost: float) -> Original:
@@ -106,7 +108,7 @@ class Original:
             X, coef, keys = X[first], joined, keys[first]
         order = np.argsort(keys, kind="stable")
         machine = replace(expansion, vectors=X[order], coef=np.ascontiguousarray(coef[:, order]))
-        return cls(machine, goal, cost)
+        return cls(machine, goal, cost, expansion)
 
     @property
     def size(self) -> int:
@@ -625,7 +627,7 @@ class Compression:
     method : str
         "reduced_set", "refit", "margin" or "learn"; "exact" where the small model is the same function.
     vectors_before, vectors_after : int
-        Distinct vectors.
+        Vectors of the original and of the small model.
     bytes_before, bytes_after : int
         Four bytes a number: vectors, coefficients that are not zero, biases.
     agreement_on_vectors : float
@@ -664,15 +666,15 @@ class Compression:
         each, together = distances(original, small)
         return cls(
             method,
-            original.size,
+            original.given.vectors.shape[0],
             small.coef.shape[1],
-            model_bytes(machine),
+            model_bytes(original.given),
             model_bytes(small),
             goal.agreement(before, after, np.ones(original.size)) if original.size else 1.0,
             None if compressor.known is None else compressor.agreement(small),
             together,
             each,
-            max(1, multiply_adds(machine)) / max(1, multiply_adds(small)),
+            max(1, multiply_adds(original.given)) / max(1, multiply_adds(small)),
             note,
         )
 

@@ -16,7 +16,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from ..compression import METHODS, Classes, Compression, Compressor, Inside, Known, Values, smallest, weight_vectors
+from ..compression import (
+    METHODS,
+    Classes,
+    Compression,
+    Compressor,
+    Inside,
+    Known,
+    Original,
+    Values,
+    smallest,
+    weight_vectors,
+)
 from ..expansion import Expansion
 from ..formulation import Array
 from ..notices import warn
@@ -266,7 +277,7 @@ class CompressedModel(ExpansionModel):
         if original.size < 2:
             return original.expansion, "exact", f"The original has {_count(original.size)}: it is kept as it is."
         exact = weight_vectors(original)
-        if exact is not None and len(exact.coef.T) <= min(original.size, self._count(original.size)):
+        if exact is not None and len(exact.coef.T) <= min(original.size, self._wanted(original)):
             return exact, "exact", "The kernel is a product: weight vectors are the same function."
         if isinstance(self.n_vectors, str):
             small, reached = smallest(compressor, METHODS[method], self.agreement)
@@ -275,14 +286,16 @@ class CompressedModel(ExpansionModel):
                 "original's: ask for a number of vectors, or for less agreement."
             )
             return small, method, "" if reached else note
-        count = self._count(original.size)
+        count = self._wanted(original)
         if count >= original.size:
-            note = f"The original has {_count(original.size)}, {count} were asked for: it is kept as it is."
+            has = f"The original has {_count(original.size)}{_distinct(original)}"
+            note = f"{has}, {count} were asked for: it is kept as it is."
             return original.expansion, "exact", note
         return METHODS[method](compressor, count), method, ""
 
-    def _count(self, size: int) -> int:
-        """Vectors to keep of so many."""
+    def _wanted(self, original: Original) -> int:
+        """Vectors to keep at most."""
+        size = original.given.vectors.shape[0]
         if isinstance(self.n_vectors, str):
             return size
         if validation.is_number(self.n_vectors, integer=True):
@@ -302,6 +315,10 @@ class CompressedModel(ExpansionModel):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _distinct(original: Original) -> str:
+    return " that differ" if original.size < original.given.vectors.shape[0] else ""
 
 
 def _count(vectors: int) -> str:

@@ -5,8 +5,8 @@ For functions ``f_o = sum_i a_oi k(x_i, .)`` that are to share the vectors Z,
     D(Z) = sum_o min_beta  |f_o - sum_j beta_j k(z_j, .)|^2 + epsilon |beta|^2
          = sum_o |f_o|^2 - v_o'(k(Z, Z) + epsilon)^-1 v_o,    v_o = k(Z, X) a_o.
 
-Half of it is the objective of `learning` with duals that stay what they are: value and gradient come from there. The
-start is rows picked one by one, each for the part of the ``|f_o|^2`` that it adds.
+Half of it is the objective of `learning` with duals that stay what they are: value and gradient come from there.
+Vectors start as rows picked one by one, each for the part of the ``|f_o|^2`` that it adds.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from .learning import LearnedVectors, Objective, Watch, centred, minimised, sepa
 
 # With more rows than this, vectors are moved in float32.
 DOUBLE_ROWS = 20_000
+STAGES, STAGE_ITERATIONS = 8, 15  # in which a set grows
 
 
 class Distance(Objective):
@@ -131,19 +132,31 @@ def reduced_set(
 ) -> LearnedVectors:
     """At most ``count`` vectors near the functions of ``coef`` (outputs x rows), and the best coefficients over them.
 
-    Vectors move from greedy rows where the kernel has a derivative. ``value`` is the squared distance as a part of the
-    squared norm, all outputs together.
+    Where the kernel has a derivative the set grows by stages: greedy rows for what the vectors so far leave over, then
+    all of them move. Moved only in the end, they would settle in a far worse minimum. ``value`` is the squared distance
+    as a part of the squared norm, all outputs together.
     """
     centre, X = centred(kernel, X, DOUBLE_ROWS)
     F = values(kernel, X, coef, threads)
-    squares = float(np.einsum("io,oi->", F, coef))
-    if has_norm(kernel, X):
-        begin = dense(X[greedy_rows(kernel, X, coef, count, F, threads=threads)])
-    else:
-        begin = dense(X[greedy_rows(AtRows(kernel, X), X, coef, count, threads=threads)])
+    squares = max(float(np.einsum("io,oi->", F, coef)), np.finfo(float).tiny)
     regularizer = (KernelNorm() if regularizer is None else regularizer).among(kernel, X, True)
-    objective = Distance(kernel, X, coef, max(squares, np.finfo(float).tiny), regularizer, len(begin), threads)
     moves = kernel.differentiable and max_iter > 0
-    Z = separated(begin, kernel, X, rng) if moves else np.asarray(begin, dtype=np.float64)
-    found = minimised(objective, Z, None, rng, max_iter if moves else 0, watch)
-    return replace(found, vectors=found.vectors + centre)
+    greedy = kernel if has_norm(kernel, X) else AtRows(kernel, X)
+    F = F if greedy is kernel else values(greedy, X, coef, threads)
+    Z, done = np.empty((0, X.shape[1])), 0
+    for size in _sizes(count) if moves else [count]:
+        rows = greedy_rows(greedy, X, coef, size - len(Z), F, Z if len(Z) else None, threads)
+        Z = np.vstack([Z, dense(X[rows])])
+        objective = Distance(kernel, X, coef, squares, regularizer, len(Z), threads)
+        last = size == count or len(Z) < size
+        iterations = (max_iter if last else min(STAGE_ITERATIONS, max_iter)) if moves else 0
+        found = minimised(objective, separated(Z, kernel, X, rng) if moves else Z, None, rng, iterations, watch)
+        Z, done = found.vectors, done + found.n_iter
+        if last:  # fewer vectors than asked for hold all of the functions
+            break
+    return replace(found, vectors=found.vectors + centre, n_iter=done)
+
+
+def _sizes(count: int) -> list[int]:
+    """Sizes of the stages."""
+    return sorted({-(-count * stage // STAGES) for stage in range(1, STAGES + 1)})
