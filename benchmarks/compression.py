@@ -38,8 +38,8 @@ HEADER = [
 ]
 NOTE = (
     "Test error, % (agreement with the machine, %). Reduced set: method='reduced_set'; others: method='auto'. "
-    "usps: SVC() on the images as they are; letter: SVC(C=10) on 4,000 standardised rows; satimage: SVC(C=3) on half of the "
-    "standardised rows; others: C and gamma of Wu et al."
+    "usps: SVC() on the images as they are; letter: SVC(C=10) on 4,000 standardised rows; satimage: SVC(C=3) on half "
+    "of the standardised rows; others: C and gamma of Wu et al."
 )
 
 

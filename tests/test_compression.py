@@ -175,7 +175,7 @@ def test_gradient_of_teaching(kernel, pulled):
     X, Z, coef, lesson = small_problem()
     pull = coef.T if pulled else 0 * coef.T
     squares = np.einsum("oi,ij,oj->", coef, kernel(X, X), coef) if pulled else 0.0
-    objective = Taught(kernel, X, lesson, pull, squares, regularizers.KernelNorm(1e-3), len(Z))
+    objective = Taught(kernel, X, lesson, pull, squares, losses.Between(), regularizers.KernelNorm(1e-3), len(Z))
     theta = objective.pack(Z, None)
     direction = np.random.default_rng(1).normal(size=theta.shape)
     _, gradient = objective(theta)
@@ -231,14 +231,16 @@ def test_greedy_rows_by_definition():
     np.testing.assert_array_equal(greedy_rows(kernel, X, coef, 3, given=X[chosen[:3]]), chosen[3:])
 
 
-def test_distance_to_an_interval():
-    """Its value, its slope and curvature, and a dual that closes the gap."""
+@pytest.mark.parametrize("loss", [losses.Between(), losses.Between(0.5, 1.0)], ids=str)
+def test_distance_to_an_interval(loss):
+    """Its value, its slope, and a dual that closes the gap."""
     _, _, _, lesson = small_problem()
     rng = np.random.default_rng(2)
-    F, loss = rng.normal(size=lesson.C.shape), losses.Between()
+    F = rng.normal(size=lesson.C.shape)
     lower, upper = lesson.Y[..., 0], lesson.Y[..., 1]
-    nearest = np.minimum(np.maximum(F, lower), upper)
-    np.testing.assert_allclose(loss.value(F, lesson.Y, lesson.C), (0.5 * lesson.C * (F - nearest) ** 2).sum(axis=0))
+    d = np.abs(F - np.minimum(np.maximum(F, lower), upper))
+    by_row = np.where(d < 0.5, d**2, d - 0.25) if loss.width == 0.5 else 0.5 * d**2
+    np.testing.assert_allclose(loss.value(F, lesson.Y, lesson.C), (lesson.C * by_row).sum(axis=0))
     step = 1e-6
     for o in range(F.shape[1]):
         E = np.zeros_like(F)

@@ -44,6 +44,9 @@ def test_readme(tmp_path, monkeypatch):
         exec(compile(block, f"README.md, block {number}", "exec"), names)
 
 
+PAGES = ["index.md", "quickstart.md", "small.md", "compress.md", "guide.md", "lp.md", "from_svc.md"]
+
+
 @pytest.fixture
 def run_page(monkeypatch):
     def run(page):
@@ -57,7 +60,7 @@ def run_page(monkeypatch):
     return run
 
 
-@pytest.mark.parametrize("page", ["index.md", "quickstart.md", "small.md", "guide.md", "lp.md", "from_svc.md"])
+@pytest.mark.parametrize("page", PAGES)
 def test_pages(run_page, page):
     run_page(page)
 
@@ -85,7 +88,7 @@ def test_examples_in_docstrings(name):
     assert doctest.testmod(module, optionflags=doctest.ELLIPSIS).failed == 0
 
 
-@pytest.mark.parametrize("estimator", estimators.ALL)
+@pytest.mark.parametrize("estimator", [*estimators.ALL, *estimators.COMPRESSED])
 def test_every_parameter_and_attribute_is_documented(estimator):
     text = inspect.getdoc(estimator)
     assert ">>>" in text

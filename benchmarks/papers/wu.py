@@ -1,8 +1,8 @@
 """Wu, Schölkopf, Bakir: Building Sparse Large Margin Classifiers (2005), Table 1.
 
 Errors of machines with 5 % and 10 % of the support vector machine's vectors, on the original splits, rows as stored.
-"SLMC" is the paper's method; "vectors learned for" says which loss moves the vectors. RS is a reduced set of the support
-vector machine's expansion, MRS the same vectors with coefficients fitted to the training rows.
+"SLMC" is the paper's method; "vectors learned for" says which loss moves the vectors. RS is a reduced set of the
+support vector machine's expansion, MRS the same vectors with coefficients fitted to the training rows.
 """
 
 from __future__ import annotations

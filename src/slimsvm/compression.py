@@ -22,15 +22,16 @@ from .data import Output, Targets, Task, row_keys, same_rows
 from .expansion import Expansion
 from .formulation import Array
 from .parts.bases import Learned, dense
-from .parts.losses import Hinge
+from .parts.losses import Between, Hinge
 from .parts.regularizers import Identity, KernelNorm, Regularizer
 from .primal.coefficients import fit_coefficients
 from .progress import ProgressLine
 from .vectors.reduced_set import has_norm, reduced_set, values
-from .vectors.teaching import taught_coefficients, teach
+from .vectors.teaching import QUADRATIC, taught_coefficients, teach
 
 # Cost of a row that the original teaches, in units of its own C. Chosen on test sets: see docs/compress.md.
 TEACHING = 5.0
+ROUNDED_HINGE = Between(width=0.5, most=1.0)  # as vectors are learned for the hinge elsewhere
 ITERATIONS = {"reduced set": 100, "one problem": 100, "all classes": 60}
 EXACTLY = 1e3  # times C: the cost of a value that is to be met
 # Multiplications of one Newton step of learning: rows are drawn where there are more.
@@ -44,13 +45,16 @@ MOST_WORK = 4e9
 class Lesson:
     """Intervals that decision values are to lie in, rows x outputs x 2, and costs.
 
-    ``outputs`` are the lessons of the outputs, each over its own rows. The vectors move for ``moving``: over all rows,
-    and near the original (``pulled``) where its outputs are those of the original.
+    ``outputs`` are the lessons of the outputs, each over its own rows, and ``near`` says whether they keep near the
+    original. The vectors move for ``moving``, over all rows; these are the same outputs or, where each of those has its
+    own rows, ``others``.
     """
 
     outputs: list[Targets]
     moving: Targets
-    pulled: bool = True
+    near: bool = True
+    others: bool = False
+    loss: Between = QUADRATIC
 
 
 class Goal(Protocol):
@@ -169,7 +173,9 @@ class Classes:
         return self.factors[y]
 
     def from_labels(self, y: Array, costs: Array) -> Lesson:
-        return self._lesson(self._labels(y), y, costs)
+        """Problems over all rows are the original's own, over few vectors; pairs of classes keep near the original."""
+        lesson = self._lesson(self._labels(y), y, costs)
+        return lesson if lesson.others else replace(lesson, near=False, loss=ROUNDED_HINGE)
 
     def binary(self, y: Array, costs: Array) -> list[Targets]:
         return self._groups(self._labels(y), y, costs)
@@ -187,7 +193,7 @@ class Classes:
         if self._over_all_rows:
             return Lesson(groups, groups[0])
         against = _sides(self._against_others(F))
-        return Lesson(groups, Targets(None, against, _columns(costs, self.n_classes)), pulled=False)
+        return Lesson(groups, Targets(None, against, _columns(costs, self.n_classes)), others=True)
 
     @property
     def _over_all_rows(self) -> bool:
@@ -428,14 +434,14 @@ class Compressor:
         # Without a norm, values at the original's vectors are all that can be near.
         F = self.values(machine, machine.vectors)
         exact = Targets(None, np.stack([F, F], axis=-1), np.full(F.shape, EXACTLY * self.original.cost))
-        return self._with_coefficients(small, self._as_known(machine.vectors), [exact])
+        return self._with_coefficients(small, self._as_known(machine.vectors), Lesson([exact], exact))
 
     def refit(self, count: int) -> Expansion:
         """The vectors of the reduced set; coefficients and biases fitted to rows with labels."""
         small, rows = self.reduced_set(count), self.rows
         binary = self.original.goal.binary(rows.y, self._label_costs())
         if binary is None:
-            return self._with_coefficients(small, rows, self._lesson_of_labels().outputs)
+            return self._with_coefficients(small, rows, self._lesson_of_labels())
         norm = self._norm.among(self._kernel, rows.X, True)
         found = fit_coefficients(
             self._kernel, rows.X, small.vectors, binary, Hinge(), norm, tol=1e-6, threads=self.threads
@@ -449,7 +455,7 @@ class Compressor:
         """
         start = self.reduced_set(count)
         lesson = self.original.goal.taught(self.judged, TEACHING * self.original.cost * self.rows.counts)
-        found = [start, self._with_coefficients(start, self.rows, lesson.outputs), self._taught(start, lesson)]
+        found = [start, self._with_coefficients(start, self.rows, lesson), self._taught(start, lesson)]
         return max(found, key=self.agreement)  # the first of the best
 
     def learn(self, count: int) -> Expansion:
@@ -469,7 +475,7 @@ class Compressor:
         """Vectors moved for the lesson, on some of the rows where those are many; then coefficients on all rows."""
         if self._kernel.differentiable:
             start = replace(start, vectors=self._moved(start, lesson))
-        return self._with_coefficients(start, self.rows, lesson.outputs)
+        return self._with_coefficients(start, self.rows, lesson)
 
     def _moved(self, start: Expansion, lesson: Lesson) -> Array:
         rows, moving, count = self.rows, lesson.moving, start.coef.shape[1]
@@ -479,7 +485,7 @@ class Compressor:
         C = moving.C[some] * (counts / rows.counts[some])[:, None]
         X, targets = rows.X[some], Targets(None, moving.Y[some], C)
         pull, squares = np.zeros(targets.C.shape), 0.0
-        if lesson.pulled and self._has_norm:
+        if lesson.near and not lesson.others and self._has_norm:
             X, (targets,), pull = self._beside(X, [targets])
             squares = float(self.original.norms.sum())
         watch = self._watch(f"teaching {count} vectors on {len(some)} rows")
@@ -491,8 +497,9 @@ class Compressor:
             squares,
             dense(start.vectors),
             self._rng(),
+            lesson.loss,
             self._norm,
-            ITERATIONS["one problem" if lesson.pulled else "all classes"],
+            ITERATIONS["all classes" if lesson.others else "one problem"],
             threads=self.threads,
             watch=watch,
         )
@@ -500,13 +507,14 @@ class Compressor:
             watch.finish(found.n_iter, found.value)
         return found.vectors
 
-    def _with_coefficients(self, small: Expansion, rows: Known, lessons: list[Targets]) -> Expansion:
+    def _with_coefficients(self, small: Expansion, rows: Known, lesson: Lesson) -> Expansion:
         """The best coefficients over the vectors as they are."""
-        X, lessons, pull = self._beside(rows.X, lessons)
-        if not self._has_norm:
-            pull = np.zeros_like(pull)
+        X, lessons = rows.X, lesson.outputs
+        pull = np.zeros((X.shape[0], len(small.coef)))
+        if lesson.near and self._has_norm:
+            X, lessons, pull = self._beside(X, lessons)
         coef, bias = taught_coefficients(
-            self._kernel, X, small.vectors, lessons, pull, small.bias, self._norm, self.threads
+            self._kernel, X, small.vectors, lessons, pull, small.bias, lesson.loss, self._norm, self.threads
         )
         return replace(small, coef=coef, bias=bias)
 

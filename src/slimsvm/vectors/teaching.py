@@ -3,7 +3,7 @@
 The large machine is ``f_o = sum_i a_oi k(x_i, .) + c_o``. The small one, ``g_o = sum_j beta_j k(z_j, .) + b``, has the
 objective
 
-    W(Z) = min_{beta,b}  1/2 |f - g|^2 + epsilon/2 |beta|^2 + sum_i C_i/2 dist(g(x_i), [lower_i, upper_i])^2,
+    W(Z) = min_{beta,b}  1/2 |f - g|^2 + epsilon/2 |beta|^2 + sum_i loss(g(x_i), [lower_i, upper_i]),
 
 biases aside in the norm: a reduced set (`reduced_set`) that is corrected where its decisions would differ. With
 whitened features P = k(X, Z) T the projection of f has the weights ``u = P'a``; in ``w - u`` the problem is a linear
@@ -28,6 +28,8 @@ from ..primal.passes import Stored
 from .learning import DOUBLE_ROWS, LearnedVectors, Objective, Watch, centred, minimised, separated
 from .reduced_set import greedy_rows
 
+QUADRATIC = Between()
+
 
 class Taught(Objective):
     """W(Z) and its gradient; ``pull`` holds the a_i (rows x outputs), ``squares`` is the sum of the ``|f_o|^2``."""
@@ -39,11 +41,12 @@ class Taught(Objective):
         lesson: Targets,
         pull: Array,
         squares: float,
+        loss: Between,
         regularizer: Regularizer,
         count: int,
         threads: int = 1,
     ):
-        super().__init__(kernel, X, lesson, Between(), regularizer, count, False, threads)
+        super().__init__(kernel, X, lesson, loss, regularizer, count, False, threads)
         self.pull, self.squares = pull, squares
 
     def solve(self, K: Array, Kz: Array) -> tuple[float, Array, Array]:
@@ -74,6 +77,7 @@ def teach(
     squares: float,
     start: Array,
     rng: np.random.Generator,
+    loss: Between = QUADRATIC,
     regularizer: Regularizer | None = None,
     max_iter: int = 100,
     threads: int = 1,
@@ -83,7 +87,7 @@ def teach(
     centre, X = centred(kernel, X, DOUBLE_ROWS)
     Z = separated(start - centre, kernel, X, rng)
     regularizer = (KernelNorm() if regularizer is None else regularizer).among(kernel, X, True)
-    objective = Taught(kernel, X, lesson, pull, squares, regularizer, len(Z), threads)
+    objective = Taught(kernel, X, lesson, pull, squares, loss, regularizer, len(Z), threads)
     found = minimised(objective, Z, None, rng, max_iter, watch)
     return replace(found, vectors=found.vectors + centre)
 
@@ -95,6 +99,7 @@ def taught_coefficients(
     lessons: Sequence[Targets],
     pull: Array,
     bias: Array,
+    loss: Any = QUADRATIC,
     regularizer: Regularizer | None = None,
     threads: int = 1,
 ) -> tuple[Array, Array]:
@@ -106,7 +111,6 @@ def taught_coefficients(
     P = kernel(X, Z, threads=threads) @ T
     u = P.T @ pull
     shift = P @ u
-    loss: Any = Between()
     w, b, first = np.empty_like(u), np.array(bias, dtype=np.float64), 0
     for lesson in lessons:
         o = slice(first, first + lesson.Y.shape[1])
