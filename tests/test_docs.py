@@ -44,6 +44,9 @@ def test_readme(tmp_path, monkeypatch):
         exec(compile(block, f"README.md, block {number}", "exec"), names)
 
 
+PAGES = ["index.md", "quickstart.md", "small.md", "compress.md", "guide.md", "lp.md", "from_svc.md"]
+
+
 @pytest.fixture
 def run_page(monkeypatch):
     def run(page):
@@ -57,10 +60,10 @@ def run_page(monkeypatch):
     return run
 
 
-@pytest.mark.parametrize(
-    "page",
-    ["index.md", "quickstart.md", "small.md", "bytes.md", "guide.md", "lp.md", "probability.md", "from_svc.md"],
-)
+PAGES = ["index", "quickstart", "small", "compress", "bytes", "guide", "lp", "probability", "from_svc"]
+
+
+@pytest.mark.parametrize("page", [f"{name}.md" for name in PAGES])
 def test_pages(run_page, page):
     run_page(page)
 
@@ -88,7 +91,7 @@ def test_examples_in_docstrings(name):
     assert doctest.testmod(module, optionflags=doctest.ELLIPSIS).failed == 0
 
 
-@pytest.mark.parametrize("estimator", estimators.ALL)
+@pytest.mark.parametrize("estimator", [*estimators.ALL, *estimators.COMPRESSED])
 def test_every_parameter_and_attribute_is_documented(estimator):
     text = inspect.getdoc(estimator)
     assert ">>>" in text

@@ -114,7 +114,7 @@ def test_scikit_learn_contract_of_variants(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("estimator", estimators.ALL)
+@pytest.mark.parametrize("estimator", [*estimators.ALL, *estimators.COMPRESSED])
 def test_every_parameter_has_a_default(estimator):
     assert clone(estimator()).get_params() == estimator().get_params()
 

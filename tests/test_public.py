@@ -21,10 +21,11 @@ ESTIMATORS = {
     "RelevanceVectorClassifier",
     "SlimSVC",
 }
+COMPRESSED = {"CompressedClassifier", "CompressedOutlierDetector", "CompressedRegressor"}
 PARTS = {
     "bases": {"AllRows", "Cholesky", "Forward", "Given", "Inputs", "KMeans", "Random"},
     "kernels": {"Function", "Gaussian", "Laplacian", "Linear", "Polynomial", "Precomputed", "Scaled", "Sigmoid"},
-    "losses": {"Hinge", "HuberHinge", "LeastSquares", "SquaredHinge"},
+    "losses": {"Between", "Hinge", "HuberHinge", "LeastSquares", "SquaredHinge"},
     "regularizers": {"Identity", "KernelNorm", "ReweightedNorm"},
     "slacks": {
         "Mahalanobis",
@@ -42,7 +43,8 @@ PARTS = {
 
 
 def test_the_package():
-    assert set(slimsvm.__all__) == ESTIMATORS | set(PARTS) | {"__version__"}
+    assert set(slimsvm.__all__) == ESTIMATORS | COMPRESSED | set(PARTS) | {"__version__", "compress"}
+    assert {kind.__name__ for kind in slimsvm.estimators.COMPRESSED} == COMPRESSED
     assert {kind.__name__ for kind in slimsvm.estimators.ALL} == ESTIMATORS
 
 

@@ -6,6 +6,9 @@ from importlib.metadata import version
 from .estimators import (
     AnyNormSVC,
     BudgetSVC,
+    CompressedClassifier,
+    CompressedOutlierDetector,
+    CompressedRegressor,
     EmpiricalSVC,
     LeastOneNormSVC,
     LeastSquaresSVC,
@@ -13,6 +16,7 @@ from .estimators import (
     ReducedSVC,
     RelevanceVectorClassifier,
     SlimSVC,
+    compress,
 )
 from .parts import bases, kernels, losses, regularizers, slacks
 
@@ -25,6 +29,9 @@ for _part in (bases, kernels, losses, regularizers, slacks):
 __all__ = [
     "AnyNormSVC",
     "BudgetSVC",
+    "CompressedClassifier",
+    "CompressedOutlierDetector",
+    "CompressedRegressor",
     "EmpiricalSVC",
     "LeastOneNormSVC",
     "LeastSquaresSVC",
@@ -34,6 +41,7 @@ __all__ = [
     "SlimSVC",
     "__version__",
     "bases",
+    "compress",
     "kernels",
     "losses",
     "regularizers",

@@ -2,6 +2,7 @@
 
 from .any_norm import AnyNormSVC
 from .budget import BudgetSVC
+from .compressed import CompressedClassifier, CompressedOutlierDetector, CompressedRegressor, compress
 from .empirical import EmpiricalSVC
 from .least_one_norm import LeastOneNormSVC
 from .least_squares import LeastSquaresSVC
@@ -22,10 +23,17 @@ ALL = (
     RelevanceVectorClassifier,
 )
 
+# Estimators that fit another one.
+COMPRESSED = (CompressedClassifier, CompressedRegressor, CompressedOutlierDetector)
+
 __all__ = [
     "ALL",
+    "COMPRESSED",
     "AnyNormSVC",
     "BudgetSVC",
+    "CompressedClassifier",
+    "CompressedOutlierDetector",
+    "CompressedRegressor",
     "EmpiricalSVC",
     "LeastOneNormSVC",
     "LeastSquaresSVC",
@@ -33,4 +41,5 @@ __all__ = [
     "ReducedSVC",
     "RelevanceVectorClassifier",
     "SlimSVC",
+    "compress",
 ]

@@ -42,7 +42,71 @@ class offered:
         return MethodType(self.method, estimator)
 
 
-class ExpansionClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+class ExpansionModel(BaseEstimator):
+    """An estimator whose values are an expansion over `vectors_`: what needs no more than that."""
+
+    def _anew(self) -> Any:
+        """An object with the same parameters, not fitted."""
+        fresh = object.__new__(type(self))
+        fresh.__dict__.update({name: value for name, value in vars(self).items() if not name.endswith("_")})
+        return fresh
+
+    def _snapshot(self) -> Any:
+        """This estimator with the state that it has now, whatever is fitted meanwhile."""
+        now = object.__new__(type(self))
+        now.__dict__ = self.__dict__
+        return now
+
+    def _scores(self, X: Any) -> Array:
+        check_is_fitted(self)
+        return self._values(X, self.vector_coef_, self.intercept_)
+
+    def _values(self, X: Any, coef: Array, bias: Array) -> Array:
+        """Values of outputs over the vectors, one row for each row of X."""
+        X = validation.check_data(self, X)
+        return Expansion(self.kernel_, self.vectors_, coef, bias).decision(X, thread_count(self.n_jobs))
+
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters, also those of parts: ``set_params(kernel__gamma=0.5)``.
+
+        A part is replaced, not changed: other estimators may have the same object.
+
+        Parameters
+        ----------
+        **params : dict
+            Values by name.
+
+        Returns
+        -------
+        self
+        """
+        inner: dict[str, dict[str, Any]] = {}
+        own = {}
+        for key, value in params.items():
+            name, _, rest = key.partition("__")
+            if rest and isinstance(params.get(name, getattr(self, name, None)), Part):
+                inner.setdefault(name, {})[rest] = value
+            else:
+                own[key] = value
+        super().set_params(**own)
+        for name, changes in inner.items():
+            setattr(self, name, getattr(self, name).with_params(**changes))
+        return self
+
+    def __getstate__(self) -> Any:
+        state = super().__getstate__()
+        coef = state.get("vector_coef_")
+        if coef is not None and coef.size >= MANY and np.count_nonzero(coef) < coef.size / 3:
+            state = {**state, "vector_coef_": sp.csr_array(coef)}
+        return state
+
+    def __setstate__(self, state: Any) -> None:
+        if sp.issparse(state.get("vector_coef_")):
+            state = {**state, "vector_coef_": state["vector_coef_"].toarray()}
+        super().__setstate__(state)
+
+
+class ExpansionClassifier(ClassifierMixin, ExpansionModel, metaclass=ABCMeta):
     """A classifier whose decision values are an expansion over `vectors_`; subclasses say how it is trained."""
 
     decision_function_shape = "ovr"
@@ -74,8 +138,7 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """
         # All happens on another object, whose state then replaces this one's at once: a fit that fails or is
         # interrupted leaves nothing half-done, and predictions in other threads see the old model or the new one.
-        fresh = object.__new__(type(self))
-        fresh.__dict__.update({name: value for name, value in vars(self).items() if not name.endswith("_")})
+        fresh = self._anew()
         fresh._fit(X, y, sample_weight)
         self.__dict__ = fresh.__dict__
         return self
@@ -189,12 +252,6 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def _log_probabilities(self, X: Any) -> Array:
         raise NotImplementedError
 
-    def _snapshot(self) -> Any:
-        """This estimator with the state that it has now, whatever is fitted meanwhile."""
-        now = object.__new__(type(self))
-        now.__dict__ = self.__dict__
-        return now
-
     def _scheme(self) -> str:
         """Pairs of classes ("ovo"), or each class against the others ("ovr")."""
         return self.multi_class
@@ -207,54 +264,6 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     def _class_scores(self, scores: Array) -> Array:
         return one_vs_rest_scores(scores, len(self.classes_)) if self._one_vs_one else scores
-
-    def _scores(self, X: Any) -> Array:
-        check_is_fitted(self)
-        return self._values(X, self.vector_coef_, self.intercept_)
-
-    def _values(self, X: Any, coef: Array, bias: Array) -> Array:
-        """Values of outputs over the vectors, one row for each row of X."""
-        X = validation.check_data(self, X)
-        return Expansion(self.kernel_, self.vectors_, coef, bias).decision(X, thread_count(self.n_jobs))
-
-    def set_params(self, **params: Any) -> Any:
-        """Set parameters, also those of parts: ``set_params(kernel__gamma=0.5)``.
-
-        A part is replaced, not changed: other estimators may have the same object.
-
-        Parameters
-        ----------
-        **params : dict
-            Values by name.
-
-        Returns
-        -------
-        self
-        """
-        inner: dict[str, dict[str, Any]] = {}
-        own = {}
-        for key, value in params.items():
-            name, _, rest = key.partition("__")
-            if rest and isinstance(params.get(name, getattr(self, name, None)), Part):
-                inner.setdefault(name, {})[rest] = value
-            else:
-                own[key] = value
-        super().set_params(**own)
-        for name, changes in inner.items():
-            setattr(self, name, getattr(self, name).with_params(**changes))
-        return self
-
-    def __getstate__(self) -> Any:
-        state = super().__getstate__()
-        coef = state.get("vector_coef_")
-        if coef is not None and coef.size >= MANY and np.count_nonzero(coef) < coef.size / 3:
-            state = {**state, "vector_coef_": sp.csr_array(coef)}
-        return state
-
-    def __setstate__(self, state: Any) -> None:
-        if sp.issparse(state.get("vector_coef_")):
-            state = {**state, "vector_coef_": state["vector_coef_"].toarray()}
-        super().__setstate__(state)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

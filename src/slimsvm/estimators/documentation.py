@@ -6,7 +6,7 @@ import re
 import textwrap
 from typing import TypeVar
 
-T = TypeVar("T", bound=type)
+T = TypeVar("T")
 
 SHARED = {
     "C": """
@@ -78,6 +78,30 @@ SHARED = {
             pair of classes (positive means the first of the pair) or for each class otherwise.
         intercept_ : ndarray of shape (n_outputs,)
         n_vectors_ : int""",
+    "vectors_of_one_output": """
+        vectors_ : ndarray or sparse matrix of shape (n_vectors_, n_features_in_)
+        vector_coef_ : ndarray of shape (1, n_vectors_)
+            ``f = vector_coef_ @ k(vectors_, x) + intercept_``.
+        intercept_ : ndarray of shape (1,)
+        n_vectors_ : int""",
+    "n_vectors_kept": """
+        n_vectors : int, float or "auto", default=20
+            How many vectors to keep at most; a fraction between 0 and 1 of those that the machine has; or as few as
+            reach ``agreement``. A machine that has no more is kept as it is; with a linear kernel one weight vector
+            for each output is the same function.""",
+    "compress_method": """
+        method : {"auto", "reduced_set", "refit", "margin", "learn"}, default="auto"
+            "reduced_set": the expansion nearest to the machine in the kernel's space. "refit": its vectors, with
+            coefficients fitted to X and y. "margin": the machine's own decisions are taught to it, on the rows X, or
+            on the machine's vectors where there are no rows. "learn": X and y are taught to it. "auto": "learn" with
+            X and y, else "margin".""",
+    "agreement": """
+        agreement : float, default=0.99
+            For ``n_vectors="auto"``: the part of the known rows (X, or the machine's vectors) that is to have the same
+            answer as before; R^2 between the values for regression.""",
+    "compression_": """
+        compression_ : `slimsvm.compression.Compression`
+            Report: vectors and bytes before and after, agreement with the original, distance, predicted speed-up.""",
     "support_": """
         support_ : ndarray of shape (n_vectors_,)
             Rows of the training set that `vectors_` are; of equal rows of a class, the first.""",

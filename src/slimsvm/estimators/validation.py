@@ -108,11 +108,7 @@ def task(estimator: Any, X: Any, y: Any, sample_weight: Any, merge: bool = True)
     if len(rows) < len(y):
         X, contents = X[rows], contents[rows]
     classes, codes = np.unique(y[rows], return_inverse=True)
-    if len(classes) < 2:
-        left = "" if weight is None else " among the samples with a positive weight"
-        raise ValueError(
-            f"y has one class only{left} ({classes.tolist()[0]!r}); a classifier needs two classes or more"
-        )
+    check_classes(classes, weight)
     counts = np.ones(len(rows)) if weight is None else weight[rows]
     factors = class_weights(estimator.class_weight, classes, codes, counts)
     whole = Task(
@@ -128,6 +124,15 @@ def task(estimator: Any, X: Any, y: Any, sample_weight: Any, merge: bool = True)
         thread_count(estimator.n_jobs),
     )
     return merged(whole, contents if merge else None)
+
+
+def check_classes(classes: Array, weight: Array | None) -> None:
+    """Two at least, among the rows that count."""
+    if len(classes) < 2:
+        left = "" if weight is None else " among the samples with a positive weight in sample_weight"
+        raise ValueError(
+            f"y has one class only{left} ({classes.tolist()[0]!r}); a classifier needs two classes or more"
+        )
 
 
 def named_kernel(estimator: Any, data: Task) -> Any:

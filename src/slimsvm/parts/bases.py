@@ -213,9 +213,10 @@ class Learned(Part):
         start = resolve(self.init, "init")
         if start.learns:
             raise ValueError(f"init={self.init!r}: learned vectors must start somewhere; use 'kmeans' or 'forward'")
-        return rows.sample(self._most_rows(count)).learned(start, count, self.iterations, self.smoothing)
+        return rows.sample(self.most_rows(count)).learned(start, count, self.iterations, self.smoothing)
 
-    def _most_rows(self, count: int) -> int:
+    def most_rows(self, count: int) -> int:
+        """Rows that so many vectors are learned on at most."""
         if not isinstance(self.rows, str):
             return int(self.rows)
         # About four float32 arrays of rows x vectors are held while learning: at most 1 GB.

@@ -2,6 +2,9 @@
 
 A loss is convex in the decision values F (rows x outputs). Y holds +-1, or 0 where a row takes no part in an
 output; C holds the cost of each row in each output, 0 where it takes no part. Signed duals are A = -dloss/dF.
+
+`Between` is for machines that are taught by another one: Y then holds what that one allows. It is not in `ALL`, whose
+losses are for labels.
 """
 
 from __future__ import annotations
@@ -13,7 +16,16 @@ import numpy as np
 
 from ..formulation import Array, Part
 
-__all__ = ["ALL", "Hinge", "HuberHinge", "LeastSquares", "Loss", "SmoothLoss", "SquaredHinge"]
+__all__ = [
+    "ALL",
+    "Between",
+    "Hinge",
+    "HuberHinge",
+    "LeastSquares",
+    "Loss",
+    "SmoothLoss",
+    "SquaredHinge",
+]
 
 
 class Loss(Protocol):
@@ -141,6 +153,42 @@ class LeastSquares(Part):
 
     def curvature(self, F: Array, Y: Array, C: Array) -> Array:
         return C * np.ones_like(F)
+
+
+@dataclass(frozen=True)
+class Between(Part):
+    """``C/2 d^2``, where d is the distance of f to an interval: Y holds both its ends, rows x outputs x 2.
+
+    Ends may be infinite: ``[m, inf]`` is a squared hinge of margin m, ``[y, y]`` the squared error. With a width and a
+    largest slope it is ``C d^2 / (2 width)`` up to that slope, ``C most``, and goes on straight from there.
+    """
+
+    width: float = 1.0
+    most: float = np.inf
+    smooth: ClassVar[bool] = True
+    pieces: ClassVar[None] = None
+
+    def value(self, F: Array, Y: Array, C: Array) -> Array:
+        d = np.abs(self._missed(F, Y))
+        inner = np.minimum(d, self.width * self.most)
+        outer = (d - inner) * self.most if self.most < np.inf else 0.0
+        return (C * (inner**2 / (2 * self.width) + outer)).sum(axis=0)
+
+    def conjugate(self, A: Array, Y: Array, C: Array) -> Array:
+        end = np.where(A > 0, Y[..., 0], Y[..., 1])
+        return (np.where(A == 0, 0.0, end) * A).sum(axis=0) - 0.5 * self.width * _ridge(A, C)
+
+    def duals(self, F: Array, Y: Array, C: Array) -> Array:
+        return C * np.clip(self._missed(F, Y) / self.width, -self.most, self.most)
+
+    def curvature(self, F: Array, Y: Array, C: Array) -> Array:
+        lower, upper = Y[..., 0], Y[..., 1]
+        curved = np.abs(self._missed(F, Y)) < self.width * self.most
+        return (C / self.width) * (((lower >= F) | (upper <= F)) & curved)
+
+    def _missed(self, F: Array, Y: Array) -> Array:
+        """From f to the nearest point of the interval."""
+        return np.clip(F, Y[..., 0], Y[..., 1]) - F
 
 
 ALL: tuple[type, ...] = (Hinge, SquaredHinge, HuberHinge, LeastSquares)

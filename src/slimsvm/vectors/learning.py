@@ -13,7 +13,7 @@ for each input can be learned along: its derivative comes from the same sums ove
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -151,6 +151,12 @@ class Objective:
         value = 0.5 * float((w**2).sum()) + float(self.loss.value(F, Y, C).sum())
         return value, A, T @ w
 
+    def best_rows(self, kernel: Any, count: int, given: Array, rng: np.random.Generator) -> Array:
+        """Rows that gain most beside the given vectors."""
+        loss: Any = self.loss if self.loss.smooth else None
+        targets = Targets(None, self.Y, self.C)
+        return forward_rows(kernel, self.X, targets, count, rng, given, loss=loss, threads=self.threads)
+
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # vectors may be tried where numbers overflow
 def learn(
@@ -172,10 +178,23 @@ def learn(
     learning goes on.
     """
     begin, scales = (start.vectors, start.scales) if isinstance(start, LearnedVectors) else (start, None)
-    centre, X = _centred(kernel, X)
+    centre, X = centred(kernel, X, DOUBLE_ROWS)
     Z = separated(begin - centre, kernel, X, rng)
     regularizer = (KernelNorm() if regularizer is None else regularizer).among(kernel, X, True)
     objective = Objective(kernel, X, targets, loss, regularizer, len(Z), learn_scales, threads)
+    found = minimised(objective, Z, scales, rng, max_iter, watch)
+    return replace(found, vectors=found.vectors + centre)
+
+
+def minimised(
+    objective: Objective,
+    Z: Array,
+    scales: Array | None,
+    rng: np.random.Generator,
+    max_iter: int,
+    watch: Watch | None = None,
+) -> LearnedVectors:
+    """A local minimum of the objective by L-BFGS; dead vectors come to life again."""
     progress = _Progress(watch)
     limited = False
     for _ in range(3 if max_iter else 0):
@@ -202,7 +221,7 @@ def learn(
     value, coef = objective.machines(Z, scales)
     assert objective.machine is not None
     to_gain = progress.lately() if limited else 0.0
-    return LearnedVectors(Z + centre, scales, coef.T, objective.machine[1], value, progress.done, to_gain)
+    return LearnedVectors(Z, scales, coef.T, objective.machine[1], value, progress.done, to_gain)
 
 
 class _Progress:
@@ -229,9 +248,12 @@ class _Progress:
         return (before - self.values[-1]) / max(abs(self.values[-1]), np.finfo(float).tiny)
 
 
-def _centred(kernel: Any, X: Any) -> tuple[Any, Any]:
-    """Rows without their mean where the kernel depends on differences only: these then lose no digits."""
-    dtype = np.float32 if X.shape[0] > DOUBLE_ROWS else np.float64
+def centred(kernel: Any, X: Any, double_rows: int) -> tuple[Any, Any]:
+    """A mean, and rows without it where the kernel depends on differences only: these then lose no digits.
+
+    More rows than ``double_rows`` are in float32.
+    """
+    dtype = np.float32 if X.shape[0] > double_rows else np.float64
     if sp.issparse(X) or not kernel.translation_invariant:
         return 0.0, X.astype(dtype, copy=False)
     centre = X.mean(axis=0, dtype=np.float64)
@@ -268,10 +290,7 @@ def _revived(objective: Objective, Z: Array, scales: Array | None, rng: np.rando
     if not len(dead):
         return Z
     kernel: Any = objective.kernel if scales is None else Scaled(objective.kernel, scales)
-    alive = np.delete(Z, dead, axis=0)
-    loss: Any = objective.loss if objective.loss.smooth else None
-    targets = Targets(None, objective.Y, objective.C)
-    rows = forward_rows(kernel, objective.X, targets, len(dead), rng, alive, loss=loss, threads=objective.threads)
+    rows = objective.best_rows(kernel, len(dead), np.delete(Z, dead, axis=0), rng)
     Z = Z.copy()
     Z[dead[: len(rows)]] = dense(objective.X[rows])
     return Z

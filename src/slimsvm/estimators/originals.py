@@ -1,0 +1,196 @@
+"""What can be compressed: fitted machines of scikit-learn and of this library, each as an `Original`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
+from sklearn.utils.validation import check_is_fitted
+
+from ..compression import Classes, Goal, Inside, Original, Values
+from ..data import outputs
+from ..expansion import Expansion
+from ..formulation import Array
+from ..parts import kernels
+from .base import ExpansionClassifier, one_vs_rest_scores
+
+ALLOWED = (
+    "SVC, NuSVC, SVR, NuSVR or OneClassSVM of scikit-learn, a classifier of slimsvm, or a Pipeline that ends in one"
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A fitted estimator as far as compression goes; ``classes`` are the labels of a classifier."""
+
+    expansion: Expansion
+    goal: Goal
+    cost: float
+    classes: Array | None = None
+
+    def original(self) -> Original:
+        """What is to be made small."""
+        return Original.of(self.expansion, self.goal, self.cost)
+
+
+@singledispatch
+def source_of(model: Any) -> Source:
+    """The machine that a fitted estimator is."""
+    hint = ""
+    if hasattr(model, "best_estimator_") or hasattr(model, "param_grid"):
+        hint = "; pass its best_estimator_"
+    elif not isinstance(model, BaseEstimator):
+        hint = "; pass a fitted estimator"
+    raise TypeError(f"{_name(model)} cannot be compressed{hint}. compress takes {ALLOWED}")
+
+
+@source_of.register(LinearSVC)
+@source_of.register(LinearSVR)
+def _linear(model: Any) -> Source:
+    raise TypeError(f"{_name(model)} is one weight vector for each output already: there is nothing to compress")
+
+
+@source_of.register(SVC)
+@source_of.register(NuSVC)
+def _classifier(model: Any) -> Source:
+    check_is_fitted(model)
+    coef, n = _dense(model.dual_coef_), len(model.classes_)
+    if n == 2:
+        scores, shown = at_least_zero, as_they_are
+    else:
+        coef = _coefficients_of_pairs(coef, model.n_support_)
+        by_score = model.break_ties and model.decision_function_shape == "ovr"
+        scores = scores_of_svc if by_score else votes_in_order
+        shown = scores_of_svc if model.decision_function_shape == "ovr" else as_they_are
+    goal = Classes(np.asarray(model.class_weight_, dtype=np.float64), outputs(n, "ovo"), scores, shown)
+    return Source(_expansion(model, coef), goal, _cost(model, coef), model.classes_)
+
+
+@source_of.register(SVR)
+@source_of.register(NuSVR)
+def _regressor(model: Any) -> Source:
+    check_is_fitted(model)
+    coef = _dense(model.dual_coef_)
+    # The tube of NuSVR is not kept with the model: its labels are to be met.
+    goal = Values(float(model.get_params()["epsilon"]) if "epsilon" in model.get_params() else 0.0)
+    return Source(_expansion(model, coef), goal, _cost(model, coef))
+
+
+@source_of.register(OneClassSVM)
+def _one_class(model: Any) -> Source:
+    check_is_fitted(model)
+    return Source(_expansion(model, _dense(model.dual_coef_)), Inside(), 1.0)  # coefficients are between 0 and 1
+
+
+@source_of.register(ExpansionClassifier)
+def _ours(model: Any) -> Source:
+    check_is_fitted(model)
+    if model.kernel_.keeps_rows:
+        raise ValueError(PRECOMPUTED)
+    n, pairs = len(model.classes_), model._one_vs_one
+    scores: Any
+    if n == 2:
+        scores, shown = above_zero, as_they_are
+    else:
+        scores = one_vs_rest_scores if pairs else as_they_are
+        shown = scores if model.decision_function_shape == "ovr" else as_they_are
+    problems = outputs(n, "ovo" if pairs else "ovr")
+    expansion = Expansion(model.kernel_, model.vectors_, model.vector_coef_, model.intercept_)
+    goal = Classes(_class_weights(model), problems, scores, shown)
+    return Source(expansion, goal, _cost(model, expansion.coef), model.classes_)
+
+
+# --- scores as scikit-learn and this library count them -------------------------------------------------------------
+
+
+def at_least_zero(F: Array, n_classes: int) -> Array:
+    """Two classes: 0 is for the second."""
+    return np.hstack([F < 0, F >= 0]).astype(np.float64)
+
+
+def above_zero(F: Array, n_classes: int) -> Array:
+    """Two classes: 0 is for the first."""
+    return np.hstack([F <= 0, F > 0]).astype(np.float64)
+
+
+def as_they_are(F: Array, n_classes: int) -> Array:
+    """A score for each output."""
+    return F
+
+
+def votes_in_order(F: Array, n_classes: int) -> Array:
+    """Votes of pairs alone: the first of the classes with most of them wins, as in `SVC.predict`."""
+    return np.rint(one_vs_rest_scores(F, n_classes))
+
+
+def scores_of_svc(F: Array, n_classes: int) -> Array:
+    """As in `SVC.decision_function`, where 0 is for the first class of a pair."""
+    return one_vs_rest_scores(np.where(F == 0, np.finfo(float).tiny, F), n_classes)
+
+
+# --- parts of machines ------------------------------------------------------------------------------------------------
+
+
+PRECOMPUTED = (
+    "a machine with a precomputed kernel cannot be compressed: its vectors are not known, only their numbers. Fit it "
+    "with the kernel itself, as a name or as a function k(X, Z)"
+)
+
+
+def _name(model: Any) -> str:
+    return model.__name__ + " (a class)" if isinstance(model, type) else type(model).__name__
+
+
+def _dense(coef: Any) -> Array:
+    return np.asarray(coef.toarray() if sp.issparse(coef) else coef, dtype=np.float64)
+
+
+def _expansion(model: Any, coef: Array) -> Expansion:
+    """A machine of scikit-learn; with a function for kernel it keeps no vectors but all rows."""
+    if isinstance(model.kernel, str) and model.kernel == "precomputed":
+        raise ValueError(PRECOMPUTED)
+    if callable(model.kernel):
+        kernel, vectors = kernels.resolve(model.kernel), model._BaseLibSVM__Xfit[model.support_]
+    else:
+        kernel = kernels.resolve(model.kernel, float(model._gamma), model.degree, model.coef0)
+        vectors = model.support_vectors_
+    vectors = sp.csr_array(vectors) if sp.issparse(vectors) else np.asarray(vectors, dtype=np.float64)
+    return Expansion(kernel, vectors, coef, np.asarray(model.intercept_, dtype=np.float64))
+
+
+def _coefficients_of_pairs(dual_coef: Array, n_support: Array) -> Array:
+    """A row for each pair of classes.
+
+    scikit-learn keeps n_classes - 1 numbers for each vector: those of its problems with the other classes, in order.
+    """
+    ends = np.cumsum(n_support)
+    own = [slice(end - size, end) for end, size in zip(ends, n_support, strict=True)]
+    problems = outputs(len(own), "ovo")
+    coef = np.zeros((len(problems), dual_coef.shape[1]))
+    for row, problem in zip(coef, problems, strict=True):
+        i, j = problem.positive, problem.negative[0]
+        row[own[i]], row[own[j]] = dual_coef[j - 1, own[i]], dual_coef[i, own[j]]
+    return coef
+
+
+def _cost(model: Any, coef: Array) -> float:
+    """C as it was used; without one, the largest coefficient, which a slack that counts has."""
+    found = getattr(model, "C_", model.get_params().get("C"))
+    if isinstance(model, NuSVR):
+        found = None  # C is there, but its problem is scaled
+    if found is None or isinstance(found, str):
+        return float(np.abs(coef).max(initial=0.0)) or 1.0
+    return float(np.mean(found))
+
+
+def _class_weights(model: Any) -> Array:
+    """Factors of the classes; "balanced" ones went with the training rows."""
+    given = model.get_params().get("class_weight")
+    if given is None or isinstance(given, str):
+        return np.ones(len(model.classes_))
+    return np.array([given.get(c, 1.0) for c in model.classes_.tolist()], dtype=np.float64)
