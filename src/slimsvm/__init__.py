@@ -14,6 +14,7 @@ from .estimators import (
     RelevanceVectorClassifier,
     SlimSVC,
 )
+from .frontier import Frontier, frontier
 from .parts import bases, kernels, losses, regularizers, slacks
 
 __version__ = version("slimsvm")
@@ -26,6 +27,7 @@ __all__ = [
     "AnyNormSVC",
     "BudgetSVC",
     "EmpiricalSVC",
+    "Frontier",
     "LeastOneNormSVC",
     "LeastSquaresSVC",
     "LpSVC",
@@ -34,6 +36,7 @@ __all__ = [
     "SlimSVC",
     "__version__",
     "bases",
+    "frontier",
     "kernels",
     "losses",
     "regularizers",

@@ -94,6 +94,14 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         for name, value in model.more.items():
             setattr(self, name, value)
 
+    def _fitted(self, task: Task, model: Model) -> Any:
+        """An estimator like this one that has this model; what is known of the inputs stays known."""
+        fresh = object.__new__(type(self))
+        known = ("n_features_in_", "feature_names_in_")
+        fresh.__dict__.update({k: v for k, v in vars(self).items() if not k.endswith("_") or k in known})
+        fresh._keep(task, model)
+        return fresh
+
     def decision_function(self, X: Any) -> Array:
         """Signed scores; binary: positive means ``classes_[1]``.
 
@@ -126,10 +134,13 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         ndarray of shape (n_samples,)
         """
         fitted = self._snapshot()
-        scores = fitted._scores(X)
+        return fitted._labels(fitted._scores(X))
+
+    def _labels(self, scores: Array) -> Array:
+        """Class labels for the values of all outputs."""
         if scores.shape[1] == 1:
-            return fitted.classes_[(scores[:, 0] > 0).astype(np.intp)]
-        return fitted.classes_[fitted._class_scores(scores).argmax(axis=1)]
+            return self.classes_[(scores[:, 0] > 0).astype(np.intp)]
+        return self.classes_[self._class_scores(scores).argmax(axis=1)]
 
     def _snapshot(self) -> Any:
         """This estimator with the state that it has now, whatever is fitted meanwhile."""

@@ -1,0 +1,170 @@
+"""How many vectors: models of a path judged on rows held out, and the rule that chooses among them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..data import Task
+from ..expansion import Model
+from ..formulation import Array
+from .path import path, path_to
+from .training import Recipe, Setting
+
+WITHIN = 0.5  # standard errors that count as equal
+MOST_ROWS = 20_000  # distinct ones, that judge or are trained on for it
+COPIES = 10  # of each row, from which on the rows themselves are good judges
+
+
+def powers(least: int, n_classes: int) -> tuple[int, ...]:
+    """Powers of two from ``least`` to 128, or to twice the number of classes."""
+    last = int(np.ceil(np.log2(max(128, 2 * n_classes))))
+    return tuple(2**k for k in range(1, last + 1) if 2**k >= least)
+
+
+def middle(sizes: Sequence[int]) -> int:
+    """The size that settings are searched for: nearest to a quarter of the largest.
+
+    For many vectors the trial runs of a search are too short, and settings for few do not serve many.
+    """
+    return min(sizes, key=lambda size: (abs(np.log(4 * size / max(sizes))), -size))
+
+
+def least_size(n_classes: int) -> int:
+    """Where few rows judge, a flat curve would otherwise end at one or two vectors."""
+    return max(4, n_classes)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Scores of models by size, the larger the better, and their standard errors."""
+
+    sizes: tuple[int, ...]
+    scores: Array
+    standard_errors: Array
+
+    def best(self, within: float = WITHIN, floor: int = 1, allowed: Sequence[int] | None = None) -> int:
+        """The smallest of the allowed sizes whose score is within so many standard errors of the best.
+
+        Sizes below the floor count only where all are.
+        """
+        ranks = [k for k, size in enumerate(self.sizes) if allowed is None or size in allowed]
+        ranks = [k for k in ranks if self.sizes[k] >= floor] or ranks[-1:]
+        top = max(ranks, key=lambda k: (self.scores[k], -k))
+        enough = self.scores[top] - within * self.standard_errors[top]
+        return self.sizes[min(k for k in ranks if self.scores[k] >= enough)]
+
+
+# --- rows held out -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows to train on, and rows to judge by."""
+
+    train: Task
+    test: Task
+
+
+def parts(task: Task, rng: np.random.Generator, folds: int | None = None) -> list[Part]:
+    """Stratified folds: as many as asked for, or five below 1,000 rows, three below 5,000, else one of three.
+
+    Copies of a row are in the same part, whatever their labels. With very many rows, some of them do.
+    """
+    if COPIES * len(np.unique(task.keys)) <= task.counts.sum():
+        # Rows with many copies are known well: leaving all copies of one out would test something else.
+        return [Part(task, task)]
+    order = task.canonical()
+    _, first, group = np.unique(task.keys[order], return_index=True, return_inverse=True)
+    codes = task.codes[order[first]]
+    drawn = _spread(codes, rng, MOST_ROWS, 2 * (folds or 5))
+    count = folds or (5 if len(drawn) < 1000 else 3)
+    place = np.full(len(first), -1)
+    place[drawn] = np.arange(len(drawn)) % count
+    place = place[group]
+    here = order[place >= 0]
+    share = task.counts.sum() / task.counts[here].sum()
+    found = []
+    for k in range(count if folds or len(drawn) < 5000 else 1):
+        train, test = (task.take(order[mask]) for mask in ((place >= 0) & (place != k), place == k))
+        # The rows that were drawn stand for all: the cost of errors weighs against the norm as it does there.
+        found.append(Part(replace(train, counts=train.counts * share), test))
+    # A class of a single row is in one part only; where no part has all classes, the training rows judge.
+    return [p for p in found if p.test.size and len(np.unique(p.train.codes)) == task.n_classes] or [Part(task, task)]
+
+
+def _spread(codes: Array, rng: np.random.Generator, most: int, least: int) -> Array:
+    """At most ``most`` rows in random order within their classes, class after class; ``least`` of a class, if it has
+    them."""
+    order = rng.permutation(len(codes))
+    order = order[np.argsort(codes[order], kind="stable")]
+    if len(order) <= most:
+        return order
+    mine = [np.flatnonzero(codes[order] == c) for c in np.unique(codes)]
+    return np.concatenate([order[rows[: max(least, round(len(rows) * most / len(codes)))]] for rows in mine])
+
+
+# --- judging ---------------------------------------------------------------------------------------------------
+
+
+def allowed_sizes(sizes: Sequence[int], recipe: Recipe, held_out: Sequence[Any]) -> tuple[int, ...]:
+    """Sizes that training rows and the kernel's space have room for; what is more becomes the most."""
+    inputs = held_out[0].train.X.shape[1]
+    room = min(recipe.kernel_of(1.0).dimensions(inputs), *(len(np.unique(part.train.keys)) for part in held_out))
+    return tuple(sorted({max(1, int(min(size, room))) for size in sizes}))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How models of several sizes are made: what they are to be, settings and sizes, and rows that judge."""
+
+    recipe: Callable[[Task], Recipe]  # for some rows
+    setting: Setting
+    tried: dict[str, list[Any]]  # by the search for settings
+    sizes: tuple[int, ...]
+    seed: int
+    held_out: list[Any]  # parts with rows to train on, `train`; whoever judges knows the rest of them
+
+    def judged(
+        self,
+        judge: Callable[[Any, Model], tuple[float, float]],
+        report: Callable[[str], None] | None = None,
+    ) -> Curve:
+        """The same path on each part's training rows, and what the rows held out say of each size.
+
+        ``judge`` gets a part and a model, and gives a score and its squared standard error.
+        """
+        values = np.zeros((2, len(self.sizes)))
+        place = {size: k for k, size in enumerate(self.sizes)}
+        for number, part in enumerate(self.held_out, 1):
+            recipe = self.recipe(part.train)
+            rough = replace(recipe, tol=max(recipe.tol, 1e-3), verbose=False)
+            for size, model in path(part.train, rough, self.setting, self.sizes, self.seed):
+                values[:, place[size]] += judge(part, model)
+                if report is not None:
+                    report(f"part {number} of {len(self.held_out)}, {size} vectors")
+        return Curve(self.sizes, values[0] / len(self.held_out), np.sqrt(values[1]) / len(self.held_out))
+
+    def models(self, task: Task) -> Iterator[tuple[int, Model]]:
+        """Models on all rows, the largest first."""
+        for size, model in path(task, self.recipe(task), self.setting, self.sizes, self.seed):
+            yield size, self._with_settings(model)
+
+    def model(self, task: Task, size: int) -> Model:
+        """The one of this size."""
+        down_to = [larger for larger in self.sizes if larger >= size]
+        return self._with_settings(path_to(task, self.recipe(task), self.setting, down_to, self.seed))
+
+    def _with_settings(self, model: Model) -> Model:
+        return replace(model, more=model.more | {"C_": self.setting.C, "search_results_": self.tried})
+
+
+def of_labels(wrong: Array, weights: Array, rows: int) -> tuple[float, float]:
+    """The share of rows that are right, and the binomial variance with so many different rows; an error of zero is
+    not known to be zero."""
+    error = float(np.average(wrong, weights=weights))
+    about = (error * rows + 1) / (rows + 2)
+    return 1 - error, about * (1 - about) / rows
