@@ -293,8 +293,8 @@ def frontier(
         that are right, class weights counted.
     cv : int, splitter or iterable, optional
         What is held out. An integer: so many stratified folds. A splitter of scikit-learn, or an iterable of row
-        numbers to train on and to test on. None: five folds below 1,000 distinct rows, three below 5,000, else one
-        third, of at most 20,000 rows. Integers and None keep equal rows together and do not depend on the order of
+        numbers to train on and to test on. None: five folds below 3,000 distinct rows, three below 15,000, else one
+        third, of at most 24,000 rows. Integers and None keep equal rows together and do not depend on the order of
         rows.
     groups : array-like of shape (n_samples,), optional
         For splitters that hold out groups of rows.

@@ -15,7 +15,8 @@ from .path import path, path_to
 from .training import Recipe, Setting
 
 WITHIN = 0.5  # standard errors that count as equal
-MOST_ROWS = 20_000  # distinct ones, that judge or are trained on for it
+FEW, MANY = 3_000, 15_000  # distinct rows: five folds below, three folds below
+MOST_ROWS = 24_000  # of many, that judge or are trained on for it
 COPIES = 10  # of each row, from which on the rows themselves are good judges
 
 
@@ -70,9 +71,9 @@ class Part:
 
 
 def parts(task: Task, rng: np.random.Generator, folds: int | None = None) -> list[Part]:
-    """Stratified folds: as many as asked for, or five below 1,000 rows, three below 5,000, else one of three.
+    """Stratified folds: as many as asked for, or five where rows are few, three, or one of three where they are many.
 
-    Copies of a row are in the same part, whatever their labels. With very many rows, some of them do.
+    Copies of a row are in the same part, whatever their labels. Of very many rows a part is drawn.
     """
     if COPIES * len(np.unique(task.keys)) <= task.counts.sum():
         # Rows with many copies are known well: leaving all copies of one out would test something else.
@@ -81,14 +82,14 @@ def parts(task: Task, rng: np.random.Generator, folds: int | None = None) -> lis
     _, first, group = np.unique(task.keys[order], return_index=True, return_inverse=True)
     codes = task.codes[order[first]]
     drawn = _spread(codes, rng, MOST_ROWS, 2 * (folds or 5))
-    count = folds or (5 if len(drawn) < 1000 else 3)
+    count = folds or (5 if len(drawn) < FEW else 3)
     place = np.full(len(first), -1)
     place[drawn] = np.arange(len(drawn)) % count
     place = place[group]
     here = order[place >= 0]
     share = task.counts.sum() / task.counts[here].sum()
     found = []
-    for k in range(count if folds or len(drawn) < 5000 else 1):
+    for k in range(count if folds or len(drawn) < MANY else 1):
         train, test = (task.take(order[mask]) for mask in ((place >= 0) & (place != k), place == k))
         # The rows that were drawn stand for all: the cost of errors weighs against the norm as it does there.
         found.append(Part(replace(train, counts=train.counts * share), test))
