@@ -152,7 +152,7 @@ class Frontier:
         Parameters
         ----------
         within : float, optional
-            The smallest size whose score is at most so many standard errors below the best one's. 0.5 unless said; 0,
+            The smallest size whose score is at most so many standard errors below the best one's. 0.25 unless said; 0,
             the best score itself, where ``bytes`` are given.
         bytes : float, optional
             Only models that take at most so many.
@@ -293,9 +293,9 @@ def frontier(
         that are right, class weights counted.
     cv : int, splitter or iterable, optional
         What is held out. An integer: so many stratified folds. A splitter of scikit-learn, or an iterable of row
-        numbers to train on and to test on. None: five folds below 3,000 distinct rows, three below 15,000, else one
-        third, of at most 24,000 rows. Integers and None keep equal rows together and do not depend on the order of
-        rows.
+        numbers to train on and to test on. None: five folds below 3,000 distinct rows, three below 20,000 (with
+        more than two classes, 20,000 divided by their number), else one third, of at most 24,000 rows. Integers and
+        None keep equal rows together and do not depend on the order of rows.
     groups : array-like of shape (n_samples,), optional
         For splitters that hold out groups of rows.
     sample_weight : array-like of shape (n_samples,), optional

@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from ..data import Task
+from ..data import Task, outputs
 from ..expansion import Model
 from ..formulation import Array
 from .path import path, path_to
 from .training import Recipe, Setting
 
-WITHIN = 0.5  # standard errors that count as equal
-FEW, MANY = 3_000, 15_000  # distinct rows: five folds below, three folds below
-MOST_ROWS = 24_000  # of many, that judge or are trained on for it
+WITHIN = 0.25  # standard errors that count as equal
+FEW = 3_000  # distinct rows, below which there are five folds
+MANY = 20_000  # distinct rows times binary problems, from which on there is one part
+MOST_ROWS = 24_000  # that judge or are trained on for it
 COPIES = 10  # of each row, from which on the rows themselves are good judges
 
 
@@ -82,14 +83,16 @@ def parts(task: Task, rng: np.random.Generator, folds: int | None = None) -> lis
     _, first, group = np.unique(task.keys[order], return_index=True, return_inverse=True)
     codes = task.codes[order[first]]
     drawn = _spread(codes, rng, MOST_ROWS, 2 * (folds or 5))
-    count = folds or (5 if len(drawn) < FEW else 3)
+    few = len(drawn) < FEW
+    count = folds or (5 if few else 3)
+    many = not few and len(drawn) * len(outputs(task.n_classes, "ovr")) >= MANY
     place = np.full(len(first), -1)
     place[drawn] = np.arange(len(drawn)) % count
     place = place[group]
     here = order[place >= 0]
     share = task.counts.sum() / task.counts[here].sum()
     found = []
-    for k in range(count if folds or len(drawn) < MANY else 1):
+    for k in range(1 if many and not folds else count):
         train, test = (task.take(order[mask]) for mask in ((place >= 0) & (place != k), place == k))
         # The rows that were drawn stand for all: the cost of errors weighs against the norm as it does there.
         found.append(Part(replace(train, counts=train.counts * share), test))
