@@ -18,7 +18,13 @@ from .norms import table as norms_table
 from .problems import PROBLEMS, QUICK
 from .report import Outcome, Table, tables
 
-PARTS = {"defaults": "defaults", "bytes": "equal_bytes", "scale": "scale", "sparse": "sparse"}  # of "small"
+PARTS = {  # of "small"
+    "defaults": "defaults",
+    "bytes": "equal_bytes",
+    "scale": "scale",
+    "sparse": "sparse",
+    "frontier": "frontier",
+}
 
 MORE = f"Machines with few vectors: small for all of {', '.join(PARTS)}, or one of them, then its options."
 

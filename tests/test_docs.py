@@ -57,7 +57,9 @@ def run_page(monkeypatch):
     return run
 
 
-@pytest.mark.parametrize("page", ["index.md", "quickstart.md", "small.md", "guide.md", "lp.md", "from_svc.md"])
+@pytest.mark.parametrize(
+    "page", ["index.md", "quickstart.md", "small.md", "frontier.md", "guide.md", "lp.md", "from_svc.md"]
+)
 def test_pages(run_page, page):
     run_page(page)
 

@@ -221,6 +221,14 @@ def test_what_a_row_says_by_hand():
     assert variance == pytest.approx(about * (1 - about) / 8)
 
 
+def test_rows_that_judge_twice_count_once():
+    X, y = blobs(100)
+    folds = list(StratifiedKFold(4).split(X, y))
+    once, twice = found_for(X, y, cv=folds), found_for(X, y, cv=folds + folds)
+    np.testing.assert_allclose(once.curve.scores, twice.curve.scores)
+    np.testing.assert_allclose(once.curve.standard_errors, twice.curve.standard_errors)
+
+
 def test_the_jackknife_of_a_mean():
     """Of a score that is a mean over equal groups it gives the variance of a mean of groups."""
     rng = np.random.default_rng(0)

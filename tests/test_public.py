@@ -21,6 +21,7 @@ ESTIMATORS = {
     "RelevanceVectorClassifier",
     "SlimSVC",
 }
+SIZE = {"Frontier", "frontier"}
 PARTS = {
     "bases": {"AllRows", "Cholesky", "Forward", "Given", "Inputs", "KMeans", "Random"},
     "kernels": {"Function", "Gaussian", "Laplacian", "Linear", "Polynomial", "Precomputed", "Scaled", "Sigmoid"},
@@ -42,7 +43,7 @@ PARTS = {
 
 
 def test_the_package():
-    assert set(slimsvm.__all__) == ESTIMATORS | set(PARTS) | {"__version__"}
+    assert set(slimsvm.__all__) == ESTIMATORS | set(PARTS) | SIZE | {"__version__"}
     assert {kind.__name__ for kind in slimsvm.estimators.ALL} == ESTIMATORS
 
 

@@ -572,7 +572,8 @@ def _full_machine(
             values += score(part, _fit_full(part.estimator, plan, C, part.train)[0])
         if report is not None:
             report(f"full machine, C={C:g}")
-        judged.append((values[0] / len(plan.held_out), float(np.sqrt(values[1])) / len(plan.held_out), C))
+        error = np.sqrt(values[1] * sizing.repeats(plan.held_out)) / len(plan.held_out)
+        judged.append((values[0] / len(plan.held_out), float(error), C))
     found, error, C = max(judged, key=lambda one: (one[0], -one[2]))
     fitted, seconds = _fit_full(model, plan, C, task)
     return FullMachine(data.whole(fitted), float(found), error, seconds)

@@ -70,6 +70,11 @@ class Part:
     train: Task
     test: Task
 
+    @property
+    def keys(self) -> Array:
+        """Numbers of the rows that judge, equal for equal rows."""
+        return self.test.keys
+
 
 def parts(task: Task, rng: np.random.Generator, folds: int | None = None) -> list[Part]:
     """Stratified folds: as many as asked for, or five where rows are few, three, or one of three where they are many.
@@ -130,7 +135,7 @@ class Plan:
     tried: dict[str, list[Any]]  # by the search for settings
     sizes: tuple[int, ...]
     seed: int
-    held_out: list[Any]  # parts with rows to train on, `train`; whoever judges knows the rest of them
+    held_out: list[Any]  # parts: `train`, and `keys` of rows that judge; whoever judges knows the rest
 
     def judged(
         self,
@@ -150,7 +155,8 @@ class Plan:
                 values[:, place[size]] += judge(part, model)
                 if report is not None:
                     report(f"part {number} of {len(self.held_out)}, {size} vectors")
-        return Curve(self.sizes, values[0] / len(self.held_out), np.sqrt(values[1]) / len(self.held_out))
+        errors = np.sqrt(values[1] * repeats(self.held_out)) / len(self.held_out)
+        return Curve(self.sizes, values[0] / len(self.held_out), errors)
 
     def models(self, task: Task) -> Iterator[tuple[int, Model]]:
         """Models on all rows, the largest first."""
@@ -164,6 +170,12 @@ class Plan:
 
     def _with_settings(self, model: Model) -> Model:
         return replace(model, more=model.more | {"C_": self.setting.C, "search_results_": self.tried})
+
+
+def repeats(held_out: Sequence[Any]) -> float:
+    """How often a row judges: twice by the same row says no more than once."""
+    keys = [np.unique(part.keys) for part in held_out]
+    return sum(map(len, keys)) / len(np.unique(np.concatenate(keys)))
 
 
 def of_labels(wrong: Array, weights: Array, rows: int) -> tuple[float, float]:
