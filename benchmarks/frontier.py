@@ -46,8 +46,7 @@ def compare(item: tuple[int, Split]) -> dict[str, float]:
         "size": found.best_size(),
         "chosen": split.error(found.best()),
         "largest": split.error(found.models[found.sizes[-1]]),
-        "half": split.error(found.best(within=0.5)),
-        "half size": found.best_size(0.5),
+        "best score": split.error(found.best(within=0)),
         "full": split.error(found.full.model if found.full else None),
         "full vectors": found.full.vectors if found.full else 0,
         "seconds": seconds,
@@ -70,16 +69,16 @@ def measure(options: argparse.Namespace) -> Iterator[Table]:
         close += worse <= CLOSE
         row = [name, str(len(found)), " ".join(f"{f['size']:.0f}" for f in found)]
         row += [percent((f[key] for f in found), 2) for key in ("chosen", "largest")]
-        row += [f"{worse:+.2f}", f"{mean(f['half'] - f['largest'] for f in found):+.2f}"]
+        row += [f"{worse:+.2f}", f"{mean(f['best score'] - f['largest'] for f in found):+.2f}"]
         row += [percent((f["full"] for f in found), 2), f"{mean(f['full vectors'] for f in found):.0f}"]
         rows.append([*row, f"{mean(f['seconds'] for f in found):.1f}"])
         parts.say(f"{name}: {worse:+.2f}")
     rows.append(["within", "", "", "", "", f"{close} of {len(names)}", "", "", "", ""])
-    header = ["set", "splits", "chosen size", "error there", "error at 128", "difference", "with 0.5 s.e."]
+    header = ["set", "splits", "chosen size", "error there", "error at 128", "difference", "best score"]
     header += ["full machine", "its vectors", "CPU s"]
     note = (
-        "Test error, %, on halves that no fit has seen. Default settings; with 0.5 s.e.: the difference to 128 "
-        "vectors when half a standard error counts as equal instead of a quarter."
+        "Test error, %, on halves that no fit has seen. Default settings. Best score: the difference to 128 "
+        "vectors of the size with the best score, within=0."
     )
     yield Table("Size chosen by the frontier", header, rows, note)
 

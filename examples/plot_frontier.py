@@ -1,4 +1,4 @@
-"""Error against the number of vectors, three problems: ``python examples/plot_frontier.py [FILE]`` saves the picture."""
+"""Error against size on three problems: ``python examples/plot_frontier.py [FILE]`` saves the picture."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ class Frontier:
         Parameters
         ----------
         within : float, optional
-            The smallest size whose score is at most so many standard errors below the best one's. 0.25 unless said; 0,
+            The smallest size whose score is at most so many standard errors below the best one's. 0.5 unless said; 0,
             the best score itself, where ``bytes`` are given.
         bytes : float, optional
             Only models that take at most so many.

@@ -14,7 +14,7 @@ from ..formulation import Array
 from .path import path, path_to
 from .training import Recipe, Setting
 
-WITHIN = 0.25  # standard errors that count as equal
+WITHIN = 0.5  # standard errors that count as equal
 FEW = 3_000  # distinct rows, below which there are five folds
 MANY = 20_000  # distinct rows times binary problems, from which on there is one part
 MOST_ROWS = 24_000  # that judge or are trained on for it
