@@ -339,9 +339,10 @@ def frontier(
         warn(complaint)
     line = ProgressLine("frontier") if verbose else None
     report = line.update if line else None
+    score = _scorer(scoring, model, sample_weight is not None)
+    hold_out = partial(_held_out, data, _splitter(cv, y), groups)
     with limited(task.threads):
-        plan = model._plan(task, wanted, partial(_held_out, data, _splitter(cv, y), groups))
-        score = _scorer(scoring, model, sample_weight is not None)
+        plan = model._plan(task, wanted, hold_out)
         curve = plan.judged(lambda part, found: score(part, part.estimator._fitted(part.train, found)), report)
         machine = _full_machine(data, plan, task, score, report) if full else None
         models, seconds = _models(data, plan, task, report)
@@ -421,7 +422,11 @@ class _Data:
 
     def whole(self, model: Any) -> Any:
         """A fitted classifier behind the steps that it needs."""
-        return model if self.steps is None else Pipeline([*self.steps.steps, (self.outer.steps[-1][0], model)])
+        if not isinstance(self.outer, Pipeline):
+            return model
+        steps = [] if self.steps is None else self.steps.steps
+        last = (self.outer.steps[-1][0], model)
+        return Pipeline([*steps, last], memory=self.outer.memory, verbose=self.outer.verbose)
 
 
 @dataclass(frozen=True)
