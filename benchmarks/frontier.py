@@ -47,6 +47,7 @@ def compare(item: tuple[int, Split]) -> dict[str, float]:
         "chosen": split.error(found.best()),
         "largest": split.error(found.models[found.sizes[-1]]),
         "best score": split.error(found.best(within=0)),
+        "best score size": found.best_size(0),
         "full": split.error(found.full.model if found.full else None),
         "full vectors": found.full.vectors if found.full else 0,
         "seconds": seconds,

@@ -214,11 +214,59 @@ def test_what_a_row_says_by_hand():
         keys=np.arange(8),
         train=SimpleNamespace(classes=np.array([0, 1]), factors=np.array([1.0, 3.0])),
     )
-    model = SimpleNamespace(predict=lambda X: (X[:, 0] >= 5).astype(int))  # row 4 is wrong: weight 2 * 3 of 19
-    score, variance = module._right(part, model)
-    assert score == pytest.approx(1 - 6 / 19)
+    # f = x - 4.5: row 4 is wrong, with a weight of 2 * 3 in 19.
+    model = slim(kernel="linear", basis="random").fit([[-1.0], [0.0], [1.0], [2.0]], [0, 0, 1, 1])
+    model._scores = lambda X: X - 4.5
+    verdict = module._right(part, model)
+    assert verdict.score == pytest.approx(1 - 6 / 19)
     about = (8 * 6 / 19 + 1) / 10
-    assert variance == pytest.approx(about * (1 - about) / 8)
+    assert verdict.variance == pytest.approx(about * (1 - about) / 8)
+    np.testing.assert_allclose(
+        verdict.soft, 1 / (1 + np.exp(4 * np.abs(np.arange(8) - 4.5) * np.where(part.X[:, 0] == 4, -1, 1)))
+    )
+    np.testing.assert_array_equal(verdict.weights, part.weights * [1, 1, 1, 1, 3, 3, 3, 3])
+
+
+@pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
+def test_margins(multi_class):
+    """Against the definition: all binary problems that a row's class takes part in."""
+    X, y = three_classes(60)
+    model = slim(multi_class=multi_class).fit(X, y)
+    scores = model._scores(X)
+    pairs = [(0, 1), (0, 2), (1, 2)] if multi_class == "ovo" else [(0, None), (1, None), (2, None)]
+    for row, label in enumerate(y):
+        mine = []
+        for o, (positive, negative) in enumerate(pairs):
+            if label == positive:
+                mine.append(scores[row, o])
+            elif negative is None or label == negative:
+                mine.append(-scores[row, o])
+        assert model._margins(scores, y)[row] == min(mine)
+    assert (model._margins(scores, np.full(60, 7)) == -np.inf).all()
+    two = slim().fit(X[y < 2], y[y < 2])
+    np.testing.assert_array_equal(two._margins(two._scores(X), np.ones(60)), two.decision_function(X))
+
+
+def test_margins_that_are_clearly_worse():
+    """Soft errors on the same rows: the mean difference in its standard errors; copies add nothing."""
+    rng = np.random.default_rng(0)
+    good = rng.random(400)
+    bad = good + 0.1 * rng.normal(size=400) + 0.02
+    verdicts = [[sizing.Verdict(0.9, 0.01, soft, np.ones(400))] for soft in (bad, good)]
+    part = SimpleNamespace(keys=np.arange(400))
+    behind = sizing._behind(verdicts, [part])
+    difference = bad - good
+    np.testing.assert_allclose(behind, [difference.mean() / (difference.std() / 20), 0])
+    halves = [SimpleNamespace(keys=part.keys[:200]), SimpleNamespace(keys=part.keys[200:])]
+    split = [
+        [sizing.Verdict(0.9, 0.01, s[k], np.ones(200)) for k in (slice(200), slice(200, 400))] for s in (bad, good)
+    ]
+    np.testing.assert_allclose(sizing._behind(split, halves), behind)
+    np.testing.assert_allclose(sizing._behind([found * 2 for found in split], halves * 2), behind)
+    curve = sizing.Curve((4, 8, 16), np.array([0.9, 0.9, 0.9]), np.full(3, 0.02), np.array([5.0, 1.0, 0.0]))
+    assert curve.best(0.5) == 8
+    assert curve.best(2) == 4
+    assert curve.best(0) == 16  # of equal scores the best margins
 
 
 def test_rows_that_judge_twice_count_once():
@@ -238,11 +286,11 @@ def test_the_jackknife_of_a_mean():
     right = np.zeros(200)
     right[rng.random(200) < 0.7] = 1
     where = {value: k for k, value in enumerate(part.X[:, 0])}
-    score, variance = module._scored(lambda m, X, y: np.mean([right[where[v]] for v in X[:, 0]]), False, part, model)
+    verdict = module._scored(lambda m, X, y: np.mean([right[where[v]] for v in X[:, 0]]), False, part, model)
     group = module._groups(part)
     means = [right[group == g].mean() for g in range(module.GROUPS)]
-    assert score == pytest.approx(right.mean())
-    assert variance == pytest.approx(np.var(means, ddof=1) / module.GROUPS)
+    assert verdict.score == pytest.approx(right.mean())
+    assert verdict.variance == pytest.approx(np.var(means, ddof=1) / module.GROUPS)
 
 
 @pytest.mark.parametrize(
@@ -364,7 +412,7 @@ def hand_made(sizes, scores, error=0.02, classes=2, inputs=10, **others):
     models = {
         m: SimpleNamespace(vector_coef_=np.zeros((outputs, m)), n_features_in_=inputs, n_vectors_=m) for m in sizes
     }
-    curve = sizing.Curve(tuple(sizes), np.array(scores), np.full(len(sizes), error))
+    curve = sizing.Curve(tuple(sizes), np.array(scores), np.full(len(sizes), error), np.zeros(len(sizes)))
     floor = sizing.least_size(classes)
     return Frontier(models, curve, dict.fromkeys(sizes, 0.1), None, "accuracy", floor, **others)
 

@@ -27,7 +27,7 @@ from .notices import warn
 from .progress import ProgressLine
 from .threads import limited
 from .vectors import sizes as sizing
-from .vectors.sizes import Curve, Plan
+from .vectors.sizes import Curve, Plan, Verdict
 
 __all__ = ["Frontier", "frontier"]
 
@@ -75,7 +75,8 @@ class Frontier:
     models : dict of int to SlimSVC
         The fitted model of each size, on all rows; pipelines where the estimator was one.
     curve : object
-        ``sizes``, ``scores`` (larger is better) and ``standard_errors`` on rows held out.
+        ``sizes``, ``scores`` (larger is better) and ``standard_errors`` on rows held out; ``behind``: how sure it is that
+        margins are worse than those of the best size, in standard errors.
     seconds : dict of int to float
         What each step of the path took, on all rows. Each size starts from the one above it.
     full : FullMachine or None
@@ -152,8 +153,9 @@ class Frontier:
         Parameters
         ----------
         within : float, optional
-            The smallest size whose score is at most so many standard errors below the best one's. 0.5 unless said; 0,
-            the best score itself, where ``bytes`` are given.
+            The smallest size whose score is at most so many standard errors below the best one's, and whose margins are
+            not clearly worse (with the default scoring: by four times as many standard errors of their difference on
+            the same rows). 0.5 unless said; 0, the best score itself, where ``bytes`` are given.
         bytes : float, optional
             Only models that take at most so many.
         floor : int, optional
@@ -493,7 +495,7 @@ def _held_out(data: _Data, splitter: Any, groups: Any, task: Task, rng: np.rando
 
 # --- scores ------------------------------------------------------------------------------------------------------
 
-Score = Callable[[_Part, Any], tuple[float, float]]
+Score = Callable[[_Part, Any], Verdict]
 
 
 def _scorer(scoring: Any, model: SlimSVC, weighted: bool) -> Score:
@@ -509,14 +511,16 @@ def _scorer(scoring: Any, model: SlimSVC, weighted: bool) -> Score:
     return partial(_scored, scorer, weighted)
 
 
-def _right(part: _Part, model: Any) -> tuple[float, float]:
+def _right(part: _Part, model: Any) -> Verdict:
     """The share of rows that are right."""
     factors = dict(zip(part.train.classes.tolist(), part.train.factors, strict=True))
     weights = part.weights * np.array([factors.get(label, 1.0) for label in part.y.tolist()])
-    return sizing.of_labels(model.predict(part.X) != part.y, weights, len(np.unique(part.keys)))
+    scores = model._scores(part.X)
+    wrong, margins = model._labels(scores) != part.y, model._margins(scores, part.y)
+    return sizing.of_labels(wrong, margins, weights, len(np.unique(part.keys)))
 
 
-def _scored(scorer: Any, weighted: bool, part: _Part, model: Any) -> tuple[float, float]:
+def _scored(scorer: Any, weighted: bool, part: _Part, model: Any) -> Verdict:
     """The score, and the jackknife's variance: how it changes when some of the rows are left out."""
 
     def score(rows: Array) -> float:
@@ -527,7 +531,7 @@ def _scored(scorer: Any, weighted: bool, part: _Part, model: Any) -> tuple[float
     group = _groups(part)
     count = int(group.max()) + 1
     values = [score(everyone[group != g]) for g in range(count)] if count > 1 else []
-    return score(everyone), (count - 1) * float(np.var(values)) if values else 0.0
+    return Verdict(score(everyone), (count - 1) * float(np.var(values)) if values else 0.0)
 
 
 def _groups(part: _Part) -> Array:
@@ -572,16 +576,13 @@ def _full_machine(
     costs = FULL_COSTS if isinstance(model.C, str) else (float(model.C),)
     judged = []
     for C in costs:
-        values = np.zeros(2)
-        for part in plan.held_out:
-            values += score(part, _fit_full(part.estimator, plan, C, part.train)[0])
+        verdicts = [score(part, _fit_full(part.estimator, plan, C, part.train)[0]) for part in plan.held_out]
+        judged.append((*sizing.mean(verdicts, plan.held_out), C))
         if report is not None:
             report(f"full machine, C={C:g}")
-        error = np.sqrt(values[1] * sizing.repeats(plan.held_out)) / len(plan.held_out)
-        judged.append((values[0] / len(plan.held_out), float(error), C))
     found, error, C = max(judged, key=lambda one: (one[0], -one[2]))
     fitted, seconds = _fit_full(model, plan, C, task)
-    return FullMachine(data.whole(fitted), float(found), error, seconds)
+    return FullMachine(data.whole(fitted), found, error, seconds)
 
 
 def _fit_full(model: SlimSVC, plan: Plan, C: float, task: Task) -> tuple[Any, float]:

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..data import Task
+from ..data import Task, outputs, sides
 from ..expansion import Expansion, Model
 from ..formulation import Array, Part
 from ..notices import warn
@@ -141,6 +141,14 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         if scores.shape[1] == 1:
             return self.classes_[(scores[:, 0] > 0).astype(np.intp)]
         return self.classes_[self._class_scores(scores).argmax(axis=1)]
+
+    def _margins(self, scores: Array, labels: Array) -> Array:
+        """The least ``y f`` of each row over the binary problems that its class takes part in; minus infinity for
+        classes that are not known."""
+        codes = np.minimum(np.searchsorted(self.classes_, labels), len(self.classes_) - 1)
+        side = sides(len(self.classes_), outputs(len(self.classes_), "ovo" if self._one_vs_one else "ovr"))[codes]
+        least = np.where(side == 0, np.inf, side * scores).min(axis=1)
+        return np.where(self.classes_[codes] == labels, least, -np.inf)
 
     def _snapshot(self) -> Any:
         """This estimator with the state that it has now, whatever is fitted meanwhile."""

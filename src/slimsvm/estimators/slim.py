@@ -204,11 +204,12 @@ class SlimSVC(SmallBasisClassifier):
         setting, tried = self._setting(task, replace(recipe, count=sizes.middle(possible)), space, rng)
         return sizes.Plan(self._recipe, setting, tried, possible, int(rng.integers(2**31)), held_out)
 
-    def _judge(self, part: sizes.Part, model: Model) -> tuple[float, float]:
-        """The share of rows held out that are right, and its variance."""
-        test = part.test
-        labels = self._fitted(part.train, model)._labels(model.expansion.decision(test.X, test.threads))
-        return sizes.of_labels(labels != test.classes[test.codes], test.weights, len(np.unique(test.keys)))
+    def _judge(self, part: sizes.Part, model: Model) -> sizes.Verdict:
+        """The share of rows held out that are right."""
+        test, fitted = part.test, self._fitted(part.train, model)
+        scores, labels = model.expansion.decision(test.X, test.threads), test.classes[test.codes]
+        wrong, margins = fitted._labels(scores) != labels, fitted._margins(scores, labels)
+        return sizes.of_labels(wrong, margins, test.weights, len(np.unique(test.keys)))
 
     def _recipe(self, task: Task) -> Recipe:
         recipe = super()._recipe(task)

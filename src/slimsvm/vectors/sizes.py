@@ -15,9 +15,11 @@ from .path import path, path_to
 from .training import Recipe, Setting
 
 WITHIN = 0.5  # standard errors that count as equal
+SURE = 4.0  # times as many, of a difference on the same rows
 FEW = 3_000  # distinct rows, below which there are five folds
 MANY = 20_000  # distinct rows times binary problems, from which on there is one part
 MOST_ROWS = 24_000  # that judge or are trained on for it
+STEEP = 4.0  # of the smooth step, at margin 0
 COPIES = 10  # of each row, from which on the rows themselves are good judges
 
 
@@ -42,14 +44,20 @@ def least_size(n_classes: int) -> int:
 
 @dataclass(frozen=True)
 class Curve:
-    """Scores of models by size, the larger the better, and their standard errors."""
+    """Scores of models by size, the larger the better, and their standard errors.
+
+    ``behind`` says how sure it is that a size is worse than the best one in its margins: the mean difference of their
+    soft errors on the same rows, in standard errors of that difference. Zeros where there are no margins.
+    """
 
     sizes: tuple[int, ...]
     scores: Array
     standard_errors: Array
+    behind: Array
 
     def best(self, within: float = WITHIN, floor: int = 1, allowed: Sequence[int] | None = None) -> int:
-        """The smallest of the allowed sizes whose score is within so many standard errors of the best.
+        """The smallest of the allowed sizes whose score is within so many standard errors of the best, and whose
+        margins are not clearly worse (by four times as many standard errors of the difference).
 
         Sizes below the floor count only where all are.
         """
@@ -57,7 +65,8 @@ class Curve:
         ranks = [k for k in ranks if self.sizes[k] >= floor] or ranks[-1:]
         top = max(ranks, key=lambda k: (self.scores[k], -k))
         enough = self.scores[top] - within * self.standard_errors[top]
-        return self.sizes[min(k for k in ranks if self.scores[k] >= enough)]
+        good = [k for k in ranks if self.scores[k] >= enough and self.behind[k] <= SURE * within]
+        return self.sizes[min(good, default=top)]
 
 
 # --- rows held out -------------------------------------------------------------------------------------------
@@ -139,24 +148,21 @@ class Plan:
 
     def judged(
         self,
-        judge: Callable[[Any, Model], tuple[float, float]],
+        judge: Callable[[Any, Model], Verdict],
         report: Callable[[str], None] | None = None,
     ) -> Curve:
-        """The same path on each part's training rows, and what the rows held out say of each size.
-
-        ``judge`` gets a part and a model, and gives a score and its squared standard error.
-        """
-        values = np.zeros((2, len(self.sizes)))
-        place = {size: k for k, size in enumerate(self.sizes)}
+        """The same path on each part's training rows, and what the rows held out say of each size."""
+        verdicts: dict[int, list[Verdict]] = {size: [] for size in self.sizes}
         for number, part in enumerate(self.held_out, 1):
             recipe = self.recipe(part.train)
             rough = replace(recipe, tol=max(recipe.tol, 1e-3), verbose=False)
             for size, model in path(part.train, rough, self.setting, self.sizes, self.seed):
-                values[:, place[size]] += judge(part, model)
+                verdicts[size].append(judge(part, model))
                 if report is not None:
                     report(f"part {number} of {len(self.held_out)}, {size} vectors")
-        errors = np.sqrt(values[1] * repeats(self.held_out)) / len(self.held_out)
-        return Curve(self.sizes, values[0] / len(self.held_out), errors)
+        means = [mean(found, self.held_out) for found in verdicts.values()]
+        scores, errors = np.array(means).T
+        return Curve(self.sizes, scores, errors, _behind(list(verdicts.values()), self.held_out))
 
     def models(self, task: Task) -> Iterator[tuple[int, Model]]:
         """Models on all rows, the largest first."""
@@ -172,15 +178,47 @@ class Plan:
         return replace(model, more=model.more | {"C_": self.setting.C, "search_results_": self.tried})
 
 
-def repeats(held_out: Sequence[Any]) -> float:
-    """How often a row judges: twice by the same row says no more than once."""
-    keys = [np.unique(part.keys) for part in held_out]
-    return sum(map(len, keys)) / len(np.unique(np.concatenate(keys)))
+@dataclass(frozen=True)
+class Verdict:
+    """What a part says of a model: a score, its squared standard error, and where margins are known, how wrong each row
+    is (between 0 and 1) and its weight."""
+
+    score: float
+    variance: float
+    soft: Array | None = None
+    weights: Array | None = None
 
 
-def of_labels(wrong: Array, weights: Array, rows: int) -> tuple[float, float]:
+def of_labels(wrong: Array, margins: Array, weights: Array, rows: int) -> Verdict:
     """The share of rows that are right, and the binomial variance with so many different rows; an error of zero is
     not known to be zero."""
     error = float(np.average(wrong, weights=weights))
     about = (error * rows + 1) / (rows + 2)
-    return 1 - error, about * (1 - about) / rows
+    # A smooth step from 1 to 0 in place of the error: it says more of a row than on which side it is.
+    soft = 1 / (1 + np.exp(np.clip(STEEP * margins, -50, 50)))
+    return Verdict(1 - error, about * (1 - about) / rows, soft, weights)
+
+
+def mean(verdicts: Sequence[Verdict], held_out: Sequence[Any]) -> tuple[float, float]:
+    """The mean score over parts, and its standard error."""
+    repeats = sum(map(_distinct, held_out)) / _distinct(*held_out)  # twice by the same row says no more than once
+    variance = repeats * sum(one.variance for one in verdicts) / len(verdicts) ** 2
+    return float(np.mean([one.score for one in verdicts])), float(np.sqrt(variance))
+
+
+def _distinct(*held_out: Any) -> int:
+    """How many different rows judge."""
+    return len(np.unique(np.concatenate([part.keys for part in held_out])))
+
+
+def _behind(verdicts: list[list[Verdict]], held_out: Sequence[Any]) -> Array:
+    """See `Curve`; ``verdicts`` by size and part."""
+    if any(one.soft is None for found in verdicts for one in found):
+        return np.zeros(len(verdicts))
+    soft = np.array([np.concatenate([one.soft for one in found]) for found in verdicts])
+    weights = np.concatenate([one.weights for one in verdicts[0]])
+    soft = soft - soft[np.average(soft, axis=1, weights=weights).argmin()]
+    above = np.average(soft, axis=1, weights=weights)
+    spread = np.average((soft - above[:, None]) ** 2, axis=1, weights=weights)
+    errors = np.sqrt(spread / _distinct(*held_out))
+    return np.divide(above, errors, out=np.zeros(len(above)), where=errors > 0)
