@@ -75,8 +75,8 @@ class Frontier:
     models : dict of int to SlimSVC
         The fitted model of each size, on all rows; pipelines where the estimator was one.
     curve : object
-        ``sizes``, ``scores`` (larger is better) and ``standard_errors`` on rows held out; ``behind``: how sure it is that
-        margins are worse than those of the best size, in standard errors.
+        ``sizes``, ``scores`` (larger is better) and ``standard_errors`` on rows held out; ``behind``: how sure it is
+        that margins are worse than those of the best size, in standard errors.
     seconds : dict of int to float
         What each step of the path took, on all rows. Each size starts from the one above it.
     full : FullMachine or None
