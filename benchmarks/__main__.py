@@ -18,14 +18,16 @@ from .norms import table as norms_table
 from .problems import PROBLEMS, QUICK
 from .report import Outcome, Table, tables
 
-PARTS = {
+PARTS = {  # of "small"
     "defaults": "defaults",
     "grid": "grid",
     "bytes": "equal_bytes",
     "scale": "scale",
     "sparse": "sparse",
     "probability": "probability",
-}  # of "small"
+    "frontier": "frontier",
+    "compression": "compression",
+}
 
 MORE = f"Machines with few vectors: small for all of {', '.join(PARTS)}, or one of them, then its options."
 

@@ -79,6 +79,7 @@ NUMBERS = {"C": 1.0, "gamma": "scale", "scales": "fixed"}  # no search
 VARIANTS += [
     SlimSVC(5, **NUMBERS),
     SlimSVC(5, C=10.0, gamma=0.3, scales="learned", slack="l1"),
+    SlimSVC("auto", bases.Learned(iterations=5), **NUMBERS),
     SlimSVC(5, bases.Learned(init="forward", rows=50), **NUMBERS),
     SlimSVC(5, bases.Learned(init="random"), multi_class="ovr", regularizer="identity", **NUMBERS),
     SlimSVC(5, kernel="poly", coef0=1.0, **NUMBERS),

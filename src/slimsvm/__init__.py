@@ -18,6 +18,7 @@ from .estimators import (
     SlimSVC,
     compress,
 )
+from .frontier import Frontier, frontier
 from .parts import bases, kernels, losses, regularizers, slacks
 
 __version__ = version("slimsvm")
@@ -33,6 +34,7 @@ __all__ = [
     "CompressedOutlierDetector",
     "CompressedRegressor",
     "EmpiricalSVC",
+    "Frontier",
     "LeastOneNormSVC",
     "LeastSquaresSVC",
     "LpSVC",
@@ -42,6 +44,7 @@ __all__ = [
     "__version__",
     "bases",
     "compress",
+    "frontier",
     "kernels",
     "losses",
     "regularizers",

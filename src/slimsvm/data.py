@@ -43,6 +43,15 @@ def outputs(n_classes: int, scheme: str) -> list[Output]:
     return [Output(c, tuple(k for k in range(n_classes) if k != c)) for c in range(n_classes)]
 
 
+def sides(n_classes: int, wanted: list[Output]) -> Array:
+    """Classes x problems: +1 and -1, or 0 where a class takes no part."""
+    side = np.zeros((n_classes, len(wanted)))
+    for o, output in enumerate(wanted):
+        side[list(output.negative), o] = -1
+        side[output.positive, o] = 1
+    return side
+
+
 @dataclass(frozen=True)
 class Targets:
     """Labels (+-1, or 0 where a row takes no part) and costs of binary problems over the same rows: rows x problems."""
@@ -130,11 +139,7 @@ class Task:
 
     def labels(self, wanted: list[Output]) -> Array:
         """Rows x problems: +1 and -1, or 0 where a row takes no part."""
-        side = np.zeros((self.n_classes, len(wanted)))
-        for o, output in enumerate(wanted):
-            side[list(output.negative), o] = -1
-            side[output.positive, o] = 1
-        return side[self.codes]
+        return sides(self.n_classes, wanted)[self.codes]
 
     def targets(self, wanted: list[Output], C: Array | float) -> list[Targets]:
         """Labels and costs (C for all problems, or one for each): problems over all rows together, others each over

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..data import Task
+from ..data import Task, outputs, sides
 from ..expansion import Expansion, Model
 from ..formulation import Array, Part
 from ..notices import warn
@@ -178,6 +178,14 @@ class ExpansionClassifier(ClassifierMixin, ExpansionModel, metaclass=ABCMeta):
         for name, value in model.more.items():
             setattr(self, name, value)
 
+    def _fitted(self, task: Task, model: Model) -> Any:
+        """An estimator like this one that has this model; what is known of the inputs stays known."""
+        fresh = object.__new__(type(self))
+        known = ("n_features_in_", "feature_names_in_")
+        fresh.__dict__.update({k: v for k, v in vars(self).items() if not k.endswith("_") or k in known})
+        fresh._keep(task, model)
+        return fresh
+
     def decision_function(self, X: Any) -> Array:
         """Signed scores; binary: positive means ``classes_[1]``.
 
@@ -210,8 +218,15 @@ class ExpansionClassifier(ClassifierMixin, ExpansionModel, metaclass=ABCMeta):
         ndarray of shape (n_samples,)
         """
         fitted = self._snapshot()
-        winners = fitted._winners(fitted._scores(X))
-        return fitted.classes_[winners]
+        return fitted.classes_[fitted._winners(fitted._scores(X))]
+
+    def _margins(self, scores: Array, labels: Array) -> Array:
+        """The least ``y f`` of each row over the binary problems that its class takes part in; minus infinity for
+        classes that are not known."""
+        codes = np.minimum(np.searchsorted(self.classes_, labels), len(self.classes_) - 1)
+        side = sides(len(self.classes_), outputs(len(self.classes_), "ovo" if self._one_vs_one else "ovr"))[codes]
+        least = np.where(side == 0, np.inf, side * scores).min(axis=1)
+        return np.where(self.classes_[codes] == labels, least, -np.inf)
 
     @offered
     def predict_proba(self, X: Any) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from ..export.quantize import form_of
 from ..notices import warn
 from ..parts import bases, kernels
 from ..progress import ProgressLine
+from ..vectors import sizes
 from ..vectors.search import Finding, Space, search, space_of
 from ..vectors.training import Recipe, train
 from .documentation import documented
@@ -32,9 +34,10 @@ class SlimSVC(SmallBasisClassifier):
 
     Parameters
     ----------
-    n_vectors : int, default=20
-        How many vectors the model keeps at most, all classes together. Fewer if there are fewer distinct rows. Not used
-        where ``max_bytes`` is given.
+    n_vectors : int or "auto", default=20
+        How many vectors the model keeps at most, all classes together. Fewer if there are fewer distinct rows. "auto":
+        as few as do as well as any number up to 128, by validation; see `slimsvm.frontier`. Not used where
+        ``max_bytes`` is given.
     basis : {"learned", "forward", "kmeans", "random", "cholesky"}, array or basis object, default="learned"
         Where the vectors come from: learned (moved by gradients), training rows chosen one by one for what they gain,
         centres of clusters within each class, random training rows, training rows far from the span of the others; or
@@ -84,6 +87,9 @@ class SlimSVC(SmallBasisClassifier):
         C as used.
     multi_class_ : str
         "ovo" or "ovr", as used.
+    frontier_ : object
+        Only with ``n_vectors="auto"``: ``sizes`` that were tried, ``scores`` (the share of rows held out that was
+        right, by weight) and their ``standard_errors``.
     learning_iter_ : int
         Iterations of learning, where vectors were learned.
     learning_gain_left_ : float
@@ -108,7 +114,7 @@ class SlimSVC(SmallBasisClassifier):
 
     def __init__(
         self,
-        n_vectors: int = 20,
+        n_vectors: int | str = 20,
         basis: Any = "learned",
         *,
         slack: Any = "l2",
@@ -154,7 +160,7 @@ class SlimSVC(SmallBasisClassifier):
     def _check_params(self) -> None:
         self._check_parts(gammas=("search", "scale", "auto"))
         check_number_or("C", self.C, "search", above=0)
-        check_number("n_vectors", self.n_vectors, at_least=1, integer=True)
+        check_number_or("n_vectors", self.n_vectors, "auto", at_least=1, integer=True)
         check_choice("scales", self.scales, ("search", "fixed", "learned"))
         basis = self._basis()
         self._check_budget(basis)
@@ -191,28 +197,34 @@ class SlimSVC(SmallBasisClassifier):
     def _basis(self) -> Any:
         return bases.resolve(self.basis)
 
+    def _count(self, task: Task) -> int:
+        return sizes.powers(1, task.n_classes)[-1] if self.n_vectors == "auto" else int(self.n_vectors)
+
     def _train(self, task: Task) -> Model:
-        rng = self._rng()
-        recipe = self._recipe(task)
-        space = space_of(task, self.C, self.gamma, self.scales, recipe)
         self.multi_class_ = self.multi_class
         if self.max_bytes is not None:
-            return self._train_within(task, recipe, space, rng)
-        found = self._found(task, recipe, space, rng)
+            return self._train_within(task)
+        if self.n_vectors == "auto":
+            return self._train_auto(task)
+        rng = self._rng()
+        recipe = self._recipe(task)
+        found = self._found(task, recipe, self._space(task, recipe), rng)
         model = train(task, recipe, found.setting, rng)
         self._tell(model)
         model = replace(model, more=model.more | {"C_": found.setting.C, "search_results_": found.tried})
         return self._with_probabilities(task, model, recipe, found.setting, rng)
 
-    def _train_within(self, task: Task, recipe: Recipe, space: Space, rng: np.random.Generator) -> Model:
+    def _train_within(self, task: Task) -> Model:
         """As many vectors as the bytes pay for."""
         assert self.max_bytes is not None
+        rng = self._rng()
+        recipe = self._recipe(task)
         line = ProgressLine("bytes") if self.verbose else None
         model, plan = train_within(
             Budget.of(self.max_bytes, recipe, task),
             task,
             recipe,
-            space,
+            self._space(task, recipe),
             lambda mine, among: self._found(task, mine, among, rng),
             rng,
             line.update if line else None,
@@ -227,6 +239,41 @@ class SlimSVC(SmallBasisClassifier):
     def _scheme(self) -> str:
         return vars(self).get("multi_class_", self.multi_class)
 
+    def _train_auto(self, task: Task) -> Model:
+        """As few vectors as do as well as any number of them."""
+        floor = sizes.least_size(task.n_classes)
+        plan = self._plan(task, sizes.powers(floor, task.n_classes))
+        line = ProgressLine("sizes") if self.verbose else None
+        curve = plan.judged(self._judge, line.update if line else None)
+        size = curve.best(floor=floor)
+        if line is not None:
+            line.finish(f"{size} vectors do")
+        model = plan.model(task, size)
+        self._tell(model)
+        model = replace(model, more=model.more | {"frontier_": curve})
+        return self._of_path(task, plan, size, model)
+
+    def _of_path(self, task: Task, plan: sizes.Plan, size: int, model: Model) -> Model:
+        """A model of a path, with probabilities if they are asked for."""
+        recipe = replace(self._recipe(task), count=size)
+        return self._with_probabilities(task, model, recipe, plan.setting, np.random.default_rng(plan.seed))
+
+    def _plan(self, task: Task, wanted: Sequence[int], hold_out: Callable[..., list[Any]] = sizes.parts) -> sizes.Plan:
+        """How models of several sizes are to be made: settings for all of them, and the rows that judge."""
+        rng = self._rng()
+        recipe = self._recipe(task)
+        held_out = hold_out(task, rng)
+        possible = sizes.allowed_sizes(wanted, recipe, held_out)
+        found = self._found(task, replace(recipe, count=sizes.middle(possible)), self._space(task, recipe), rng)
+        return sizes.Plan(self._recipe, found.setting, found.tried, possible, int(rng.integers(2**31)), held_out)
+
+    def _judge(self, part: sizes.Part, model: Model) -> sizes.Verdict:
+        """The share of rows held out that are right."""
+        test, fitted = part.test, self._fitted(part.train, model)
+        scores, labels = model.expansion.decision(test.X, test.threads), test.classes[test.codes]
+        wrong, margins = fitted.classes_[fitted._winners(scores)] != labels, fitted._margins(scores, labels)
+        return sizes.of_labels(wrong, margins, test.weights, len(np.unique(test.keys)))
+
     def _recipe(self, task: Task) -> Recipe:
         recipe = super()._recipe(task)
         basis = recipe.basis
@@ -240,14 +287,19 @@ class SlimSVC(SmallBasisClassifier):
 
     def _checked(self, vectors: Any, name: str, task: Task) -> Any:
         """The user's own vectors."""
+        auto = self.n_vectors == "auto"
         vectors = check_array(vectors, accept_sparse="csr", dtype=FLOATS, input_name=name, copy=True)
         if vectors.shape[1] != task.X.shape[1]:
             raise ValueError(f"{name} has {vectors.shape[1]} columns, X has {task.X.shape[1]}; they must be the same")
-        if name == "init" and vectors.shape[0] > self.n_vectors:
-            raise ValueError(f"init has {vectors.shape[0]} vectors, n_vectors={self.n_vectors}; give at most so many")
-        if name == "init" and vectors.shape[0] < self.n_vectors:
+        if name == "init" and vectors.shape[0] > self._count(task):
+            most = f"n_vectors={self.n_vectors!r}" + (f", which is {self._count(task)} at most" if auto else "")
+            raise ValueError(f"init has {vectors.shape[0]} vectors, {most}; give at most so many")
+        if name == "init" and vectors.shape[0] < self._count(task) and not auto:
             warn(f"init has {vectors.shape[0]} vectors: the model has as many, not n_vectors={self.n_vectors}")
         return vectors
+
+    def _space(self, task: Task, recipe: Recipe) -> Space:
+        return space_of(task, self.C, self.gamma, self.scales, recipe)
 
     def _found(self, task: Task, recipe: Recipe, space: Space, rng: np.random.Generator) -> Finding:
         """C, gamma and scales: as given, or as found by validation."""

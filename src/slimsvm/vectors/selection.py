@@ -147,6 +147,41 @@ def forward_rows(
     return np.array(rows, dtype=np.int64)
 
 
+def forward_vectors(K: Array, gram: Array, targets: Targets, count: int, loss: SmoothLoss | None = None) -> Array:
+    """Which ``count`` of some vectors to keep, one by one, each the one that gains most: `forward_rows` among vectors.
+
+    ``K`` are their kernel values at all rows, ``gram`` those among themselves. All of them are candidates every time,
+    so what the chosen ones leave of each is carried along: a column of ``K`` less its projection on their span.
+    """
+    Y, C = targets.Y, targets.C
+    loss = SquaredHinge() if loss is None else loss
+    K, gram = np.array(K, dtype=np.float64), np.array(gram, dtype=np.float64)
+    least = SAME * np.abs(gram.diagonal())
+    free = np.ones(len(gram), dtype=bool)
+    P = np.empty((K.shape[0], count))
+    w, bias = np.zeros((0, Y.shape[1])), np.zeros(Y.shape[1])
+    kept: list[int] = []
+    while len(kept) < count:
+        m = len(kept)
+        free &= gram.diagonal() > least
+        if not free.any():
+            break
+        state = newton(Stored(P[:, :m]), Y, C, loss, (w, bias), tol=1e-4, max_iter=20)
+        A, H = loss.duals(state.F, Y, C), loss.curvature(state.F, Y, C)
+        rest = np.where(free, gram.diagonal(), 1.0)[:, None]
+        score = ((K.T @ A) ** 2 / (rest + (K**2).T @ H)).sum(axis=1)
+        best = int(np.where(free, score, -1.0).argmax())
+        root = np.sqrt(gram[best, best])
+        along = gram[best] / root
+        P[:, m] = K[:, best] / root
+        K -= np.outer(P[:, m], along)
+        gram -= np.outer(along, along)
+        w, bias = np.vstack([state.w, np.zeros((1, Y.shape[1]))]), state.bias
+        free[best] = False
+        kept.append(best)
+    return np.array(kept, dtype=np.int64)
+
+
 # --- clusters --------------------------------------------------------------------------------------
 
 

@@ -106,17 +106,24 @@ def train(task: Task, recipe: Recipe, setting: Setting, rng: np.random.Generator
 def fit_over(task: Task, recipe: Recipe, candidates: TaskCandidates, wanted: list[Output]) -> Model:
     """Vectors, learned on some of the rows where those are many, and the best coefficients over them on all rows."""
     choice = recipe.basis.choose(candidates, recipe.count)
+    if choice.learned is not None:
+        tell_if_unfinished(choice.learned)
+    return fit_chosen(task, recipe, candidates, choice, wanted)
+
+
+def fit_chosen(task: Task, recipe: Recipe, candidates: TaskCandidates, choice: Choice, wanted: list[Output]) -> Model:
+    """The best coefficients over these vectors on all rows."""
     fitted = recipe.coefficients(task, choice, candidates, wanted)
     expansion = Expansion(choice.kernel or candidates.kernel, choice.vectors, fitted.coef, fitted.bias)
     more: dict[str, Any] = {"regularizer_": fitted.regularizer}
     if choice.learned is not None:
         more |= {"learning_iter_": choice.learned.n_iter, "learning_gain_left_": choice.learned.to_gain}
-        _tell_if_unfinished(choice.learned)
     model = Model(expansion, choice.rows, fitted.objective, fitted.gap, fitted.n_iter, more, fitted.limits)
     return model.without_idle_vectors() if recipe.regularizer.reweighted else model
 
 
-def _tell_if_unfinished(learned: LearnedVectors) -> None:
+def tell_if_unfinished(learned: LearnedVectors) -> None:
+    """A warning where more iterations may give a better model."""
     if learned.to_gain > WORTH_A_WORD:
         warn(
             f"learning ended at its limit of {learned.n_iter} iterations while the objective still fell"

@@ -1,0 +1,612 @@
+"""Accuracy against size: models of several sizes on the user's own data, judged, beside the full machine."""
+
+from __future__ import annotations
+
+import html
+import inspect
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing, check_consistent_length, indexable
+from sklearn.utils.metaestimators import _safe_split
+
+from .data import Task
+from .estimators import validation
+from .estimators.any_norm import AnyNormSVC
+from .estimators.slim import SlimSVC
+from .export.quantize import model_bytes
+from .formulation import Array
+from .notices import warn
+from .parts.bases import dense
+from .progress import ProgressLine
+from .threads import limited
+from .vectors import sizes as sizing
+from .vectors.sizes import Curve, Plan, Verdict
+
+__all__ = ["Frontier", "frontier"]
+
+FULL_COSTS = (1.0, 10.0, 100.0)  # of the full machine, where C is searched
+FULL_ROWS = 10_000  # that it is trained on, so that it stays in time
+GROUPS = 20  # of rows, each left out once: how far a score depends on them
+
+
+def bytes_of(model: Any) -> int:
+    """Bytes of a fitted model on a device; of float32 numbers where its kernel has no fixed-point form."""
+    try:
+        return model_bytes(model)
+    except ValueError:
+        return 4 * (dense(model.vectors_).size + model.vector_coef_.size + model.intercept_.size)
+
+
+# --- what comes out ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FullMachine:
+    """The support vector machine over all rows, for comparison: the fitted `AnyNormSVC` (or a pipeline that ends with
+    it), its score on the rows held out with the standard error, and the seconds that the fit took."""
+
+    model: Any
+    score: float
+    standard_error: float
+    seconds: float
+
+    @property
+    def vectors(self) -> int:
+        return int(_last(self.model).n_vectors_)
+
+    @property
+    def bytes(self) -> int:
+        return bytes_of(_last(self.model))
+
+
+@dataclass(frozen=True, repr=False)
+class Frontier:
+    """Models of several sizes and what rows held out say of them; `frontier` makes it.
+
+    Attributes
+    ----------
+    models : dict of int to SlimSVC
+        The fitted model of each size, on all rows; pipelines where the estimator was one.
+    curve : object
+        ``sizes``, ``scores`` (larger is better) and ``standard_errors`` on rows held out; ``behind``: how sure it is
+        that margins are worse than those of the best size, in standard errors.
+    seconds : dict of int to float
+        What each step of the path took, on all rows. Each size starts from the one above it.
+    full : FullMachine or None
+        The support vector machine over all rows beside it: ``model``, ``vectors``, ``bytes``, ``score``,
+        ``standard_error``, ``seconds``.
+    scoring : str
+        What the scores are.
+    floor : int
+        `best` takes no smaller size unless it is asked to.
+    """
+
+    models: dict[int, Any]
+    curve: Curve
+    seconds: dict[int, float]
+    full: FullMachine | None
+    scoring: str
+    floor: int
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The sizes, in ascending order."""
+        return self.curve.sizes
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The table as a list of dicts, one for each size."""
+        chosen = self.best_size()
+        return [
+            {
+                "size": size,
+                "vectors": int(_last(self.models[size]).n_vectors_),
+                "score": float(score),
+                "standard_error": float(error),
+                "bytes": bytes_of(_last(self.models[size])),
+                "seconds": self.seconds[size],
+                "chosen": size == chosen,
+            }
+            for size, score, error in zip(self.sizes, self.curve.scores, self.curve.standard_errors, strict=True)
+        ]
+
+    @property
+    def table(self) -> Any:
+        """Sizes with vectors, score, its standard error, bytes, seconds and which is chosen: a DataFrame where pandas
+        is installed, else the list of dicts that is in `rows`."""
+        try:
+            import pandas  # type: ignore[import-untyped]
+        except ImportError:
+            return self.rows
+        return pandas.DataFrame(self.rows)
+
+    def best_size(self, within: float | None = None, *, bytes: float | None = None, floor: int | None = None) -> int:
+        """The size of the model that `best` returns; same parameters."""
+        if within is not None:
+            validation.check_number("within", within, at_least=0)
+        allowed: Sequence[int] = self.sizes
+        if bytes is not None:
+            validation.check_number("bytes", bytes, above=0)
+            needed = {size: bytes_of(_last(self.models[size])) for size in self.sizes}
+            allowed = [size for size in self.sizes if needed[size] <= bytes]
+            if not allowed:
+                raise ValueError(
+                    f"no model fits in bytes={bytes}: the smallest, of {self.sizes[0]} vectors, takes "
+                    f"{needed[self.sizes[0]]}. Give more bytes or smaller sizes, or use fewer inputs"
+                )
+        if within is None:
+            within = sizing.WITHIN if bytes is None else 0.0
+        if floor is None:
+            floor = self.floor
+        return self.curve.best(within, floor, allowed)
+
+    def best(self, within: float | None = None, *, bytes: float | None = None, floor: int | None = None) -> Any:
+        """The smallest model that is as good as any, or the best one that fits.
+
+        Parameters
+        ----------
+        within : float, optional
+            The smallest size whose score is at most so many standard errors below the best one's, and whose margins are
+            not clearly worse (with the default scoring: by four times as many standard errors of their difference on
+            the same rows). 0.5 unless said; 0, the best score itself, where ``bytes`` are given.
+        bytes : float, optional
+            Only models that take at most so many.
+        floor : int, optional
+            No size below this, if there is any from there on; ``max(4, classes)`` unless said. Where few rows judge, a
+            flat curve would otherwise end at one or two vectors.
+
+        Returns
+        -------
+        SlimSVC
+            Fitted on all rows; one of `models`.
+        """
+        return self.models[self.best_size(within, bytes=bytes, floor=floor)]
+
+    def plot(self, ax: Any = None) -> Any:
+        """Score against size, with standard errors, the chosen size and the full machine; needs matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; a new figure unless given.
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError:
+            raise ImportError(
+                "Frontier.plot needs matplotlib, which is not installed: pip install matplotlib, or pip install "
+                "'slimsvm[plot]'. The numbers are in Frontier.table"
+            ) from None
+        if ax is None:
+            _, ax = plt.subplots(layout="constrained")
+        label, value, unit = self._shown()
+        heights = np.array([value(score) for score in self.curve.scores])
+        ax.errorbar(self.sizes, heights, unit * self.curve.standard_errors, fmt="o-", capsize=3, label="SlimSVC")
+        chosen = self.best_size()
+        at = heights[self.sizes.index(chosen)]
+        ax.plot([chosen], [at], "o", ms=13, mfc="none", mec="tab:red", label=f"chosen: {chosen} vectors")
+        if self.full is not None:
+            name = f"full machine: {self.full.vectors} vectors"
+            ax.axhline(value(self.full.score), color="0.4", ls="--", label=name)
+        ax.set_xscale("log", base=2)
+        ax.set_xticks(self.sizes, [str(size) for size in self.sizes])
+        ax.minorticks_off()
+        ax.set(xlabel="vectors", ylabel=label)
+        ax.legend()
+        return ax
+
+    def _shown(self) -> tuple[str, Callable[[float], float], float]:
+        """How scores are shown: their name, their value, and their unit."""
+        if self.scoring == "accuracy":
+            return "error, %", lambda score: 100 * (1 - score), 100.0
+        return self.scoring, float, 1.0
+
+    def _cells(self) -> tuple[list[str], list[list[str]]]:
+        label, value, unit = self._shown()
+        header = ["", "vectors", label, "± s.e.", "bytes", "seconds"]
+        digits = 2 if unit == 100 else 4
+        lines = [["chosen" if row["chosen"] else "", *_numbers(row, value, unit, digits)] for row in self.rows]
+        if self.full is not None:
+            full = {
+                name: getattr(self.full, name) for name in ("vectors", "score", "standard_error", "bytes", "seconds")
+            }
+            lines.append(["full machine", *_numbers(full, value, unit, digits)])
+        return header, lines
+
+    def __repr__(self) -> str:
+        header, lines = self._cells()
+        widths = [max(len(line[k]) for line in [header, *lines]) for k in range(len(header))]
+        shown = [
+            "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in [header, *lines]
+        ]
+        return "\n".join(["Frontier", *(line.rstrip() for line in shown)])
+
+    def _repr_html_(self) -> str:
+        header, lines = self._cells()
+        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
+        body = ""
+        for line in lines:
+            cells = "".join(f"<td style='text-align: right'>{html.escape(cell)}</td>" for cell in line)
+            style = " style='font-weight: bold'" if line[0] == "chosen" else ""
+            body += f"<tr{style}>{cells}</tr>"
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _numbers(row: dict[str, Any], value: Callable[[float], float], unit: float, digits: int) -> list[str]:
+    return [
+        str(row["vectors"]),
+        f"{value(row['score']):.{digits}f}",
+        f"{unit * row['standard_error']:.{digits}f}",
+        str(row["bytes"]),
+        f"{row['seconds']:.2f}",
+    ]
+
+
+# --- the work ----------------------------------------------------------------------------------------------------
+
+
+def frontier(
+    X: Any,
+    y: Any,
+    *,
+    sizes: Iterable[int] | None = None,
+    estimator: Any = None,
+    scoring: Any = None,
+    cv: Any = None,
+    groups: Any = None,
+    sample_weight: Any = None,
+    full: bool = True,
+    n_jobs: int | None = None,
+    random_state: Any = 0,
+    verbose: bool = False,
+) -> Frontier:
+    """Models of several sizes, and how accurate they are on rows held out: how many vectors do your data need?
+
+    The largest model is learned first. For each smaller size, the vectors of the size above that gain most are kept and
+    learned a little further; all of it takes about twice the time of the largest model alone. ``C``, ``gamma`` and
+    ``scales`` are searched once, for all sizes, on all rows. Then the same path runs on the training rows of each part
+    of the data, and the rows held out judge each size.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Training rows.
+    y : array-like of shape (n_samples,)
+        Class labels.
+    sizes : sequence of int, optional
+        Numbers of vectors. Powers of two from 2 to 128 unless given, or to twice the number of classes. Sizes that
+        training rows or the kernel's space have no room for become the largest possible one.
+    estimator : SlimSVC or Pipeline, optional
+        A classifier with the wanted parameters (kernel, slack, basis, C and so on; its ``n_vectors`` and ``max_bytes``
+        are not used), or a pipeline that ends with one. ``SlimSVC()`` unless given.
+    scoring : str or callable, optional
+        A scorer of scikit-learn by name, or ``scoring(estimator, X, y)``; larger is better. None: the share of rows
+        that are right, class weights counted.
+    cv : int, splitter or iterable, optional
+        What is held out. An integer: so many stratified folds. A splitter of scikit-learn, or an iterable of row
+        numbers to train on and to test on. None: five folds below 3,000 distinct rows, three below 20,000 (with
+        more than two classes, 20,000 divided by their number), else one third, of at most 24,000 rows. Integers and
+        None keep equal rows together and do not depend on the order of rows.
+    groups : array-like of shape (n_samples,), optional
+        For splitters that hold out groups of rows.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weight 0 is the same as leaving the row out, weight k as k copies of it.
+    full : bool, default=True
+        Whether to fit the support vector machine over all rows (at most 10,000 of them), too: the hinge, the kernel of
+        the estimator, gamma as the search had it best without learned scales, and the best of three costs by the rows
+        held out.
+    n_jobs : int, optional
+        Threads, instead of the estimator's own.
+    random_state : int, RandomState or None, default=0
+        Seed of all draws, instead of the estimator's own.
+    verbose : bool, default=False
+        Show progress on standard error.
+
+    Returns
+    -------
+    Frontier
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from slimsvm import frontier
+    >>> X, y = make_moons(400, noise=0.2, random_state=0)
+    >>> found = frontier(X, y, sizes=(2, 4, 8, 16))
+    >>> clf = found.best()
+    >>> clf.n_vectors_ in (4, 8, 16), bool(clf.score(X, y) > 0.95)
+    (True, True)
+    """
+    X, y = indexable(X, y)
+    check_consistent_length(X, y, groups, sample_weight)
+    outer, wanted = _prototype(estimator, n_jobs, random_state), _checked_sizes(sizes)
+    data = _Data.of(outer, X, y, sample_weight)
+    model = data.estimator
+    model._check_params()
+    task = validation.task(model, data.inner, y, sample_weight, model.merges_copies)
+    wanted = wanted or sizing.powers(1, task.n_classes)
+    model.n_vectors, model.verbose = max(wanted), bool(verbose)
+    complaint = validation.scale_complaint(task.X, model.kernel, getattr(model, "feature_names_in_", None))
+    if complaint:
+        warn(complaint)
+    line = ProgressLine("frontier") if verbose else None
+    report = line.update if line else None
+    score = _scorer(scoring, model, sample_weight is not None)
+    hold_out = partial(_held_out, data, _splitter(cv, y), groups)
+    with limited(model._blas_threads(task)):
+        plan = model._plan(task, wanted, hold_out)
+        curve = plan.judged(lambda part, found: score(part, part.estimator._fitted(part.train, found)), report)
+        machine = _full_machine(data, plan, task, score, report) if full else None
+        models, seconds = _models(data, plan, task, report)
+    floor = sizing.least_size(task.n_classes)
+    found = Frontier(models, curve, seconds, machine, _name(scoring), floor)
+    if line is not None:
+        line.finish(f"{found.best_size()} vectors do")
+    return found
+
+
+def _prototype(estimator: Any, n_jobs: int | None, random_state: Any) -> Any:
+    """A copy of the estimator, with these settings in the place of its own."""
+    outer = SlimSVC() if estimator is None else clone(estimator, safe=False)
+    model = _last(outer)
+    if not isinstance(model, SlimSVC):
+        raise ValueError(
+            f"estimator={estimator!r} must be a SlimSVC, or a Pipeline that ends with one, such as "
+            "make_pipeline(StandardScaler(), SlimSVC())"
+        )
+    model.set_params(n_vectors=1, max_bytes=None, random_state=random_state)
+    if n_jobs is not None:
+        model.set_params(n_jobs=n_jobs)
+    return outer
+
+
+def _last(model: Any) -> Any:
+    """The classifier itself, of a pipeline or not."""
+    return model.steps[-1][1] if isinstance(model, Pipeline) else model
+
+
+def _checked_sizes(sizes: Iterable[int] | None) -> tuple[int, ...]:
+    if sizes is None:
+        return ()
+    wanted = tuple(sizes) if isinstance(sizes, Iterable) and not isinstance(sizes, str) else (sizes,)
+    for size in wanted:
+        validation.check_number("sizes", size, at_least=1, integer=True)
+    if not wanted:
+        raise ValueError("sizes is empty; give at least one number of vectors, such as sizes=(4, 8, 16)")
+    return tuple(sorted({int(size) for size in wanted}))
+
+
+def _name(scoring: Any) -> str:
+    if scoring is None:
+        return "accuracy"
+    return scoring if isinstance(scoring, str) else str(getattr(scoring, "__name__", scoring))
+
+
+# --- rows --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Data:
+    """The user's rows, the steps before the classifier fitted to them, and what comes out of those (``inner``)."""
+
+    outer: Any  # the prototype
+    steps: Any  # fitted; None where there are none
+    estimator: SlimSVC
+    X: Any
+    inner: Any
+    y: Any
+    weight: Array | None
+
+    @classmethod
+    def of(cls, outer: Any, X: Any, y: Any, weight: Any) -> _Data:
+        """The steps fitted to these rows."""
+        estimator = clone(_last(outer))
+        weight = None if weight is None else np.asarray(weight, dtype=np.float64)
+        if not isinstance(outer, Pipeline) or len(outer.steps) == 1:
+            return cls(outer, None, estimator, X, X, y, weight)
+        steps = clone(outer[:-1])
+        return cls(outer, steps, estimator, X, steps.fit_transform(X, y), y, weight)
+
+    def some(self, rows: Array) -> _Data:
+        """Some rows, as if there were no others."""
+        X, y = _safe_split(self.outer, self.X, self.y, rows)
+        return _Data.of(self.outer, X, y, None if self.weight is None else self.weight[rows])
+
+    def whole(self, model: Any) -> Any:
+        """A fitted classifier behind the steps that it needs."""
+        if not isinstance(self.outer, Pipeline):
+            return model
+        steps = [] if self.steps is None else self.steps.steps
+        last = (self.outer.steps[-1][0], model)
+        return Pipeline([*steps, last], memory=self.outer.memory, verbose=self.outer.verbose)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Rows to train on, as a task and as the estimator that checked them, and rows to judge by."""
+
+    train: Task
+    estimator: SlimSVC
+    X: Any
+    y: Array
+    weights: Array
+    keys: Array  # equal for equal rows
+
+    @classmethod
+    def of(cls, data: _Data, task: Task, train: Array, test: Array, share: float = 1.0) -> _Part:
+        """Rows by their numbers among the user's; ``share``: how often those to train on count."""
+        mine = data.some(train)
+        weights = mine.weight if share == 1 else share * (np.ones(len(train)) if mine.weight is None else mine.weight)
+        places = np.searchsorted(task.numbers, test)
+        places = places[task.numbers[np.minimum(places, task.size - 1)] == test]  # of rows that count
+        test = task.numbers[places]
+        X, _ = _safe_split(data.outer, data.X, None, test, train)
+        return cls(
+            validation.task(mine.estimator, mine.inner, mine.y, weights, mine.estimator.merges_copies),
+            mine.estimator,
+            X if mine.steps is None else mine.steps.transform(X),
+            task.classes[task.codes[places]],
+            task.counts[places],
+            task.keys[places],
+        )
+
+
+def _splitter(cv: Any, y: Any) -> Any:
+    """Folds of our own (a number of them, or None: by the number of rows), or those of a splitter."""
+    if cv is None:
+        return None
+    if validation.is_number(cv):
+        validation.check_number("cv", cv, at_least=2, integer=True)
+        return int(cv)
+    return check_cv(cv, y, classifier=True)
+
+
+def _held_out(data: _Data, splitter: Any, groups: Any, task: Task, rng: np.random.Generator) -> list[_Part]:
+    """The parts that judge, each with rows to train on."""
+    rows = validation.task(clone(data.estimator), data.inner, data.y, data.weight, merge=False)
+    if splitter is None or isinstance(splitter, int):
+        found = []
+        for part in sizing.parts(task, rng, splitter):
+            train, test = (np.isin(rows.keys, some.keys) for some in (part.train, part.test))
+            share = float(part.train.counts.sum() / rows.counts[train].sum())
+            share = 1.0 if abs(share - 1) < 1e-9 else share
+            found.append(_Part.of(data, rows, rows.numbers[train], rows.numbers[test], share))
+        return found
+    found = []
+    for number, (train, test) in enumerate(splitter.split(data.X, data.y, groups), 1):
+        try:
+            found.append(_Part.of(data, rows, np.sort(train), np.sort(test)))
+        except ValueError as error:
+            raise ValueError(f"part {number} of cv cannot be trained on: {error}") from error
+        if not len(found[-1].y):
+            raise ValueError(f"part {number} of cv holds out no row that counts; use another cv")
+    return found
+
+
+# --- scores ------------------------------------------------------------------------------------------------------
+
+Score = Callable[[_Part, Any], Verdict]
+
+
+def _scorer(scoring: Any, model: SlimSVC, weighted: bool) -> Score:
+    """What judges a fitted classifier on a part: its score, and the variance of that."""
+    if scoring is None:
+        return _right
+    scorer = check_scoring(model, scoring=scoring)
+    if not callable(scorer):
+        raise ValueError(f"scoring={scoring!r} must be the name of one scorer, or a function of (estimator, X, y)")
+    takes = inspect.signature(scorer).parameters
+    if weighted and "sample_weight" not in takes and not any(p.kind == p.VAR_KEYWORD for p in takes.values()):
+        raise ValueError(f"scoring={scoring!r} must take sample_weight where sample_weight is given")
+    return partial(_scored, scorer, weighted)
+
+
+def _right(part: _Part, model: Any) -> Verdict:
+    """The share of rows that are right."""
+    factors = dict(zip(part.train.classes.tolist(), part.train.factors, strict=True))
+    weights = part.weights * np.array([factors.get(label, 1.0) for label in part.y.tolist()])
+    scores = model._scores(part.X)
+    wrong, margins = model.classes_[model._winners(scores)] != part.y, model._margins(scores, part.y)
+    return sizing.of_labels(wrong, margins, weights, len(np.unique(part.keys)))
+
+
+def _scored(scorer: Any, weighted: bool, part: _Part, model: Any) -> Verdict:
+    """The score, and the jackknife's variance: how it changes when some of the rows are left out."""
+
+    def score(rows: Array) -> float:
+        weights = {"sample_weight": part.weights[rows]} if weighted else {}
+        return float(scorer(model, _safe_indexing(part.X, rows), part.y[rows], **weights))
+
+    everyone = np.arange(len(part.y))
+    group = _groups(part)
+    count = int(group.max()) + 1
+    values = [score(everyone[group != g]) for g in range(count)] if count > 1 else []
+    return Verdict(score(everyone), (count - 1) * float(np.var(values)) if values else 0.0)
+
+
+def _groups(part: _Part) -> Array:
+    """Rows dealt out within each class, equal rows together: no class is left without rows.
+
+    The only row of a class (-1) is never left out.
+    """
+    group = np.full(len(part.y), -1)
+    for label in np.unique(part.y):
+        mine = np.flatnonzero(part.y == label)
+        rank = np.unique(part.keys[mine], return_inverse=True)[1]
+        if rank.max() > 0:
+            group[mine] = rank % GROUPS
+    return group
+
+
+# --- fits --------------------------------------------------------------------------------------------------------
+
+
+def _models(
+    data: _Data, plan: Plan, task: Task, report: Callable[[str], None] | None
+) -> tuple[dict[int, Any], dict[int, float]]:
+    """Fitted models on all rows, the smallest first, and the seconds of each."""
+    models, seconds = {}, {}
+    start = time.perf_counter()
+    for size, model in plan.models(task):
+        data.estimator._tell(model)
+        mine = clone(_last(data.outer)).set_params(n_vectors=size)
+        model = mine._of_path(task, plan, size, model)
+        models[size] = data.whole(_knowing(mine, data.estimator)._fitted(task, model))
+        now = time.perf_counter()
+        seconds[size], start = now - start, now
+        if report is not None:
+            report(f"all rows, {size} vectors")
+    return dict(sorted(models.items())), dict(sorted(seconds.items()))
+
+
+def _full_machine(
+    data: _Data, plan: Plan, task: Task, score: Score, report: Callable[[str], None] | None
+) -> FullMachine:
+    """The machine over all rows, with the cost that the rows held out like best."""
+    model = data.estimator
+    costs = FULL_COSTS if isinstance(model.C, str) else (float(model.C),)
+    judged = []
+    for C in costs:
+        verdicts = [score(part, _fit_full(part.estimator, plan, C, part.train)[0]) for part in plan.held_out]
+        judged.append((*sizing.mean(verdicts, plan.held_out), C))
+        if report is not None:
+            report(f"full machine, C={C:g}")
+    found, error, C = max(judged, key=lambda one: (one[0], -one[2]))
+    fitted, seconds = _fit_full(model, plan, C, task)
+    return FullMachine(data.whole(fitted), found, error, seconds)
+
+
+def _fit_full(model: SlimSVC, plan: Plan, C: float, task: Task) -> tuple[Any, float]:
+    """The hinge over all rows, or as many of them as stay in time; and the seconds that it took."""
+    shared = ("kernel", "degree", "coef0", "class_weight", "multi_class", "n_jobs")
+    machine = AnyNormSVC(C=C, gamma=_fixed_gamma(plan), **{name: getattr(model, name) for name in shared})
+    start = time.perf_counter()
+    some = task.sample(FULL_ROWS, np.random.default_rng(plan.seed))
+    fitted = _knowing(machine, model)._fitted(some, machine._train(some))
+    return fitted, time.perf_counter() - start
+
+
+def _fixed_gamma(plan: Plan) -> float:
+    """The best gamma without learned scales, as far as the search has looked; else the one that all models have."""
+    columns = [plan.tried.get(name, ()) for name in ("error", "gamma", "scales")]
+    fixed = [(error, gamma) for error, gamma, scales in zip(*columns, strict=True) if scales == "fixed"]
+    return min((one for one in fixed if np.isfinite(one[0])), default=(0.0, plan.setting.gamma))[1]
+
+
+def _knowing(model: Any, other: Any) -> Any:
+    """A classifier that knows of its inputs what another knows."""
+    known = ("n_features_in_", "feature_names_in_")
+    vars(model).update({name: value for name, value in vars(other).items() if name in known})
+    return model

@@ -1,0 +1,224 @@
+"""How many vectors: models of a path judged on rows held out, and the rule that chooses among them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..data import Task, outputs
+from ..expansion import Model
+from ..formulation import Array
+from .path import path, path_to
+from .training import Recipe, Setting
+
+WITHIN = 0.5  # standard errors that count as equal
+SURE = 4.0  # times as many, of a difference on the same rows
+FEW = 3_000  # distinct rows, below which there are five folds
+MANY = 20_000  # distinct rows times binary problems, from which on there is one part
+MOST_ROWS = 24_000  # that judge or are trained on for it
+STEEP = 4.0  # of the smooth step, at margin 0
+COPIES = 10  # of each row, from which on the rows themselves are good judges
+
+
+def powers(least: int, n_classes: int) -> tuple[int, ...]:
+    """Powers of two from ``least`` to 128, or to twice the number of classes."""
+    last = int(np.ceil(np.log2(max(128, 2 * n_classes))))
+    return tuple(2**k for k in range(1, last + 1) if 2**k >= least)
+
+
+def middle(sizes: Sequence[int]) -> int:
+    """The size that settings are searched for: nearest to a quarter of the largest.
+
+    For many vectors the trial runs of a search are too short, and settings for few do not serve many.
+    """
+    return min(sizes, key=lambda size: (abs(np.log(4 * size / max(sizes))), -size))
+
+
+def least_size(n_classes: int) -> int:
+    """Where few rows judge, a flat curve would otherwise end at one or two vectors."""
+    return max(4, n_classes)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Scores of models by size, the larger the better, and their standard errors.
+
+    ``behind`` says how sure it is that a size is worse than the best one in its margins: the mean difference of their
+    soft errors on the same rows, in standard errors of that difference. Zeros where there are no margins.
+    """
+
+    sizes: tuple[int, ...]
+    scores: Array
+    standard_errors: Array
+    behind: Array
+
+    def best(self, within: float = WITHIN, floor: int = 1, allowed: Sequence[int] | None = None) -> int:
+        """The smallest of the allowed sizes whose score is within so many standard errors of the best, and whose
+        margins are not clearly worse (by four times as many standard errors of the difference).
+
+        Sizes below the floor count only where all are.
+        """
+        ranks = [k for k, size in enumerate(self.sizes) if allowed is None or size in allowed]
+        ranks = [k for k in ranks if self.sizes[k] >= floor] or ranks[-1:]
+        top = max(ranks, key=lambda k: (self.scores[k], -k))
+        enough = self.scores[top] - within * self.standard_errors[top]
+        good = [k for k in ranks if self.scores[k] >= enough and self.behind[k] <= SURE * within]
+        return self.sizes[min(good, default=top)]
+
+
+# --- rows held out -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows to train on, and rows to judge by."""
+
+    train: Task
+    test: Task
+
+    @property
+    def keys(self) -> Array:
+        """Numbers of the rows that judge, equal for equal rows."""
+        return self.test.keys
+
+
+def parts(task: Task, rng: np.random.Generator, folds: int | None = None) -> list[Part]:
+    """Stratified folds: as many as asked for, or five where rows are few, three, or one of three where they are many.
+
+    Copies of a row are in the same part, whatever their labels. Of very many rows a part is drawn.
+    """
+    if COPIES * len(np.unique(task.keys)) <= task.counts.sum():
+        # Rows with many copies are known well: leaving all copies of one out would test something else.
+        return [Part(task, task)]
+    order = task.canonical()
+    _, first, group = np.unique(task.keys[order], return_index=True, return_inverse=True)
+    codes = task.codes[order[first]]
+    drawn = _spread(codes, rng, MOST_ROWS, 2 * (folds or 5))
+    few = len(drawn) < FEW
+    count = folds or (5 if few else 3)
+    many = not few and len(drawn) * len(outputs(task.n_classes, "ovr")) >= MANY
+    place = np.full(len(first), -1)
+    place[drawn] = np.arange(len(drawn)) % count
+    place = place[group]
+    here = order[place >= 0]
+    share = task.counts.sum() / task.counts[here].sum()
+    found = []
+    for k in range(1 if many and not folds else count):
+        train, test = (task.take(order[mask]) for mask in ((place >= 0) & (place != k), place == k))
+        # The rows that were drawn stand for all: the cost of errors weighs against the norm as it does there.
+        found.append(Part(replace(train, counts=train.counts * share), test))
+    # A class of a single row is in one part only; where no part has all classes, the training rows judge.
+    return [p for p in found if p.test.size and len(np.unique(p.train.codes)) == task.n_classes] or [Part(task, task)]
+
+
+def _spread(codes: Array, rng: np.random.Generator, most: int, least: int) -> Array:
+    """At most ``most`` rows in random order within their classes, class after class; ``least`` of a class, if it has
+    them."""
+    order = rng.permutation(len(codes))
+    order = order[np.argsort(codes[order], kind="stable")]
+    if len(order) <= most:
+        return order
+    mine = [np.flatnonzero(codes[order] == c) for c in np.unique(codes)]
+    return np.concatenate([order[rows[: max(least, round(len(rows) * most / len(codes)))]] for rows in mine])
+
+
+# --- judging ---------------------------------------------------------------------------------------------------
+
+
+def allowed_sizes(sizes: Sequence[int], recipe: Recipe, held_out: Sequence[Any]) -> tuple[int, ...]:
+    """Sizes that training rows and the kernel's space have room for; what is more becomes the most."""
+    inputs = held_out[0].train.X.shape[1]
+    room = min(recipe.kernel_of(1.0).dimensions(inputs), *(len(np.unique(part.train.keys)) for part in held_out))
+    return tuple(sorted({max(1, int(min(size, room))) for size in sizes}))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How models of several sizes are made: what they are to be, settings and sizes, and rows that judge."""
+
+    recipe: Callable[[Task], Recipe]  # for some rows
+    setting: Setting
+    tried: dict[str, list[Any]]  # by the search for settings
+    sizes: tuple[int, ...]
+    seed: int
+    held_out: list[Any]  # parts: `train`, and `keys` of rows that judge; whoever judges knows the rest
+
+    def judged(
+        self,
+        judge: Callable[[Any, Model], Verdict],
+        report: Callable[[str], None] | None = None,
+    ) -> Curve:
+        """The same path on each part's training rows, and what the rows held out say of each size."""
+        verdicts: dict[int, list[Verdict]] = {size: [] for size in self.sizes}
+        for number, part in enumerate(self.held_out, 1):
+            recipe = self.recipe(part.train)
+            rough = replace(recipe, tol=max(recipe.tol, 1e-3), verbose=False)
+            for size, model in path(part.train, rough, self.setting, self.sizes, self.seed):
+                verdicts[size].append(judge(part, model))
+                if report is not None:
+                    report(f"part {number} of {len(self.held_out)}, {size} vectors")
+        means = [mean(found, self.held_out) for found in verdicts.values()]
+        scores, errors = np.array(means).T
+        return Curve(self.sizes, scores, errors, _behind(list(verdicts.values()), self.held_out))
+
+    def models(self, task: Task) -> Iterator[tuple[int, Model]]:
+        """Models on all rows, the largest first."""
+        for size, model in path(task, self.recipe(task), self.setting, self.sizes, self.seed):
+            yield size, self._with_settings(model)
+
+    def model(self, task: Task, size: int) -> Model:
+        """The one of this size."""
+        down_to = [larger for larger in self.sizes if larger >= size]
+        return self._with_settings(path_to(task, self.recipe(task), self.setting, down_to, self.seed))
+
+    def _with_settings(self, model: Model) -> Model:
+        return replace(model, more=model.more | {"C_": self.setting.C, "search_results_": self.tried})
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a part says of a model: a score, its squared standard error, and where margins are known, how wrong each row
+    is (between 0 and 1) and its weight."""
+
+    score: float
+    variance: float
+    soft: Array | None = None
+    weights: Array | None = None
+
+
+def of_labels(wrong: Array, margins: Array, weights: Array, rows: int) -> Verdict:
+    """The share of rows that are right, and the binomial variance with so many different rows; an error of zero is
+    not known to be zero."""
+    error = float(np.average(wrong, weights=weights))
+    about = (error * rows + 1) / (rows + 2)
+    # A smooth step from 1 to 0 in place of the error: it says more of a row than on which side it is.
+    soft = 1 / (1 + np.exp(np.clip(STEEP * margins, -50, 50)))
+    return Verdict(1 - error, about * (1 - about) / rows, soft, weights)
+
+
+def mean(verdicts: Sequence[Verdict], held_out: Sequence[Any]) -> tuple[float, float]:
+    """The mean score over parts, and its standard error."""
+    repeats = sum(map(_distinct, held_out)) / _distinct(*held_out)  # twice by the same row says no more than once
+    variance = repeats * sum(one.variance for one in verdicts) / len(verdicts) ** 2
+    return float(np.mean([one.score for one in verdicts])), float(np.sqrt(variance))
+
+
+def _distinct(*held_out: Any) -> int:
+    """How many different rows judge."""
+    return len(np.unique(np.concatenate([part.keys for part in held_out])))
+
+
+def _behind(verdicts: list[list[Verdict]], held_out: Sequence[Any]) -> Array:
+    """See `Curve`; ``verdicts`` by size and part."""
+    if any(one.soft is None for found in verdicts for one in found):
+        return np.zeros(len(verdicts))
+    soft = np.array([np.concatenate([one.soft for one in found]) for found in verdicts])
+    weights = np.concatenate([one.weights for one in verdicts[0]])
+    soft = soft - soft[np.average(soft, axis=1, weights=weights).argmin()]
+    above = np.average(soft, axis=1, weights=weights)
+    spread = np.average((soft - above[:, None]) ** 2, axis=1, weights=weights)
+    errors = np.sqrt(spread / _distinct(*held_out))
+    return np.divide(above, errors, out=np.zeros(len(above)), where=errors > 0)
