@@ -21,6 +21,7 @@ from .quantize import Affine, class_numbers, form_of
 MOST = 300  # vectors: where inputs are few, a budget would pay for more than anything can be gained from
 ROWS = 4  # for each vector, at least
 FEW = 64  # vectors: from here on, more of them are no reason to give up inputs
+SEARCHED = 64  # vectors at most while settings are searched: trial runs for more are too short, and dear
 FEWEST_INPUTS = 4
 ONE_FOLD = 3000  # rows, from which on one part of them is enough to compare plans
 TO_LOOK = 8  # vectors of a model that only shows which inputs count
@@ -167,7 +168,8 @@ def train_within(
     Scales of the inputs cost bytes, so the search has as many vectors as go with them.
     """
     among = budget.affordable(space)
-    found = find(replace(recipe, count=budget.count("ovr", max(among.scaled))), among)
+    count = min(SEARCHED, budget.count("ovr", max(among.scaled)))
+    found = find(replace(recipe, count=count), among)
     setting = found.setting
     race = Race(budget, task, recipe, rng, report)
     plan = race.best([Plan(s, setting, budget.inputs) for s in budget.schemes(recipe.scheme, setting.scaled)])
