@@ -1,4 +1,4 @@
-"""As many vectors as a byte budget pays for, over the inputs that are worth their bytes."""
+"""As many vectors as a byte budget pays for and rows held out favour, over the inputs that are worth their bytes."""
 
 from __future__ import annotations
 
@@ -142,16 +142,18 @@ def size_of(model: Model) -> int:
 
 @dataclass(frozen=True)
 class Plan:
-    """One way to spend the bytes: pairs of classes ("ovo") or one output a class ("ovr"), a setting, and how many of
-    the inputs are kept."""
+    """One way to spend the bytes: pairs of classes ("ovo") or one output a class ("ovr"), a setting, how many of the
+    inputs are kept, and how many vectors at most."""
 
     scheme: str
     setting: Setting
     inputs: int
+    most: int = MOST
 
     def __str__(self) -> str:
         kind = "pairs of classes" if self.scheme == "ovo" else "one output a class"
-        return f"{kind}, {self.inputs} inputs, scales {'learned' if self.setting.scaled else 'fixed'}"
+        scales = "learned" if self.setting.scaled else "fixed"
+        return f"{kind}, {self.inputs} inputs, at most {self.most} vectors, scales {scales}"
 
 
 def train_within(
@@ -175,7 +177,7 @@ def train_within(
     plan = race.best([Plan(s, setting, budget.inputs) for s in budget.schemes(recipe.scheme, setting.scaled)])
     if True in space.scaled:
         plan = race.fewer_inputs(plan, space)
-    model = race.final(plan)
+    model = race.final(race.fewer_vectors(plan))
     return replace(model, more=model.more | {"C_": plan.setting.C, "search_results_": found.tried}), plan
 
 
@@ -205,6 +207,13 @@ class Race:
             return plan
         self.try_all(ladder)
         return self.best([plan, *(p for p in ladder if p in self.errors)])
+
+    def fewer_vectors(self, plan: Plan) -> Plan:
+        """The plan, or one with fewer vectors than fit, where those are many: more of them may only fit noise."""
+        full = min(plan.most, self.budget.count(plan.scheme, plan.setting.scaled, plan.inputs))
+        if full <= SEARCHED or plan.inputs < self.budget.inputs:  # inputs were given up for want of vectors
+            return plan
+        return self.best([replace(plan, most=most) for most in (SEARCHED, int(np.sqrt(SEARCHED * full)), full)])
 
     def learned(self, setting: Setting, space: Space) -> Setting:
         """With scales, which can grow: they start no narrower than gamma="scale"."""
@@ -264,7 +273,8 @@ class Race:
         basis = self.recipe.basis if len(used) == self.budget.inputs else OverInputs(self.recipe.basis, used)
         recipe = replace(self.recipe, scheme=plan.scheme, basis=OnGrid(basis) if rounded else basis)
         recipe = replace(recipe, verbose=recipe.verbose and rounded)
-        count = max(self.budget.count(plan.scheme, plan.setting.scaled, len(used)), at_least)
+        fitting = self.budget.count(plan.scheme, plan.setting.scaled, len(used))
+        count = max(min(plan.most, fitting), at_least)
         while True:
             model = train(task, replace(recipe, count=count), plan.setting, np.random.default_rng(self.seed))
             excess = size_of(model) - self.budget.max_bytes
