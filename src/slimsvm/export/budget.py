@@ -276,7 +276,8 @@ class Race:
         fitting = self.budget.count(plan.scheme, plan.setting.scaled, len(used))
         count = max(min(plan.most, fitting), at_least)
         while True:
-            model = train(task, replace(recipe, count=count), plan.setting, np.random.default_rng(self.seed))
+            rng = np.random.default_rng(self.seed)
+            model = train(task, replace(recipe, count=count), plan.setting, rng, on_trial=not rounded)
             excess = size_of(model) - self.budget.max_bytes
             if excess <= 0 or count == 1 or not rounded:
                 return model

@@ -98,15 +98,21 @@ class Recipe:
         )
 
 
-def train(task: Task, recipe: Recipe, setting: Setting, rng: np.random.Generator) -> Model:
-    """Vectors for problems of one class against the others; the best coefficients of the recipe's scheme over them."""
-    return fit_over(task, recipe, recipe.candidates(task, setting, rng), outputs(task.n_classes, recipe.scheme))
+def train(task: Task, recipe: Recipe, setting: Setting, rng: np.random.Generator, on_trial: bool = False) -> Model:
+    """Vectors for problems of one class against the others; the best coefficients of the recipe's scheme over them.
+
+    ``on_trial``: nobody is to hear that learning might go on.
+    """
+    wanted = outputs(task.n_classes, recipe.scheme)
+    return fit_over(task, recipe, recipe.candidates(task, setting, rng), wanted, on_trial)
 
 
-def fit_over(task: Task, recipe: Recipe, candidates: TaskCandidates, wanted: list[Output]) -> Model:
+def fit_over(
+    task: Task, recipe: Recipe, candidates: TaskCandidates, wanted: list[Output], on_trial: bool = False
+) -> Model:
     """Vectors, learned on some of the rows where those are many, and the best coefficients over them on all rows."""
     choice = recipe.basis.choose(candidates, recipe.count)
-    if choice.learned is not None:
+    if choice.learned is not None and not on_trial:
         tell_if_unfinished(choice.learned)
     return fit_chosen(task, recipe, candidates, choice, wanted)
 
