@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import pickle
 
@@ -14,14 +15,27 @@ from sklearn.datasets import load_digits, make_classification, make_moons
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
+from sklearn.svm import SVC, SVR, OneClassSVM
 
 from problems import three_classes
-from slimsvm import AnyNormSVC, EmpiricalSVC, ReducedSVC, SlimSVC, bases
-from slimsvm.estimators.base import one_vs_rest_scores
+from slimsvm import (
+    AnyNormSVC,
+    BudgetSVC,
+    CompressedClassifier,
+    CompressedOutlierDetector,
+    EmpiricalSVC,
+    LpSVC,
+    ReducedSVC,
+    RelevanceVectorClassifier,
+    SlimSVC,
+    bases,
+    compress,
+)
 from slimsvm.export import quantize
 from slimsvm.export.grid import grid_of, half, two_byte_gains
-from slimsvm.export.quantize import TABLE, class_numbers, in_16_bits, power_of_half
+from slimsvm.export.quantize import TABLE, in_16_bits, power_of_half
 from slimsvm.export.rounding import nearest_bytes, remaining_curvature, squared_distance
+from slimsvm.votes import Votes
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:learning ended at its limit:sklearn.exceptions.ConvergenceWarning"),
@@ -54,6 +68,11 @@ MODELS = {
     "reduced": (ReducedSVC(8), uneven()),
     "empirical": (EmpiricalSVC(0.2), uneven()),
     "all rows": (AnyNormSVC(C=3.0), uneven(60)),
+    "compressed": (CompressedClassifier(SVC(C=3.0), 8), uneven()),
+    "compressed pairs": (CompressedClassifier(SVC(C=3.0), 8), three_classes(120)),
+    "compressed by value": (CompressedClassifier(SVC(C=3.0, break_ties=True), 8), three_classes(120)),
+    "compressed slim": (CompressedClassifier(quick(multi_class="ovr"), 4), three_classes(120)),
+    "outliers": (CompressedOutlierDetector(OneClassSVM(nu=0.2), 12), uneven()),
 }
 every_model = pytest.mark.parametrize("name", MODELS)
 
@@ -121,20 +140,22 @@ def device_sums(q, x):
 
 
 def device_label(q, sums):
+    rule = q.votes
+    least = 0 if rule.zero_is_positive else 1
     if len(sums) == 1:
-        return q.classes[int(sums[0] > 0)]
+        return q.classes[int(sums[0] >= least)]
     sums = [s << (int(max(q.exponent)) - int(e)) for s, e in zip(sums, q.exponent, strict=True)]
     n = len(q.classes)
-    if not q.one_vs_one:
+    if not rule.pairs:
         return q.classes[max(range(n), key=lambda c: (sums[c], -c))]
     votes, values, p = [0] * n, [0] * n, 0
     for a in range(n):
         for b in range(a + 1, n):
-            votes[a if sums[p] > 0 else b] += 1
+            votes[a if sums[p] >= least else b] += 1
             values[a] += sums[p]
             values[b] -= sums[p]
             p += 1
-    return q.classes[max(range(n), key=lambda c: (votes[c], values[c], -c))]
+    return q.classes[max(range(n), key=lambda c: (votes[c], values[c] if rule.by_value else 0, -c))]
 
 
 @every_model
@@ -148,9 +169,10 @@ def test_python_computes_what_a_c_program_would(fitted, name):
     assert_array_equal(q.predict(rows), [device_label(q, s) for s in sums])
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if name != "rbf wide"])
+@pytest.mark.parametrize("name", [name for name in MODELS if name not in ("rbf wide", "compressed")])
 def test_it_agrees_with_the_model(fitted, name):
-    """But for kernels so wide that 15 bits hardly tell their values apart."""
+    """But for kernels so wide that 15 bits hardly tell their values apart, and vectors so close to each other, with
+    large coefficients that cancel, that bytes do not tell them apart."""
     model, X, _ = fitted(name)
     q = quantize(model)
     X = np.vstack([X, X + 0.05])
@@ -179,7 +201,7 @@ def test_types_are_those_of_the_device(fitted, name):
 
 
 def test_model_bytes(fitted):
-    for name in ("rbf", "rbf scales", "pairs", "linear", "reduced", "empirical"):
+    for name in MODELS:
         model, _, _ = fitted(name)
         assert model.model_bytes_ == quantize(model).n_bytes, name
 
@@ -193,6 +215,25 @@ def test_models_without_a_fixed_point_form_have_no_bytes():
     K = X @ X.T
     assert not hasattr(ReducedSVC(5, kernel="precomputed").fit(K, y), "model_bytes_")
     assert not hasattr(ReducedSVC(5), "model_bytes_")
+
+
+def test_values_have_no_fixed_point_form():
+    X, y = uneven(60)
+    model = compress(SVR().fit(X, y.astype(float)), 5)
+    with pytest.raises(ValueError, match="CompressedRegressor gives values, not labels"):
+        quantize(model)
+    assert not hasattr(model, "model_bytes_")
+
+
+def test_compressed_machines_count_votes_as_their_original():
+    """Ties of votes go to the first class in `SVC`, and so they do on a device."""
+    X, y = load_digits(return_X_y=True)
+    small = compress(SVC(C=0.05).fit(X[::5] / 16, y[::5]), 40)
+    q = quantize(small)
+    sums = q.accumulators(X / 16)
+    tied = q.classes[Votes(pairs=True).winners(sums, 10)] != q.predict(X / 16)
+    assert tied.any()
+    assert np.mean(q.predict(X / 16)[tied] == small.predict(X / 16)[tied]) > 0.8
 
 
 # --- its parts ------------------------------------------------------------------------------------------------------
@@ -273,9 +314,18 @@ def test_votes_are_the_models():
     rng = np.random.default_rng(4)
     for n_classes in (3, 4, 6):
         pairs = rng.integers(-3, 4, size=(400, n_classes * (n_classes - 1) // 2)).astype(float)
-        expected = one_vs_rest_scores(pairs, n_classes).argmax(axis=1)
-        assert_array_equal(class_numbers(pairs, n_classes, True), expected)
-        assert_array_equal(class_numbers(pairs.astype(np.int64), n_classes, True), expected)
+        for by_value, zero in itertools.product([False, True], repeat=2):
+            votes = Votes(True, by_value, zero)
+            expected = votes.scores(pairs, n_classes).argmax(axis=1)
+            assert_array_equal(votes.winners(pairs, n_classes), expected)
+            assert_array_equal(votes.winners(pairs.astype(np.int64), n_classes), expected)
+
+
+def test_sums_beyond_float64_are_compared():
+    big = 2**60
+    pairs = np.array([[big + 1, -big, big]])  # one vote each; summed values 1, 0 - 1 + ..., exact in integers only
+    sums = [big + 1 - big, -(big + 1) + big, 0]
+    assert Votes(pairs=True).winners(pairs, 3)[0] == int(np.argmax(sums))
 
 
 # --- rounding -------------------------------------------------------------------------------------------------------
@@ -343,6 +393,25 @@ def test_what_a_refit_is_given_is_checked():
         quantize(model, X[y != y[0]], y[y != y[0]])
     with pytest.raises(ValueError, match="not a fitted classifier"):
         quantize(quick())
+
+
+@pytest.mark.parametrize(
+    "model",
+    [BudgetSVC(), LpSVC(), RelevanceVectorClassifier(), CompressedOutlierDetector(n_vectors=5)],
+    ids=lambda model: type(model).__name__,
+)
+def test_models_without_such_a_problem_are_not_refitted(model):
+    X, y = uneven(60)
+    model = clone(model).fit(X, y)
+    with pytest.raises(ValueError, match="has no problem of its own over vectors that are given: leave out X and y"):
+        quantize(model, X, y)
+
+
+def test_a_compressed_machine_is_refitted_by_its_own_problem():
+    """The hinge with the original's C and class weights, as it is over the vectors before rounding."""
+    X, y = three_classes(150)
+    small = compress(SVC(C=3.0, class_weight={y[0]: 2.0}).fit(X, y), 12, X, y, method="refit")
+    assert_allclose(quantize(small, X, y).decision(X), small._scores(X), atol=0.05)
 
 
 @pytest.mark.parametrize("scales", ["fixed", "learned"])

@@ -34,15 +34,16 @@ from slimsvm import (
     losses,
     regularizers,
 )
-from slimsvm.compression import Classes, Compressor, Original, model_bytes
+from slimsvm.compression import Classes, Compressor, Original, float_bytes
 from slimsvm.data import Targets, outputs
-from slimsvm.estimators.originals import above_zero, as_they_are, source_of
+from slimsvm.estimators.originals import source_of
 from slimsvm.expansion import Expansion
 from slimsvm.primal.newton import newton
 from slimsvm.primal.passes import Stored
 from slimsvm.primal.solve import certified
 from slimsvm.vectors.reduced_set import Distance, greedy_rows, reduced_set
 from slimsvm.vectors.teaching import Taught, taught_coefficients, teach
+from slimsvm.votes import Votes
 
 
 @pytest.fixture(scope="module")
@@ -373,7 +374,7 @@ def test_the_report(moons):
     assert f"{n} vectors -> 7 (margin)" in text
     assert "% on X" in text
     sparse = Expansion(kernels.Linear(), sp.csr_array([[0, 2.0], [0, 0]]), np.array([[1.0, 0]]), np.zeros(1))
-    assert model_bytes(sparse) == 4 * (2 + 1 + 1)
+    assert float_bytes(sparse) == 4 * (2 + 1 + 1)
     kept = compress(model, 10_000).compression_
     assert "kept as it is" in str(kept)
     assert kept.distance < 1e-6
@@ -577,7 +578,7 @@ def test_progress_is_shown(capsys, moons):
 
 def test_two_classes_at_zero():
     """scikit-learn gives the second class to a value of exactly 0, this library the first."""
-    goal = Classes(np.ones(2), outputs(2, "ovo"), above_zero, as_they_are)
+    goal = Classes(np.ones(2), outputs(2, "ovo"), Votes())
     np.testing.assert_array_equal(goal.answers(np.array([[-1.0], [0.0], [1.0]])), [0, 0, 1])
     X, y = np.array([[-1.0], [1.0]]), [0, 1]
     model = SVC(kernel="linear").fit(X, y)

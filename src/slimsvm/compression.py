@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from .data import Output, Targets, Task, row_keys, same_rows
+from .data import Output, Targets, Task, row_keys, same_rows, sides
 from .expansion import Expansion
 from .formulation import Array
 from .parts.bases import Learned, dense
@@ -28,6 +28,7 @@ from .primal.coefficients import fit_coefficients
 from .progress import ProgressLine
 from .vectors.reduced_set import has_norm, reduced_set, values
 from .vectors.teaching import QUADRATIC, taught_coefficients, teach
+from .votes import Votes
 
 # Cost of a row that the original teaches, in units of its own C. Chosen on test sets: see docs/compress.md.
 TEACHING = 5.0
@@ -138,14 +139,13 @@ def _sides(F: Array) -> Array:
 class Classes:
     """Values of binary problems.
 
-    ``scores`` makes of them a score for each class, the first of the largest of which wins; ``shown`` makes of them
-    what `decision_function` shows.
+    ``votes`` make a class of them; ``shown`` are those whose scores `decision_function` shows, or None: the values.
     """
 
     factors: Array  # the weight of each class
     problems: list[Output]
-    scores: Callable[[Array, int], Array]
-    shown: Callable[[Array, int], Array]
+    votes: Votes
+    shown: Votes | None = None
     labelled: ClassVar[bool] = True
 
     @property
@@ -154,7 +154,11 @@ class Classes:
 
     def answers(self, F: Array) -> Array:
         """Class numbers."""
-        return self.scores(F, self.n_classes).argmax(axis=1)
+        return self.votes.scores(F, self.n_classes).argmax(axis=1)
+
+    def decision(self, F: Array) -> Array:
+        """What `decision_function` shows, rows x outputs."""
+        return F if self.shown is None else self.shown.scores(F, self.n_classes)
 
     def agreement(self, F: Array, G: Array, weights: Array) -> float:
         """The part of the rows with the same class."""
@@ -182,11 +186,7 @@ class Classes:
 
     def _labels(self, y: Array) -> Array:
         """Rows x problems: +1 and -1, or 0 where a row takes no part."""
-        side = np.zeros((self.n_classes, len(self.problems)))
-        for o, problem in enumerate(self.problems):
-            side[list(problem.negative), o] = -1
-            side[problem.positive, o] = 1
-        return side[y]
+        return sides(self.n_classes, self.problems)[y]
 
     def _lesson(self, F: Array, codes: Array, costs: Array) -> Lesson:
         groups = self._groups(_sides(F), codes, costs)
@@ -595,7 +595,7 @@ def smallest(
 # --- the report --------------------------------------------------------------------------------------------------
 
 
-def model_bytes(machine: Expansion) -> int:
+def float_bytes(machine: Expansion) -> int:
     """Four bytes (float32) for each number of the vectors, each coefficient that is not zero and each bias.
 
     A number of a sparse vector takes four more, for its place.
@@ -637,7 +637,8 @@ class Compression:
     vectors_before, vectors_after : int
         Vectors of the original and of the small model.
     bytes_before, bytes_after : int
-        Four bytes a number: vectors, coefficients that are not zero, biases.
+        Four bytes a number (float32), of both: vectors, coefficients that are not zero, biases. In integers the small
+        model takes about a quarter: ``model_bytes_`` of the estimator, as `slimsvm.export.quantize` makes it.
     agreement_on_vectors : float
         With the original on its own vectors: the part of them with the same answer; R^2 for regression. They lie where
         the decision is close: on other rows agreement is usually better.
@@ -676,8 +677,8 @@ class Compression:
             method,
             original.given.vectors.shape[0],
             small.coef.shape[1],
-            model_bytes(original.given),
-            model_bytes(small),
+            float_bytes(original.given),
+            float_bytes(small),
             goal.agreement(before, after, np.ones(original.size)) if original.size else 1.0,
             None if compressor.known is None else compressor.agreement(small),
             together,

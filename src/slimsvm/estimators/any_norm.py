@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+from ..export.quantize import Problem
 from ..formulation import Constraint, Slack, constraint
 from ..parts import slacks
+from . import validation
 from .all_points import AllPointsClassifier
 from .documentation import documented
 
@@ -95,6 +98,11 @@ class AnyNormSVC(AllPointsClassifier):
         )
         self.slack = slack
         self.constraint = constraint
+
+    def _problem(self) -> Problem:
+        if self.constraint != "inequality":
+            return super()._problem()
+        return Problem(self.C, partial(validation.factors_of, self), slacks.loss(self.slack), tol=self.tol)
 
     def _norm(self) -> tuple[Slack, Constraint]:
         return slacks.resolve(self.slack), constraint(self.constraint)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable
-from functools import lru_cache, update_wrapper
-from itertools import combinations
+from functools import update_wrapper
 from types import MethodType
 from typing import Any
 
@@ -16,10 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..data import Task, outputs, sides
 from ..expansion import Expansion, Model
+from ..export.quantize import Problem, model_bytes
 from ..formulation import Array, Part
 from ..notices import warn
 from ..parts.kernels import Scaled
 from ..threads import limited, thread_count
+from ..votes import Votes
 from . import validation
 
 # Coefficients that are mostly zero are pickled as a sparse matrix if there are at least so many of them.
@@ -65,6 +66,33 @@ class ExpansionModel(BaseEstimator):
         """Values of outputs over the vectors, one row for each row of X."""
         X = validation.check_data(self, X)
         return Expansion(self.kernel_, self.vectors_, coef, bias).decision(X, thread_count(self.n_jobs))
+
+    def _answers(self) -> tuple[Array, Votes]:
+        """Labels, and how values become one of them; ValueError where values are no votes."""
+        raise ValueError(
+            f"{type(self).__name__} gives values, not labels, and has no fixed-point form; classifiers and outlier "
+            "detectors have one"
+        )
+
+    def _problem(self) -> Problem:
+        """What a refit of the coefficients solves."""
+        raise ValueError(
+            f"{type(self).__name__} has no problem of its own over vectors that are given: leave out X and y, and its "
+            "coefficients are projected"
+        )
+
+    @property
+    def model_bytes_(self) -> int:
+        """Bytes of the model on a device: 8-bit vectors, 16-bit coefficients and all else that it needs.
+
+        Only where the kernel has a fixed-point form, see `slimsvm.export.quantize`.
+        """
+        if "vector_coef_" not in vars(self):
+            raise AttributeError(f"{type(self).__name__} is not fitted yet; model_bytes_ is there after fit")
+        try:
+            return model_bytes(self)
+        except ValueError as error:
+            raise AttributeError(f"no model_bytes_: {error}") from None
 
     def set_params(self, **params: Any) -> Any:
         """Set parameters, also those of parts: ``set_params(kernel__gamma=0.5)``.
@@ -165,7 +193,8 @@ class ExpansionClassifier(ClassifierMixin, ExpansionModel, metaclass=ABCMeta):
         """Fitted attributes."""
         machine = model.expansion
         self.classes_ = task.classes
-        self._one_vs_one = task.n_classes > 2 and self._scheme() == "ovo"  # a change of parameters is for the next fit
+        # A change of parameters is for the next fit.
+        self._votes = Votes(pairs=task.n_classes > 2 and self._scheme() == "ovo")
         self.kernel_, self.vectors_ = machine.kernel.fitted(machine.vectors)
         if model.rows is not None:
             self.support_ = model.rows
@@ -203,7 +232,7 @@ class ExpansionClassifier(ClassifierMixin, ExpansionModel, metaclass=ABCMeta):
         if scores.shape[1] == 1:
             return scores[:, 0]
         if fitted.decision_function_shape == "ovr":
-            return fitted._class_scores(scores)
+            return fitted._votes.scores(scores, len(fitted.classes_))
         return scores
 
     def predict(self, X: Any) -> Array:
@@ -218,13 +247,17 @@ class ExpansionClassifier(ClassifierMixin, ExpansionModel, metaclass=ABCMeta):
         ndarray of shape (n_samples,)
         """
         fitted = self._snapshot()
-        return fitted.classes_[fitted._winners(fitted._scores(X))]
+        scores = fitted._scores(X)  # first: it says what is missing before fit
+        return fitted.classes_[fitted._winners(scores)]
+
+    def _answers(self) -> tuple[Array, Votes]:
+        return self.classes_, self._votes
 
     def _margins(self, scores: Array, labels: Array) -> Array:
         """The least ``y f`` of each row over the binary problems that its class takes part in; minus infinity for
         classes that are not known."""
         codes = np.minimum(np.searchsorted(self.classes_, labels), len(self.classes_) - 1)
-        side = sides(len(self.classes_), outputs(len(self.classes_), "ovo" if self._one_vs_one else "ovr"))[codes]
+        side = sides(len(self.classes_), outputs(len(self.classes_), "ovo" if self._votes.pairs else "ovr"))[codes]
         least = np.where(side == 0, np.inf, side * scores).min(axis=1)
         return np.where(self.classes_[codes] == labels, least, -np.inf)
 
@@ -273,36 +306,10 @@ class ExpansionClassifier(ClassifierMixin, ExpansionModel, metaclass=ABCMeta):
 
     def _winners(self, scores: Array) -> Array:
         """Numbers of the classes that are predicted."""
-        if scores.shape[1] == 1:
-            return (scores[:, 0] > 0).astype(np.intp)
-        return self._class_scores(scores).argmax(axis=1)
-
-    def _class_scores(self, scores: Array) -> Array:
-        return one_vs_rest_scores(scores, len(self.classes_)) if self._one_vs_one else scores
+        return self._votes.scores(scores, len(self.classes_)).argmax(axis=1)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = validation.is_precomputed(self.kernel)
         return tags
-
-
-def one_vs_rest_scores(pairs: Array, n_classes: int) -> Array:
-    """One score for each class from one-vs-one scores: votes, and confidences that only break ties.
-
-    ``pairs[:, p] > 0`` votes for the first class of pair p. Summed confidences are squeezed into (-1/3, 1/3),
-    so that they never outweigh a vote.
-    """
-    first, second = _pair_members(n_classes)
-    wins = (pairs > 0).astype(np.float64)
-    votes = wins @ first + (1 - wins) @ second
-    confidence = pairs @ (first - second)
-    return votes + confidence / (3 * (np.abs(confidence) + 1))
-
-
-@lru_cache(maxsize=16)
-def _pair_members(n_classes: int) -> tuple[Array, Array]:
-    """For each pair of classes, the first and the second as rows of indicators."""
-    pairs = np.array(list(combinations(range(n_classes), 2)))
-    eye = np.eye(n_classes)
-    return eye[pairs[:, 0]], eye[pairs[:, 1]]

@@ -29,9 +29,12 @@ from ..compression import (
     weight_vectors,
 )
 from ..expansion import Expansion
+from ..export.quantize import Problem
 from ..formulation import Array
 from ..notices import warn
+from ..parts.losses import Hinge
 from ..threads import limited, thread_count
+from ..votes import Votes
 from . import validation
 from .base import ExpansionModel
 from .documentation import documented
@@ -360,6 +363,8 @@ class CompressedClassifier(ClassifierMixin, CompressedModel):
     """
 
     _goals = Classes
+    _goal: Classes
+    classes_: Array
 
     def _default(self) -> Any:
         return SVC()
@@ -386,7 +391,15 @@ class CompressedClassifier(ClassifierMixin, CompressedModel):
 
     def _keep(self, source: Source, small: Expansion) -> None:
         super()._keep(source, small)
+        assert source.classes is not None
         self.classes_ = source.classes
+
+    def _answers(self) -> tuple[Array, Votes]:
+        return self.classes_, self._goal.votes
+
+    def _problem(self) -> Problem:
+        """That of ``method="refit"``."""
+        return Problem(self._cost, lambda codes: self._goal.factors, Hinge())
 
     def decision_function(self, X: Any) -> Array:
         """Signed scores, of the shape and meaning that the original's have.
@@ -401,7 +414,7 @@ class CompressedClassifier(ClassifierMixin, CompressedModel):
         """
         fitted = self._snapshot()
         scores = fitted._scores(X)
-        shown = fitted._goal.shown(scores, len(fitted.classes_))
+        shown = fitted._goal.decision(scores)
         return shown[:, 0] if shown.shape[1] == 1 else shown
 
     def predict(self, X: Any) -> Array:
@@ -498,6 +511,9 @@ class CompressedOutlierDetector(OutlierMixin, CompressedModel):
     <vectors_of_one_output>
     offset_ : ndarray of shape (1,)
         ``decision_function(X) = score_samples(X) - offset_``.
+    model_bytes_ : int
+        Bytes of the model on a device, as `slimsvm.export.quantize` makes it; only with the kernels rbf, laplacian and
+        linear.
     <kernel_>
     <compression_>
 
@@ -523,6 +539,9 @@ class CompressedOutlierDetector(OutlierMixin, CompressedModel):
     def _keep(self, source: Source, small: Expansion) -> None:
         super()._keep(source, small)
         self.offset_ = -self.intercept_
+
+    def _answers(self) -> tuple[Array, Votes]:
+        return np.array([-1, 1]), Votes()
 
     def decision_function(self, X: Any) -> Array:
         """Values above zero are inside.

@@ -77,7 +77,10 @@ SHARED = {
             ``f = vector_coef_ @ k(vectors_, x) + intercept_``; one output for two classes, one for each
             pair of classes (positive means the first of the pair) or for each class otherwise.
         intercept_ : ndarray of shape (n_outputs,)
-        n_vectors_ : int""",
+        n_vectors_ : int
+        model_bytes_ : int
+            Bytes of the model on a device, as `slimsvm.export.quantize` makes it; only with the kernels rbf, laplacian
+            and linear.""",
     "vectors_of_one_output": """
         vectors_ : ndarray or sparse matrix of shape (n_vectors_, n_features_in_)
         vector_coef_ : ndarray of shape (1, n_vectors_)
@@ -101,7 +104,8 @@ SHARED = {
             answer as before; R^2 between the values for regression.""",
     "compression_": """
         compression_ : `slimsvm.compression.Compression`
-            Report: vectors and bytes before and after, agreement with the original, distance, predicted speed-up.""",
+            Report: vectors and bytes (float32) before and after, agreement with the original, distance, predicted
+            speed-up.""",
     "support_": """
         support_ : ndarray of shape (n_vectors_,)
             Rows of the training set that `vectors_` are; of equal rows of a class, the first.""",
@@ -121,10 +125,7 @@ SHARED = {
         n_iter_ : ndarray of shape (n_outputs,)
             Iterations of the solver.
         regularizer_ : object of `slimsvm.regularizers`
-            The regulariser as used.
-        model_bytes_ : int
-            Bytes of the model on a device, as `slimsvm.export.quantize` makes it; only with the kernels rbf, laplacian
-            and linear.""",
+            The regulariser as used.""",
     "probability_coef_": """
         probability_coef_ : ndarray of shape (n_outputs, n_vectors_)
             The layer behind `predict_proba`, with ``probability=True``: log-odds of ``classes_[1]`` for two classes,

@@ -17,7 +17,8 @@ from ..data import outputs
 from ..expansion import Expansion
 from ..formulation import Array
 from ..parts import kernels
-from .base import ExpansionClassifier, one_vs_rest_scores
+from ..votes import Votes
+from .base import ExpansionClassifier
 
 ALLOWED = (
     "SVC, NuSVC, SVR, NuSVR or OneClassSVM of scikit-learn, a classifier of slimsvm, or a Pipeline that ends in one"
@@ -60,14 +61,13 @@ def _linear(model: Any) -> Source:
 def _classifier(model: Any) -> Source:
     check_is_fitted(model)
     coef, n = _dense(model.dual_coef_), len(model.classes_)
-    if n == 2:
-        scores, shown = at_least_zero, as_they_are
-    else:
+    votes, shown = Votes(zero_is_positive=True), None
+    if n > 2:
         coef = _coefficients_of_pairs(coef, model.n_support_)
-        by_score = model.break_ties and model.decision_function_shape == "ovr"
-        scores = scores_of_svc if by_score else votes_in_order
-        shown = scores_of_svc if model.decision_function_shape == "ovr" else as_they_are
-    goal = Classes(np.asarray(model.class_weight_, dtype=np.float64), outputs(n, "ovo"), scores, shown)
+        # `predict` has the first of the classes with most votes; scores, and with them `break_ties`, go by values, too.
+        shown = Votes(pairs=True, zero_is_positive=True) if model.decision_function_shape == "ovr" else None
+        votes = shown if shown and model.break_ties else Votes(pairs=True, by_value=False)
+    goal = Classes(np.asarray(model.class_weight_, dtype=np.float64), outputs(n, "ovo"), votes, shown)
     return Source(_expansion(model, coef), goal, _cost(model, coef), model.classes_)
 
 
@@ -92,45 +92,12 @@ def _ours(model: Any) -> Source:
     check_is_fitted(model)
     if model.kernel_.keeps_rows:
         raise ValueError(PRECOMPUTED)
-    n, pairs = len(model.classes_), model._one_vs_one
-    scores: Any
-    if n == 2:
-        scores, shown = above_zero, as_they_are
-    else:
-        scores = one_vs_rest_scores if pairs else as_they_are
-        shown = scores if model.decision_function_shape == "ovr" else as_they_are
-    problems = outputs(n, "ovo" if pairs else "ovr")
+    n, votes = len(model.classes_), model._votes
+    shown = votes if n > 2 and model.decision_function_shape == "ovr" else None
+    problems = outputs(n, "ovo" if votes.pairs else "ovr")
     expansion = Expansion(model.kernel_, model.vectors_, model.vector_coef_, model.intercept_)
-    goal = Classes(_class_weights(model), problems, scores, shown)
+    goal = Classes(_class_weights(model), problems, votes, shown)
     return Source(expansion, goal, _cost(model, expansion.coef), model.classes_)
-
-
-# --- scores as scikit-learn and this library count them -------------------------------------------------------------
-
-
-def at_least_zero(F: Array, n_classes: int) -> Array:
-    """Two classes: 0 is for the second."""
-    return np.hstack([F < 0, F >= 0]).astype(np.float64)
-
-
-def above_zero(F: Array, n_classes: int) -> Array:
-    """Two classes: 0 is for the first."""
-    return np.hstack([F <= 0, F > 0]).astype(np.float64)
-
-
-def as_they_are(F: Array, n_classes: int) -> Array:
-    """A score for each output."""
-    return F
-
-
-def votes_in_order(F: Array, n_classes: int) -> Array:
-    """Votes of pairs alone: the first of the classes with most of them wins, as in `SVC.predict`."""
-    return np.rint(one_vs_rest_scores(F, n_classes))
-
-
-def scores_of_svc(F: Array, n_classes: int) -> Array:
-    """As in `SVC.decision_function`, where 0 is for the first class of a pair."""
-    return one_vs_rest_scores(np.where(F == 0, np.finfo(float).tiny, F), n_classes)
 
 
 # --- parts of machines ------------------------------------------------------------------------------------------------

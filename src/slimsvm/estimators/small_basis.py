@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from ..data import Task
 from ..expansion import Model
-from ..export.quantize import model_bytes
+from ..export.quantize import Problem
 from ..notices import warn
 from ..parts import kernels, regularizers, slacks
 from ..vectors.probabilities import learner
@@ -73,18 +73,10 @@ class SmallBasisClassifier(LayerClassifier):
         """One: the last digits of products depend on their number, and learning would end in other vectors."""
         return 1
 
-    @property
-    def model_bytes_(self) -> int:
-        """Bytes of the model on a device: 8-bit vectors, 16-bit coefficients and all else that it needs.
-
-        Only where the kernel has a fixed-point form, see `slimsvm.export.quantize`.
-        """
-        if "vector_coef_" not in vars(self):
-            raise AttributeError(f"{type(self).__name__} is not fitted yet; model_bytes_ is there after fit")
-        try:
-            return model_bytes(self)
-        except ValueError as error:
-            raise AttributeError(f"no model_bytes_: {error}") from None
+    def _problem(self) -> Problem:
+        factors = partial(validation.factors_of, self)
+        C = vars(self).get("C_", self.C)
+        return Problem(C, factors, slacks.loss(self.slack), self.regularizer_, self.tol, self.max_iter)
 
     def _check_params(self) -> None:
         self._check_parts()

@@ -214,6 +214,11 @@ def class_weights(class_weight: Any, classes: Array, codes: Array, weight: Array
     return np.array([class_weight.get(c, 1.0) for c in classes.tolist()], dtype=np.float64)
 
 
+def factors_of(estimator: Any, codes: Array) -> Array:
+    """The same for rows of these classes of a fitted classifier."""
+    return class_weights(estimator.class_weight, estimator.classes_, codes, np.ones(len(codes)))
+
+
 def is_precomputed(kernel: Any) -> bool:
     """Is X the kernel matrix itself?"""
     return isinstance(kernel, kernels.Precomputed) or (isinstance(kernel, str) and kernel == "precomputed")

@@ -16,7 +16,8 @@ from ..parts.kernels import Scaled
 from ..vectors.candidates import TaskCandidates
 from ..vectors.search import Finding, Space, split
 from ..vectors.training import Recipe, Setting, train
-from .quantize import Affine, class_numbers, form_of
+from ..votes import Votes
+from .quantize import Affine, form_of
 
 MOST = 300  # vectors: where inputs are few, a budget would pay for more than anything can be gained from
 ROWS = 4  # for each vector, at least
@@ -295,4 +296,5 @@ def most_relevant(model: Model, task: Task, used: Array, count: int) -> Array:
 
 def _error(model: Model, test: Task, scheme: str) -> float:
     F: Array = model.expansion.decision(test.X, test.threads)
-    return float(np.average(class_numbers(F, test.n_classes, scheme == "ovo") != test.codes, weights=test.weights))
+    winners = Votes(pairs=scheme == "ovo").winners(F, test.n_classes)
+    return float(np.average(winners != test.codes, weights=test.weights))

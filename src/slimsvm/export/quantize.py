@@ -12,20 +12,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_array
-from sklearn.utils.class_weight import compute_class_weight
 
 from ..data import Task, outputs, row_keys
 from ..formulation import Array
 from ..notices import warn
-from ..parts import kernels, slacks
+from ..parts import kernels
 from ..parts.bases import dense
 from ..parts.regularizers import KernelNorm
 from ..primal.coefficients import fit_coefficients
+from ..votes import Votes
 from .grid import LARGEST, REACH, Grid, grid_of
 from .rounding import nearest_bytes
 
@@ -66,7 +66,7 @@ class Quantized(ABC):
     exponent: Array
     bias: Array
     classes: Array
-    one_vs_one: bool
+    votes: Votes
     bits: ClassVar[int] = KERNEL_BITS  # of what coefficients are multiplied with
 
     @abstractmethod
@@ -118,28 +118,7 @@ class Quantized(ABC):
         """
         sums = self.accumulators(X)
         aligned = sums << (int(self.exponent.max()) - self.exponent.astype(np.int64))
-        return self.classes[class_numbers(aligned, len(self.classes), self.one_vs_one)]
-
-
-def class_numbers(values: Array, n_classes: int, one_vs_one: bool) -> Array:
-    """The class of each row of decision values, integers or not.
-
-    Pairs: the class of the most votes; among equals that of the largest summed values, then the first.
-    """
-    if values.shape[1] == 1:
-        return (values[:, 0] > 0).astype(np.intp)
-    if not one_vs_one:
-        return values.argmax(axis=1)
-    votes = np.zeros((len(values), n_classes), dtype=np.int64)
-    sums = np.zeros((len(values), n_classes), dtype=values.dtype)
-    for p, (a, b) in enumerate(zip(*np.triu_indices(n_classes, 1), strict=True)):
-        wins = values[:, p] > 0
-        votes[:, a] += wins
-        votes[:, b] += ~wins
-        sums[:, a] += values[:, p]
-        sums[:, b] -= values[:, p]
-    behind = votes < votes.max(axis=1, keepdims=True)
-    return np.ma.masked_array(sums, behind).argmax(axis=1)
+        return self.classes[self.votes.winners(aligned, len(self.classes))]
 
 
 @dataclass(frozen=True)
@@ -265,7 +244,7 @@ class Numbers:
     coef: Array
     bias: Array
     classes: Array
-    one_vs_one: bool
+    votes: Votes
 
 
 @dataclass(frozen=True)
@@ -298,7 +277,7 @@ class Distance(Form):
     def filled(self, kernel: Any, Z: Array, grid: Grid, inputs: Affine, fit: Numbers) -> Quantized:
         coef, exponent, bias = in_16_bits(fit.coef, fit.bias, KERNEL_BITS)
         q = grid.rounded(inputs.inverse(Z))
-        return QuantizedKernel(grid, q, coef, exponent, bias, fit.classes, fit.one_vs_one, self.power)
+        return QuantizedKernel(grid, q, coef, exponent, bias, fit.classes, fit.votes, self.power)
 
     def parts(self, kernel: Any, Z: Array, n_outputs: int) -> dict[str, int]:
         grid = self.grid(kernel, Z, Affine.none(Z.shape[1]))
@@ -329,7 +308,7 @@ class Products(Form):
         per_unit = 1 / (grid.gain.astype(np.float64) * inputs.scale)
         bias = fit.bias + W @ ((grid.offset - inputs.mean) / inputs.scale)
         weights, exponent, bias = in_16_bits(W * per_unit, bias, 0)
-        return QuantizedLinear(grid, weights, np.empty((len(bias), 0)), exponent, bias, fit.classes, fit.one_vs_one)
+        return QuantizedLinear(grid, weights, np.empty((len(bias), 0)), exponent, bias, fit.classes, fit.votes)
 
     def parts(self, kernel: Any, Z: Array, n_outputs: int) -> dict[str, int]:
         return linear_parts(Z.shape[1], n_outputs, 8)
@@ -380,12 +359,13 @@ def quantize(model: Any, X: Any = None, y: Any = None) -> Quantized:
 
     Parameters
     ----------
-    model : fitted classifier of slimsvm, or Pipeline
+    model : fitted classifier of slimsvm, CompressedOutlierDetector, or Pipeline
         With the kernel rbf (learned scales too), laplacian or linear. In a pipeline, steps before the classifier must
         be scalers such as StandardScaler: they are folded into the gains and offsets of the inputs, and rows then come
         as the pipeline takes them.
     X : array-like or sparse matrix of shape (n_samples, n_features), optional
-        Rows to fit the coefficients to, as the model (the pipeline) takes them.
+        Rows to fit the coefficients to, as the model (the pipeline) takes them. For `SlimSVC`, `ReducedSVC`,
+        `EmpiricalSVC`, `AnyNormSVC` and `CompressedClassifier` (there as with ``method="refit"``).
     y : array-like of shape (n_samples,), optional
         Their labels.
 
@@ -414,6 +394,7 @@ def quantize(model: Any, X: Any = None, y: Any = None) -> Quantized:
             f"{type(classifier).__name__} is not a fitted classifier of slimsvm (it has no vector_coef_); "
             "call fit first, or pass a classifier of slimsvm"
         )
+    classes, votes = classifier._answers()
     inputs = folded_scalers(steps[:-1], classifier.n_features_in_)
     form, Z = form_of(classifier.kernel_), dense(classifier.vectors_)
     grid = form.grid(classifier.kernel_, Z, inputs)
@@ -422,12 +403,12 @@ def quantize(model: Any, X: Any = None, y: Any = None) -> Quantized:
         coef, bias = projected(classifier, kernel, rounded), classifier.intercept_
     else:
         coef, bias = refitted(classifier, kernel, rounded, inputs(dense(X)), np.asarray(y))
-    fit = Numbers(coef, bias, classifier.classes_, classifier._one_vs_one)
-    return form.filled(kernel, rounded, grid, inputs, fit)
+    return form.filled(kernel, rounded, grid, inputs, Numbers(coef, bias, classes, votes))
 
 
 def model_bytes(model: Any) -> int:
     """What `quantize` would give for rows as the model takes them, without the work."""
+    model._answers()
     Z = dense(model.vectors_)
     return sum(form_of(model.kernel_).parts(model.kernel_, Z, len(model.intercept_)).values())
 
@@ -464,28 +445,34 @@ def projected(model: Any, kernel: Any, Z: Array) -> Array:
     return np.linalg.solve(gram + ridge, right).T
 
 
+@dataclass(frozen=True)
+class Problem:
+    """The problem that a model solves over vectors that are given."""
+
+    C: Any
+    factors: Callable[[Array], Array]  # weights of the classes, from the class numbers of rows
+    loss: Any
+    regularizer: Any = field(default_factory=lambda: KernelNorm(JITTER))
+    tol: float = 1e-6
+    max_iter: int = 100
+
+
 def refitted(model: Any, kernel: Any, Z: Array, X: Array, y: Array) -> tuple[Array, Array]:
     """Coefficients and biases over Z by the model's own problem on these rows."""
-    codes = np.searchsorted(model.classes_, y).clip(max=len(model.classes_) - 1)
-    strange = np.unique(y[model.classes_[codes] != y])
+    problem, (classes, votes) = model._problem(), model._answers()
+    codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
+    strange = np.unique(y[classes[codes] != y])
     if len(strange):
-        raise ValueError(f"y has labels that the model does not know: {strange[:5].tolist()}; it has {model.classes_}")
-    missing = np.setdiff1d(np.arange(len(model.classes_)), codes)
+        raise ValueError(f"y has labels that the model does not know: {strange[:5].tolist()}; it has {classes}")
+    missing = np.setdiff1d(np.arange(len(classes)), codes)
     if len(missing):
-        raise ValueError(f"y has no row of class {model.classes_[missing[0]]!r}; give rows of all classes")
-    present = compute_class_weight(model.class_weight, classes=model.classes_, y=y)
-    ones = np.ones(len(y))
-    task = Task(X, codes, ones, present, np.arange(len(y)), row_keys(X), model.classes_, kernel, len(y))
-    scheme = "ovo" if model._one_vs_one else "ovr"
+        raise ValueError(f"y has no row of class {classes[missing[0]]!r}; give rows of all classes")
+    ones, factors = np.ones(len(y)), problem.factors(codes)
+    task = Task(X, codes, ones, factors, np.arange(len(y)), row_keys(X), classes, kernel, len(y))
+    wanted = outputs(task.n_classes, "ovo" if votes.pairs else "ovr")
+    targets = task.targets(wanted, problem.C)
     found = fit_coefficients(
-        kernel,
-        X,
-        Z,
-        task.targets(outputs(task.n_classes, scheme), vars(model).get("C_", model.C)),
-        slacks.loss(model.slack),
-        vars(model).get("regularizer_", KernelNorm(JITTER)),
-        tol=model.tol,
-        max_iter=model.max_iter if model.max_iter > 0 else 100,
+        kernel, X, Z, targets, problem.loss, problem.regularizer, tol=problem.tol, max_iter=problem.max_iter
     )
     if not found.converged.all():
         warn("the refit of the coefficients did not converge: scale the features, lower C or raise tol of the model")

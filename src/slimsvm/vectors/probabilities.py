@@ -20,7 +20,8 @@ from ..parts.regularizers import KernelNorm
 from ..primal.passes import Features, double, features, times
 from ..primal.probability import Labels, Report, Weights, fit_layer, log_probabilities, minimise
 from ..progress import ProgressLine
-from .search import COPIES, MOST_ROWS
+from .folds import Groups, held_out
+from .search import MOST_ROWS
 from .training import Recipe, Setting
 
 MOST_LAYER_ROWS = 50_000
@@ -54,19 +55,14 @@ def _parts(task: Task, rng: np.random.Generator) -> list[tuple[Task, Task]]:
     The layer of a piece should see about as many rows as the final one: what fewer rows teach is less certain, and
     a cost that is right for it would make the final probabilities too cautious.
     """
-    some = task.sample(max(5000, min(20_000, 200_000 // task.n_classes)), rng)
-    _, first, group = np.unique(some.keys, return_index=True, return_inverse=True)
-    if COPIES * len(first) <= some.counts.sum():
-        # Rows with many copies are known well: leaving all copies of one out would test something else.
+    if Groups.of(task).known_well:
         return []
-    count = 5 if len(first) < 300 else 3 if len(first) < 3000 else 4
-    order = rng.permutation(len(first))
-    order = order[np.argsort(some.codes[first[order]], kind="stable")]
-    place = np.empty(len(first), dtype=int)
-    place[order] = np.arange(len(first)) % count
-    masks = [place[group] == k for k in range(count if len(first) < 3000 else 1)]
-    parts = [(some.take(np.flatnonzero(~test)), some.take(np.flatnonzero(test))) for test in masks if test.any()]
-    return [(train, test) for train, test in parts if len(np.unique(train.codes)) == task.n_classes]
+    some = task.sample(max(5000, min(20_000, 200_000 // task.n_classes)), rng)
+    groups = Groups.of(some)
+    many = groups.size >= 3000
+    count = 4 if many else 3 if groups.size >= 300 else 5
+    place = groups.places(count, rng)
+    return held_out(some, (place == k for k in range(1 if many else count)))
 
 
 def learner(recipe: Recipe, setting: Setting, rng: np.random.Generator) -> Learn:

@@ -17,6 +17,7 @@ import numpy as np
 from ..data import Task, outputs
 from ..formulation import Array
 from ..parts import bases, kernels
+from .folds import Groups, held_out
 from .learning import LearnedVectors
 from .training import Recipe, Setting
 
@@ -35,7 +36,6 @@ MOST_ROWS = 5000
 ITERATIONS = 20  # of a trial run
 WARM = 10  # of one that starts where another ended
 SCALED = 3  # times as many where scales are learned, too: they overfit late, and a run must show it
-COPIES = 10  # of each row, from which on the rows themselves are good judges
 
 
 @dataclass(frozen=True)
@@ -293,24 +293,16 @@ def split(task: Task, rng: np.random.Generator) -> list[Fold]:
     Copies of a row are in the same part, whatever their labels.
     """
     some = task.sample(MOST_ROWS, rng)
-    if COPIES * len(np.unique(task.keys)) <= task.counts.sum():
-        # Rows with many copies are known well: leaving all copies of one out would test something else.
+    if Groups.of(task).known_well:
         return [Fold(some, some)]
-    _, first, group = np.unique(some.keys, return_index=True, return_inverse=True)
-    n = len(first)
-    count, held_out, repeats = (5, 1, 2) if n < 300 else (3, 1, 1) if n < MANY else (10, 3, 1)
+    groups = Groups.of(some)
+    count, each, repeats = (5, 1, 2) if groups.size < 300 else (3, 1, 1) if groups.size < MANY else (10, 3, 1)
     folds = []
     for _ in range(repeats):
-        order = rng.permutation(n)
-        order = order[np.argsort(some.codes[first[order]], kind="stable")]
-        place = np.empty(n, dtype=int)
-        place[order] = np.arange(n) % count
-        place = place[group]
-        parts = [place // held_out == f for f in range(count // held_out)]
-        folds += [Fold(some.take(~test), some.take(test)) for test in parts if test.any()]
-    # A class of a single row is in one part only; where no fold has all classes, errors are those on the training rows.
-    whole = [fold for fold in folds if len(np.unique(fold.train.codes)) == task.n_classes]
-    return whole or [Fold(some, some)]
+        place = groups.places(count, rng)
+        folds += held_out(some, (place // each == f for f in range(count // each)))
+    # Where no fold has all classes, errors are those on the training rows.
+    return [Fold(*fold) for fold in folds or [(some, some)]]
 
 
 def _validate(setting: Setting, near: Setting | None, fold: Fold, recipe: Recipe, seed: int) -> Trial:

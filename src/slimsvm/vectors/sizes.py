@@ -11,6 +11,7 @@ import numpy as np
 from ..data import Task, outputs
 from ..expansion import Model
 from ..formulation import Array
+from .folds import Groups, held_out
 from .path import path, path_to
 from .training import Recipe, Setting
 
@@ -20,7 +21,6 @@ FEW = 3_000  # distinct rows, below which there are five folds
 MANY = 20_000  # distinct rows times binary problems, from which on there is one part
 MOST_ROWS = 24_000  # that judge or are trained on for it
 STEEP = 4.0  # of the smooth step, at margin 0
-COPIES = 10  # of each row, from which on the rows themselves are good judges
 
 
 def powers(least: int, n_classes: int) -> tuple[int, ...]:
@@ -90,39 +90,20 @@ def parts(task: Task, rng: np.random.Generator, folds: int | None = None) -> lis
 
     Copies of a row are in the same part, whatever their labels. Of very many rows a part is drawn.
     """
-    if COPIES * len(np.unique(task.keys)) <= task.counts.sum():
-        # Rows with many copies are known well: leaving all copies of one out would test something else.
+    groups = Groups.of(task)
+    if groups.known_well:
         return [Part(task, task)]
-    order = task.canonical()
-    _, first, group = np.unique(task.keys[order], return_index=True, return_inverse=True)
-    codes = task.codes[order[first]]
-    drawn = _spread(codes, rng, MOST_ROWS, 2 * (folds or 5))
-    few = len(drawn) < FEW
+    few = groups.size < FEW
     count = folds or (5 if few else 3)
-    many = not few and len(drawn) * len(outputs(task.n_classes, "ovr")) >= MANY
-    place = np.full(len(first), -1)
-    place[drawn] = np.arange(len(drawn)) % count
-    place = place[group]
-    here = order[place >= 0]
-    share = task.counts.sum() / task.counts[here].sum()
-    found = []
-    for k in range(1 if many and not folds else count):
-        train, test = (task.take(order[mask]) for mask in ((place >= 0) & (place != k), place == k))
-        # The rows that were drawn stand for all: the cost of errors weighs against the norm as it does there.
-        found.append(Part(replace(train, counts=train.counts * share), test))
-    # A class of a single row is in one part only; where no part has all classes, the training rows judge.
-    return [p for p in found if p.test.size and len(np.unique(p.train.codes)) == task.n_classes] or [Part(task, task)]
-
-
-def _spread(codes: Array, rng: np.random.Generator, most: int, least: int) -> Array:
-    """At most ``most`` rows in random order within their classes, class after class; ``least`` of a class, if it has
-    them."""
-    order = rng.permutation(len(codes))
-    order = order[np.argsort(codes[order], kind="stable")]
-    if len(order) <= most:
-        return order
-    mine = [np.flatnonzero(codes[order] == c) for c in np.unique(codes)]
-    return np.concatenate([order[rows[: max(least, round(len(rows) * most / len(codes)))]] for rows in mine])
+    many = not few and min(groups.size, MOST_ROWS) * len(outputs(task.n_classes, "ovr")) >= MANY
+    order = task.canonical()
+    place = groups.places(count, rng, MOST_ROWS, least=2 * (folds or 5))[order]
+    drawn, place = task.take(order[place >= 0]), place[place >= 0]
+    # The rows that were drawn stand for all: the cost of errors weighs against the norm as it does there.
+    share = task.counts.sum() / drawn.counts.sum()
+    found = held_out(drawn, (place == k for k in range(1 if many and not folds else count)))
+    # Where no part has all classes, the training rows judge.
+    return [Part(replace(train, counts=train.counts * share), test) for train, test in found] or [Part(task, task)]
 
 
 # --- judging ---------------------------------------------------------------------------------------------------

@@ -1,0 +1,62 @@
+"""From the values of binary problems to a class: how votes are counted, and what breaks ties."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from .data import outputs, sides
+from .formulation import Array
+
+
+@dataclass(frozen=True)
+class Votes:
+    """How values, rows x problems, become a class.
+
+    The one problem of two classes decides. Of several classes each has a value, and the largest wins; or, with
+    ``pairs``, each pair of them votes. Among classes of equally many votes that of the largest summed values wins or,
+    without ``by_value``, the first. ``zero_is_positive`` says on which side of a problem the value 0 is.
+    """
+
+    pairs: bool = False
+    by_value: bool = True
+    zero_is_positive: bool = False
+
+    def scores(self, F: Array, n_classes: int) -> Array:
+        """A score for each class, the first of the largest of which wins.
+
+        Summed values are squeezed into (-1/3, 1/3), so that they never outweigh a vote.
+        """
+        if F.shape[1] == 1:
+            return np.hstack([~self._wins(F), self._wins(F)]).astype(np.float64)
+        if not self.pairs:
+            return F
+        votes, sums = self._counted(F, n_classes)
+        return votes + sums / (3 * (np.abs(sums) + 1)) if self.by_value else votes
+
+    def winners(self, F: Array, n_classes: int) -> Array:
+        """Class numbers, without a rounding: for integers of any size, too."""
+        if F.shape[1] == 1 or not self.pairs:
+            return self.scores(F, n_classes).argmax(axis=1)
+        votes, sums = self._counted(F, n_classes)
+        if not self.by_value:
+            return votes.argmax(axis=1)
+        behind = votes < votes.max(axis=1, keepdims=True)
+        return np.ma.masked_array(sums, behind).argmax(axis=1)
+
+    def _wins(self, F: Array) -> Array:
+        return F >= 0 if self.zero_is_positive else F > 0
+
+    def _counted(self, F: Array, n_classes: int) -> tuple[Array, Array]:
+        """Votes and summed values of the classes."""
+        side = _sides_of_pairs(n_classes)
+        sums = F @ (side.astype(F.dtype) if F.dtype.kind == "i" else side)
+        return np.where(self._wins(F), 1.0, -1.0) @ side / 2 + (n_classes - 1) / 2, sums
+
+
+@lru_cache(maxsize=16)
+def _sides_of_pairs(n_classes: int) -> Array:
+    """Pairs x classes: +1 for the first of a pair, -1 for the second."""
+    return np.ascontiguousarray(sides(n_classes, outputs(n_classes, "ovo")).T)
