@@ -32,6 +32,7 @@ from .selection import forward_rows
 
 # With more rows than this, learning computes in float32.
 DOUBLE_ROWS = 2000
+DENSE = 1 << 22  # entries up to which sparse rows are learned from as dense ones: much faster, the same vectors
 TOO_FAR = 1e30  # as the objective of vectors so far out that numbers overflow
 
 Watch = Callable[[int, float], None]
@@ -254,6 +255,8 @@ def centred(kernel: Any, X: Any, double_rows: int) -> tuple[Any, Any]:
     More rows than ``double_rows`` are in float32.
     """
     dtype = np.float32 if X.shape[0] > double_rows else np.float64
+    if sp.issparse(X) and X.shape[0] * X.shape[1] <= DENSE:
+        X = X.toarray()
     if sp.issparse(X) or not kernel.translation_invariant:
         return 0.0, X.astype(dtype, copy=False)
     centre = X.mean(axis=0, dtype=np.float64)
