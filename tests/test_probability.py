@@ -17,10 +17,24 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR, OneClassSVM
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from problems import blobs, three_classes
-from slimsvm import EmpiricalSVC, LpSVC, ReducedSVC, RelevanceVectorClassifier, SlimSVC, bases, estimators, regularizers
+from slimsvm import (
+    CompressedClassifier,
+    EmpiricalSVC,
+    LpSVC,
+    ReducedSVC,
+    RelevanceVectorClassifier,
+    SlimSVC,
+    bases,
+    compress,
+    estimators,
+    regularizers,
+)
 from slimsvm.certificate import Basis
 from slimsvm.data import Task, row_keys
 from slimsvm.parts.kernels import Gaussian
@@ -45,6 +59,8 @@ WITH_LAYER = [
     ReducedSVC(12, probability=True),
     EmpiricalSVC(0.05, probability=True),
     LpSVC(probability=True),
+    CompressedClassifier(SVC(C=2.0, gamma=0.3), 6, probability=True),
+    CompressedClassifier(SVC(C=2.0, gamma=0.3), 6, method="margin", probability=True),
 ]
 names = [f"{type(m).__name__}-{k}" for k, m in enumerate(WITH_LAYER)]
 layered = pytest.mark.parametrize("machine", WITH_LAYER, ids=names)
@@ -276,7 +292,7 @@ def test_clones_and_pickles(machine):
 
 def test_attribute_errors_say_what_to_do():
     X, y = noisy(2, 60)
-    for model in (SlimSVC(4, **FIXED), ReducedSVC(5), EmpiricalSVC(), LpSVC()):
+    for model in (SlimSVC(4, **FIXED), ReducedSVC(5), EmpiricalSVC(), LpSVC(), CompressedClassifier()):
         for state in (model, model.fit(X, y)):
             for name in ("predict_proba", "predict_log_proba"):
                 assert not hasattr(state, name)
@@ -406,6 +422,45 @@ def test_calibrated_on_new_rows():
     assert p.mean() == pytest.approx(y[800:].mean(), abs=0.04)
 
 
+def test_compressed_machines():
+    """Probabilities of a machine that is given, behind a scaler too; they need labels, and classes."""
+    X, y = make_moons(1200, noise=0.35, random_state=0)
+    X, X_test, y, y_test = X[:400], X[400:], y[:400], y[400:]
+    pipe = make_pipeline(StandardScaler(), SVC(C=10.0)).fit(X, y)
+    small = compress(pipe, 10, X, y, probability=True)
+    plain = compress(pipe, 10, X, y)
+    np.testing.assert_array_equal(small.predict(X_test), plain.predict(X_test))
+    p = small.predict_proba(X_test)
+    np.testing.assert_array_equal(small.classes_[p.argmax(axis=1)], small.predict(X_test))
+    assert log_loss(y_test, p) < log_loss(y_test, np.full((len(p), 2), 0.5)) / 1.5
+    assert hasattr(compress(small[-1], 5, pipe[:-1].transform(X), y, probability=True), "predict_proba")
+    for data in ((), (X,)):
+        with pytest.raises(ValueError, match="probability=True needs X and y"):
+            compress(pipe, 10, *data, probability=True)
+    for model in (SVR(), OneClassSVM()):
+        with pytest.raises(ValueError, match="probability=True is for classifiers"):
+            compress(model.fit(X, y), 5, X, probability=True)
+
+
+def test_order_and_copies_of_rows_to_compress_with():
+    """For the same machine."""
+    X, y = noisy(3)
+    svc = SVC(C=2.0, gamma=0.3).fit(X, y)
+    copies = 1 + np.arange(len(y)) % 3
+    model = compress(svc, 5, X, y, sample_weight=copies, probability=True)
+    rows = np.random.default_rng(3).permutation(np.repeat(np.arange(len(y)), copies))
+    again = compress(svc, 5, X[rows], y[rows], probability=True, n_jobs=2)
+    np.testing.assert_allclose(again.predict_proba(X), model.predict_proba(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("n_vectors", [10_000, "auto"])
+def test_compressed_to_any_size(n_vectors):
+    """Kept as it is, or as small as agreement allows."""
+    X, y = noisy(3)
+    model = compress(SVC().fit(X, y), n_vectors, X, y, probability=True, agreement=0.8)
+    np.testing.assert_array_equal(model.classes_[model.predict_proba(X).argmax(axis=1)], model.predict(X))
+
+
 def test_search_by_log_loss():
     X, y = noisy(2, 120)
     grid = GridSearchCV(SlimSVC(probability=True, **FIXED), {"n_vectors": [2, 6]}, scoring="neg_log_loss", cv=2)
@@ -440,6 +495,9 @@ OTHER_ORDER = {"check_decision_proba_consistency": "the layer has coefficients o
 
 
 @pytest.mark.filterwarnings("ignore:kernel values")
-@parametrize_with_checks([SlimSVC(5, probability=True, **FIXED)], expected_failed_checks=lambda estimator: OTHER_ORDER)
+@parametrize_with_checks(
+    [SlimSVC(5, probability=True, **FIXED), CompressedClassifier(n_vectors=5, method="reduced_set", probability=True)],
+    expected_failed_checks=lambda estimator: OTHER_ORDER,
+)
 def test_scikit_learn_contract(estimator, check):
     check(estimator)

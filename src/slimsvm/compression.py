@@ -336,10 +336,14 @@ class Known:
         if len(numbers) <= most:
             return numbers, self.counts
         groups, codes = np.unique(codes, return_inverse=True)
-        rows = numbers[:, None]  # the draw needs the keys of rows, not the rows
-        drawn = Task(rows, codes, self.counts, np.ones(len(groups)), numbers, self.keys, groups, None, len(codes))
-        drawn = drawn.sample(most, rng)
+        # The draw needs the keys of rows, not the rows.
+        drawn = self.task(numbers[:, None], codes, np.ones(len(groups))).sample(most, rng)
         return drawn.numbers, drawn.counts
+
+    def task(self, X: Any, codes: Array, factors: Array, threads: int = 1) -> Task:
+        """Rows X in place of these, with classes and their weights."""
+        numbers, classes = np.arange(len(codes)), np.arange(len(factors))
+        return Task(X, codes, self.counts, factors, numbers, self.keys, classes, None, len(codes), threads)
 
 
 # --- the way -----------------------------------------------------------------------------------------------------
@@ -407,6 +411,10 @@ class Compressor:
     def agreement(self, small: Expansion) -> float:
         """With the original, on the rows to teach on."""
         return self.original.goal.agreement(self.judged, self.values(small, self.rows.X), self.rows.counts)
+
+    def knowing(self, rows: Task) -> Compressor:
+        """The same, with other rows to teach on."""
+        return replace(self, known=Known(rows.X, rows.counts, rows.keys, rows.codes), verbose=False)
 
     # --- the methods that users name ---
 

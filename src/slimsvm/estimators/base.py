@@ -134,7 +134,50 @@ class ExpansionModel(BaseEstimator):
         super().__setstate__(state)
 
 
-class ExpansionClassifier(ClassifierMixin, ExpansionModel, metaclass=ABCMeta):
+class Probabilities(ExpansionModel):
+    """`predict_proba` and `predict_log_proba`, where there are probabilities."""
+
+    @offered
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the classes; `predict` gives the class of the highest one.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), in the order of ``classes_``.
+        """
+        return np.exp(self._snapshot()._log_probabilities(X))
+
+    @offered
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithms of the classes' probabilities, which stay finite where these would be rounded to 0.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), in the order of ``classes_``.
+        """
+        return self._snapshot()._log_probabilities(X)
+
+    def _lacks_probabilities(self) -> str | None:
+        """Why there are none, in words; None if there are."""
+        name = type(self).__name__
+        return (
+            f"{name} has no probabilities. Calibrate its decision values: "
+            f"sklearn.calibration.CalibratedClassifierCV({name}(...), ensemble=False); or use SlimSVC, which has some"
+        )
+
+    def _log_probabilities(self, X: Any) -> Array:
+        raise NotImplementedError
+
+
+class ExpansionClassifier(ClassifierMixin, Probabilities, metaclass=ABCMeta):
     """A classifier whose decision values are an expansion over `vectors_`; subclasses say how it is trained."""
 
     decision_function_shape = "ovr"
@@ -195,6 +238,7 @@ class ExpansionClassifier(ClassifierMixin, ExpansionModel, metaclass=ABCMeta):
         self.classes_ = task.classes
         # A change of parameters is for the next fit.
         self._votes = Votes(pairs=task.n_classes > 2 and self._scheme() == "ovo")
+        self._factors = task.factors
         self.kernel_, self.vectors_ = machine.kernel.fitted(machine.vectors)
         if model.rows is not None:
             self.support_ = model.rows
@@ -260,45 +304,6 @@ class ExpansionClassifier(ClassifierMixin, ExpansionModel, metaclass=ABCMeta):
         side = sides(len(self.classes_), outputs(len(self.classes_), "ovo" if self._votes.pairs else "ovr"))[codes]
         least = np.where(side == 0, np.inf, side * scores).min(axis=1)
         return np.where(self.classes_[codes] == labels, least, -np.inf)
-
-    @offered
-    def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes; `predict` gives the class of the highest one.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes), in the order of ``classes_``.
-        """
-        return np.exp(self._snapshot()._log_probabilities(X))
-
-    @offered
-    def predict_log_proba(self, X: Any) -> Array:
-        """Logarithms of the classes' probabilities, which stay finite where these would be rounded to 0.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes), in the order of ``classes_``.
-        """
-        return self._snapshot()._log_probabilities(X)
-
-    def _lacks_probabilities(self) -> str | None:
-        """Why there are none, in words; None if there are."""
-        name = type(self).__name__
-        return (
-            f"{name} has no probabilities. Calibrate its decision values: "
-            f"sklearn.calibration.CalibratedClassifierCV({name}(...), ensemble=False); or use SlimSVC, which has some"
-        )
-
-    def _log_probabilities(self, X: Any) -> Array:
-        raise NotImplementedError
 
     def _scheme(self) -> str:
         """Pairs of classes ("ovo"), or each class against the others ("ovr")."""

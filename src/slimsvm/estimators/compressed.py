@@ -28,17 +28,20 @@ from ..compression import (
     smallest,
     weight_vectors,
 )
+from ..data import Task
 from ..expansion import Expansion
 from ..export.quantize import Problem
 from ..formulation import Array
 from ..notices import warn
 from ..parts.losses import Hinge
 from ..threads import limited, thread_count
+from ..vectors.probabilities import fit_probabilities, pieces_of
 from ..votes import Votes
 from . import validation
 from .base import ExpansionModel
 from .documentation import documented
 from .originals import Source, source_of
+from .probability import TOLERANCE, Layer
 
 LABELS = ("refit", "learn")  # methods that need them
 
@@ -52,6 +55,7 @@ def compress(
     *,
     method: str = "auto",
     agreement: float = 0.99,
+    probability: bool = False,
     sample_weight: Any = None,
     random_state: Any = 0,
     n_jobs: int | None = None,
@@ -72,6 +76,7 @@ def compress(
         Labels or target values of X.
     <compress_method>
     <agreement>
+    <compressed_probability>
     sample_weight : array-like of shape (n_samples,), optional
         How often each row of X counts.
     <random_state>
@@ -111,10 +116,11 @@ def compress(
         earlier, (name, last) = model[:-1], model.steps[-1]
         if X is not None and len(earlier):
             X = earlier.transform(X)
-        small = compress(last, X=X, y=y, sample_weight=sample_weight, **options)
+        small = compress(last, X=X, y=y, probability=probability, sample_weight=sample_weight, **options)
         return Pipeline([*model.steps[:-1], (name, small)], memory=model.memory, verbose=model.verbose)
     source = source_of(model)
     small = KINDS[type(source.goal)](clone(model), **options)
+    small._ask_for_probabilities(probability)
     small._check_params()
     for name in ("n_features_in_", "feature_names_in_"):
         if hasattr(model, name):
@@ -158,6 +164,11 @@ class CompressedModel(ExpansionModel):
     def _labels(self, y: Any, source: Source) -> Array:
         """Labels as the original counts them."""
         return np.asarray(column_or_1d(y), dtype=np.float64)
+
+    def _ask_for_probabilities(self, wanted: Any) -> None:
+        """Raise ValueError where there cannot be any."""
+        if wanted:
+            raise ValueError(f"probability={wanted!r} is for classifiers; {type(self).__name__} has no classes")
 
     def _check_params(self) -> None:
         if isinstance(self.n_vectors, str):
@@ -240,9 +251,13 @@ class CompressedModel(ExpansionModel):
             compressor = Compressor(source.original(), known, seed, threads, bool(self.verbose))
             small, used, note = self._small(compressor, method)
             self.compression_ = Compression.of(compressor, small, used, note)
+            self._keep(source, small)
+            self._finish(compressor, small, used)
         if note and used != "exact":
             warn(note)
-        self._keep(source, small)
+
+    def _finish(self, compressor: Compressor, small: Expansion, method: str) -> None:
+        """What else is fitted over the vectors of the small machine."""
 
     def _known(self, source: Source, X: Any, y: Any, sample_weight: Any) -> Known | None:
         if X is None:
@@ -329,7 +344,7 @@ def _count(vectors: int) -> str:
 
 
 @documented
-class CompressedClassifier(ClassifierMixin, CompressedModel):
+class CompressedClassifier(Layer, ClassifierMixin, CompressedModel):
     """Classifier that fits a support vector machine and keeps a small version of it.
 
     `compress` returns one of these, fitted; on its own it is for cross-validation and grid search.
@@ -341,6 +356,7 @@ class CompressedClassifier(ClassifierMixin, CompressedModel):
     <n_vectors_kept>
     <compress_method>
     <agreement>
+    <compressed_probability>
     <random_state>
     <n_jobs>
     <verbose>
@@ -350,6 +366,7 @@ class CompressedClassifier(ClassifierMixin, CompressedModel):
     <vectors_>
     <kernel_>
     <compression_>
+    <probability_coef_>
 
     Examples
     --------
@@ -365,6 +382,36 @@ class CompressedClassifier(ClassifierMixin, CompressedModel):
     _goals = Classes
     _goal: Classes
     classes_: Array
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        n_vectors: Any = 20,
+        *,
+        method: str = "auto",
+        agreement: float = 0.99,
+        probability: bool = False,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ):
+        super().__init__(
+            estimator,
+            n_vectors,
+            method=method,
+            agreement=agreement,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            verbose=verbose,
+        )
+        self.probability = probability
+
+    def _ask_for_probabilities(self, wanted: Any) -> None:
+        self.probability = wanted
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        validation.check_yes_or_no("probability", self.probability)
 
     def _default(self) -> Any:
         return SVC()
@@ -388,6 +435,32 @@ class CompressedClassifier(ClassifierMixin, CompressedModel):
         if missing:
             raise ValueError(f"y has no row of the classes {missing}: give rows of every class, or leave y out")
         return codes
+
+    def _method_for(self, source: Source, known: Known | None) -> str:
+        if self.probability and (known is None or known.y is None):
+            raise ValueError("probability=True needs X and y, which probabilities are fitted to; leave it out without")
+        return super()._method_for(source, known)
+
+    def _finish(self, compressor: Compressor, small: Expansion, method: str) -> None:
+        """The layer of probabilities, if that is asked for."""
+        if not self.probability:
+            return
+        rows, rng = compressor.rows, np.random.default_rng(compressor.seed)
+        task = rows.task(rows.X, rows.y, self._goal.factors, compressor.threads)
+
+        def learn(train: Task) -> tuple[Any, Any]:
+            if method not in METHODS:  # vectors that no row had a part in
+                return small.kernel, small.vectors
+            without = METHODS[method](compressor.knowing(train), small.coef.shape[1])
+            return without.kernel, without.vectors
+
+        pieces = pieces_of(task, learn, rng)
+        layer = fit_probabilities(task, small, self._cost, pieces, rng, TOLERANCE, 2.0**30, bool(self.verbose))
+        for name, value in layer.items():
+            setattr(self, name, value)
+
+    def _winners(self, scores: Array) -> Array:
+        return self._goal.answers(scores)
 
     def _keep(self, source: Source, small: Expansion) -> None:
         super()._keep(source, small)
@@ -430,7 +503,7 @@ class CompressedClassifier(ClassifierMixin, CompressedModel):
         """
         fitted = self._snapshot()
         scores = fitted._scores(X)
-        return fitted.classes_[fitted._goal.answers(scores)]
+        return fitted.classes_[fitted._winners(scores)]
 
 
 @documented

@@ -98,6 +98,11 @@ SHARED = {
             coefficients fitted to X and y. "margin": the machine's own decisions are taught to it, on the rows X, or
             on the machine's vectors where there are no rows. "learn": X and y are taught to it. "auto": "learn" with
             X and y, else "margin".""",
+    "compressed_probability": """
+        probability : bool, default=False
+            Fit a layer for `predict_proba` over the vectors, too: a logistic output, or softmax for several classes. It
+            needs X and y. Its cost is chosen by log-loss on rows that the compression, done again without them, has
+            not seen; the machine itself may have. `predict` stays what it is.""",
     "agreement": """
         agreement : float, default=0.99
             For ``n_vectors="auto"``: the part of the known rows (X, or the machine's vectors) that is to have the same

@@ -96,7 +96,7 @@ def _ours(model: Any) -> Source:
     shown = votes if n > 2 and model.decision_function_shape == "ovr" else None
     problems = outputs(n, "ovo" if votes.pairs else "ovr")
     expansion = Expansion(model.kernel_, model.vectors_, model.vector_coef_, model.intercept_)
-    goal = Classes(_class_weights(model), problems, votes, shown)
+    goal = Classes(model._factors, problems, votes, shown)
     return Source(expansion, goal, _cost(model, expansion.coef), model.classes_)
 
 
@@ -153,11 +153,3 @@ def _cost(model: Any, coef: Array) -> float:
     if found is None or isinstance(found, str):
         return float(np.abs(coef).max(initial=0.0)) or 1.0
     return float(np.mean(found))
-
-
-def _class_weights(model: Any) -> Array:
-    """Factors of the classes; "balanced" ones went with the training rows."""
-    given = model.get_params().get("class_weight")
-    if given is None or isinstance(given, str):
-        return np.ones(len(model.classes_))
-    return np.array([given.get(c, 1.0) for c in model.classes_.tolist()], dtype=np.float64)

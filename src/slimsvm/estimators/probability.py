@@ -13,22 +13,35 @@ from ..expansion import Model
 from ..formulation import Array
 from ..primal.probability import led_by, log_probabilities
 from ..vectors.probabilities import Learn, fit_probabilities, pieces_of
-from .base import ExpansionClassifier
+from .base import ExpansionClassifier, Probabilities
 
 TOLERANCE = 1e-4  # a smaller gap would not show in probabilities
 
 
-class LayerClassifier(ExpansionClassifier):
-    """A classifier whose vectors also carry a logistic or softmax layer, where ``probability`` asks for one."""
+class Layer(Probabilities):
+    """A logistic or softmax layer over the vectors of a classifier, where ``probability`` asks for one."""
 
     probability: Any = False
-    verbose: Any = False
 
     def _lacks_probabilities(self) -> str | None:
         # What was fitted counts; before that, the parameter.
         if hasattr(self, "probability_coef_") or (self.probability and not hasattr(self, "vectors_")):
             return None
         return f"{type(self).__name__} has no probabilities without probability=True: set it, and fit again"
+
+    def _log_probabilities(self: Any, X: Any) -> Array:
+        """Those of the layer, moved where need be so that the class that is predicted is the likeliest."""
+        check_is_fitted(self, "probability_coef_")
+        coef = np.vstack([self.vector_coef_, self.probability_coef_])
+        values = self._values(X, coef, np.append(self.intercept_, self.probability_intercept_))
+        scores, log_odds = np.split(values, [len(self.intercept_)], axis=1)
+        return led_by(self._winners(scores), log_probabilities(log_odds))
+
+
+class LayerClassifier(Layer, ExpansionClassifier):
+    """A classifier of this library that may have such a layer."""
+
+    verbose: Any = False
 
     def _with_layer(
         self,
@@ -46,11 +59,3 @@ class LayerClassifier(ExpansionClassifier):
         tol = max(float(self.tol), TOLERANCE)
         layer = fit_probabilities(task, model.expansion, C, pieces, rng, tol, memory, bool(self.verbose))
         return replace(model, more=model.more | layer)
-
-    def _log_probabilities(self, X: Any) -> Array:
-        """Those of the layer, moved where need be so that the class that is predicted is the likeliest."""
-        check_is_fitted(self, "probability_coef_")
-        coef = np.vstack([self.vector_coef_, self.probability_coef_])
-        values = self._values(X, coef, np.append(self.intercept_, self.probability_intercept_))
-        scores, log_odds = np.split(values, [len(self.intercept_)], axis=1)
-        return led_by(self._winners(scores), log_probabilities(log_odds))

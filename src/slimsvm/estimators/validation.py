@@ -53,6 +53,12 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
         raise ValueError(f"{name}={value!r} is not known; use one of {list(choices)}")
 
 
+def check_yes_or_no(name: str, value: Any) -> None:
+    """A truth value, or a number that stands for one."""
+    if not isinstance(value, (bool, np.bool_, numbers.Integral)):
+        raise ValueError(f"{name}={value!r} must be True or False")
+
+
 def check_common(estimator: Any, least_iter: int, gammas: tuple[str, ...] = ("scale", "auto")) -> None:
     """The parameters that several estimators have, where they have them."""
     params = estimator.get_params(deep=False)
@@ -69,8 +75,7 @@ def check_common(estimator: Any, least_iter: int, gammas: tuple[str, ...] = ("sc
     if params["n_jobs"] == 0:
         raise ValueError("n_jobs=0 makes no sense; use None or 1 for one thread, -1 for all cores")
     for name in {"verbose", "probability"} & params.keys():
-        if not isinstance(params[name], (bool, np.bool_, numbers.Integral)):
-            raise ValueError(f"{name}={params[name]!r} must be True or False")
+        check_yes_or_no(name, params[name])
     check_choice("multi_class", params.get("multi_class", "ovr"), ("ovo", "ovr"))
     shape = params.get("decision_function_shape", "ovr")
     check_choice("decision_function_shape", shape, ("ovr", "ovo"))
