@@ -218,7 +218,8 @@ class ExpansionClassifier(ClassifierMixin, ExpansionModel, metaclass=ABCMeta):
         ndarray of shape (n_samples,)
         """
         fitted = self._snapshot()
-        return fitted.classes_[fitted._winners(fitted._scores(X))]
+        scores = fitted._scores(X)  # first: it says so if there was no fit
+        return fitted.classes_[fitted._winners(scores)]
 
     def _margins(self, scores: Array, labels: Array) -> Array:
         """The least ``y f`` of each row over the binary problems that its class takes part in; minus infinity for
