@@ -393,6 +393,20 @@ def test_what_a_refit_is_given_is_checked():
         quantize(model, X[y != y[0]], y[y != y[0]])
     with pytest.raises(ValueError, match="not a fitted classifier"):
         quantize(quick())
+    with pytest.raises(ValueError, match="inconsistent numbers"):
+        quantize(model, X, y[:-1])
+    with pytest.raises(ValueError, match=f"{2 * X.shape[1]} features, the model takes {X.shape[1]}"):
+        quantize(model, np.hstack([X, X]), y)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_rows_have_the_models_inputs(kernel):
+    """Too many are not cut off silently."""
+    X, y = three_classes(60)
+    q = quantize(quick(kernel=kernel).fit(X, y))
+    for rows in (np.hstack([X, X]), X[:, :1], sp.csr_matrix(np.hstack([X, X]))):
+        with pytest.raises(ValueError, match=f"{rows.shape[1]} features, the model takes {X.shape[1]}"):
+            q.predict(rows)
 
 
 @pytest.mark.parametrize(

@@ -270,6 +270,26 @@ def test_margins_that_are_clearly_worse():
     assert curve.best(0) == 16  # of equal scores the best margins
 
 
+def test_a_difference_that_is_sure_but_nothing():
+    """On a flat curve larger models have larger margins by a hair: that alone is no reason for them."""
+    good = np.random.default_rng(0).random(400)
+    noise = 1e-4 * np.random.default_rng(1).normal(size=400)
+    soft = [good + 2e-2 + noise, good + 5e-4 + noise, good]
+    verdicts = [[sizing.Verdict(0.9, 0.01, one, np.ones(400))] for one in soft]
+    behind = sizing._behind(verdicts, [SimpleNamespace(keys=np.arange(400))])
+    assert behind[0] > 100
+    assert (behind[1:] == 0).all()
+
+
+def test_settings_serve_more_than_two_vectors():
+    """They are searched for a quarter of the largest size, but for eight vectors where that is less."""
+    assert sizing.middle((2, 4, 8, 16, 32, 64, 128)) == 32
+    assert sizing.middle((2, 4, 8, 16)) == 8
+    assert sizing.middle((2, 4, 8)) == 8
+    assert sizing.middle((2, 4)) == 4
+    assert sizing.middle((1,)) == 1
+
+
 def test_rows_that_judge_twice_count_once():
     X, y = blobs(100)
     folds = list(StratifiedKFold(4).split(X, y))
@@ -287,7 +307,7 @@ def test_the_jackknife_of_a_mean():
     right = np.zeros(200)
     right[rng.random(200) < 0.7] = 1
     where = {value: k for k, value in enumerate(part.X[:, 0])}
-    verdict = module._scored(lambda m, X, y: np.mean([right[where[v]] for v in X[:, 0]]), False, part, model)
+    verdict = module._scored(lambda m, X, y: np.mean([right[where[v]] for v in X[:, 0]]), "mean", False, part, model)
     group = module._groups(part)
     means = [right[group == g].mean() for g in range(module.GROUPS)]
     assert verdict.score == pytest.approx(right.mean())
@@ -305,6 +325,31 @@ def test_scorers(scoring):
     assert (found.curve.scores > 0.5).all()
     assert (found.curve.standard_errors > 0).all()
     assert repr(found)
+
+
+@pytest.mark.parametrize("scoring", ["neg_log_loss", "roc_auc_ovr"])
+def test_scorers_of_probabilities(scoring):
+    """Each part's models have a layer of their own: the scores are those of a cross-validation."""
+    X, y = three_classes(120)
+    parts = [(np.arange(60), np.arange(60, 120)), (np.arange(60, 120), np.arange(60))]
+    model = slim(probability=True, n_vectors=8)
+    with pytest.warns(UserWarning, match="the full machine is left out"):
+        found = found_for(X, y, model, sizes=(8,), scoring=scoring, cv=parts, full=True)
+    assert found.full is None
+    by_hand = cross_val_score(model, X, y, scoring=scoring, cv=parts).mean()
+    assert found.curve.scores[0] == pytest.approx(by_hand, abs=0.05)
+    assert found.best().predict_proba(X).shape == (120, 3)
+    with pytest.raises(ValueError, match=f"scoring='{scoring}' cannot judge .*probability=True"):
+        found_for(X, y, scoring=scoring)
+
+
+@pytest.mark.filterwarnings("ignore:Only one class")
+def test_scores_that_are_not_numbers():
+    """A part without rows of the rare class has no ROC curve; nothing is chosen by NaN."""
+    X, y = blobs(60)[0], np.repeat([1, 0], [3, 57])
+    with pytest.raises(ValueError, match=r"'roc_auc' is not a number .* are \[0\], the model's \[0, 1\].*cv=2"):
+        found_for(X, y, scoring="roc_auc")
+    assert np.isfinite(found_for(X, y, scoring="roc_auc", cv=2).curve.scores).all()
 
 
 def test_accuracy_by_name_is_the_default():

@@ -104,6 +104,14 @@ def test_unscaled_features(kernel, scale, words):
     assert any("StandardScaler" in str(w.message) and "gamma" in str(w.message) for w in caught)
 
 
+@pytest.mark.parametrize("constant", [0.1, 1 / 3, 0.7, 1.0])
+def test_constant_columns_have_no_spread(constant):
+    """The mean of a constant is rounded: what is left over is no column that varies little."""
+    X, y = blobs(300)
+    X = np.c_[X[:, :2], np.full(300, constant)]
+    assert messages(lambda: AnyNormSVC().fit(X, y)) == []
+
+
 def test_warnings_point_to_the_caller():
     X, y = blobs(60)
     with pytest.warns(UserWarning, match="all about 0") as caught:

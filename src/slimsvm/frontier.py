@@ -22,6 +22,7 @@ from .data import Task
 from .estimators import validation
 from .estimators.any_norm import AnyNormSVC
 from .estimators.slim import SlimSVC
+from .expansion import Model
 from .export.quantize import model_bytes
 from .formulation import Array
 from .notices import warn
@@ -293,8 +294,9 @@ def frontier(
         A classifier with the wanted parameters (kernel, slack, basis, C and so on; its ``n_vectors`` and ``max_bytes``
         are not used), or a pipeline that ends with one. ``SlimSVC()`` unless given.
     scoring : str or callable, optional
-        A scorer of scikit-learn by name, or ``scoring(estimator, X, y)``; larger is better. None: the share of rows
-        that are right, class weights counted.
+        A scorer of scikit-learn by name, or ``scoring(estimator, X, y)``; larger is better. One that judges
+        probabilities needs an estimator with ``probability=True``. None: the share of rows that are right, class
+        weights counted.
     cv : int, splitter or iterable, optional
         What is held out. An integer: so many stratified folds. A splitter of scikit-learn, or an iterable of row
         numbers to train on and to test on. None: five folds below 3,000 distinct rows, three below 20,000 (with
@@ -347,7 +349,9 @@ def frontier(
     hold_out = partial(_held_out, data, _splitter(cv, y), groups)
     with limited(model._blas_threads(task)):
         plan = model._plan(task, wanted, hold_out)
-        curve = plan.judged(lambda part, found: score(part, part.estimator._fitted(part.train, found)), report)
+        # Only scorers ask for probabilities.
+        layered = None if scoring is None else clone(model).set_params(verbose=False)
+        curve = plan.judged(partial(_judged, score, plan, layered), report)
         machine = _full_machine(data, plan, task, score, report) if full else None
         models, seconds = _models(data, plan, task, report)
     floor = sizing.least_size(task.n_classes)
@@ -500,6 +504,17 @@ def _held_out(data: _Data, splitter: Any, groups: Any, task: Task, rng: np.rando
 Score = Callable[[_Part, Any], Verdict]
 
 
+class _NoProbabilities(ValueError):
+    """A scorer asks for what a model without probabilities does not have."""
+
+
+def _judged(score: Score, plan: Plan, layered: SlimSVC | None, part: _Part, model: Model) -> Verdict:
+    """What a part says of a model of the path; with a layer for probabilities where ``layered`` has one."""
+    if layered is not None:
+        model = layered._of_path(part.train, plan, max(1, model.expansion.vectors.shape[0]), model)
+    return score(part, part.estimator._fitted(part.train, model))
+
+
 def _scorer(scoring: Any, model: SlimSVC, weighted: bool) -> Score:
     """What judges a fitted classifier on a part: its score, and the variance of that."""
     if scoring is None:
@@ -510,7 +525,7 @@ def _scorer(scoring: Any, model: SlimSVC, weighted: bool) -> Score:
     takes = inspect.signature(scorer).parameters
     if weighted and "sample_weight" not in takes and not any(p.kind == p.VAR_KEYWORD for p in takes.values()):
         raise ValueError(f"scoring={scoring!r} must take sample_weight where sample_weight is given")
-    return partial(_scored, scorer, weighted)
+    return partial(_scored, scorer, _name(scoring), weighted)
 
 
 def _right(part: _Part, model: Any) -> Verdict:
@@ -522,18 +537,33 @@ def _right(part: _Part, model: Any) -> Verdict:
     return sizing.of_labels(wrong, margins, weights, len(np.unique(part.keys)))
 
 
-def _scored(scorer: Any, weighted: bool, part: _Part, model: Any) -> Verdict:
+def _scored(scorer: Any, name: str, weighted: bool, part: _Part, model: Any) -> Verdict:
     """The score, and the jackknife's variance: how it changes when some of the rows are left out."""
 
     def score(rows: Array) -> float:
         weights = {"sample_weight": part.weights[rows]} if weighted else {}
-        return float(scorer(model, _safe_indexing(part.X, rows), part.y[rows], **weights))
+        try:
+            return float(scorer(model, _safe_indexing(part.X, rows), part.y[rows], **weights))
+        except AttributeError as error:
+            if hasattr(model, "predict_proba"):
+                raise
+            raise _NoProbabilities(
+                f"scoring={name!r} cannot judge a {type(model).__name__} without probabilities ({error}); give an "
+                "estimator that has them: estimator=SlimSVC(probability=True)"
+            ) from error
 
     everyone = np.arange(len(part.y))
     group = _groups(part)
     count = int(group.max()) + 1
+    found = score(everyone)
+    if np.isnan(found):
+        raise ValueError(
+            f"scoring={name!r} is not a number on the rows held out in one of the parts; their classes are "
+            f"{np.unique(part.y).tolist()}, the model's {model.classes_.tolist()}. Where rows of a class are few: use "
+            "fewer parts, such as cv=2, or another scoring"
+        )
     values = [score(everyone[group != g]) for g in range(count)] if count > 1 else []
-    return Verdict(score(everyone), (count - 1) * float(np.var(values)) if values else 0.0)
+    return Verdict(found, (count - 1) * float(np.var(values)) if values else 0.0)
 
 
 def _groups(part: _Part) -> Array:
@@ -573,13 +603,19 @@ def _models(
 
 def _full_machine(
     data: _Data, plan: Plan, task: Task, score: Score, report: Callable[[str], None] | None
-) -> FullMachine:
-    """The machine over all rows, with the cost that the rows held out like best."""
+) -> FullMachine | None:
+    """The machine over all rows, with the cost that the rows held out like best; None where it has no score."""
     model = data.estimator
     costs = FULL_COSTS if isinstance(model.C, str) else (float(model.C),)
     judged = []
     for C in costs:
-        verdicts = [score(part, _fit_full(part.estimator, plan, C, part.train)[0]) for part in plan.held_out]
+        try:
+            verdicts = [score(part, _fit_full(part.estimator, plan, C, part.train)[0]) for part in plan.held_out]
+        except _NoProbabilities:
+            warn(
+                "the full machine is left out: it has no probabilities for this scoring to judge. full=False is silent"
+            )
+            return None
         judged.append((*sizing.mean(verdicts, plan.held_out), C))
         if report is not None:
             report(f"full machine, C={C:g}")

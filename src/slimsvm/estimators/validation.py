@@ -235,7 +235,7 @@ def scale_complaint(X: Any, kernel: Any, names: Array | None) -> str | None:
         return None
     some = np.asarray(X[:: max(1, X.shape[0] // 2000)], dtype=np.float64)
     some = some / max(float(np.abs(some).max(initial=0.0)), np.finfo(float).tiny)  # squares of large numbers overflow
-    spread = some.std(axis=0)
+    spread = np.where((some != some[:1]).any(axis=0), some.std(axis=0), 0.0)  # rounding of a mean is no spread
     varied = spread[spread > 0]
     if len(varied) < 2:
         return None

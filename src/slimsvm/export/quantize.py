@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils import check_array
+from sklearn.utils import check_array, check_consistent_length
 
 from ..data import Task, outputs, row_keys
 from ..formulation import Array
@@ -84,7 +84,7 @@ class Quantized(ABC):
 
     def accumulators(self, X: Any) -> Array:
         """What the device has in its registers at the end: int64, a column for each output."""
-        U = self.grid.rows(check_array(X, accept_sparse="csr") if not hasattr(X, "toarray") else X.toarray())
+        U = self.grid.rows(checked_rows(X, self.grid.inputs))
         rows = max(1, BLOCK // max(1, self.vectors.size))
         parts = [self.sums(U[i : i + rows]) for i in range(0, len(U), rows)]
         return np.concatenate([*parts, np.empty((0, len(self.bias)), np.int64)]) + self.bias
@@ -119,6 +119,14 @@ class Quantized(ABC):
         sums = self.accumulators(X)
         aligned = sums << (int(self.exponent.max()) - self.exponent.astype(np.int64))
         return self.classes[self.votes.winners(aligned, len(self.classes))]
+
+
+def checked_rows(X: Any, inputs: int) -> Array:
+    """Dense rows of so many inputs."""
+    X = dense(check_array(X, accept_sparse="csr"))
+    if X.shape[1] != inputs:
+        raise ValueError(f"X has {X.shape[1]} features, the model takes {inputs}; give rows as the model takes them")
+    return X
 
 
 @dataclass(frozen=True)
@@ -402,7 +410,9 @@ def quantize(model: Any, X: Any = None, y: Any = None) -> Quantized:
     if X is None:
         coef, bias = projected(classifier, kernel, rounded), classifier.intercept_
     else:
-        coef, bias = refitted(classifier, kernel, rounded, inputs(dense(X)), np.asarray(y))
+        check_consistent_length(X, y)
+        rows = checked_rows(X, classifier.n_features_in_)
+        coef, bias = refitted(classifier, kernel, rounded, inputs(rows), np.asarray(y))
     return form.filled(kernel, rounded, grid, inputs, Numbers(coef, bias, classes, votes))
 
 

@@ -21,6 +21,8 @@ FEW = 3_000  # distinct rows, below which there are five folds
 MANY = 20_000  # distinct rows times binary problems, from which on there is one part
 MOST_ROWS = 24_000  # that judge or are trained on for it
 STEEP = 4.0  # of the smooth step, at margin 0
+NOTHING = 1e-3  # of soft error: a smaller difference is none, however sure it is
+FEWEST = 8  # vectors that settings are searched for, if there are so many
 
 
 def powers(least: int, n_classes: int) -> tuple[int, ...]:
@@ -30,11 +32,13 @@ def powers(least: int, n_classes: int) -> tuple[int, ...]:
 
 
 def middle(sizes: Sequence[int]) -> int:
-    """The size that settings are searched for: nearest to a quarter of the largest.
+    """The size that settings are searched for: nearest to a quarter of the largest, and to 8 where that is less.
 
-    For many vectors the trial runs of a search are too short, and settings for few do not serve many.
+    For many vectors the trial runs of a search are too short, and settings for few do not serve many: two vectors
+    often do best with a kernel so wide that more of them add nothing.
     """
-    return min(sizes, key=lambda size: (abs(np.log(4 * size / max(sizes))), -size))
+    aim = max(max(sizes) / 4, FEWEST)
+    return min(sizes, key=lambda size: (abs(np.log(size / aim)), -size))
 
 
 def least_size(n_classes: int) -> int:
@@ -47,7 +51,8 @@ class Curve:
     """Scores of models by size, the larger the better, and their standard errors.
 
     ``behind`` says how sure it is that a size is worse than the best one in its margins: the mean difference of their
-    soft errors on the same rows, in standard errors of that difference. Zeros where there are no margins.
+    soft errors on the same rows, in standard errors of that difference. Zeros where there are no margins, and where the
+    difference is less than a tenth of a point: on a flat curve the last bit of margin would choose the size.
     """
 
     sizes: tuple[int, ...]
@@ -202,4 +207,4 @@ def _behind(verdicts: list[list[Verdict]], held_out: Sequence[Any]) -> Array:
     above = np.average(soft, axis=1, weights=weights)
     spread = np.average((soft - above[:, None]) ** 2, axis=1, weights=weights)
     errors = np.sqrt(spread / _distinct(*held_out))
-    return np.divide(above, errors, out=np.zeros(len(above)), where=errors > 0)
+    return np.divide(above, errors, out=np.zeros(len(above)), where=(errors > 0) & (above >= NOTHING))
