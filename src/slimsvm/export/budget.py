@@ -25,6 +25,7 @@ FEW = 64  # vectors: from here on, more of them are no reason to give up inputs
 SEARCHED = 64  # vectors at most while settings are searched: trial runs for more are too short, and dear
 FEWEST_INPUTS = 4
 ONE_FOLD = 3000  # rows, from which on one part of them is enough to compare plans
+SPOILT = 0.02  # of the rows: more errors than expected by this, and rounding has spoilt a model
 TO_LOOK = 8  # vectors of a model that only shows which inputs count
 
 Find = Callable[[Recipe, Space], Finding]
@@ -178,7 +179,10 @@ def train_within(
     plan = race.best([Plan(s, setting, budget.inputs) for s in budget.schemes(recipe.scheme, setting.scaled)])
     if True in space.scaled:
         plan = race.fewer_inputs(plan, space)
-    model = race.final(race.fewer_vectors(plan))
+    tried = zip(*(found.tried.get(name, ()) for name in ("C", "gamma", "scales", "error")), strict=True)
+    errors = {(C, gamma, scales == "learned"): error for C, gamma, scales, error in tried}
+    expected = errors.get((setting.C, setting.gamma, setting.scaled), 1.0)
+    model, plan = race.final(race.fewer_vectors(plan), expected)
     return replace(model, more=model.more | {"C_": plan.setting.C, "search_results_": found.tried}), plan
 
 
@@ -254,8 +258,23 @@ class Race:
         """The inputs that count most in a model over these, if some are to be given up."""
         return used if model is None or count == len(used) else most_relevant(model, task, used, count)
 
-    def final(self, plan: Plan) -> Model:
-        """On all rows, and on the device's grid."""
+    def final(self, plan: Plan, expected: float) -> tuple[Model, Plan]:
+        """On all rows, and on the device's grid, which may spoil vectors that lie far out: the plan, or the next best
+        one if the model errs on its own rows more than on those held out (``expected``, where a plan was not tried)."""
+        others = sorted((p for p in self.errors if p != plan), key=lambda p: self.errors[p])
+        plain = replace(plan, setting=replace(plan.setting, scaled=False), inputs=self.budget.inputs)
+        done = []
+        for one in dict.fromkeys((plan, *others, plain)):
+            if self.budget.count(one.scheme, one.setting.scaled, one.inputs):
+                model = self.rounded(one)
+                done.append((_error(model, self.task, one.scheme), model, one))
+                if done[-1][0] <= self.errors.get(one, expected) + SPOILT:
+                    break
+        _, model, plan = min(done, key=lambda found: found[0])
+        return model, plan
+
+    def rounded(self, plan: Plan) -> Model:
+        """A plan on all rows and on the device's grid."""
         used, model = np.arange(self.budget.inputs), None
         for inputs in self.ladder(plan.scheme):
             used = self.of_these(used, model, self.task, inputs)
