@@ -34,7 +34,7 @@ from slimsvm import (
     losses,
     regularizers,
 )
-from slimsvm.compression import Classes, Compressor, Original, float_bytes
+from slimsvm.compression import Classes, Compressor, Original
 from slimsvm.data import Targets, outputs
 from slimsvm.estimators.originals import source_of
 from slimsvm.expansion import Expansion
@@ -374,7 +374,7 @@ def test_the_report(moons):
     assert f"{n} vectors -> 7 (margin)" in text
     assert "% on X" in text
     sparse = Expansion(kernels.Linear(), sp.csr_array([[0, 2.0], [0, 0]]), np.array([[1.0, 0]]), np.zeros(1))
-    assert float_bytes(sparse) == 4 * (2 + 1 + 1)
+    assert sparse.float_bytes == 4 * (2 + 1 + 1)
     kept = compress(model, 10_000).compression_
     assert "kept as it is" in str(kept)
     assert kept.distance < 1e-6

@@ -25,7 +25,7 @@ from .parts.bases import Learned, dense
 from .parts.losses import Between, Hinge
 from .parts.regularizers import Identity, KernelNorm, Regularizer
 from .primal.coefficients import fit_coefficients
-from .progress import ProgressLine
+from .progress import Iterations
 from .vectors.reduced_set import has_norm, reduced_set, values
 from .vectors.teaching import QUADRATIC, taught_coefficients, teach
 from .votes import Votes
@@ -349,20 +349,6 @@ class Known:
 # --- the way -----------------------------------------------------------------------------------------------------
 
 
-class _Watch:
-    """The progress line of a search for vectors."""
-
-    def __init__(self, label: str):
-        self.line = ProgressLine(label)
-
-    def __call__(self, iteration: int, value: float) -> None:
-        self.line.update(f"iteration {iteration}, objective {value:.6g}")
-
-    def finish(self, iterations: int, value: float) -> None:
-        """The last state."""
-        self.line.finish(f"{iterations} iterations, objective {value:.6g}")
-
-
 @dataclass(frozen=True)
 class Compressor:
     """The ways to make one machine small; ``known`` are rows other than its vectors, if there are any."""
@@ -539,8 +525,8 @@ class Compressor:
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng(self.seed)
 
-    def _watch(self, label: str) -> _Watch | None:
-        return _Watch(label) if self.verbose else None
+    def _watch(self, label: str) -> Iterations | None:
+        return Iterations(label) if self.verbose else None
 
 
 def _padded(targets: Targets, more: int) -> Targets:
@@ -601,16 +587,6 @@ def smallest(
 
 
 # --- the report --------------------------------------------------------------------------------------------------
-
-
-def float_bytes(machine: Expansion) -> int:
-    """Four bytes (float32) for each number of the vectors, each coefficient that is not zero and each bias.
-
-    A number of a sparse vector takes four more, for its place.
-    """
-    vectors = machine.vectors
-    numbers = 2 * vectors.nnz if sp.issparse(vectors) else vectors.size
-    return 4 * int(numbers + np.count_nonzero(machine.coef) + len(machine.bias))
 
 
 def multiply_adds(machine: Expansion) -> int:
@@ -685,8 +661,8 @@ class Compression:
             method,
             original.given.vectors.shape[0],
             small.coef.shape[1],
-            float_bytes(original.given),
-            float_bytes(small),
+            original.given.float_bytes,
+            small.float_bytes,
             goal.agreement(before, after, np.ones(original.size)) if original.size else 1.0,
             None if compressor.known is None else compressor.agreement(small),
             together,

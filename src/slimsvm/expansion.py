@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from .formulation import Array, Kernel
 
@@ -23,6 +24,15 @@ class Expansion:
     def decision(self, X: Any, threads: int = 1) -> Array:
         """Values of all outputs, one row for each row of X."""
         return self.kernel.decision(X, self.vectors, self.coef, self.bias, threads)
+
+    @property
+    def float_bytes(self) -> int:
+        """Four bytes (float32) for each number of the vectors, each coefficient that is not zero and each bias.
+
+        A number of a sparse vector takes four more, for its place.
+        """
+        numbers = 2 * self.vectors.nnz if sp.issparse(self.vectors) else self.vectors.size
+        return 4 * int(numbers + np.count_nonzero(self.coef) + len(self.bias))
 
 
 @dataclass(frozen=True)

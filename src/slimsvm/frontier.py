@@ -26,7 +26,6 @@ from .expansion import Model
 from .export.quantize import model_bytes
 from .formulation import Array
 from .notices import warn
-from .parts.bases import dense
 from .progress import ProgressLine
 from .threads import limited
 from .vectors import sizes as sizing
@@ -44,7 +43,7 @@ def bytes_of(model: Any) -> int:
     try:
         return model_bytes(model)
     except ValueError:
-        return 4 * (dense(model.vectors_).size + model.vector_coef_.size + model.intercept_.size)
+        return model._expansion().float_bytes
 
 
 # --- what comes out ---------------------------------------------------------------------------------------------

@@ -34,3 +34,17 @@ class ProgressLine:
         text = f"{self.label}: {text}, {time.perf_counter() - self.start:.1f} s"
         self.stream.write(f"\r{text:<78}{end}" if self.stream.isatty() else text + end)
         self.stream.flush()
+
+
+class Iterations:
+    """The line of a search for vectors: called with each iteration and its objective."""
+
+    def __init__(self, label: str):
+        self.line = ProgressLine(label)
+
+    def __call__(self, iteration: int, value: float) -> None:
+        self.line.update(f"iteration {iteration}, objective {value:.6g}")
+
+    def finish(self, iterations: int, value: float) -> None:
+        """The last state."""
+        self.line.finish(f"{iterations} iterations, objective {value:.6g}")

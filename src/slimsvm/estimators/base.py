@@ -58,6 +58,11 @@ class ExpansionModel(BaseEstimator):
         now.__dict__ = self.__dict__
         return now
 
+    def _expansion(self) -> Expansion:
+        """The fitted model."""
+        check_is_fitted(self)
+        return Expansion(self.kernel_, self.vectors_, self.vector_coef_, self.intercept_)
+
     def _scores(self, X: Any) -> Array:
         check_is_fitted(self)
         return self._values(X, self.vector_coef_, self.intercept_)
@@ -90,6 +95,7 @@ class ExpansionModel(BaseEstimator):
         if "vector_coef_" not in vars(self):
             raise AttributeError(f"{type(self).__name__} is not fitted yet; model_bytes_ is there after fit")
         try:
+            self._answers()
             return model_bytes(self)
         except ValueError as error:
             raise AttributeError(f"no model_bytes_: {error}") from None

@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC, SVR, OneClassSVM
 from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import column_or_1d
 
 from ..compression import (
     METHODS,
@@ -184,10 +184,7 @@ class CompressedModel(ExpansionModel):
         validation.check_choice("method", self.method, ("auto", *METHODS))
         if not validation.is_number(self.agreement) or not 0 < self.agreement <= 1:
             raise ValueError(f"agreement={self.agreement!r} must be a number above 0 and at most 1")
-        if self.n_jobs is not None:
-            validation.check_number("n_jobs", self.n_jobs, integer=True)
-            if self.n_jobs == 0:
-                raise ValueError("n_jobs=0 makes no sense; use None or 1 for one thread, -1 for all cores")
+        validation.check_threads(self.n_jobs)
 
     def fit(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Fit a clone of the estimator, and compress it with the help of the same rows.
@@ -670,6 +667,4 @@ KINDS: dict[type, type[CompressedModel]] = {
 @source_of.register(CompressedModel)
 def _small_one(model: Any) -> Source:
     """A small version can be made smaller."""
-    check_is_fitted(model)
-    expansion = Expansion(model.kernel_, model.vectors_, model.vector_coef_, model.intercept_)
-    return Source(expansion, model._goal, model._cost, getattr(model, "classes_", None))
+    return Source(model._expansion(), model._goal, model._cost, getattr(model, "classes_", None))

@@ -89,13 +89,12 @@ def _one_class(model: Any) -> Source:
 
 @source_of.register(ExpansionClassifier)
 def _ours(model: Any) -> Source:
-    check_is_fitted(model)
-    if model.kernel_.keeps_rows:
+    expansion = model._expansion()
+    if expansion.kernel.keeps_rows:
         raise ValueError(PRECOMPUTED)
     n, votes = len(model.classes_), model._votes
     shown = votes if n > 2 and model.decision_function_shape == "ovr" else None
     problems = outputs(n, "ovo" if votes.pairs else "ovr")
-    expansion = Expansion(model.kernel_, model.vectors_, model.vector_coef_, model.intercept_)
     goal = Classes(model._factors, problems, votes, shown)
     return Source(expansion, goal, _cost(model, expansion.coef), model.classes_)
 

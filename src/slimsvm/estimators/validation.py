@@ -59,6 +59,15 @@ def check_yes_or_no(name: str, value: Any) -> None:
         raise ValueError(f"{name}={value!r} must be True or False")
 
 
+def check_threads(n_jobs: Any) -> None:
+    """None, or how many; 0 is none of these."""
+    if n_jobs is None:
+        return
+    check_number("n_jobs", n_jobs, integer=True)
+    if n_jobs == 0:
+        raise ValueError("n_jobs=0 makes no sense; use None or 1 for one thread, -1 for all cores")
+
+
 def check_common(estimator: Any, least_iter: int, gammas: tuple[str, ...] = ("scale", "auto")) -> None:
     """The parameters that several estimators have, where they have them."""
     params = estimator.get_params(deep=False)
@@ -67,13 +76,10 @@ def check_common(estimator: Any, least_iter: int, gammas: tuple[str, ...] = ("sc
         "cache_size": {"above": 0},
         "max_iter": {"at_least": least_iter, "integer": True},
         "coef0": {},
-        "n_jobs": {"integer": True},
     }
     for name in numbers_of.keys() & params.keys():
-        if params[name] is not None or name != "n_jobs":
-            check_number(name, params[name], **numbers_of[name])  # type: ignore[arg-type]
-    if params["n_jobs"] == 0:
-        raise ValueError("n_jobs=0 makes no sense; use None or 1 for one thread, -1 for all cores")
+        check_number(name, params[name], **numbers_of[name])  # type: ignore[arg-type]
+    check_threads(params["n_jobs"])
     for name in {"verbose", "probability"} & params.keys():
         check_yes_or_no(name, params[name])
     check_choice("multi_class", params.get("multi_class", "ovr"), ("ovo", "ovr"))

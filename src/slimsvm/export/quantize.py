@@ -418,7 +418,6 @@ def quantize(model: Any, X: Any = None, y: Any = None) -> Quantized:
 
 def model_bytes(model: Any) -> int:
     """What `quantize` would give for rows as the model takes them, without the work."""
-    model._answers()
     Z = dense(model.vectors_)
     return sum(form_of(model.kernel_).parts(model.kernel_, Z, len(model.intercept_)).values())
 

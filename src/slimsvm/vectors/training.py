@@ -15,7 +15,7 @@ from ..formulation import Array
 from ..notices import warn
 from ..parts.bases import Choice
 from ..primal.coefficients import Coefficients, fit_coefficients
-from ..progress import ProgressLine
+from ..progress import Iterations
 from .candidates import TaskCandidates
 from .learning import LearnedVectors
 
@@ -23,18 +23,9 @@ from .learning import LearnedVectors
 WORTH_A_WORD = 0.02
 
 
-class Watch:
+def watched(vectors: int, rows: int) -> Iterations:
     """The progress line of learning."""
-
-    def __init__(self, vectors: int, rows: int):
-        self.line = ProgressLine(f"learning {vectors} vectors on {rows} rows")
-
-    def __call__(self, iteration: int, value: float) -> None:
-        self.line.update(f"iteration {iteration}, objective {value:.6g}")
-
-    def finish(self, iterations: int, value: float) -> None:
-        """The last state."""
-        self.line.finish(f"{iterations} iterations, objective {value:.6g}")
+    return Iterations(f"learning {vectors} vectors on {rows} rows")
 
 
 @dataclass(frozen=True)
@@ -78,7 +69,7 @@ class Recipe:
             rng,
             setting.scaled,
             start,
-            Watch if self.verbose else None,
+            watched if self.verbose else None,
         )
 
     def coefficients(self, task: Task, choice: Choice, over: TaskCandidates, wanted: list[Output]) -> Coefficients:
