@@ -10,6 +10,7 @@ Linear models are one weight of 16 bits for each input and output.
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -453,7 +454,9 @@ def folded_scalers(scalers: list[Any], inputs: int) -> Affine:
     for scaler in scalers:
         if getattr(scaler, "n_features_in_", inputs) != inputs:
             raise ValueError(f"{wanted} do not: they take {scaler.n_features_in_} inputs, the classifier {inputs}")
-        rows = np.asarray(scaler.transform(rows))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
+            rows = np.asarray(scaler.transform(rows))
         if rows.shape[1] != inputs:
             raise ValueError(f"{wanted} do not: they make {rows.shape[1]} columns of {inputs}")
     slope = rows[1] - rows[0]
@@ -476,6 +479,11 @@ def projected(model: Any, kernel: Any, Z: Array) -> Array:
 
 def refitted(model: Any, kernel: Any, Z: Array, X: Array, y: Array) -> tuple[Array, Array]:
     """Coefficients and biases over Z by the model's own problem on these rows."""
+    if not {"slack", "class_weight"} <= model.get_params(deep=False).keys():
+        raise ValueError(
+            f"the coefficients of {type(model).__name__} are not those of a slack on all rows, and cannot be fitted "
+            "again over rounded vectors; leave out X and y: they are then projected"
+        )
     codes = np.searchsorted(model.classes_, y).clip(max=len(model.classes_) - 1)
     strange = np.unique(y[model.classes_[codes] != y])
     if len(strange):
