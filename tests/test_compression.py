@@ -280,6 +280,18 @@ def test_methods_agree_with_the_original(moons):
     assert min(same[name] for name in ("margin", "on rows", "refit", "learn")) > 0.9
 
 
+def test_few_labels_do_not_replace_the_machine(moons):
+    """Fewer labelled rows than vectors: what the machine decides is taught, not what a handful of labels say."""
+    X, y = moons
+    svc = SVC(C=10, gamma=2).fit(X, y)
+    few = compress(svc, 10, X[:8], y[:8])
+    assert few.compression_.method == "margin"
+    assert agreement(few, svc, X) > 0.95
+    assert compress(svc, 10, np.tile(X[:8], (50, 1)), np.tile(y[:8], 50)).compression_.method == "margin"  # copies
+    assert compress(svc, 10, X[:8], y[:8], method="learn").compression_.method == "learn"
+    assert compress(svc, 10, X, y).compression_.method == "learn"
+
+
 def test_several_classes(digits):
     X, y = digits
     model = SVC().fit(X[::2], y[::2])

@@ -94,7 +94,7 @@ SHARED = {
             "reduced_set": the expansion nearest to the machine in the kernel's space. "refit": its vectors, with
             coefficients fitted to X and y. "margin": the machine's own decisions are taught to it, on the rows X, or
             on the machine's vectors where there are no rows. "learn": X and y are taught to it. "auto": "learn" with
-            X and y, else "margin".""",
+            X and y of at least as many rows as the machine has vectors, else "margin".""",
     "agreement": """
         agreement : float, default=0.99
             For ``n_vectors="auto"``: the part of the known rows (X, or the machine's vectors) that is to have the same
