@@ -453,6 +453,14 @@ def test_sparse_and_dense_are_the_same_model(moons):
     assert agreement(*small, X) > 0.98
 
 
+def test_sparse_vectors_that_are_few_numbers():
+    """Learned vectors are dense: a model that is larger than before is said to be."""
+    X = sp.random(60, 400, 0.01, format="csr", random_state=0)
+    model = SVC().fit(X, np.arange(60) % 2)
+    with pytest.warns(UserWarning, match="takes 8024 bytes, the original .* dense"):
+        assert compress(model, 5).compression_.bytes_after == 4 * (5 * 400 + 5 + 1)
+
+
 def test_many_rows_are_sampled(monkeypatch, moons):
     """Vectors move on some of the rows; coefficients are for all of them."""
     X, y = moons

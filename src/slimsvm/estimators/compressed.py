@@ -240,6 +240,12 @@ class CompressedModel(ExpansionModel):
             self.compression_ = Compression.of(compressor, small, used, note)
         if note and used != "exact":
             warn(note)
+        report = self.compression_
+        if report.bytes_after > report.bytes_before:
+            warn(
+                f"the compressed model takes {report.bytes_after} bytes, the original {report.bytes_before}: its "
+                "vectors are dense, those of the original sparse. Ask for fewer vectors, or keep the original"
+            )
         self._keep(source, small)
 
     def _known(self, source: Source, X: Any, y: Any, sample_weight: Any) -> Known | None:
