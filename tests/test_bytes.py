@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 import pickle
+import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
@@ -17,13 +19,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC, SVR, OneClassSVM
 
-from problems import three_classes
+from problems import blobs, three_classes
 from slimsvm import (
     AnyNormSVC,
     BudgetSVC,
     CompressedClassifier,
     CompressedOutlierDetector,
     EmpiricalSVC,
+    LeastSquaresSVC,
     LpSVC,
     ReducedSVC,
     RelevanceVectorClassifier,
@@ -397,6 +400,25 @@ def test_what_a_refit_is_given_is_checked():
         quantize(model, X, y[:-1])
     with pytest.raises(ValueError, match=f"{2 * X.shape[1]} features, the model takes {X.shape[1]}"):
         quantize(model, np.hstack([X, X]), y)
+
+
+@pytest.mark.parametrize("kind", [LpSVC, LeastSquaresSVC, RelevanceVectorClassifier], ids=lambda kind: kind.__name__)
+def test_models_that_are_only_projected(kind):
+    """Their problem is not one over given vectors: with labels that is said, without they are rounded as others."""
+    X, y = blobs(80)
+    model = kind().fit(X, y)
+    assert np.mean(quantize(model).predict(X) == model.predict(X)) > 0.95
+    with pytest.raises(ValueError, match=f"{kind.__name__} has no problem of its own .* leave out X and y"):
+        quantize(model, X, y)
+
+
+def test_names_of_columns_are_no_reason_to_warn():
+    X, y = three_classes(60)
+    frame = pd.DataFrame(X, columns=[f"input {k}" for k in range(X.shape[1])])
+    pipe = make_pipeline(StandardScaler(), quick()).fit(frame, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.mean(quantize(pipe).predict(frame) == pipe.predict(frame)) > 0.95
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])

@@ -281,6 +281,18 @@ def test_methods_agree_with_the_original(moons):
     assert min(same[name] for name in ("margin", "on rows", "refit", "learn")) > 0.9
 
 
+def test_few_labels_do_not_replace_the_machine(moons):
+    """Fewer labelled rows than vectors: what the machine decides is taught, not what a handful of labels say."""
+    X, y = moons
+    svc = SVC(C=10, gamma=2).fit(X, y)
+    few = compress(svc, 10, X[:8], y[:8])
+    assert few.compression_.method == "margin"
+    assert agreement(few, svc, X) > 0.95
+    assert compress(svc, 10, np.tile(X[:8], (50, 1)), np.tile(y[:8], 50)).compression_.method == "margin"  # copies
+    assert compress(svc, 10, X[:8], y[:8], method="learn").compression_.method == "learn"
+    assert compress(svc, 10, X, y).compression_.method == "learn"
+
+
 def test_several_classes(digits):
     X, y = digits
     model = SVC().fit(X[::2], y[::2])
@@ -440,6 +452,14 @@ def test_sparse_and_dense_are_the_same_model(moons):
     X, y = moons
     small = [compress(SVC(gamma=1.0).fit(rows, y), 6, rows) for rows in (X, sp.csr_array(X))]
     assert agreement(*small, X) > 0.98
+
+
+def test_sparse_vectors_that_are_few_numbers():
+    """Learned vectors are dense: a model that is larger than before is said to be."""
+    X = sp.random(60, 400, 0.01, format="csr", random_state=0)
+    model = SVC().fit(X, np.arange(60) % 2)
+    with pytest.warns(UserWarning, match="takes 8024 bytes, the original .* dense"):
+        assert compress(model, 5).compression_.bytes_after == 4 * (5 * 400 + 5 + 1)
 
 
 def test_many_rows_are_sampled(monkeypatch, moons):

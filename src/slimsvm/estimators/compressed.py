@@ -243,15 +243,22 @@ class CompressedModel(ExpansionModel):
         # The core's sums do not depend on its threads; those of BLAS do, and learning would end elsewhere.
         with limited(1):
             known = self._known(source, X, y, sample_weight)
-            method = self._method_for(source, known)
+            original = source.original()
+            method = self._method_for(original, known)
             seed = check_random_state(self.random_state).randint(2**31)
-            compressor = Compressor(source.original(), known, seed, threads, bool(self.verbose))
+            compressor = Compressor(original, known, seed, threads, bool(self.verbose))
             small, used, note = self._small(compressor, method)
             self.compression_ = Compression.of(compressor, small, used, note)
             self._keep(source, small)
             self._finish(compressor, small, used)
         if note and used != "exact":
             warn(note)
+        report = self.compression_
+        if report.bytes_after > report.bytes_before:
+            warn(
+                f"the compressed model takes {report.bytes_after} bytes, the original {report.bytes_before}: its "
+                "vectors are dense, those of the original sparse. Ask for fewer vectors, or keep the original"
+            )
 
     def _finish(self, compressor: Compressor, small: Expansion, method: str) -> None:
         """What else is fitted over the vectors of the small machine."""
@@ -276,11 +283,13 @@ class CompressedModel(ExpansionModel):
         X = X.astype(np.float64, copy=False)
         return Known.of(X, np.ones(X.shape[0]) if weight is None else weight, labels)
 
-    def _method_for(self, source: Source, known: Known | None) -> str:
+    def _method_for(self, original: Original, known: Known | None) -> str:
         labelled = known is not None and known.y is not None
         if self.method == "auto":
-            return "learn" if labelled else "margin"
-        if self.method in LABELS and not source.goal.labelled:
+            # Fewer rows than vectors are not those of the training: the machine knows more than their labels.
+            enough = known is not None and len(known.counts) >= original.size
+            return "learn" if labelled and enough else "margin"
+        if self.method in LABELS and not original.goal.labelled:
             raise ValueError(f"method={self.method!r} needs labels, which a one-class machine has not; use 'margin'")
         if self.method in LABELS and not labelled:
             raise ValueError(f"method={self.method!r} needs X and y; without labels use 'margin' or 'reduced_set'")
@@ -433,10 +442,10 @@ class CompressedClassifier(Layer, ClassifierMixin, CompressedModel):
             raise ValueError(f"y has no row of the classes {missing}: give rows of every class, or leave y out")
         return codes
 
-    def _method_for(self, source: Source, known: Known | None) -> str:
+    def _method_for(self, original: Original, known: Known | None) -> str:
         if self.probability and (known is None or known.y is None):
             raise ValueError("probability=True needs X and y, which probabilities are fitted to; leave it out without")
-        return super()._method_for(source, known)
+        return super()._method_for(original, known)
 
     def _finish(self, compressor: Compressor, small: Expansion, method: str) -> None:
         """The layer of probabilities, if that is asked for."""

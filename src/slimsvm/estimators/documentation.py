@@ -97,7 +97,7 @@ SHARED = {
             "reduced_set": the expansion nearest to the machine in the kernel's space. "refit": its vectors, with
             coefficients fitted to X and y. "margin": the machine's own decisions are taught to it, on the rows X, or
             on the machine's vectors where there are no rows. "learn": X and y are taught to it. "auto": "learn" with
-            X and y, else "margin".""",
+            X and y of at least as many rows as the machine has vectors, else "margin".""",
     "compressed_probability": """
         probability : bool, default=False
             Fit a layer for `predict_proba` over the vectors, too: a logistic output, or softmax for several classes. It

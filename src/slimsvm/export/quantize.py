@@ -10,6 +10,7 @@ Linear models are one weight of 16 bits for each input and output.
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -433,7 +434,9 @@ def folded_scalers(scalers: list[Any], inputs: int) -> Affine:
     for scaler in scalers:
         if getattr(scaler, "n_features_in_", inputs) != inputs:
             raise ValueError(f"{wanted} do not: they take {scaler.n_features_in_} inputs, the classifier {inputs}")
-        rows = np.asarray(scaler.transform(rows))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
+            rows = np.asarray(scaler.transform(rows))
         if rows.shape[1] != inputs:
             raise ValueError(f"{wanted} do not: they make {rows.shape[1]} columns of {inputs}")
     slope = rows[1] - rows[0]
