@@ -124,7 +124,7 @@ class Frontier:
         """Sizes with vectors, score, its standard error, bytes, seconds and which is chosen: a DataFrame where pandas
         is installed, else the list of dicts that is in `rows`."""
         try:
-            import pandas  # type: ignore[import-untyped]
+            import pandas
         except ImportError:
             return self.rows
         return pandas.DataFrame(self.rows)
