@@ -549,9 +549,12 @@ def test_what_cannot_be_compressed(moons):
 
 
 BAD = {
-    "none": ({"n_vectors": 0}, "n_vectors=0 must be an integer of at least 1"),
+    "none": ({"n_vectors": 0}, "n_vectors=0 must be an integer of at least 1, a fraction between 0 and 1, or 'auto'"),
     "fraction": ({"n_vectors": 1.5}, "a fraction between 0 and 1, or 'auto'"),
-    "word": ({"n_vectors": "few"}, r"n_vectors='few' is not known; use one of \['auto'\]"),
+    "word": (
+        {"n_vectors": "few"},
+        "n_vectors='few' must be an integer of at least 1, a fraction between 0 and 1, or 'auto'",
+    ),
     "method": ({"method": "shrink"}, "method='shrink' is not known.*'reduced_set'"),
     "no labels": ({"method": "learn"}, "method='learn' needs X and y"),
     "y alone": ({"y": [0, 1]}, "y was given without X"),

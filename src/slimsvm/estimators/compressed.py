@@ -171,16 +171,13 @@ class CompressedModel(ExpansionModel):
             raise ValueError(f"probability={wanted!r} is for classifiers; {type(self).__name__} has no classes")
 
     def _check_params(self) -> None:
-        if isinstance(self.n_vectors, str):
-            validation.check_choice("n_vectors", self.n_vectors, ("auto",))
-        elif not validation.is_number(self.n_vectors, integer=True):
-            if not validation.is_number(self.n_vectors) or not 0 < self.n_vectors < 1:
-                raise ValueError(
-                    f"n_vectors={self.n_vectors!r} must be an integer of at least 1, a fraction between 0 and 1, or "
-                    "'auto'"
-                )
-        else:
-            validation.check_number("n_vectors", self.n_vectors, at_least=1, integer=True)
+        count = self.n_vectors
+        whole = validation.is_number(count, integer=True) and count >= 1
+        fraction = validation.is_number(count) and 0 < count < 1
+        if not (whole or fraction or (isinstance(count, str) and count == "auto")):
+            raise ValueError(
+                f"n_vectors={count!r} must be an integer of at least 1, a fraction between 0 and 1, or 'auto'"
+            )
         validation.check_choice("method", self.method, ("auto", *METHODS))
         if not validation.is_number(self.agreement) or not 0 < self.agreement <= 1:
             raise ValueError(f"agreement={self.agreement!r} must be a number above 0 and at most 1")
