@@ -33,10 +33,11 @@ from slimsvm import (
     losses,
     regularizers,
 )
-from slimsvm.compression import Classes, Compressor, Original
+from slimsvm.compression import Compressor, Original
 from slimsvm.data import Targets, outputs
 from slimsvm.estimators.originals import source_of
 from slimsvm.expansion import Expansion
+from slimsvm.goals import Classes
 from slimsvm.primal.newton import newton
 from slimsvm.primal.passes import Stored
 from slimsvm.primal.solve import certified

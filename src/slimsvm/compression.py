@@ -13,26 +13,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from .data import Output, Targets, Task, row_keys, same_rows, sides
+from .data import Targets, Task, row_keys, same_rows
 from .expansion import Expansion
 from .formulation import Array
+from .goals import Goal, Lesson
 from .parts.bases import Learned, dense
-from .parts.losses import Between, Hinge
+from .parts.losses import Hinge
 from .parts.regularizers import Identity, KernelNorm, Regularizer
 from .primal.coefficients import fit_coefficients
 from .progress import Iterations
 from .vectors.reduced_set import has_norm, reduced_set, values
-from .vectors.teaching import QUADRATIC, taught_coefficients, teach
-from .votes import Votes
+from .vectors.teaching import taught_coefficients, teach
 
 # Cost of a row that the original teaches, in units of its own C. Chosen on test sets: see docs/compress.md.
 TEACHING = 5.0
-ROUNDED_HINGE = Between(width=0.5, most=1.0)  # as vectors are learned for the hinge elsewhere
 ITERATIONS = {"reduced set": 100, "one problem": 100, "all classes": 60}
 EXACTLY = 1e3  # times C: the cost of a value that is to be met
 # Multiplications of one Newton step of learning: rows are drawn where there are more.
@@ -40,52 +39,6 @@ MOST_WORK = 4e9
 
 
 # --- what is to be made small --------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Lesson:
-    """Intervals that decision values are to lie in, rows x outputs x 2, and costs.
-
-    ``outputs`` are the lessons of the outputs, each over its own rows, and ``near`` says whether they keep near the
-    original. The vectors move for ``moving``, over all rows; these are the same outputs or, where each of those has its
-    own rows, ``others``.
-    """
-
-    outputs: list[Targets]
-    moving: Targets
-    near: bool = True
-    others: bool = False
-    loss: Between = QUADRATIC
-
-
-class Goal(Protocol):
-    """What the values of a machine mean."""
-
-    labelled: ClassVar[bool]  # can rows have labels?
-
-    def answers(self, F: Array) -> Array:
-        """What is predicted from values, rows x outputs."""
-
-    def agreement(self, F: Array, G: Array, weights: Array) -> float:
-        """How far the answers from F and G are the same: 1 at best."""
-
-    def codes(self, F: Array) -> Array:
-        """A number for each row: groups from which rows are drawn in proportion."""
-
-    def examples(self, X: Any, rng: np.random.Generator) -> Any:
-        """Rows on which a machine with the vectors X shows what it does, where there are no others."""
-
-    def taught(self, F: Array, costs: Array) -> Lesson:
-        """What rows with these values of the original teach."""
-
-    def weights(self, y: Array) -> Array:
-        """What rows with these labels count: the weights of their classes."""
-
-    def from_labels(self, y: Array, costs: Array) -> Lesson:
-        """What rows with these labels teach."""
-
-    def binary(self, y: Array, costs: Array) -> list[Targets] | None:
-        """The same as binary problems, where it is one."""
 
 
 @dataclass(frozen=True)
@@ -124,183 +77,6 @@ class Original:
         """``|f_o|^2`` of each output."""
         machine = self.expansion
         return np.einsum("io,oi->o", values(machine.kernel, machine.vectors, machine.coef), machine.coef)
-
-
-# --- goals -----------------------------------------------------------------------------------------------------
-
-
-def _sides(F: Array) -> Array:
-    """Intervals of values that are on the side of F, and as far inside as F is or by the margin 1; all where F is 0."""
-    margin = np.sign(F) * np.minimum(np.abs(F), 1)
-    return np.stack([np.where(F > 0, margin, -np.inf), np.where(F < 0, margin, np.inf)], axis=-1)
-
-
-@dataclass(frozen=True)
-class Classes:
-    """Values of binary problems.
-
-    ``votes`` make a class of them; ``shown`` are those whose scores `decision_function` shows, or None: the values.
-    """
-
-    factors: Array  # the weight of each class
-    problems: list[Output]
-    votes: Votes
-    shown: Votes | None = None
-    labelled: ClassVar[bool] = True
-
-    @property
-    def n_classes(self) -> int:
-        return len(self.factors)
-
-    def answers(self, F: Array) -> Array:
-        """Class numbers."""
-        return self.votes.scores(F, self.n_classes).argmax(axis=1)
-
-    def decision(self, F: Array) -> Array:
-        """What `decision_function` shows, rows x outputs."""
-        return F if self.shown is None else self.shown.scores(F, self.n_classes)
-
-    def agreement(self, F: Array, G: Array, weights: Array) -> float:
-        """The part of the rows with the same class."""
-        return float(np.average(self.answers(F) == self.answers(G), weights=weights))
-
-    codes = answers
-
-    def examples(self, X: Any, rng: np.random.Generator) -> Any:
-        """The vectors themselves: they are where decisions are close."""
-        return X
-
-    def taught(self, F: Array, costs: Array) -> Lesson:
-        return self._lesson(F, self.answers(F), costs)
-
-    def weights(self, y: Array) -> Array:
-        return self.factors[y]
-
-    def from_labels(self, y: Array, costs: Array) -> Lesson:
-        """Problems over all rows are the original's own, over few vectors; pairs of classes keep near the original."""
-        lesson = self._lesson(self._labels(y), y, costs)
-        return lesson if lesson.others else replace(lesson, near=False, loss=ROUNDED_HINGE)
-
-    def binary(self, y: Array, costs: Array) -> list[Targets]:
-        return self._groups(self._labels(y), y, costs)
-
-    def _labels(self, y: Array) -> Array:
-        """Rows x problems: +1 and -1, or 0 where a row takes no part."""
-        return sides(self.n_classes, self.problems)[y]
-
-    def _lesson(self, F: Array, codes: Array, costs: Array) -> Lesson:
-        groups = self._groups(_sides(F), codes, costs)
-        if self._over_all_rows:
-            return Lesson(groups, groups[0])
-        against = _sides(self._against_others(F))
-        return Lesson(groups, Targets(None, against, _columns(costs, self.n_classes)), others=True)
-
-    @property
-    def _over_all_rows(self) -> bool:
-        return all(len(problem.members) == self.n_classes for problem in self.problems)
-
-    def _groups(self, Y: Array, codes: Array, costs: Array) -> list[Targets]:
-        """Problems over all rows together, others each over the rows of its classes."""
-        if self._over_all_rows:
-            return [Targets(None, Y, _columns(costs, Y.shape[1]))]
-        groups = []
-        for o, problem in enumerate(self.problems):
-            rows = np.flatnonzero(np.isin(codes, problem.members))
-            groups.append(Targets(rows, Y[rows, o][:, None], costs[rows, None]))
-        return groups
-
-    def _against_others(self, F: Array) -> Array:
-        """Each class against its closest rival: the least of its values in pairs."""
-        least = np.full((len(F), self.n_classes), np.inf)
-        for o, problem in enumerate(self.problems):
-            first, second = problem.positive, problem.negative[0]
-            np.minimum(least[:, first], F[:, o], out=least[:, first])
-            np.minimum(least[:, second], -F[:, o], out=least[:, second])
-        return least
-
-
-@dataclass(frozen=True)
-class Values:
-    """Values that are the answer themselves; labels are to be met to within ``epsilon``."""
-
-    epsilon: float = 0.0
-    labelled: ClassVar[bool] = True
-
-    def answers(self, F: Array) -> Array:
-        """The values."""
-        return F[:, 0]
-
-    def agreement(self, F: Array, G: Array, weights: Array) -> float:
-        """R^2 of G, taken as a prediction of F."""
-        f, g = F[:, 0], G[:, 0]
-        around = float(weights @ (f - np.average(f, weights=weights)) ** 2)
-        return 1 - float(weights @ (f - g) ** 2) / around if around > 0 else float(np.allclose(f, g))
-
-    def codes(self, F: Array) -> Array:
-        return np.zeros(len(F), dtype=np.intp)
-
-    def examples(self, X: Any, rng: np.random.Generator) -> Any:
-        return X
-
-    def taught(self, F: Array, costs: Array) -> Lesson:
-        return _near(F, 0.0, costs)
-
-    def weights(self, y: Array) -> Array:
-        return np.ones(len(y))
-
-    def from_labels(self, y: Array, costs: Array) -> Lesson:
-        return _near(y[:, None], self.epsilon, costs)
-
-    def binary(self, y: Array, costs: Array) -> None:
-        return None
-
-
-@dataclass(frozen=True)
-class Inside:
-    """Values above zero are inside."""
-
-    labelled: ClassVar[bool] = False
-
-    def answers(self, F: Array) -> Array:
-        """1 inside, -1 outside."""
-        return np.where(F[:, 0] > 0, 1, -1)
-
-    def agreement(self, F: Array, G: Array, weights: Array) -> float:
-        """The part of the rows on the same side."""
-        return float(np.average(self.answers(F) == self.answers(G), weights=weights))
-
-    def codes(self, F: Array) -> Array:
-        return (F[:, 0] > 0).astype(np.intp)
-
-    def examples(self, X: Any, rng: np.random.Generator) -> Any:
-        """All vectors are on the border or outside; many of the points halfway between two of them are inside."""
-        stack = sp.vstack if sp.issparse(X) else np.vstack
-        n = X.shape[0]
-        others = [(np.arange(n) + rng.integers(1, n, size=n)) % n for _ in range(2)]
-        return stack([X, *((X + X[other]) * 0.5 for other in others)])
-
-    def taught(self, F: Array, costs: Array) -> Lesson:
-        """Values, not sides, which say too little near the border."""
-        return _near(F, 0.0, costs)
-
-    def weights(self, y: Array) -> Array:
-        raise NotImplementedError("rows of such a machine have no labels")
-
-    def from_labels(self, y: Array, costs: Array) -> Lesson:
-        raise NotImplementedError("rows of such a machine have no labels")
-
-    def binary(self, y: Array, costs: Array) -> None:
-        raise NotImplementedError("rows of such a machine have no labels")
-
-
-def _columns(costs: Array, outputs: int) -> Array:
-    """The same costs for each output."""
-    return np.repeat(costs[:, None], outputs, axis=1)
-
-
-def _near(F: Array, epsilon: float, costs: Array) -> Lesson:
-    targets = Targets(None, np.stack([F - epsilon, F + epsilon], axis=-1), costs[:, None])
-    return Lesson([targets], targets)
 
 
 # --- rows that are known -----------------------------------------------------------------------------------------

@@ -18,13 +18,10 @@ from sklearn.utils.validation import column_or_1d
 
 from ..compression import (
     METHODS,
-    Classes,
     Compression,
     Compressor,
-    Inside,
     Known,
     Original,
-    Values,
     smallest,
     weight_vectors,
 )
@@ -32,6 +29,7 @@ from ..data import Task
 from ..expansion import Expansion
 from ..export.quantize import Problem
 from ..formulation import Array
+from ..goals import Classes, Inside, Values
 from ..notices import warn
 from ..parts.losses import Hinge
 from ..threads import limited, thread_count

@@ -12,10 +12,11 @@ from sklearn.base import BaseEstimator
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
 from sklearn.utils.validation import check_is_fitted
 
-from ..compression import Classes, Goal, Inside, Original, Values
+from ..compression import Original
 from ..data import outputs
 from ..expansion import Expansion
 from ..formulation import Array
+from ..goals import Classes, Goal, Inside, Values
 from ..parts import kernels
 from ..votes import Votes
 from .base import ExpansionClassifier
