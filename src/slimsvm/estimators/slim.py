@@ -208,7 +208,7 @@ class SlimSVC(SmallBasisClassifier):
             return self._train_auto(task)
         rng = self._rng()
         recipe = self._recipe(task)
-        found = self._found(task, recipe, self._space(task, recipe), rng)
+        found = self._found(task, recipe, self._space(task, recipe))
         model = train(task, recipe, found.setting, rng)
         self._tell(model)
         model = replace(model, more=model.more | {"C_": found.setting.C, "search_results_": found.tried})
@@ -225,7 +225,7 @@ class SlimSVC(SmallBasisClassifier):
             task,
             recipe,
             self._space(task, recipe),
-            lambda mine, among: self._found(task, mine, among, rng),
+            lambda mine, among: self._found(task, mine, among),
             rng,
             line.update if line else None,
         )
@@ -264,7 +264,7 @@ class SlimSVC(SmallBasisClassifier):
         recipe = self._recipe(task)
         held_out = hold_out(task, rng)
         possible = sizes.allowed_sizes(wanted, recipe, held_out)
-        found = self._found(task, replace(recipe, count=sizes.middle(possible)), self._space(task, recipe), rng)
+        found = self._found(task, replace(recipe, count=sizes.middle(possible)), self._space(task, recipe))
         return sizes.Plan(self._recipe, found.setting, found.tried, possible, int(rng.integers(2**31)), held_out)
 
     def _judge(self, part: sizes.Part, model: Model) -> sizes.Verdict:
@@ -301,12 +301,12 @@ class SlimSVC(SmallBasisClassifier):
     def _space(self, task: Task, recipe: Recipe) -> Space:
         return space_of(task, self.C, self.gamma, self.scales, recipe)
 
-    def _found(self, task: Task, recipe: Recipe, space: Space, rng: np.random.Generator) -> Finding:
+    def _found(self, task: Task, recipe: Recipe, space: Space) -> Finding:
         """C, gamma and scales: as given, or as found by validation."""
         if space.settled:
             return Finding.given(space)
         line = ProgressLine("search") if self.verbose else None
-        found = search(task, recipe, space, rng, line.update if line else None)
+        found = search(task, recipe, space, line.update if line else None)
         if line is not None:
             best = found.setting
             line.finish(f"C={best.C:g}, gamma={best.gamma:.4g}, scales {'learned' if best.scaled else 'fixed'}")

@@ -1,14 +1,15 @@
 """Settings by validation: cost, width of the kernel, scales of the inputs.
 
-First all widths at one cost, with scales fixed and learned; then the best of either over all costs; then a second look
-at the best costs of both, on other rows. Trial runs are short, and start where the run at the next cost ended. Next
-costs are judged together: what a single run ends in is luck to a part, a range of costs is not.
-The same seed gives the same choice, whatever the number of threads.
+First all widths, with scales fixed and learned, each at the cost that suits it: a wide kernel is nearly linear, its
+weights are small, and only a large cost lets it show what it can. Then the two best of either over all costs; and,
+where rows are many, a second look at the best costs of the best two, on other rows. Trial runs are short, and start
+where the run at the next cost ended.
+The choice depends on the rows alone, not on their order, the random state or the number of threads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,15 +23,15 @@ from .learning import LearnedVectors
 from .training import Recipe, Setting
 
 COSTS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
-FIRST = 3.0  # the cost at which widths are compared
-# Where few rows judge: what is between these is noise, and a small cost shows best how wide the kernel is to be.
-FEW_COSTS, FEW_FIRST = (0.3, 3.0, 30.0), 0.3
+FIRST = 0.3  # the cost at which widths are compared, times gamma in units of gamma="scale"
 MOST_COST = 1e4
 WIDTHS = (0.03, 0.1, 0.3, 1.0, 3.0)  # gamma, in units of gamma="scale"
 LEAST_WIDTH, MOST_WIDTH = 0.003, 30.0
 SCALED_WIDTHS = (0.3, 1.0)  # where scales start: they can grow, and every row is to see vectors
+FEW_SCALED_WIDTHS = (0.3,)
+ROWS = 2  # widths of either kind that are tried at all costs
 MANY = 1000  # rows, from which on no caution is needed
-NEXT = (0.7, 0.3)  # what the next costs count, and those after them
+NEXT = (0.7, 0.3)  # what the next costs count, and those after them, where rows are few: a range of costs is less noise
 LOSS = 0.5  # what the loss counts beside the error
 MOST_ROWS = 5000
 ITERATIONS = 20  # of a trial run
@@ -58,12 +59,18 @@ class Space:
         assert self.gamma is not None
         return Setting(self.cost, self.gamma, self.scaled[0])
 
-    def gammas(self, scaled: bool) -> list[float]:
+    def gammas(self, scaled: bool, few: bool) -> list[float]:
         """Widths to try, the likeliest first: others are then given up early."""
         if self.gamma is not None:
             return [self.gamma]
-        widths = sorted(SCALED_WIDTHS if scaled else WIDTHS, key=lambda width: (abs(np.log(width)), width))
-        return [width * self.unit for width in widths]
+        usual = WIDTHS if not scaled else FEW_SCALED_WIDTHS if few else SCALED_WIDTHS
+        return [width * self.unit for width in sorted(usual, key=lambda width: (abs(np.log(width)), width))]
+
+    def first(self, gamma: float, scaled: bool) -> Setting:
+        """The setting that speaks for a width: with a cost in inverse proportion, unless one is given."""
+        wanted = FIRST * self.unit / gamma
+        cost = min(COSTS, key=lambda C: abs(np.log(C / wanted))) if self.cost is None else self.cost
+        return Setting(cost, gamma, scaled)
 
 
 def space_of(task: Task, C: float | str, gamma: float | str, scales: str, recipe: Recipe) -> Space:
@@ -101,6 +108,11 @@ class Trial:
         """What is to be small."""
         return self.error + LOSS * self.loss
 
+    @property
+    def doubt(self) -> float:
+        """The standard error of the error, as errors of different rows have nothing to do with each other."""
+        return self.error * float(np.sqrt((self.wrong**2).sum())) / float(self.wrong.sum()) if self.error else 0.0
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -119,8 +131,8 @@ class Finding:
 class Race:
     """Trials on one fold after the other, and the setting that they favour.
 
-    Where rows are few, that is the simplest setting which is as good as the best but for noise: fixed scales are
-    simpler than learned ones, a small cost is simpler than a large one.
+    Where rows are few, next costs are judged together, and learned scales have to be better than fixed ones by more
+    than the noise.
     """
 
     def __init__(self, folds: list[Fold], few: bool, recipe: Recipe, seed: int, report: Callable[[str], None] | None):
@@ -156,12 +168,14 @@ class Race:
         return [s for s in mine if self.seen(s) == most]
 
     def leader(self, among: Callable[[Setting], bool] | None = None) -> Setting:
-        """The best of some settings, by itself and the next costs."""
+        """The best of some settings."""
         rivals = self.comparable(among)
         return min(rivals, key=lambda s: self.judged(s, rivals))
 
     def judged(self, setting: Setting, rivals: list[Setting]) -> float:
-        """The score of a setting, together with those of the next costs."""
+        """The score of a setting; where rows are few, together with those of the next costs."""
+        if not self.few:
+            return _mean(self.trials[setting]).score
         row = sorted((s for s in rivals if _kind(s) == _kind(setting)), key=lambda s: s.C)
         scores = np.array([_mean(self.trials[s]).score for s in row])
         far = np.abs(np.arange(len(row)) - row.index(setting))
@@ -171,13 +185,12 @@ class Race:
         """Is no error left to win?"""
         return any(_mean(self.trials[s]).error == 0 for s in self.comparable())
 
-    def winner(self) -> Setting:
-        """The best setting; where rows are few, the simplest that is as good."""
-        if not self.few:
-            return self.leader()
-        means = {s: _mean(self.trials[s]) for s in self.comparable()}
-        top = min(means.values(), key=lambda trial: trial.score)
-        return min((s for s in means if _as_good(means[s], top)), key=lambda s: (s.scaled, s.C, means[s].score))
+    def winner(self, starts: list[Setting]) -> Setting:
+        """The best setting of the rows that start here: those were tried at all costs."""
+        kinds = set(map(_kind, starts))
+        rivals = self.comparable(lambda s: _kind(s) in kinds)
+        doubt = min((_mean(self.trials[s]) for s in rivals), key=lambda trial: trial.error).doubt if self.few else 0.0
+        return min(rivals, key=lambda s: self.judged(s, rivals) + doubt * s.scaled)
 
     def results(self) -> dict[str, list[Any]]:
         """What was tried, as lists: each candidate with what it had on all folds that it was tried on."""
@@ -203,66 +216,52 @@ def _mean(trials: list[Trial]) -> Trial:
     return Trial(error, loss, np.concatenate([trial.wrong for trial in trials]))
 
 
-def _as_good(trial: Trial, top: Trial) -> bool:
-    """Within 0.7 standard errors of the difference, row by row; where both err on the same rows, of half of these."""
-    apart = trial.wrong - top.wrong
-    noise = max(float((apart**2).sum()), 0.25 * float((top.wrong**2).sum()))
-    return float(apart.sum()) <= 0.7 * np.sqrt(noise)
-
-
-def search(
-    task: Task,
-    recipe: Recipe,
-    space: Space,
-    rng: np.random.Generator,
-    report: Callable[[str], None] | None = None,
-) -> Finding:
+def search(task: Task, recipe: Recipe, space: Space, report: Callable[[str], None] | None = None) -> Finding:
     """The best setting of a space. It ends where no error is left to win."""
     few = task.size < MANY
+    rng = np.random.default_rng(0)
     folds = split(task, rng)
     race = Race(folds, few, recipe, int(rng.integers(2**31)), report)
-    first = (FEW_FIRST if few else FIRST) if space.cost is None else space.cost
     at_once = None if few else 1
     for scaled in space.scaled:
-        for gamma in space.gammas(scaled):
+        for gamma in space.gammas(scaled, few):
             if not race.solved():
-                race.run(Setting(first, gamma, scaled), folds=at_once)
-    if space.gamma is None and not few:
-        _further_widths(race, first, space.unit)
-    best = [race.leader(mine.__contains__) for mine in _by_scales(race.trials)]
+                race.run(space.first(gamma, scaled), folds=at_once)
+    if space.gamma is None:
+        _further_widths(race, space, at_once)
+    best = [start for scaled in space.scaled for start in _best_widths(race, scaled)]
     if space.cost is None:
-        for kind in best:
-            _all_costs(race, kind, FEW_COSTS if few else COSTS, at_once)
+        for start in best:
+            _all_costs(race, start, at_once)
     if not few:
-        for kind in best:
-            _second_look(race, kind)
-    return Finding(race.winner(), race.results(), folds)
+        for row in sorted((_row(race, start) for start in best), key=lambda row: _score(race, row))[:ROWS]:
+            _second_look(race, row)
+    return Finding(race.winner(best), race.results(), folds)
 
 
-def _by_scales(settings: Iterable[Setting]) -> list[list[Setting]]:
-    """Those with fixed scales and those with learned ones, as far as there are any."""
-    groups = [[s for s in settings if s.scaled == scaled] for scaled in (False, True)]
-    return [group for group in groups if group]
+def _best_widths(race: Race, scaled: bool) -> list[Setting]:
+    mine = race.comparable(lambda s: s.scaled == scaled)
+    return sorted(mine, key=lambda s: _mean(race.trials[s]).score)[:ROWS]
 
 
-def _further_widths(race: Race, cost: float, unit: float) -> None:
+def _further_widths(race: Race, space: Space, folds: int | None) -> None:
     """Widths beyond the range, as long as the best one is at its end."""
     while not race.solved():
         fixed = [s for s in race.trials if not s.scaled]
         if not fixed:
             break
         gammas = sorted(s.gamma for s in fixed)
-        best = race.leader(fixed.__contains__).gamma
+        best = _best_widths(race, False)[0].gamma
         further = best / 3 if best == gammas[0] else best * 3
-        if gammas[0] < best < gammas[-1] or not LEAST_WIDTH * unit <= further <= MOST_WIDTH * unit:
+        if gammas[0] < best < gammas[-1] or not LEAST_WIDTH <= further / space.unit <= MOST_WIDTH:
             break
-        race.run(Setting(cost, further, False), folds=1)
+        race.run(space.first(further, False), folds=folds)
 
 
-def _all_costs(race: Race, start: Setting, costs: Sequence[float], folds: int | None) -> None:
+def _all_costs(race: Race, start: Setting, folds: int | None) -> None:
     """All costs from this one on, upwards and downwards, each beginning where the last one ended; and more of them as
     long as the best is the highest."""
-    for way in ([C for C in costs if C > start.C], [C for C in reversed(costs) if C < start.C]):
+    for way in ([C for C in COSTS if C > start.C], [C for C in reversed(COSTS) if C < start.C]):
         near = start
         for C in way:
             if race.solved():
@@ -270,16 +269,23 @@ def _all_costs(race: Race, start: Setting, costs: Sequence[float], folds: int | 
             race.run(replace(start, C=C), near, folds)
             near = replace(start, C=C)
     while not race.few and not race.solved():
-        mine = [s for s in race.trials if _kind(s) == _kind(start)]
-        top = race.leader(mine.__contains__)
-        if max(s.C for s in mine) > top.C or 3 * top.C > MOST_COST:
+        top = race.leader(_row(race, start).__contains__)
+        if max(s.C for s in _row(race, start)) > top.C or 3 * top.C > MOST_COST:
             break
         race.run(replace(top, C=3 * top.C), top, folds)
 
 
-def _second_look(race: Race, kind: Setting) -> None:
-    """The best cost of a kind and the next ones on the other folds."""
-    row = sorted((s for s in race.trials if _kind(s) == _kind(kind)), key=lambda s: s.C)
+def _row(race: Race, start: Setting) -> list[Setting]:
+    """All that differ in the cost alone, in its order."""
+    return sorted((s for s in race.trials if _kind(s) == _kind(start)), key=lambda s: s.C)
+
+
+def _score(race: Race, row: list[Setting]) -> float:
+    return _mean(race.trials[race.leader(row.__contains__)]).score
+
+
+def _second_look(race: Race, row: list[Setting]) -> None:
+    """The best cost of a row and the next ones on the other folds."""
     best = race.leader(row.__contains__)
     at = row.index(best)
     race.run(best)
@@ -288,7 +294,7 @@ def _second_look(race: Race, kind: Setting) -> None:
 
 
 def split(task: Task, rng: np.random.Generator) -> list[Fold]:
-    """Stratified: three splits of 70 to 30; where rows are few three folds, or five of them twice over.
+    """Stratified: three splits of 70 to 30; where rows are few three folds, or five.
 
     Copies of a row are in the same part, whatever their labels.
     """
@@ -296,11 +302,9 @@ def split(task: Task, rng: np.random.Generator) -> list[Fold]:
     if Groups.of(task).known_well:
         return [Fold(some, some)]
     groups = Groups.of(some)
-    count, each, repeats = (5, 1, 2) if groups.size < 300 else (3, 1, 1) if groups.size < MANY else (10, 3, 1)
-    folds = []
-    for _ in range(repeats):
-        place = groups.places(count, rng)
-        folds += held_out(some, (place // each == f for f in range(count // each)))
+    count, each = (5, 1) if groups.size < 300 else (3, 1) if groups.size < MANY else (10, 3)
+    place = groups.places(count, rng)
+    folds = held_out(some, (place // each == f for f in range(count // each)))
     # Where no fold has all classes, errors are those on the training rows.
     return [Fold(*fold) for fold in folds or [(some, some)]]
 
