@@ -189,7 +189,7 @@ def test_the_search_ends_where_nothing_can_be_won():
     model = SlimSVC(20).fit(X, y)
     tried = model.search_results_
     assert min(tried["error"]) == 0
-    assert len(tried["error"]) <= 5  # widths at the least cost
+    assert len(tried["error"]) <= 7  # widths at one cost each
 
 
 def test_no_scales_where_inputs_outnumber_rows():
