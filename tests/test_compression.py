@@ -215,6 +215,20 @@ def test_teaching_lowers_its_objective_and_the_reduced_set_its_distance():
     assert values[0] > values[1] >= values[2]
 
 
+@pytest.mark.parametrize("seed", [6, 8])
+def test_very_few_vectors_begin_in_many_places(seed, monkeypatch):
+    """Here greedy rows lead to a minimum that is not the best."""
+    rng = np.random.default_rng(seed)
+    X, coef = rng.integers(-1, 3, size=(12, 3)).astype(float), rng.normal(size=(1, 12))
+
+    def distance():
+        return reduced_set(kernels.Gaussian(0.5), X, coef, 3, np.random.default_rng(0)).value
+
+    found = distance()
+    monkeypatch.setattr("slimsvm.vectors.reduced_set.BEGINNINGS", 0)
+    assert found < 0.96 * distance()
+
+
 def test_greedy_rows_by_definition():
     """Each row the one whose span with those before holds most of the functions."""
     X, _, coef, _ = small_problem()

@@ -26,6 +26,9 @@ from .learning import LearnedVectors, Objective, Watch, centred, minimised, sepa
 # With more rows than this, vectors are moved in float32.
 DOUBLE_ROWS = 20_000
 STAGES, STAGE_ITERATIONS = 8, 15  # in which a set grows
+# Very few vectors have many minima of their own: other beginnings are worth a look, the best of them a run.
+FEW_VECTORS, BEGINNINGS, BEST_BEGINNINGS = 8, 30, 4
+MOST_WORK = 2e8  # numbers in the kernel's values, of all beginnings together, times the inputs
 
 
 class Distance(Objective):
@@ -154,7 +157,24 @@ def reduced_set(
         Z, done = found.vectors, done + found.n_iter
         if last:  # fewer vectors than asked for hold all of the functions
             break
+    if moves and len(Z) <= FEW_VECTORS:
+        found = min([found, *_from_elsewhere(objective, rng, max_iter, watch)], key=lambda run: run.value)
     return replace(found, vectors=found.vectors + centre, n_iter=done)
+
+
+def _from_elsewhere(
+    objective: Distance, rng: np.random.Generator, max_iter: int, watch: Watch | None
+) -> list[LearnedVectors]:
+    """Runs from rows at random: all of them short ones, the best to the end."""
+    kernel, X, count = objective.kernel, objective.X, objective.count
+    beginnings = min(BEGINNINGS, int(MOST_WORK / (STAGE_ITERATIONS * X.shape[0] * X.shape[1] * count)))
+    short = min(STAGE_ITERATIONS, max_iter)
+    runs = []
+    for _ in range(beginnings):
+        Z = dense(X[rng.permutation(X.shape[0])[:count]])
+        runs.append(minimised(objective, separated(Z, kernel, X, rng), None, rng, short, None))
+    best = sorted(runs, key=lambda run: run.value)[:BEST_BEGINNINGS]
+    return [minimised(objective, run.vectors, None, rng, max_iter, watch) for run in best]
 
 
 def _sizes(count: int) -> list[int]:
