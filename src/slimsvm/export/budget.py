@@ -14,7 +14,7 @@ from ..formulation import Array
 from ..parts.bases import Choice, dense
 from ..parts.kernels import Scaled
 from ..vectors.candidates import TaskCandidates
-from ..vectors.search import Finding, Space, split
+from ..vectors.search import Finding, Fold, Space, split
 from ..vectors.training import Recipe, Setting, train
 from ..votes import Votes
 from .quantize import Affine, form_of
@@ -27,6 +27,7 @@ FEWEST_INPUTS = 4
 ONE_FOLD = 3000  # rows, from which on one part of them is enough to compare plans
 SPOILT = 0.02  # of the rows: more errors than expected by this, and rounding has spoilt a model
 TO_LOOK = 8  # vectors of a model that only shows which inputs count
+LEAST_BYTES, LEAST_VECTORS = 512, 4  # of a budget that is tried though more would be allowed
 
 Find = Callable[[Recipe, Space], Finding]
 Report = Callable[[str], None] | None
@@ -120,6 +121,15 @@ class Budget:
         pairs, rest = self.count("ovo", scaled), self.count("ovr", scaled)
         return (["ovo"] if pairs else []) + (["ovr"] if rest > pairs else [])
 
+    def levels(self) -> list[Budget]:
+        """A small part of this budget, four times as much, and so on to all of it: more bytes are to do no harm."""
+        found, less = [self], self
+        while less.max_bytes >= 4 * LEAST_BYTES:
+            less = replace(self, max_bytes=less.max_bytes // 4)
+            if LEAST_VECTORS <= less.count("ovr", False) < SEARCHED:  # from there on `fewer_vectors` looks at less
+                found.insert(0, less)
+        return found
+
     def affordable(self, space: Space) -> Space:
         """The settings for which a vector fits."""
         scaled = [s for s in space.scaled if self.count("ovr", s)]
@@ -169,40 +179,60 @@ def train_within(
 ) -> tuple[Model, Plan]:
     """The model, over vectors on the device's grid, and what it is made by; ``find`` chooses a setting for a recipe.
 
-    Scales of the inputs cost bytes, so the search has as many vectors as go with them.
+    Where settings are open, less than the budget is tried, too.
     """
-    among = budget.affordable(space)
-    count = min(SEARCHED, budget.count("ovr", max(among.scaled)))
-    found = find(replace(recipe, count=count), among)
-    setting = found.setting
-    race = Race(budget, task, recipe, rng, report)
-    plan = race.best([Plan(s, setting, budget.inputs) for s in budget.schemes(recipe.scheme, setting.scaled)])
-    if True in space.scaled:
-        plan = race.fewer_inputs(plan, space)
-    tried = zip(*(found.tried.get(name, ()) for name in ("C", "gamma", "scales", "error")), strict=True)
-    errors = {(C, gamma, scales == "learned"): error for C, gamma, scales, error in tried}
-    expected = errors.get((setting.C, setting.gamma, setting.scaled), 1.0)
-    model, plan = race.final(race.fewer_vectors(plan), expected)
-    return replace(model, more=model.more | {"C_": plan.setting.C, "search_results_": found.tried}), plan
+    folds, seed = split(task, rng), int(rng.integers(2**31))
+    folds = folds if task.size < ONE_FOLD else folds[:1]
+    budget.affordable(space)
+    levels = [budget] if space.settled else budget.levels()
+    races = [Race(level, task, recipe, folds, seed, report) for level in levels]
+    plans = [race.plan(space, find) for race in races]
+    at = 0 if len(races) == 1 else int(np.argmin([race.error(plan) for race, plan in zip(races, plans, strict=True)]))
+    race = races[at]
+    model, plan = race.final(plans[at])
+    return replace(model, more=model.more | {"C_": plan.setting.C, "search_results_": race.found.tried}), plan
 
 
 class Race:
-    """Plans compared on rows held out."""
+    """Plans for a budget, compared on rows held out."""
 
-    def __init__(self, budget: Budget, task: Task, recipe: Recipe, rng: np.random.Generator, report: Report):
+    def __init__(self, budget: Budget, task: Task, recipe: Recipe, folds: list[Fold], seed: int, report: Report):
         self.budget, self.task, self.recipe, self.report = budget, task, recipe, report
-        folds = split(task, rng)
-        self.folds, self.seed = folds if task.size < ONE_FOLD else folds[:1], int(rng.integers(2**31))
+        self.folds, self.seed = folds, seed
         self.errors: dict[Plan, float] = {}
+
+    def plan(self, space: Space, find: Find) -> Plan:
+        """The best one. Scales of the inputs cost bytes, so the search has as many vectors as go with them."""
+        among = self.budget.affordable(space)
+        count = min(SEARCHED, self.budget.count("ovr", max(among.scaled)))
+        self.found = find(replace(self.recipe, count=count), among)
+        setting = self.found.setting
+        schemes = self.budget.schemes(self.recipe.scheme, setting.scaled)
+        plan = self.best([Plan(scheme, setting, self.budget.inputs) for scheme in schemes])
+        if True in space.scaled:
+            plan = self.fewer_inputs(plan, space)
+        return self.fewer_vectors(plan)
+
+    def expected(self, plan: Plan) -> float:
+        """The error of a plan on rows held out; as the search had it, if it was not tried itself."""
+        if plan in self.errors:
+            return self.errors[plan]
+        tried = zip(*(self.found.tried.get(name, ()) for name in ("C", "gamma", "scales", "error")), strict=True)
+        errors = {(C, gamma, scales == "learned"): error for C, gamma, scales, error in tried}
+        mine = self.found.setting
+        return errors.get((mine.C, mine.gamma, mine.scaled), 1.0)
 
     def best(self, plans: list[Plan]) -> Plan:
         """That of the least error, the first among equals; a single one needs no trial."""
         if len(plans) == 1:
             return plans[0]
-        for plan in plans:
-            if plan not in self.errors:
-                self.try_all([plan])
-        return min(plans, key=lambda plan: self.errors[plan])
+        return min(plans, key=self.error)
+
+    def error(self, plan: Plan) -> float:
+        """On the rows held out; a plan that gives up inputs was tried with others."""
+        if plan not in self.errors:
+            self.try_all([plan])
+        return self.errors[plan]
 
     def fewer_inputs(self, plan: Plan, space: Space) -> Plan:
         """The plan, or one that gives up the inputs that count least, where vectors are few."""
@@ -258,9 +288,9 @@ class Race:
         """The inputs that count most in a model over these, if some are to be given up."""
         return used if model is None or count == len(used) else most_relevant(model, task, used, count)
 
-    def final(self, plan: Plan, expected: float) -> tuple[Model, Plan]:
+    def final(self, plan: Plan) -> tuple[Model, Plan]:
         """On all rows, and on the device's grid, which may spoil vectors that lie far out: the plan, or the next best
-        one if the model errs on its own rows more than on those held out (``expected``, where a plan was not tried)."""
+        one if the model errs on its own rows more than on those held out."""
         others = sorted((p for p in self.errors if p != plan), key=lambda p: self.errors[p])
         plain = replace(plan, setting=replace(plan.setting, scaled=False), inputs=self.budget.inputs)
         done = []
@@ -268,7 +298,7 @@ class Race:
             if self.budget.count(one.scheme, one.setting.scaled, one.inputs):
                 model = self.rounded(one)
                 done.append((_error(model, self.task, one.scheme), model, one))
-                if done[-1][0] <= self.errors.get(one, expected) + SPOILT:
+                if done[-1][0] <= self.expected(one) + SPOILT:
                     break
         _, model, plan = min(done, key=lambda found: found[0])
         return model, plan
