@@ -524,6 +524,40 @@ def test_inputs_that_do_not_count_are_given_up():
     assert quantize(model).vectors.shape == (model.n_vectors_, len(used))
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_budget_below_one_vector_of_all_inputs(classes):
+    """One of 60 inputs would take more: the few that count are kept."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(500, 60))
+    y = np.digitize(X[:, 7] + (classes == 2) * X[:, 30] ** 2, [0.7] if classes == 2 else [-0.5, 0.5])
+    model = SlimSVC(basis=bases.Learned(iterations=40), C=1.0, gamma=1 / 60, max_bytes=70).fit(X[:400], y[:400])
+    assert model.model_bytes_ == quantize(model).n_bytes <= 70
+    assert model.kernel_.scales[7] > 0
+    assert np.count_nonzero(model.kernel_.scales) <= 30
+    assert model.score(X[400:], y[400:]) > 0.8
+
+
+def test_less_than_the_budget_is_tried_too(monkeypatch):
+    """Where a quarter of the bytes does better on rows held out, no more is spent; given settings need no trial."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(400, 12))
+    y = (X[:, 0] + X[:, 1] ** 2 > 1).astype(int)
+    tried = []
+
+    def error(race, plan):
+        tried.append(race.budget.max_bytes)
+        return 0.1 if race.budget.max_bytes == 512 else 0.2
+
+    monkeypatch.setattr("slimsvm.export.budget.Race.error", error)
+    monkeypatch.setattr("slimsvm.export.budget.Race.fewer_inputs", lambda race, plan, space: plan)
+    model = budgeted(2048, C="search", scales="fixed").fit(X, y)
+    assert set(tried) == {512, 2048}
+    assert 490 < model.model_bytes_ <= 512
+    tried.clear()
+    assert budgeted(2048, scales="fixed").fit(X, y).model_bytes_ > 512
+    assert set(tried) <= {2048}
+
+
 def test_several_classes_have_one_output_each_where_bytes_are_few():
     X, y = load_digits(return_X_y=True)
     X, y = X[:600] / 16, y[:600]
@@ -564,8 +598,14 @@ def test_copies_order_and_seed():
     [
         ({"max_bytes": 0}, "max_bytes=0 must be an integer of at least 1"),
         ({"max_bytes": 2.5}, "max_bytes=2.5 must be an integer"),
-        ({"max_bytes": 12}, "max_bytes=12 is too little: one vector of 5 inputs for 2 classes takes 20 bytes"),
-        ({"max_bytes": 25, "scales": "learned"}, "takes 26 bytes with learned scales"),
+        (
+            {"max_bytes": 12, "scales": "fixed"},
+            "max_bytes=12 is too little: one vector of 5 inputs for 2 classes takes 20 bytes",
+        ),
+        (
+            {"max_bytes": 20, "scales": "learned"},
+            "one vector of 4 inputs for 2 classes takes 24 bytes with learned scales",
+        ),
         ({"kernel": "poly"}, "kernel 'poly' has no fixed-point form"),
         ({"kernel": "precomputed", "basis": "random"}, "no fixed-point form"),
         ({"basis": np.zeros((3, 5))}, "they are given as an array"),

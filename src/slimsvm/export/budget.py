@@ -119,7 +119,7 @@ class Budget:
         if self.n_classes == 2 or given == "ovr":
             return [given]
         pairs, rest = self.count("ovo", scaled), self.count("ovr", scaled)
-        return (["ovo"] if pairs else []) + (["ovr"] if rest > pairs else [])
+        return (["ovo"] if pairs else []) + (["ovr"] if rest > pairs or not pairs else [])
 
     def levels(self) -> list[Budget]:
         """A small part of this budget, four times as much, and so on to all of it: more bytes are to do no harm."""
@@ -131,14 +131,16 @@ class Budget:
         return found
 
     def affordable(self, space: Space) -> Space:
-        """The settings for which a vector fits."""
+        """The settings for which a vector fits; where that takes fewer inputs, scales tell which ones to keep."""
         scaled = [s for s in space.scaled if self.count("ovr", s)]
+        fewest = min(FEWEST_INPUTS, self.inputs)
+        if not scaled and True in space.scaled and self.count("ovr", True, fewest):
+            scaled = [True]
         if not scaled:
-            kind = " with learned scales" if min(space.scaled) else ""
+            inputs, kind = (fewest, " with learned scales") if True in space.scaled else (self.inputs, "")
             raise ValueError(
-                f"max_bytes={self.max_bytes} is too little: one vector of {self.inputs} inputs for {self.n_classes} "
-                f"classes takes {self.size(1, 'ovr', min(space.scaled))} bytes{kind}. Raise max_bytes, or keep fewer "
-                "inputs"
+                f"max_bytes={self.max_bytes} is too little: one vector of {inputs} inputs for {self.n_classes} classes "
+                f"takes {self.size(1, 'ovr', bool(kind), inputs)} bytes{kind}. Raise max_bytes, or keep fewer inputs"
             )
         return replace(space, scaled=scaled)
 
@@ -204,7 +206,7 @@ class Race:
     def plan(self, space: Space, find: Find) -> Plan:
         """The best one. Scales of the inputs cost bytes, so the search has as many vectors as go with them."""
         among = self.budget.affordable(space)
-        count = min(SEARCHED, self.budget.count("ovr", max(among.scaled)))
+        count = min(SEARCHED, self.budget.count("ovr", max(among.scaled)) or TO_LOOK)
         self.found = find(replace(self.recipe, count=count), among)
         setting = self.found.setting
         schemes = self.budget.schemes(self.recipe.scheme, setting.scaled)
@@ -241,7 +243,13 @@ class Race:
         if len(ladder) == 1:
             return plan
         self.try_all(ladder)
-        return self.best([plan, *(p for p in ladder if p in self.errors)])
+        return self.best(
+            [p for p in dict.fromkeys((plan, *ladder)) if p in self.errors or (p == plan and self.fits(p))]
+        )
+
+    def fits(self, plan: Plan) -> bool:
+        """Do the bytes pay for a vector?"""
+        return self.budget.count(plan.scheme, plan.setting.scaled, plan.inputs) > 0
 
     def fewer_vectors(self, plan: Plan) -> Plan:
         """The plan, or one with fewer vectors than fit, where those are many: more of them may only fit noise."""
@@ -277,7 +285,7 @@ class Race:
                 error += _error(model, fold.test, plan.scheme) / len(self.folds)
             if self.report is not None:
                 self.report(f"{plan}: error {error:.4g}")
-            if self.budget.count(plan.scheme, plan.setting.scaled, plan.inputs):
+            if self.fits(plan):
                 self.errors[plan] = error
                 least = min(self.errors.values())
                 worse = worse + 1 if error > least + np.sqrt(max(least, 1 / rows) / rows) else 0
@@ -295,7 +303,7 @@ class Race:
         plain = replace(plan, setting=replace(plan.setting, scaled=False), inputs=self.budget.inputs)
         done = []
         for one in dict.fromkeys((plan, *others, plain)):
-            if self.budget.count(one.scheme, one.setting.scaled, one.inputs):
+            if self.fits(one):
                 model = self.rounded(one)
                 done.append((_error(model, self.task, one.scheme), model, one))
                 if done[-1][0] <= self.expected(one) + SPOILT:
