@@ -1,7 +1,7 @@
 """Settings by validation: cost, width of the kernel, scales of the inputs.
 
 First all widths, with scales fixed and learned, each at the cost that suits it: a wide kernel is nearly linear, its
-weights are small, and only a large cost lets it show what it can. Then the two best of either over all costs; and,
+weights are small, and only a large cost lets it show what it can. Then the two best of either over the costs; and,
 where rows are many, a second look at the best costs of the best two, on other rows. Trial runs are short, and start
 where the run at the next cost ended.
 The choice depends on the rows alone, not on their order, the random state or the number of threads.
@@ -29,7 +29,7 @@ WIDTHS = (0.03, 0.1, 0.3, 1.0, 3.0)  # gamma, in units of gamma="scale"
 LEAST_WIDTH, MOST_WIDTH = 0.003, 30.0
 SCALED_WIDTHS = (0.3, 1.0)  # where scales start: they can grow, and every row is to see vectors
 FEW_SCALED_WIDTHS = (0.3,)
-ROWS = 2  # widths of either kind that are tried at all costs
+ROWS = 2  # widths of either kind that are tried at several costs
 MANY = 1000  # rows, from which on no caution is needed
 NEXT = (0.7, 0.3)  # what the next costs count, and those after them, where rows are few: a range of costs is less noise
 LOSS = 0.5  # what the loss counts beside the error
@@ -186,7 +186,7 @@ class Race:
         return any(_mean(self.trials[s]).error == 0 for s in self.comparable())
 
     def winner(self, starts: list[Setting]) -> Setting:
-        """The best setting of the rows that start here: those were tried at all costs."""
+        """The best setting of the rows that start here: those were tried at several costs."""
         kinds = set(map(_kind, starts))
         rivals = self.comparable(lambda s: _kind(s) in kinds)
         doubt = min((_mean(self.trials[s]) for s in rivals), key=lambda trial: trial.error).doubt if self.few else 0.0
@@ -232,7 +232,7 @@ def search(task: Task, recipe: Recipe, space: Space, report: Callable[[str], Non
     best = [start for scaled in space.scaled for start in _best_widths(race, scaled)]
     if space.cost is None:
         for start in best:
-            _all_costs(race, start, at_once)
+            _all_costs(race, start, _costs(race, start, best), at_once)
     if not few:
         for row in sorted((_row(race, start) for start in best), key=lambda row: _score(race, row))[:ROWS]:
             _second_look(race, row)
@@ -258,10 +258,21 @@ def _further_widths(race: Race, space: Space, folds: int | None) -> None:
         race.run(space.first(further, False), folds=folds)
 
 
-def _all_costs(race: Race, start: Setting, folds: int | None) -> None:
-    """All costs from this one on, upwards and downwards, each beginning where the last one ended; and more of them as
-    long as the best is the highest."""
-    for way in ([C for C in COSTS if C > start.C], [C for C in reversed(COSTS) if C < start.C]):
+def _costs(race: Race, start: Setting, best: list[Setting]) -> list[float]:
+    """Costs for a width: where rows are few, moderate ones if scales are learned; where they are many, a second width
+    of a kind is tried near the best cost of the first."""
+    first = next(other for other in best if other.scaled == start.scaled)
+    if race.few:
+        middle, reach = start.C, 12.0 if start.scaled else np.inf
+    else:
+        middle, reach = race.leader(_row(race, first).__contains__).C, np.inf if start == first else 4.0
+    return [C for C in COSTS if middle / reach < C < middle * reach]
+
+
+def _all_costs(race: Race, start: Setting, costs: Sequence[float], folds: int | None) -> None:
+    """These costs, upwards and downwards, each beginning where the last one ended; and more of them as long as the best
+    is the highest of all."""
+    for way in ([C for C in costs if C > start.C], [C for C in reversed(costs) if C < start.C]):
         near = start
         for C in way:
             if race.solved():
