@@ -25,7 +25,7 @@ FEW = 64  # vectors: from here on, more of them are no reason to give up inputs
 SEARCHED = 64  # vectors at most while settings are searched: trial runs for more are too short, and dear
 FEWEST_INPUTS = 4
 ONE_FOLD = 3000  # rows, from which on one part of them is enough to compare plans
-SPOILT = 0.02  # of the rows: more errors than expected by this, and rounding has spoilt a model
+SPOILT = 0.01  # of the rows: more errors than expected by this, and rounding or the choice of inputs spoilt a model
 TO_LOOK = 8  # vectors of a model that only shows which inputs count
 LEAST_BYTES, LEAST_VECTORS = 512, 4  # of a budget that is tried though more would be allowed
 
@@ -98,7 +98,8 @@ class Budget:
         """With the caps: rows, the dimensions of the kernel's space, and what is of use at all."""
         kernel = recipe.kernel_of(1.0)
         inputs = task.X.shape[1]
-        most = min(MOST, max(2, task.size // ROWS), kernel.dimensions(inputs))
+        rows = int(task.counts.sum())  # copies count: each makes the others' labels surer
+        most = min(MOST, max(2, min(task.size, rows // ROWS)), kernel.dimensions(inputs))
         return cls(max_bytes, kernel, inputs, task.n_classes, int(most))
 
     def size(self, count: int, scheme: str, scaled: bool, used: int | None = None) -> int:
@@ -122,12 +123,12 @@ class Budget:
         return (["ovo"] if pairs else []) + (["ovr"] if rest > pairs or not pairs else [])
 
     def levels(self) -> list[Budget]:
-        """A small part of this budget, four times as much, and so on to all of it: more bytes are to do no harm."""
+        """This budget, a quarter of it, a quarter of that and so on: more bytes are to do no harm."""
         found, less = [self], self
         while less.max_bytes >= 4 * LEAST_BYTES:
             less = replace(self, max_bytes=less.max_bytes // 4)
             if LEAST_VECTORS <= less.count("ovr", False) < SEARCHED:  # from there on `fewer_vectors` looks at less
-                found.insert(0, less)
+                found.append(less)
         return found
 
     def affordable(self, space: Space) -> Space:
@@ -189,7 +190,10 @@ def train_within(
     levels = [budget] if space.settled else budget.levels()
     races = [Race(level, task, recipe, folds, seed, report) for level in levels]
     plans = [race.plan(space, find) for race in races]
-    at = 0 if len(races) == 1 else int(np.argmin([race.error(plan) for race, plan in zip(races, plans, strict=True)]))
+    at = 0
+    if len(races) > 1:
+        errors = [race.error(plan) for race, plan in zip(races, plans, strict=True)]
+        at = next(k for k, error in enumerate(errors) if error <= min(errors) + 0.5 * races[k].doubt(min(errors)))
     race = races[at]
     model, plan = race.final(plans[at])
     return replace(model, more=model.more | {"C_": plan.setting.C, "search_results_": race.found.tried}), plan
@@ -202,6 +206,7 @@ class Race:
         self.budget, self.task, self.recipe, self.report = budget, task, recipe, report
         self.folds, self.seed = folds, seed
         self.errors: dict[Plan, float] = {}
+        self.trained: dict[Plan, float] = {}  # errors on the rows of training
 
     def plan(self, space: Space, find: Find) -> Plan:
         """The best one. Scales of the inputs cost bytes, so the search has as many vectors as go with them."""
@@ -216,9 +221,9 @@ class Race:
         return self.fewer_vectors(plan)
 
     def expected(self, plan: Plan) -> float:
-        """The error of a plan on rows held out; as the search had it, if it was not tried itself."""
-        if plan in self.errors:
-            return self.errors[plan]
+        """The error of a plan on the rows of training; on rows held out in the search, if it was not tried itself."""
+        if plan in self.trained:
+            return self.trained[plan]
         tried = zip(*(self.found.tried.get(name, ()) for name in ("C", "gamma", "scales", "error")), strict=True)
         errors = {(C, gamma, scales == "learned"): error for C, gamma, scales, error in tried}
         mine = self.found.setting
@@ -243,9 +248,15 @@ class Race:
         if len(ladder) == 1:
             return plan
         self.try_all(ladder)
-        return self.best(
-            [p for p in dict.fromkeys((plan, *ladder)) if p in self.errors or (p == plan and self.fits(p))]
-        )
+        found = [p for p in dict.fromkeys((plan, *ladder)) if p in self.errors or (p == plan and self.fits(p))]
+        least = min(map(self.error, found))
+        # The more inputs the better, but for what is more than noise: which ones count least is not certain.
+        return next(p for p in found if self.error(p) <= least + 0.5 * self.doubt(least))
+
+    def doubt(self, error: float) -> float:
+        """The standard error of an error on all rows held out."""
+        rows = sum(fold.test.size for fold in self.folds)
+        return float(np.sqrt(max(error, 1 / rows) / rows))
 
     def fits(self, plan: Plan) -> bool:
         """Do the bytes pay for a vector?"""
@@ -275,20 +286,21 @@ class Race:
         """Errors of plans of fewer and fewer inputs, each over those that count most by the one before; it ends where
         two in a row are worse than the best by more than a standard error."""
         kept: list[tuple[Array, Model | None]] = [(np.arange(self.budget.inputs), None) for _ in self.folds]
-        rows, worse = sum(fold.test.size for fold in self.folds), 0
+        worse = 0
         for plan in ladder:
-            error = 0.0
+            error = trained = 0.0
             for k, fold in enumerate(self.folds):
                 used = self.of_these(*kept[k], fold.train, plan.inputs)
                 model = self.over(used, fold.train, plan)
                 kept[k] = used, self.looked(model, used, fold.train, plan) if len(ladder) > 1 else None
                 error += _error(model, fold.test, plan.scheme) / len(self.folds)
+                trained += _error(model, fold.train, plan.scheme) / len(self.folds)
             if self.report is not None:
                 self.report(f"{plan}: error {error:.4g}")
             if self.fits(plan):
-                self.errors[plan] = error
+                self.errors[plan], self.trained[plan] = error, trained
                 least = min(self.errors.values())
-                worse = worse + 1 if error > least + np.sqrt(max(least, 1 / rows) / rows) else 0
+                worse = worse + 1 if error > least + self.doubt(least) else 0
             if worse == 2:
                 break
 
@@ -298,7 +310,7 @@ class Race:
 
     def final(self, plan: Plan) -> tuple[Model, Plan]:
         """On all rows, and on the device's grid, which may spoil vectors that lie far out: the plan, or the next best
-        one if the model errs on its own rows more than on those held out."""
+        one if the model errs on its rows more than those of the trials did on theirs."""
         others = sorted((p for p in self.errors if p != plan), key=lambda p: self.errors[p])
         plain = replace(plan, setting=replace(plan.setting, scaled=False), inputs=self.budget.inputs)
         done = []
@@ -306,7 +318,8 @@ class Race:
             if self.fits(one):
                 model = self.rounded(one)
                 done.append((_error(model, self.task, one.scheme), model, one))
-                if done[-1][0] <= self.expected(one) + SPOILT:
+                usual = self.expected(one)
+                if done[-1][0] <= usual + max(SPOILT, 2 * self.doubt(usual)):
                     break
         _, model, plan = min(done, key=lambda found: found[0])
         return model, plan
