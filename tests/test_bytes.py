@@ -524,6 +524,25 @@ def test_inputs_that_do_not_count_are_given_up():
     assert quantize(model).vectors.shape == (model.n_vectors_, len(used))
 
 
+def test_a_poor_choice_of_inputs_on_all_rows_is_noticed(monkeypatch):
+    """On parts of the rows the right inputs are kept, on all of them the wrong ones: then the plan is not kept."""
+    from slimsvm.export import budget
+
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(600, 20))
+    y = (X[:, 3] + X[:, 17] ** 2 > 1).astype(int)
+    right = budget.most_relevant
+
+    def relevant(model, task, used, count):
+        return right(model, task, used, count) if task.size < 600 else np.setdiff1d(used, [3, 17])[:count]
+
+    monkeypatch.setattr(budget, "most_relevant", relevant)
+    model = SlimSVC(basis=bases.Learned(iterations=40), C=1.0, gamma=1 / 20, max_bytes=150).fit(X, y)
+    assert model.kernel_.scales[3] > 0
+    assert model.kernel_.scales[17] > 0
+    assert model.score(X, y) > 0.8
+
+
 @pytest.mark.parametrize("classes", [2, 3])
 def test_a_budget_below_one_vector_of_all_inputs(classes):
     """One of 60 inputs would take more: the few that count are kept."""
@@ -573,6 +592,16 @@ def test_several_classes_have_one_output_each_where_bytes_are_few():
 def test_few_rows_have_few_vectors():
     X, y = make_moons(60, noise=0.2, random_state=0)
     assert budgeted(8192).fit(X, y).n_vectors_ <= 15
+
+
+def test_copies_of_rows_pay_for_vectors():
+    """Twelve different rows, fifty times each: one vector for four rows would be two or three."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(12, 3))
+    X = np.repeat(rows, 50, axis=0)
+    y = (rng.random(600) < np.repeat(rng.random(12), 50)).astype(int)
+    model = SlimSVC(basis=bases.Learned(iterations=20), C=10.0, gamma=1.0, scales="fixed", max_bytes=300).fit(X, y)
+    assert model.n_vectors_ > 6
 
 
 def test_n_vectors_is_not_used():
