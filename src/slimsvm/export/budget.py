@@ -267,7 +267,13 @@ class Race:
         full = min(plan.most, self.budget.count(plan.scheme, plan.setting.scaled, plan.inputs))
         if full <= SEARCHED or plan.inputs < self.budget.inputs:  # inputs were given up for want of vectors
             return plan
-        return self.best([replace(plan, most=most) for most in (SEARCHED, int(np.sqrt(SEARCHED * full)), full)])
+        best = replace(plan, most=SEARCHED)
+        for most in (int(np.sqrt(SEARCHED * full)), full):
+            more = replace(plan, most=most)
+            if self.error(more) >= self.error(best):  # trials with many vectors are dear
+                break
+            best = more
+        return best
 
     def learned(self, setting: Setting, space: Space) -> Setting:
         """With scales, which can grow: they start no narrower than gamma="scale"."""
