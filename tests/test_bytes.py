@@ -37,7 +37,7 @@ from slimsvm import (
 from slimsvm.export import quantize
 from slimsvm.export.grid import grid_of, half, two_byte_gains
 from slimsvm.export.quantize import TABLE, in_16_bits, power_of_half
-from slimsvm.export.rounding import nearest_bytes, remaining_curvature, squared_distance
+from slimsvm.export.rounding import moved_on, nearest_bytes, remaining_curvature, squared_distance
 from slimsvm.votes import Votes
 
 pytestmark = [
@@ -480,6 +480,27 @@ def test_sparse_rows():
     model = quick().fit(sp.csr_array(X), y)
     q = quantize(model)
     assert_array_equal(q.predict(sp.csr_array(X)), q.predict(X))
+
+
+def test_vectors_that_lie_close_together_are_moved_on():
+    """Two vectors a step apart, with coefficients that cancel: rounding one by one loses what they say together."""
+    rng = np.random.default_rng(3)
+    spans = np.array([0.02, 0.02])
+    steps = rng.uniform(-60, 60, size=(4, 2))
+    steps = np.vstack([steps, steps + rng.uniform(-2, 2, size=(4, 2))])
+    coef = np.concatenate([np.full(4, 50.0), np.full(4, -50.0)])[None]
+    plain = nearest_bytes(steps, spans, coef, 127)
+    better = moved_on(plain, steps, spans, coef, 127)
+    far, near = (squared_distance(steps * spans, q * spans, coef) for q in (plain, better))
+    exact = squared_distance(steps * spans, steps * spans, coef)
+    assert near - exact < 0.7 * (far - exact)
+    assert_array_equal(better, np.rint(better))
+    for place in np.ndindex(better.shape):
+        for step in (-1, 1):
+            other = better.copy()
+            other[place] += step
+            assert squared_distance(steps * spans, other * spans, coef) >= near - 1e-8 * abs(near)
+    assert_array_equal(moved_on(plain, plain, spans, coef, 127), plain)
 
 
 # --- SlimSVC(max_bytes) ---------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from ..parts.regularizers import KernelNorm
 from ..primal.coefficients import fit_coefficients
 from ..votes import Votes
 from .grid import LARGEST, REACH, Grid, grid_of
-from .rounding import nearest_bytes
+from .rounding import moved_on, nearest_bytes
 
 # 2^-x for x = 0, 1/64 .. 1 in 15 bits. All models share it: it counts as code.
 TABLE = np.rint(2.0 ** (15 - np.arange(65) / 64)).astype(np.uint16)
@@ -207,10 +207,12 @@ class Form(ABC):
         """Where vectors (in the model's units) lie on the device."""
 
     @abstractmethod
-    def rounded(self, kernel: Any, Z: Array, coef: Array | None, grid: Grid, inputs: Affine) -> tuple[Any, Array]:
+    def rounded(
+        self, kernel: Any, Z: Array, coef: Array | None, grid: Grid, inputs: Affine, refine: bool = False
+    ) -> tuple[Any, Array]:
         """Kernel and vectors as the grid has them, in the model's units: what coefficients are fitted over.
 
-        Where the model's coefficients are known, roundings make up for each other.
+        Where the model's coefficients are known, roundings make up for each other; ``refine`` takes more time for that.
         """
 
     @abstractmethod
@@ -270,18 +272,22 @@ class Distance(Form):
     def grid(self, kernel: Any, Z: Array, inputs: Affine) -> Grid:
         return grid_of(self.weights(kernel, Z.shape[1]) / inputs.scale, inputs.inverse(Z), self.power, inputs.folded)
 
-    def rounded(self, kernel: Any, Z: Array, coef: Array | None, grid: Grid, inputs: Affine) -> tuple[Any, Array]:
-        Z = inputs(grid.values(self.bytes(Z, coef, grid, inputs)))
+    def rounded(
+        self, kernel: Any, Z: Array, coef: Array | None, grid: Grid, inputs: Affine, refine: bool = False
+    ) -> tuple[Any, Array]:
+        Z = inputs(grid.values(self.bytes(Z, coef, grid, inputs, refine)))
         if not grid.gain_bytes:
             return kernel, Z
         plain = kernel.kernel if np.ndim(kernel.scales) else kernel
         return kernels.Scaled(plain, grid.weights * inputs.scale / self.unit(kernel.gamma)), Z
 
-    def bytes(self, Z: Array, coef: Array | None, grid: Grid, inputs: Affine) -> Array:
+    def bytes(self, Z: Array, coef: Array | None, grid: Grid, inputs: Affine, refine: bool) -> Array:
         """Vectors on the grid."""
         if coef is None or self.power != 2:
             return grid.rounded(inputs.inverse(Z))
-        return nearest_bytes(grid.steps(inputs.inverse(Z)), grid.spans, coef, LARGEST)
+        steps = grid.steps(inputs.inverse(Z))
+        found = nearest_bytes(steps, grid.spans, coef, LARGEST)
+        return moved_on(found, steps, grid.spans, coef, LARGEST) if refine else found
 
     def filled(self, kernel: Any, Z: Array, grid: Grid, inputs: Affine, fit: Numbers) -> Quantized:
         coef, exponent, bias = in_16_bits(fit.coef, fit.bias, KERNEL_BITS)
@@ -307,7 +313,9 @@ class Products(Form):
         offset = inputs.mean.astype(np.float32)
         return Grid(d, np.arange(d), gain.astype(np.float32), offset, np.zeros(d, int), 0, own, own)
 
-    def rounded(self, kernel: Any, Z: Array, coef: Array | None, grid: Grid, inputs: Affine) -> tuple[Any, Array]:
+    def rounded(
+        self, kernel: Any, Z: Array, coef: Array | None, grid: Grid, inputs: Affine, refine: bool = False
+    ) -> tuple[Any, Array]:
         return kernel, Z
 
     def filled(self, kernel: Any, Z: Array, grid: Grid, inputs: Affine, fit: Numbers) -> Quantized:
@@ -407,7 +415,7 @@ def quantize(model: Any, X: Any = None, y: Any = None) -> Quantized:
     inputs = folded_scalers(steps[:-1], classifier.n_features_in_)
     form, Z = form_of(classifier.kernel_), dense(classifier.vectors_)
     grid = form.grid(classifier.kernel_, Z, inputs)
-    kernel, rounded = form.rounded(classifier.kernel_, Z, classifier.vector_coef_, grid, inputs)
+    kernel, rounded = form.rounded(classifier.kernel_, Z, classifier.vector_coef_, grid, inputs, refine=True)
     if X is None:
         coef, bias = projected(classifier, kernel, rounded), classifier.intercept_
     else:

@@ -8,6 +8,7 @@ has the squared norm v'Hv,
 
 summed over outputs. Coordinates are rounded one after the other, each to the integer nearest to where those before it
 have moved its best place (the nearest plane of a lattice, after Babai): errors then cancel instead of adding up.
+Where vectors lie so close together that a step is no small move for them, single coordinates are then moved on.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from scipy.linalg import cho_factor, cho_solve, lapack
 from ..formulation import Array
 
 MOST = 1200  # coordinates that are rounded together
+FEW = 500  # coordinates that are moved on one by one
+PASSES = 20
 JITTER = 1e-6  # of the kernel matrix: as learned vectors have it
 # Of H, relative to its mean diagonal: the smaller, the farther coordinates may go to make up for each other.
 RIDGES = (1e-4, 1e-2, 1.0)
@@ -38,6 +41,27 @@ def nearest_bytes(steps: Array, spans: Array, coef: Array, largest: int) -> Arra
         for found, ridge in zip(options[1:], RIDGES, strict=True):
             found[some] = _nearest_plane(steps[some].ravel(), H, largest, ridge).reshape(len(some), -1)
     return min(options, key=lambda q: squared_distance(steps * spans, q * spans, coef))
+
+
+def moved_on(bytes_: Array, steps: Array, spans: Array, coef: Array, largest: int) -> Array:
+    """Integers from which no coordinate alone can go a step or two without taking the function farther away."""
+    found = np.array(bytes_, dtype=np.float64)
+    if found.size > FEW or np.array_equal(found, steps):
+        return found
+    Z = steps * spans
+    least = squared_distance(Z, found * spans, coef)
+    for _ in range(PASSES):
+        before = least
+        for place in np.ndindex(found.shape):
+            for step in (-1, 1, -2, 2):
+                other = found.copy()
+                other[place] = np.clip(other[place] + step, -largest, largest)
+                distance = squared_distance(Z, other * spans, coef)
+                if distance < least - 1e-9 * abs(least):
+                    found, least = other, distance
+        if least == before:
+            break
+    return found
 
 
 def squared_distance(Z: Array, moved: Array, coef: Array) -> float:
