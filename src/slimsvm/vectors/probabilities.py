@@ -60,7 +60,7 @@ def _parts(task: Task, rng: np.random.Generator) -> list[tuple[Task, Task]]:
     some = task.sample(max(5000, min(20_000, 200_000 // task.n_classes)), rng)
     groups = Groups.of(some)
     many = groups.size >= 3000
-    count = 4 if many else 5
+    count = 4 if many else 3 if groups.size >= 1000 else 5
     place = groups.places(count, rng)
     return held_out(some, (place == k for k in range(1 if many else count)))
 
