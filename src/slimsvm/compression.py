@@ -180,8 +180,11 @@ class Compressor:
 
     # --- the methods that users name ---
 
-    def reduced_set(self, count: int) -> Expansion:
-        """The expansion of so many vectors that is nearest in the kernel's space; the bias is the original's."""
+    def reduced_set(self, count: int, thorough: bool = True) -> Expansion:
+        """The expansion of so many vectors that is nearest in the kernel's space; the bias is the original's.
+
+        For teaching, the nearest of very few vectors is no better a start: ``thorough`` is for the set itself.
+        """
         machine = self.original.expansion
         watch = self._watch(f"reduced set of {count} vectors")
         found = reduced_set(
@@ -193,6 +196,7 @@ class Compressor:
             ITERATIONS["reduced set"] if self._has_norm else 0,
             threads=self.threads,
             watch=watch,
+            thorough=thorough,
         )
         if watch is not None:
             watch.finish(found.n_iter, found.value)
@@ -223,14 +227,14 @@ class Compressor:
 
         Of several classes' vectors, which serve all pairs at once when they move, the start may be the better ones.
         """
-        start = self.reduced_set(count)
+        start = self.reduced_set(count, thorough=False)
         lesson = self.original.goal.taught(self.judged, TEACHING * self.original.cost * self.rows.counts)
         found = [start, self._with_coefficients(start, self.rows, lesson), self._taught(start, lesson)]
         return max(found, key=self.agreement)  # the first of the best
 
     def learn(self, count: int) -> Expansion:
         """A reduced set that is taught labels."""
-        return self._taught(self.reduced_set(count), self._lesson_of_labels())
+        return self._taught(self.reduced_set(count, thorough=False), self._lesson_of_labels())
 
     # --- what they share ---
 

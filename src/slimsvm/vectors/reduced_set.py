@@ -132,12 +132,13 @@ def reduced_set(
     regularizer: Regularizer | None = None,
     threads: int = 1,
     watch: Watch | None = None,
+    thorough: bool = True,
 ) -> LearnedVectors:
     """At most ``count`` vectors near the functions of ``coef`` (outputs x rows), and the best coefficients over them.
 
     Where the kernel has a derivative the set grows by stages: greedy rows for what the vectors so far leave over, then
     all of them move. Moved only in the end, they would settle in a far worse minimum. ``value`` is the squared distance
-    as a part of the squared norm, all outputs together.
+    as a part of the squared norm, all outputs together. ``thorough``: very few vectors begin in other places, too.
     """
     centre, X = centred(kernel, X, DOUBLE_ROWS)
     F = values(kernel, X, coef, threads)
@@ -157,7 +158,7 @@ def reduced_set(
         Z, done = found.vectors, done + found.n_iter
         if last:  # fewer vectors than asked for hold all of the functions
             break
-    if moves and len(Z) <= FEW_VECTORS:
+    if thorough and moves and len(Z) <= FEW_VECTORS:
         found = min([found, *_from_elsewhere(objective, rng, max_iter, watch)], key=lambda run: run.value)
     return replace(found, vectors=found.vectors + centre, n_iter=done)
 
