@@ -65,7 +65,7 @@ SHARED = {
     "random_state": """
         random_state : int, RandomState or None, default=0
             Seed of all draws: the same seed gives the same model, whatever the order of the rows. None draws anew in
-            each fit. Settings that are searched do not depend on it.""",
+            each fit. The search of `SlimSVC` for settings does not depend on it.""",
     "verbose": """
         verbose : bool, default=False
             Show progress on standard error.""",
