@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..data import Task, outputs, sides
 from ..expansion import Expansion, Model
+from ..export.machine import ProbabilityLayer
 from ..export.quantize import Problem, model_bytes
 from ..formulation import Array, Part
 from ..notices import warn
@@ -72,12 +73,22 @@ class ExpansionModel(BaseEstimator):
         X = validation.check_data(self, X)
         return Expansion(self.kernel_, self.vectors_, coef, bias).decision(X, thread_count(self.n_jobs))
 
+    _has_answers = True  # are values votes for a label?
+
     def _answers(self) -> tuple[Array, Votes]:
         """Labels, and how values become one of them; ValueError where values are no votes."""
         raise ValueError(
             f"{type(self).__name__} gives values, not labels, and has no fixed-point form; classifiers and outlier "
             "detectors have one"
         )
+
+    def _shown_votes(self) -> Votes | None:
+        """The votes whose scores `decision_function` shows; None: it shows the values."""
+        return None
+
+    def _probability_layer(self) -> ProbabilityLayer | None:
+        """What gives probabilities, if there are any."""
+        return None
 
     def _problem(self) -> Problem:
         """What a refit of the coefficients solves."""
@@ -279,11 +290,10 @@ class ExpansionClassifier(ClassifierMixin, Probabilities, metaclass=ABCMeta):
         """
         fitted = self._snapshot()
         scores = fitted._scores(X)
-        if scores.shape[1] == 1:
-            return scores[:, 0]
-        if fitted.decision_function_shape == "ovr":
-            return fitted._votes.scores(scores, len(fitted.classes_))
-        return scores
+        shown = fitted._shown_votes()
+        if shown is not None:
+            return shown.scores(scores, len(fitted.classes_))
+        return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> Array:
         """Class labels: the class with the highest score.
@@ -302,6 +312,9 @@ class ExpansionClassifier(ClassifierMixin, Probabilities, metaclass=ABCMeta):
 
     def _answers(self) -> tuple[Array, Votes]:
         return self.classes_, self._votes
+
+    def _shown_votes(self) -> Votes | None:
+        return self._votes if len(self.intercept_) > 1 and self.decision_function_shape == "ovr" else None
 
     def _margins(self, scores: Array, labels: Array) -> Array:
         """The least ``y f`` of each row over the binary problems that its class takes part in; minus infinity for

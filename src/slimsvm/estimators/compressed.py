@@ -471,6 +471,9 @@ class CompressedClassifier(Layer, ClassifierMixin, CompressedModel):
     def _answers(self) -> tuple[Array, Votes]:
         return self.classes_, self._goal.votes
 
+    def _shown_votes(self) -> Votes | None:
+        return self._goal.shown
+
     def _problem(self) -> Problem:
         """That of ``method="refit"``."""
         return Problem(self._cost, lambda codes: self._goal.factors, Hinge())
@@ -542,6 +545,7 @@ class CompressedRegressor(RegressorMixin, CompressedModel):
     """
 
     _goals = Values
+    _has_answers = False
 
     def _default(self) -> Any:
         return SVR()

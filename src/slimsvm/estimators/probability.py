@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..data import Task
 from ..expansion import Model
+from ..export.machine import ProbabilityLayer
 from ..formulation import Array
 from ..primal.probability import led_by, log_probabilities
 from ..vectors.probabilities import Learn, fit_probabilities, pieces_of
@@ -28,6 +29,11 @@ class Layer(Probabilities):
         if hasattr(self, "probability_coef_") or (self.probability and not hasattr(self, "vectors_")):
             return None
         return f"{type(self).__name__} has no probabilities without probability=True: set it, and fit again"
+
+    def _probability_layer(self: Any) -> ProbabilityLayer | None:
+        if not hasattr(self, "probability_coef_"):
+            return None
+        return ProbabilityLayer(self.probability_coef_, self.probability_intercept_)
 
     def _log_probabilities(self: Any, X: Any) -> Array:
         """Those of the layer, moved where need be so that the class that is predicted is the likeliest."""

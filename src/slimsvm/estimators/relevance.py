@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..data import Output, Task, outputs
 from ..expansion import Expansion, Model, joined
+from ..export.machine import ProbabilityLayer
 from ..formulation import Array
 from ..notices import warn
 from ..primal.probability import log_probabilities
@@ -116,6 +117,9 @@ class RelevanceVectorClassifier(ExpansionClassifier):
         scores = self._scores(X)
         # The shares p_k / sum p are the softmax of the logarithms of p, which are never infinite.
         return log_probabilities(scores if scores.shape[1] == 1 else log_expit(scores.astype(np.float64)))
+
+    def _probability_layer(self) -> ProbabilityLayer:
+        return ProbabilityLayer(self.vector_coef_, self.intercept_, shares=len(self.intercept_) > 1)
 
     def _check_params(self) -> None:
         check_common(self, least_iter=1)

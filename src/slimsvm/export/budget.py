@@ -17,7 +17,8 @@ from ..vectors.candidates import TaskCandidates
 from ..vectors.search import Finding, Fold, Space, split
 from ..vectors.training import Recipe, Setting, train
 from ..votes import Votes
-from .quantize import Affine, form_of
+from .machine import Affine
+from .quantize import form_of
 
 MOST = 300  # vectors: where inputs are few, a budget would pay for more than anything can be gained from
 ROWS = 4  # for each vector, at least

@@ -10,7 +10,6 @@ Linear models are one weight of 16 bits for each input and output.
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -28,6 +27,7 @@ from ..parts.regularizers import KernelNorm
 from ..primal.coefficients import fit_coefficients
 from ..votes import Votes
 from .grid import LARGEST, REACH, Grid, grid_of
+from .machine import Affine, folded_scalers, last_step
 from .rounding import moved_on, nearest_bytes
 
 # 2^-x for x = 0, 1/64 .. 1 in 15 bits. All models share it: it counts as code.
@@ -229,26 +229,6 @@ class Form(ABC):
 
 
 @dataclass(frozen=True)
-class Affine:
-    """Rows of the model from rows of the user: ``(x - mean) / scale``."""
-
-    mean: Array
-    scale: Array
-    folded: bool = False
-
-    @classmethod
-    def none(cls, inputs: int) -> Affine:
-        """The same rows."""
-        return cls(np.zeros(inputs), np.ones(inputs))
-
-    def inverse(self, Z: Array) -> Array:
-        return Z * self.scale + self.mean
-
-    def __call__(self, X: Array) -> Array:
-        return (X - self.mean) / self.scale
-
-
-@dataclass(frozen=True)
 class Numbers:
     """Coefficients, biases and labels of a model."""
 
@@ -403,16 +383,9 @@ def quantize(model: Any, X: Any = None, y: Any = None) -> Quantized:
     """
     if (X is None) != (y is None):
         raise ValueError("X and y must be given together: rows to fit the coefficients to, and their labels")
-    steps = [step for _, step in model.steps] if hasattr(model, "steps") else [model]
-    steps = [step for step in steps if step is not None and step != "passthrough"]
-    classifier = steps[-1]
-    if not hasattr(classifier, "vector_coef_"):
-        raise ValueError(
-            f"{type(classifier).__name__} is not a fitted classifier of slimsvm (it has no vector_coef_); "
-            "call fit first, or pass a classifier of slimsvm"
-        )
+    scalers, classifier = last_step(model)
     classes, votes = classifier._answers()
-    inputs = folded_scalers(steps[:-1], classifier.n_features_in_)
+    inputs = folded_scalers(scalers, classifier.n_features_in_)
     form, Z = form_of(classifier.kernel_), dense(classifier.vectors_)
     grid = form.grid(classifier.kernel_, Z, inputs)
     kernel, rounded = form.rounded(classifier.kernel_, Z, classifier.vector_coef_, grid, inputs, refine=True)
@@ -429,28 +402,6 @@ def model_bytes(model: Any) -> int:
     """What `quantize` would give for rows as the model takes them, without the work."""
     Z = dense(model.vectors_)
     return sum(form_of(model.kernel_).parts(model.kernel_, Z, len(model.intercept_)).values())
-
-
-def folded_scalers(scalers: list[Any], inputs: int) -> Affine:
-    """Steps before the classifier as one affine map of each input."""
-    if not scalers:
-        return Affine.none(inputs)
-    probe = np.random.default_rng(0).normal(scale=1e3, size=inputs)
-    rows = np.stack([np.zeros(inputs), np.ones(inputs), probe])
-    names = ", ".join(type(scaler).__name__ for scaler in scalers)
-    wanted = f"steps before the classifier must scale each input by itself, as StandardScaler does; {names}"
-    for scaler in scalers:
-        if getattr(scaler, "n_features_in_", inputs) != inputs:
-            raise ValueError(f"{wanted} do not: they take {scaler.n_features_in_} inputs, the classifier {inputs}")
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "X does not have valid feature names")
-            rows = np.asarray(scaler.transform(rows))
-        if rows.shape[1] != inputs:
-            raise ValueError(f"{wanted} do not: they make {rows.shape[1]} columns of {inputs}")
-    slope = rows[1] - rows[0]
-    if not (slope > 0).all() or not np.allclose(rows[2], rows[0] + slope * probe, rtol=1e-6):
-        raise ValueError(f"{wanted} do not")
-    return Affine(-rows[0] / slope, 1 / slope, folded=True)
 
 
 def projected(model: Any, kernel: Any, Z: Array) -> Array:

@@ -1,0 +1,122 @@
+"""A fitted model as other languages see it: what is computed from a user's row to an answer, and nothing else."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..expansion import Expansion
+from ..formulation import Array
+from ..parts.bases import dense
+from ..votes import Votes
+
+
+@dataclass(frozen=True)
+class Affine:
+    """Rows of the model from rows of the user: ``(x - mean) / scale``."""
+
+    mean: Array
+    scale: Array
+    folded: bool = False
+
+    @classmethod
+    def none(cls, inputs: int) -> Affine:
+        """The same rows."""
+        return cls(np.zeros(inputs), np.ones(inputs))
+
+    def inverse(self, Z: Array) -> Array:
+        return Z * self.scale + self.mean
+
+    def __call__(self, X: Array) -> Array:
+        return (X - self.mean) / self.scale
+
+
+@dataclass(frozen=True)
+class ProbabilityLayer:
+    """Values whose softmax (two classes: whose sigmoid, of the one value) are the probabilities.
+
+    Values come from an expansion of their own over the same vectors; with ``shares`` each is a class against the
+    others, and the sigmoids are made to sum to one. The class that is predicted is the likeliest: where the layer says
+    otherwise, `slimsvm.primal.probability.led_by` moves its probabilities.
+    """
+
+    coef: Array
+    bias: Array
+    shares: bool = False
+
+
+@dataclass(frozen=True)
+class Machine:
+    """All that a fitted model computes with.
+
+    ``values(x) = coef k(vectors, inputs(x)) + bias``, one for each output; ``votes`` make a class of them. Regressors
+    have neither classes nor votes: their one value is the answer. ``shown`` are the votes whose scores
+    `decision_function` shows, or None: it shows the values.
+    """
+
+    expansion: Expansion  # with dense vectors
+    inputs: Affine
+    classes: Array | None = None
+    votes: Votes | None = None
+    shown: Votes | None = None
+    layer: ProbabilityLayer | None = None
+    names: tuple[str, ...] | None = None  # of the inputs
+
+    @property
+    def n_inputs(self) -> int:
+        return len(self.inputs.mean)
+
+
+def machine_of(model: Any) -> Machine:
+    """What a fitted estimator of this library, or a pipeline of scalers that ends in one, computes."""
+    scalers, estimator = last_step(model)
+    names = getattr(scalers[0] if scalers else estimator, "feature_names_in_", None)
+    expansion = estimator._expansion()
+    classes, votes = estimator._answers() if estimator._has_answers else (None, None)
+    return Machine(
+        Expansion(expansion.kernel, dense(expansion.vectors), expansion.coef, expansion.bias),
+        folded_scalers(scalers, estimator.n_features_in_),
+        classes,
+        votes,
+        estimator._shown_votes(),
+        estimator._probability_layer(),
+        None if names is None else tuple(map(str, names)),
+    )
+
+
+def last_step(model: Any) -> tuple[list[Any], Any]:
+    """Earlier steps of a pipeline, and the fitted estimator that ends it."""
+    steps = [step for _, step in model.steps] if hasattr(model, "steps") else [model]
+    steps = [step for step in steps if step is not None and step != "passthrough"]
+    estimator = steps[-1] if steps else model
+    if not hasattr(estimator, "vector_coef_"):
+        raise ValueError(
+            f"{type(estimator).__name__} is not a fitted classifier of slimsvm (it has no vector_coef_); "
+            "call fit first, or pass a classifier of slimsvm"
+        )
+    return steps[:-1], estimator
+
+
+def folded_scalers(scalers: list[Any], inputs: int) -> Affine:
+    """Steps before the classifier as one affine map of each input."""
+    if not scalers:
+        return Affine.none(inputs)
+    probe = np.random.default_rng(0).normal(scale=1e3, size=inputs)
+    rows = np.stack([np.zeros(inputs), np.ones(inputs), probe])
+    names = ", ".join(type(scaler).__name__ for scaler in scalers)
+    wanted = f"steps before the classifier must scale each input by itself, as StandardScaler does; {names}"
+    for scaler in scalers:
+        if getattr(scaler, "n_features_in_", inputs) != inputs:
+            raise ValueError(f"{wanted} do not: they take {scaler.n_features_in_} inputs, the classifier {inputs}")
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
+            rows = np.asarray(scaler.transform(rows))
+        if rows.shape[1] != inputs:
+            raise ValueError(f"{wanted} do not: they make {rows.shape[1]} columns of {inputs}")
+    slope = rows[1] - rows[0]
+    if not (slope > 0).all() or not np.allclose(rows[2], rows[0] + slope * probe, rtol=1e-6):
+        raise ValueError(f"{wanted} do not")
+    return Affine(-rows[0] / slope, 1 / slope, folded=True)
