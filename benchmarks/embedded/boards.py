@@ -19,6 +19,7 @@ import numpy as np
 Array = np.ndarray
 SUPPORT = Path(__file__).parent / "support"
 SMALL = ["-Os", "-ffunction-sections", "-fdata-sections"]
+PATIENCE = 240  # seconds for a compiler or an emulator
 NANOSECONDS = 64  # of the emulated time, for an instruction
 PACKAGES = {
     "arm-none-eabi-gcc": "gcc-arm-none-eabi libnewlib-arm-none-eabi",
@@ -31,6 +32,9 @@ ENTRIES = {
     "int16": ("int16_t", "int answer(const int16_t *x) { return model_predict_int16(x); }"),
     "readings": ("int16_t", "int answer(const int16_t *x) { return model_predict_readings(x); }"),
 }
+
+
+KINDS = {"float": np.float32, "double": np.float64, "int16_t": np.int16}
 
 
 class DoesNotFit(RuntimeError):
@@ -89,12 +93,16 @@ class Run:
     cost: float  # instructions a row (AVR: cycles)
 
 
-def called(command: list[str], folder: Path, timeout: float = 600) -> str:
+def called(command: list[str], folder: Path) -> str:
     """Its output; an error has the last words that say something."""
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=timeout)
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        raise DoesNotFit(f"{command[0]} was not done after {PATIENCE} s") from None
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines()
-        said = [line for line in lines if "error" in line or "overflow" in line or "will not fit" in line] or lines[-1:]
+        full = [line for line in lines if re.search("overflow|will not fit|not within region", line)]
+        said = full or [line for line in lines if "error" in line] or lines[-1:]
         raise DoesNotFit(said[0].strip() if said else f"{command[0]} ended with {done.returncode}")
     return done.stdout + done.stderr
 
@@ -148,7 +156,7 @@ def linked(board: Board, unit: Unit, length: int, folder: Path) -> Path:
     row = [f"-DROW={unit.row}", f"-DLENGTH={length}"]
     if board is AVR:
         main = [str(SUPPORT / "avr.c")]
-        linking: list[str] = []
+        linking = ["-Wl,--defsym=__TEXT_REGION_LENGTH__=32K", "-Wl,--defsym=__DATA_REGION_LENGTH__=2K"]
     else:
         main = [str(SUPPORT / "cortex_m.c"), str(SUPPORT / "startup.c")]
         linking = ["-nostartfiles", "-specs=nano.specs", "-T", str(SUPPORT / "cortex_m.ld")]
@@ -182,7 +190,7 @@ def run(board: Board, unit: Unit, X: Array) -> Run:
 
 def _run_cortex(board: Board, unit: Unit, X: Array, folder: Path) -> Run:
     program = linked(board, unit, X.shape[1], folder)
-    kind = np.float32 if unit.row == "float" else np.int16
+    kind = KINDS[unit.row]
     (folder / "rows").write_bytes(np.ascontiguousarray(X, dtype=kind).tobytes())
     command = ["qemu-system-arm", "-M", board.machine, "-nographic", "-monitor", "none", "-serial", "none"]
     counted = ["-semihosting-config", "enable=on,target=native", "-icount", f"shift={NANOSECONDS.bit_length() - 1}"]
