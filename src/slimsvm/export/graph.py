@@ -10,6 +10,7 @@ import numpy as np
 
 from ..formulation import Array
 
+TYPES = {"float32": 1, "int64": 7, "string": 8, "float64": 11}  # their numbers in ONNX
 ML = "ai.onnx.ml"  # the domain of the operators of classical machine learning
 
 
@@ -27,7 +28,8 @@ class Node:
 class Graph:
     """Operators and constants, each of them once: what is asked for again is the same value.
 
-    Values are known by their names. ``dtype`` is the type of the numbers, ``opset`` the version of the operators.
+    Values are known by their names. ``dtype`` is the type of numbers unless one is given, ``opset`` the version of the
+    operators.
     """
 
     def __init__(self, dtype: Any, opset: int):
@@ -48,10 +50,11 @@ class Graph:
             raise ValueError(f"the model has numbers up to {largest:.3g}, too large for {self.dtype}; use 'float64'")
         return found
 
-    def constant(self, values: Any, name: str) -> str:
-        """Numbers in the type of the graph; integers, booleans and strings stay what they are."""
+    def constant(self, values: Any, name: str, dtype: Any = None) -> str:
+        """Numbers in the type of the graph, or in a given one; integers and strings stay what they are."""
         values = np.asarray(values)
-        values = self.rounded(values) if values.dtype.kind == "f" else values
+        if values.dtype.kind == "f":
+            values = self.rounded(values) if dtype is None else values.astype(dtype)
         key = (values.dtype.str, values.shape, values.tobytes())
         if key not in self._known:
             self._known[key] = self._fresh(name)
@@ -77,6 +80,9 @@ class Graph:
             return self(op, x, self.axis(axis), keepdims=int(keep))
         return self(op, x, axes=[axis], keepdims=int(keep))
 
+    def cast(self, x: str, dtype: Any) -> str:
+        return self("Cast", x, to=TYPES[np.dtype(dtype).name])
+
     def axis(self, number: int) -> str:
         return self.constant(np.array([number], dtype=np.int64), "axis")
 
@@ -94,8 +100,8 @@ class Graph:
     ) -> None:
         """Write constants and operators somewhere.
 
-        ``names`` are given to values that exist there already, ``results`` are pairs of a value and the name it gets, and
-        ``unique`` makes names for all else.
+        ``names`` are those of values that exist there already, ``results`` are pairs of a value and the name it gets,
+        and ``unique`` makes names for all else.
         """
         names, copies = dict(names), []
         for value, name in results:

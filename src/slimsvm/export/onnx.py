@@ -9,9 +9,10 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
+from sklearn.base import ClassifierMixin, is_classifier
 
 from ..formulation import Array
-from .graph import ML, Graph, Node
+from .graph import ML, TYPES, Graph, Node
 from .machine import Machine, folded_scalers, last_step, machine_of
 from .operators import FORMS, Operators
 
@@ -20,13 +21,14 @@ LEAST_OPSET = 13
 ML_OPSET = 3
 DTYPES = {"float32": np.float32, "float64": np.float64}
 # Options of the converter by name, with the values they take; the first is the default. As in skl2onnx but for the
-# last two.
+# last three.
 OPTIONS: dict[str, list[Any]] = {
     "zipmap": [True, False, "columns"],
     "nocl": [False, True],
     "output_class_labels": [False, True],
     "raw_scores": [False, True],
     "scores": [False, True],
+    "arithmetic": ["float64", "float32"],
     "form": list(FORMS),
 }
 MISSING = "{} is not installed, and {} needs it: pip install 'slimsvm[onnx]'"
@@ -56,7 +58,7 @@ def to_onnx(
         Rows as the pipeline takes them, for the types of its columns, where skl2onnx converts it: each column of a
         DataFrame is an input. Without X there is one input with numbers for all columns.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the input's numbers, the sums and the scores.
+        Type of numbers in the inputs and outputs.
     name : str, optional
         Of the graph; None: the name of the estimator's class.
     target_opset : int, default=18
@@ -64,10 +66,11 @@ def to_onnx(
     options : dict, optional
         ``zipmap``: False (default): probabilities are a table; True: a map from label to probability for each row;
         "columns": an output for each class. ``nocl``: True: labels are the numbers of the classes.
-        ``output_class_labels``: True: an output ``class_labels`` with all labels. ``form``: how squared distances are
-        computed: "difference" keeps most digits and needs memory for rows times vectors times inputs, "products" is
-        faster and needs memory for rows times vectors; "auto" (default) is "difference" in float32 and "products" in
-        float64.
+        ``output_class_labels``: True: an output ``class_labels`` with all labels. ``arithmetic``: "float64" (default)
+        or "float32": what is computed with between inputs and outputs of type float32; "float32" is for accelerators
+        that have no float64. ``form``: how squared distances are computed: "difference" needs memory for rows times
+        vectors times inputs, "products" for rows times vectors; "auto" (default) is "products" in float64 and
+        "difference" in float32.
 
     Returns
     -------
@@ -128,8 +131,8 @@ def _check_opset(target_opset: Any) -> None:
 
     if not isinstance(target_opset, (int, np.integer)) or not LEAST_OPSET <= target_opset <= onnx_opset_version():
         raise ValueError(
-            f"target_opset={target_opset!r} must be an integer from {LEAST_OPSET} to {onnx_opset_version()}, the newest "
-            "that the installed onnx knows"
+            f"target_opset={target_opset!r} must be an integer from {LEAST_OPSET} to {onnx_opset_version()}, the "
+            "newest that the installed onnx knows"
         )
 
 
@@ -175,7 +178,7 @@ class Result:
 def results(machine: Machine, options: dict[str, Any]) -> list[Result]:
     """The outputs of a machine."""
     if machine.classes is None:
-        return [Result("variable", lambda ops, labels: ops.values(), columns=1)]
+        return [Result("variable", lambda ops, labels: ops.answers(), columns=1)]
     width = len(machine.expansion.bias)
     if machine.shown is not None:
         width = len(machine.classes)
@@ -229,23 +232,46 @@ def labels_of(classes: Array | None, nocl: bool = False) -> Array:
     if classes is None or nocl:
         return np.arange(0 if classes is None else len(classes))
     labels = classes.tolist()
-    if all(isinstance(label, (bool, int, float)) for label in labels):
-        if all(float(label).is_integer() and -(2**63) <= label < 2**63 for label in labels):
-            return np.array([int(label) for label in labels], dtype=np.int64)
+    if all(_is_whole(label) for label in labels):
+        return np.array([int(label) for label in labels], dtype=np.int64)
     return np.array([str(label) for label in labels])
+
+
+def _is_whole(label: Any) -> bool:
+    """Is it a number that int64 has?"""
+    return isinstance(label, (bool, int, float)) and -(2**63) <= label < 2**63 and float(label).is_integer()
 
 
 # --- a model of its own -----------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Computed:
+    """A graph over the rows ``X``, and its values that are results."""
+
+    graph: Graph
+    labels: Array
+    values: list[str]
+
+    @classmethod
+    def of(cls, machine: Machine, wanted: list[Result], given: Any, opset: int, options: dict[str, Any]) -> Computed:
+        """``given`` is the type of X. Results are float32 unless it is float64."""
+        given = np.dtype(given)
+        dtype = given if given == np.float64 else np.dtype(np.float32)
+        graph = Graph(np.float64 if dtype == np.float64 else options["arithmetic"], opset)
+        x = "X" if graph.dtype == given else graph.cast("X", graph.dtype)
+        operators, labels = (
+            Operators(machine, graph, x, dtype, options["form"]),
+            labels_of(machine.classes, options["nocl"]),
+        )
+        return cls(graph, labels, [result.compute(operators, labels) for result in wanted])
+
+
 def _alone(machine: Machine, dtype: Any, name: str, opset: int, options: dict[str, Any]) -> Any:
     from onnx import checker, helper, numpy_helper
 
-    graph = Graph(dtype, opset)
-    operators = Operators(machine, graph, "X", options["form"])
-    labels = labels_of(machine.classes, options["nocl"])
     wanted = results(machine, options)
-    values = [(result.compute(operators, labels), result.name) for result in wanted]
+    computed = Computed.of(machine, wanted, dtype, opset, options)
     nodes, constants = [], []
 
     def add_constant(name: str, array: Array) -> None:
@@ -256,16 +282,22 @@ def _alone(machine: Machine, dtype: Any, name: str, opset: int, options: dict[st
         made = helper.make_node(node.op, node.inputs, node.outputs, node.outputs[0], domain=node.domain, **attributes)
         nodes.append(made)
 
+    named = [(value, result.name) for value, result in zip(computed.values, wanted, strict=True)]
     taken = {"X", *(result.name for result in wanted)}
-    graph.written({"X": "X"}, values, lambda name: f"{name}_value" if name in taken else name, add_constant, add_node)
-    number = helper.np_dtype_to_tensor_dtype(graph.dtype)
+    computed.graph.written(
+        {"X": "X"}, named, lambda name: f"{name}_value" if name in taken else name, add_constant, add_node
+    )
+    number = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     rows = helper.make_tensor_value_info("X", number, ["N", machine.n_inputs])
-    made = helper.make_graph(nodes, name, [rows], [_value_info(r, number, labels) for r in wanted], constants)
+    outputs = [_value_info(result, number, computed.labels) for result in wanted]
     imports = [helper.make_opsetid("", opset)]
     if any(node.domain == ML for node in nodes):
         imports.append(helper.make_opsetid(ML, ML_OPSET))
-    ir_version = helper.find_min_ir_version_for(imports)
-    found = helper.make_model(made, opset_imports=imports, ir_version=ir_version)
+    found = helper.make_model(
+        helper.make_graph(nodes, name, [rows], outputs, constants),
+        opset_imports=imports,
+        ir_version=helper.find_min_ir_version_for(imports),
+    )
     checker.check_model(found, full_check=True)
     return found
 
@@ -315,8 +347,9 @@ def register() -> None:
     """Make skl2onnx know all estimators of this library, so that it converts pipelines that end in one.
 
     Its options for classifiers are those of `SVC`: ``zipmap``, ``nocl``, ``output_class_labels`` and ``raw_scores``.
-    Where there are no probabilities, or with ``raw_scores=True``, the second output is ``scores``, with a column for each
-    class of two. ``scores=True`` gives both: the outputs of `to_onnx`. ``form`` is that of `to_onnx`.
+    Where there are no probabilities, or with ``raw_scores=True``, the second output is ``scores``, with a column for
+    each class of two. ``scores=True`` gives both: the outputs of `to_onnx`. ``arithmetic`` and ``form`` are those of
+    `to_onnx`.
 
     Examples
     --------
@@ -327,8 +360,11 @@ def register() -> None:
     from ..estimators import ALL, COMPRESSED
 
     for kind in (*ALL, *COMPRESSED):
+        options = (
+            OPTIONS if issubclass(kind, ClassifierMixin) else {key: OPTIONS[key] for key in ("arithmetic", "form")}
+        )
         skl2onnx.update_registered_converter(
-            kind, f"Slimsvm{kind.__name__}", _shapes, _convert, parser=_parse, options=OPTIONS
+            kind, f"Slimsvm{kind.__name__}", _shapes, _convert, parser=_parse, options=options
         )
 
 
@@ -336,8 +372,7 @@ def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> A
     """Declares the operator and its outputs."""
     from skl2onnx._supported_operators import sklearn_operator_name_map
 
-    options = scope.get_options(model, {key: values[0] for key, values in OPTIONS.items()})
-    machine = machine_of(model)
+    machine, options = machine_of(model), _options(scope, model)
     operator = scope.declare_local_operator(sklearn_operator_name_map[type(model)], model)
     operator.inputs = inputs
     operator.slimsvm_results = results(machine, options)
@@ -347,17 +382,23 @@ def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> A
     return operator.outputs
 
 
+def _options(scope: Any, model: Any) -> dict[str, Any]:
+    """All options. Outlier detectors have one column of scores."""
+    defaults = {key: values[0] for key, values in OPTIONS.items()}
+    return {**defaults, "scores": not is_classifier(model), **scope.get_options(model)}
+
+
 def _results(operator: Any, machine: Machine, options: dict[str, Any]) -> list[Result]:
     """Those that were declared. A converter of another estimator, which declares outputs itself, wants two of them."""
     declared = getattr(operator, "slimsvm_results", None)
-    return declared or results(machine, {**options, "zipmap": False, "scores": False, "output_class_labels": False})
+    return declared or results(machine, {**options, "zipmap": False, "output_class_labels": False})
 
 
-def _numpy_type(operator: Any) -> Any:
-    """That of the numbers: that of the input, or float32 where it has integers."""
-    from skl2onnx.common.data_types import DoubleTensorType
+def _given(operator: Any) -> Any:
+    """The type of the input."""
+    from skl2onnx.common.data_types import guess_numpy_type
 
-    return np.float64 if isinstance(operator.inputs[0].type, DoubleTensorType) else np.float32
+    return guess_numpy_type(operator.inputs[0].type)
 
 
 def _type(result: Result, operator: Any, labels: Array) -> Any:
@@ -367,19 +408,15 @@ def _type(result: Result, operator: Any, labels: Array) -> Any:
     label = types.Int64TensorType if labels.dtype.kind == "i" else types.StringTensorType
     if result.kind == "maps":
         return types.SequenceType(types.DictionaryType(label([1]), types.FloatTensorType([1])))
-    number = types.DoubleTensorType if _numpy_type(operator) == np.float64 else types.FloatTensorType
+    number = types.DoubleTensorType if _given(operator) == np.float64 else types.FloatTensorType
     shape = _shape(result, operator.inputs[0].get_first_dimension(), labels)
     return (label if result.kind == "label" else number)(shape)
 
 
-def _options(operator: Any) -> dict[str, Any]:
-    defaults = {key: values[0] for key, values in OPTIONS.items()}
-    return operator.scope_inst.get_options(operator.raw_operator, defaults)
-
-
 def _shapes(operator: Any) -> None:
     """Types and shapes of the outputs."""
-    machine, options = machine_of(operator.raw_operator), _options(operator)
+    model = operator.raw_operator
+    machine, options = machine_of(model), _options(operator.scope_inst, model)
     labels = labels_of(machine.classes, options["nocl"])
     for variable, result in zip(operator.outputs, _results(operator, machine, options), strict=True):
         variable.set_type(_type(result, operator, labels))
@@ -387,27 +424,16 @@ def _shapes(operator: Any) -> None:
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
     """Writes the operators of an estimator."""
-    from onnx import helper
-    from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
-
     if container.target_opset < LEAST_OPSET:
         raise ValueError(f"target_opset={container.target_opset} is too old; use at least {LEAST_OPSET}")
-    machine, options = machine_of(operator.raw_operator), _options(operator)
-    graph = Graph(_numpy_type(operator), container.target_opset)
-    number = helper.np_dtype_to_tensor_dtype(graph.dtype)
-    x = "X"
-    if not isinstance(operator.inputs[0].type, (FloatTensorType, DoubleTensorType)):
-        x = graph("Cast", x, to=number)
-    operators, labels = Operators(machine, graph, x, options["form"]), labels_of(machine.classes, options["nocl"])
+    model = operator.raw_operator
+    machine, options = machine_of(model), _options(operator.scope_inst, model)
     wanted = _results(operator, machine, options)
-    values = [
-        (result.compute(operators, labels), variable.full_name)
-        for result, variable in zip(wanted, operator.outputs, strict=True)
-    ]
+    computed = Computed.of(machine, wanted, _given(operator), container.target_opset, options)
 
     def add_constant(name: str, array: Array) -> None:
         strings = array.dtype.kind == "U"
-        kind = 8 if strings else helper.np_dtype_to_tensor_dtype(array.dtype)
+        kind = TYPES["string" if strings else array.dtype.name]
         content = [label.encode() for label in array.tolist()] if strings else array.ravel().tolist()
         container.add_initializer(name, kind, list(array.shape), content)
 
@@ -418,7 +444,8 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
         )
 
     given = {"X": operator.inputs[0].full_name}
-    graph.written(given, values, scope.get_unique_variable_name, add_constant, add_node)
+    values = [(value, variable.full_name) for value, variable in zip(computed.values, operator.outputs, strict=True)]
+    computed.graph.written(given, values, scope.get_unique_variable_name, add_constant, add_node)
 
 
 def _by_skl2onnx(
@@ -427,10 +454,7 @@ def _by_skl2onnx(
     skl2onnx = _import("skl2onnx", "a pipeline with steps other than scalers")
     register()
     inputs = _initial_types(model, X, dtype)
-    found = skl2onnx.convert_sklearn(
-        model, name, inputs, target_opset=target_opset, options={id(estimator): options}
-    )
-    return found
+    return skl2onnx.convert_sklearn(model, name, inputs, target_opset=target_opset, options={id(estimator): options})
 
 
 def _initial_types(model: Any, X: Any, dtype: str) -> list[tuple[str, Any]]:

@@ -16,8 +16,7 @@ from ..votes import Votes
 from .graph import ML, Graph
 from .machine import Machine
 
-INT64, FLOAT = 7, 1  # numbers of types in ONNX
-# Squared distances by differences take a number for each row, vector and input; by products, one for each row and vector.
+# Squared distances by differences take a number for each row, vector and input; by products, for each row and vector.
 FORMS = ("auto", "difference", "products")
 
 
@@ -38,16 +37,27 @@ class Rows:
 
 @dataclass(frozen=True)
 class Operators:
-    """The answers of a machine for the rows ``x`` of a graph. All are values of that graph."""
+    """The answers of a machine for the rows ``x`` of a graph. All are values of that graph.
+
+    They are computed in the type of the graph, and rounded to ``dtype`` at the end.
+    """
 
     machine: Machine
     graph: Graph
     x: str
+    dtype: np.dtype
     form: str = "auto"
 
     # --- values ------------------------------------------------------------------------------------------------------
 
-    def values(self) -> str:
+    def answers(self) -> str:
+        """Values of a regressor: rows x 1."""
+        return self._rounded(self._values())
+
+    def _rounded(self, x: str) -> str:
+        return x if self.graph.dtype == self.dtype else self.graph.cast(x, self.dtype)
+
+    def _values(self) -> str:
         """Rows x outputs."""
         return self._outputs(self.machine.expansion.coef, self.machine.expansion.bias)
 
@@ -58,7 +68,8 @@ class Operators:
         form = KERNELS.get(kernel.name)
         if form is None:
             raise ValueError(
-                f"kernel {kernel.name!r} cannot be written in ONNX operators; {sorted(KERNELS)} can. Fit with one of them"
+                f"kernel {kernel.name!r} cannot be written in ONNX operators; {sorted(KERNELS)} can. Fit with one of "
+                "these"
             )
         return form(self, kernel, scales, coef, bias)
 
@@ -101,7 +112,9 @@ class Operators:
         if power == 2 and self._by_products():
             squares = g.reduce("ReduceSumSquare", u, 1)
             V = g.rounded(V).astype(np.float64)
-            twice = g("Gemm", u, g.constant(V, "vectors"), g.constant(-(V**2).sum(axis=1), "squares"), transB=1, alpha=2.0)
+            twice = g(
+                "Gemm", u, g.constant(V, "vectors"), g.constant(-(V**2).sum(axis=1), "squares"), transB=1, alpha=2.0
+            )
             return g("Min", g("Sub", twice, squares), g.constant(0.0, "zero"))
         apart = g("Sub", g("Unsqueeze", u, g.axis(1)), g.constant(V, "vectors"))
         return g("Neg", g.reduce("ReduceSumSquare" if power == 2 else "ReduceL1", apart, 2, keep=False))
@@ -120,10 +133,10 @@ class Operators:
 
     def winners(self) -> str:
         """Numbers of the classes that are predicted, as `Votes.winners` finds them."""
-        g, votes, F = self.graph, self.machine.votes, self.values()
+        g, votes, F = self.graph, self.machine.votes, self._values()
         assert votes is not None
         if len(self.machine.expansion.bias) == 1:
-            return g("Squeeze", g("Cast", self._wins(votes), to=INT64), g.axis(1))
+            return g("Squeeze", g.cast(self._wins(votes), np.int64), g.axis(1))
         if not votes.pairs:
             return self._first_largest(F)
         count = self._counts(votes)
@@ -134,9 +147,12 @@ class Operators:
 
     def scores(self) -> str:
         """What `decision_function` gives, rows x outputs: one column for two classes."""
+        return self._rounded(self._scores())
+
+    def _scores(self) -> str:
         g, shown = self.graph, self.machine.shown
         if shown is None or not shown.pairs:
-            return self.values()
+            return self._values()
         count = self._counts(shown)
         if not shown.by_value:
             return count
@@ -156,17 +172,17 @@ class Operators:
 
     def _wins(self, votes: Votes) -> str:
         g = self.graph
-        return g("GreaterOrEqual" if votes.zero_is_positive else "Greater", self.values(), g.constant(0.0, "zero"))
+        return g("GreaterOrEqual" if votes.zero_is_positive else "Greater", self._values(), g.constant(0.0, "zero"))
 
     def _counts(self, votes: Votes) -> str:
         """Votes of the classes: +1 where the first of a pair wins, and one for the second where it does not."""
         g, side = self.graph, self._sides()
-        wins = g("Cast", self._wins(votes), to=_number_of(g.dtype))
+        wins = g.cast(self._wins(votes), g.dtype)
         return g("Gemm", wins, g.constant(side, "sides"), g.constant((side < 0).sum(axis=0) * 1.0, "seconds"))
 
     def _summed(self) -> str:
         """Summed values of the classes."""
-        return self.graph("MatMul", self.values(), self.graph.constant(self._sides(), "sides"))
+        return self.graph("MatMul", self._values(), self.graph.constant(self._sides(), "sides"))
 
     def _sides(self) -> Array:
         return np.asarray(sides(self.n_classes, outputs(self.n_classes, "ovo")).T, dtype=np.float64)
@@ -179,21 +195,25 @@ class Operators:
         assert layer is not None
         F = self._outputs(layer.coef, layer.bias)
         if len(layer.bias) == 1:
-            return self._led(g("Concat", g("Sigmoid", g("Neg", F)), g("Sigmoid", F), axis=1))
+            return self._led(self._rounded(g("Concat", g("Sigmoid", g("Neg", F)), g("Sigmoid", F), axis=1)))
         if layer.shares:  # the softmax of the logarithms of sigmoids: their shares
             F = g("Neg", g("Softplus", g("Neg", F)))
-        return self._led(g("Softmax", F, axis=1))
+        return self._led(self._rounded(g("Softmax", F, axis=1)))
 
     def _led(self, p: str) -> str:
         """As `slimsvm.primal.probability.led_by` has it, by a step that this type of numbers can see."""
         g, n = self.graph, self.n_classes
+
+        def number(values: Any, name: str) -> str:
+            return g.constant(np.asarray(values, dtype=np.float64), name, self.dtype)
+
         winner = g("Unsqueeze", self.winners(), g.axis(1))
-        own, zero = g("Equal", winner, g.constant(np.arange(n), "numbers")), g.constant(0.0, "zero")
+        own, zero = g("Equal", winner, g.constant(np.arange(n), "numbers")), number(0, "nothing")
         mine = g.reduce("ReduceSum", g("Where", own, p, zero), 1)
         largest, _ = g.many("TopK", g("Where", own, zero, p), g.axis(n - 1), outputs=2, axis=1)
         total = g("Add", mine, g("CumSum", largest, g.constant(np.int64(1), "along")))
-        level = g.reduce("ReduceMax", g("Div", total, g.constant(np.arange(2.0, n + 1), "count")), 1)
-        below = g.constant(1 - max(TIE, 2 * float(np.finfo(g.dtype).eps)), "below")
+        level = g.reduce("ReduceMax", g("Div", total, number(np.arange(2, n + 1), "count")), 1)
+        below = number(1 - max(TIE, 2 * float(np.finfo(self.dtype).eps)), "below")
         moved = g("Where", own, level, g("Min", p, g("Mul", level, below)))
         agrees = g("Equal", g("ArgMax", p, axis=1, keepdims=1), winner)
         return g("Where", agrees, p, moved)
@@ -208,7 +228,7 @@ class Operators:
         """For each row a map from labels to numbers. ONNX has them for float32 only."""
         kind = "classlabels_int64s" if labels.dtype.kind == "i" else "classlabels_strings"
         g = self.graph
-        table = table if g.dtype == np.float32 else g("Cast", table, to=FLOAT)
+        table = table if self.dtype == np.float32 else g.cast(table, np.float32)
         return g("ZipMap", table, domain=ML, **{kind: labels.tolist()})
 
     def column(self, table: str, number: int) -> str:
@@ -226,11 +246,7 @@ def unscaled(kernel: Any) -> tuple[Any, Array]:
     return kernel, scales
 
 
-def _number_of(dtype: np.dtype) -> int:
-    return {"float32": FLOAT, "float64": 11}[dtype.name]
-
-
-# --- kernels: values of outputs from a kernel, scales of its inputs, coefficients and biases ---------------------------
+# --- kernels: values of outputs from a kernel, scales of its inputs, coefficients and biases -------------------------
 
 
 def _linear(ops: Operators, kernel: Any, scales: Array, coef: Array, bias: Array) -> str:
