@@ -18,6 +18,8 @@ from .estimators import (
     SlimSVC,
     compress,
 )
+from .export.onnx import to_onnx
+from .export.sklearn import to_sklearn
 from .frontier import Frontier, frontier
 from .parts import bases, kernels, losses, regularizers, slacks
 
@@ -49,4 +51,6 @@ __all__ = [
     "losses",
     "regularizers",
     "slacks",
+    "to_onnx",
+    "to_sklearn",
 ]
