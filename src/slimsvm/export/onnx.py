@@ -69,8 +69,8 @@ def to_onnx(
         ``output_class_labels``: True: an output ``class_labels`` with all labels. ``arithmetic``: "float64" (default)
         or "float32": what is computed with between inputs and outputs of type float32; "float32" is for accelerators
         that have no float64. ``form``: how squared distances are computed: "difference" needs memory for rows times
-        vectors times inputs, "products" for rows times vectors; "auto" (default) is "products" in float64 and
-        "difference" in float32.
+        vectors times inputs, "products" for rows times vectors; "auto" (default) is "products" in float64, where
+        that loses no digits that show, and "difference" in float32.
 
     Returns
     -------
