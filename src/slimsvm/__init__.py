@@ -18,7 +18,7 @@ from .estimators import (
     SlimSVC,
     compress,
 )
-from .export import to_c
+from .export import to_c, to_onnx, to_sklearn
 from .frontier import Frontier, frontier
 from .parts import bases, kernels, losses, regularizers, slacks
 
@@ -51,4 +51,6 @@ __all__ = [
     "regularizers",
     "slacks",
     "to_c",
+    "to_onnx",
+    "to_sklearn",
 ]
