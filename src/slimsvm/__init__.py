@@ -20,6 +20,7 @@ from .estimators import (
 )
 from .frontier import Frontier, frontier
 from .parts import bases, kernels, losses, regularizers, slacks
+from .persistence import load, save
 
 __version__ = version("slimsvm")
 
@@ -46,7 +47,9 @@ __all__ = [
     "compress",
     "frontier",
     "kernels",
+    "load",
     "losses",
     "regularizers",
+    "save",
     "slacks",
 ]
