@@ -26,7 +26,7 @@ from slimsvm.persistence import FileError, from_bytes
 from slimsvm.persistence.container import ALIGNMENT, DIGEST, MAGIC, PREFIX, unpack
 
 # What a model that makes no sense may answer with.
-ORDINARY = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
+ORDINARY = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, NameError)
 # What Python itself sees when code is run, found or made, or a file is opened.
 FORBIDDEN = ("pickle.", "os.", "subprocess.", "exec", "compile", "import", "open", "socket.", "ctypes.", "marshal.")
 MEMORY = 1 << 30  # beyond what is in use at the start

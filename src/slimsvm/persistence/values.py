@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..formulation import Array
+from .checks import is_index
 from .container import MOST_DIGITS, NUMBERS, FileError, storable
 from .forms import ALLOWED, Form, form, form_of, hint, is_estimator
 
@@ -53,7 +54,7 @@ class Writer:
                 return {"dtype": _code(value, path)}
             if isinstance(value, type) and value in TYPE_NAMES:
                 return {"type": TYPE_NAMES[value]}
-            if type(value).__module__.startswith("pandas.") and hasattr(value, "names"):  # an Index of columns
+            if is_index(value):
                 return self.node(value.tolist(), path)
             return self._object(value, path)
 
