@@ -177,7 +177,7 @@ def test_output_as_frames(frame):
     assert list(again(model)[:-1].transform(numbers).columns) == ["length", "Breite"]
 
 
-# --- what cannot be saved ----------------------------------------------------------------------------------------------
+# --- what cannot be saved --------------------------------------------------------------------------------------------
 
 REFUSED = {
     "a function": (FunctionTransformer(np.abs), r"Pipeline.steps\['step'\].func is the function absolute"),
@@ -214,7 +214,7 @@ def test_requests_of_metadata(metadata_routing):
         to_bytes(StandardScaler().set_fit_request(sample_weight=True))
 
 
-# --- other versions ----------------------------------------------------------------------------------------------------
+# --- other versions --------------------------------------------------------------------------------------------------
 
 
 def made_with(monkeypatch, **versions):
