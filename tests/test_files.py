@@ -7,6 +7,7 @@ import os
 import pickle
 import stat
 import warnings
+from collections import UserList
 
 import numpy as np
 import pytest
@@ -51,6 +52,7 @@ def again(model):
 
 def same(a, b):
     """The very same values and types, all the way down."""
+    a, b = (list(one.data) if isinstance(one, UserList) else one for one in (a, b))  # scikit-learn below 1.9
     if type(a) is not type(b):
         return False
     if isinstance(a, np.ndarray):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from .checks import COLUMNS, COUNT, DATA, FLAG, LABELS, NAMES, NOTHING, TEXT, WORKERS, Check, listed, one_of
@@ -55,7 +55,15 @@ def _known(name: str) -> Form | None:
     if name in MACHINES:
         return Form(f"sklearn.{name}", kind, params, {name: DATA for name in vars(kind()) if name not in params})
     rest = {attribute: check for attribute, check in special.items() if attribute not in params}
-    return Form(f"sklearn.{name}", kind, params, FITTED | rest, DATA, fits)
+    return Form(f"sklearn.{name}", kind, params, FITTED | rest, DATA, fits, made=partial(_renewed, name))
+
+
+# Attributes that files of older versions of scikit-learn lack, and those that have the same value.
+RENEWED = {"SimpleImputer": {"_fill_dtype": "_fit_dtype"}}
+
+
+def _renewed(name: str, state: dict[str, Any]) -> dict[str, Any]:
+    return {new: state[old] for new, old in RENEWED.get(name, {}).items() if old in state} | state
 
 
 def sklearn_form(name: str) -> Form | None:
