@@ -24,6 +24,7 @@ ESTIMATORS = {
 COMPRESSED = {"CompressedClassifier", "CompressedOutlierDetector", "CompressedRegressor"}
 SIZE = {"Frontier", "frontier"}
 EXPORT = {"to_c", "to_onnx", "to_sklearn"}
+FILES = {"load", "persistence", "save"}
 PARTS = {
     "bases": {"AllRows", "Cholesky", "Forward", "Given", "Inputs", "KMeans", "Random"},
     "kernels": {"Function", "Gaussian", "Laplacian", "Linear", "Polynomial", "Precomputed", "Scaled", "Sigmoid"},
@@ -45,7 +46,8 @@ PARTS = {
 
 
 def test_the_package():
-    assert set(slimsvm.__all__) == ESTIMATORS | COMPRESSED | SIZE | EXPORT | set(PARTS) | {"__version__", "compress"}
+    names = ESTIMATORS | COMPRESSED | SIZE | EXPORT | FILES | set(PARTS) | {"__version__", "compress"}
+    assert set(slimsvm.__all__) == names
     assert {kind.__name__ for kind in slimsvm.estimators.COMPRESSED} == COMPRESSED
     assert {kind.__name__ for kind in slimsvm.estimators.ALL} == ESTIMATORS
 
