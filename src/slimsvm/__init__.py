@@ -20,6 +20,7 @@ from .estimators import (
 )
 from .frontier import Frontier, frontier
 from .parts import bases, kernels, losses, regularizers, slacks
+from .plotting import CalibrationDisplay, FrontierDisplay, VectorsDisplay
 
 __version__ = version("slimsvm")
 
@@ -30,17 +31,20 @@ for _part in (bases, kernels, losses, regularizers, slacks):
 __all__ = [
     "AnyNormSVC",
     "BudgetSVC",
+    "CalibrationDisplay",
     "CompressedClassifier",
     "CompressedOutlierDetector",
     "CompressedRegressor",
     "EmpiricalSVC",
     "Frontier",
+    "FrontierDisplay",
     "LeastOneNormSVC",
     "LeastSquaresSVC",
     "LpSVC",
     "ReducedSVC",
     "RelevanceVectorClassifier",
     "SlimSVC",
+    "VectorsDisplay",
     "__version__",
     "bases",
     "compress",
