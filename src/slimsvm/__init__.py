@@ -3,6 +3,7 @@
 import sys
 from importlib.metadata import version
 
+from . import report
 from .estimators import (
     AnyNormSVC,
     BudgetSVC,
@@ -52,5 +53,6 @@ __all__ = [
     "kernels",
     "losses",
     "regularizers",
+    "report",
     "slacks",
 ]
