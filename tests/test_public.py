@@ -45,7 +45,7 @@ PARTS = {
 
 
 def test_the_package():
-    assert set(slimsvm.__all__) == ESTIMATORS | COMPRESSED | SIZE | PICTURES | set(PARTS) | {"__version__", "compress"}
+    assert set(slimsvm.__all__) == ESTIMATORS | COMPRESSED | SIZE | PICTURES | set(PARTS) | {"__version__", "compress", "report"}
     assert {kind.__name__ for kind in slimsvm.estimators.COMPRESSED} == COMPRESSED
     assert {kind.__name__ for kind in slimsvm.estimators.ALL} == ESTIMATORS
 

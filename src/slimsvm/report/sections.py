@@ -11,7 +11,7 @@ from ..plotting import FrontierDisplay, VectorsDisplay
 from ..plotting.drawing import legend_below
 from ..plotting.vectors import lines_and_columns
 from .columns import columns_of
-from .figures import figure
+from .figures import SERIES, figure
 from .made import spelled
 from .markup import Safe, bar, facts, join, more, number, paragraph, percent, section, table, tag, text
 from .subject import Subject, counted
@@ -71,7 +71,7 @@ def data(about: Subject) -> Safe:
     judged = about.judged
     counts = judged.confusion.sum(axis=1)
     lines = [
-        [str(label), int(count), percent(count / judged.rows), bar(count / counts.max(), f"c{k % 10}")]
+        [str(label), int(count), percent(count / judged.rows), bar(count / counts.max(), _color(k, len(counts)))]
         for k, (label, count) in enumerate(zip(judged.classes, counts, strict=True))
     ]
     known = about.shown.machine.classes
@@ -92,6 +92,11 @@ def data(about: Subject) -> Safe:
         else "",
         _inputs(about),
     )
+
+
+def _color(number: int, classes: int) -> str:
+    """Of a class, as pictures have it; one for all, where there are not enough."""
+    return f"c{number}" if classes <= len(SERIES) else "c7"
 
 
 def _who_judged(about: Subject) -> Safe:
@@ -295,7 +300,8 @@ def _size(about: Subject, kind: str) -> tuple[float, float]:
     if kind == "plane":
         return 5.4, 5.0
     if about.shape is None:
-        return 7.6, 2.3 + 0.15 * min(20, about.shown.machine.n_inputs)
+        names = -(-len(about.judged.classes) // 5)  # lines of the legend
+        return 7.6, 2.8 + 0.15 * min(20, about.shown.machine.n_inputs) + 0.18 * max(0, names - 2)
     lines, columns = lines_and_columns(min(MOST_VECTORS, about.vectors), about.shape)
     return 6.4, lines * (6.4 / columns * about.shape[0] / about.shape[1] + 0.22)
 
