@@ -61,10 +61,12 @@ def run_page(monkeypatch):
 
 
 PAGES = ["index", "quickstart", "small", "frontier", "compress", "bytes", "guide", "lp", "probability", "from_svc"]
+PAGES += ["plots", "report"]
 
 
 @pytest.mark.parametrize("page", [f"{name}.md" for name in PAGES])
-def test_pages(run_page, page):
+def test_pages(run_page, page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # some write files
     run_page(page)
 
 
