@@ -42,16 +42,8 @@ def main() -> None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", FutureWarning)  # SVC's parameter is on its way out
                 fitted = make_pipeline(StandardScaler(), model).fit(X, y)
-            CalibrationDisplay.from_estimator(
-                fitted,
-                X_test,
-                y_test,
-                strategy="quantile",
-                name=name,
-                ax=axis,
-                show_counts=False,
-                line_kw={"ls": style},
-            )
+            look = {"ax": axis, "show_counts": False, "line_kw": {"ls": style}}
+            CalibrationDisplay.from_estimator(fitted, X_test, y_test, strategy="quantile", name=name, **look)
         axis.set_title(f"{len(np.unique(y))} classes, {ROWS} rows to train on")
     figure.savefig(sys.argv[1] if len(sys.argv) > 1 else "reliability.png", dpi=110)
 

@@ -25,7 +25,7 @@ def photograph(page: Path, picture: Path) -> None:
     if browser is None:
         print("no chromium on PATH: no picture of the page")
         return
-    options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1000,1440"]
+    options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1000,1180"]
     command = [browser, *options, f"--screenshot={picture.resolve()}", page.resolve().as_uri()]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
 
@@ -37,18 +37,8 @@ def main() -> None:
     estimator = make_pipeline(StandardScaler(), SlimSVC(scales="learned", probability=True))
     found = frontier(X, y, sizes=(2, 4, 8, 16, 32), estimator=estimator)
     page = Path(sys.argv[1] if len(sys.argv) > 1 else "report.html")
-    write_report(
-        page,
-        found.best(),
-        X_test,
-        y_test,
-        frontier=found,
-        title="Breast cancer",
-        made={
-            "command": "python examples/plot_report.py",
-            "data": "scikit-learn's breast cancer set, half to train on",
-        },
-    )
+    made = {"command": "python examples/plot_report.py", "data": "scikit-learn's breast cancer set, half to train on"}
+    write_report(page, found.best(), X_test, y_test, frontier=found, title="Breast cancer", made=made)
     photograph(page, page.with_suffix(".png"))
     print(f"saved {page.resolve()}")
 
