@@ -23,8 +23,10 @@ ESTIMATORS = {
 }
 COMPRESSED = {"CompressedClassifier", "CompressedOutlierDetector", "CompressedRegressor"}
 SIZE = {"Frontier", "frontier"}
+PICTURES = {"CalibrationDisplay", "FrontierDisplay", "VectorsDisplay"}
 EXPORT = {"to_c", "to_onnx", "to_sklearn"}
-FILES = {"load", "persistence", "save"}
+FILES = {"load", "save"}
+OTHERS = {"__version__", "compress", "report"}
 PARTS = {
     "bases": {"AllRows", "Cholesky", "Forward", "Given", "Inputs", "KMeans", "Random"},
     "kernels": {"Function", "Gaussian", "Laplacian", "Linear", "Polynomial", "Precomputed", "Scaled", "Sigmoid"},
@@ -46,8 +48,8 @@ PARTS = {
 
 
 def test_the_package():
-    names = ESTIMATORS | COMPRESSED | SIZE | EXPORT | FILES | set(PARTS) | {"__version__", "compress"}
-    assert set(slimsvm.__all__) == names
+    functions = EXPORT | FILES | SIZE | OTHERS
+    assert set(slimsvm.__all__) == ESTIMATORS | COMPRESSED | PICTURES | set(PARTS) | functions
     assert {kind.__name__ for kind in slimsvm.estimators.COMPRESSED} == COMPRESSED
     assert {kind.__name__ for kind in slimsvm.estimators.ALL} == ESTIMATORS
 
