@@ -18,6 +18,7 @@ from .estimators import (
     SlimSVC,
     compress,
 )
+from .export import to_c
 from .frontier import Frontier, frontier
 from .parts import bases, kernels, losses, regularizers, slacks
 
@@ -49,4 +50,5 @@ __all__ = [
     "losses",
     "regularizers",
     "slacks",
+    "to_c",
 ]

@@ -1,5 +1,6 @@
-"""Models that leave Python: the integers that a device holds."""
+"""Models that leave Python: C headers, and the integers that a device holds."""
 
+from .c import CReport, CSource, to_c
 from .quantize import Quantized, quantize
 
-__all__ = ["Quantized", "quantize"]
+__all__ = ["CReport", "CSource", "Quantized", "quantize", "to_c"]
