@@ -21,6 +21,7 @@ from .estimators import (
 from .export import to_c
 from .frontier import Frontier, frontier
 from .parts import bases, kernels, losses, regularizers, slacks
+from .persistence import load, save
 
 __version__ = version("slimsvm")
 
@@ -47,8 +48,10 @@ __all__ = [
     "compress",
     "frontier",
     "kernels",
+    "load",
     "losses",
     "regularizers",
+    "save",
     "slacks",
     "to_c",
 ]
