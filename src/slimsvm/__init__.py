@@ -22,6 +22,7 @@ from .export import to_c
 from .frontier import Frontier, frontier
 from .parts import bases, kernels, losses, regularizers, slacks
 from .persistence import load, save
+from .plotting import CalibrationDisplay, FrontierDisplay, VectorsDisplay
 
 __version__ = version("slimsvm")
 
@@ -32,17 +33,20 @@ for _part in (bases, kernels, losses, regularizers, slacks):
 __all__ = [
     "AnyNormSVC",
     "BudgetSVC",
+    "CalibrationDisplay",
     "CompressedClassifier",
     "CompressedOutlierDetector",
     "CompressedRegressor",
     "EmpiricalSVC",
     "Frontier",
+    "FrontierDisplay",
     "LeastOneNormSVC",
     "LeastSquaresSVC",
     "LpSVC",
     "ReducedSVC",
     "RelevanceVectorClassifier",
     "SlimSVC",
+    "VectorsDisplay",
     "__version__",
     "bases",
     "compress",
