@@ -231,7 +231,7 @@ def frontier(
     ] = None,
     max_bytes: Annotated[
         int | None,
-        typer.Option("--bytes", help="Choose among models of at most so many bytes (without scaling).", min=1),
+        typer.Option("--bytes", help="Choose among models of at most so many bytes on a device.", min=1),
     ] = None,
     full: Annotated[
         bool, typer.Option("--full/--no-full", help="Fit the support vector machine over all rows for comparison.")
@@ -304,7 +304,9 @@ def export(
     onnx: Annotated[Path | None, typer.Option("--onnx", help="An ONNX file to write.")] = None,
     int8: Annotated[bool, typer.Option("--int8", help="C in integers, for devices without floating point.")] = False,
     example: Annotated[Path | None, typer.Option(help="A C program that uses the header, to write.")] = None,
-    name: Annotated[str, typer.Option(help="What names in the C code begin with.")] = "model",
+    name: Annotated[
+        str | None, typer.Option(help="What names in the C code begin with; the header's name unless given.")
+    ] = None,
     data: Annotated[
         Path | None,
         typer.Option(help="Rows with labels that refit the rounded coefficients, for --int8.", rich_help_panel=READING),

@@ -49,7 +49,7 @@ def compress(
     X, y = _rows(original, data, target, reading, out)
     with out.work(2) as begin:
         begin("compressing")
-        options = {"method": method, "probability": probability, "random_state": seed, "n_jobs": jobs}
+        options: dict[str, Any] = {"method": method, "probability": probability, "random_state": seed, "n_jobs": jobs}
         try:
             small = compressed(original.model, wanted, X, y, verbose=out.shows_progress, **options)
         except (TypeError, ValueError) as error:
@@ -58,7 +58,7 @@ def compress(
         last = small.steps[-1][1] if hasattr(small, "steps") else small
         last.verbose = False
         models.save(small, output, _made(original, vectors, options, data, target, seed))
-    _show(out, last, output, time.perf_counter() - start)
+    _show(out, small, output, time.perf_counter() - start)
 
 
 def vectors_of(text: str) -> int | float | str:
@@ -94,7 +94,7 @@ def open_any(path: Path, trust: bool) -> Saved:
 
 def _from_skops(path: Path) -> Any:
     try:
-        import skops.io
+        import skops.io  # type: ignore[import-untyped]
     except ImportError:
         raise CommandError(f"{path} needs skops, which is not installed: pip install skops") from None
     try:
@@ -129,9 +129,9 @@ def _asked(path: Path) -> bool:
 
     if not sys.stdin.isatty():
         raise WrongUse(
-            f"{path} is a pickle, and reading one can run any code that its author put there; say --trust if it is yours"
+            f"{path} is a pickle, and reading one can run any code in it; say --trust if you know where it comes from"
         )
-    question = f"{path} is a pickle, and reading one can run any code that its author put there. Read it?"
+    question = f"{path} is a pickle, and reading one can run any code in it. Read it?"
     return typer.confirm(question, err=True)
 
 
@@ -169,11 +169,12 @@ def _made(
     }
 
 
-def _show(out: Output, last: Any, output: Path, seconds: float) -> None:
+def _show(out: Output, small: Any, output: Path, seconds: float) -> None:
+    last = small.steps[-1][1] if hasattr(small, "steps") else small
     done = last.compression_
     names = ("method", "vectors_before", "vectors_after", "bytes_before", "bytes_after", "agreement_on_vectors")
     content = {name: getattr(done, name) for name in (*names, "agreement_on_X", "distance", "speedup", "note")}
-    device = getattr(last, "model_bytes_", None)
+    device = models.device_bytes(small)
     content |= {"bytes": device, "model": str(output), "seconds": seconds}
     ends = [("bytes on a device", device), ("time", f"{seconds:.1f} s"), ("model", str(output))]
     out.report(content, str(done), Facts(ends))

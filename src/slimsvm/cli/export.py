@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import preprocessing, tables
 from .errors import CommandError, WrongUse, needs, one_line
+from .inputs import NUMBER
 from .labels import aligned, labels_of, target_of
-from .models import Saved, check_new, open_model
+from .models import Saved, check_new, open_model, without_encoding
 from .output import Output
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ def export(
     onnx: Path | None,
     int8: bool,
     example: Path | None,
-    name: str,
+    name: str | None,
     data: Path | None,
     double: bool,
     reading: Reading,
@@ -37,16 +39,23 @@ def export(
         raise WrongUse("--float64 goes with --onnx, not with --c")
     if data is not None and not int8:
         raise WrongUse("--data goes with --int8: its rows refit the rounded coefficients")
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+    chosen = name if name is not None else _name(c)
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", chosen):
         raise WrongUse(f"--name {name}: must be a name in C: letters, digits and _, and no digit first")
     for target in (c, onnx, example):
         if target is not None:
             check_new(target, suffix=None)
     saved = open_model(path)
     if c is not None:
-        _to_c(saved, c, int8, example, name, data, reading, out)
+        _to_c(saved, c, int8, example, chosen, data, reading, out)
     elif onnx is not None:
         _to_onnx(saved, onnx, double, out)
+
+
+def _name(header: Path | None) -> str:
+    """A name in C from that of the file."""
+    name = re.sub(r"[^A-Za-z0-9_]", "_", header.stem if header is not None else "model")
+    return name if re.match(r"[A-Za-z_]", name) else f"model_{name}"
 
 
 def _to_c(
@@ -54,7 +63,7 @@ def _to_c(
     path: Path,
     int8: bool,
     example: Path | None,
-    name: str,
+    name: str | None,
     data: Path | None,
     reading: Reading,
     out: Output,
@@ -66,22 +75,24 @@ def _to_c(
     encode = getattr(model, "named_steps", {}).get("encode")
     if encode is not None:
         X = None if X is None else encode.transform(X)
-        model = model[1:]
-        out.note(_how_to_encode(saved.model))
+        model = without_encoding(model)
     with out.work(1) as begin:
         begin("C")
         try:
             source = to_c(model, name=name, dtype="int8" if int8 else "float32", X=X, y=y)
         except (TypeError, ValueError) as error:
             raise CommandError(f"{saved.path} cannot become C: {one_line(error)}") from None
-    path.write_text(str(source), encoding="utf-8")
+    made = [] if encode is None else preprocessing.recipes(saved.model)
+    path.write_text(_how_to_encode(made) + str(source), encoding="utf-8")
     files = {"header": str(path)}
     if example is not None:
-        example.write_text(source.example, encoding="utf-8")
+        main = source.example.replace(f'#include "{name}.h"', f'#include "{os.path.relpath(path, example.parent)}"')
+        example.write_text(main, encoding="utf-8")
         files["example"] = str(example)
     content = {**files, "name": name, "dtype": "int8" if int8 else "float32", "report": _numbers(source.report)}
-    if encode is not None:
-        content["inputs"] = preprocessing.recipes(saved.model)
+    if made:
+        content["inputs"] = made
+        out.note(f"the C code starts after the encoding of the columns; its {len(made)} inputs are:", *_numbered(made))
     out.report(content, str(source.report).rstrip(), *(f"{kind}: {file}" for kind, file in files.items()))
 
 
@@ -92,10 +103,16 @@ def _rows(saved: Saved, data: Path, reading: Reading, out: Output) -> tuple[Any,
     return saved.rows(table, {target}, out), y
 
 
-def _how_to_encode(model: Any) -> str:
-    made = preprocessing.recipes(model)
-    listed = "; ".join(f"x[{k}] = {recipe}" for k, recipe in enumerate(made))
-    return f"the C code starts after the encoding of the columns; fill its {len(made)} inputs so: {listed}"
+def _numbered(made: list[str]) -> list[str]:
+    return [f"x[{k}] = {recipe}" for k, recipe in enumerate(made)]
+
+
+def _how_to_encode(made: list[str]) -> str:
+    """A comment for the header; names and categories may hold anything, the end of a comment, too."""
+    if not made:
+        return ""
+    lines = [" ".join(line.split()).replace("*/", "* /").replace("\\", "/") for line in _numbered(made)]
+    return "\n".join(["/* Inputs, made from the columns of the table:", *(f"   {line}" for line in lines), "*/", ""])
 
 
 def _numbers(report: Any) -> Any:
@@ -106,13 +123,22 @@ def _numbers(report: Any) -> Any:
     return {name: value for name, value in found.items() if not name.startswith("_")} or str(report)
 
 
+def _a_row(saved: Saved) -> Any:
+    """A row for the types of the columns, where they are encoded: each is then an input of its own."""
+    import pandas as pd
+
+    if saved.inputs is None or "inputs" not in saved.metadata or saved.inputs.plain:
+        return None
+    return pd.DataFrame({column.name: [0.0 if column.kind == NUMBER else ""] for column in saved.inputs.columns})
+
+
 def _to_onnx(saved: Saved, path: Path, double: bool, out: Output) -> None:
-    from .. import to_onnx
+    from ..export.onnx import to_onnx
 
     with out.work(1) as begin:
         begin("ONNX")
         try:
-            proto = to_onnx(saved.model, dtype="float64" if double else "float32")
+            proto = to_onnx(saved.model, _a_row(saved), dtype="float64" if double else "float32")
         except ImportError as error:
             raise needs(getattr(error, "name", None) or "onnx", "ONNX", "onnx") from None
         except (TypeError, ValueError, RuntimeError, NotImplementedError) as error:

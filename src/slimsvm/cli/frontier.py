@@ -10,7 +10,7 @@ from . import models, preprocessing
 from .data import Data, Rows, held_out, learning_data
 from .errors import CommandError, WrongUse, needs
 from .output import Facts, Output, grid, percent
-from .train import classifier_of, device_bytes, judged, made, settings_of
+from .train import classifier_of, judged, made, settings_of
 
 if TYPE_CHECKING:
     from .options import Choosing, Judging, Learning, Reading
@@ -100,10 +100,17 @@ def _check_files(html: Path | None, output: Path | None, plot: Path | None, judg
 
 
 def _chosen(found: Any, within: float | None, max_bytes: int | None) -> Any:
-    try:
-        return found.best(within, bytes=max_bytes)
-    except ValueError as error:
-        raise CommandError(str(error).replace("bytes=", "--bytes ")) from None
+    """The best of the models, or of those that fit; bytes count the scaling of inputs, too."""
+    if max_bytes is None:
+        return found.best(within)
+    needed = {size: models.device_bytes(found.models[size]) for size in found.sizes}
+    allowed = [size for size in found.sizes if needed[size] <= max_bytes]
+    if not allowed:
+        raise CommandError(
+            f"--bytes {max_bytes} are too few: the smallest model, of {found.sizes[0]} vectors, takes "
+            f"{needed[found.sizes[0]]}; give more bytes, smaller --sizes or fewer --columns"
+        )
+    return found.models[found.curve.best(within or 0.0, found.floor, allowed)]
 
 
 def _write(
@@ -146,7 +153,7 @@ def _picture(found: Any, path: Path) -> None:
 
 def _show(out: Output, found: Any, model: Any, estimate: Any, files: dict[str, str], seconds: float) -> None:
     last = model["classifier"]
-    chosen = {"vectors": int(last.n_vectors_), "bytes": device_bytes(model), "held_out": estimate}
+    chosen = {"vectors": int(last.n_vectors_), "bytes": models.device_bytes(model), "held_out": estimate}
     full = None
     if found.full is not None:
         full = {name: getattr(found.full, name) for name in ("vectors", "bytes", "score", "standard_error", "seconds")}
@@ -162,7 +169,7 @@ def _show(out: Output, found: Any, model: Any, estimate: Any, files: dict[str, s
     ]
     if full is not None:
         error = percent(1 - full["score"], full["standard_error"])
-        lines.append([f"{full['vectors']}, all rows", error, full["bytes"], f"{full['seconds']:.2f}"])
+        lines.append([f"{full['vectors']} (full machine)", error, full["bytes"], f"{full['seconds']:.2f}"])
     ends = [("chosen *", f"{chosen['vectors']} vectors, {chosen['bytes']} bytes with scaling")]
     if estimate is not None:
         shown = percent(estimate["error"], estimate["standard_error"])

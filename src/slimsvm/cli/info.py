@@ -7,7 +7,7 @@ from typing import Any
 
 from . import preprocessing
 from .inputs import Inputs
-from .models import Saved, open_model
+from .models import Saved, device_bytes, open_model
 from .output import Facts, Output, percent
 from .train import inputs_in_words, shortened
 
@@ -28,7 +28,7 @@ def _numbers(saved: Saved) -> dict[str, Any]:
         "inputs": int(last.n_features_in_),
         "classes": getattr(last, "classes_", None),
         "vectors": int(last.n_vectors_),
-        "bytes": getattr(last, "model_bytes_", None),
+        "bytes": device_bytes(saved.model),
         "kernel": repr(last.kernel_),
         "probabilities": hasattr(saved.model, "predict_proba"),
         "columns": None if saved.inputs is None else saved.inputs.names,
@@ -41,7 +41,7 @@ def _lines(saved: Saved, model: dict[str, Any]) -> list[tuple[str, Any]]:
     estimate = said.get("held_out")
     classes = None if model["classes"] is None else [str(label) for label in model["classes"]]
     return [
-        ("file", f"{saved.path}, {saved.facts.get('size', Path(saved.path).stat().st_size)} bytes"),
+        ("file", f"{saved.path}, {saved.facts['bytes']} bytes"),
         ("model", model["class"] + (f" after {', '.join(model['steps'][:-1])}" if model["steps"][:-1] else "")),
         ("columns", None if columns is None else shortened(columns.names)),
         ("inputs", model["inputs"] if columns is None else inputs_in_words(len(columns.columns), model["inputs"])),

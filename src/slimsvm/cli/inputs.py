@@ -165,8 +165,8 @@ def _text_column(known: Any, name: str, missing: bool) -> Column:
     if numeric.mean() >= NUMERIC_SHARE:
         others = sorted(set(text[~numeric]))
         raise CommandError(
-            f"column {name!r} has numbers, and {listed(others, 3)} in {int((~numeric).sum())} rows; if that stands for a "
-            f"missing value, say --missing {_quoted(others[0])}; else --categorical or --drop {_quoted(name)}"
+            f"column {name!r} has numbers, but {listed(others, 3)} in {int((~numeric).sum())} rows; if that stands for "
+            f"a missing value, say --missing {_quoted(others[0])}; else --categorical or --drop {_quoted(name)}"
         )
     comma = text.str.replace(".", "", regex=False).str.replace(",", ".", n=1, regex=False)
     if pd.to_numeric(comma, errors="coerce").notna().all():
@@ -237,8 +237,8 @@ def _check(values: Any, column: Column) -> None:
     bad = np.flatnonzero(np.isnan(values))
     if len(bad) and not column.missing:
         raise CommandError(
-            f"column {column.name!r} has no value in row {bad[0] + 1} ({len(bad)} in all), and in training it had one in "
-            "every row; fill it in, leave these rows out, or train on rows with missing values"
+            f"column {column.name!r} has no value in row {bad[0] + 1} ({len(bad)} in all), and in training it had one "
+            "in every row; fill it in, leave these rows out, or train on rows with missing values"
         )
 
 

@@ -35,12 +35,16 @@ def _detects_outliers(model: Any) -> bool:
 
 
 def error_of(wrong: Any, weights: Any = None) -> tuple[float, float]:
-    """The share of wrong rows, by weight, and its standard error."""
+    """The share of wrong rows, by weight, and its standard error.
+
+    The standard error is that of one more wrong and one more right row: no error in a few rows is no proof.
+    """
     w = np.ones(len(wrong)) if weights is None else weights
     if not w.sum():
         return float("nan"), float("nan")
-    share = float(w @ wrong / w.sum())
-    return share, float(np.sqrt(w**2 @ (wrong - share) ** 2) / w.sum())
+    share, count = float(w @ wrong / w.sum()), float(w.sum() ** 2 / (w @ w))
+    likely = (count * share + 1) / (count + 2)
+    return share, float(np.sqrt(likely * (1 - likely) / (count + 2)))
 
 
 def _log_loss(model: Any, X: Any, y: Any, weights: Any) -> float | None:
@@ -64,7 +68,7 @@ def confusion_table(found: dict[str, Any], most: int = 12) -> list[Any]:
     labels = found.get("classes", [])
     if not labels or len(labels) > most:
         return []
-    rows = []
+    rows: list[list[Any]] = []
     for label, counts in zip(labels, found["confusion"], strict=True):
         recall = percent(counts[len(rows)] / sum(counts)) if sum(counts) else ""
         rows.append([label, *counts, recall])

@@ -48,7 +48,7 @@ def labels_of(table: Table, target: str) -> Any:
 
 
 def aligned(y: Any, classes: Any, target: str) -> Any:
-    """Labels in the type of a model's classes: a column of a few digits may be text in one file and numbers in another."""
+    """Labels in the type of a model's classes: digits may be text in one file and numbers in another."""
     if classes is None:
         return y
     as_text = {str(label): label for label in np.asarray(classes).tolist()}
@@ -57,8 +57,8 @@ def aligned(y: Any, classes: Any, target: str) -> Any:
         y = np.array([as_text.get(str(label), label) for label in y.tolist()])
     if not np.isin(y, classes).any():
         raise CommandError(
-            f"no label in {target!r} is a class of the model: there are {listed(map(str, np.unique(y).tolist()), 4)}, the "
-            f"model has {listed(as_text, 4)}"
+            f"no label in {target!r} is a class of the model: there are {listed(map(str, np.unique(y).tolist()), 4)}, "
+            f"the model has {listed(as_text, 4)}"
         )
     return y
 
@@ -77,8 +77,8 @@ def check_classes(y: Any, target: str) -> None:
         most = MOST_FRACTIONS if fractions else max(20, len(y) // 10)
         if len(classes) > most:
             raise CommandError(
-                f"the target {target!r} has {len(classes)} different numbers: this looks like a regression, and slimsvm "
-                "train learns classes; choose another column, or cut the numbers into classes"
+                f"the target {target!r} has {len(classes)} different numbers: this looks like a regression, and "
+                "slimsvm train learns classes; choose another column, or cut the numbers into classes"
             )
     elif len(classes) > max(20, len(y) // 2):
         raise CommandError(

@@ -66,7 +66,26 @@ def open_model(path: Path) -> Saved:
         facts = describe(path)
         return Saved(load(path), dict(facts.get("metadata") or {}), str(path), facts)
     except FileError as error:
-        raise CommandError(f"{path}: {error}") from None
+        raise CommandError(str(error)) from None
+
+
+def device_bytes(model: Any) -> int:
+    """Of scaler and classifier in integers; of float32 numbers where the model has no such form."""
+    from ..export import quantize
+    from ..frontier_result import bytes_of
+
+    last = model.steps[-1][1] if hasattr(model, "steps") else model
+    if not last._has_answers:
+        return int(last._expansion().float_bytes)
+    try:
+        return int(quantize(without_encoding(model)).n_bytes)
+    except (TypeError, ValueError):
+        return int(bytes_of(last))
+
+
+def without_encoding(model: Any) -> Any:
+    """A pipeline that was made here, from the scaler on."""
+    return model[1:] if "encode" in getattr(model, "named_steps", {}) else model
 
 
 @dataclass(frozen=True)

@@ -156,7 +156,7 @@ def with_groups(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def command(**given: Any) -> None:
         for name, kind in groups.items():
-            given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})  # type: ignore[operator,arg-type]
+            given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})  # type: ignore[operator]
         function(**given)
 
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

@@ -23,10 +23,11 @@ class Output:
     def __init__(self, how: Showing):
         self.json, self.quiet = how.json, how.quiet
 
-    def note(self, text: str) -> None:
-        """One line on standard error."""
+    def note(self, *lines: str) -> None:
+        """A line on standard error; others below it."""
         if not self.quiet:
-            print(f"note: {' '.join(text.split())}", file=sys.stderr)
+            first, *others = (" ".join(line.split()) for line in lines)
+            print("\n      ".join([f"note: {first}", *others]), file=sys.stderr)
 
     def notes(self, texts: Sequence[str]) -> None:
         for text in texts:
@@ -52,6 +53,7 @@ class Output:
             warnings.simplefilter("ignore")
             warnings.filterwarnings("always", category=UserWarning)
             warnings.filterwarnings("ignore", "Found unknown categories")  # there is a note of our own
+            warnings.filterwarnings("ignore", "X does not have valid feature names")  # columns are in order here
             warnings.showwarning = lambda message, *more, **others: self.note(str(message))
             if not self.shows_progress:
                 yield lambda name: None

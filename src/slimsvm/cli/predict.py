@@ -71,7 +71,7 @@ def score(path: Path, data: Path, target: str | None, weight: str | None, readin
     y = aligned(y, getattr(saved.model, "classes_", None), target)
     with out.work(1) as begin:
         begin("predicting")
-        X = _inputs(saved, table, {target, weight, saved.target} - {None}, out)  # type: ignore[arg-type]
+        X = _inputs(saved, table, {target, weight, saved.target} - {None}, out)
         found = judge(saved.model, X, y, weights)
     if "r2" in found:
         out.report(found, Facts([("rows", found["rows"]), ("R²", f"{found['r2']:.4f}")]))

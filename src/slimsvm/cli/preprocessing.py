@@ -12,6 +12,8 @@ import numpy as np
 
 from .inputs import CATEGORY, NUMBER, Inputs
 
+FILLED = "filled"  # numbers some of which are missing
+
 
 def pipeline(inputs: Inputs, classifier: Any) -> Any:
     """An unfitted pipeline for these inputs."""
@@ -23,23 +25,22 @@ def pipeline(inputs: Inputs, classifier: Any) -> Any:
 
 
 def _encoder(inputs: Inputs) -> Any:
-    """Medians for missing numbers, an input of 0 or 1 for each category; one for two categories.
+    """Medians where numbers are missing, an input of 0 or 1 for each category; one for two categories.
 
-    Unknown categories and, where none was missing in training, missing ones get zeros. Missing categories that were
-    there in training are a category of their own, the empty text.
+    Missing categories are the empty text, a category of its own. Unknown ones get zeros.
     """
     from sklearn.compose import ColumnTransformer
     from sklearn.impute import SimpleImputer
     from sklearn.preprocessing import OneHotEncoder
 
-    named = {kind: [column.name for column in inputs.of_kind(kind)] for kind in (NUMBER, CATEGORY)}
-    some_missing = any(column.missing for column in inputs.of_kind(NUMBER))
-    steps = {
-        NUMBER: SimpleImputer(strategy="median") if some_missing else "passthrough",
-        CATEGORY: OneHotEncoder(drop="if_binary", handle_unknown="ignore", sparse_output=False),
-    }
-    chosen = [(kind, steps[kind], names) for kind, names in named.items() if names]
-    return ColumnTransformer(chosen, verbose_feature_names_out=False)
+    numbers, categories = inputs.of_kind(NUMBER), inputs.of_kind(CATEGORY)
+    one_hot = OneHotEncoder(drop="if_binary", handle_unknown="ignore", sparse_output=False)
+    steps = [
+        (NUMBER, "passthrough", [column.name for column in numbers if not column.missing]),
+        (FILLED, SimpleImputer(strategy="median"), [column.name for column in numbers if column.missing]),
+        (CATEGORY, one_hot, [column.name for column in categories]),
+    ]
+    return ColumnTransformer([step for step in steps if step[2]], verbose_feature_names_out=False)
 
 
 def words(inputs: Inputs, model: Any = None) -> list[str]:
@@ -65,8 +66,9 @@ def recipes(model: Any) -> list[str]:
     made: list[str] = []
     for kind, step, names in encode.transformers_:
         if kind == NUMBER:
-            fill = getattr(step, "statistics_", None)
-            made += [name + ("" if fill is None else f", or {fill[k]:g} where missing") for k, name in enumerate(names)]
+            made += names
+        elif kind == FILLED:
+            made += [f"{name}, or {step.statistics_[k]:.9g} where missing" for k, name in enumerate(names)]
         elif kind == CATEGORY:
             for name, categories, dropped in zip(names, step.categories_, step.drop_idx_, strict=True):
                 kept = [value for k, value in enumerate(categories) if k != dropped]

@@ -149,8 +149,8 @@ def _open(path: Path) -> Any:
     import gzip
     import lzma
 
-    opener: Callable[..., Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}.get(path.suffix.lower(), open)
-    return opener(path, "rb")
+    openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+    return openers.get(path.suffix.lower(), open)(path, "rb")
 
 
 def _separator(path: Path, given: str | None, lines: list[str]) -> str:
@@ -177,7 +177,8 @@ def _header(path: Path, names: list[str]) -> list[str]:
     names = [name.strip() or f"{UNNAMED}{k + 1}" for k, name in enumerate(names)]
     if all(map(_is_number, names)) and names not in (_numbered(names), [str(k) for k in range(len(names))]):
         raise CommandError(
-            f"{path}: the first line has numbers, not names ({listed(names, 3)}); add a line of names, or say --no-header"
+            f"{path}: the first line has numbers, not names ({listed(names, 3)}); add a line of names, or say "
+            "--no-header"
         )
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

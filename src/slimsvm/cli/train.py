@@ -12,6 +12,7 @@ from . import models, preprocessing
 from .data import Data, Rows, held_out, learning_data
 from .errors import CommandError, WrongUse
 from .judging import judge, majority_error
+from .models import device_bytes
 from .output import Facts, Output, percent
 
 if TYPE_CHECKING:
@@ -155,17 +156,6 @@ def _too_few(max_bytes: int, error: Exception) -> str:
     return f"--bytes {max_bytes} are too few: {reason}, beside those for scaling; give more bytes or fewer --columns"
 
 
-def device_bytes(model: Any) -> int:
-    """Of scaler and classifier in integers; of float32 numbers where the kernel has no such form."""
-    from ..export import quantize
-    from ..frontier import bytes_of
-
-    try:
-        return int(quantize(model[-2:]).n_bytes)
-    except ValueError:
-        return int(bytes_of(model["classifier"]))
-
-
 def judged(model: Any, train: Rows, test: Rows | None) -> dict[str, Any]:
     """Error on rows held out, beside that of the largest class."""
     assert test is not None
@@ -216,8 +206,8 @@ def show(out: Output, data: Data, model: Any, estimate: Any, output: Path, secon
     rows = [
         ("rows", len(data.rows)),
         ("inputs", inputs_in_words(len(data.inputs.columns), int(last.n_features_in_))),
-        ("classes", shortened([f"{name} ({count})" for name, count in content["classes"].items()])),  # type: ignore[attr-defined]
-        ("preprocessing", "; ".join(content["preprocessing"])),  # type: ignore[arg-type]
+        ("classes", shortened([f"{name} ({count})" for name, count in content["classes"].items()])),
+        ("preprocessing", "; ".join(content["preprocessing"])),
         ("vectors", content["vectors"]),
         ("bytes on a device", content["bytes"]),
     ]
