@@ -69,6 +69,15 @@ class Machine:
     def n_inputs(self) -> int:
         return len(self.inputs.mean)
 
+    def between_vectors(self, count: int = 2000) -> Array:
+        """Rows of the user between two vectors each, where no others are known."""
+        Z = np.asarray(self.expansion.vectors, dtype=np.float64)
+        Z = Z if len(Z) else np.zeros((1, self.n_inputs))
+        rng = np.random.default_rng(0)
+        first, second = rng.integers(len(Z), size=(2, count))
+        part = rng.uniform(size=(count, 1))
+        return self.inputs.inverse(part * Z[first] + (1 - part) * Z[second])
+
 
 def machine_of(model: Any) -> Machine:
     """What a fitted estimator of this library, or a pipeline of scalers that ends in one, computes."""

@@ -15,7 +15,6 @@ from . import fixed, float32
 from .text import Writer, comment, identifier
 
 DTYPES = ("float32", "int8")
-DRAWN = 2000  # rows that a model is tried on where none are given
 
 
 @dataclass(frozen=True)
@@ -152,7 +151,7 @@ def to_c(model: Any, *, name: str = "model", dtype: str = "float32", X: Any = No
     else:
         small = quantize(model, *((None, None) if y is None else (X, y)), probabilities=True)
         written = fixed.write(small, name, about)
-    rows = _drawn(machine) if X is None else checked_rows(X, machine.n_inputs)
+    rows = machine.between_vectors() if X is None else checked_rows(X, machine.n_inputs)
     report = _report(machine, small, written, rows, "drawn" if X is None else "given")
     return CSource(written.text(), report, _example(machine, name))
 
@@ -256,17 +255,6 @@ int main(void)
 
 
 # --- what it takes ----------------------------------------------------------------------------------------------------
-
-
-def _drawn(machine: Machine) -> Array:
-    """Rows between two vectors each, where no others are known."""
-    Z = np.asarray(machine.expansion.vectors, dtype=np.float64)
-    if not len(Z):
-        Z = np.zeros((1, machine.n_inputs))
-    rng = np.random.default_rng(0)
-    first, second = rng.integers(len(Z), size=(2, DRAWN))
-    part = rng.uniform(size=(DRAWN, 1))
-    return machine.inputs.inverse(part * Z[first] + (1 - part) * Z[second])
 
 
 def _report(machine: Machine, small: Quantized | None, out: Writer, rows: Array, source: str) -> CReport:
