@@ -21,7 +21,7 @@ from ..formulation import Array
 MAGIC = b"\x93SLIMSVM"
 VERSION = 1
 PREFIX = struct.Struct("<8sIIQ")  # magic, version of the format, zero, bytes of the header
-ALIGNMENT = 64
+ALIGNMENT = 8
 DIGEST = hashlib.sha256().digest_size
 MOST_HEADER = 64 << 20  # JSON takes some thirty times its length in memory
 MOST_DIGITS = 100  # of an integer

@@ -56,7 +56,7 @@ class Form:
 
     def make(self, state: State) -> Any:
         """An object with these attributes. Nothing of the class is called."""
-        made = object.__new__(self.kind)
+        made: Any = object.__new__(self.kind)
         vars(made).update(self.made(state))
         return made
 
