@@ -24,6 +24,8 @@ ESTIMATORS = {
 COMPRESSED = {"CompressedClassifier", "CompressedOutlierDetector", "CompressedRegressor"}
 SIZE = {"Frontier", "frontier"}
 PICTURES = {"CalibrationDisplay", "FrontierDisplay", "VectorsDisplay"}
+EXPORT = {"to_c", "to_onnx", "to_sklearn"}
+FILES = {"load", "save"}
 PARTS = {
     "bases": {"AllRows", "Cholesky", "Forward", "Given", "Inputs", "KMeans", "Random"},
     "kernels": {"Function", "Gaussian", "Laplacian", "Linear", "Polynomial", "Precomputed", "Scaled", "Sigmoid"},
@@ -45,7 +47,8 @@ PARTS = {
 
 
 def test_the_package():
-    assert set(slimsvm.__all__) == ESTIMATORS | COMPRESSED | SIZE | PICTURES | set(PARTS) | {"__version__", "compress"}
+    names = ESTIMATORS | COMPRESSED | SIZE | PICTURES | EXPORT | FILES | set(PARTS) | {"__version__", "compress"}
+    assert set(slimsvm.__all__) == names
     assert {kind.__name__ for kind in slimsvm.estimators.COMPRESSED} == COMPRESSED
     assert {kind.__name__ for kind in slimsvm.estimators.ALL} == ESTIMATORS
 

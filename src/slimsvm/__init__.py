@@ -19,6 +19,8 @@ from .estimators import (
     compress,
 )
 from .export import to_c
+from .export.onnx import to_onnx
+from .export.sklearn import to_sklearn
 from .frontier import Frontier, frontier
 from .parts import bases, kernels, losses, regularizers, slacks
 from .persistence import load, save
@@ -58,4 +60,6 @@ __all__ = [
     "save",
     "slacks",
     "to_c",
+    "to_onnx",
+    "to_sklearn",
 ]

@@ -63,7 +63,7 @@ def _to_c(
     path: Path,
     int8: bool,
     example: Path | None,
-    name: str | None,
+    name: str,
     data: Path | None,
     reading: Reading,
     out: Output,

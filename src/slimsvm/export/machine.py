@@ -109,23 +109,36 @@ def last_step(model: Any) -> tuple[list[Any], Any]:
     return steps[:-1], estimator
 
 
+FAR = 2.0**40  # between rows that tell a slope: the farther, the more digits it has
+
+
 def folded_scalers(scalers: list[Any], inputs: int) -> Affine:
     """Steps before the classifier as one affine map of each input."""
     if not scalers:
         return Affine.none(inputs)
-    probe = np.random.default_rng(0).normal(scale=1e3, size=inputs)
-    rows = np.stack([np.zeros(inputs), np.ones(inputs), probe])
     names = ", ".join(type(scaler).__name__ for scaler in scalers)
     wanted = f"steps before the classifier must scale each input by itself, as StandardScaler does; {names}"
     for scaler in scalers:
         if getattr(scaler, "n_features_in_", inputs) != inputs:
             raise ValueError(f"{wanted} do not: they take {scaler.n_features_in_} inputs, the classifier {inputs}")
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "X does not have valid feature names")
-            rows = np.asarray(scaler.transform(rows))
-        if rows.shape[1] != inputs:
-            raise ValueError(f"{wanted} do not: they make {rows.shape[1]} columns of {inputs}")
-    slope = rows[1] - rows[0]
-    if not (slope > 0).all() or not np.allclose(rows[2], rows[0] + slope * probe, rtol=1e-6):
+    probe = np.random.default_rng(0).normal(scale=1e3, size=inputs)
+    rows = _scaled(scalers, np.stack([np.zeros(inputs), np.ones(inputs), probe, np.full(inputs, FAR)]))
+    if rows.shape[1] != inputs:
+        raise ValueError(f"{wanted} do not: they make {rows.shape[1]} columns of {inputs}")
+    near, slope = rows[1] - rows[0], (rows[3] - rows[0]) / FAR
+    size = np.abs(rows[0]) + np.abs(slope * probe)
+    straight = np.abs(rows[2] - rows[0] - slope * probe) <= 1e-6 * size
+    if not (near > 0).all() or not straight.all() or not np.allclose(near, slope, rtol=1e-6, atol=1e-15 * size.max()):
         raise ValueError(f"{wanted} do not")
-    return Affine(-rows[0] / slope, 1 / slope, folded=True)
+    mean = -rows[0] / slope
+    # What is left at the mean corrects it: near it a scaler has all digits.
+    mean -= _scaled(scalers, mean[None])[0] / slope
+    return Affine(mean, 1 / slope, folded=True)
+
+
+def _scaled(scalers: list[Any], rows: Array) -> Array:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        for scaler in scalers:
+            rows = dense(scaler.transform(rows))
+    return rows

@@ -454,7 +454,16 @@ def _by_skl2onnx(
     skl2onnx = _import("skl2onnx", "a pipeline with steps other than scalers")
     register()
     inputs = _initial_types(model, X, dtype)
-    return skl2onnx.convert_sklearn(model, name, inputs, target_opset=target_opset, options={id(estimator): options})
+    try:
+        return skl2onnx.convert_sklearn(
+            model, name, inputs, target_opset=target_opset, options={id(estimator): options}
+        )
+    except RuntimeError as error:
+        if X is None and "column name" in str(error):
+            raise ValueError(
+                "the pipeline takes columns by their names: give some rows with these columns, to_onnx(pipeline, X)"
+            ) from error
+        raise
 
 
 def _initial_types(model: Any, X: Any, dtype: str) -> list[tuple[str, Any]]:
