@@ -47,7 +47,8 @@ PARTS = {
 
 
 def test_the_package():
-    names = ESTIMATORS | COMPRESSED | SIZE | PICTURES | EXPORT | FILES | set(PARTS) | {"__version__", "compress"}
+    names = ESTIMATORS | COMPRESSED | SIZE | PICTURES | EXPORT | FILES | set(PARTS)
+    names |= {"__version__", "compress", "report"}
     assert set(slimsvm.__all__) == names
     assert {kind.__name__ for kind in slimsvm.estimators.COMPRESSED} == COMPRESSED
     assert {kind.__name__ for kind in slimsvm.estimators.ALL} == ESTIMATORS

@@ -3,6 +3,7 @@
 import sys
 from importlib.metadata import version
 
+from . import report
 from .estimators import (
     AnyNormSVC,
     BudgetSVC,
@@ -57,6 +58,7 @@ __all__ = [
     "load",
     "losses",
     "regularizers",
+    "report",
     "save",
     "slacks",
     "to_c",

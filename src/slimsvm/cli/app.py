@@ -2,9 +2,11 @@
 
 import inspect
 import os
+import shlex
 import sys
 import traceback
 from collections.abc import Callable
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,6 +28,9 @@ app = typer.Typer(
 )
 
 
+_arguments: ContextVar[tuple[str, ...]] = ContextVar("arguments", default=())
+
+
 def examples(*lines: str) -> str:
     """An epilog, a line each."""
     return "\n\n".join(["[bold]Examples[/bold]", *(line.replace("[", r"\[") for line in lines), CODES])
@@ -45,6 +50,7 @@ def command(*lines: str) -> Callable[[Callable[..., None]], Callable[..., None]]
 
 def run(arguments: list[str], debug: bool = False) -> int:
     """Run the command; errors are one line on standard error, and an exit code."""
+    _arguments.set(tuple(arguments))
     try:
         code = typer.main.get_command(app).main(arguments, prog_name=NAME, standalone_mode=False)
         sys.stdout.flush()
@@ -109,7 +115,7 @@ Rows = Annotated[
 def _output(showing: Showing) -> Any:
     from .output import Output
 
-    return Output(showing)
+    return Output(showing, shlex.join([NAME, *_arguments.get()]))
 
 
 @command(

@@ -57,7 +57,7 @@ def compress(
         begin("saving")
         last = small.steps[-1][1] if hasattr(small, "steps") else small
         last.verbose = False
-        models.save(small, output, _made(original, vectors, options, data, target, seed))
+        models.save(small, output, _made(out.command, original, vectors, options, data, target, seed))
     _show(out, small, output, time.perf_counter() - start)
 
 
@@ -153,14 +153,20 @@ def _rows(original: Saved, data: Path | None, target: str | None, reading: Readi
 
 
 def _made(
-    original: Saved, vectors: str, options: dict[str, Any], data: Path | None, target: str | None, seed: int
+    command: str,
+    original: Saved,
+    vectors: str,
+    options: dict[str, Any],
+    data: Path | None,
+    target: str | None,
+    seed: int,
 ) -> dict[str, Any]:
     """How the small model was made; what the original's file says stays true of its inputs."""
     kept = {name: original.metadata[name] for name in ("inputs", "target", "classes") if name in original.metadata}
     if target is not None:
         kept["target"] = target
     return kept | {
-        "command": "compress",
+        "command": command,
         "original": Path(original.path).name,
         "data": None if data is None else data.name,
         "settings": {"vectors": vectors, "method": options["method"], "probability": options["probability"]},

@@ -62,7 +62,7 @@ def frontier(
         model["classifier"].verbose = False
         estimate = None if test is None else judged(model, rows, test)
         settings = settings_of(learning) | {"sizes": wanted and list(wanted), "within": within, "bytes": max_bytes}
-        metadata = made(data, "frontier", settings, learning.seed) | {"learned_from": len(rows), "held_out": estimate}
+        metadata = made(data, out.command, settings, learning.seed) | {"learned_from": len(rows), "held_out": estimate}
         files = _write(found, model, test, data, metadata, html, output, plot)
     _show(out, found, model, estimate, files, time.perf_counter() - start)
 
@@ -133,7 +133,8 @@ def _write(
 
         assert test is not None
         title = f"{data.target} from {Path(data.path).name}"
-        text = report(model, test.X, test.y, frontier=found, title=title, made=metadata)
+        told = {name: metadata[name] for name in ("command", "data", "seed", "versions", "settings", "preprocessing")}
+        text = report(model, test.X, test.y, frontier=found, title=title, made=told)
         html.write_text(text, encoding="utf-8")
     return {
         name: str(path) for name, path in (("model", output), ("report", html), ("picture", plot)) if path is not None

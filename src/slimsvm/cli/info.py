@@ -54,7 +54,7 @@ def _lines(saved: Saved, model: dict[str, Any]) -> list[tuple[str, Any]]:
         ("probabilities", "yes" if model["probabilities"] else "no"),
         ("error", percent(estimate["error"], estimate["standard_error"]) if estimate else None),
         ("learned from", f"{said['rows']} rows of {said['data']}" if said.get("rows") else said.get("original")),
-        ("made by", f"slimsvm {said['command']}" if "command" in said else None),
+        ("made by", said.get("command")),
         ("settings", _pairs(said.get("settings"))),
         ("seed", said.get("seed")),
         ("versions", _pairs(said.get("versions"))),

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class Output:
     """One run's way to speak."""
 
-    def __init__(self, how: Showing):
-        self.json, self.quiet = how.json, how.quiet
+    def __init__(self, how: Showing, command: str):
+        self.json, self.quiet, self.command = how.json, how.quiet, command
 
     def note(self, *lines: str) -> None:
         """A line on standard error; others below it."""

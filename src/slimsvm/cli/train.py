@@ -57,7 +57,7 @@ def train(
         begin("saving")
         model["classifier"].verbose = False
         settings = settings_of(learning) | {"vectors": vectors or VECTORS, "bytes": max_bytes}
-        metadata = made(data, "train", settings, learning.seed) | {"held_out": estimate}
+        metadata = made(data, out.command, settings, learning.seed) | {"held_out": estimate}
         models.save(model, output, metadata)
     seconds = time.perf_counter() - start
     show(out, data, model, estimate, output, seconds, judging)
