@@ -53,7 +53,12 @@ def _lines(saved: Saved, model: dict[str, Any]) -> list[tuple[str, Any]]:
         ("kernel", _shortened(model["kernel"])),
         ("probabilities", "yes" if model["probabilities"] else "no"),
         ("error", percent(estimate["error"], estimate["standard_error"]) if estimate else None),
-        ("learned from", f"{said['rows']} rows of {said['data']}" if said.get("rows") else said.get("original")),
+        (
+            "learned from",
+            f"{said.get('learned_from', said['rows'])} rows of {said['data']}"
+            if said.get("rows")
+            else said.get("original"),
+        ),
         ("made by", said.get("command")),
         ("settings", _pairs(said.get("settings"))),
         ("seed", said.get("seed")),

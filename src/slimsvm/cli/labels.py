@@ -10,8 +10,6 @@ from .errors import CommandError, WrongUse, listed, suggestion
 from .inputs import FEWEST_ROWS
 from .tables import LABEL, Table
 
-MOST_FRACTIONS = 10  # different labels that are no whole numbers: more are a regression
-
 
 def target_of(table: Table, given: str | None) -> str:
     """The name of the column of labels."""
@@ -74,10 +72,10 @@ def check_classes(y: Any, target: str) -> None:
         )
     if y.dtype.kind in "fi":
         fractions = bool((classes != np.round(classes)).any())
-        most = MOST_FRACTIONS if fractions else max(20, len(y) // 10)
-        if len(classes) > most:
+        if fractions or len(classes) > max(20, len(y) // 10):
+            kind = "numbers with fractions" if fractions else "numbers"
             raise CommandError(
-                f"the target {target!r} has {len(classes)} different numbers: this looks like a regression, and "
+                f"the target {target!r} has {len(classes)} different {kind}: this looks like a regression, and "
                 "slimsvm train learns classes; choose another column, or cut the numbers into classes"
             )
     elif len(classes) > max(20, len(y) // 2):
