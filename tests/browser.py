@@ -9,9 +9,18 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import time
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
+# The protocol is spoken on the file numbers 3 and 4; first away from them, should the pipes have just these.
+LAUNCH = """
+import fcntl, os, sys
+pipes = [fcntl.fcntl(int(number), fcntl.F_DUPFD, 10) for number in sys.argv[1:3]]
+for pipe, number in zip(pipes, (3, 4)):
+    os.dup2(pipe, number)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
 PATIENCE = 60.0  # seconds for an answer
 
 
@@ -28,10 +37,8 @@ class Browser:
         self._in, from_browser = os.pipe()
         options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage"]
         options += ["--remote-debugging-pipe", f"--user-data-dir={home}", "--hide-scrollbars", "about:blank"]
-        # The protocol is spoken on the file numbers 3 and 4.
-        redirect = f'exec "$0" "$@" 3<&{to_browser} 4>&{from_browser}'
         self._process = subprocess.Popen(
-            ["sh", "-c", redirect, executable(), *options],
+            [sys.executable, "-c", LAUNCH, str(to_browser), str(from_browser), executable(), *options],
             pass_fds=(to_browser, from_browser),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -26,6 +26,7 @@ SIZE = {"Frontier", "frontier"}
 PICTURES = {"CalibrationDisplay", "FrontierDisplay", "VectorsDisplay"}
 EXPORT = {"to_c", "to_onnx", "to_sklearn"}
 FILES = {"load", "save"}
+OTHERS = {"__version__", "compress", "report"}
 PARTS = {
     "bases": {"AllRows", "Cholesky", "Forward", "Given", "Inputs", "KMeans", "Random"},
     "kernels": {"Function", "Gaussian", "Laplacian", "Linear", "Polynomial", "Precomputed", "Scaled", "Sigmoid"},
@@ -47,9 +48,7 @@ PARTS = {
 
 
 def test_the_package():
-    names = ESTIMATORS | COMPRESSED | SIZE | PICTURES | EXPORT | FILES | set(PARTS)
-    names |= {"__version__", "compress", "report"}
-    assert set(slimsvm.__all__) == names
+    assert set(slimsvm.__all__) == ESTIMATORS | COMPRESSED | SIZE | PICTURES | EXPORT | FILES | set(PARTS) | OTHERS
     assert {kind.__name__ for kind in slimsvm.estimators.COMPRESSED} == COMPRESSED
     assert {kind.__name__ for kind in slimsvm.estimators.ALL} == ESTIMATORS
 

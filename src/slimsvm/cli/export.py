@@ -111,7 +111,7 @@ def _how_to_encode(made: list[str]) -> str:
     """A comment for the header; names and categories may hold anything, the end of a comment, too."""
     if not made:
         return ""
-    lines = [" ".join(line.split()).replace("*/", "* /").replace("\\", "/") for line in _numbered(made)]
+    lines = [" ".join(line.split()).replace("*", "·").replace("\\", "/") for line in _numbered(made)]
     return "\n".join(["/* Inputs, made from the columns of the table:", *(f"   {line}" for line in lines), "*/", ""])
 
 

@@ -12,14 +12,20 @@ from ..formulation import Array
 LONGEST = 22  # characters of a name beside a picture
 
 
-def axes_for(ax: Any, size: tuple[float, float] | None = None) -> Any:
-    """The axes that are given, or those of a new figure."""
+def pyplot() -> Any:
+    """matplotlib, or what to do to have it."""
     try:
         import matplotlib.pyplot as plt
     except ImportError:
         raise ImportError(
             "pictures need matplotlib, which is not installed: pip install matplotlib, or pip install 'slimsvm[plot]'"
         ) from None
+    return plt
+
+
+def axes_for(ax: Any, size: tuple[float, float] | None = None) -> Any:
+    """The axes that are given, or those of a new figure."""
+    plt = pyplot()
     return plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
 
 

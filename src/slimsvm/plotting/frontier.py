@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..frontier_result import Frontier, shown_scores
-from .drawing import apart, axes_for, ink, open_frame, short
+from .drawing import apart, axes_for, ink, legend_below, open_frame, pyplot, short
 
 TICKS = 14  # of sizes, at most
 
@@ -152,7 +152,7 @@ class FrontierDisplay:
         """
         from ..frontier import frontier
 
-        ax = axes_for(ax)  # before the work: it says what is missing
+        pyplot()  # before the work: it says what is missing
         found = frontier(
             X, y, sizes=sizes, estimator=estimator, scoring=scoring, cv=cv, full=full, random_state=random_state
         )
@@ -164,6 +164,7 @@ class FrontierDisplay:
         *,
         name: str | None = "SlimSVC",
         bytes_axis: bool = False,
+        legend: bool | None = None,
         line_kw: dict[str, Any] | None = None,
     ) -> Any:
         """Draw.
@@ -176,6 +177,8 @@ class FrontierDisplay:
             The curve's, in the legend.
         bytes_axis : bool, default=False
             Whether a second axis above shows the bytes of the models.
+        legend : bool, optional
+            Whether there is one within the axes; below them, where there is a figure of its own, unless said.
         line_kw : dict, optional
             Passed on to matplotlib's ``errorbar``.
 
@@ -183,6 +186,7 @@ class FrontierDisplay:
         -------
         FrontierDisplay
         """
+        own = ax is None
         ax = axes_for(ax)
         label, value, unit = shown_scores(self.scoring)
         heights = value(self.scores)
@@ -197,6 +201,10 @@ class FrontierDisplay:
             full = "full machine" if self.full_vectors is None else f"full machine: {self.full_vectors} vectors"
             self.full_line_ = ax.axhline(value(self.full_score), color=ink(), alpha=0.6, ls="--", lw=1.2, label=full)
         self._finish(ax, label, bytes_axis)
+        if own and legend is None:
+            legend_below(ax)
+        elif legend is not False:
+            ax.legend()
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -210,7 +218,6 @@ class FrontierDisplay:
         if self.scoring == "accuracy" and ax.get_ylim()[0] < 0:
             ax.set_ylim(bottom=0)
         open_frame(ax)
-        ax.legend()
         if bytes_axis and self.bytes is not None:
             self.bytes_ax_ = ax.secondary_xaxis("top")
             labels = [_short_bytes(int(self.bytes[k])) for k in shown]

@@ -94,8 +94,10 @@ class VectorsDisplay:
         In the plane.
     rows_ : list of matplotlib PathCollection
         In the plane, one for each class.
-    bars_, weights_ : matplotlib BarContainer
-        Kind "inputs": how much inputs count, and the weights of the vectors.
+    bars_ : matplotlib BarContainer
+        Kind "inputs": how much inputs count.
+    weights_ : list of matplotlib BarContainer
+        Kind "inputs": the weights of the vectors, one for each class.
 
     Examples
     --------
@@ -319,9 +321,7 @@ class VectorsDisplay:
         """A grid of images, each with the class that it speaks for and its weight."""
         assert self.shape is not None
         order = self.order(most_vectors)
-        height, width = self.shape
-        columns = int(np.clip(np.ceil(np.sqrt(1.6 * len(order) * height / width)), 1, max(1, len(order))))
-        lines = -(-len(order) // columns)
+        lines, columns = lines_and_columns(len(order), self.shape)
         without_frame(ax)
         ax.patch.set_visible(False)
         shown = self.vectors[order]
@@ -361,9 +361,7 @@ class VectorsDisplay:
         hidden = "" if len(order) == len(self.vectors) else f" (the {len(order)} loudest of {len(self.vectors)})"
         table.set_xlabel(f"vectors, by class and weight{hidden}")
         self.weights_ = self._weights(above, order)
-        handles, labels = above.get_legend_handles_labels()
-        for handle, label in zip(handles, labels, strict=True):
-            ax.bar([0], [0], color=handle[0].get_facecolor(), label=label)
+        self._name_classes(ax)
         self.axes_ = [bars, table, above, key]
 
     def _colored(self, order: Array, kept: Array) -> Array:
@@ -387,12 +385,22 @@ class VectorsDisplay:
         places = np.arange(len(order)) + 0.5
         for number, color in enumerate(self._colors if self.classes is not None else [ink()]):
             mine = self.speaks_for[order] == number
-            label = None if self.classes is None else f"for class {short(self.classes[number])}"
-            drawn = above.bar(places[mine], self.weights[order][mine], 0.8, color=color, label=label)
+            above.bar(places[mine], self.weights[order][mine], 0.8, color=color)
         above.axhline(0, color=ink(), lw=0.8)
         above.set(xticks=[], xlim=(0, len(order)), ylabel="weight")
         above.spines[["top", "right", "bottom"]].set_visible(False)
-        return drawn if self.classes is None else list(above.containers)
+        return list(above.containers)
+
+    def _name_classes(self, ax: Any) -> None:
+        """The colours of the classes, for a legend."""
+        for number, color in enumerate([] if self.classes is None else self._colors):
+            ax.bar([0], [0], color=color, label=f"for class {short(self.classes[number])}")  # type: ignore[index]
+
+
+def lines_and_columns(count: int, shape: tuple[int, int]) -> tuple[int, int]:
+    """Of a grid of so many images, wider than high."""
+    columns = int(np.clip(np.ceil(np.sqrt(1.6 * count * shape[0] / shape[1])), 1, max(1, count)))
+    return -(-count // columns), columns
 
 
 def _kind(kind: str | None, inputs: int, shape: Any) -> str:

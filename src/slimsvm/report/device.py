@@ -45,7 +45,10 @@ class OnDevice:
         expansion = shown.machine.expansion
         work = expansion.vectors.size + expansion.coef.size
         parts, answers, reason = _in_integers(model, rows)
-        return cls(expansion.float_bytes, work, parts, answers, reason, programs(model), alone)
+        kernel: Any = expansion.kernel
+        # A factor for each input, where scales were learned or a scaler is folded in.
+        factors = 4 * shown.machine.n_inputs if np.ndim(kernel.scales) or shown.machine.inputs.folded else 0
+        return cls(expansion.float_bytes + factors, work, parts, answers, reason, programs(model), alone)
 
     @property
     def n_bytes(self) -> int | None:

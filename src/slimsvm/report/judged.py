@@ -54,7 +54,7 @@ class Judged:
         n, p = self.rows, self.accuracy
         middle, half = p + SURE**2 / (2 * n), SURE * np.sqrt(p * (1 - p) / n + SURE**2 / (4 * n * n))
         low, high = ((middle + side * half) / (1 + SURE**2 / n) for side in (-1, 1))
-        return max(0.0, float(low)), min(1.0, float(high))
+        return max(0.0, min(float(low), p)), min(1.0, max(float(high), p))  # its ends at 0 and 1 are exact
 
     @cached_property
     def per_class(self) -> list[tuple[Any, int, float, float, float]]:

@@ -33,7 +33,13 @@ def spelled(value: Any) -> str:
     """A value as Python writes it; functions by their names, not by where they lie in memory."""
     with sklearn.config_context(print_changed_only=True):
         text = value.__repr__(N_CHAR_MAX=10**6) if isinstance(value, BaseEstimator) else repr(value)
-    return re.sub(r"<(?:function|bound method) (\S+?)(?: of .*?)?(?: at 0x[0-9a-f]+)?>", r"\1", text)
+    text = re.sub(r"<function (.+?) at 0x[0-9a-f]+>", _function_name, text)
+    return re.sub(r"<(\S+) object at 0x[0-9a-f]+>", r"\1(...)", text)
+
+
+def _function_name(found: re.Match[str]) -> str:
+    name = found.group(1).rpartition(".")[2]
+    return name if name.isidentifier() else "your_function"
 
 
 def settings(model: Any) -> list[tuple[str, str, str, bool]]:
@@ -75,7 +81,10 @@ def snippet(model: Any, frontier: Frontier | None, rows: int, accuracy: float) -
     """A few lines to copy."""
     size = size_in(frontier, model)
     lines, needed = _on_frontier(frontier, size, model) if frontier is not None and size else _alone(model)
-    imports = sorted({f"from {_home(kind)} import {kind.__name__}" for kind in needed})
+    homes: dict[str, set[str]] = {}
+    for kind in needed:
+        homes.setdefault(_home(kind), set()).add(kind.__name__)
+    imports = [f"from {home} import {', '.join(sorted(names))}" for home, names in sorted(homes.items())]
     if any(re.search(r"\barray\(", line) for line in lines):
         imports.insert(0, "from numpy import array")
     rest = [

@@ -36,7 +36,8 @@ def number(value: float) -> str:
 
 
 def percent(share: float, digits: int = 1) -> str:
-    return "–" if np.isnan(share) else f"{100 * share:.{digits}f} %"
+    """With a space that does not break."""
+    return "–" if np.isnan(share) else f"{100 * share:.{digits}f}\u00a0%"
 
 
 def join(parts: Iterable[Any], between: str = "") -> Safe:

@@ -10,20 +10,21 @@ from typing import Any
 
 from ..frontier_result import Frontier
 from ..plotting.shown import Shown
-from . import sections
+from . import answers, sections
 from .judged import Judged
 from .made import versions
 from .markup import Safe, join, tag, text
+from .subject import Subject
 
 CONTENTS = (
     ("data", "Data", sections.data),
     ("size", "Size", sections.sizes),
     ("model", "The model", sections.model),
     ("vectors", "Its vectors", sections.vectors),
-    ("mistakes", "Mistakes", sections.mistakes),
-    ("calibration", "Calibration", sections.calibration),
-    ("device", "On a device", sections.device),
-    ("made", "How it was made", sections.made),
+    ("mistakes", "Mistakes", answers.mistakes),
+    ("calibration", "Calibration", answers.calibration),
+    ("device", "On a device", answers.device),
+    ("made", "How it was made", answers.made),
 )
 
 
@@ -108,7 +109,7 @@ def write_report(path: Any, model: Any, X: Any, y: Any, **options: Any) -> None:
 
 def _subject(
     model: Any, X: Any, y: Any, frontier: Any, made: Any, names: Any, shape: tuple[int, int] | None
-) -> sections.Subject:
+) -> Subject:
     shown = Shown.of(model, names)
     if shown.machine.classes is None:
         raise ValueError(
@@ -117,7 +118,7 @@ def _subject(
     if frontier is not None and not isinstance(frontier, Frontier):
         raise ValueError(f"frontier={frontier!r} must be what slimsvm.frontier returns")
     judged = Judged.of(model, shown.machine.classes, X, y)
-    return sections.Subject(model, X, y, frontier, dict(made or {}), names, shape, shown, judged)
+    return Subject(model, X, y, frontier, dict(made or {}), names, shape, shown, judged)
 
 
 def _footer() -> Safe:

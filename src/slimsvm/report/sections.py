@@ -1,79 +1,25 @@
-"""The sections of the report, each a function of what is known."""
+"""The head of the report, and its sections on data, size, model and vectors."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ..frontier_result import Frontier, classifier_of, shown_scores
-from ..plotting import CalibrationDisplay, FrontierDisplay, VectorsDisplay
+from ..frontier_result import shown_scores
+from ..plotting import FrontierDisplay, VectorsDisplay
 from ..plotting.drawing import legend_below
-from ..plotting.shown import Shown
+from ..plotting.vectors import lines_and_columns
 from .columns import columns_of
-from .device import OnDevice
-from .figures import figure
-from .judged import Judged
-from .made import seed_of, settings, size_in, snippet, spelled, versions
-from .markup import Safe, bar, code, facts, join, more, number, paragraph, percent, section, table, tag, text
+from .figures import SERIES, figure
+from .made import spelled
+from .markup import Safe, bar, facts, join, more, number, paragraph, percent, section, table, tag, text
+from .subject import Subject, counted
 
 MOST_INPUTS = 30  # lines of the table of inputs
 MOST_TRIED = 12  # settings of the search
-MOST_IMAGES = 40
-
-
-@dataclass(frozen=True)
-class Subject:
-    """A model, the rows that judge it, and all else that the report is about."""
-
-    model: Any
-    X: Any
-    y: Any
-    frontier: Frontier | None
-    made: dict[str, Any]
-    names: Any
-    shape: tuple[int, int] | None
-    shown: Shown
-    judged: Judged
-
-    @property
-    def classifier(self) -> Any:
-        return classifier_of(self.model)
-
-    @property
-    def kind(self) -> str:
-        return type(self.classifier).__name__
-
-    @property
-    def vectors(self) -> int:
-        return len(self.shown.vectors)
-
-    @cached_property
-    def size(self) -> int | None:
-        """Which model of the frontier it is."""
-        return size_in(self.frontier, self.model)
-
-    @cached_property
-    def full(self) -> Judged | None:
-        """The full machine on the same rows."""
-        if self.frontier is None or self.frontier.full is None:
-            return None
-        machine = self.frontier.full.model
-        return Judged.of(machine, classifier_of(machine).classes_, self.X, self.y)
-
-    @cached_property
-    def device(self) -> OnDevice:
-        return OnDevice.of(self.model, self.shown, self.X)
-
-    @cached_property
-    def calibration(self) -> Any:
-        """None where there are no probabilities, or labels that have none."""
-        known = self.shown.machine.classes
-        if known is None or len(self.judged.classes) > len(known) or not hasattr(self.model, "predict_proba"):
-            return None
-        return CalibrationDisplay.of(self.y, self.model.predict_proba(self.X), classes=known, name=self.kind)
+MOST_VECTORS = 40  # that are shown
+MOST_VALUES = 8  # of each, as numbers
 
 
 def cards(about: Subject) -> Safe:
@@ -89,7 +35,7 @@ def cards(about: Subject) -> Safe:
         (
             "right",
             percent(judged.accuracy),
-            f"full machine: {percent(full.accuracy)}" if full else f"95 % sure: {100 * low:.1f} to {percent(high)}",
+            f"full machine: {percent(full.accuracy)}" if full else f"95 % interval: {100 * low:.1f} to {percent(high)}",
         ),
     ]
     if device.n_bytes is not None:
@@ -112,17 +58,10 @@ def cards(about: Subject) -> Safe:
 def lead(about: Subject) -> Safe:
     judged = about.judged
     low, high = judged.interval
-    return join(
-        [
-            f"{about.kind} keeps {_count(about.vectors, 'vector')} and answers {judged.right:,} of "
-            f"{_count(judged.rows, 'row')} right: {percent(judged.accuracy)}, on other rows like these "
-            f"{100 * low:.1f} to {percent(high)} (95 % sure).",
-        ]
+    return text(
+        f"{about.kind} keeps {counted(about.vectors, 'vector')} and gets {judged.right:,} of {about.rows} "
+        f"right: {percent(judged.accuracy)} (95 % interval: {100 * low:.1f} to {percent(high)})."
     )
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 # --- data -----------------------------------------------------------------------------------------------------------
@@ -132,7 +71,7 @@ def data(about: Subject) -> Safe:
     judged = about.judged
     counts = judged.confusion.sum(axis=1)
     lines = [
-        [label, int(count), percent(count / judged.rows), bar(count / counts.max(), f"c{k % 10}")]
+        [str(label), int(count), percent(count / judged.rows), bar(count / counts.max(), _color(k, len(counts)))]
         for k, (label, count) in enumerate(zip(judged.classes, counts, strict=True))
     ]
     known = about.shown.machine.classes
@@ -141,7 +80,7 @@ def data(about: Subject) -> Safe:
         "data",
         "Data",
         paragraph(
-            f"{_count(judged.rows, 'row')} of {_count(columns_of(about.X).count, 'input')} were given to this report "
+            f"{counted(judged.rows, 'row')} of {counted(columns_of(about.X).count, 'input')} were given to this report "
             "to judge the model. They must have had no part in its training; the report cannot check that."
         ),
         _who_judged(about),
@@ -155,6 +94,11 @@ def data(about: Subject) -> Safe:
     )
 
 
+def _color(number: int, classes: int) -> str:
+    """Of a class, as pictures have it; one for all, where there are not enough."""
+    return f"c{number}" if classes <= len(SERIES) else "c7"
+
+
 def _who_judged(about: Subject) -> Safe:
     lines = []
     if getattr(about.classifier, "search_results_", None):
@@ -163,15 +107,13 @@ def _who_judged(about: Subject) -> Safe:
         lines.append(["sizes, in the frontier", "training rows held out: each size was trained without them"])
     if getattr(about.classifier, "probability_C_", None) is not None:
         lines.append(["cost of the probabilities", "training rows that had no part in the vectors"])
-    answers = "mistakes, calibration and the integers" if about.device.answers is not None else "mistakes, calibration"
-    lines.append([f"this model: {answers}", f"the {judged_rows(about)} of this report"])
+    calibration = ["calibration"] if about.calibration is not None else []
+    integers = ["the integers"] if about.device.answers is not None else []
+    what = ", ".join(["mistakes", *calibration, *integers])
+    lines.append([f"this model: {what}", f"the {about.rows} of this report"])
     if about.full is not None:
-        lines.append(["the full machine beside it", f"the same {judged_rows(about)}"])
+        lines.append(["the full machine beside it", f"the same {about.rows}"])
     return table("Which rows judged what", ["what", "rows"], lines, kind="words")
-
-
-def judged_rows(about: Subject) -> str:
-    return _count(about.judged.rows, "row")
 
 
 def _inputs(about: Subject) -> Safe:
@@ -221,24 +163,33 @@ def sizes(about: Subject) -> Safe | None:
     if mine is None:
         said += " The model of this report is none of these."
     elif mine != chosen:
-        said += f" This report is about the model of {_count(mine, 'vector')}, which is marked."
+        said += f" This report is about the model of {counted(mine, 'vector')}, which is marked."
     at = chosen if mine is None else mine
-    alt = f"{label} against the number of vectors, {found.sizes[0]} to {found.sizes[-1]}; {at} vectors are marked"
+    alt = f"{label} against the number of vectors, {found.sizes[0]} to {found.sizes[-1]}; {chosen} is chosen"
+    alone = " Bytes are those of the classifier without the steps before it." if hasattr(about.model, "steps") else ""
+
+    def draw(ax: Any) -> None:
+        drawn = FrontierDisplay.from_frontier(found, ax=ax, bytes_axis=True, legend=False)
+        if at != chosen:
+            height = value(found.curve.scores[found.sizes.index(at)])
+            ax.plot([at], [height], "D", ms=9, mfc="none", mec="C4", mew=1.6, label=f"this report: {at} vectors")
+        legend_below(drawn.ax_)
+
     return section(
         "size",
         "Size",
-        paragraph(f"{said} Rows held out of the training rows judged the sizes, not the rows of this report."),
+        paragraph(f"{said} Rows held out of the training rows judged the sizes, not the rows of this report.{alone}"),
         tag(
             "div",
             figure(
                 "frontier",
-                (5.4, 3.8),
+                (5.4, 4.2),
                 alt,
-                f"{label} against size, with standard errors. Above: bytes of the model in integers.",
-                lambda ax: FrontierDisplay.from_frontier(found, chosen=at, ax=ax, bytes_axis=True),
+                f"{label} against size, with standard errors. Above: bytes of the models in integers.",
+                draw,
             ),
             table(
-                f"Models of {_count(len(found.sizes), 'size')}",
+                f"Models of {counted(len(found.sizes), 'size')}",
                 ["vectors", label, "s.e.", "bytes", "fit"],
                 lines,
                 marked=[found.sizes.index(at)],
@@ -261,6 +212,15 @@ FOUND = (
 )
 
 
+def _kernel(kernel: Any) -> list[tuple[str, Any]]:
+    """Its name and its numbers."""
+    return [("kernel", kernel.name), *((name, text(_short(value))) for name, value in kernel.get_params().items())]
+
+
+def _short(value: Any) -> Any:
+    return value if isinstance(value, (int, float)) else spelled(value)
+
+
 def _largest(value: Any) -> Any:
     return value if isinstance(value, str) else float(np.max(value))
 
@@ -274,7 +234,7 @@ def model(about: Subject) -> Safe:
     pairs += [("steps before it", ", ".join(type(step).__name__ for _, step in steps))] if steps else []
     pairs += [
         ("vectors", f"{about.vectors:,}" + (", training rows" if about.shown.keeps_rows else "")),
-        ("kernel", spelled(kernel.kernel if scales.ndim else kernel)),
+        *_kernel(kernel.kernel if scales.ndim else kernel),
         ("scales of the inputs", f"learned, {scales.min():.3g} to {scales.max():.3g}" if scales.ndim else "none"),
         ("classes and outputs", f"{len(machine.classes)} and {len(machine.expansion.bias)}"),  # type: ignore[arg-type]
     ]
@@ -285,11 +245,10 @@ def model(about: Subject) -> Safe:
     gaps = getattr(classifier, "duality_gap_", None)
     if gaps is not None and np.size(gaps):
         pairs.append(("duality gap, the largest", number(float(np.max(gaps)))))
-    return section("model", "The model", facts(pairs), _compression(classifier), _searched(classifier))
+    return section("model", "The model", facts(pairs), _compression(about.compression), _searched(classifier))
 
 
-def _compression(classifier: Any) -> Safe:
-    told = getattr(classifier, "compression_", None)
+def _compression(told: Any) -> Safe:
     if told is None:
         return Safe("")
     on_X = told.agreement_on_X
@@ -315,213 +274,63 @@ def _searched(classifier: Any) -> Safe:
     lines = [[tried[name][k] for name in names] for k in order[:MOST_TRIED]]
     shown = "" if len(order) <= MOST_TRIED else f", the best {len(lines)}"
     listing = table("Settings tried on training rows held out, by error", names, lines)
-    return more(f"Search: {_count(len(order), 'setting')}{shown}", listing)
+    return more(f"Search: {counted(len(order), 'setting')}{shown}", listing)
 
 
 def vectors(about: Subject) -> Safe:
-    display = VectorsDisplay.from_estimator
-    common = {"shape": about.shape, "names": about.names}
-    two = about.shown.machine.n_inputs == 2 and about.shape is None
-    if about.shape is not None:
-        size, kind = (5.8, 5.0), "images"
-        caption = "Each vector as an image, with the class that it speaks for and its weight."
-    elif two:
-        size, kind = (5.4, 5.0), "plane"
-        caption = "The plane of the two inputs: rows of this report as dots, colours the stronger the surer."
-    else:
-        size, kind = (7.6, 4.8), "inputs"
-        caption = (
-            "Left: how much each input counts (scale in the kernel × spread over the rows of this report). Right: "
-            "the vectors, one a column; an input that is high or low, against the rows' mean. Above: their weights, "
-            "in the colour of the class that they speak for."
-        )
+    kind = "images" if about.shape is not None else "plane" if about.shown.machine.n_inputs == 2 else "inputs"
+    caption = CAPTIONS[kind]
     if about.shown.steps is not None:
         caption += " Inputs are those that the steps before the classifier make."
 
     def draw(ax: Any) -> None:
-        drawn = display(about.model, about.X, about.y, **common, ax=ax, most_vectors=MOST_IMAGES)
+        drawn = VectorsDisplay.from_estimator(
+            about.model, about.X, about.y, shape=about.shape, names=about.names, ax=ax, most_vectors=MOST_VECTORS
+        )
         if drawn.ax_.get_legend_handles_labels()[1]:
             legend_below(drawn.ax_)
 
-    alt = f"The {_count(about.vectors, 'vector')} of the model: {KINDS[kind]}"
-    return section("vectors", "Its vectors", figure("vectors", size, alt, caption, draw, kind))
+    alt = f"The {counted(about.vectors, 'vector')} of the model: {KINDS[kind]}"
+    picture = figure("vectors", _size(about, kind), alt, caption, draw, kind)
+    return section("vectors", "Its vectors", picture, _as_numbers(about))
 
 
+def _size(about: Subject, kind: str) -> tuple[float, float]:
+    """Inches: the more there is to show, the higher."""
+    if kind == "plane":
+        return 5.4, 5.0
+    if about.shape is None:
+        names = -(-len(about.judged.classes) // 5)  # lines of the legend
+        return 7.6, 2.8 + 0.15 * min(20, about.shown.machine.n_inputs) + 0.18 * max(0, names - 2)
+    lines, columns = lines_and_columns(min(MOST_VECTORS, about.vectors), about.shape)
+    return 6.4, lines * (6.4 / columns * about.shape[0] / about.shape[1] + 0.22)
+
+
+def _as_numbers(about: Subject) -> Safe:
+    """Vectors in the user's units: the inputs that count most."""
+    which, loud = about.shown.speaks_for
+    kept = np.argsort(-about.shown.counting(about.X), kind="stable")[:MOST_VALUES]
+    order = np.lexsort((-np.abs(loud), which))[:MOST_VECTORS]
+    classes = about.shown.machine.classes
+    assert classes is not None
+    lines = [
+        [str(classes[which[k]]), f"{loud[k]:+.3g}", *(number(about.shown.vectors[k, j]) for j in kept)] for k in order
+    ]
+    header = ["speaks for", "weight", *(about.shown.names[j] for j in kept)]
+    less = "" if len(kept) == len(about.shown.names) else f" in the {len(kept)} inputs that count most"
+    some = "" if len(order) == about.vectors else f"{len(order)} of "
+    return more("The vectors as numbers", table(f"{some}{counted(about.vectors, 'vector')}{less}", header, lines))
+
+
+CAPTIONS = {
+    "images": "Each vector as an image, with the class that it speaks for and its weight.",
+    "plane": "The plane of the two inputs: rows of this report as dots, colours the stronger the surer.",
+    "inputs": "Left: how much each input counts (scale in the kernel × spread over the rows of this report). Right: "
+    "the vectors, one a column; an input that is high or low, against the rows' mean. Above: their weights, in the "
+    "colour of the class that they speak for.",
+}
 KINDS = {
     "images": "a grid of images",
     "plane": "in the plane of its two inputs, with the boundary between the classes",
     "inputs": "a map of inputs by vectors, beside bars of how much each input counts",
 }
-
-
-# --- answers --------------------------------------------------------------------------------------------------------
-
-
-def mistakes(about: Subject) -> Safe:
-    judged = about.judged
-    wrong = judged.rows - judged.right
-    most = ", ".join(f"{true} taken for {said} ({count})" for true, said, count in judged.mistakes())
-    said = f"{_count(wrong, 'mistake')} on {judged_rows(about)}." + (f" Most often: {most}." if most else "")
-    if about.full is not None:
-        said += f" The full machine makes {_count(judged.rows - about.full.right, 'mistake')} on the same rows."
-    per_class = [
-        [label, count, percent(precision), percent(recall), percent(both)]
-        for label, count, precision, recall, both in judged.per_class
-    ]
-    return section(
-        "mistakes",
-        "Mistakes",
-        paragraph(said),
-        tag(
-            "div",
-            _confusion(judged),
-            table("Class by class", ["class", "rows", "precision", "recall", "F1"], per_class),
-            class_="pair",
-        ),
-    )
-
-
-def _confusion(judged: Judged) -> Safe:
-    shares = judged.confusion / np.maximum(judged.confusion.sum(axis=1, keepdims=True), 1)
-    lines = []
-    for i, label in enumerate(judged.classes):
-        cells = [
-            tag("td", int(count), class_="right" if i == j else "wrong", style=f"--share: {shares[i, j]:.3f}")
-            if count
-            else tag("td", "·")
-            for j, count in enumerate(judged.confusion[i])
-        ]
-        lines.append([label, *cells])
-    header = ["class \\ predicted", *judged.classes]
-    return table("Rows by their class (lines) and by the answer (columns)", header, lines, kind="confusion")
-
-
-def calibration(about: Subject) -> Safe:
-    display = about.calibration
-    if display is None:
-        reason = "The model has no probabilities: fit with probability=True to have them."
-        if hasattr(about.model, "predict_proba"):
-            reason = "Not judged: some rows have labels that the model has never seen."
-        return section("calibration", "Calibration", paragraph(reason))
-    alt = f"Share of right predictions against their probability; expected calibration error {display.ece:.3f}"
-    lines = [
-        [f"{left:.2f} to {right:.2f}", int(count), f"{pred:.3f}", f"{true:.3f}"]
-        for (left, right), count, pred, true in zip(
-            display.edges, display.counts, display.prob_pred, display.prob_true, strict=True
-        )
-    ]
-    return section(
-        "calibration",
-        "Calibration",
-        paragraph(
-            "When it gives its answer a probability, how often is it right? The expected calibration error is the mean "
-            f"distance of both: {display.ece:.3f}. Log-loss: {display.log_loss:.3f}. Bins of few rows say little."
-        ),
-        tag(
-            "div",
-            figure(
-                "calibration",
-                (5.2, 4.1),
-                alt,
-                "Rows in bins by the probability of the class that is predicted; bars: rows of a bin.",
-                display.plot,
-            ),
-            table("Bins", ["probability", "rows", "mean", "right"], lines),
-            class_="pair",
-        ),
-    )
-
-
-def device(about: Subject) -> Safe:
-    found, judged = about.device, about.judged
-    notes = []
-    if found.alone:
-        notes.append("The classifier alone: the steps before it must run on the device, too.")
-    if found.n_bytes is None:
-        notes.append(f"There is no form in integers: {found.reason}.")
-    forms = [["float32", found.float_bytes, found.multiply_adds, percent(judged.accuracy, 2)]]
-    inside = Safe("")
-    if found.n_bytes is not None:
-        right = float(np.mean(found.answers == np.asarray(about.y)))
-        changed = int(np.sum(found.answers != about.model.predict(about.X)))
-        forms.append(["integers (8-bit vectors)", found.n_bytes, found.multiply_adds, percent(right, 2)])
-        notes.append(f"Of {judged_rows(about)}, {changed:,} get another answer from the integers.")
-        lines = [
-            [name, count, percent(count / found.n_bytes, 0), bar(count / found.n_bytes, f"c{k}")]
-            for k, (name, count) in enumerate(found.parts.items())
-        ]
-        inside = table("Bytes in integers, by what they hold", ["part", "bytes", "share", ""], lines)
-    header = ["numbers", "bytes", "multiply-adds a row", "right"]
-    return section(
-        "device",
-        "On a device",
-        paragraph(" ".join(notes)),
-        tag("div", join([table("The model itself", header, forms), _programs(found)]), inside, class_="pair"),
-    )
-
-
-def _programs(found: OnDevice) -> Safe:
-    if not found.programs:
-        return Safe("")
-    lines = [[one.dtype, one.flash, one.ram, one.multiply_adds] for one in found.programs]
-    return table("As C, from slimsvm.to_c", ["numbers", "flash", "RAM", "multiply-adds a row"], lines)
-
-
-# --- how ------------------------------------------------------------------------------------------------------------
-
-SHOWN_FIRST = ("date", "command", "data", "seed")
-
-
-def made(about: Subject) -> Safe:
-    told = dict(about.made)
-    told.setdefault("seed", seed_of(about.model))
-    given = told.pop("settings", None)
-    used = told.pop("versions", None)
-    command = told.pop("command", None)
-    order = [key for key in SHOWN_FIRST if key in told] + [key for key in told if key not in SHOWN_FIRST]
-    pairs = [(key, _value(told[key])) for key in order]
-    pairs += [(f"version of {name}", value) for name, value in (used or versions()).items()]
-    lines = [
-        [key, step, tag("td", value, class_="long"), "default" if usual else ""]
-        for step, key, value, usual in settings(about.model)
-    ]
-    marked = [k for k, line in enumerate(lines) if not line[-1]]
-    again = snippet(about.model, about.frontier, about.judged.rows, about.judged.accuracy)
-    notes = ["With the same rows in X and y, these lines make the model again."]
-    if about.size is not None:
-        notes.append("A cv or sample weights that were given to frontier must be given again.")
-    if told["seed"] is None:
-        notes.append("random_state is None: draws differ each time, and so may the model.")
-    if "..." in again:
-        notes.append("Arrays among the settings are not written out in full.")
-    return section(
-        "made",
-        "How it was made",
-        facts(pairs),
-        join([tag("h3", "Command"), code(str(command), "Command")]) if command else "",
-        tag("h3", "Make it again"),
-        paragraph(" ".join(notes)),
-        code(again, "Python that makes the model again"),
-        _given_settings(given),
-        more(
-            f"Settings: {len(lines)}, of which {len(marked)} are not the default",
-            table("Settings of the estimator", ["setting", "step", "value", ""], lines, marked=marked, kind="words"),
-        ),
-    )
-
-
-def _value(value: Any) -> Any:
-    """What the caller tells, in words."""
-    if isinstance(value, dict):
-        return ", ".join(f"{key}: {_value(inner)}" for key, inner in value.items())
-    if isinstance(value, (list, tuple)):
-        return ", ".join(str(_value(inner)) for inner in value)
-    return "none" if value is None else value
-
-
-def _given_settings(given: Any) -> Safe:
-    """Settings that the caller knows of, beside those of the estimator."""
-    if not given:
-        return Safe("")
-    pairs = [(key, _value(value)) for key, value in given.items()] if isinstance(given, dict) else [("", given)]
-    return join([tag("h3", "Settings as given"), facts(pairs)])
