@@ -32,15 +32,14 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 
 import slimsvm
 from problems import blobs, three_classes
-from slimsvm import AnyNormSVC, LpSVC, RelevanceVectorClassifier, SlimSVC, compress, kernels
-from slimsvm.bases import Learned
+from slimsvm import AnyNormSVC, LpSVC, RelevanceVectorClassifier, SlimSVC, bases, compress, kernels
 
 FOLDER = Path(__file__).parent / "data"
 ROWS = 12  # whose values are kept with a file
 
 
 def slim(**params):
-    return SlimSVC(4, Learned(iterations=5), C=1.0, gamma=0.4, **{"scales": "fixed", **params})
+    return SlimSVC(4, bases.Learned(iterations=5), C=1.0, gamma=0.4, **{"scales": "fixed", **params})
 
 
 def columns():
@@ -62,7 +61,7 @@ def models():
         "several_classes": (slim(scales="learned", probability=True).fit(X3, y3), X3),
         "objects": (LpSVC(gamma=0.4, kernel="laplacian").fit(X, words.astype(object)), X),
         "relevance": (RelevanceVectorClassifier(gamma=0.4).fit(X3, np.array([2.0, -1.0, 7.0])[y3]), X3),
-        "auto": (SlimSVC("auto", Learned(iterations=3), C=1.0, gamma=0.4, scales="fixed").fit(X, y), X),
+        "auto": (SlimSVC("auto", bases.Learned(iterations=3), C=1.0, gamma=0.4, scales="fixed").fit(X, y), X),
         "sparse": (
             AnyNormSVC(slimsvm.slacks.TopSum(9.0), C=2.0, kernel=kernels.Gaussian(0.3)).fit(
                 sp.csr_array(X.astype(np.float32)), y > 0

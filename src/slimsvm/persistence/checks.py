@@ -54,6 +54,11 @@ def finite(value: Any) -> bool:
     return bool(np.isfinite(value.data if sp.issparse(value) else value).all())
 
 
+def is_index(value: Any) -> bool:
+    """Names of columns as pandas has them? In a file they are a list."""
+    return type(value).__module__.startswith("pandas.") and hasattr(value, "names") and hasattr(value, "tolist")
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
@@ -71,7 +76,7 @@ def _is_data(value: Any) -> bool:
     if isinstance(value, np.ndarray) and value.dtype == object:
         return all(map(_is_data, value.ravel().tolist()))
     plain = (bool, int, float, str, slice, type, np.generic, np.dtype, np.ndarray)
-    return value is None or isinstance(value, plain) or sp.issparse(value)
+    return value is None or isinstance(value, plain) or sp.issparse(value) or is_index(value)
 
 
 def _is_scalar(value: Any) -> bool:

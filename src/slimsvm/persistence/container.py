@@ -23,13 +23,15 @@ VERSION = 1
 PREFIX = struct.Struct("<8sIIQ")  # magic, version of the format, zero, bytes of the header
 ALIGNMENT = 8
 DIGEST = hashlib.sha256().digest_size
-MOST_HEADER = 64 << 20  # JSON takes some thirty times its length in memory
+MOST_HEADER = 16 << 20  # JSON takes some thirty times its length in memory
 MOST_DIGITS = 100  # of an integer
+LONG = 20  # digits of an integer, beyond which there may be many with the same hash ...
+MOST_LONG = 1000  # ... so that there must be few of them
 LONGEST_AXIS = 1 << 31
 MOST_AXES = 8
 
 NUMBERS = ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8")
-TEXT = re.compile(r"<U[1-9][0-9]{0,6}")
+TEXT = re.compile(r"<U[1-9][0-9]{0,3}")  # every label that is predicted takes so many characters
 LAST_CHARACTER = 0x10FFFF
 
 
@@ -124,9 +126,10 @@ class Contents:
 def unpack(data: bytes) -> Contents:
     """What a file holds; FileError for anything that is not one, byte by byte."""
     length = _checked_prefix(data)
-    if len(data) < PREFIX.size + DIGEST or hashlib.sha256(data[:-DIGEST]).digest() != data[-DIGEST:]:
+    body = memoryview(data)[:-DIGEST]
+    if len(body) < PREFIX.size or hashlib.sha256(body).digest() != data[-DIGEST:]:
         raise FileError("the checksum of the file is wrong: it is truncated or was altered; get another copy of it")
-    end = len(data) - DIGEST
+    end = len(body)
     if length > min(MOST_HEADER, end - PREFIX.size):
         raise FileError(f"the header is said to take {length} bytes, which the file has not, or which is too much")
     header = _parsed(data[PREFIX.size : PREFIX.size + length])
@@ -198,7 +201,11 @@ def _parsed(text: bytes) -> dict[str, Any]:
     """JSON as the standard has it: no NaN, no key twice, no endless numbers."""
     try:
         found = json.loads(
-            text.decode(), object_pairs_hook=_once, parse_constant=_no_constant, parse_int=_whole, parse_float=_finite
+            text.decode(),
+            object_pairs_hook=_once,
+            parse_constant=_no_constant,
+            parse_int=Integers().read,
+            parse_float=_finite,
         )
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise FileError(f"the header is not valid JSON: {_short(error)}") from None
@@ -218,10 +225,24 @@ def _no_constant(name: str) -> Any:
     raise FileError(f"the header is not valid JSON: {name} is no number of it")
 
 
-def _whole(digits: str) -> int:
-    if len(digits) > MOST_DIGITS:
-        raise FileError(f"the header has an integer of {len(digits)} digits")
-    return int(digits)
+class Integers:
+    """Counts long ones: dictionaries of many with the same hash would take for ever."""
+
+    def __init__(self) -> None:
+        self._long = 0
+
+    def complaint(self, digits: int) -> str:
+        """What is wrong with one more integer of so many digits."""
+        self._long += digits > LONG
+        if digits > MOST_DIGITS:
+            return f"an integer of {digits} digits, where {MOST_DIGITS} are allowed"
+        return f"more than {MOST_LONG} integers of more than {LONG} digits" if self._long > MOST_LONG else ""
+
+    def read(self, digits: str) -> int:
+        complaint = self.complaint(len(digits))
+        if complaint:
+            raise FileError(f"the header has {complaint}")
+        return int(digits)
 
 
 def _finite(digits: str) -> float:

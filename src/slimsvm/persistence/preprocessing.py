@@ -11,9 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import numpy as np
-
-from .checks import COLUMNS, COUNT, DATA, FLAG, NAMES, NOTHING, TEXT, WORKERS, Check, listed, one_of
+from .checks import COLUMNS, COUNT, DATA, FLAG, LABELS, NAMES, NOTHING, TEXT, WORKERS, Check, listed, one_of
 from .forms import Form, imported, is_estimator, parameters
 
 MODULES = {
@@ -132,7 +130,8 @@ SPECIAL: dict[str, dict[str, Check]] = {
     "PowerTransformer": {"_scaler": _a("StandardScaler")},
     "KBinsDiscretizer": {"_encoder": _a("OneHotEncoder")},
     "SimpleImputer": {"indicator_": NOTHING | _a("MissingIndicator")},
-    "OneHotEncoder": {"feature_name_combiner": TEXT},
+    "OneHotEncoder": {"feature_name_combiner": TEXT, "categories_": listed(LABELS)},
+    "OrdinalEncoder": {"categories_": listed(LABELS)},
     "PolynomialFeatures": {
         "n_output_features_": COUNT,
         "_n_out_full": COUNT,
@@ -207,10 +206,8 @@ def _one_hot_complaint(state: dict[str, Any]) -> str:
     categories, columns = state.get("categories_"), state.get("_n_features_outs")
     if categories is None and columns is None:
         return ""
-    if not isinstance(categories, list) or not all(isinstance(one, np.ndarray) and one.ndim == 1 for one in categories):
-        return "OneHotEncoder.categories_ must be a list of vectors"
-    if not isinstance(columns, list):
-        return "OneHotEncoder._n_features_outs must be a list of integers"
+    if categories is None or not isinstance(columns, list):
+        return "OneHotEncoder is fitted in part"
     same = len(columns) == len(categories) and all(map(COUNT.holds, columns))
     if not same or any(made > len(one) for made, one in zip(columns, categories, strict=True)):
         return "OneHotEncoder makes more columns than it has categories"

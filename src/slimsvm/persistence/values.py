@@ -12,10 +12,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..formulation import Array
-from .container import MOST_DIGITS, NUMBERS, FileError, storable
+from .checks import is_index
+from .container import NUMBERS, TEXT, FileError, Integers, storable
 from .forms import ALLOWED, Form, form, form_of, hint, is_estimator
 
 DEEPEST = 40
+MOST_PATH = 200  # characters that say where a value is
+MOST_KEYS = 10_000  # of a dictionary, that are no texts: others may all have the same hash
 
 # Types that settings name, such as OneHotEncoder(dtype=np.float64).
 TYPES: dict[str, type] = {kind.__name__: kind for kind in (bool, int, float, str, object)} | {
@@ -38,6 +41,7 @@ class Writer:
     def __init__(self) -> None:
         self.arrays: list[Array] = []
         self._open: list[int] = []  # objects that are being written, to see circles
+        self._integers = Integers()
 
     def node(self, value: Any, path: str) -> Any:
         """A value as JSON; TypeError or ValueError says what cannot be saved and where it is."""
@@ -53,7 +57,7 @@ class Writer:
                 return {"dtype": _code(value, path)}
             if isinstance(value, type) and value in TYPE_NAMES:
                 return {"type": TYPE_NAMES[value]}
-            if type(value).__module__.startswith("pandas.") and hasattr(value, "names"):  # an Index of columns
+            if is_index(value):
                 return self.node(value.tolist(), path)
             return self._object(value, path)
 
@@ -71,8 +75,10 @@ class Writer:
         return value
 
     def _integer(self, value: int, path: str) -> int:
-        if abs(value) >= 10 ** (MOST_DIGITS - 1):
-            raise ValueError(f"{path} is an integer of more than {MOST_DIGITS - 1} digits; a .slim file has no room")
+        bits = value.bit_length()
+        complaint = self._integers.complaint(len(str(value)) if bits < 1000 else bits)
+        if complaint:
+            raise ValueError(f"{path}: a .slim file cannot have {complaint}")
         return value
 
     def _float(self, value: float, path: str) -> Any:
@@ -86,6 +92,8 @@ class Writer:
         return {"tuple": [self.node(item, path if named else f"{path}[{k}]") for k, item in enumerate(value)]}
 
     def _dict(self, value: dict[Any, Any], path: str) -> dict[str, Any]:
+        if sum(type(key) is not str for key in value) > MOST_KEYS:
+            raise ValueError(f"{path} has more than {MOST_KEYS} keys that are no texts; a .slim file has no room")
         pairs = [[self.node(k, f"a key of {path}"), self.node(v, f"{path}[{k!r}]")] for k, v in value.items()]
         return {"dict": pairs}
 
@@ -206,6 +214,7 @@ class Reader:
     def _values(self, body: Any, path: str, depth: int) -> list[Any]:
         if not isinstance(body, list):
             raise FileError(f"{path} must be a list")
+        path = path[-MOST_PATH:]  # a long one for each of many values would take long
         return [self.value(item, f"{path}[{k}]", depth + 1) for k, item in enumerate(body)]
 
     def _float(self, body: Any, path: str, depth: int) -> float:
@@ -216,12 +225,14 @@ class Reader:
 
     def _dict(self, body: Any, path: str, depth: int) -> dict[Any, Any]:
         found: dict[Any, Any] = {}
+        others = 0
         for pair in body if isinstance(body, list) else [None]:
             if not isinstance(pair, list) or len(pair) != 2:
                 raise FileError(f"{path} must be a list of keys with their values")
             key = self.value(pair[0], f"a key of {path}", depth)
-            if not _is_key(key) or key in found:
-                raise FileError(f"{path} has a key that cannot be one, or twice the same")
+            others += type(key) is not str
+            if others > MOST_KEYS or not _is_key(key) or key in found:
+                raise FileError(f"{path} has a key that cannot be one, twice the same, or too many")
             found[key] = self.value(pair[1], f"{path}[{_cut(key)}]", depth)
         return found
 
@@ -275,12 +286,9 @@ class Reader:
     def _dtype(self, body: Any, path: str, depth: int) -> np.dtype[Any]:
         if body == "|O":
             return np.dtype(object)
-        if not isinstance(body, str) or len(body) > 9 or (body not in NUMBERS and not body.startswith("<U")):
+        if not isinstance(body, str) or (body not in NUMBERS and not TEXT.fullmatch(body)):
             raise FileError(f"{path} is a type of arrays that is not known")
-        try:
-            return np.dtype(body).newbyteorder("=")
-        except TypeError:
-            raise FileError(f"{path} is a type of arrays that is not known") from None
+        return np.dtype(body).newbyteorder("=")
 
     def _object(self, body: Any, path: str, depth: int) -> Any:
         if not isinstance(body, list) or len(body) != 2 or not isinstance(body[1], dict):
