@@ -22,10 +22,9 @@ FORMS = ("auto", "difference", "products")
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of the user, ``x``, less a ``centre``; of the model's rows they are ``x / scale + shift``.
+    """Rows of the user less some centre, ``x``: the model's rows are ``x / scale + shift``.
 
-    Differences from a centre among the vectors keep their digits when they are rounded. Inputs that the kernel does not
-    use are left out.
+    Inputs that the kernel does not use are left out.
     """
 
     x: str
@@ -73,7 +72,8 @@ class Operators:
             )
         return form(self, kernel, scales, coef, bias)
 
-    def rows(self, scales: Array) -> Rows:
+    def rows(self, scales: Array, centred: bool = False) -> Rows:
+        """Rows less the scaler's means, or less those of the vectors: differences from these keep their digits."""
         machine, g = self.machine, self.graph
         d = machine.n_inputs
         Z = machine.expansion.vectors if len(machine.expansion.vectors) else np.zeros((1, d))
@@ -81,7 +81,7 @@ class Operators:
         used = used if len(used) else np.arange(1)
         x = self.columns(used)
         mean, scale, Z = machine.inputs.mean[used], machine.inputs.scale[used], Z[:, used]
-        centre = g.rounded(mean + scale * Z.mean(axis=0))
+        centre = g.rounded(mean + scale * Z.mean(axis=0) if centred else mean)
         if centre.any():
             x = g("Sub", x, g.constant(centre, "centre"))
         return Rows(x, Z, np.broadcast_to(scales, d)[used], scale, (centre.astype(np.float64) - mean) / scale)
@@ -106,7 +106,12 @@ class Operators:
         """Minus the sum of ``|width (x - z)|^power``."""
         g = self.graph
         gain = g.rounded(width * rows.scales / rows.scale)
-        u = g("Mul", rows.x, g.constant(gain, "gain"))
+        # One factor near 1, to which onnxruntime would round it, is made a matrix.
+        u = (
+            g("Mul", rows.x, g.constant(gain, "gain"))
+            if len(gain) > 1
+            else g("MatMul", rows.x, g.constant([gain], "gain"))
+        )
         # With the gain as it was rounded, equal inputs have the difference 0.
         V = (rows.Z - rows.shift) * (gain.astype(np.float64) * rows.scale)
         if power == 2 and self._by_products():
@@ -213,8 +218,9 @@ class Operators:
         largest, _ = g.many("TopK", g("Where", own, zero, p), g.axis(n - 1), outputs=2, axis=1)
         total = g("Add", mine, g("CumSum", largest, g.constant(np.int64(1), "along")))
         level = g.reduce("ReduceMax", g("Div", total, number(np.arange(2, n + 1), "count")), 1)
-        below = number(1 - max(TIE, 2 * float(np.finfo(self.dtype).eps)), "below")
-        moved = g("Where", own, level, g("Min", p, g("Mul", level, below)))
+        # A product with a number near 1 would be left out by onnxruntime.
+        step = g("Mul", level, number(max(TIE, 2 * float(np.finfo(self.dtype).eps)), "step"))
+        moved = g("Where", own, level, g("Min", p, g("Sub", level, step)))
         agrees = g("Equal", g("ArgMax", p, axis=1, keepdims=1), winner)
         return g("Where", agrees, p, moved)
 
@@ -255,12 +261,12 @@ def _linear(ops: Operators, kernel: Any, scales: Array, coef: Array, bias: Array
 
 
 def _gaussian(ops: Operators, kernel: Any, scales: Array, coef: Array, bias: Array) -> str:
-    apart = ops.distances(ops.rows(scales), float(np.sqrt(kernel.gamma)), 2)
+    apart = ops.distances(ops.rows(scales, centred=True), float(np.sqrt(kernel.gamma)), 2)
     return ops.sums(ops.graph("Exp", apart), coef, bias)
 
 
 def _laplacian(ops: Operators, kernel: Any, scales: Array, coef: Array, bias: Array) -> str:
-    return ops.sums(ops.graph("Exp", ops.distances(ops.rows(scales), kernel.gamma, 1)), coef, bias)
+    return ops.sums(ops.graph("Exp", ops.distances(ops.rows(scales, centred=True), kernel.gamma, 1)), coef, bias)
 
 
 def _polynomial(ops: Operators, kernel: Any, scales: Array, coef: Array, bias: Array) -> str:

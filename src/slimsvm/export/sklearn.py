@@ -29,8 +29,8 @@ def to_sklearn(model: Any) -> Any:
 
     Returns
     -------
-    `SVC`, `SVR` or `OneClassSVM`, fitted, with the same answers; or a `Pipeline`: with the same earlier steps, or with a
-    `StandardScaler` in front that applies the learned scales of an rbf kernel. Probabilities are left out.
+    `SVC`, `SVR` or `OneClassSVM`, fitted, with the same answers; or a `Pipeline`: with the same earlier steps, or with
+    a `StandardScaler` in front that applies the learned scales of an rbf kernel. Probabilities are left out.
 
     Notes
     -----
@@ -149,7 +149,8 @@ def _by_class(machine: Machine, coef: Array, bias: Array) -> tuple[Array, Array,
     There, a vector belongs to a class and has a coefficient for each of its pairs with the others. A pair's coefficient
     goes with the class that it speaks for: rows of a training set then are there once.
     """
-    assert machine.classes is not None and machine.votes is not None
+    assert machine.classes is not None
+    assert machine.votes is not None
     n = len(machine.classes)
     if len(bias) == 1:
         own = np.argsort(coef[0] > 0, kind="stable")
