@@ -6,10 +6,12 @@ import importlib.metadata
 import json
 import os
 import pickle
-import pty
+import re
+import shlex
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -223,6 +225,7 @@ def test_a_reader_that_stops(folder, trained):
 
 def test_progress_on_a_terminal(folder):
     """A bar on standard error; standard output stays one JSON object."""
+    pty = pytest.importorskip("pty", reason="there are no such terminals here")
     inside, outside = pty.openpty()
     command = [
         sys.executable,
@@ -269,3 +272,18 @@ def test_the_installed_command_is_this_function():
     if not found:
         pytest.skip("slimsvm is not installed with its command")
     assert found[0].load() is main
+
+
+def test_the_page_about_it(folder, tmp_path, monkeypatch, capsys):
+    """The tour runs as it is written, and shows what the page shows, but for times and numbers."""
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).parent.parent / "docs" / "command.md").read_text()
+    for kind, block in re.findall(r"^```(python|console)\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE):
+        if kind == "python":
+            exec(compile(block, "command.md", "exec"), {})
+            continue
+        for typed, shown in re.findall(r"^\$ slimsvm (.*?)\n(.*?)(?=^\$|\Z)", block, flags=re.DOTALL | re.MULTILINE):
+            assert main(shlex.split(typed)) == 0
+            said = capsys.readouterr().out
+            for line in shown.splitlines():
+                assert re.split(r"  +|[\d:{]", line.strip())[0] in said

@@ -73,7 +73,7 @@ SOME = {"a": RNG.normal(size=40).round(3), "b": RNG.normal(size=40).round(3)}
 
 TRAIN = ("train", "iris.csv", "-t", "species", "-o", "x.slim")
 WRONG = {
-    "no command of this name": (["tarin"], 2, "train"),
+    "no command of this name": (["tarin"], 2, "'tarin'"),
     "no such option": ([*TRAIN, "--vektors", "3"], 2, "--vektors"),
     "no output": (["train", "iris.csv", "-t", "species"], 2, "--output"),
     "no target": (["train", "iris.csv", "-o", "x.slim"], 2, "--target; columns of iris.csv: 'sepal_length'"),

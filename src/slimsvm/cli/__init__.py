@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Examples
     --------
     >>> from slimsvm.cli import main
-    >>> main(["train", "no_such_file.csv", "--target", "y", "--quiet"])
+    >>> main(["info", "no_such_file.slim"])
     1
     """
     arguments = list(sys.argv[1:] if argv is None else argv)

@@ -13,6 +13,8 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from .errors import Interrupted
+
 READING, LEARNING, SHOWING = "Reading the data", "Learning", "What is shown"
 
 
@@ -157,7 +159,10 @@ def with_groups(function: Callable[..., Any]) -> Callable[..., Any]:
     def command(**given: Any) -> None:
         for name, kind in groups.items():
             given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})  # type: ignore[operator]
-        function(**given)
+        try:
+            function(**given)
+        except KeyboardInterrupt:  # versions of typer speak of it in ways of their own
+            raise Interrupted from None
 
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in parameters}
