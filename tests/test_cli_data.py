@@ -407,6 +407,15 @@ def test_json_is_all_there_is_on_standard_output(run, folder):
     assert len(json.loads(run("predict", "iris.slim", "iris.csv", "--json")[1])["predictions"]["prediction"]) == 150
 
 
+def test_export_to_integers(run, folder):
+    """Rows with labels refit the coefficients."""
+    code, out, err = run("export", "iris.slim", "--c", "iris8.h", "--int8", "--data", "iris.csv", "--json")
+    assert code == 0, err
+    assert json.loads(out)["dtype"] == "int8"
+    assert json.loads(out)["report"]["rows"] == 150
+    assert "iris8_predict" in (folder / "iris8.h").read_text()
+
+
 def test_a_compressed_model_without_names(run, tmp_path):
     """A machine that was fitted to an array takes as many columns as it has inputs, in their order."""
     from sklearn.svm import SVR
