@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 from sklearn import datasets
 
 from slimsvm import SlimSVC, to_c
 
 from . import equal_bytes, keel, parts, sets
-from .equal_bytes import BUDGETS, Loader, halves, rows_of
+from .equal_bytes import BUDGETS, Loader, earlier, halves, rows_of
 from .problems import Array
 from .report import Table
 
@@ -89,7 +90,7 @@ def model_of(kind: str, budget: int, X: Array, y: Array) -> Any:
     return SlimSVC(n_vectors=count, multi_class="ovr").fit(X, y) if count >= 1 else None
 
 
-def cell(name: str, budget: int, kind: str, folder: Path | None, split: int) -> dict[str, Any]:
+def cell(name: str, split: int, budget: int, kind: str, folder: Path | None) -> dict[str, Any]:
     part = halves(*rows_of(problems(folder)[name], MOST_ROWS), split)
     # Rows as a device gets them.
     X, X_test = (rows.astype(np.float32).astype(np.float64) for rows in (part.X, part.X_test))
@@ -113,6 +114,10 @@ def cell(name: str, budget: int, kind: str, folder: Path | None, split: int) -> 
     return found
 
 
+def key_of(result: dict[str, Any]) -> tuple:
+    return result["set"], result["split"], result["budget"], result["kind"]
+
+
 def percent(wrong: Array) -> float:
     return 100 * float(np.mean(wrong))
 
@@ -121,22 +126,28 @@ def measure(options: argparse.Namespace) -> Iterator[Table]:
     options = parts.settled(options, splits=1, budgets=[512] if options.quick else BUDGETS)
     names = parts.wanted(list(problems(options.data)), options)
     names = names[:3] if options.quick else names
-    done = [json.loads(line) for line in options.results.read_text().splitlines()] if options.results else []
-    known = {(r["set"], r["budget"], r["kind"], r["split"]) for r in done}
-    cells = [
-        (name, budget, kind, options.data, split)
+    wanted = [
+        (name, split, budget, kind)
         for budget in sorted(options.budgets, reverse=True)
         for name in names
-        for kind in KINDS
+        for kind in options.kinds or KINDS
         for split in range(options.splits)
-        if (name, budget, kind, split) not in known
     ]
-    results = done + parts.spread(lambda c: cell(*c), cells, options.n_jobs)
-    if options.raw:
-        options.raw.write_text("".join(json.dumps(result) + "\n" for result in results))
+    found = {key_of(result): result for result in earlier(options.results)}
+    done = Parallel(n_jobs=options.n_jobs, return_as="generator_unordered")(
+        delayed(parts.quietly)(cell, *one, options.data) for one in wanted if one not in found
+    )
+    for result in done:
+        found[key_of(result)] = result
+        if options.results is not None:
+            with options.results.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(result) + "\n")
+    results = [found[one] for one in wanted]
     for kind, title in (("any", "any model"), ("made", "made for the bytes")):
         for budget in sorted(options.budgets):
-            yield table(title, budget, [r for r in results if r["kind"] == kind and r["budget"] == budget])
+            some = [r for r in results if r["kind"] == kind and r["budget"] == budget]
+            if some:
+                yield table(title, budget, some)
 
 
 def table(title: str, budget: int, results: list[dict[str, Any]]) -> Table:
@@ -164,8 +175,8 @@ def table(title: str, budget: int, results: list[dict[str, Any]]) -> Table:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--budgets", type=lambda text: [int(t) for t in text.split(",")], help="bytes, e.g. 512,2048")
     parser.add_argument("--data", type=Path, help="folder with the sets as npz files, made by equal_bytes --extract")
-    parser.add_argument("--results", type=Path, help="file of earlier results, a line each: these are not run again")
-    parser.add_argument("--raw", type=Path, help="file for the results, a line each")
+    parser.add_argument("--kinds", type=lambda text: text.split(","), help=f"some of {','.join(KINDS)}")
+    parser.add_argument("--results", type=Path, help="file of results, a line each: what is there is not run again")
 
 
 def main(argv: list[str] | None = None) -> None:

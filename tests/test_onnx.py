@@ -181,6 +181,13 @@ def test_far_from_the_origin(dtype):
 
 
 @dtypes
+def test_narrow_kernels(dtype):
+    """Squares are then much larger than the distances that matter."""
+    X, y = iris()
+    assert_same(AnyNormSVC(gamma=1e6).fit(X, y), X + 1e-4, dtype)
+
+
+@dtypes
 def test_one_input_and_factors_near_one(dtype):
     """onnxruntime leaves out a product with a number that float32 rounds to 1."""
     X, y = iris(2)

@@ -19,9 +19,7 @@ from .estimators import (
     SlimSVC,
     compress,
 )
-from .export import to_c
-from .export.onnx import to_onnx
-from .export.sklearn import to_sklearn
+from .export import to_c, to_onnx, to_sklearn
 from .frontier import Frontier, frontier
 from .parts import bases, kernels, losses, regularizers, slacks
 from .persistence import load, save

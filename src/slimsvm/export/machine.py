@@ -130,10 +130,23 @@ def folded_scalers(scalers: list[Any], inputs: int) -> Affine:
     straight = np.abs(rows[2] - rows[0] - slope * probe) <= 1e-6 * size
     if not (near > 0).all() or not straight.all() or not np.allclose(near, slope, rtol=1e-6, atol=1e-15 * size.max()):
         raise ValueError(f"{wanted} do not")
+    if _fill_gaps(scalers, inputs):
+        raise ValueError(
+            f"{names} fill in missing values, which rows elsewhere have no word for; export the steps after them "
+            "(model[1:] of a pipeline), and fill gaps before"
+        )
     mean = -rows[0] / slope
     # What is left at the mean corrects it: near it a scaler has all digits.
     mean -= _scaled(scalers, mean[None])[0] / slope
     return Affine(mean, 1 / slope, folded=True)
+
+
+def _fill_gaps(steps: list[Any], inputs: int) -> bool:
+    """Does a step, such as an imputer, make a number of what is missing?"""
+    try:
+        return bool(np.isfinite(_scaled(steps, np.full((1, inputs), np.nan))).any())
+    except ValueError:  # missing values are not accepted
+        return False
 
 
 def _scaled(scalers: list[Any], rows: Array) -> Array:

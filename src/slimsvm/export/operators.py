@@ -18,6 +18,7 @@ from .machine import Machine
 
 # Squared distances by differences take a number for each row, vector and input; by products, for each row and vector.
 FORMS = ("auto", "difference", "products")
+LARGEST_SQUARE = 1e3  # of vectors in widths of the kernel, up to which products in float64 lose nothing that shows
 
 
 @dataclass(frozen=True)
@@ -106,15 +107,12 @@ class Operators:
         """Minus the sum of ``|width (x - z)|^power``."""
         g = self.graph
         gain = g.rounded(width * rows.scales / rows.scale)
-        # One factor near 1, to which onnxruntime would round it, is made a matrix.
-        u = (
-            g("Mul", rows.x, g.constant(gain, "gain"))
-            if len(gain) > 1
-            else g("MatMul", rows.x, g.constant([gain], "gain"))
-        )
+        # A product with one number near 1 would be left out by onnxruntime: that is a matrix then.
+        op, factor = ("Mul", gain) if len(gain) > 1 else ("MatMul", gain[:, None])
+        u = g(op, rows.x, g.constant(factor, "gain"))
         # With the gain as it was rounded, equal inputs have the difference 0.
         V = (rows.Z - rows.shift) * (gain.astype(np.float64) * rows.scale)
-        if power == 2 and self._by_products():
+        if power == 2 and self._by_products(V):
             squares = g.reduce("ReduceSumSquare", u, 1)
             V = g.rounded(V).astype(np.float64)
             twice = g(
@@ -124,10 +122,11 @@ class Operators:
         apart = g("Sub", g("Unsqueeze", u, g.axis(1)), g.constant(V, "vectors"))
         return g("Neg", g.reduce("ReduceSumSquare" if power == 2 else "ReduceL1", apart, 2, keep=False))
 
-    def _by_products(self) -> bool:
-        if self.form not in FORMS:
-            raise ValueError(f"form={self.form!r} is not known; use one of {FORMS}")
-        return self.form == "products" or (self.form == "auto" and self.graph.dtype == np.float64)
+    def _by_products(self, V: Array) -> bool:
+        """Products lose as many digits as squares are larger than the distances that matter, which are about 1."""
+        if self.form != "auto":
+            return self.form == "products"
+        return self.graph.dtype == np.float64 and (V**2).sum(axis=1).max() <= LARGEST_SQUARE
 
     # --- classes -----------------------------------------------------------------------------------------------------
 

@@ -181,31 +181,51 @@ def _add_kernel(out: Writer, model: QuantizedKernel) -> None:
     unit, limit = model.unit, REACH << model.unit
     scale = _with_16_places("d", unit)
     shift = "(@@_UINT16(@_steps[n]) >> 13)" if grid.gain_bytes == 2 else str(int(grid.shift[0]))
-    apart = f"(uint32_t)u[n] - ((uint32_t)@@_INT8(z[n]) << {shift})"
-    if shift == "0":
-        apart = "(uint32_t)u[n] - (uint32_t)@@_INT8(z[n])"
-    grow = "d += t * t;" if model.power == 2 else "d += t >> 31 ? (uint32_t)0 - t : t;"
-
-    targets = _targets(model)
     text = "    (void)u;\n"
     if len(model.vectors):
+        _add_distance(out, model.power, shift, limit)
         text = f"""    for (int j = 0; j < @@_VECTORS; ++j) {{
-        const int8_t *z = &@_vectors[j * @@_USED];
-        uint32_t d = 0;
+        const uint32_t d = @_distance(u, &@_vectors[j * @@_USED]);
         int32_t k;
-        /* Unsigned numbers wrap as squares of their differences need it; beyond the limit the kernel is 0. */
-        for (int n = 0; n < @@_USED && d < {limit}u; ++n) {{
-            const uint32_t t = {apart};
-            {grow}
-        }}
-        if (d >= {limit}u) continue;
+        if (d == {limit}u) continue;
         k = (int32_t)@_power_of_half({scale});
 """
-        for target, count, prefix, optional in targets:
+        for target, count, prefix, optional in _targets(model):
             add = f"{target}[o] += (int32_t)@@_INT16(@_{prefix}coef[j * {count} + o]) * k;"
             text += f"        {_each(count, add, optional)}\n"
         text += "    }\n"
     _add_sums(out, model, text)
+
+
+def _add_distance(out: Writer, power: int, shift: str, limit: int) -> None:
+    """The sum of squares (or absolute values). To leave early costs large processors more than the sums do."""
+    apart = "(uint32_t)@@_INT8(z[n])" if shift == "0" else f"((uint32_t)@@_INT8(z[n]) << {shift})"
+    # A difference has 17 bits, and its square at most 32: unsigned numbers wrap as they should.
+    size = "t * t" if power == 2 else "(t >> 31 ? (uint32_t)0 - t : t)"
+    out.add(f"""
+/* The distance to a vector. From the limit on the kernel is 0, and it is the limit. */
+static inline uint32_t @_distance(const int16_t u[@@_USED], const int8_t *z)
+{{
+#if UINTPTR_MAX > 0xFFFFFFFFu
+    uint64_t d = 0;
+    for (int n = 0; n < @@_USED; ++n) {{
+        const uint32_t t = (uint32_t)u[n] - {apart};
+        d += {size};
+    }}
+    return d < {limit}u ? (uint32_t)d : {limit}u;
+#else
+    /* Counted from minus the limit up, the sum overflows where it reaches the limit. */
+    uint32_t d = (uint32_t)0 - {limit}u;
+    for (int n = 0; n < @@_USED; ++n) {{
+        const uint32_t t = (uint32_t)u[n] - {apart}, s = {size};
+        d += s;
+        if (d < s) return {limit}u;
+    }}
+    return d + {limit}u;
+#endif
+}}
+""")
+    out.lines.append("\n")
 
 
 def _add_products(out: Writer, model: Quantized) -> None:

@@ -12,7 +12,7 @@ from ...parts import kernels
 from ..machine import Machine, machine_of
 from ..quantize import Quantized, checked_rows, quantize
 from . import fixed, float32
-from .text import Writer, comment, identifier
+from .text import Writer, comment, identifier, label_kind
 
 DTYPES = ("float32", "int8")
 
@@ -212,15 +212,8 @@ def _example(machine: Machine, name: str) -> str:
         answer = f'        printf("%.9g\\n", (double){name}_predict(x));\n'
         arrays = ""
     else:
-        kind = machine.classes.dtype.kind
-        plain = kind in "iub" and all(abs(int(v)) < 2**31 for v in machine.classes)
-        shown = (
-            f'"%ld", (long){name}_label(k)'
-            if plain
-            else f'"%.9g", (double){name}_label(k)'
-            if kind == "f"
-            else f'"%s", {name}_label(k)'
-        )
+        formats = {"int32_t": '"%ld", (long)', "float": '"%.9g", (double)', "const char *": '"%s", '}
+        shown = f"{formats[label_kind(machine.classes)]}{name}_label(k)"
         arrays = f"    float f[{name.upper()}_OUTPUTS];\n"
         answer = (
             f"        const int k = {name}_predict(x);\n        {name}_decision(x, f);\n        printf({shown});\n"
