@@ -87,19 +87,20 @@ def _with_much_preprocessing(X, words):
         [("numbers", numbers, [0, 1]), ("categories", OneHotEncoder(handle_unknown="ignore"), slice(2, 3))],
         remainder=codes,
     )
-    union = FeatureUnion([("pca", PCA(2)), ("bins", KBinsDiscretizer(3, quantile_method="linear"))])
-    curved = make_pipeline(
-        PowerTransformer(),
-        VarianceThreshold(),
-        PolynomialFeatures(2),
-        QuantileTransformer(n_quantiles=10),
-        union,
-        slim(),
-    )
+    curves = PowerTransformer(), VarianceThreshold(), PolynomialFeatures(2), QuantileTransformer(n_quantiles=10), PCA(2)
+    # Bins of the rows themselves, whose numbers are round: elsewhere the last digit would choose the bin.
+    features = FeatureUnion([("curves", make_pipeline(*curves)), ("bins", KBinsDiscretizer(3, strategy="uniform"))])
+    kinds = [
+        OneHotEncoder(drop="first", max_categories=3, handle_unknown="infrequent_if_exist", sparse_output=False),
+        OneHotEncoder(drop="if_binary"),
+        OneHotEncoder(min_frequency=8, handle_unknown="ignore", dtype=np.float32),
+    ]
+    encoders = ColumnTransformer([(f"kind{k}", kind, [k, k + 1]) for k, kind in enumerate(kinds)])
     gaps, _ = columns()
     return {
+        "categories": (make_pipeline(encoders, slim()).fit(np.round(X), words), np.round(X)),
         "columns": (Pipeline([("columns", chosen), ("svm", slim())]).fit(gaps, words), gaps),
-        "features": (curved.fit(X, words), X),
+        "features": (make_pipeline(features, slim()).fit(X, words), X),
     }
 
 

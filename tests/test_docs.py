@@ -60,7 +60,19 @@ def run_page(monkeypatch):
     return run
 
 
-PAGES = ["index", "quickstart", "small", "frontier", "compress", "bytes", "guide", "lp", "probability", "from_svc"]
+PAGES = [
+    "index",
+    "quickstart",
+    "small",
+    "frontier",
+    "compress",
+    "bytes",
+    "guide",
+    "lp",
+    "probability",
+    "files",
+    "from_svc",
+]
 EXPORTS = {"onnx": ("onnxruntime", "skl2onnx", "pandas")}  # and what they need
 
 

@@ -274,14 +274,38 @@ def test_polynomials_without_end():
             from_bytes(changed(change, model))
 
 
-def test_an_encoder_with_more_columns_than_categories():
-    model = make_pipeline(OneHotEncoder(sparse_output=False), AnyNormSVC()).fit(np.round(X), Y)
+ENCODERS = {
+    "more columns": {"_n_features_outs": [10**9] * 4},
+    "fewer columns": {"_n_features_outs": [1] * 4},
+    "one not dropped": {"_drop_idx_after_grouping": {"objects": {"shape": [4], "values": [99] * 4}}},
+    "a group that is none": {"_infrequent_enabled": True},
+    "no groups": {"_infrequent_indices": None, "_infrequent_enabled": True},
+    "no categories": {"categories_": [{"objects": {"shape": [0], "values": []}}] * 4},
+}
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+@pytest.mark.parametrize("name", ENCODERS)
+def test_an_encoder_that_would_write_elsewhere(name, sparse):
+    """scikit-learn would make a matrix with numbers beyond its end."""
+    encoder = OneHotEncoder(categories=[np.arange(-9.0, 10.0).astype(object)] * 4, drop="first", sparse_output=sparse)
+    model = make_pipeline(encoder, AnyNormSVC()).fit(np.round(X).astype(object), Y)
 
     def change(header, arrays):
-        state(header)["steps"][0]["tuple"][1]["object"][1]["_n_features_outs"] = [10**9] * 4
+        state(header)["steps"][0]["tuple"][1]["object"][1].update(ENCODERS[name])
 
-    with pytest.raises(FileError, match="more columns than"):
+    with pytest.raises(FileError, match="OneHotEncoder"):
         from_bytes(changed(change, model))
+
+
+def test_categories_out_of_order():
+    """They are searched as if they were in order: a place beyond the last would be found."""
+    data = to_bytes(make_pipeline(OneHotEncoder(), AnyNormSVC()).fit(np.round(X), Y))
+    header, arrays = split(data)
+    number = state(header)["steps"][0]["tuple"][1]["object"][1]["categories_"][0]["array"]
+    arrays[number] = np.frombuffer(arrays[number])[::-1].tobytes()
+    with pytest.raises(FileError, match="not in order"):
+        from_bytes(joined(header, arrays))
 
 
 def test_a_folder_of_pickles_for_a_cache():

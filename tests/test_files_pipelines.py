@@ -60,7 +60,7 @@ TRANSFORMERS = {
     "PowerTransformer not standardized": PowerTransformer(standardize=False),
     "QuantileTransformer": QuantileTransformer(n_quantiles=20, output_distribution="normal", random_state=0),
     "VarianceThreshold": VarianceThreshold(0.1),
-    "KBinsDiscretizer": KBinsDiscretizer(4, quantile_method="linear"),
+    "KBinsDiscretizer": KBinsDiscretizer(4, strategy="uniform"),
     "KBinsDiscretizer dense": KBinsDiscretizer(3, encode="onehot-dense", strategy="uniform"),
     "KBinsDiscretizer ordinal": KBinsDiscretizer([2, 3, 2, 4], encode="ordinal", strategy="kmeans"),
     "FunctionTransformer": FunctionTransformer(),

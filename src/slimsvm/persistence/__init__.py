@@ -265,8 +265,9 @@ def _release(version: str) -> tuple[int, ...]:
 def _tell_of_versions(classes: list[str], made: str) -> None:
     """Attributes of scikit-learn's classes change between its versions."""
     from ..notices import warn
+    from .preprocessing import MODULES
 
-    theirs = sorted({name.rpartition(".")[2] for name in classes if name.startswith("sklearn.")})
+    theirs = sorted({name.rpartition(".")[2] for name in classes if name.startswith("sklearn.")} & MODULES.keys())
     now = _versions()["scikit-learn"]
     if theirs and _release(made)[:2] != _release(now)[:2]:
         warn(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import UserList
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -54,9 +55,12 @@ def finite(value: Any) -> bool:
     return bool(np.isfinite(value.data if sp.issparse(value) else value).all())
 
 
-def is_index(value: Any) -> bool:
-    """Names of columns as pandas has them? In a file they are a list."""
-    return type(value).__module__.startswith("pandas.") and hasattr(value, "names") and hasattr(value, "tolist")
+def as_columns(value: Any) -> list[Any] | None:
+    """Columns in an Index of pandas or a list of scikit-learn's own, as a plain list; None for anything else."""
+    package = type(value).__module__.partition(".")[0]
+    if package == "pandas" and hasattr(value, "names") and hasattr(value, "tolist"):
+        return list(value.tolist())
+    return list(value.data) if package == "sklearn" and isinstance(value, UserList) else None
 
 
 def _is_number(value: Any) -> bool:
@@ -76,7 +80,7 @@ def _is_data(value: Any) -> bool:
     if isinstance(value, np.ndarray) and value.dtype == object:
         return all(map(_is_data, value.ravel().tolist()))
     plain = (bool, int, float, str, slice, type, np.generic, np.dtype, np.ndarray)
-    return value is None or isinstance(value, plain) or sp.issparse(value) or is_index(value)
+    return value is None or isinstance(value, plain) or sp.issparse(value) or as_columns(value) is not None
 
 
 def _is_scalar(value: Any) -> bool:

@@ -45,8 +45,11 @@ class FileError(ValueError):
     >>> slimsvm.load(io.BytesIO(b"something else"))
     Traceback (most recent call last):
         ...
-    slimsvm.persistence.container.FileError: the file is not a .slim file; slimsvm.load reads what slimsvm.save wrote
+    slimsvm.persistence.FileError: the file is not a .slim file; slimsvm.load reads what slimsvm.save wrote
     """
+
+
+FileError.__module__ = "slimsvm.persistence"  # where users import it from
 
 
 # --- writing -----------------------------------------------------------------------------------------------------

@@ -88,15 +88,18 @@ class Form:
         for name, value in state.items():
             check = self.params.get(name) or self.fitted.get(name) or self.others
             if check is not None and not check.holds(value):
-                return f"{title}.{name} must be {check.words}, not {_shown(value)}"
+                return f"{title}.{name} must be {check.words}{_shown(value)}"
         return self.fits(state)
 
 
 def _shown(value: Any) -> str:
+    """What it is instead; of lists nothing, as it is something in them."""
+    if isinstance(value, (list, tuple, dict)):
+        return ""
     if isinstance(value, np.ndarray):
-        return f"an array of type {value.dtype} and shape {value.shape}"
+        return f", not an array of type {value.dtype} and shape {value.shape}"
     text = repr(value) if isinstance(value, (type(None), bool, int, float, str)) else f"a {type(value).__name__}"
-    return text if len(text) <= 60 else text[:57] + "..."
+    return f", not {text}" if len(text) <= 60 else f", not {text[:57]}..."
 
 
 @cache

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
-from .checks import COLUMNS, COUNT, DATA, FLAG, LABELS, NAMES, NOTHING, TEXT, WORKERS, Check, listed, one_of
+import numpy as np
+
+from ..formulation import Array
+from .checks import COLUMNS, COUNT, DATA, FLAG, INTEGERS, LABELS, NAMES, NOTHING, TEXT, WORKERS, Check, listed, one_of
 from .forms import Form, imported, is_estimator, parameters
 
 MODULES = {
@@ -55,7 +58,15 @@ def _known(name: str) -> Form | None:
     if name in MACHINES:
         return Form(f"sklearn.{name}", kind, params, {name: DATA for name in vars(kind()) if name not in params})
     rest = {attribute: check for attribute, check in special.items() if attribute not in params}
-    return Form(f"sklearn.{name}", kind, params, FITTED | rest, DATA, fits)
+    return Form(f"sklearn.{name}", kind, params, FITTED | rest, DATA, fits, made=partial(_renewed, name))
+
+
+# Attributes that files of older versions of scikit-learn lack, and those that have the same value.
+RENEWED = {"SimpleImputer": {"_fill_dtype": "_fit_dtype"}}
+
+
+def _renewed(name: str, state: dict[str, Any]) -> dict[str, Any]:
+    return {new: state[old] for new, old in RENEWED.get(name, {}).items() if old in state} | state
 
 
 def sklearn_form(name: str) -> Form | None:
@@ -130,7 +141,12 @@ SPECIAL: dict[str, dict[str, Check]] = {
     "PowerTransformer": {"_scaler": _a("StandardScaler")},
     "KBinsDiscretizer": {"_encoder": _a("OneHotEncoder")},
     "SimpleImputer": {"indicator_": NOTHING | _a("MissingIndicator")},
-    "OneHotEncoder": {"feature_name_combiner": TEXT, "categories_": listed(LABELS)},
+    "OneHotEncoder": {
+        "feature_name_combiner": TEXT,
+        "categories_": listed(LABELS),
+        "_n_features_outs": listed(COUNT),
+        "_infrequent_enabled": FLAG,
+    },
     "OrdinalEncoder": {"categories_": listed(LABELS)},
     "PolynomialFeatures": {
         "n_output_features_": COUNT,
@@ -202,16 +218,60 @@ def _polynomial_complaint(state: dict[str, Any]) -> str:
 
 
 def _one_hot_complaint(state: dict[str, Any]) -> str:
-    """No more columns than categories."""
+    """Every category has its column.
+
+    The encoder writes into a sparse matrix at places that follow from these attributes, and scipy does not look whether
+    they are within it.
+    """
     categories, columns = state.get("categories_"), state.get("_n_features_outs")
     if categories is None and columns is None:
         return ""
-    if categories is None or not isinstance(columns, list):
+    if categories is None or columns is None or len(categories) != state.get("n_features_in_"):
         return "OneHotEncoder is fitted in part"
-    same = len(columns) == len(categories) and all(map(COUNT.holds, columns))
-    if not same or any(made > len(one) for made, one in zip(columns, categories, strict=True)):
-        return "OneHotEncoder makes more columns than it has categories"
+    if not all(map(_is_in_order, categories)):
+        return "OneHotEncoder has categories that are numbers, but not in order"
+    count = len(categories)
+    grouped = state.get("_infrequent_enabled", False)
+    none = [None] * count
+    groups: Any = state.get("_default_to_infrequent_mappings") if grouped else none
+    rare: Any = state.get("_infrequent_indices") if grouped else none
+    dropped = none if state.get("_drop_idx_after_grouping") is None else state["_drop_idx_after_grouping"]
+    if not all(_is_one_each(values, count) for values in (groups, rare, dropped)):
+        return "OneHotEncoder has not one list of groups for each input"
+    wanted = [_columns_of(*one) for one in zip(categories, groups, rare, dropped, strict=True)]
+    if None in wanted or columns != wanted:
+        return "OneHotEncoder has other columns than its categories make"
     return ""
+
+
+def _is_in_order(categories: Array) -> bool:
+    """Numbers that rise, NaN last; texts and objects are in any order."""
+    if categories.dtype.kind in "OU":
+        return len(categories) > 0
+    known = categories[:-1] if len(categories) and categories[-1] != categories[-1] else categories
+    return len(categories) > 0 and bool((known[:-1] < known[1:]).all()) and bool((known == known).all())
+
+
+def _is_one_each(values: Any, count: int) -> bool:
+    """One for each input?"""
+    one_axis = isinstance(values, list) or (isinstance(values, np.ndarray) and values.ndim == 1)
+    return one_axis and len(values) == count
+
+
+def _columns_of(categories: Array, groups: Any, rare: Any, dropped: Any) -> int | None:
+    """Columns that an input becomes; None if its groups, or the one that is left out, make no sense."""
+    size = len(categories)
+    if (groups is None) != (rare is None):
+        return None
+    if groups is not None:
+        if not all(INTEGERS.holds(one) and len(one) and one.min() >= 0 for one in (groups, rare)):
+            return None
+        if len(groups) != size or rare.max() >= size:
+            return None
+        size = int(groups.max()) + 1
+    if size > len(categories) or (dropped is not None and not (COUNT.holds(dropped) and dropped < size)):
+        return None
+    return size if dropped is None else size - 1
 
 
 FITS: dict[str, Callable[[dict[str, Any]], str]] = {

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..formulation import Array
-from .checks import is_index
+from .checks import as_columns
 from .container import NUMBERS, TEXT, FileError, Integers, storable
 from .forms import ALLOWED, Form, form, form_of, hint, is_estimator
 
@@ -57,8 +57,9 @@ class Writer:
                 return {"dtype": _code(value, path)}
             if isinstance(value, type) and value in TYPE_NAMES:
                 return {"type": TYPE_NAMES[value]}
-            if is_index(value):
-                return self.node(value.tolist(), path)
+            columns = as_columns(value)
+            if columns is not None:
+                return self.node(columns, path)
             return self._object(value, path)
 
     @contextmanager
