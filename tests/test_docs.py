@@ -71,13 +71,16 @@ PAGES = [
     "lp",
     "probability",
     "files",
+    "plots",
+    "report",
     "from_svc",
 ]
 EXPORTS = {"onnx": ("onnxruntime", "skl2onnx", "pandas")}  # and what they need
 
 
 @pytest.mark.parametrize("page", [f"{name}.md" for name in PAGES])
-def test_pages(run_page, page):
+def test_pages(run_page, page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # some write files
     run_page(page)
 
 

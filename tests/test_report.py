@@ -327,6 +327,13 @@ def test_without_probabilities_or_integers(rows):
     assert "There is no form in integers: kernel 'poly' has no fixed-point form" in text
 
 
+def test_many_rows_make_no_large_page():
+    X, y = blobs(3000, d=2)
+    page = report(slim(3).fit(X[:100], y[:100]), X, y)
+    assert "800 of 3,000" in Page(page).text
+    assert len(page) < 300_000
+
+
 def test_images():
     X, y = load_digits(return_X_y=True)
     page = report(slim(6, gamma=0.001).fit(X[:150], y[:150]), X[150:250], y[150:250], shape=(8, 8))

@@ -223,7 +223,7 @@ class FrontierDisplay:
             labels = [_short_bytes(int(self.bytes[k])) for k in shown]
             self.bytes_ax_.set_xticks([self.sizes[k] for k in shown], labels)
             self.bytes_ax_.minorticks_off()
-            self.bytes_ax_.set_xlabel("bytes")
+            self.bytes_ax_.set_xlabel("bytes", labelpad=6)
 
     def _ticks(self) -> list[int]:
         """Numbers of the sizes whose names fit beside each other."""

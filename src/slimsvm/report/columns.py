@@ -31,10 +31,10 @@ def columns_of(X: Any, names: Sequence[Any] | None = None) -> Columns:
         if np.prod(X.shape) > MOST_CELLS:
             return Columns(X.shape[1], [])
         X = X.toarray()
-    labels = list(getattr(X, "columns", [])) or None
+    labels, names = list(getattr(X, "columns", [])), list(names if names is not None else [])
     count = X.shape[1] if hasattr(X, "shape") else np.asarray(X).shape[1]
     columns = [np.asarray(X[label]) for label in labels] if labels else list(np.asarray(X).T)
-    known = labels or names or [f"x{k}" for k in range(count)]
+    known = names or labels or [f"x{k}" for k in range(count)]
     return Columns(count, [[str(name), *_summary(column)] for name, column in zip(known, columns, strict=True)])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils import _safe_indexing
 
 from ..frontier_result import shown_scores
 from ..plotting import FrontierDisplay, VectorsDisplay
@@ -18,6 +19,7 @@ from .subject import Subject, counted
 
 MOST_INPUTS = 30  # lines of the table of inputs
 MOST_TRIED = 12  # settings of the search
+MOST_DOTS = 800  # rows in the plane
 MOST_VECTORS = 40  # that are shown
 MOST_VALUES = 8  # of each, as numbers
 
@@ -283,10 +285,15 @@ def vectors(about: Subject) -> Safe:
     if about.shown.steps is not None:
         caption += " Inputs are those that the steps before the classifier make."
 
+    rows = np.arange(about.judged.rows)
+    if kind == "plane" and len(rows) > MOST_DOTS:  # the page is to stay small
+        rows = np.unique(np.linspace(0, len(rows) - 1, MOST_DOTS).astype(int))
+        caption += f" Every so many rows: {len(rows)} of {about.judged.rows:,}."
+
     def draw(ax: Any) -> None:
-        drawn = VectorsDisplay.from_estimator(
-            about.model, about.X, about.y, shape=about.shape, names=about.names, ax=ax, most_vectors=MOST_VECTORS
-        )
+        X, y = _safe_indexing(about.X, rows), np.asarray(about.y)[rows]
+        shown = {"shape": about.shape, "names": about.names, "most_vectors": MOST_VECTORS}
+        drawn = VectorsDisplay.from_estimator(about.model, X, y, ax=ax, **shown)
         if drawn.ax_.get_legend_handles_labels()[1]:
             legend_below(drawn.ax_)
 
