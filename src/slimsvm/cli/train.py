@@ -56,7 +56,7 @@ def train(
             estimate = judged(model, some, test)
         begin("saving")
         model["classifier"].verbose = False
-        settings = settings_of(learning) | {"vectors": vectors or VECTORS, "bytes": max_bytes}
+        settings = settings_of(learning) | {"vectors": vectors or (None if max_bytes else VECTORS), "bytes": max_bytes}
         metadata = made(data, out.command, settings, learning.seed) | {"held_out": estimate}
         models.save(model, output, metadata)
     seconds = time.perf_counter() - start
