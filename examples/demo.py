@@ -186,9 +186,7 @@ def main() -> None:
     print("Full support vector machines beside SlimSVC of several sizes, default settings; a minute or so.")
     start = time.perf_counter()
     FOLDER.mkdir(exist_ok=True)
-    done = []
-    for problem in problems():
-        done.append((problem, frontier(problem.X_train, problem.y_train, sizes=problem.sizes, random_state=SEED)))
+    done = [(p, frontier(p.X_train, p.y_train, sizes=p.sizes, random_state=SEED)) for p in problems()]
     with threadpool_limits(1):
         show([table_rows(*one) for one in done])
     save_picture(FOLDER / "demo.png", *done)
