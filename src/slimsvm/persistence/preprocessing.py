@@ -58,7 +58,7 @@ def _known(name: str) -> Form | None:
     if name in MACHINES:
         return Form(f"sklearn.{name}", kind, params, {name: DATA for name in vars(kind()) if name not in params})
     rest = {attribute: check for attribute, check in special.items() if attribute not in params}
-    return Form(f"sklearn.{name}", kind, params, FITTED | rest, DATA, fits, made=partial(_renewed, name))
+    return Form(f"sklearn.{name}", kind, params, FITTED | rest, DATA, fits, renewed=partial(_renewed, name))
 
 
 # Attributes that files of older versions of scikit-learn lack, and those that have the same value.
