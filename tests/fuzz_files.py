@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import struct
 import sys
 import time
@@ -306,7 +307,8 @@ class Watch:
 
     def _hear(self, event, details):
         counts_cores = event == "open" and str(details[0]).startswith(("/sys/", "/proc/"))
-        if self.on and event.startswith(FORBIDDEN) and not counts_cores:
+        of_joblib = event == "compile" and re.fullmatch(r"b'2 \* -?\d+'", str(details[0]))  # its "2 * n_jobs"
+        if self.on and event.startswith(FORBIDDEN) and not counts_cores and not of_joblib:
             self.seen.append((event, repr(details)[:200]))
 
 

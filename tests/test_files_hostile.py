@@ -273,6 +273,14 @@ def test_polynomials_without_end():
         with pytest.raises(FileError, match="PolynomialFeatures"):
             from_bytes(changed(change, model))
 
+    def without(header, arrays):
+        step = state(header)["steps"][0]["tuple"][1]["object"][1]
+        step["_n_out_full"] = 10**9
+        del step["n_output_features_"]
+
+    with pytest.raises(FileError, match="fitted in part"):
+        from_bytes(changed(without, model))
+
 
 ENCODERS = {
     "more columns": {"_n_features_outs": [10**9] * 4},

@@ -152,18 +152,21 @@ def from_bytes(data: bytes) -> Any:
     from .values import Reader
 
     contents = _contents(data)
-    versions = contents.header["versions"]
-    reader = Reader(contents.arrays(), _release(versions["slimsvm"]) > _release(_versions()["slimsvm"]))
+    versions, now = contents.header["versions"], _versions()
+    newer = _release(versions["slimsvm"]) > _release(now["slimsvm"])
+    other_sklearn = _release(versions["scikit-learn"])[:2] != _release(now["scikit-learn"])[:2]
+    reader = Reader(contents.arrays(), newer, other_sklearn)
     try:
         model = reader.model(contents.header["model"])
     except RecursionError:
         raise FileError("the model of the file lies too deep") from None
     if reader.ignored:
         warn(
-            f"the file was made by slimsvm {versions['slimsvm']}, this is {_versions()['slimsvm']}: it does not know "
+            f"the file was made by slimsvm {versions['slimsvm']}, this is {now['slimsvm']}: it does not know "
             f"{', '.join(reader.ignored[:5])}, and leaves them out; upgrade to have all of the model"
         )
-    _tell_of_versions(reader.classes, versions["scikit-learn"])
+    if other_sklearn:
+        _tell_of_versions(reader.classes, versions["scikit-learn"], now["scikit-learn"])
     return model
 
 
@@ -262,14 +265,13 @@ def _release(version: str) -> tuple[int, ...]:
     return tuple(map(int, found[0].split("."))) if found else ()
 
 
-def _tell_of_versions(classes: list[str], made: str) -> None:
+def _tell_of_versions(classes: list[str], made: str, now: str) -> None:
     """Attributes of scikit-learn's classes change between its versions."""
     from ..notices import warn
     from .preprocessing import MODULES
 
     theirs = sorted({name.rpartition(".")[2] for name in classes if name.startswith("sklearn.")} & MODULES.keys())
-    now = _versions()["scikit-learn"]
-    if theirs and _release(made)[:2] != _release(now)[:2]:
+    if theirs:
         warn(
             f"the file was made with scikit-learn {made}, this is {now}: {', '.join(theirs)} may work differently; "
             "compare a few predictions, or load it with the older version"

@@ -49,6 +49,7 @@ class Form:
     fits: Fits = _well
     kept: Changed = _same  # attributes as they are written ...
     made: Changed = _same  # ... and as they are read
+    renewed: Changed = _same  # the same, from a file of another version of scikit-learn
 
     def state(self, value: Any) -> State:
         """The attributes of an object, as they are written."""

@@ -6,8 +6,8 @@ nothing is allocated that the file did not bring.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import cache
+from collections.abc import Iterable
+from functools import cache, partial
 from itertools import combinations
 from typing import Any
 
@@ -48,7 +48,7 @@ from .checks import (
     of,
     shape_complaint,
 )
-from .forms import Form, parameters, record
+from .forms import Fits, Form, parameters, record
 from .preprocessing import MACHINES, kind_of
 
 MOST_PAIRED = 512  # classes: votes of all pairs take memory that grows with their third power
@@ -206,16 +206,13 @@ def _classifier(kind: type) -> Form:
         "n_jobs": THREADS,
     }
     needed = MODEL | {"classes_", "_votes", "_factors"}
-
-    def fits(state: dict[str, Any]) -> str:
-        return _fitted_complaint(state, needed, FITTED.keys() | MORE[kind].keys(), _classifier_complaint)
-
+    fitted = FITTED | MORE[kind]
     return Form(
         f"slimsvm.{kind.__name__}",
         kind,
         parameters(kind, **parts),
-        FITTED | MORE[kind],
-        fits=fits,
+        fitted,
+        fits=partial(_fitted_complaint, needed, fitted, _classifier_complaint),
         kept=_with_thin_table,
         made=_with_full_table,
     )
@@ -226,7 +223,7 @@ def _compressed() -> Iterable[Form]:
     common = {name: check for name, check in FITTED.items() if name not in left_out} | COMPRESSED
     estimator = NOTHING | of(*map(kind_of, MACHINES), *estimators.ALL, *estimators.COMPRESSED)
     needed = MODEL | {"_goal", "_cost", "compression_"}
-    own: dict[type, tuple[dict[str, Check], Callable[[dict[str, Any]], str]]] = {
+    own: dict[type, tuple[dict[str, Check], Fits]] = {
         estimators.CompressedClassifier: (
             LAYER | {"classes_": LABELS, "_goal": of(Classes)},
             _compressed_classifier_complaint,
@@ -236,21 +233,12 @@ def _compressed() -> Iterable[Form]:
     }
     for kind, (more, complaint) in own.items():
         special = needed | {name for name in ("classes_", "offset_") if name in more}
-
-        def fits(
-            state: dict[str, Any],
-            special: set[str] = special,
-            known: Iterable[str] = frozenset(common | more),
-            complaint: Callable[[dict[str, Any]], str] = complaint,
-        ) -> str:
-            return _fitted_complaint(state, special, known, complaint)
-
         yield Form(
             f"slimsvm.{kind.__name__}",
             kind,
             parameters(kind, estimator=estimator, n_jobs=THREADS),
             common | more,
-            fits=fits,
+            fits=partial(_fitted_complaint, special, common | more, complaint),
             kept=_without_fitted_original,
             made=_with_full_table,
         )
@@ -280,9 +268,7 @@ def _with_full_table(state: dict[str, Any]) -> dict[str, Any]:
 # --- how attributes fit together -----------------------------------------------------------------------------------
 
 
-def _fitted_complaint(
-    state: dict[str, Any], needed: set[str], known: Iterable[str], more: Callable[[dict[str, Any]], str]
-) -> str:
+def _fitted_complaint(needed: set[str], known: Iterable[str], more: Fits, state: dict[str, Any]) -> str:
     """All of a model, or nothing of it."""
     there = [name for name in known if name in state]
     if not there:

@@ -58,7 +58,7 @@ def _known(name: str) -> Form | None:
     if name in MACHINES:
         return Form(f"sklearn.{name}", kind, params, {name: DATA for name in vars(kind()) if name not in params})
     rest = {attribute: check for attribute, check in special.items() if attribute not in params}
-    return Form(f"sklearn.{name}", kind, params, FITTED | rest, DATA, fits, made=partial(_renewed, name))
+    return Form(f"sklearn.{name}", kind, params, FITTED | rest, DATA, fits, renewed=partial(_renewed, name))
 
 
 # Attributes that files of older versions of scikit-learn lack, and those that have the same value.
@@ -198,12 +198,12 @@ def _columns_complaint(state: dict[str, Any]) -> str:
 
 def _polynomial_complaint(state: dict[str, Any]) -> str:
     """Columns and degree are as many as they say, and not too many."""
-    if "n_output_features_" not in state:
+    names = ("n_features_in_", "_min_degree", "_max_degree", "_n_out_full", "n_output_features_")
+    if not any(name in state for name in names):
         return ""
-    names = ("n_features_in_", "_min_degree", "_max_degree", "_n_out_full")
-    if any(name not in state for name in names):
+    if not all(name in state for name in names):
         return "PolynomialFeatures is fitted in part"
-    inputs, least, most, full = (int(state[name]) for name in names)
+    inputs, least, most, full, made = (int(state[name]) for name in names)
     if most > MOST_DEGREE or full > MOST_COLUMNS:
         return f"PolynomialFeatures of degree {most} makes {full} columns; at most {MOST_COLUMNS} are allowed"
     columns = 0
@@ -211,7 +211,6 @@ def _polynomial_complaint(state: dict[str, Any]) -> str:
         columns += math.comb(inputs if state["interaction_only"] else inputs + degree - 1, degree)
         if columns > MOST_COLUMNS + 1:
             return f"PolynomialFeatures makes more than {MOST_COLUMNS} columns"
-    made = int(state["n_output_features_"])
     if least > most or made > full or abs(full - columns) > 1:
         return "PolynomialFeatures has other columns than its degree makes"
     return ""

@@ -181,10 +181,10 @@ def _described(value: Any) -> str:
 class Reader:
     """Makes values from nodes of JSON and the arrays that they number, each of which is used once and in order."""
 
-    def __init__(self, arrays: list[Array], newer: bool):
+    def __init__(self, arrays: list[Array], newer: bool, other_sklearn: bool):
         self.classes: list[str] = []  # of all objects
         self.ignored: list[str] = []  # attributes that a newer version has, and this one has not
-        self._arrays, self._used, self._newer = arrays, 0, newer
+        self._arrays, self._used, self._newer, self._other_sklearn = arrays, 0, newer, other_sklearn
 
     def model(self, node: Any) -> Any:
         """The object of a file."""
@@ -302,7 +302,7 @@ class Reader:
         for name in found.unknown(state) if self._newer else ():
             self.ignored.append(f"{found.kind.__name__}.{_cut(name)}")
             del state[name]
-        state = found.defaults() | state
+        state = found.defaults() | (found.renewed(state) if self._other_sklearn else state)
         complaint = found.complaint(state)
         if complaint:
             raise FileError(f"{path}: {complaint}")
