@@ -18,7 +18,7 @@ from .estimators import (
     SlimSVC,
     compress,
 )
-from .export import to_c
+from .export import to_c, to_micropython
 from .frontier import Frontier, frontier
 from .parts import bases, kernels, losses, regularizers, slacks
 
@@ -51,4 +51,5 @@ __all__ = [
     "regularizers",
     "slacks",
     "to_c",
+    "to_micropython",
 ]
