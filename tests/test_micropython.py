@@ -97,7 +97,7 @@ def scores(model, X):
 @pytest.mark.parametrize("dtype", KINDS)
 @pytest.mark.parametrize("name", [*MODELS, *COMPRESSED])
 def test_answers(fitted, name, dtype):
-    """Scores within the digits of the numbers, relative to the terms that are summed; labels where no tie is so near."""
+    """Scores within the digits of the numbers, relative to the terms that are summed; labels where no tie is near."""
     model, X = fitted(name)
     module = loaded(to_micropython(model, dtype=dtype))
     X = X[:120]

@@ -1,8 +1,8 @@
 """Small processors: programs compiled for them, their bytes, and answers with instructions from emulated boards.
 
-Instructions are counted by qemu: with ``-icount shift=6`` an instruction takes 64 ns of the emulated time, which is more
-than a tick of SysTick, so that the ticks of a call say how many instructions it had. They are no clock cycles: a real
-Cortex-M takes one to two for most of them. simavr counts the cycles of an AVR.
+Instructions are counted by qemu: with ``-icount shift=6`` an instruction takes 64 ns of the emulated time, more than a
+tick of SysTick, so that the ticks of a call say how many instructions it had. They are no clock cycles: a real Cortex-M
+takes one to two for most of them. simavr counts the cycles of an AVR.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Train a model of 8 vectors on two moons and write it as the header of the sketch beside this file.
 
-    python examples/arduino/make_header.py
+python examples/arduino/make_header.py
 """
 
 from __future__ import annotations
