@@ -23,6 +23,7 @@ ESTIMATORS = {
 }
 COMPRESSED = {"CompressedClassifier", "CompressedOutlierDetector", "CompressedRegressor"}
 SIZE = {"Frontier", "frontier"}
+EXPORT = {"to_c", "to_micropython"}
 PARTS = {
     "bases": {"AllRows", "Cholesky", "Forward", "Given", "Inputs", "KMeans", "Random"},
     "kernels": {"Function", "Gaussian", "Laplacian", "Linear", "Polynomial", "Precomputed", "Scaled", "Sigmoid"},
@@ -44,7 +45,7 @@ PARTS = {
 
 
 def test_the_package():
-    assert set(slimsvm.__all__) == ESTIMATORS | COMPRESSED | SIZE | set(PARTS) | {"__version__", "compress"}
+    assert set(slimsvm.__all__) == ESTIMATORS | COMPRESSED | SIZE | EXPORT | set(PARTS) | {"__version__", "compress"}
     assert {kind.__name__ for kind in slimsvm.estimators.COMPRESSED} == COMPRESSED
     assert {kind.__name__ for kind in slimsvm.estimators.ALL} == ESTIMATORS
 

@@ -36,8 +36,8 @@ HEADER = [
     "labels not the SVC's",
 ]
 NOTE = (
-    "m2cgen {m2cgen} and micromlgen {micromlgen} with scikit-learn {sklearn}. Linked: as in the tables above, in the 256 "
-    f"KB of flash that the board has. Instructions: mean of {ROWS} test rows under qemu. µs: gcc -O2. Compiling: that "
+    "m2cgen {m2cgen} and micromlgen {micromlgen} with scikit-learn {sklearn}. Linked: as in the tables above, in the "
+    f"256 KB of flash of the board. Instructions: mean of {ROWS} test rows under qemu. µs: gcc -O2. Compiling: that "
     "one file, gcc -Os for Cortex-M0. Error and labels: all test rows, computed by the compiled code on the board with "
     "the M4F. m2cgen computes in double, and gives values of pairs of classes, whose votes were counted here. "
     "micromlgen's rows are float, its numbers double; its header needs <cstdarg>, <math.h> and <stdint.h>, which "
