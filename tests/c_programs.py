@@ -31,14 +31,13 @@ int main(void)
 """
 PREDICT = 'printf("%d", model_predict(x));'
 VALUE = 'printf("%.9g", (double)model_predict(x));'
-DECISION = '{ float f[MODEL_OUTPUTS]; model_decision(x, f); for (int o = 0; o < MODEL_OUTPUTS; ++o) printf(" %.9g", (double)f[o]); }'
+DECISION = (
+    "{ float f[MODEL_OUTPUTS]; model_decision(x, f); "
+    'for (int o = 0; o < MODEL_OUTPUTS; ++o) printf(" %.9g", (double)f[o]); }'
+)
 PROBABILITIES = (
     "{ float p[MODEL_CLASSES]; model_probabilities(x, p); "
     'for (int c = 0; c < MODEL_CLASSES; ++c) printf(" %.9g", (double)p[c]); }'
-)
-VALUES = (
-    "{ float v[MODEL_VALUES]; model_values(x, v%s); "
-    'for (int o = 0; o < MODEL_VALUES; ++o) printf(" %%.9g", (double)v[o]); }'
 )
 READINGS = (
     "{ int16_t r[MODEL_INPUTS]; for (int i = 0; i < MODEL_INPUTS; ++i) r[i] = (int16_t)x[i]; "

@@ -51,7 +51,7 @@ PAGES = ["index.md", "quickstart.md", "small.md", "compress.md", "guide.md", "lp
 def run_page(monkeypatch):
     def run(page):
         """The names that the code of a page defines."""
-        module = types.ModuleType(page.partition(".")[0])
+        module = types.ModuleType(f"page_{page.partition('.')[0]}")
         monkeypatch.setitem(sys.modules, module.__name__, module)
         for number, block in enumerate(code_blocks((ROOT / "docs" / page).read_text()), 1):
             exec(compile(block, f"{page}, block {number}", "exec"), vars(module))
@@ -60,12 +60,22 @@ def run_page(monkeypatch):
     return run
 
 
-PAGES = ["index", "quickstart", "small", "frontier", "compress", "bytes", "microcontrollers", "guide", "lp", "probability", "from_svc"]
+PAGES = ["index", "quickstart", "small", "frontier", "compress", "bytes", "guide", "lp", "probability", "from_svc"]
+EXPORTS = {"microcontrollers": (), "onnx": ("onnxruntime", "skl2onnx", "pandas")}  # and what they need
 
 
 @pytest.mark.parametrize("page", [f"{name}.md" for name in PAGES])
 def test_pages(run_page, page):
     run_page(page)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("page", EXPORTS)
+def test_pages_about_exports(run_page, page):
+    for package in EXPORTS[page]:
+        pytest.importorskip(package)
+    run_page(f"{page}.md")
 
 
 @pytest.mark.filterwarnings("error")

@@ -23,7 +23,7 @@ ESTIMATORS = {
 }
 COMPRESSED = {"CompressedClassifier", "CompressedOutlierDetector", "CompressedRegressor"}
 SIZE = {"Frontier", "frontier"}
-EXPORT = {"to_c", "to_micropython"}
+EXPORT = {"to_c", "to_micropython", "to_onnx", "to_sklearn"}
 PARTS = {
     "bases": {"AllRows", "Cholesky", "Forward", "Given", "Inputs", "KMeans", "Random"},
     "kernels": {"Function", "Gaussian", "Laplacian", "Linear", "Polynomial", "Precomputed", "Scaled", "Sigmoid"},

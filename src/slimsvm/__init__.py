@@ -18,7 +18,7 @@ from .estimators import (
     SlimSVC,
     compress,
 )
-from .export import to_c, to_micropython
+from .export import to_c, to_micropython, to_onnx, to_sklearn
 from .frontier import Frontier, frontier
 from .parts import bases, kernels, losses, regularizers, slacks
 
@@ -52,4 +52,6 @@ __all__ = [
     "slacks",
     "to_c",
     "to_micropython",
+    "to_onnx",
+    "to_sklearn",
 ]

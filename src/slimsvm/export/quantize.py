@@ -29,7 +29,7 @@ from ..votes import Votes
 from .grid import LARGEST, Grid, grid_of
 from .integers import KERNEL_BITS, LOG2_E, QuantizedLayer, in_16_bits, within_reach
 from .machine import Affine, Machine, ProbabilityLayer, last_step, machine_of
-from .rounding import moved_on, nearest_bytes
+from .rounding import finer_steps, moved_on, nearest_bytes
 
 JITTER = 1e-6  # of the projection: as learned vectors have it
 BLOCK = 1 << 22  # differences that are held at a time
@@ -236,6 +236,10 @@ class Form(ABC):
     def grid(self, kernel: Any, Z: Array, inputs: Affine) -> Grid:
         """Where vectors (in the model's units) lie on the device."""
 
+    def refined(self, Z: Array, coef: Array, grid: Grid, inputs: Affine) -> Grid:
+        """A grid that is better for a model with these coefficients; it takes as many bytes."""
+        return grid
+
     @abstractmethod
     def rounded(
         self, kernel: Any, Z: Array, coef: Array | None, grid: Grid, inputs: Affine, refine: bool = False
@@ -285,6 +289,12 @@ class Distance(Form):
 
     def grid(self, kernel: Any, Z: Array, inputs: Affine) -> Grid:
         return grid_of(self.weights(kernel, Z.shape[1]) / inputs.scale, inputs.inverse(Z), self.power, inputs.folded)
+
+    def refined(self, Z: Array, coef: Array, grid: Grid, inputs: Affine) -> Grid:
+        if self.power != 2 or not grid.gain_bytes:
+            return grid
+        halvings = finer_steps(grid.steps(inputs.inverse(Z)), grid.spans, coef, LARGEST)
+        return replace(grid, shift=np.maximum(grid.shift - halvings, 0))
 
     def rounded(
         self, kernel: Any, Z: Array, coef: Array | None, grid: Grid, inputs: Affine, refine: bool = False
@@ -421,7 +431,7 @@ def quantize(model: Any, X: Any = None, y: Any = None, *, probabilities: bool = 
     machine = machine_of(model)
     kernel, Z, before = machine.expansion.kernel, machine.expansion.vectors, machine.expansion.coef
     inputs, form = machine.inputs, form_of(kernel)
-    grid = form.grid(kernel, Z, inputs)
+    grid = form.refined(Z, before, form.grid(kernel, Z, inputs), inputs)
     on_grid, rounded = form.rounded(kernel, Z, before, grid, inputs, refine=True)
     if X is None:
         coef, bias = projected(before, Z, on_grid, rounded), machine.expansion.bias

@@ -198,7 +198,7 @@ def _add_kernel(out: Writer, model: QuantizedKernel) -> None:
 
 
 def _add_distance(out: Writer, power: int, shift: str, limit: int) -> None:
-    """The sum of squares (or absolute values); on large processors a way out costs more than it saves."""
+    """The sum of squares (or absolute values). To leave early costs large processors more than the sums do."""
     apart = "(uint32_t)@@_INT8(z[n])" if shift == "0" else f"((uint32_t)@@_INT8(z[n]) << {shift})"
     # A difference has 17 bits, and its square at most 32: unsigned numbers wrap as they should.
     size = "t * t" if power == 2 else "(t >> 31 ? (uint32_t)0 - t : t)"

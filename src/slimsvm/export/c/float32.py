@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,10 @@ class Form:
     gain: float | None = None
 
 
+def _exponential(kernel: Any, gamma: str) -> str:
+    return f"        const float k = @_exp({gamma}s);"
+
+
 def _power(kernel: Any, gamma: str) -> str:
     return f"""        const float base = {gamma}s + {real(kernel.coef0)};
         float k = 1.0f;
@@ -40,20 +44,40 @@ def _tanh(kernel: Any, gamma: str) -> str:
 
 
 FORMS: dict[str, Form] = {
-    kernels.Gaussian.name: Form(
-        "const float r = {x} - {z}; s += r * r;",
-        lambda kernel, gamma: f"        const float k = expf(-{gamma}s);",
-        0.5,
-    ),
-    kernels.Laplacian.name: Form(
-        "const float r = {x} - {z}; s += r < 0.0f ? -r : r;",
-        lambda kernel, gamma: f"        const float k = expf(-{gamma}s);",
-        1.0,
-    ),
+    kernels.Gaussian.name: Form("const float r = {x} - {z}; s += r * r;", _exponential, 0.5),
+    kernels.Laplacian.name: Form("const float r = {x} - {z}; s += r < 0.0f ? -r : r;", _exponential, 1.0),
     kernels.Polynomial.name: Form("s += {x} * {z};", _power),
     kernels.Sigmoid.name: Form("s += {x} * {z};", _tanh),
     kernels.Linear.name: Form("s += {x} * {z};", lambda kernel, gamma: ""),
 }
+
+
+# Kernel values of wide kernels are close to 1, and large coefficients take their sums apart again: k - 1 keeps the
+# digits that k would lose.
+EXP = """
+/* exp(-s). */
+static inline float @_exp(float s) { return expf(-s); }
+"""
+EXP_BELOW_ONE = """
+/* exp(-s) - 1: kernel values are close to 1 here, and so keep their digits. The biases make up for it. */
+static inline float @_exp(float s)
+{
+    if (s > 0.5f) return expf(-s) - 1.0f;
+    return s * (-1.0f + s * (0.5f + s * (-0.16666667f + s * (0.041666668f + s * (-0.008333334f + s * (0.0013888889f
+           - s * 0.0001984127f))))));
+}
+"""
+
+
+def close_to_one(machine: Machine) -> bool:
+    """Are kernel values so large that their distance from 1 has fewer digits to lose?"""
+    expansion = machine.expansion
+    Z = expansion.vectors
+    if FORMS[expansion.kernel.name].gain is None or not len(Z):
+        return False
+    rows = machine.between_vectors()
+    K, sizes = expansion.kernel(machine.inputs(rows), Z), np.abs(expansion.coef).sum(axis=0)
+    return bool(np.mean((1 - K) @ sizes) < np.mean(K @ sizes))
 
 
 @dataclass(frozen=True)
@@ -92,7 +116,10 @@ def write(machine: Machine, name: str, about: str) -> Writer:
         raise ValueError(f"kernel {kernel.name!r} has no form in C; {sorted(FORMS)} have one. Fit with one of these")
     place, linear = layout(machine, form), kernel.name == kernels.Linear.name
     coef, bias = machine.expansion.coef, machine.expansion.bias
-    layer = machine.layer
+    layer, below = machine.layer, close_to_one(machine)
+    if below:
+        bias = bias + coef.sum(axis=1)
+        layer = layer and replace(layer, bias=layer.bias + layer.coef.sum(axis=1))
     out.add(about)
     out.add("""
 #ifndef @@_H
@@ -128,6 +155,9 @@ def write(machine: Machine, name: str, about: str) -> Writer:
         elif len(vectors):
             out.table("float", "layer_coef", layer.coef.T, "Coefficients of the logarithms of odds.", 4)
         out.table("float", "layer_bias", layer.bias, "Their biases.", 4)
+    if form.gain and len(vectors):
+        out.add(EXP_BELOW_ONE if below else EXP)
+        out.lines.append("\n")
     _add_values(out, machine, form, place, linear)
     if machine.classes is None:
         out.add("""

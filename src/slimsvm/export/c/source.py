@@ -12,10 +12,9 @@ from ...parts import kernels
 from ..machine import Machine, machine_of
 from ..quantize import Quantized, checked_rows, quantize
 from . import fixed, float32
-from .text import Writer, comment, identifier
+from .text import Writer, comment, identifier, label_kind
 
 DTYPES = ("float32", "int8")
-DRAWN = 2000  # rows that a model is tried on where none are given
 
 
 @dataclass(frozen=True)
@@ -152,7 +151,7 @@ def to_c(model: Any, *, name: str = "model", dtype: str = "float32", X: Any = No
     else:
         small = quantize(model, *((None, None) if y is None else (X, y)), probabilities=True)
         written = fixed.write(small, name, about)
-    rows = _drawn(machine) if X is None else checked_rows(X, machine.n_inputs)
+    rows = machine.between_vectors() if X is None else checked_rows(X, machine.n_inputs)
     report = _report(machine, small, written, rows, "drawn" if X is None else "given")
     return CSource(written.text(), report, _example(machine, name))
 
@@ -213,15 +212,8 @@ def _example(machine: Machine, name: str) -> str:
         answer = f'        printf("%.9g\\n", (double){name}_predict(x));\n'
         arrays = ""
     else:
-        kind = machine.classes.dtype.kind
-        plain = kind in "iub" and all(abs(int(v)) < 2**31 for v in machine.classes)
-        shown = (
-            f'"%ld", (long){name}_label(k)'
-            if plain
-            else f'"%.9g", (double){name}_label(k)'
-            if kind == "f"
-            else f'"%s", {name}_label(k)'
-        )
+        formats = {"int32_t": '"%ld", (long)', "float": '"%.9g", (double)', "const char *": '"%s", '}
+        shown = f"{formats[label_kind(machine.classes)]}{name}_label(k)"
         arrays = f"    float f[{name.upper()}_OUTPUTS];\n"
         answer = (
             f"        const int k = {name}_predict(x);\n        {name}_decision(x, f);\n        printf({shown});\n"
@@ -256,17 +248,6 @@ int main(void)
 
 
 # --- what it takes ----------------------------------------------------------------------------------------------------
-
-
-def _drawn(machine: Machine) -> Array:
-    """Rows between two vectors each, where no others are known."""
-    Z = np.asarray(machine.expansion.vectors, dtype=np.float64)
-    if not len(Z):
-        Z = np.zeros((1, machine.n_inputs))
-    rng = np.random.default_rng(0)
-    first, second = rng.integers(len(Z), size=(2, DRAWN))
-    part = rng.uniform(size=(DRAWN, 1))
-    return machine.inputs.inverse(part * Z[first] + (1 - part) * Z[second])
 
 
 def _report(machine: Machine, small: Quantized | None, out: Writer, rows: Array, source: str) -> CReport:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,6 +41,11 @@ def real(value: float) -> str:
     short = np.format_float_positional(np.float32(value), unique=True, trim="0")
     text = short if len(short) <= len(text) else f"{mantissa}e{int(exponent)}"
     return text + "f"
+
+
+def whole(value: Any) -> str:
+    """An integer of 32 bits; the least one is no constant in C, only a difference of two."""
+    return str(int(value)) if value > -(2**31) else "(-2147483647 - 1)"
 
 
 def quoted(text: str) -> str:
@@ -123,31 +128,38 @@ ROM = """
 """
 
 
+def label_kind(classes: Array) -> str:
+    """The type of labels in C: whole numbers, others, or text."""
+    labels = classes.tolist()
+    if all(isinstance(label, (bool, int)) and -(2**31) <= int(label) < 2**31 for label in labels):
+        return "int32_t"
+    plain = all(isinstance(label, float) and np.float32(label) == label for label in labels)
+    return "float" if plain else "const char *"
+
+
 def add_labels(out: Writer, classes: Array) -> None:
     """From class numbers to labels: a function that returns one."""
-    labels = classes.tolist()
-    if all(isinstance(label, (bool, int)) for label in labels) and all(-(2**31) <= int(v) < 2**31 for v in labels):
-        kind, values, given = "int32_t", [str(int(v)) for v in labels], list(map(int, labels))
-        if given == list(range(len(given))):
-            out.add("""
+    labels, kind = classes.tolist(), label_kind(classes)
+    if kind == "int32_t" and list(map(int, labels)) == list(range(len(labels))):
+        out.add("""
 /* The label of a class: here its number. */
 static inline int32_t @_label(int number) { return (int32_t)number; }
 """)
-            out.lines.append("\n")
-            return
-        values = [v if v != str(-(2**31)) else "(-2147483647 - 1)" for v in values]
-    elif all(isinstance(label, float) and np.isfinite(np.float32(label)) for label in labels):
-        kind, values = "float", [real(label) for label in labels]
-    else:
-        kind, values = "const char *", [quoted(str(label)) for label in labels]
-    space = "" if kind.endswith("*") else " "
-    constant = "" if kind.startswith("const") else "const "
-    last = "const " if kind.endswith("*") else ""
+        out.lines.append("\n")
+        return
+    as_text: dict[str, Callable[[Any], str]] = {
+        "int32_t": whole,
+        "float": real,
+        "const char *": lambda v: quoted(str(v)),
+    }
+    values = ", ".join(map(as_text[kind], labels))
+    array = "const char *const labels" if kind == "const char *" else f"const {kind} labels"
+    returned = kind if kind.endswith("*") else f"{kind} "
     out.add(f"""
 /* The label of a class. */
-static inline {kind}{space}@_label(int number)
+static inline {returned}@_label(int number)
 {{
-    static {constant}{kind}{space}{last}labels[@@_CLASSES] = {{{", ".join(values)}}};
+    static {array}[@@_CLASSES] = {{{values}}};
     return labels[number];
 }}
 """)
