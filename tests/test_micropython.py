@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import shutil
 import subprocess
 
@@ -23,6 +24,7 @@ from slimsvm import (
     kernels,
     to_micropython,
 )
+from slimsvm.export.machine import machine_of
 
 MOONS = make_moons(200, noise=0.2, random_state=0)
 IRIS = load_iris(return_X_y=True)
@@ -37,6 +39,7 @@ MODELS = {
     "learned scales": lambda: (SlimSVC(6, C=2.0, gamma=0.4, scales="learned"), *IRIS),
     "an input that does not count": lambda: (AnyNormSVC(kernel=WITHOUT_ONE), *IRIS),
     "pairs of classes": lambda: (SlimSVC(6, probability=True, **SLIM), *IRIS),
+    "a wide kernel": lambda: (SlimSVC(6, C=100.0, gamma=1e-3, scales="fixed"), *MOONS),
     "one output a class": lambda: (SlimSVC(6, multi_class="ovr", **SLIM), *IRIS),
     "ten classes": lambda: (ReducedSVC(10, gamma=0.001), *DIGITS),
     "words as labels": lambda: (SlimSVC(6, **SLIM), IRIS[0], NAMES[IRIS[1]]),
@@ -128,13 +131,34 @@ def largest_value(model):
     return max(1.0, float(np.abs(model.kernel_(Z, Z)).max(initial=0.0)))
 
 
+def in_float32(value):
+    """Numbers of a table, as a board without doubles has them."""
+    return tuple(map(in_float32, value)) if isinstance(value, tuple) else np.float32(value)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", ["two classes", "pairs of classes", "a wide kernel", "a scaler", "linear"])
+def test_boards_that_compute_in_float32(fitted, name):
+    """As `to_c` has it: decision values within 2e-5 of the largest, and no label of a row that is not as near to a
+    boundary changes. Kernels so wide that their values are close to 1 lose no digits by that."""
+    model, X = fitted(name)
+    names = {"exp": lambda v: np.float32(math.exp(v))}
+    exec(to_micropython(model).replace("from math import exp", ""), names)
+    for table in {"MEAN", "GAIN", "VECTORS", "COEF", "BIAS", "ODDS_COEF", "ODDS_BIAS"} & set(names):
+        names[table] = in_float32(names[table])
+    values = [names["_sums"](names["_features"](list(row)), names["COEF"], names["BIAS"]) for row in np.float32(X)]
+    machine = machine_of(model)
+    expected = machine.expansion.decision(machine.inputs(np.float32(X).astype(float)))
+    assert isinstance(values[0][0], np.float32)
+    assert np.abs(np.array(values) - expected).max() <= 2e-5 * max(1.0, np.abs(expected).max())
+
+
 def test_numbers_are_the_shortest(fitted):
-    model, _ = fitted("two classes")
+    model, _ = fitted("linear")
     short, long = (to_micropython(model, dtype=kind) for kind in KINDS)
     assert len(short) < len(long)
-    found = {kind: np.array(loaded(to_micropython(model, dtype=kind))["COEF"]).T for kind in KINDS}
-    assert (found["float64"] == model.vector_coef_).all()
-    assert (found["float32"].astype(np.float32) == model.vector_coef_.astype(np.float32)).all()
+    assert (np.array(loaded(long)["BIAS"]) == model.intercept_).all()
+    assert (np.float32(loaded(short)["BIAS"]) == np.float32(model.intercept_)).all()
 
 
 def test_micropython_itself(fitted, tmp_path):

@@ -10,7 +10,7 @@ import numpy as np
 from ..formulation import Array
 from ..parts import kernels
 from ..votes import Votes
-from .c.float32 import FORMS, layout
+from .c.float32 import FORMS, close_to_one, layout, shifted
 from .c.text import identifier, wrapped
 from .machine import Machine, machine_of
 
@@ -20,8 +20,8 @@ DTYPES = {"float32": np.float32, "float64": np.float64}
 DISTANCE = "        s = 0.0\n        for a, b in zip(x, z):\n            a -= b\n            s += {size}\n"
 PRODUCT = "        s = 0.0\n        for a, b in zip(x, z):\n            s += a * b\n"
 VALUES: dict[str, str] = {
-    kernels.Gaussian.name: DISTANCE.format(size="a * a") + "        k.append(exp(-{gamma} * s))\n",
-    kernels.Laplacian.name: DISTANCE.format(size="abs(a)") + "        k.append(exp(-{gamma} * s))\n",
+    kernels.Gaussian.name: DISTANCE.format(size="a * a") + "        k.append(_exp({gamma} * s))\n",
+    kernels.Laplacian.name: DISTANCE.format(size="abs(a)") + "        k.append(_exp({gamma} * s))\n",
     kernels.Polynomial.name: PRODUCT + "        k.append(({gamma} * s + {coef0}) ** {degree})\n",
     # tanh by exp alone; beyond 44 it is 1, and exp would overflow.
     kernels.Sigmoid.name: PRODUCT
@@ -90,12 +90,13 @@ def _row(values: Array, kind: Any) -> str:
 
 
 def _module(machine: Machine, name: str, kind: Any) -> str:
-    kernel, (coef, bias) = machine.expansion.kernel, (machine.expansion.coef, machine.expansion.bias)
-    form = FORMS.get(kernel.name)
+    kernel, form = machine.expansion.kernel, FORMS.get(machine.expansion.kernel.name)
     if form is None:
         raise ValueError(
             f"kernel {kernel.name!r} has no form in MicroPython; {sorted(FORMS)} have one. Fit with one of these"
         )
+    below = kind is np.float32 and close_to_one(machine)
+    machine = shifted(machine) if below else machine
     place, linear = layout(machine, form), kernel.name == kernels.Linear.name
     gamma = 1.0 if place.gamma is None else place.gamma
     # Of a linear model the inputs themselves are what coefficients are multiplied with.
@@ -114,9 +115,12 @@ def _module(machine: Machine, name: str, kind: Any) -> str:
         prepare = f"    x = [(x[i] - m) * g for i, m, g in zip({columns}, MEAN, GAIN)]\n"
     if not linear:
         parts.append(_table("VECTORS", place.vectors, kind))
-    parts += [_table("COEF", weights(coef), kind), _table("BIAS", bias, kind)]
+    expansion = machine.expansion
+    parts += [_table("COEF", weights(expansion.coef), kind), _table("BIAS", expansion.bias, kind)]
     if machine.layer is not None:
         parts += [_table("ODDS_COEF", weights(machine.layer.coef), kind), _table("ODDS_BIAS", machine.layer.bias, kind)]
+    if form.gain:
+        parts.append(BELOW_ONE if below else EXP)
     parts.append(_features(kernel, prepare, _number(gamma, kind), linear, kind))
     parts.append(SUMS)
     parts.append(REGRESSOR if machine.votes is None else _answers(machine))
@@ -147,6 +151,22 @@ def _features(x):
 {loop}    return k
 """
 
+
+EXP = '''
+
+def _exp(s):
+    """exp(-s)"""
+    return exp(-s)
+'''
+
+BELOW_ONE = '''
+
+def _exp(s):
+    """exp(-s) - 1: kernel values are close to 1 here, and so keep their digits. The biases make up for it."""
+    if s > 0.5:
+        return exp(-s) - 1.0
+    return s * (s * (s * (s * (s * (s * (1 / 720 - s / 5040) - 1 / 120) + 1 / 24) - 1 / 6) + 0.5) - 1.0)
+'''
 
 SUMS = '''
 
