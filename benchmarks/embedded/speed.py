@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +26,17 @@ NOTE = (
 )
 
 
-def microseconds(unit: Unit, X: np.ndarray, compiler: str = "gcc") -> tuple[float, float]:
-    """Of one row: the median of many passes, and one of the fastest."""
+@dataclass(frozen=True)
+class Timed:
+    """Microseconds a row, the median of many passes and one of the fastest; and the answers."""
+
+    median: float
+    fast: float
+    answers: np.ndarray
+
+
+def timed(unit: Unit, X: np.ndarray, compiler: str = "gcc") -> Timed:
+    """A unit compiled for this machine, and run."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for header, text in unit.headers:
@@ -40,7 +50,7 @@ def microseconds(unit: Unit, X: np.ndarray, compiler: str = "gcc") -> tuple[floa
         main = [f"-DROW={unit.row}", f"-DLENGTH={X.shape[1]}", str(SUPPORT / "host.c")]
         called([compiler, "-std=gnu99", "-O2", *main, "unit.o", "-lm", "-o", "program"], folder)
         times = [tuple(map(float, called(["./program"], folder).split())) for _ in range(3)]
-    return min(times)[0], min(times)[1]
+        return Timed(*min(times), np.fromfile(folder / "answers", dtype=np.intc))
 
 
 def tables(quick: bool = False) -> Iterator[Table]:
@@ -57,9 +67,11 @@ def tables(quick: bool = False) -> Iterator[Table]:
             ("int8, int16 rows", unit_of(int8, "int16"), small.grid.rows(X[:300])),
         ]
         for name, unit, inputs in ways:
-            times = [microseconds(unit, inputs, compiler) for compiler in compilers]
-            cells = [f"{median:.3f} ({fast:.3f})" for median, fast in times]
-            rows.append([f"{scales} scales, {name}", *cells, "yes" if max(t[0] for t in times) <= BAR else "no"])
+            times = [timed(unit, inputs, compiler) for compiler in compilers]
+            cells = [f"{found.median:.3f} ({found.fast:.3f})" for found in times]
+            rows.append(
+                [f"{scales} scales, {name}", *cells, "yes" if max(found.median for found in times) <= BAR else "no"]
+            )
     if rows and compilers:
         title = f"Speed here: 20 vectors of 20 inputs, µs a row; bar {BAR}"
         yield Table(title, ["form", *compilers, "met"], rows, NOTE.format(processor=processor()))
