@@ -1,7 +1,9 @@
 """Support vector machines that stay small."""
 
 import sys
+from importlib import import_module
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
 from .estimators import (
     AnyNormSVC,
@@ -21,6 +23,11 @@ from .estimators import (
 from .export import to_c, to_micropython, to_onnx, to_sklearn
 from .frontier import Frontier, frontier
 from .parts import bases, kernels, losses, regularizers, slacks
+from .persistence import load, save
+
+if TYPE_CHECKING:
+    from . import report
+    from .plotting import CalibrationDisplay, FrontierDisplay, VectorsDisplay
 
 __version__ = version("slimsvm")
 
@@ -28,27 +35,49 @@ __version__ = version("slimsvm")
 for _part in (bases, kernels, losses, regularizers, slacks):
     sys.modules[f"{__name__}.{_part.__name__.rpartition('.')[2]}"] = _part
 
+# Loaded when they are asked for: most programs train or predict, and draw nothing.
+_LATER = {"plotting": ".plotting", "report": ".report"}
+_LATER |= dict.fromkeys(("CalibrationDisplay", "FrontierDisplay", "VectorsDisplay"), ".plotting")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(_LATER[name], __name__)
+    return module if _LATER[name] == f".{name}" else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})
+
+
 __all__ = [
     "AnyNormSVC",
     "BudgetSVC",
+    "CalibrationDisplay",
     "CompressedClassifier",
     "CompressedOutlierDetector",
     "CompressedRegressor",
     "EmpiricalSVC",
     "Frontier",
+    "FrontierDisplay",
     "LeastOneNormSVC",
     "LeastSquaresSVC",
     "LpSVC",
     "ReducedSVC",
     "RelevanceVectorClassifier",
     "SlimSVC",
+    "VectorsDisplay",
     "__version__",
     "bases",
     "compress",
     "frontier",
     "kernels",
+    "load",
     "losses",
     "regularizers",
+    "report",
+    "save",
     "slacks",
     "to_c",
     "to_micropython",

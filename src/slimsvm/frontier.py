@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import html
 import inspect
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -23,236 +22,19 @@ from .estimators import validation
 from .estimators.any_norm import AnyNormSVC
 from .estimators.slim import SlimSVC
 from .expansion import Model
-from .export.quantize import model_bytes
 from .formulation import Array
+from .frontier_result import Frontier, FullMachine, classifier_of
 from .notices import warn
 from .progress import ProgressLine
 from .threads import limited
 from .vectors import sizes as sizing
-from .vectors.sizes import Curve, Plan, Verdict
+from .vectors.sizes import Plan, Verdict
 
 __all__ = ["Frontier", "frontier"]
 
 FULL_COSTS = (1.0, 10.0, 100.0)  # of the full machine, where C is searched
 FULL_ROWS = 10_000  # that it is trained on, so that it stays in time
 GROUPS = 20  # of rows, each left out once: how far a score depends on them
-
-
-def bytes_of(model: Any) -> int:
-    """Bytes of a fitted model on a device; of float32 numbers where its kernel has no fixed-point form."""
-    try:
-        return model_bytes(model)
-    except ValueError:
-        return model._expansion().float_bytes
-
-
-# --- what comes out ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class FullMachine:
-    """The support vector machine over all rows, for comparison: the fitted `AnyNormSVC` (or a pipeline that ends with
-    it), its score on the rows held out with the standard error, and the seconds that the fit took."""
-
-    model: Any
-    score: float
-    standard_error: float
-    seconds: float
-
-    @property
-    def vectors(self) -> int:
-        return int(_last(self.model).n_vectors_)
-
-    @property
-    def bytes(self) -> int:
-        return bytes_of(_last(self.model))
-
-
-@dataclass(frozen=True, repr=False)
-class Frontier:
-    """Models of several sizes and what rows held out say of them; `frontier` makes it.
-
-    Attributes
-    ----------
-    models : dict of int to SlimSVC
-        The fitted model of each size, on all rows; pipelines where the estimator was one.
-    curve : object
-        ``sizes``, ``scores`` (larger is better) and ``standard_errors`` on rows held out; ``behind``: how sure it is
-        that margins are worse than those of the best size, in standard errors.
-    seconds : dict of int to float
-        What each step of the path took, on all rows. Each size starts from the one above it.
-    full : FullMachine or None
-        The support vector machine over all rows beside it: ``model``, ``vectors``, ``bytes``, ``score``,
-        ``standard_error``, ``seconds``.
-    scoring : str
-        What the scores are.
-    floor : int
-        `best` takes no smaller size unless it is asked to.
-    """
-
-    models: dict[int, Any]
-    curve: Curve
-    seconds: dict[int, float]
-    full: FullMachine | None
-    scoring: str
-    floor: int
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """The sizes, in ascending order."""
-        return self.curve.sizes
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        """The table as a list of dicts, one for each size."""
-        chosen = self.best_size()
-        return [
-            {
-                "size": size,
-                "vectors": int(_last(self.models[size]).n_vectors_),
-                "score": float(score),
-                "standard_error": float(error),
-                "bytes": bytes_of(_last(self.models[size])),
-                "seconds": self.seconds[size],
-                "chosen": size == chosen,
-            }
-            for size, score, error in zip(self.sizes, self.curve.scores, self.curve.standard_errors, strict=True)
-        ]
-
-    @property
-    def table(self) -> Any:
-        """Sizes with vectors, score, its standard error, bytes, seconds and which is chosen: a DataFrame where pandas
-        is installed, else the list of dicts that is in `rows`."""
-        try:
-            import pandas
-        except ImportError:
-            return self.rows
-        return pandas.DataFrame(self.rows)
-
-    def best_size(self, within: float | None = None, *, bytes: float | None = None, floor: int | None = None) -> int:
-        """The size of the model that `best` returns; same parameters."""
-        if within is not None:
-            validation.check_number("within", within, at_least=0)
-        allowed: Sequence[int] = self.sizes
-        if bytes is not None:
-            validation.check_number("bytes", bytes, above=0)
-            needed = {size: bytes_of(_last(self.models[size])) for size in self.sizes}
-            allowed = [size for size in self.sizes if needed[size] <= bytes]
-            if not allowed:
-                raise ValueError(
-                    f"no model fits in bytes={bytes}: the smallest, of {self.sizes[0]} vectors, takes "
-                    f"{needed[self.sizes[0]]}. Give more bytes or smaller sizes, or use fewer inputs"
-                )
-        if within is None:
-            within = sizing.WITHIN if bytes is None else 0.0
-        if floor is None:
-            floor = self.floor
-        return self.curve.best(within, floor, allowed)
-
-    def best(self, within: float | None = None, *, bytes: float | None = None, floor: int | None = None) -> Any:
-        """The smallest model that is as good as any, or the best one that fits.
-
-        Parameters
-        ----------
-        within : float, optional
-            The smallest size whose score is at most so many standard errors below the best one's, and whose margins are
-            not clearly worse (with the default scoring: by four times as many standard errors of their difference on
-            the same rows). 0.5 unless said; 0, the best score itself, where ``bytes`` are given.
-        bytes : float, optional
-            Only models that take at most so many.
-        floor : int, optional
-            No size below this, if there is any from there on; ``max(4, classes)`` unless said. Where few rows judge, a
-            flat curve would otherwise end at one or two vectors.
-
-        Returns
-        -------
-        SlimSVC
-            Fitted on all rows; one of `models`.
-        """
-        return self.models[self.best_size(within, bytes=bytes, floor=floor)]
-
-    def plot(self, ax: Any = None) -> Any:
-        """Score against size, with standard errors, the chosen size and the full machine; needs matplotlib.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Where to draw; a new figure unless given.
-
-        Returns
-        -------
-        matplotlib axes
-        """
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError:
-            raise ImportError(
-                "Frontier.plot needs matplotlib, which is not installed: pip install matplotlib, or pip install "
-                "'slimsvm[plot]'. The numbers are in Frontier.table"
-            ) from None
-        if ax is None:
-            _, ax = plt.subplots(layout="constrained")
-        label, value, unit = self._shown()
-        heights = np.array([value(score) for score in self.curve.scores])
-        ax.errorbar(self.sizes, heights, unit * self.curve.standard_errors, fmt="o-", capsize=3, label="SlimSVC")
-        chosen = self.best_size()
-        at = heights[self.sizes.index(chosen)]
-        ax.plot([chosen], [at], "o", ms=13, mfc="none", mec="tab:red", label=f"chosen: {chosen} vectors")
-        if self.full is not None:
-            name = f"full machine: {self.full.vectors} vectors"
-            ax.axhline(value(self.full.score), color="0.4", ls="--", label=name)
-        ax.set_xscale("log", base=2)
-        ax.set_xticks(self.sizes, [str(size) for size in self.sizes])
-        ax.minorticks_off()
-        ax.set(xlabel="vectors", ylabel=label)
-        ax.legend()
-        return ax
-
-    def _shown(self) -> tuple[str, Callable[[float], float], float]:
-        """How scores are shown: their name, their value, and their unit."""
-        if self.scoring == "accuracy":
-            return "error, %", lambda score: 100 * (1 - score), 100.0
-        return self.scoring, float, 1.0
-
-    def _cells(self) -> tuple[list[str], list[list[str]]]:
-        label, value, unit = self._shown()
-        header = ["", "vectors", label, "± s.e.", "bytes", "seconds"]
-        digits = 2 if unit == 100 else 4
-        lines = [["chosen" if row["chosen"] else "", *_numbers(row, value, unit, digits)] for row in self.rows]
-        if self.full is not None:
-            full = {
-                name: getattr(self.full, name) for name in ("vectors", "score", "standard_error", "bytes", "seconds")
-            }
-            lines.append(["full machine", *_numbers(full, value, unit, digits)])
-        return header, lines
-
-    def __repr__(self) -> str:
-        header, lines = self._cells()
-        widths = [max(len(line[k]) for line in [header, *lines]) for k in range(len(header))]
-        shown = [
-            "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in [header, *lines]
-        ]
-        return "\n".join(["Frontier", *(line.rstrip() for line in shown)])
-
-    def _repr_html_(self) -> str:
-        header, lines = self._cells()
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
-        body = ""
-        for line in lines:
-            cells = "".join(f"<td style='text-align: right'>{html.escape(cell)}</td>" for cell in line)
-            style = " style='font-weight: bold'" if line[0] == "chosen" else ""
-            body += f"<tr{style}>{cells}</tr>"
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _numbers(row: dict[str, Any], value: Callable[[float], float], unit: float, digits: int) -> list[str]:
-    return [
-        str(row["vectors"]),
-        f"{value(row['score']):.{digits}f}",
-        f"{unit * row['standard_error']:.{digits}f}",
-        str(row["bytes"]),
-        f"{row['seconds']:.2f}",
-    ]
 
 
 # --- the work ----------------------------------------------------------------------------------------------------
@@ -363,7 +145,7 @@ def frontier(
 def _prototype(estimator: Any, n_jobs: int | None, random_state: Any) -> Any:
     """A copy of the estimator, with these settings in the place of its own."""
     outer = SlimSVC() if estimator is None else clone(estimator, safe=False)
-    model = _last(outer)
+    model = classifier_of(outer)
     if not isinstance(model, SlimSVC):
         raise ValueError(
             f"estimator={estimator!r} must be a SlimSVC, or a Pipeline that ends with one, such as "
@@ -373,11 +155,6 @@ def _prototype(estimator: Any, n_jobs: int | None, random_state: Any) -> Any:
     if n_jobs is not None:
         model.set_params(n_jobs=n_jobs)
     return outer
-
-
-def _last(model: Any) -> Any:
-    """The classifier itself, of a pipeline or not."""
-    return model.steps[-1][1] if isinstance(model, Pipeline) else model
 
 
 def _checked_sizes(sizes: Iterable[int] | None) -> tuple[int, ...]:
@@ -415,7 +192,7 @@ class _Data:
     @classmethod
     def of(cls, outer: Any, X: Any, y: Any, weight: Any) -> _Data:
         """The steps fitted to these rows."""
-        estimator = clone(_last(outer))
+        estimator = clone(classifier_of(outer))
         weight = None if weight is None else np.asarray(weight, dtype=np.float64)
         if not isinstance(outer, Pipeline) or len(outer.steps) == 1:
             return cls(outer, None, estimator, X, X, y, weight)
@@ -590,7 +367,7 @@ def _models(
     start = time.perf_counter()
     for size, model in plan.models(task):
         data.estimator._tell(model)
-        mine = clone(_last(data.outer)).set_params(n_vectors=size)
+        mine = clone(classifier_of(data.outer)).set_params(n_vectors=size)
         model = mine._of_path(task, plan, size, model)
         models[size] = data.whole(_knowing(mine, data.estimator)._fitted(task, model))
         now = time.perf_counter()

@@ -1,0 +1,417 @@
+"""The vectors of a model: in the plane, as images, or as a table of inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..estimators.validation import check_choice, check_number
+from ..formulation import Array
+from .drawing import axes_for, colors, fading, ink, legend_below, open_frame, short, without_frame
+from .shown import Shown
+
+KINDS = ("plane", "images", "inputs")
+FAR = 2.5  # spreads from the mean, from which on a colour is full
+LOUD = 2.0  # decision value of two thirds of the full colour
+SIZES = {"plane": (6.0, 5.4), "images": (8.0, 6.0), "inputs": (8.6, 5.2)}
+
+
+@dataclass(frozen=True)
+class Plane:
+    """Decisions over two inputs: ``values`` on the grid ``x0``, ``x1`` (two classes: decision values; regressors: the
+    values; several classes: class numbers)."""
+
+    x0: Array
+    x1: Array
+    values: Array
+
+    @classmethod
+    def of(cls, shown: Shown, rows: Array | None, resolution: int) -> Plane:
+        """As far as rows reach (vectors, without rows), and a little further."""
+        seen = shown.vectors if rows is None or not len(rows) else rows
+        low, high = np.nanmin(seen, axis=0), np.nanmax(seen, axis=0)
+        room = 0.08 * np.where(high > low, high - low, 1.0) * (1 if rows is not None else 3)
+        x0, x1 = (np.linspace(a, b, resolution) for a, b in zip(low - room, high + room, strict=True))
+        grid = np.stack([g.ravel() for g in np.meshgrid(x0, x1)], axis=1)
+        values = shown.values(grid)
+        found = values[:, 0] if values.shape[1] == 1 else shown.winners(values)
+        return cls(x0, x1, found.reshape(resolution, resolution))
+
+    @property
+    def extent(self) -> tuple[float, float, float, float]:
+        return self.x0[0], self.x0[-1], self.x1[0], self.x1[-1]
+
+    def inside(self, points: Array) -> Array:
+        left, right, bottom, top = self.extent
+        return (points[:, 0] >= left) & (points[:, 0] <= right) & (points[:, 1] >= bottom) & (points[:, 1] <= top)
+
+
+class VectorsDisplay:
+    """What a model keeps: its vectors, and what they say.
+
+    Models of two inputs: vectors in the plane, with boundary and margins (several classes: regions), and rows where
+    they are given. Inputs that are the pixels of an image (``shape``): each vector is an image. Others: bars of how
+    much each input counts, beside a map of the vectors. `from_estimator` makes it.
+
+    Parameters
+    ----------
+    vectors : array-like of shape (n_vectors, n_features)
+        In the units in which they are shown.
+    weights : array-like of shape (n_vectors,)
+        How loud each vector speaks.
+    speaks_for : array-like of shape (n_vectors,)
+        The number of the class that it speaks for.
+    classes : array-like, optional
+        Labels; None: a regressor.
+    names : sequence of str, optional
+        Of the inputs.
+    counting : array-like of shape (n_features,), optional
+        How much each input counts.
+    centre, spread : array-like of shape (n_features,), optional
+        From where, and in what unit, values of an input are coloured; those of the vectors unless given.
+    shape : (int, int), optional
+        Height and width of an image.
+    plane : object, optional
+        Decisions on a grid of two inputs: ``x0``, ``x1``, ``values`` and ``extent``, as `from_estimator` makes it.
+    X, y : array-like, optional
+        Rows in the plane, and their labels.
+    keeps_rows : bool, default=False
+        Whether vectors are rows of the training set: they are drawn as rings.
+    kind : {"plane", "images", "inputs"}, optional
+        By what is given.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib axes and figure
+    axes_ : list of matplotlib axes
+        Those that are drawn in: ``ax_`` itself, or axes within it.
+    vectors_ : matplotlib PathCollection, list of AxesImage, or QuadMesh
+        The vectors, by kind.
+    surface_, boundary_ : matplotlib AxesImage and list of ContourSet
+        In the plane.
+    rows_ : list of matplotlib PathCollection
+        In the plane, one for each class.
+    bars_ : matplotlib BarContainer
+        Kind "inputs": how much inputs count.
+    weights_ : list of matplotlib BarContainer
+        Kind "inputs": the weights of the vectors, one for each class.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from sklearn.datasets import make_moons
+    >>> from slimsvm import SlimSVC, VectorsDisplay
+    >>> X, y = make_moons(300, noise=0.2, random_state=0)
+    >>> clf = SlimSVC(n_vectors=6, C=10, gamma=1.0, scales="fixed").fit(X, y)
+    >>> display = VectorsDisplay.from_estimator(clf, X, y)
+    >>> display.kind, display.vectors.shape
+    ('plane', (6, 2))
+    """
+
+    def __init__(
+        self,
+        vectors: Any,
+        weights: Any,
+        speaks_for: Any,
+        *,
+        classes: Any = None,
+        names: Sequence[Any] | None = None,
+        counting: Any = None,
+        centre: Any = None,
+        spread: Any = None,
+        shape: tuple[int, int] | None = None,
+        plane: Plane | None = None,
+        X: Any = None,
+        y: Any = None,
+        keeps_rows: bool = False,
+        kind: str | None = None,
+    ):
+        self.vectors = np.asarray(vectors, dtype=np.float64)
+        self.weights = np.asarray(weights, dtype=np.float64)
+        self.speaks_for = np.asarray(speaks_for, dtype=int)
+        self.classes = None if classes is None else np.asarray(classes)
+        inputs = self.vectors.shape[1]
+        self.names = tuple(f"x{k}" for k in range(inputs)) if names is None else tuple(map(str, names))
+        self.counting = np.ones(inputs) if counting is None else np.asarray(counting, dtype=np.float64)
+        self.centre = self.vectors.mean(axis=0) if centre is None else np.asarray(centre, dtype=np.float64)
+        self.spread = self.vectors.std(axis=0) if spread is None else np.asarray(spread, dtype=np.float64)
+        self.shape = None if shape is None else (int(shape[0]), int(shape[1]))
+        self.plane = plane
+        self.X = None if X is None else np.asarray(X, dtype=np.float64)
+        self.y = None if y is None else np.asarray(y)
+        self.keeps_rows = keeps_rows
+        self.kind = _kind(kind, inputs, self.shape)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any = None,
+        y: Any = None,
+        *,
+        shape: tuple[int, int] | None = None,
+        names: Sequence[Any] | None = None,
+        kind: str | None = None,
+        grid_resolution: int = 300,
+        ax: Any = None,
+        **options: Any,
+    ) -> Any:
+        """Draw the vectors of a fitted model.
+
+        Parameters
+        ----------
+        estimator : fitted estimator of slimsvm, or a Pipeline that ends with one
+            Vectors are shown in the units that the pipeline takes, where its other steps are scalers; in those that
+            its last step takes, otherwise.
+        X : array-like or sparse matrix of shape (n_samples, n_features), optional
+            Rows as the estimator takes them: drawn in the plane; for other kinds their spread says how much inputs
+            count.
+        y : array-like of shape (n_samples,), optional
+            Their labels.
+        shape : (int, int), optional
+            Height and width, where the inputs are the pixels of an image.
+        names : sequence of str, optional
+            Of the inputs; those of a DataFrame are known.
+        kind : {"plane", "images", "inputs"}, optional
+            Images where ``shape`` is given, the plane for two inputs, else inputs.
+        grid_resolution : int, default=300
+            Points of the plane in each direction.
+        ax : matplotlib axes, optional
+        **options : dict
+            As for `plot`.
+
+        Returns
+        -------
+        VectorsDisplay
+        """
+        check_number("grid_resolution", grid_resolution, at_least=2, integer=True)
+        shown = Shown.of(estimator, names)
+        kind = _kind(kind, shown.machine.n_inputs, shape)
+        rows = None if X is None else shown.rows(X)
+        spread = {}
+        if rows is not None and len(rows):
+            spread = {"centre": np.nanmean(rows, axis=0), "spread": np.nanstd(rows, axis=0)}
+        which, loud = shown.speaks_for
+        planar = kind == "plane"
+        return cls(
+            shown.vectors,
+            loud,
+            which,
+            classes=shown.machine.classes,
+            names=shown.names,
+            counting=shown.counting(X),
+            **spread,
+            shape=shape,
+            plane=Plane.of(shown, rows, grid_resolution) if planar else None,
+            X=rows if planar else None,
+            y=y if planar and rows is not None else None,
+            keeps_rows=shown.keeps_rows,
+            kind=kind,
+        ).plot(ax, **options)
+
+    def plot(self, ax: Any = None, *, legend: bool | None = None, most_vectors: int = 60, most_inputs: int = 20) -> Any:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; a new figure unless given.
+        legend : bool, optional
+            Whether there is one, below the picture; only where there is a figure of its own, unless said. (With a
+            layout that makes room: ``plt.subplots(layout="constrained")``.)
+        most_vectors : int, default=60
+            Images and columns that are drawn; the loudest ones where there are more.
+        most_inputs : int, default=20
+            Bars; those of the inputs that count most, where there are more.
+
+        Returns
+        -------
+        VectorsDisplay
+        """
+        check_number("most_vectors", most_vectors, at_least=1, integer=True)
+        check_number("most_inputs", most_inputs, at_least=1, integer=True)
+        legend = ax is None if legend is None else legend
+        ax = axes_for(ax, SIZES[self.kind])
+        self.ax_, self.figure_ = ax, ax.figure
+        self.axes_ = [ax]
+        {"plane": self._in_plane, "images": self._as_images, "inputs": self._by_input}[self.kind](
+            ax, most_vectors, most_inputs
+        )
+        if legend and ax.get_legend_handles_labels()[1]:
+            legend_below(ax)
+        return self
+
+    # --- what is drawn ------------------------------------------------------------------------------------------
+
+    def order(self, most: int | None = None) -> Array:
+        """Numbers of vectors by class, the loudest first; of the loudest ones, where they are too many."""
+        loud = np.abs(self.weights)
+        kept = np.sort(np.argsort(-loud, kind="stable")[:most])
+        return kept[np.lexsort((-loud[kept], self.speaks_for[kept]))]
+
+    @property
+    def _colors(self) -> list[Any]:
+        return colors(2 if self.classes is None else len(self.classes))
+
+    def _in_plane(self, ax: Any, most_vectors: int, most_inputs: int) -> None:
+        plane, several = self.plane, self.classes is not None and len(self.classes) > 2
+        inside = np.ones(len(self.vectors), dtype=bool)
+        self.surface_, self.boundary_ = None, []
+        if plane is not None:
+            self.surface_ = self._surface(ax, plane, several)
+            self.boundary_ = self._lines(ax, plane, several)
+            inside = plane.inside(self.vectors)
+        self.rows_ = self._rows(ax)
+        count = f" ({np.sum(~inside)} outside)" if not inside.all() else ""
+        if self.keeps_rows:
+            style = {"s": 40, "facecolors": "none", "edgecolors": ink(), "linewidths": 0.8}
+            label = f"vectors (training rows){count}"
+        else:
+            style = {"s": 110, "marker": "X", "facecolors": "gold", "edgecolors": "black", "linewidths": 0.9}
+            label = f"vectors{count}"
+        self.vectors_ = ax.scatter(*self.vectors[inside].T, zorder=4, label=label, **style)
+        if plane is not None:
+            ax.axis(plane.extent)
+        ax.set(xlabel=short(self.names[0], 40), ylabel=short(self.names[1], 40))
+        open_frame(ax)
+
+    def _surface(self, ax: Any, plane: Plane, several: bool) -> Any:
+        """The classes' colours, the stronger the surer; the page shows through at the boundary."""
+        from matplotlib.colors import to_rgb
+
+        image = {"extent": plane.extent, "origin": "lower", "aspect": "auto", "zorder": 0, "interpolation": "nearest"}
+        if several:
+            palette = np.array([(*to_rgb(color), 0.3) for color in self._colors])
+            return ax.imshow(palette[plane.values.astype(int)], **image)
+        far = 1.0 if self.classes is not None else max(float(np.abs(plane.values).max()), 1e-30)
+        strength = np.tanh(plane.values / (LOUD * far))
+        return ax.imshow(strength, cmap=fading(*self._colors), vmin=-1.6, vmax=1.6, **image)
+
+    def _lines(self, ax: Any, plane: Plane, several: bool) -> list[Any]:
+        """Where the answer changes; with two classes the margins, too."""
+        if several:
+            halves = [(plane.values == k).astype(float) for k in range(len(self.classes))]  # type: ignore[arg-type]
+            drawn = [half for half in halves if half.any() and not half.all()]
+            return [ax.contour(plane.x0, plane.x1, half, [0.5], colors=ink(), linewidths=0.8) for half in drawn]
+        found = []
+        for levels, style, width, label in (((0.0,), "-", 1.8, "boundary, f = 0"), ((-1.0, 1.0), "--", 1.0, "f = ±1")):
+            reached = [v for v in levels if plane.values.min() < v < plane.values.max()]
+            if reached:
+                lines = {"colors": ink(), "linestyles": style, "linewidths": width, "zorder": 2}
+                found.append(ax.contour(plane.x0, plane.x1, plane.values, reached, **lines))
+                ax.plot([], [], color=ink(), ls=style, lw=width, label=label)
+        return found
+
+    def _rows(self, ax: Any) -> list[Any]:
+        if self.X is None:
+            return []
+        if self.y is None or self.classes is None:
+            return [ax.scatter(*self.X.T, s=9, color=ink(), alpha=0.5, lw=0, zorder=3, label="rows")]
+        found = []
+        for label, color in zip(self.classes.tolist(), self._colors, strict=True):
+            mine = self.X[self.y == label]
+            name = f"class {short(label)}"
+            found.append(ax.scatter(*mine.T, s=11, color=color, lw=0, alpha=0.85, zorder=3, label=name))
+        return found
+
+    def _as_images(self, ax: Any, most_vectors: int, most_inputs: int) -> None:
+        """A grid of images, each with the class that it speaks for and its weight."""
+        assert self.shape is not None
+        order = self.order(most_vectors)
+        lines, columns = lines_and_columns(len(order), self.shape)
+        without_frame(ax)
+        ax.patch.set_visible(False)
+        shown = self.vectors[order]
+        common = {"cmap": "gray_r", "vmin": shown.min(), "vmax": shown.max(), "interpolation": "nearest"}
+        self.axes_, self.vectors_ = [], []
+        for k, number in enumerate(order):
+            line, column = divmod(k, columns)
+            cell = ax.inset_axes([(column + 0.06) / columns, 1 - (line + 1) / lines, 0.88 / columns, 0.78 / lines])
+            self.vectors_.append(cell.imshow(self.vectors[number].reshape(self.shape), **common))
+            cell.set(xticks=[], yticks=[])
+            cell.spines[:].set(alpha=0.3)
+            cell.set_title(self._said(number), fontsize=8, pad=2.5)
+            self.axes_.append(cell)
+
+    def _said(self, number: int) -> str:
+        """A vector's class and weight, in a few characters."""
+        weight = f"{self.weights[number]:+.2g}"
+        if self.classes is None:
+            return weight
+        return f"{short(self.classes[self.speaks_for[number]], 9)} {weight}"
+
+    def _by_input(self, ax: Any, most_vectors: int, most_inputs: int) -> None:
+        """Bars at the left; the map of inputs by vectors at the right, under the vectors' weights."""
+        kept = np.argsort(-self.counting, kind="stable")[:most_inputs]
+        order = self.order(most_vectors)
+        ax.set_axis_off()
+        bars, table = ax.inset_axes([0, 0, 0.34, 0.76]), ax.inset_axes([0.39, 0, 0.55, 0.76])
+        above, key = ax.inset_axes([0.39, 0.8, 0.55, 0.2]), ax.inset_axes([0.955, 0, 0.018, 0.76])
+        places = np.arange(len(kept))
+        self.bars_ = bars.barh(places, self.counting[kept], color=ink(), alpha=0.55, height=0.7)
+        bars.set_yticks(places, [short(self.names[k]) for k in kept])
+        bars.set(ylim=(len(kept) - 0.5, -0.5), xlim=(0, 1.02), xticks=[0, 0.5, 1])
+        less = "" if len(kept) == len(self.names) else f" ({len(kept)} of {len(self.names)})"
+        bars.set_xlabel(f"how much an input counts{less}")
+        open_frame(bars)
+        self._map(table, key, self._colored(order, kept))
+        hidden = "" if len(order) == len(self.vectors) else f" (the {len(order)} loudest of {len(self.vectors)})"
+        table.set_xlabel(f"vectors, by class and weight{hidden}")
+        self.weights_ = self._weights(above, order)
+        self._name_classes(ax)
+        self.axes_ = [bars, table, above, key]
+
+    def _colored(self, order: Array, kept: Array) -> Array:
+        """Inputs x vectors in spreads from the centre; an input that never changes is at the centre."""
+        spread = np.where(self.spread > 0, self.spread, np.inf)
+        return ((self.vectors - self.centre) / spread)[order][:, kept].T
+
+    def _map(self, table: Any, key: Any, values: Array) -> None:
+        palette = colors(5)
+        style = {"cmap": fading(palette[4], palette[2]), "vmin": -FAR, "vmax": FAR}
+        self.vectors_ = table.pcolormesh(values, **style)
+        table.set(xticks=[], yticks=[], ylim=(len(values), 0))
+        table.spines[:].set(alpha=0.3)
+        bar = self.figure_.colorbar(self.vectors_, cax=key)
+        bar.outline.set_visible(False)
+        bar.set_ticks([-2, 0, 2], labels=["low", "mean", "high"])
+        bar.ax.tick_params(length=0)
+
+    def _weights(self, above: Any, order: Array) -> Any:
+        """A bar for each vector, in the colour of its class."""
+        places = np.arange(len(order)) + 0.5
+        for number, color in enumerate(self._colors if self.classes is not None else [ink()]):
+            mine = self.speaks_for[order] == number
+            above.bar(places[mine], self.weights[order][mine], 0.8, color=color)
+        above.axhline(0, color=ink(), lw=0.8)
+        above.set(xticks=[], xlim=(0, len(order)), ylabel="weight")
+        above.spines[["top", "right", "bottom"]].set_visible(False)
+        return list(above.containers)
+
+    def _name_classes(self, ax: Any) -> None:
+        """The colours of the classes, for a legend."""
+        for number, color in enumerate([] if self.classes is None else self._colors):
+            ax.bar([0], [0], color=color, label=f"for class {short(self.classes[number])}")  # type: ignore[index]
+
+
+def lines_and_columns(count: int, shape: tuple[int, int]) -> tuple[int, int]:
+    """Of a grid of so many images, wider than high."""
+    columns = int(np.clip(np.ceil(np.sqrt(1.6 * count * shape[0] / shape[1])), 1, max(1, count)))
+    return -(-count // columns), columns
+
+
+def _kind(kind: str | None, inputs: int, shape: Any) -> str:
+    """What is drawn, if it can be."""
+    if kind is None:
+        kind = "images" if shape is not None else "plane" if inputs == 2 else "inputs"
+    check_choice("kind", kind, KINDS)
+    if kind == "plane" and inputs != 2:
+        raise ValueError(f"kind='plane' needs a model of two inputs; this one has {inputs}. Use kind='inputs'")
+    if kind == "images" and (shape is None or int(shape[0]) * int(shape[1]) != inputs):
+        raise ValueError(
+            f"kind='images' needs shape=(height, width) with height x width = {inputs} inputs; shape={shape!r}"
+        )
+    return kind

@@ -1,0 +1,191 @@
+"""Sections on what the model answers, what it takes on a device, and how it was made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .device import OnDevice
+from .figures import figure
+from .judged import Judged
+from .made import seed_of, settings, snippet, versions
+from .markup import Safe, bar, code, facts, join, more, paragraph, percent, section, table, tag
+from .subject import Subject, counted
+
+MANY_CLASSES = 6  # from which on the table of mistakes has the width of the page
+
+
+# --- answers --------------------------------------------------------------------------------------------------------
+
+
+def mistakes(about: Subject) -> Safe:
+    judged = about.judged
+    wrong = judged.rows - judged.right
+    most = ", ".join(f"{true} taken for {said} ({count})" for true, said, count in judged.mistakes())
+    said = f"{counted(wrong, 'mistake')} on {about.rows}." + (f" Most often: {most}." if most else "")
+    if about.full is not None:
+        said += f" The full machine makes {counted(judged.rows - about.full.right, 'mistake')} on the same rows."
+    per_class = [
+        [str(label), count, percent(precision), percent(recall), percent(both)]
+        for label, count, precision, recall, both in judged.per_class
+    ]
+    return section(
+        "mistakes",
+        "Mistakes",
+        paragraph(said),
+        tag(
+            "div",
+            _confusion(judged),
+            table("Class by class", ["class", "rows", "precision", "recall", "F1"], per_class),
+            class_="pair" if len(judged.classes) <= MANY_CLASSES else None,
+        ),
+    )
+
+
+def _confusion(judged: Judged) -> Safe:
+    shares = judged.confusion / np.maximum(judged.confusion.sum(axis=1, keepdims=True), 1)
+    lines = []
+    for i, label in enumerate(judged.classes):
+        cells = [
+            tag("td", int(count), class_="right" if i == j else "wrong", style=f"--share: {shares[i, j]:.3f}")
+            if count
+            else tag("td", "·")
+            for j, count in enumerate(judged.confusion[i])
+        ]
+        lines.append([str(label), *cells])
+    header = ["class \\ predicted", *map(str, judged.classes)]
+    return table("Rows by their class (lines) and by the answer (columns)", header, lines, kind="confusion")
+
+
+def calibration(about: Subject) -> Safe:
+    display = about.calibration
+    if display is None:
+        reason = "The model has no probabilities: fit with probability=True to have them."
+        if hasattr(about.model, "predict_proba"):
+            reason = "Not judged: some rows have labels that the model has never seen."
+        return section("calibration", "Calibration", paragraph(reason))
+    alt = f"Share of right predictions against their probability; expected calibration error {display.ece:.3f}"
+    lines = [
+        [f"{left:.2f} to {right:.2f}", int(count), f"{pred:.3f}", f"{true:.3f}"]
+        for (left, right), count, pred, true in zip(
+            display.edges, display.counts, display.prob_pred, display.prob_true, strict=True
+        )
+    ]
+    return section(
+        "calibration",
+        "Calibration",
+        paragraph(
+            "When it gives its answer a probability, how often is it right? The expected calibration error is the mean "
+            f"distance of both: {display.ece:.3f}. Log-loss: {display.log_loss:.3f}. Bins of few rows say little."
+        ),
+        tag(
+            "div",
+            figure(
+                "calibration",
+                (5.2, 4.1),
+                alt,
+                "Rows in bins by the probability of the class that is predicted; bars: rows of a bin.",
+                display.plot,
+            ),
+            table("Bins", ["probability", "rows", "mean", "right"], lines),
+            class_="pair",
+        ),
+    )
+
+
+def device(about: Subject) -> Safe:
+    found, judged = about.device, about.judged
+    notes = []
+    if found.alone:
+        notes.append("The classifier alone: the steps before it must run on the device, too.")
+    if found.n_bytes is None:
+        notes.append(f"There is no form in integers: {found.reason}.")
+    forms = [["float32", found.float_bytes, found.multiply_adds, percent(judged.accuracy, 2)]]
+    inside = Safe("")
+    if found.n_bytes is not None:
+        right = float(np.mean(found.answers == np.asarray(about.y)))
+        changed = int(np.sum(found.answers != about.model.predict(about.X)))
+        forms.append(["integers (8-bit vectors)", found.n_bytes, found.multiply_adds, percent(right, 2)])
+        notes.append(f"Of {about.rows}, {changed:,} get another answer from the integers.")
+        lines = [
+            [name, count, percent(count / found.n_bytes, 0), bar(count / found.n_bytes, f"c{k}")]
+            for k, (name, count) in enumerate(found.parts.items())
+        ]
+        inside = table("Bytes in integers, by what they hold", ["part", "bytes", "share", ""], lines)
+    header = ["numbers", "bytes", "multiply-adds a row", "right"]
+    return section(
+        "device",
+        "On a device",
+        paragraph(" ".join(notes)),
+        tag("div", join([table("The model itself", header, forms), _programs(found)]), inside, class_="pair"),
+    )
+
+
+def _programs(found: OnDevice) -> Safe:
+    if not found.programs:
+        return Safe("")
+    lines = [[one.dtype, one.flash, one.ram, one.multiply_adds] for one in found.programs]
+    return table("As C, from slimsvm.to_c", ["numbers", "flash", "RAM", "multiply-adds a row"], lines)
+
+
+# --- how ------------------------------------------------------------------------------------------------------------
+
+SHOWN_FIRST = ("date", "command", "data", "seed")
+
+
+def made(about: Subject) -> Safe:
+    told = dict(about.made)
+    told.setdefault("seed", seed_of(about.model))
+    given = told.pop("settings", None)
+    used = told.pop("versions", None)
+    command = told.pop("command", None)
+    order = [key for key in SHOWN_FIRST if key in told] + [key for key in told if key not in SHOWN_FIRST]
+    pairs = [(key, _value(told[key])) for key in order]
+    pairs += [(f"version of {name}", value) for name, value in (used or versions()).items()]
+    lines = [
+        [key, step, tag("td", value, class_="long"), "default" if usual else ""]
+        for step, key, value, usual in settings(about.model)
+    ]
+    marked = [k for k, line in enumerate(lines) if not line[-1]]
+    again = snippet(about.model, about.frontier, about.judged.rows, about.judged.accuracy)
+    notes = ["With the same rows in X and y, these lines make the model again."]
+    if about.size is not None:
+        notes.append("A cv or sample weights that were given to frontier must be given again.")
+    if told["seed"] is None:
+        notes.append("random_state is None: draws differ each time, and so may the model.")
+    if "..." in again:
+        notes.append("Arrays and objects of your own among the settings are not written out in full.")
+    if getattr(about.compression, "agreement_on_X", None) is not None:
+        notes.append("They give the training rows to the compression; compress may have had others.")
+    return section(
+        "made",
+        "How it was made",
+        facts(pairs),
+        join([tag("h3", "Command"), code(str(command), "Command")]) if command else "",
+        tag("h3", "Make it again"),
+        paragraph(" ".join(notes)),
+        code(again, "Python that makes the model again"),
+        _given_settings(given),
+        more(
+            f"Settings: {len(lines)}, of which {len(marked)} are not the default",
+            table("Settings of the estimator", ["setting", "step", "value", ""], lines, marked=marked, kind="words"),
+        ),
+    )
+
+
+def _value(value: Any) -> str:
+    """What the caller tells, in words."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {_value(inner)}" for key, inner in value.items())
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_value, value))
+    return "none" if value is None else str(value)
+
+
+def _given_settings(given: Any) -> Safe:
+    """Settings that the caller knows of, beside those of the estimator."""
+    if not given:
+        return Safe("")
+    pairs = [(key, _value(value)) for key, value in given.items()] if isinstance(given, dict) else [("", given)]
+    return join([tag("h3", "Settings as given"), facts(pairs)])

@@ -1,0 +1,99 @@
+"""Pictures as inline SVG that follow the page: their colours are its variables, their text is text."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from .markup import Safe, scrolling, tag
+
+INK = "#0b0c0d"  # stands for the colour of text
+SERIES = (
+    "#2f74b5",
+    "#d9772b",
+    "#3f9a6b",
+    "#c0485a",
+    "#8463b5",
+    "#9a6a4b",
+    "#c76aa6",
+    "#6f7782",
+    "#a39a2c",
+    "#2f9fae",
+)
+VARIABLES = {INK: "var(--ink)"} | {color: f"var(--c{k})" for k, color in enumerate(SERIES)}
+
+FONT = 10.0
+WIDE = 6.2  # inches, from which on a picture is not made smaller than can be read
+
+
+def _style() -> dict[str, Any]:
+    from cycler import cycler
+
+    inks = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+    return {
+        **dict.fromkeys(inks, INK),
+        "axes.prop_cycle": cycler(color=SERIES),
+        "font.size": FONT,
+        "axes.labelsize": FONT,
+        "legend.fontsize": FONT - 1,
+        "xtick.labelsize": FONT - 1,
+        "ytick.labelsize": FONT - 1,
+        "axes.linewidth": 0.7,
+        "axes.facecolor": "none",
+        "figure.facecolor": "none",
+        "savefig.facecolor": "none",
+        "legend.frameon": False,
+        "svg.fonttype": "none",
+        "svg.hashsalt": "slimsvm",
+    }
+
+
+def figure(
+    name: str, size: tuple[float, float], alt: str, caption: Any, draw: Callable[[Any], Any], kind: str = ""
+) -> Safe:
+    """A picture that ``draw`` makes on axes, with its caption, and in words for those who do not see it."""
+    drawn = svg(name, size, alt, draw)
+    box = scrolling(drawn, alt) if size[0] > WIDE else drawn
+    kind = f"{kind} wide".strip() if size[0] > WIDE else kind
+    return tag("figure", box, tag("figcaption", caption), class_=kind or None)
+
+
+def svg(name: str, size: tuple[float, float], alt: str, draw: Callable[[Any], Any]) -> Safe:
+    """The picture alone: the same bytes for the same picture."""
+    try:
+        from matplotlib import style
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError(
+            "the report has pictures and needs matplotlib, which is not installed: pip install matplotlib, or "
+            "pip install 'slimsvm[plot]'"
+        ) from None
+    with style.context([_style()], after_reset=True), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # the browser has the fonts
+        paper = Figure(figsize=size, layout="constrained")
+        draw(paper.add_subplot())
+        out = io.StringIO()
+        paper.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+    return Safe(_inline(out.getvalue(), name, alt))
+
+
+def _inline(source: str, name: str, alt: str) -> str:
+    """An SVG file as an element of a page: no names of its own that another picture may have, no fixed size."""
+    body = source[source.index("<svg") :]
+    head, rest = body.split(">", 1)
+    box = re.search(r'viewBox="[^"]+"', head)
+    assert box is not None
+    rest = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", rest, flags=re.DOTALL)
+    rest = re.sub(r'\bid="', f'id="{name}-', rest)
+    rest = rest.replace("url(#", f"url(#{name}-").replace('xlink:href="#', f'href="#{name}-')
+    rest = rest.replace("xlink:href=", "href=")
+    # The page's own fonts, and its colours.
+    rest = re.sub(r"font: ([\d.]+)px [^;\"]+", r"font-size: \1px", rest)
+    rest = re.sub(r"font-family: [^;\"]+;?", "", rest)
+    for color, variable in VARIABLES.items():
+        rest = re.sub(rf"(fill|stroke|stop-color): {color}", rf"\1: {variable}", rest)
+    label = tag("title", alt, id=f"{name}-alt")
+    return f'<svg {box.group(0)} role="img" aria-labelledby="{name}-alt">{label}{rest.strip()}'

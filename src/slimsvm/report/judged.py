@@ -1,0 +1,72 @@
+"""What rows say of a model: right and wrong, class by class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_consistent_length
+
+from ..formulation import Array
+
+SURE = 1.959964  # standard errors on either side: 95 %
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Counts of rows by their class (lines) and by the class that is predicted (columns)."""
+
+    classes: tuple[Any, ...]
+    confusion: Array
+
+    @classmethod
+    def of(cls, model: Any, known: Array, X: Any, y: Any) -> Judged:
+        """A model judged on rows; ``known`` are its classes. Labels that it does not know are classes too."""
+        y = np.asarray(y)
+        predicted = np.asarray(model.predict(X))
+        check_consistent_length(predicted, y)
+        if y.ndim != 1 or not len(y):
+            raise ValueError(f"y has the shape {y.shape}; give a label for each row, and one row at least")
+        strange = sorted(set(y.tolist()) - set(known.tolist()), key=str)
+        classes = (*known.tolist(), *strange)
+        place = {label: k for k, label in enumerate(classes)}
+        counts = np.zeros((len(classes), len(classes)), dtype=int)
+        np.add.at(counts, ([place[label] for label in y.tolist()], [place[label] for label in predicted.tolist()]), 1)
+        return cls(classes, counts)
+
+    @property
+    def rows(self) -> int:
+        return int(self.confusion.sum())
+
+    @property
+    def right(self) -> int:
+        return int(np.trace(self.confusion))
+
+    @property
+    def accuracy(self) -> float:
+        return self.right / self.rows
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's, of the accuracy: what it may be on other rows, 95 % sure."""
+        n, p = self.rows, self.accuracy
+        middle, half = p + SURE**2 / (2 * n), SURE * np.sqrt(p * (1 - p) / n + SURE**2 / (4 * n * n))
+        low, high = ((middle + side * half) / (1 + SURE**2 / n) for side in (-1, 1))
+        return max(0.0, min(float(low), p)), min(1.0, max(float(high), p))  # its ends at 0 and 1 are exact
+
+    @cached_property
+    def per_class(self) -> list[tuple[Any, int, float, float, float]]:
+        """Class, rows, precision, recall and their harmonic mean; not a number where there is nothing to divide by."""
+        hits, mine, said = np.diag(self.confusion), self.confusion.sum(axis=1), self.confusion.sum(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            precision, recall, both = hits / said, hits / mine, 2 * hits / (said + mine)
+        return list(zip(self.classes, mine.tolist(), precision, recall, both, strict=True))
+
+    def mistakes(self, most: int = 3) -> list[tuple[Any, Any, int]]:
+        """The pairs of classes that are taken for each other most: true one, predicted one, rows."""
+        wrong = self.confusion - np.diag(np.diag(self.confusion))
+        order = np.argsort(-wrong, axis=None, kind="stable")[:most]
+        places = [np.unravel_index(k, wrong.shape) for k in order]
+        return [(self.classes[i], self.classes[j], int(wrong[i, j])) for i, j in places if wrong[i, j]]

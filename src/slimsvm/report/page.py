@@ -1,0 +1,133 @@
+"""The report: sections in a page that needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from ..frontier_result import Frontier
+from ..plotting.shown import Shown
+from . import answers, sections
+from .judged import Judged
+from .made import versions
+from .markup import Safe, join, tag, text
+from .subject import Subject
+
+CONTENTS = (
+    ("data", "Data", sections.data),
+    ("size", "Size", sections.sizes),
+    ("model", "The model", sections.model),
+    ("vectors", "Its vectors", sections.vectors),
+    ("mistakes", "Mistakes", answers.mistakes),
+    ("calibration", "Calibration", answers.calibration),
+    ("device", "On a device", answers.device),
+    ("made", "How it was made", answers.made),
+)
+
+
+def report(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    frontier: Frontier | None = None,
+    title: str | None = None,
+    made: dict[str, Any] | None = None,
+    names: Sequence[Any] | None = None,
+    shape: tuple[int, int] | None = None,
+) -> str:
+    """A report on a fitted classifier: one HTML page that opens without a network.
+
+    It shows the data, the frontier, the model and its vectors, its mistakes, its calibration, what it takes on a device
+    and how to make it again. The same input gives the same bytes. Needs matplotlib.
+
+    Parameters
+    ----------
+    model : fitted classifier of slimsvm, CompressedOutlierDetector, or a Pipeline that ends with one
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Rows to judge the model by, as it takes them: rows that had no part in its training.
+    y : array-like of shape (n_samples,)
+        Their labels.
+    frontier : Frontier, optional
+        What `slimsvm.frontier` found: other sizes and the full machine, beside the model.
+    title : str, optional
+    made : dict, optional
+        How the model was made, as far as the model does not know: ``command``, ``date``, ``data``, ``seed``,
+        ``versions`` and ``settings`` (dicts), and whatever else is to be told. Versions are those of now unless given.
+    names : sequence of str, optional
+        Of the inputs; those of a DataFrame are known.
+    shape : (int, int), optional
+        Height and width, where the inputs are the pixels of an image.
+
+    Returns
+    -------
+    str
+        HTML.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from slimsvm import SlimSVC
+    >>> from slimsvm.report import report
+    >>> X, y = make_moons(300, noise=0.2, random_state=0)
+    >>> clf = SlimSVC(n_vectors=6, C=10, gamma=1.0, scales="fixed").fit(X[:200], y[:200])
+    >>> page = report(clf, X[200:], y[200:], title="Two moons")
+    >>> "<title>Two moons</title>" in page, "http" in page
+    (True, False)
+    """
+    about = _subject(model, X, y, frontier, made, names, shape)
+    written = {name: write(about) for name, _, write in CONTENTS}
+    shown = [(name, label) for name, label, _ in CONTENTS if written[name] is not None]
+    links = [tag("li", tag("a", label, href=f"#{name}")) for name, label in shown]
+    return _template().substitute(
+        version=text(versions().get("slimsvm", "")),
+        title=text(title or f"{about.kind} of {about.vectors} vectors"),
+        css=_file("page.css"),
+        lead=sections.lead(about),
+        cards=sections.cards(about),
+        contents=join(links, "\n"),
+        sections=join([written[name] for name, _ in shown], "\n"),
+        footer=_footer(),
+    )
+
+
+def write_report(path: Any, model: Any, X: Any, y: Any, **options: Any) -> None:
+    """Write the report on a fitted classifier to a file.
+
+    Parameters
+    ----------
+    path : str or path
+        Where to; a file that is there is replaced.
+    model, X, y, **options :
+        As for `report`.
+    """
+    Path(path).write_text(report(model, X, y, **options), encoding="utf-8")
+
+
+def _subject(
+    model: Any, X: Any, y: Any, frontier: Any, made: Any, names: Any, shape: tuple[int, int] | None
+) -> Subject:
+    shown = Shown.of(model, names)
+    if shown.machine.classes is None:
+        raise ValueError(
+            "the report is for classifiers and outlier detectors; this model has no classes: it gives values"
+        )
+    if frontier is not None and not isinstance(frontier, Frontier):
+        raise ValueError(f"frontier={frontier!r} must be what slimsvm.frontier returns")
+    judged = Judged.of(model, shown.machine.classes, X, y)
+    return Subject(model, X, y, frontier, dict(made or {}), names, shape, shown, judged)
+
+
+def _footer() -> Safe:
+    return text("Made by slimsvm.report. The page is complete: it loads nothing.")
+
+
+def _file(name: str) -> str:
+    return (files(__package__) / name).read_text(encoding="utf-8")
+
+
+def _template() -> Template:
+    return Template(_file("page.html"))
