@@ -1,8 +1,8 @@
 """Small processors: programs compiled for them, their bytes, and answers with instructions from emulated boards.
 
-Instructions are counted by qemu: with ``-icount shift=6`` an instruction takes 64 ns of the emulated time, which is more
-than a tick of SysTick, so that the ticks of a call say how many instructions it had. They are no clock cycles: a real
-Cortex-M takes one to two for most of them. simavr counts the cycles of an AVR.
+Instructions are counted by qemu: with ``-icount shift=6`` an instruction takes 64 ns of the emulated time, more than a
+tick of SysTick, so that the ticks of a call say how many instructions it had. They are no clock cycles: a real Cortex-M
+takes one to two for most of them. simavr counts the cycles of an AVR.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +21,7 @@ import numpy as np
 Array = np.ndarray
 SUPPORT = Path(__file__).parent / "support"
 SMALL = ["-Os", "-ffunction-sections", "-fdata-sections"]
-PATIENCE = 240  # seconds for a compiler or an emulator
+PATIENCE = 150  # seconds for a compiler or an emulator
 NANOSECONDS = 64  # of the emulated time, for an instruction
 PACKAGES = {
     "arm-none-eabi-gcc": "gcc-arm-none-eabi libnewlib-arm-none-eabi",
@@ -108,16 +110,49 @@ def called(command: list[str], folder: Path) -> str:
 
 
 def compiled(board: Board, unit: Unit, folder: Path, *more: str) -> Path:
-    """The object of a unit."""
-    for name, text in unit.headers:
-        (folder / name).write_text(text)
-    source = folder / f"unit{unit.suffix}"
-    source.write_text(unit.source)
-    compiler = board.prefix + ("g++" if unit.suffix == ".cpp" else "gcc")
-    standard = [] if unit.suffix == ".cpp" else ["-std=c99"]
-    command = [compiler, *standard, *SMALL, *board.flags, *unit.flags, *more, "-I", ".", "-c", source.name]
-    called(command, folder)
+    """The object of a unit, in a folder."""
+    made = _made(board, unit, more)
+    if isinstance(made, DoesNotFit):
+        raise made
+    for name, content in made.files:
+        (folder / name).write_bytes(content)
     return folder / "unit.o"
+
+
+def compile_seconds(board: Board, unit: Unit) -> float:
+    """What a compiler takes for one unit."""
+    made = _made(board, unit, ())
+    if isinstance(made, DoesNotFit):
+        raise made
+    return made.seconds
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a compiler left behind, and how long it took."""
+
+    files: tuple[tuple[str, bytes], ...]
+    seconds: float
+
+
+@lru_cache(maxsize=16)
+def _made(board: Board, unit: Unit, more: tuple[str, ...]) -> Made | DoesNotFit:
+    """Compiled once: some generators write files that take a compiler minutes."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, source = Path(name), f"unit{unit.suffix}"
+        for header, text in unit.headers:
+            (folder / header).write_text(text)
+        (folder / source).write_text(unit.source)
+        compiler = board.prefix + ("g++" if unit.suffix == ".cpp" else "gcc")
+        standard = [] if unit.suffix == ".cpp" else ["-std=c99"]
+        start = time.perf_counter()
+        try:
+            called([compiler, *standard, *SMALL, *board.flags, *unit.flags, *more, "-I", ".", "-c", source], folder)
+        except DoesNotFit as error:
+            return error
+        seconds = time.perf_counter() - start
+        kept = [path for path in sorted(folder.iterdir()) if path.suffix in (".o", ".ci")]
+        return Made(tuple((path.name, path.read_bytes()) for path in kept), seconds)
 
 
 def object_bytes(board: Board, unit: Unit) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,9 +19,9 @@ from . import boards
 from .boards import M0, M4, DoesNotFit, Unit, unit_of
 from .devices import short
 from .models import of_sklearn, stored
-from .speed import microseconds
+from .speed import timed
 
-ROWS = 100  # that the boards answer
+ROWS = 20  # that the boards answer
 HEADER = [
     "machine, generator",
     "vectors",
@@ -37,10 +36,11 @@ HEADER = [
 ]
 NOTE = (
     "m2cgen {m2cgen} and micromlgen {micromlgen} with scikit-learn {sklearn}. Linked: as in the tables above, in the "
-    f"256 KB of flash that the board has. Instructions: mean of {ROWS} test rows under qemu. µs: gcc -O2. Compiling: gcc "
-    "-Os for Cortex-M0, that one file. Error and labels: all test rows, computed by the compiled code on the board with "
-    "the M4F. m2cgen computes in double, and gives values of pairs of classes, whose votes were counted here; micromlgen's rows are float, its numbers double. Its header needs <cstdarg>, "
-    "<math.h> and <stdint.h>, as Arduino.h brings them. compress: with X and y."
+    f"256 KB of flash of the board. Instructions: mean of {ROWS} test rows under qemu. µs: gcc -O2. Compiling: that "
+    "one file, gcc -Os for Cortex-M0. Error and labels: all test rows, by the code compiled here. "
+    "m2cgen computes in double, and gives values of pairs of classes, whose votes were counted here. "
+    "micromlgen's rows are float, its numbers double; its header needs <cstdarg>, <math.h> and <stdint.h>, which "
+    "Arduino.h brings. compress: with X and y."
 )
 
 
@@ -92,29 +92,23 @@ def ways(model: SVC, split: Split, kept: int) -> Iterator[tuple[str, int, Callab
 
 def line(unit: Unit, X: np.ndarray, y: np.ndarray, wanted: np.ndarray) -> list[str]:
     """Bytes, instructions, times and answers."""
-    length, cells = X.shape[1], []
+    cells = []
     for board in (M0, M4):
         try:
-            cells.append(f"{boards.linked_bytes(board, unit, length):,}")
-            cells.append(f"{boards.run(board, unit, X[:ROWS]).cost:,.0f}")
+            size = f"{boards.linked_bytes(board, unit, X.shape[1]):,}"
+            cells += [size, f"{boards.run(board, unit, X[:ROWS]).cost:,.0f}"]
         except DoesNotFit as error:
-            cells = [*cells[: 2 * (board is M4)], f"does not fit: {short(error)}", "–"]
+            cells += [f"does not fit: {short(error)}", "–"]
     try:
-        here = f"{microseconds(unit, X)[0]:.2f}"
-    except DoesNotFit:
-        here = "–"
-    start = time.perf_counter()
+        seconds = f"{boards.compile_seconds(M0, unit):.2f}"
+    except DoesNotFit as error:
+        seconds = short(error)
     try:
-        boards.object_bytes(M0, unit)
-        seconds = f"{time.perf_counter() - start:.2f}"
-    except DoesNotFit:
-        seconds = "–"
-    try:
-        found = boards.run(M4, unit, X).answers
-        error, changed = f"{100 * np.mean(found != y):.2f}", f"{np.sum(found != wanted)} of {len(X)}"
-    except DoesNotFit:
-        error, changed = "–", "–"
-    return [*cells, here, seconds, error, changed]
+        here = timed(unit, X)
+    except DoesNotFit as error:
+        return [*cells, short(error), seconds, "–", "–"]
+    error, changed = 100 * np.mean(here.answers != y), np.sum(here.answers != wanted)
+    return [*cells, f"{here.median:.2f}", seconds, f"{error:.2f}", f"{changed} of {len(X)}"]
 
 
 def machines(quick: bool) -> Iterator[tuple[str, SVC, Split, int]]:

@@ -20,7 +20,7 @@ from .estimators import (
     SlimSVC,
     compress,
 )
-from .export import to_c, to_onnx, to_sklearn
+from .export import to_c, to_micropython, to_onnx, to_sklearn
 from .frontier import Frontier, frontier
 from .parts import bases, kernels, losses, regularizers, slacks
 from .persistence import load, save
@@ -80,6 +80,7 @@ __all__ = [
     "save",
     "slacks",
     "to_c",
+    "to_micropython",
     "to_onnx",
     "to_sklearn",
 ]

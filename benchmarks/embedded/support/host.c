@@ -1,10 +1,11 @@
-/* Times a function on the rows of a file: microseconds a row, the median of many passes and the fifth fastest. */
+/* Answers the rows of a file, and times that: microseconds a row, the median of many passes and the fifth fastest. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-#define MOST 1000
+#define MOST 4000
+#define TIMED 300
 #define PASSES 301
 
 int answer(const ROW *x);
@@ -20,9 +21,15 @@ int main(void)
     static ROW x[MOST * LENGTH];
     static double times[PASSES];
     volatile int kept = 0;
-    FILE *file = fopen("rows", "rb");
-    const int rows = file ? (int)(fread(x, sizeof(ROW), MOST * LENGTH, file) / LENGTH) : 0;
-    if (!rows) return 1;
+    FILE *file = fopen("rows", "rb"), *answers = fopen("answers", "wb");
+    const int all = file ? (int)(fread(x, sizeof(ROW), MOST * LENGTH, file) / LENGTH) : 0;
+    const int rows = all < TIMED ? all : TIMED;
+    if (!rows || !answers) return 1;
+    for (int i = 0; i < all; ++i) {
+        const int found = answer(&x[i * LENGTH]);
+        fwrite(&found, sizeof found, 1, answers);
+    }
+    fclose(answers);
     for (int pass = 0; pass < PASSES; ++pass) {
         struct timespec start, end;
         int sum = 0;

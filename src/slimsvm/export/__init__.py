@@ -1,8 +1,9 @@
-"""Models that leave Python: C headers, ONNX, other libraries' objects, and the integers that a device holds."""
+"""Models that leave Python: C headers, MicroPython, ONNX, other libraries' objects, and integers for a device."""
 
 from .c import CReport, CSource, to_c
+from .micropython import to_micropython
 from .onnx import to_onnx
 from .quantize import Quantized, quantize
 from .sklearn import to_sklearn
 
-__all__ = ["CReport", "CSource", "Quantized", "quantize", "to_c", "to_onnx", "to_sklearn"]
+__all__ = ["CReport", "CSource", "Quantized", "quantize", "to_c", "to_micropython", "to_onnx", "to_sklearn"]

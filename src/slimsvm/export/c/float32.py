@@ -80,6 +80,16 @@ def close_to_one(machine: Machine) -> bool:
     return bool(np.mean((1 - K) @ sizes) < np.mean(K @ sizes))
 
 
+def shifted(machine: Machine) -> Machine:
+    """The same machine for kernel values less 1: what that takes away is in the biases."""
+    expansion, layer = machine.expansion, machine.layer
+    return replace(
+        machine,
+        expansion=replace(expansion, bias=expansion.bias + expansion.coef.sum(axis=1)),
+        layer=layer and replace(layer, bias=layer.bias + layer.coef.sum(axis=1)),
+    )
+
+
 @dataclass(frozen=True)
 class Layout:
     """Which inputs count, what they become, and the vectors in these units."""
@@ -114,12 +124,11 @@ def write(machine: Machine, name: str, about: str) -> Writer:
     form = FORMS.get(kernel.name)
     if form is None:
         raise ValueError(f"kernel {kernel.name!r} has no form in C; {sorted(FORMS)} have one. Fit with one of these")
+    below = close_to_one(machine)
+    machine = shifted(machine) if below else machine
     place, linear = layout(machine, form), kernel.name == kernels.Linear.name
     coef, bias = machine.expansion.coef, machine.expansion.bias
-    layer, below = machine.layer, close_to_one(machine)
-    if below:
-        bias = bias + coef.sum(axis=1)
-        layer = layer and replace(layer, bias=layer.bias + layer.coef.sum(axis=1))
+    layer = machine.layer
     out.add(about)
     out.add("""
 #ifndef @@_H

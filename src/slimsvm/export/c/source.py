@@ -27,7 +27,7 @@ class CReport:
         "float32" or "int8".
     flash : int
         Bytes of all tables. Code comes on top: with ``-Os`` about 0.5 to 1 KB on Cortex-M; where a processor has no
-        floating point unit, its library adds about 2 KB for rows in floats, and about 7 KB for float32 headers.
+        floating point unit, its library adds 2 to 3 KB for rows in floats, and 4.5 KB for float32 headers.
     tables : dict of str to int
         The same by table.
     ram : int
