@@ -327,6 +327,14 @@ def test_without_probabilities_or_integers(rows):
     assert "There is no form in integers: kernel 'poly' has no fixed-point form" in text
 
 
+def test_many_vectors_are_counted_not_rounded(rows, monkeypatch):
+    model = AnyNormSVC().fit(*rows[:2])
+    monkeypatch.setattr("slimsvm.report.device.MOST_VECTORS", 10)
+    text = Page(report(model, *rows[2:])).text
+    assert "more than 10 vectors: its answers in integers were not looked at" in text
+    assert f"{model.model_bytes_:,} bytes" in text
+
+
 def test_many_rows_make_no_large_page():
     X, y = blobs(3000, d=2)
     page = report(slim(3).fit(X[:100], y[:100]), X, y)

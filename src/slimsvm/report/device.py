@@ -10,8 +10,13 @@ import numpy as np
 import slimsvm
 
 from ..export import quantize
+from ..export.quantize import form_of
 from ..formulation import Array
+from ..frontier_result import classifier_of
+from ..parts.bases import dense
 from ..plotting.shown import Shown
+
+MOST_VECTORS = 500  # that are rounded
 
 
 @dataclass(frozen=True)
@@ -26,8 +31,8 @@ class Program:
 
 @dataclass(frozen=True)
 class OnDevice:
-    """Bytes in float32; in integers by what they hold, with the answers that the integers give (None, and the reason,
-    where the model has no such form); and programs."""
+    """Bytes in float32; in integers by what they hold (none where the model has no such form), with the answers that the
+    integers give, or the reason why there are none; and programs."""
 
     float_bytes: int
     multiply_adds: int
@@ -44,7 +49,7 @@ class OnDevice:
         model, rows = (model[-1], shown.steps.transform(X)) if alone else (model, X)
         expansion = shown.machine.expansion
         work = expansion.vectors.size + expansion.coef.size
-        parts, answers, reason = _in_integers(model, rows)
+        parts, answers, reason = (_in_integers if len(expansion.vectors) <= MOST_VECTORS else _counted)(model, rows)
         kernel: Any = expansion.kernel
         # A factor for each input, where scales were learned or a scaler is folded in.
         factors = 4 * shown.machine.n_inputs if np.ndim(kernel.scales) or shown.machine.inputs.folded else 0
@@ -60,7 +65,17 @@ def _in_integers(model: Any, X: Any) -> tuple[dict[str, int], Array | None, str]
         small = quantize(model)
         return small.parts(), small.predict(np.asarray(X) if hasattr(X, "columns") else X), ""
     except ValueError as error:
-        return {}, None, str(error)
+        return {}, None, f"There is no form in integers: {error}."
+
+
+def _counted(model: Any, X: Any) -> tuple[dict[str, int], Array | None, str]:
+    """Bytes alone: to round so many vectors takes long, and no device would hold them."""
+    expansion = classifier_of(model)._expansion()
+    try:
+        parts = form_of(expansion.kernel).parts(expansion.kernel, dense(expansion.vectors), len(expansion.bias))
+    except ValueError as error:
+        return {}, None, f"There is no form in integers: {error}."
+    return parts, None, f"The model has more than {MOST_VECTORS} vectors: its answers in integers were not looked at."
 
 
 def programs(model: Any) -> tuple[Program, ...]:
