@@ -31,8 +31,8 @@ class Program:
 
 @dataclass(frozen=True)
 class OnDevice:
-    """Bytes in float32; in integers by what they hold (none where the model has no such form), with the answers that the
-    integers give, or the reason why there are none; and programs."""
+    """Bytes in float32; in integers by what they hold (none where the model has no such form), with the answers that
+    the integers give, or the reason why there are none; and programs."""
 
     float_bytes: int
     multiply_adds: int
