@@ -9,7 +9,7 @@ INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check
 # The last two are for libsvm-official, which `make bench` compiles from its sources.
 BUILD_TOOLS := "scikit-build-core>=0.10" "nanobind>=2.4" ninja setuptools wheel
 
-.PHONY: demo test test-all fuzz lint bench docs sanitize clean
+.PHONY: demo test test-all fuzz lint bench embedded docs sanitize clean
 
 demo: $(VENV)/.ready-demo
 	$(BIN)/python examples/demo.py
@@ -32,6 +32,10 @@ lint: $(VENV)/.ready-lint
 
 bench: $(VENV)/.ready-bench
 	$(BIN)/python -m benchmarks $(ARGS)
+
+# Models in C on emulated processors: make embedded ARGS=--write puts the tables into benchmarks/EMBEDDED.md
+embedded: $(VENV)/.ready-embedded
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.embedded $(ARGS)
 
 docs: $(VENV)/.ready-docs
 	$(BIN)/sphinx-build -W -b html docs build/docs

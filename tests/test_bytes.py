@@ -36,7 +36,7 @@ from slimsvm import (
 )
 from slimsvm.export import quantize
 from slimsvm.export.grid import grid_of, half, two_byte_gains
-from slimsvm.export.quantize import TABLE, in_16_bits, power_of_half
+from slimsvm.export.integers import TABLE, in_16_bits, power_of_half
 from slimsvm.export.rounding import moved_on, nearest_bytes, remaining_curvature, squared_distance
 from slimsvm.votes import Votes
 

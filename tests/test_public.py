@@ -24,6 +24,8 @@ ESTIMATORS = {
 COMPRESSED = {"CompressedClassifier", "CompressedOutlierDetector", "CompressedRegressor"}
 SIZE = {"Frontier", "frontier"}
 PICTURES = {"CalibrationDisplay", "FrontierDisplay", "VectorsDisplay"}
+EXPORT = {"to_c", "to_onnx", "to_sklearn"}
+FILES = {"load", "save"}
 OTHERS = {"__version__", "compress", "report"}
 PARTS = {
     "bases": {"AllRows", "Cholesky", "Forward", "Given", "Inputs", "KMeans", "Random"},
@@ -46,7 +48,8 @@ PARTS = {
 
 
 def test_the_package():
-    assert set(slimsvm.__all__) == ESTIMATORS | COMPRESSED | SIZE | PICTURES | set(PARTS) | OTHERS
+    functions = EXPORT | FILES | SIZE | OTHERS
+    assert set(slimsvm.__all__) == ESTIMATORS | COMPRESSED | PICTURES | set(PARTS) | functions
     assert {kind.__name__ for kind in slimsvm.estimators.COMPRESSED} == COMPRESSED
     assert {kind.__name__ for kind in slimsvm.estimators.ALL} == ESTIMATORS
 

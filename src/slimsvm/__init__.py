@@ -20,8 +20,10 @@ from .estimators import (
     SlimSVC,
     compress,
 )
+from .export import to_c, to_onnx, to_sklearn
 from .frontier import Frontier, frontier
 from .parts import bases, kernels, losses, regularizers, slacks
+from .persistence import load, save
 
 if TYPE_CHECKING:
     from . import report
@@ -71,8 +73,13 @@ __all__ = [
     "compress",
     "frontier",
     "kernels",
+    "load",
     "losses",
     "regularizers",
     "report",
+    "save",
     "slacks",
+    "to_c",
+    "to_onnx",
+    "to_sklearn",
 ]

@@ -26,6 +26,7 @@ LARGEST = 127  # of a vector's bytes
 COARSEST = 7  # shifts have three bits
 REACH = 16  # 2^-16 is nothing in 15 bits: distances end here
 MANTISSA, EXPONENTS = 7, 63  # of a gain in two bytes: bits behind the leading one, and how far exponents may lie apart
+READING_BITS = 23  # of a gain for integers: with 25 of a reading and its offset they stay within 64
 # Steps of 1/16 of a width: where a common one is coarser, inputs have their own. Offsets do not pay below 1/64.
 COMMON_STEP, FINE_STEP = 1 / 16, 1 / 64
 
@@ -71,6 +72,17 @@ class Grid:
         return np.trunc(t + np.where(t < 0, np.float32(-0.5), np.float32(0.5))).astype(np.int16)
 
     @property
+    def readings(self) -> Readings | None:
+        """How rows of integers get here without a float; None where inputs are so small that integers say nothing."""
+        fraction, exponent = np.frexp(self.gain.astype(np.float64))
+        if exponent.max() > 16 or np.abs(self.offset).max() >= 2.0**22:
+            return None
+        # Gains have at most 24 digits; with 2^46 and more behind the point nothing would be left of a reading.
+        shift = np.minimum(READING_BITS - exponent, 46)
+        gain = np.rint(fraction * 2.0 ** (exponent + shift)).astype(np.int64)
+        return Readings(np.rint(self.offset.astype(np.float64) * 256).astype(np.int64), gain, shift + 8)
+
+    @property
     def spans(self) -> Array:
         """Steps in widths."""
         return 2.0 ** (self.shift - self.bits)
@@ -86,6 +98,29 @@ class Grid:
     def values(self, q: Array) -> Array:
         """What bytes stand for; zero for inputs that do not count."""
         return self._spread(self.offset + q * (2.0**self.shift / self.gain.astype(np.float64)))
+
+
+@dataclass(frozen=True)
+class Readings:
+    """``(256 x - offset) gain 2^-shift`` for integers x of 16 bits, to the nearest."""
+
+    offset: Array
+    gain: Array
+    shift: Array
+
+    def rows(self, X: Array) -> Array:
+        """Rows on the grid, from the inputs that count."""
+        t = (X.astype(np.int64) * 256 - self.offset) * self.gain
+        size = (np.abs(t) + (np.int64(1) << (self.shift - 1))) >> self.shift
+        return (np.sign(t) * np.minimum(size, 32767)).astype(np.int16)
+
+
+def packed_inputs(grid: Grid) -> tuple[Array, int]:
+    """Step, exponent and mantissa of each input in two bytes, and the largest exponent."""
+    fraction, exponent = np.frexp(grid.gain.astype(np.float64))
+    exponent, top = exponent - 1, int(exponent.max()) - 1  # of a mantissa from 1 to 2
+    mantissa = np.rint((2 * fraction - 1) * 2**MANTISSA).astype(int)
+    return grid.shift << 13 | (top - exponent) << MANTISSA | mantissa, top
 
 
 def grid_of(weights: Array, Z: Array, power: int, folded: bool = False) -> Grid:

@@ -69,6 +69,15 @@ class Machine:
     def n_inputs(self) -> int:
         return len(self.inputs.mean)
 
+    def between_vectors(self, count: int = 2000) -> Array:
+        """Rows of the user between two vectors each, where no others are known."""
+        Z = np.asarray(self.expansion.vectors, dtype=np.float64)
+        Z = Z if len(Z) else np.zeros((1, self.n_inputs))
+        rng = np.random.default_rng(0)
+        first, second = rng.integers(len(Z), size=(2, count))
+        part = rng.uniform(size=(count, 1))
+        return self.inputs.inverse(part * Z[first] + (1 - part) * Z[second])
+
 
 def machine_of(model: Any) -> Machine:
     """What a fitted estimator of this library, or a pipeline of scalers that ends in one, computes."""
@@ -100,23 +109,49 @@ def last_step(model: Any) -> tuple[list[Any], Any]:
     return steps[:-1], estimator
 
 
+FAR = 2.0**40  # between rows that tell a slope: the farther, the more digits it has
+
+
 def folded_scalers(scalers: list[Any], inputs: int) -> Affine:
     """Steps before the classifier as one affine map of each input."""
     if not scalers:
         return Affine.none(inputs)
-    probe = np.random.default_rng(0).normal(scale=1e3, size=inputs)
-    rows = np.stack([np.zeros(inputs), np.ones(inputs), probe])
     names = ", ".join(type(scaler).__name__ for scaler in scalers)
     wanted = f"steps before the classifier must scale each input by itself, as StandardScaler does; {names}"
     for scaler in scalers:
         if getattr(scaler, "n_features_in_", inputs) != inputs:
             raise ValueError(f"{wanted} do not: they take {scaler.n_features_in_} inputs, the classifier {inputs}")
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "X does not have valid feature names")
-            rows = np.asarray(scaler.transform(rows))
-        if rows.shape[1] != inputs:
-            raise ValueError(f"{wanted} do not: they make {rows.shape[1]} columns of {inputs}")
-    slope = rows[1] - rows[0]
-    if not (slope > 0).all() or not np.allclose(rows[2], rows[0] + slope * probe, rtol=1e-6):
+    probe = np.random.default_rng(0).normal(scale=1e3, size=inputs)
+    rows = _scaled(scalers, np.stack([np.zeros(inputs), np.ones(inputs), probe, np.full(inputs, FAR)]))
+    if rows.shape[1] != inputs:
+        raise ValueError(f"{wanted} do not: they make {rows.shape[1]} columns of {inputs}")
+    near, slope = rows[1] - rows[0], (rows[3] - rows[0]) / FAR
+    size = np.abs(rows[0]) + np.abs(slope * probe)
+    straight = np.abs(rows[2] - rows[0] - slope * probe) <= 1e-6 * size
+    if not (near > 0).all() or not straight.all() or not np.allclose(near, slope, rtol=1e-6, atol=1e-15 * size.max()):
         raise ValueError(f"{wanted} do not")
-    return Affine(-rows[0] / slope, 1 / slope, folded=True)
+    if _fill_gaps(scalers, inputs):
+        raise ValueError(
+            f"{names} fill in missing values, which rows elsewhere have no word for; export the steps after them "
+            "(model[1:] of a pipeline), and fill gaps before"
+        )
+    mean = -rows[0] / slope
+    # What is left at the mean corrects it: near it a scaler has all digits.
+    mean -= _scaled(scalers, mean[None])[0] / slope
+    return Affine(mean, 1 / slope, folded=True)
+
+
+def _fill_gaps(steps: list[Any], inputs: int) -> bool:
+    """Does a step, such as an imputer, make a number of what is missing?"""
+    try:
+        return bool(np.isfinite(_scaled(steps, np.full((1, inputs), np.nan))).any())
+    except ValueError:  # missing values are not accepted
+        return False
+
+
+def _scaled(scalers: list[Any], rows: Array) -> Array:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        for scaler in scalers:
+            rows = dense(scaler.transform(rows))
+    return rows

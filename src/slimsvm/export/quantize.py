@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,13 +26,11 @@ from ..parts.bases import dense
 from ..parts.regularizers import KernelNorm
 from ..primal.coefficients import fit_coefficients
 from ..votes import Votes
-from .grid import LARGEST, REACH, Grid, grid_of
-from .machine import Affine, folded_scalers, last_step
-from .rounding import moved_on, nearest_bytes
+from .grid import LARGEST, Grid, grid_of
+from .integers import KERNEL_BITS, LOG2_E, QuantizedLayer, in_16_bits, within_reach
+from .machine import Affine, Machine, ProbabilityLayer, last_step, machine_of
+from .rounding import finer_steps, moved_on, nearest_bytes
 
-# 2^-x for x = 0, 1/64 .. 1 in 15 bits. All models share it: it counts as code.
-TABLE = np.rint(2.0 ** (15 - np.arange(65) / 64)).astype(np.uint16)
-KERNEL_BITS = 15
 JITTER = 1e-6  # of the projection: as learned vectors have it
 BLOCK = 1 << 22  # differences that are held at a time
 # A linear model's rows may be so many times as far out as its vectors are.
@@ -68,11 +66,18 @@ class Quantized(ABC):
     bias: Array
     classes: Array
     votes: Votes
+    shown: Votes | None  # whose scores decision_function shows; None: it shows the values
+    layer: QuantizedLayer | None
     bits: ClassVar[int] = KERNEL_BITS  # of what coefficients are multiplied with
 
     @abstractmethod
-    def sums(self, U: Array) -> Array:
-        """The sums over vectors in int64, biases left out, for rows of the grid."""
+    def features(self, U: Array) -> Array:
+        """What coefficients are multiplied with, as integers: a column for each of them."""
+
+    @property
+    @abstractmethod
+    def weights(self) -> Array:
+        """These coefficients: a row for each output."""
 
     @abstractmethod
     def parts(self) -> dict[str, int]:
@@ -83,12 +88,21 @@ class Quantized(ABC):
         """Bytes of the model. The table of 2^-x, 130 bytes, is the same for all models and counts as code."""
         return sum(self.parts().values())
 
+    def sums(self, U: Array, weights: Array) -> Array:
+        """Sums of products in int64, biases left out, for rows of the grid."""
+        rows = max(1, BLOCK // max(1, self.vectors.size))
+        # Numbers of 16 bits, some hundred of them: exact in float64, whose products are quicker.
+        W = weights.T.astype(np.float64)
+        parts = [self.features(U[i : i + rows]).astype(np.float64) @ W for i in range(0, len(U), rows)]
+        return np.concatenate([*parts, np.empty((0, len(weights)))]).astype(np.int64)
+
     def accumulators(self, X: Any) -> Array:
         """What the device has in its registers at the end: int64, a column for each output."""
-        U = self.grid.rows(checked_rows(X, self.grid.inputs))
-        rows = max(1, BLOCK // max(1, self.vectors.size))
-        parts = [self.sums(U[i : i + rows]) for i in range(0, len(U), rows)]
-        return np.concatenate([*parts, np.empty((0, len(self.bias)), np.int64)]) + self.bias
+        return self.sums(self.grid.rows(checked_rows(X, self.grid.inputs)), self.weights) + self.bias
+
+    def _winners(self, sums: Array) -> Array:
+        aligned = sums << (int(self.exponent.max()) - self.exponent.astype(np.int64))
+        return self.votes.winners(aligned, len(self.classes))
 
     def decision(self, X: Any) -> Array:
         """Decision values.
@@ -117,9 +131,26 @@ class Quantized(ABC):
         -------
         ndarray of shape (n_samples,)
         """
-        sums = self.accumulators(X)
-        aligned = sums << (int(self.exponent.max()) - self.exponent.astype(np.int64))
-        return self.classes[self.votes.winners(aligned, len(self.classes))]
+        return self.classes[self._winners(self.accumulators(X))]
+
+    def probabilities(self, X: Any) -> Array:
+        """Probabilities of the classes, multiples of 1/32768; only where they were asked for.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        if self.layer is None:
+            raise ValueError(
+                "there are no probabilities: fit the model with probability=True, and quantise it with "
+                "probabilities=True"
+            )
+        odds = self.sums(self.grid.rows(checked_rows(X, self.grid.inputs)), self.layer.coef)
+        return self.layer.probabilities(odds, self._winners(self.accumulators(X))) / 2.0**KERNEL_BITS
 
 
 def checked_rows(X: Any, inputs: int) -> Array:
@@ -141,21 +172,20 @@ class QuantizedKernel(Quantized):
         """Distances are counted in units of 2^-unit."""
         return self.power * self.grid.bits
 
-    def kernel(self, U: Array) -> Array:
-        """Kernel values in 15 bits, int32: rows x vectors."""
+    def features(self, U: Array) -> Array:
+        """Kernel values in 15 bits: rows x vectors."""
         t = U[:, None, :].astype(np.int64) - (self.vectors.astype(np.int64) << self.grid.shift)
         distance = (t * t if self.power == 2 else np.abs(t)).sum(axis=2)
         # In C a sum that passes the limit ends at once: it cannot come back.
-        beyond = distance >= REACH << self.unit
-        return np.where(beyond, 0, power_of_half(np.where(beyond, 0, distance), self.unit)).astype(np.int32)
+        return within_reach(distance, self.unit)
 
-    def sums(self, U: Array) -> Array:
-        # int16 x 15 bits, some hundred of them: exact in float64, whose products are quicker.
-        return (self.kernel(U).astype(np.float64) @ self.coef.T.astype(np.float64)).astype(np.int64)
+    @property
+    def weights(self) -> Array:
+        return self.coef
 
     def parts(self) -> dict[str, int]:
         n_outputs, count = self.coef.shape
-        return kernel_parts(count, len(self.grid.used), n_outputs, self.grid.n_bytes)
+        return kernel_parts(count, len(self.grid.used), n_outputs, self.grid.n_bytes) | layer_parts(self.layer)
 
 
 @dataclass(frozen=True)
@@ -164,20 +194,15 @@ class QuantizedLinear(Quantized):
 
     bits: ClassVar[int] = 0
 
-    def sums(self, U: Array) -> Array:
-        return U.astype(np.int64) @ self.vectors.T.astype(np.int64)
+    def features(self, U: Array) -> Array:
+        return U
+
+    @property
+    def weights(self) -> Array:
+        return self.vectors
 
     def parts(self) -> dict[str, int]:
-        return linear_parts(self.grid.inputs, len(self.bias), self.grid.n_bytes)
-
-
-def power_of_half(distance: Array, unit: int) -> Array:
-    """``2^-D`` in 15 bits for a distance in units of 2^-unit below `REACH`."""
-    D = distance << (16 - unit) if unit <= 16 else (distance + (1 << (unit - 17))) >> (unit - 16)
-    whole, place, rest = D >> 16, (D >> 10) & 63, D & 1023
-    high, low = TABLE[place].astype(np.int64), TABLE[place + 1].astype(np.int64)
-    value = high - (((high - low) * rest + 512) >> 10)
-    return (value + ((1 << whole) >> 1)) >> whole
+        return linear_parts(self.grid.inputs, len(self.bias), self.grid.n_bytes) | layer_parts(self.layer)
 
 
 def kernel_parts(vectors: int, inputs: int, n_outputs: int, grid: int) -> dict[str, int]:
@@ -196,6 +221,11 @@ def linear_parts(inputs: int, n_outputs: int, grid: int) -> dict[str, int]:
     return {"weights": 2 * inputs * n_outputs, "biases": 4 * n_outputs, "exponents": n_outputs, "inputs": grid}
 
 
+def layer_parts(layer: QuantizedLayer | None) -> dict[str, int]:
+    """Bytes of what gives probabilities."""
+    return {} if layer is None else {"probabilities": layer.n_bytes}
+
+
 # --- kernels that a device knows ----------------------------------------------------------------------------------
 
 
@@ -205,6 +235,10 @@ class Form(ABC):
     @abstractmethod
     def grid(self, kernel: Any, Z: Array, inputs: Affine) -> Grid:
         """Where vectors (in the model's units) lie on the device."""
+
+    def refined(self, Z: Array, coef: Array, grid: Grid, inputs: Affine) -> Grid:
+        """A grid that is better for a model with these coefficients; it takes as many bytes."""
+        return grid
 
     @abstractmethod
     def rounded(
@@ -230,12 +264,16 @@ class Form(ABC):
 
 @dataclass(frozen=True)
 class Numbers:
-    """Coefficients, biases and labels of a model."""
+    """Coefficients and biases of a model, and the machine that it is."""
 
     coef: Array
     bias: Array
-    classes: Array
-    votes: Votes
+    machine: Machine
+    layer: ProbabilityLayer | None = None
+
+    def answers(self) -> tuple[Any, Any, Any]:
+        """Labels, votes and the votes that are shown."""
+        return self.machine.classes, self.machine.votes, self.machine.shown
 
 
 @dataclass(frozen=True)
@@ -251,6 +289,12 @@ class Distance(Form):
 
     def grid(self, kernel: Any, Z: Array, inputs: Affine) -> Grid:
         return grid_of(self.weights(kernel, Z.shape[1]) / inputs.scale, inputs.inverse(Z), self.power, inputs.folded)
+
+    def refined(self, Z: Array, coef: Array, grid: Grid, inputs: Affine) -> Grid:
+        if self.power != 2 or not grid.gain_bytes:
+            return grid
+        halvings = finer_steps(grid.steps(inputs.inverse(Z)), grid.spans, coef, LARGEST)
+        return replace(grid, shift=np.maximum(grid.shift - halvings, 0))
 
     def rounded(
         self, kernel: Any, Z: Array, coef: Array | None, grid: Grid, inputs: Affine, refine: bool = False
@@ -272,7 +316,10 @@ class Distance(Form):
     def filled(self, kernel: Any, Z: Array, grid: Grid, inputs: Affine, fit: Numbers) -> Quantized:
         coef, exponent, bias = in_16_bits(fit.coef, fit.bias, KERNEL_BITS)
         q = grid.rounded(inputs.inverse(Z))
-        return QuantizedKernel(grid, q, coef, exponent, bias, fit.classes, fit.votes, self.power)
+        layer = None
+        if fit.layer is not None:
+            layer = QuantizedLayer.of(fit.layer.coef, fit.layer.bias, KERNEL_BITS, fit.layer.shares)
+        return QuantizedKernel(grid, q, coef, exponent, bias, *fit.answers(), layer, self.power)
 
     def parts(self, kernel: Any, Z: Array, n_outputs: int) -> dict[str, int]:
         grid = self.grid(kernel, Z, Affine.none(Z.shape[1]))
@@ -300,12 +347,18 @@ class Products(Form):
 
     def filled(self, kernel: Any, Z: Array, grid: Grid, inputs: Affine, fit: Numbers) -> Quantized:
         scales = np.broadcast_to(np.asarray(kernel.scales, dtype=np.float64), Z.shape[1])
-        W = fit.coef @ (Z * scales**2)
-        # A unit of the grid is so much in the model's units; the offset was rounded, too.
-        per_unit = 1 / (grid.gain.astype(np.float64) * inputs.scale)
-        bias = fit.bias + W @ ((grid.offset - inputs.mean) / inputs.scale)
-        weights, exponent, bias = in_16_bits(W * per_unit, bias, 0)
-        return QuantizedLinear(grid, weights, np.empty((len(bias), 0)), exponent, bias, fit.classes, fit.votes)
+
+        def on_grid(coef: Array, bias: Array) -> tuple[Array, Array]:
+            """Weights for units of the grid, and the biases that go with its rounded offsets."""
+            W = coef @ (Z * scales**2)
+            per_unit = 1 / (grid.gain.astype(np.float64) * inputs.scale)
+            return W * per_unit, bias + W @ ((grid.offset - inputs.mean) / inputs.scale)
+
+        weights, exponent, bias = in_16_bits(*on_grid(fit.coef, fit.bias), 0)
+        layer = None
+        if fit.layer is not None:
+            layer = QuantizedLayer.of(*on_grid(fit.layer.coef, fit.layer.bias), 0, fit.layer.shares)
+        return QuantizedLinear(grid, weights, np.empty((len(bias), 0)), exponent, bias, *fit.answers(), layer)
 
     def parts(self, kernel: Any, Z: Array, n_outputs: int) -> dict[str, int]:
         return linear_parts(Z.shape[1], n_outputs, 8)
@@ -314,7 +367,6 @@ class Products(Form):
         return linear_parts(inputs, n_outputs, 8)
 
 
-LOG2_E = float(np.log2(np.e))
 # By the kernel's name: exp(-gamma |x - z|^2) = 2^-sum (w (x - z))^2 with w^2 = gamma log2(e).
 FORMS: dict[str, Form] = {
     kernels.Gaussian.name: Distance(2, lambda gamma: float(np.sqrt(gamma * LOG2_E))),
@@ -333,22 +385,10 @@ def form_of(kernel: Any) -> Form:
     return form
 
 
-def in_16_bits(coef: Array, bias: Array, bits: int) -> tuple[Array, Array, Array]:
-    """Coefficients with a power of two for each output, the exponents, and biases in units of 2^-(exponent + bits)."""
-    largest = np.maximum(np.abs(coef).max(axis=1, initial=0.0), np.abs(bias) * 2.0 ** (bits + 15 - 31) * (1 + 1e-6))
-    largest = np.maximum(largest, np.finfo(np.float32).tiny)
-    exponent = np.floor(np.log2(32767 / largest)).astype(int)
-    exponent = np.minimum(exponent, exponent.min() + 20)  # sums of all outputs are compared in 64 bits
-    exponent = np.clip(exponent, -100, 100)
-    unit = 2.0 ** exponent[:, None]
-    numbers = np.clip(np.rint(coef * unit), -32767, 32767).astype(np.int16)
-    return numbers, exponent.astype(np.int8), np.rint(bias * 2.0 ** (exponent + bits)).astype(np.int32)
-
-
 # --- from a model -------------------------------------------------------------------------------------------------
 
 
-def quantize(model: Any, X: Any = None, y: Any = None) -> Quantized:
+def quantize(model: Any, X: Any = None, y: Any = None, *, probabilities: bool = False) -> Quantized:
     """The integers of a fitted model, and what a device computes with them.
 
     Vectors are rounded to bytes. Coefficients are then the best over the rounded vectors: the nearest function to the
@@ -365,6 +405,9 @@ def quantize(model: Any, X: Any = None, y: Any = None) -> Quantized:
         `EmpiricalSVC`, `AnyNormSVC` and `CompressedClassifier` (there as with ``method="refit"``).
     y : array-like of shape (n_samples,), optional
         Their labels.
+    probabilities : bool, default=False
+        Whether to keep the layer behind `predict_proba`, where the model has one. It takes bytes that ``max_bytes`` and
+        ``model_bytes_`` do not count.
 
     Returns
     -------
@@ -383,19 +426,23 @@ def quantize(model: Any, X: Any = None, y: Any = None) -> Quantized:
     """
     if (X is None) != (y is None):
         raise ValueError("X and y must be given together: rows to fit the coefficients to, and their labels")
-    scalers, classifier = last_step(model)
-    classes, votes = classifier._answers()
-    inputs = folded_scalers(scalers, classifier.n_features_in_)
-    form, Z = form_of(classifier.kernel_), dense(classifier.vectors_)
-    grid = form.grid(classifier.kernel_, Z, inputs)
-    kernel, rounded = form.rounded(classifier.kernel_, Z, classifier.vector_coef_, grid, inputs, refine=True)
+    classifier = last_step(model)[1]
+    classifier._answers()  # says why where there are none
+    machine = machine_of(model)
+    kernel, Z, before = machine.expansion.kernel, machine.expansion.vectors, machine.expansion.coef
+    inputs, form = machine.inputs, form_of(kernel)
+    grid = form.refined(Z, before, form.grid(kernel, Z, inputs), inputs)
+    on_grid, rounded = form.rounded(kernel, Z, before, grid, inputs, refine=True)
     if X is None:
-        coef, bias = projected(classifier, kernel, rounded), classifier.intercept_
+        coef, bias = projected(before, Z, on_grid, rounded), machine.expansion.bias
     else:
         check_consistent_length(X, y)
-        rows = checked_rows(X, classifier.n_features_in_)
-        coef, bias = refitted(classifier, kernel, rounded, inputs(rows), np.asarray(y))
-    return form.filled(kernel, rounded, grid, inputs, Numbers(coef, bias, classes, votes))
+        rows = checked_rows(X, machine.n_inputs)
+        coef, bias = refitted(classifier, on_grid, rounded, inputs(rows), np.asarray(y))
+    layer = machine.layer if probabilities else None
+    if layer is not None:
+        layer = replace(layer, coef=projected(layer.coef, Z, on_grid, rounded))
+    return form.filled(on_grid, rounded, grid, inputs, Numbers(coef, bias, machine, layer))
 
 
 def model_bytes(model: Any) -> int:
@@ -404,15 +451,14 @@ def model_bytes(model: Any) -> int:
     return sum(form_of(model.kernel_).parts(model.kernel_, Z, len(model.intercept_)).values())
 
 
-def projected(model: Any, kernel: Any, Z: Array) -> Array:
-    """Coefficients over Z of the function nearest to the model's in the kernel's space."""
-    before = dense(model.vectors_)
+def projected(coef: Array, before: Array, kernel: Any, Z: Array) -> Array:
+    """Coefficients over Z of the functions nearest, in the kernel's space, to those over the vectors from before."""
     if not len(Z):
-        return model.vector_coef_
+        return coef
     gram = kernel(Z, Z)
     ridge = JITTER * np.diag(np.maximum(gram.diagonal(), np.finfo(float).tiny))
     # The ridge holds to the model's own coefficients: where vectors did not move, neither do they.
-    right = kernel(Z, before) @ model.vector_coef_.T + ridge @ model.vector_coef_.T
+    right = kernel(Z, before) @ coef.T + ridge @ coef.T
     return np.linalg.solve(gram + ridge, right).T
 
 

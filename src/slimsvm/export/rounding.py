@@ -21,6 +21,8 @@ from ..formulation import Array
 MOST = 1200  # coordinates that are rounded together
 FEW = 500  # coordinates that are moved on one by one
 PASSES = 20
+COARSE = 1 / 32  # of a width: finer steps than this need no look
+WORTH = 0.7  # of the squared distance may be left for a vector to be cut off: single coordinates can still move on
 JITTER = 1e-6  # of the kernel matrix: as learned vectors have it
 # Of H, relative to its mean diagonal: the smaller, the farther coordinates may go to make up for each other.
 RIDGES = (1e-4, 1e-2, 1.0)
@@ -41,6 +43,34 @@ def nearest_bytes(steps: Array, spans: Array, coef: Array, largest: int) -> Arra
         for found, ridge in zip(options[1:], RIDGES, strict=True):
             found[some] = _nearest_plane(steps[some].ravel(), H, largest, ridge).reshape(len(some), -1)
     return min(options, key=lambda q: squared_distance(steps * spans, q * spans, coef))
+
+
+def finer_steps(steps: Array, spans: Array, coef: Array, largest: int) -> Array:
+    """Halvings of each input's step that bring the function over rounded vectors nearer to itself.
+
+    A vector far out in one input makes its step coarse for all; if it carries little, it is better cut off.
+    """
+    halvings = np.zeros(len(spans), dtype=int)
+    if not len(steps):
+        return halvings
+
+    Z = steps * spans
+    itself = squared_distance(Z, Z, coef)
+
+    def distance(tried: Array) -> float:
+        fine = 2.0**tried
+        return squared_distance(Z, np.clip(np.rint(steps * fine), -largest, largest) * spans / fine, coef) - itself
+
+    least = distance(halvings)
+    for k in np.argsort(-spans, kind="stable"):
+        while spans[k] * 2.0 ** -halvings[k] > COARSE:
+            tried = halvings.copy()
+            tried[k] += 1
+            other = distance(tried)
+            if other >= WORTH * least:
+                break
+            halvings, least = tried, other
+    return halvings
 
 
 def moved_on(bytes_: Array, steps: Array, spans: Array, coef: Array, largest: int) -> Array:

@@ -1,0 +1,293 @@
+"""A fitted model as one C99 header, with a report of what it takes and what it changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...formulation import Array
+from ...parts import kernels
+from ..machine import Machine, machine_of
+from ..quantize import Quantized, checked_rows, quantize
+from . import fixed, float32
+from .text import Writer, comment, identifier, label_kind
+
+DTYPES = ("float32", "int8")
+
+
+@dataclass(frozen=True)
+class CReport:
+    """What a header takes on a device, and what it changes.
+
+    Attributes
+    ----------
+    dtype : str
+        "float32" or "int8".
+    flash : int
+        Bytes of all tables. Code comes on top: with ``-Os`` about 0.5 to 1 KB on Cortex-M; where a processor has no
+        floating point unit, its library adds about 2 KB for rows in floats, and about 7 KB for float32 headers.
+    tables : dict of str to int
+        The same by table.
+    ram : int
+        Bytes of the stack that a prediction takes for its arrays; there is no other memory.
+    multiply_adds : int
+        Of one prediction.
+    exponentials : int
+        Of one prediction: calls of ``expf``, or look-ups in a table with "int8".
+    rows : int
+        How many rows the header's answers were compared on.
+    source : str
+        Where these came from: "given", or "drawn" between the model's vectors.
+    changed : float
+        The share of these rows that get another label than from the model in Python; not a number for regressors.
+    difference : float
+        The largest difference between values of the header and of the model on these rows, relative to the largest
+        value (at least 1).
+    """
+
+    dtype: str
+    flash: int
+    tables: dict[str, int]
+    ram: int
+    multiply_adds: int
+    exponentials: int
+    rows: int
+    source: str
+    changed: float
+    difference: float
+
+    def __str__(self) -> str:
+        parts = ", ".join(f"{name} {size}" for name, size in self.tables.items())
+        how = "expf" if self.dtype == "float32" else "table look-ups"
+        lines = [
+            f"flash        {self.flash} bytes of tables ({parts}), and the code",
+            f"RAM          {self.ram} bytes of stack",
+            f"a prediction {self.multiply_adds} multiply-adds, {self.exponentials} {how}",
+            f"expected     values within {self.difference:.1e} of Python's, relative to the largest",
+        ]
+        if not np.isnan(self.changed):
+            rows = f"{self.rows} rows " + ("given" if self.source == "given" else "drawn between the vectors")
+            lines.append(f"             {100 * self.changed:.2f} % of labels change, of {rows}")
+        return "\n".join(lines)
+
+
+class CSource(str):
+    """The text of a header, with a report and an example.
+
+    Attributes
+    ----------
+    report : CReport
+        What it takes, and what it changes.
+    example : str
+        A program that reads rows from standard input and prints labels and scores.
+    """
+
+    report: CReport
+    example: str
+
+    def __new__(cls, text: str, report: CReport, example: str) -> CSource:
+        source = super().__new__(cls, text)
+        source.report, source.example = report, example
+        return source
+
+
+def to_c(model: Any, *, name: str = "model", dtype: str = "float32", X: Any = None, y: Any = None) -> CSource:
+    """A fitted model as one C99 header.
+
+    It holds ``static const`` tables and a few ``static inline`` functions, takes no memory but the stack, and compiles
+    as C++, too. With ``name="model"``:
+
+    - ``int model_predict(const float x[])``: the number of the class, 0 for ``classes_[0]`` (regressors: the value, a
+      float), and ``model_label(number)``, the label;
+    - ``void model_decision(const float x[], float f[])``: what `decision_function` gives in Python,
+      ``MODEL_OUTPUTS`` numbers;
+    - ``void model_probabilities(const float x[], float p[])`` where the model was fitted with ``probability=True``;
+    - with ``dtype="int8"``, ``int model_predict_int16(const int16_t u[])`` for rows in integers, which needs no floats
+      at all; ``model_to_int16`` makes such a row from floats, ``model_from_readings`` from integers.
+
+    Parameters
+    ----------
+    model : fitted estimator of slimsvm, or Pipeline
+        Steps of a pipeline before the last must be scalers such as StandardScaler, which are folded in: rows then come
+        as the pipeline takes them.
+    name : str, default="model"
+        Prefix of all names, and in capitals of all macros.
+    dtype : {"float32", "int8"}, default="float32"
+        "int8": fixed point, as `slimsvm.export.quantize` makes it; for classifiers and outlier detectors with the
+        kernels rbf, laplacian and linear.
+    X : array-like or sparse matrix of shape (n_samples, n_features), optional
+        Rows as the model takes them, to compare answers on for the report. With y and "int8" the coefficients are
+        fitted to them, too.
+    y : array-like of shape (n_samples,), optional
+        Labels of these rows.
+
+    Returns
+    -------
+    CSource
+        The text, a `str`, with the attributes ``report`` and ``example``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from slimsvm import SlimSVC, to_c
+    >>> X, y = make_moons(500, noise=0.2, random_state=0)
+    >>> header = to_c(SlimSVC(n_vectors=8).fit(X, y), name="moons", dtype="int8", X=X)
+    >>> "int moons_predict(const float x[MOONS_INPUTS])" in header
+    True
+    >>> header.report.flash < 200, header.report.changed < 0.01
+    (True, True)
+    """
+    identifier(name)
+    if dtype not in DTYPES:
+        raise ValueError(f"dtype={dtype!r} is not known; use one of {list(DTYPES)}")
+    if y is not None and X is None:
+        raise ValueError("y was given without X, whose rows it belongs to")
+    machine = machine_of(model)
+    about = _about(machine, name, dtype)
+    if dtype == "float32":
+        written, small = float32.write(machine, name, about), None
+    else:
+        small = quantize(model, *((None, None) if y is None else (X, y)), probabilities=True)
+        written = fixed.write(small, name, about)
+    rows = machine.between_vectors() if X is None else checked_rows(X, machine.n_inputs)
+    report = _report(machine, small, written, rows, "drawn" if X is None else "given")
+    return CSource(written.text(), report, _example(machine, name))
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+def _about(machine: Machine, name: str, dtype: str) -> str:
+    from ... import __version__
+
+    expansion = machine.expansion
+    count, kernel = len(expansion.vectors), expansion.kernel.name
+    what = "values" if machine.classes is None else f"{len(machine.classes)} classes"
+    lines = [
+        f"{name}.h: {what} from {machine.n_inputs} inputs by {count} vectors, kernel {kernel}, {dtype}.",
+        f"Made by slimsvm {__version__}. C99; compiles as C++. No memory but the stack"
+        + ("." if dtype == "int8" else "; of the C library expf alone."),
+        "",
+        *_calls(machine, name, dtype),
+    ]
+    if machine.classes is not None:
+        lines += ["", "Classes: " + ", ".join(f"{k} = {label}" for k, label in enumerate(machine.classes.tolist()))]
+    if machine.names is not None:
+        lines += ["", "Inputs: " + ", ".join(f"{k} = {label}" for k, label in enumerate(machine.names))]
+    elif machine.inputs.folded:
+        lines += ["", "Rows come as they were before the scaler, which is part of the tables."]
+    text = "\n".join(wrapped for line in lines for wrapped in _lines(comment(line)))
+    return "/*\n" + "\n".join((" * " + line).rstrip() for line in text.split("\n")) + "\n */"
+
+
+def _lines(text: str, width: int = 112) -> list[str]:
+    found, words = [""], text.split(" ")
+    for word in words:
+        if found[-1] and len(found[-1]) + len(word) >= width:
+            found.append("   ")
+        found[-1] += (" " if found[-1] else "") + word
+    return found
+
+
+def _calls(machine: Machine, name: str, dtype: str) -> list[str]:
+    upper = name.upper()
+    if machine.classes is None:
+        return [f"float {name}_predict(const float x[{upper}_INPUTS])    the value"]
+    calls = [
+        f"int {name}_predict(const float x[{upper}_INPUTS])    number of the class; {name}_label(number) is its label",
+        f"void {name}_decision(const float x[{upper}_INPUTS], float f[{upper}_OUTPUTS])    scores",
+    ]
+    if machine.layer is not None:
+        calls.append(f"void {name}_probabilities(const float x[{upper}_INPUTS], float p[{upper}_CLASSES])")
+    if dtype == "int8":
+        calls.append(f"int {name}_predict_int16(const int16_t u[{upper}_USED])    a row in integers, no floats at all")
+    return calls
+
+
+def _example(machine: Machine, name: str) -> str:
+    """A program that reads numbers, row after row, and prints an answer for each row."""
+    if machine.classes is None:
+        answer = f'        printf("%.9g\\n", (double){name}_predict(x));\n'
+        arrays = ""
+    else:
+        formats = {"int32_t": '"%ld", (long)', "float": '"%.9g", (double)', "const char *": '"%s", '}
+        shown = f"{formats[label_kind(machine.classes)]}{name}_label(k)"
+        arrays = f"    float f[{name.upper()}_OUTPUTS];\n"
+        answer = (
+            f"        const int k = {name}_predict(x);\n        {name}_decision(x, f);\n        printf({shown});\n"
+            f'        for (int o = 0; o < {name.upper()}_OUTPUTS; ++o) printf(" %.9g", (double)f[o]);\n'
+        )
+        if machine.layer is not None:
+            arrays += f"    float p[{name.upper()}_CLASSES];\n"
+            answer += (
+                f"        {name}_probabilities(x, p);\n"
+                f'        for (int c = 0; c < {name.upper()}_CLASSES; ++c) printf(" %.9g", (double)p[c]);\n'
+            )
+        answer += '        printf("\\n");\n'
+    return f"""/* Reads rows of {
+        name.upper()
+    }_INPUTS numbers, separated by blanks, and prints a line for each: the answer{
+        "" if machine.classes is None else ", its scores" + ("" if machine.layer is None else " and probabilities")
+    }.
+   cc -std=c99 -O2 {name}_main.c -lm -o {name} && ./{name} < rows.txt */
+#include <stdio.h>
+
+#include "{name}.h"
+
+int main(void)
+{{
+    float x[{name.upper()}_INPUTS];
+{arrays}    for (;;) {{
+        for (int i = 0; i < {name.upper()}_INPUTS; ++i)
+            if (scanf("%f", &x[i]) != 1) return 0;
+{answer}    }}
+}}
+"""
+
+
+# --- what it takes ----------------------------------------------------------------------------------------------------
+
+
+def _report(machine: Machine, small: Quantized | None, out: Writer, rows: Array, source: str) -> CReport:
+    expansion = machine.expansion
+    before = expansion.decision(machine.inputs(rows))
+    after = _float32_values(machine, rows) if small is None else small.decision(rows).reshape(before.shape)
+    changed = float("nan")
+    if machine.votes is not None and machine.classes is not None:
+        labels = machine.classes[machine.votes.winners(before, len(machine.classes))]
+        others = machine.votes.winners(after, len(machine.classes))
+        mine = machine.classes[others] if small is None else small.predict(rows)
+        changed = float(np.mean(labels != mine))
+    linear = expansion.kernel.name == kernels.Linear.name
+    n_values, count = len(expansion.bias), len(expansion.vectors)
+    used = int(np.count_nonzero(np.broadcast_to(np.asarray(expansion.kernel.scales), machine.n_inputs)))
+    n_classes = 0 if machine.classes is None else len(machine.classes)
+    scaled = small is not None or "gain" in out.tables
+    row = used * (2 if small is not None else 4) if scaled else 0
+    numbers = (8 if small is not None else 4) * n_values
+    votes = (
+        n_classes * ((8 if small is not None else 4) + 4) if machine.votes is not None and machine.votes.pairs else 0
+    )
+    return CReport(
+        "float32" if small is None else "int8",
+        sum(out.tables.values()),
+        dict(out.tables),
+        row + numbers + votes,
+        used * n_values if linear else count * (used + n_values),
+        0 if linear or expansion.kernel.name == kernels.Polynomial.name else count,
+        len(rows),
+        source,
+        changed,
+        float(np.abs(after - before).max(initial=0.0) / max(1.0, float(np.abs(before).max(initial=0.0)))),
+    )
+
+
+def _float32_values(machine: Machine, rows: Array) -> Array:
+    """What float32 makes of rows, vectors and coefficients; sums are those of Python."""
+    expansion = machine.expansion
+    X = machine.inputs(rows.astype(np.float32).astype(np.float64)).astype(np.float32)
+    Z, coef = expansion.vectors.astype(np.float32), expansion.coef.astype(np.float32).astype(np.float64)
+    bias = expansion.bias.astype(np.float32).astype(np.float64)
+    return np.asarray(expansion.kernel.decision(X, Z, coef, bias, 1), dtype=np.float64)

@@ -1,0 +1,121 @@
+"""ONNX operators as a list, before they are written into a model of their own or into a larger one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..formulation import Array
+
+TYPES = {"float32": 1, "int64": 7, "string": 8, "float64": 11}  # their numbers in ONNX
+ML = "ai.onnx.ml"  # the domain of the operators of classical machine learning
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operator."""
+
+    op: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: dict[str, Any]
+    domain: str
+
+
+class Graph:
+    """Operators and constants, each of them once: what is asked for again is the same value.
+
+    Values are known by their names. ``dtype`` is the type of numbers unless one is given, ``opset`` the version of the
+    operators.
+    """
+
+    def __init__(self, dtype: Any, opset: int):
+        self.dtype = np.dtype(dtype)
+        self.opset = opset
+        self.nodes: list[Node] = []
+        self.constants: dict[str, Array] = {}
+        self._known: dict[Any, Any] = {}
+        self._names: dict[str, int] = {}
+
+    def rounded(self, values: Any) -> Array:
+        """Numbers in the type of the graph; ValueError where they do not fit."""
+        values = np.asarray(values, dtype=np.float64)
+        with np.errstate(over="ignore"):
+            found = values.astype(self.dtype)
+        if not np.isfinite(found).all():
+            largest = float(np.abs(values).max())
+            raise ValueError(f"the model has numbers up to {largest:.3g}, too large for {self.dtype}; use 'float64'")
+        return found
+
+    def constant(self, values: Any, name: str, dtype: Any = None) -> str:
+        """Numbers in the type of the graph, or in a given one; integers and strings stay what they are."""
+        values = np.asarray(values)
+        if values.dtype.kind == "f":
+            values = self.rounded(values) if dtype is None else values.astype(dtype)
+        key = (values.dtype.str, values.shape, values.tobytes())
+        if key not in self._known:
+            self._known[key] = self._fresh(name)
+            self.constants[self._known[key]] = values
+        return self._known[key]
+
+    def many(self, op: str, *inputs: str, outputs: int = 1, domain: str = "", **attributes: Any) -> tuple[str, ...]:
+        """The outputs of an operator."""
+        key = (op, inputs, domain, repr(sorted(attributes.items())))
+        if key not in self._known:
+            names = tuple(self._fresh(op.lower()) for _ in range(outputs))
+            self.nodes.append(Node(op, inputs, names, attributes, domain))
+            self._known[key] = names
+        return self._known[key]
+
+    def __call__(self, op: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
+        """The output of an operator."""
+        return self.many(op, *inputs, domain=domain, **attributes)[0]
+
+    def reduce(self, op: str, x: str, axis: int, keep: bool = True) -> str:
+        """An operator such as ReduceMax; its axes are an input only in newer versions."""
+        if op == "ReduceSum" or self.opset >= 18:
+            return self(op, x, self.axis(axis), keepdims=int(keep))
+        return self(op, x, axes=[axis], keepdims=int(keep))
+
+    def cast(self, x: str, dtype: Any) -> str:
+        return self("Cast", x, to=TYPES[np.dtype(dtype).name])
+
+    def axis(self, number: int) -> str:
+        return self.constant(np.array([number], dtype=np.int64), "axis")
+
+    def _fresh(self, name: str) -> str:
+        count = self._names[name] = self._names.get(name, -1) + 1
+        return f"{name}_{count}" if count else name
+
+    def written(
+        self,
+        names: dict[str, str],
+        results: Iterable[tuple[str, str]],
+        unique: Callable[[str], str],
+        add_constant: Callable[[str, Array], None],
+        add_node: Callable[[Node], None],
+    ) -> None:
+        """Write constants and operators somewhere.
+
+        ``names`` are those of values that exist there already, ``results`` are pairs of a value and the name it gets,
+        and ``unique`` makes names for all else.
+        """
+        names, copies = dict(names), []
+        for value, name in results:
+            if value in names or value in self.constants:
+                copies.append((value, name))
+            else:
+                names[value] = name
+        for value, array in self.constants.items():
+            names[value] = unique(value)
+            add_constant(names[value], array)
+        for node in self.nodes:
+            for value in node.outputs:
+                names.setdefault(value, unique(value))
+            inputs, outputs = (tuple(names[value] for value in part) for part in (node.inputs, node.outputs))
+            add_node(Node(node.op, inputs, outputs, node.attributes, node.domain))
+        for value, name in copies:
+            add_node(Node("Identity", (names[value],), (name,), {}, ""))

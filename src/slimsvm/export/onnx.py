@@ -1,0 +1,470 @@
+"""Models as ONNX: plain operators, on their own or in a pipeline that skl2onnx converts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin, is_classifier
+
+from ..formulation import Array
+from .graph import ML, TYPES, Graph, Node
+from .machine import Machine, folded_scalers, last_step, machine_of
+from .operators import FORMS, Operators
+
+OPSET = 18  # onnxruntime 1.14 and later run it
+LEAST_OPSET = 13
+ML_OPSET = 3
+DTYPES = {"float32": np.float32, "float64": np.float64}
+# Options of the converter by name, with the values they take; the first is the default. As in skl2onnx but for the
+# last three.
+OPTIONS: dict[str, list[Any]] = {
+    "zipmap": [True, False, "columns"],
+    "nocl": [False, True],
+    "output_class_labels": [False, True],
+    "raw_scores": [False, True],
+    "scores": [False, True],
+    "arithmetic": ["float64", "float32"],
+    "form": list(FORMS),
+}
+MISSING = "{} is not installed, and {} needs it: pip install 'slimsvm[onnx]'"
+
+
+def to_onnx(
+    model: Any,
+    X: Any = None,
+    *,
+    dtype: str = "float32",
+    name: str | None = None,
+    target_opset: int = OPSET,
+    options: dict[str, Any] | None = None,
+) -> Any:
+    """A fitted model as ONNX, in plain operators.
+
+    Classifiers have the outputs ``label``, ``scores`` (what `decision_function` gives; one column for two classes) and,
+    where they were fitted, ``probabilities``. Outlier detectors have ``label`` (1 or -1) and ``scores``, regressors
+    ``variable`` (a column, named as skl2onnx names it). Any number of rows can be given at once.
+
+    Parameters
+    ----------
+    model : fitted estimator of slimsvm, or Pipeline that ends in one
+        With any kernel but a Python function. Scalers such as StandardScaler become part of the operators. Pipelines
+        with other steps are converted by skl2onnx.
+    X : array-like or DataFrame, optional
+        Rows as the pipeline takes them, for the types of its columns, where skl2onnx converts it: each column of a
+        DataFrame is an input. Without X there is one input with numbers for all columns.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of numbers in the inputs and outputs.
+    name : str, optional
+        Of the graph; None: the name of the estimator's class.
+    target_opset : int, default=18
+        Version of the operators, at least 13.
+    options : dict, optional
+        ``zipmap``: False (default): probabilities are a table; True: a map from label to probability for each row;
+        "columns": an output for each class. ``nocl``: True: labels are the numbers of the classes.
+        ``output_class_labels``: True: an output ``class_labels`` with all labels. ``arithmetic``: "float64" (default)
+        or "float32": what is computed with between inputs and outputs of type float32; "float32" is for accelerators
+        that have no float64. ``form``: how squared distances are computed: "difference" needs memory for rows times
+        vectors times inputs, "products" for rows times vectors; "auto" (default) is "products" in float64, where
+        that loses no digits that show, and "difference" in float32.
+
+    Returns
+    -------
+    onnx.ModelProto
+
+    Notes
+    -----
+    Labels that are whole numbers (booleans and floats such as 1.0, too) come out as int64, all others as strings.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from slimsvm import SlimSVC, to_onnx
+    >>> X, y = make_moons(300, noise=0.2, random_state=0)
+    >>> onnx_model = to_onnx(SlimSVC(n_vectors=6).fit(X, y))
+    >>> [output.name for output in onnx_model.graph.output]
+    ['label', 'scores']
+    """
+    if dtype not in DTYPES:
+        raise ValueError(f"dtype={dtype!r} is not known; use one of {list(DTYPES)}")
+    options = _checked_options(options)
+    _import("onnx", "to_onnx")
+    _check_opset(target_opset)
+    scalers, estimator = last_step(model)
+    name = name or type(estimator).__name__
+    if _are_plain(scalers, estimator):
+        found = _alone(machine_of(model), DTYPES[dtype], name, target_opset, options)
+    else:
+        found = _by_skl2onnx(model, estimator, X, dtype, name, target_opset, options)
+    _described(found, estimator, machine_of(estimator), dtype)
+    return found
+
+
+def _checked_options(options: dict[str, Any] | None) -> dict[str, Any]:
+    """All options, of which some have another default than in skl2onnx."""
+    allowed = {key: values for key, values in OPTIONS.items() if key not in ("raw_scores", "scores")}
+    for key, value in (options or {}).items():
+        if key not in allowed:
+            raise ValueError(f"options has {key!r}; {list(allowed)} are known")
+        if value not in allowed[key]:
+            raise ValueError(f"options has {key}={value!r}; use one of {allowed[key]}")
+    defaults = {key: values[0] for key, values in OPTIONS.items()}
+    return {**defaults, "zipmap": False, "scores": True, **(options or {})}
+
+
+def _import(package: str, user: str) -> Any:
+    """A package that is not always there."""
+    from importlib import import_module
+
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise ImportError(MISSING.format(package, user)) from error
+
+
+def _check_opset(target_opset: Any) -> None:
+    from onnx.defs import onnx_opset_version
+
+    if not isinstance(target_opset, (int, np.integer)) or not LEAST_OPSET <= target_opset <= onnx_opset_version():
+        raise ValueError(
+            f"target_opset={target_opset!r} must be an integer from {LEAST_OPSET} to {onnx_opset_version()}, the "
+            "newest that the installed onnx knows"
+        )
+
+
+def _are_plain(scalers: list[Any], estimator: Any) -> bool:
+    """Do the steps before the estimator scale each input by itself, and nothing else?"""
+    if not scalers:
+        return True
+    try:
+        folded_scalers(scalers, estimator.n_features_in_)
+    except (ValueError, TypeError, KeyError, AttributeError, IndexError):
+        return False
+    return True
+
+
+# --- outputs ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Result:
+    """An output of a model: its name, how it is computed, and its type.
+
+    ``kind`` is "label", "number" or "maps"; ``columns`` is None for one value a row, and ``rows`` False for a constant.
+    """
+
+    name: str
+    compute: Callable[[Operators, Array], str]
+    kind: str = "number"
+    columns: int | None = None
+    rows: bool = True
+
+
+def results(machine: Machine, options: dict[str, Any]) -> list[Result]:
+    """The outputs of a machine."""
+    if machine.classes is None:
+        return [Result("variable", lambda ops, labels: ops.answers(), columns=1)]
+    width = len(machine.expansion.bias)
+    if machine.shown is not None:
+        width = len(machine.classes)
+    label = Result("label", lambda ops, labels: ops.label(labels), "label")
+    scores = Result("scores", lambda ops, labels: ops.scores(), columns=width)
+    if options["scores"]:
+        return [label, scores, *_probabilities(machine, options), *_class_labels(machine, options)]
+    if machine.layer is None or options["raw_scores"]:
+        table = Result("scores", lambda ops, labels: ops.class_scores(), columns=max(2, width))
+        return [label, table, *_class_labels(machine, options)]
+    if options["zipmap"] is not False:  # names as skl2onnx has them
+        label = Result("output_label", label.compute, "label")
+    return [label, *_probabilities(machine, options), *_class_labels(machine, options)]
+
+
+def _probabilities(machine: Machine, options: dict[str, Any]) -> list[Result]:
+    assert machine.classes is not None
+    if machine.layer is None:
+        return []
+    if options["zipmap"] is True:
+        name = "probabilities" if options["scores"] else "output_probability"
+        return [Result(name, lambda ops, labels: ops.maps(ops.probabilities(), labels), "maps")]
+    if options["zipmap"] == "columns":
+        return [_column(number, name) for number, name in enumerate(_column_names(machine.classes, options["nocl"]))]
+    return [Result("probabilities", lambda ops, labels: ops.probabilities(), columns=len(machine.classes))]
+
+
+def _column(number: int, name: str) -> Result:
+    return Result(name, lambda ops, labels: ops.column(ops.probabilities(), number))
+
+
+def _column_names(classes: Array, nocl: bool) -> list[str]:
+    labels = labels_of(classes, nocl)
+    return [f"{'i' if labels.dtype.kind == 'i' else 's'}{label}" for label in labels.tolist()]
+
+
+def _class_labels(machine: Machine, options: dict[str, Any]) -> list[Result]:
+    if not options["output_class_labels"]:
+        return []
+    if machine.layer is not None and not options["raw_scores"] and options["zipmap"] is not False:
+        raise ValueError("output_class_labels=True needs zipmap=False: maps and columns have the labels already")
+
+    def constant(ops: Operators, labels: Array) -> str:
+        return ops.graph.constant(labels, "classes")
+
+    return [Result("class_labels", constant, "label", rows=False)]
+
+
+def labels_of(classes: Array | None, nocl: bool = False) -> Array:
+    """Labels as ONNX has them: int64, or strings."""
+    if classes is None or nocl:
+        return np.arange(0 if classes is None else len(classes))
+    labels = classes.tolist()
+    if all(_is_whole(label) for label in labels):
+        return np.array([int(label) for label in labels], dtype=np.int64)
+    return np.array([str(label) for label in labels])
+
+
+def _is_whole(label: Any) -> bool:
+    """Is it a number that int64 has?"""
+    return isinstance(label, (bool, int, float)) and -(2**63) <= label < 2**63 and float(label).is_integer()
+
+
+# --- a model of its own -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A graph over the rows ``X``, and its values that are results."""
+
+    graph: Graph
+    labels: Array
+    values: list[str]
+
+    @classmethod
+    def of(cls, machine: Machine, wanted: list[Result], given: Any, opset: int, options: dict[str, Any]) -> Computed:
+        """``given`` is the type of X. Results are float32 unless it is float64."""
+        given = np.dtype(given)
+        dtype = given if given == np.float64 else np.dtype(np.float32)
+        graph = Graph(np.float64 if dtype == np.float64 else options["arithmetic"], opset)
+        x = "X" if graph.dtype == given else graph.cast("X", graph.dtype)
+        operators, labels = (
+            Operators(machine, graph, x, dtype, options["form"]),
+            labels_of(machine.classes, options["nocl"]),
+        )
+        return cls(graph, labels, [result.compute(operators, labels) for result in wanted])
+
+
+def _alone(machine: Machine, dtype: Any, name: str, opset: int, options: dict[str, Any]) -> Any:
+    from onnx import checker, helper, numpy_helper
+
+    wanted = results(machine, options)
+    computed = Computed.of(machine, wanted, dtype, opset, options)
+    nodes, constants = [], []
+
+    def add_constant(name: str, array: Array) -> None:
+        constants.append(numpy_helper.from_array(array.astype(object) if array.dtype.kind == "U" else array, name))
+
+    def add_node(node: Node) -> None:
+        attributes = {key: node.attributes[key] for key in sorted(node.attributes)}
+        made = helper.make_node(node.op, node.inputs, node.outputs, node.outputs[0], domain=node.domain, **attributes)
+        nodes.append(made)
+
+    named = [(value, result.name) for value, result in zip(computed.values, wanted, strict=True)]
+    taken = {"X", *(result.name for result in wanted)}
+    computed.graph.written(
+        {"X": "X"}, named, lambda name: f"{name}_value" if name in taken else name, add_constant, add_node
+    )
+    number = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    rows = helper.make_tensor_value_info("X", number, ["N", machine.n_inputs])
+    outputs = [_value_info(result, number, computed.labels) for result in wanted]
+    imports = [helper.make_opsetid("", opset)]
+    if any(node.domain == ML for node in nodes):
+        imports.append(helper.make_opsetid(ML, ML_OPSET))
+    found = helper.make_model(
+        helper.make_graph(nodes, name, [rows], outputs, constants),
+        opset_imports=imports,
+        ir_version=helper.find_min_ir_version_for(imports),
+    )
+    checker.check_model(found, full_check=True)
+    return found
+
+
+def _value_info(result: Result, number: int, labels: Array) -> Any:
+    from onnx import TensorProto, helper
+
+    label = TensorProto.INT64 if labels.dtype.kind == "i" else TensorProto.STRING
+    if result.kind == "maps":
+        entry = helper.make_map_type_proto(label, helper.make_tensor_type_proto(TensorProto.FLOAT, []))
+        return helper.make_value_info(result.name, helper.make_sequence_type_proto(entry))
+    kind = label if result.kind == "label" else number
+    return helper.make_tensor_value_info(result.name, kind, _shape(result, "N", labels))
+
+
+def _shape(result: Result, rows: Any, labels: Array) -> list[Any]:
+    if not result.rows:
+        return [len(labels)]
+    return [rows] if result.columns is None else [rows, result.columns]
+
+
+def _described(found: Any, estimator: Any, machine: Machine, dtype: str) -> None:
+    """Say what the model is."""
+    from onnx import helper
+
+    kind, vectors = type(estimator).__name__, len(machine.expansion.vectors)
+    found.producer_name, found.producer_version = "slimsvm", version("slimsvm")
+    found.doc_string = f"{kind} of slimsvm, kernel {machine.expansion.kernel.name}, vectors: {vectors}"
+    facts = {
+        "slimsvm_version": version("slimsvm"),
+        "estimator": kind,
+        "kernel": machine.expansion.kernel.name,
+        "n_vectors": str(vectors),
+        "dtype": dtype,
+    }
+    if machine.classes is not None:
+        facts["classes"] = json.dumps(labels_of(machine.classes).tolist(), ensure_ascii=False)
+    if machine.names is not None:
+        facts["feature_names"] = json.dumps(list(machine.names), ensure_ascii=False)
+    helper.set_model_props(found, facts)
+
+
+# --- skl2onnx ---------------------------------------------------------------------------------------------------------
+
+
+def register() -> None:
+    """Make skl2onnx know all estimators of this library, so that it converts pipelines that end in one.
+
+    Its options for classifiers are those of `SVC`: ``zipmap``, ``nocl``, ``output_class_labels`` and ``raw_scores``.
+    Where there are no probabilities, or with ``raw_scores=True``, the second output is ``scores``, with a column for
+    each class of two. ``scores=True`` gives both: the outputs of `to_onnx`. ``arithmetic`` and ``form`` are those of
+    `to_onnx`.
+
+    Examples
+    --------
+    >>> import slimsvm.export.onnx
+    >>> slimsvm.export.onnx.register()
+    """
+    skl2onnx = _import("skl2onnx", "the conversion of pipelines")
+    from ..estimators import ALL, COMPRESSED
+
+    for kind in (*ALL, *COMPRESSED):
+        options = (
+            OPTIONS if issubclass(kind, ClassifierMixin) else {key: OPTIONS[key] for key in ("arithmetic", "form")}
+        )
+        skl2onnx.update_registered_converter(
+            kind, f"Slimsvm{kind.__name__}", _shapes, _convert, parser=_parse, options=options
+        )
+
+
+def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
+    """Declares the operator and its outputs."""
+    from skl2onnx._supported_operators import sklearn_operator_name_map
+
+    machine, options = machine_of(model), _options(scope, model)
+    operator = scope.declare_local_operator(sklearn_operator_name_map[type(model)], model)
+    operator.inputs = inputs
+    operator.slimsvm_results = results(machine, options)
+    labels = labels_of(machine.classes, options["nocl"])
+    for result in operator.slimsvm_results:
+        operator.outputs.append(scope.declare_local_variable(result.name, _type(result, operator, labels)))
+    return operator.outputs
+
+
+def _options(scope: Any, model: Any) -> dict[str, Any]:
+    """All options. Outlier detectors have one column of scores."""
+    defaults = {key: values[0] for key, values in OPTIONS.items()}
+    return {**defaults, "scores": not is_classifier(model), **scope.get_options(model)}
+
+
+def _results(operator: Any, machine: Machine, options: dict[str, Any]) -> list[Result]:
+    """Those that were declared. A converter of another estimator, which declares outputs itself, wants two of them."""
+    declared = getattr(operator, "slimsvm_results", None)
+    return declared or results(machine, {**options, "zipmap": False, "output_class_labels": False})
+
+
+def _given(operator: Any) -> Any:
+    """The type of the input."""
+    from skl2onnx.common.data_types import guess_numpy_type
+
+    return guess_numpy_type(operator.inputs[0].type)
+
+
+def _type(result: Result, operator: Any, labels: Array) -> Any:
+    """The type of an output for skl2onnx."""
+    from skl2onnx.common import data_types as types
+
+    label = types.Int64TensorType if labels.dtype.kind == "i" else types.StringTensorType
+    if result.kind == "maps":
+        return types.SequenceType(types.DictionaryType(label([1]), types.FloatTensorType([1])))
+    number = types.DoubleTensorType if _given(operator) == np.float64 else types.FloatTensorType
+    shape = _shape(result, operator.inputs[0].get_first_dimension(), labels)
+    return (label if result.kind == "label" else number)(shape)
+
+
+def _shapes(operator: Any) -> None:
+    """Types and shapes of the outputs."""
+    model = operator.raw_operator
+    machine, options = machine_of(model), _options(operator.scope_inst, model)
+    labels = labels_of(machine.classes, options["nocl"])
+    for variable, result in zip(operator.outputs, _results(operator, machine, options), strict=True):
+        variable.set_type(_type(result, operator, labels))
+
+
+def _convert(scope: Any, operator: Any, container: Any) -> None:
+    """Writes the operators of an estimator."""
+    if container.target_opset < LEAST_OPSET:
+        raise ValueError(f"target_opset={container.target_opset} is too old; use at least {LEAST_OPSET}")
+    model = operator.raw_operator
+    machine, options = machine_of(model), _options(operator.scope_inst, model)
+    wanted = _results(operator, machine, options)
+    computed = Computed.of(machine, wanted, _given(operator), container.target_opset, options)
+
+    def add_constant(name: str, array: Array) -> None:
+        strings = array.dtype.kind == "U"
+        kind = TYPES["string" if strings else array.dtype.name]
+        content = [label.encode() for label in array.tolist()] if strings else array.ravel().tolist()
+        container.add_initializer(name, kind, list(array.shape), content)
+
+    def add_node(node: Node) -> None:
+        name = scope.get_unique_operator_name(node.op)
+        container.add_node(
+            node.op, list(node.inputs), list(node.outputs), op_domain=node.domain, name=name, **node.attributes
+        )
+
+    given = {"X": operator.inputs[0].full_name}
+    values = [(value, variable.full_name) for value, variable in zip(computed.values, operator.outputs, strict=True)]
+    computed.graph.written(given, values, scope.get_unique_variable_name, add_constant, add_node)
+
+
+def _by_skl2onnx(
+    model: Any, estimator: Any, X: Any, dtype: str, name: str, target_opset: int, options: dict[str, Any]
+) -> Any:
+    skl2onnx = _import("skl2onnx", "a pipeline with steps other than scalers")
+    register()
+    inputs = _initial_types(model, X, dtype)
+    try:
+        return skl2onnx.convert_sklearn(
+            model, name, inputs, target_opset=target_opset, options={id(estimator): options}
+        )
+    except RuntimeError as error:
+        if X is None and "column name" in str(error):
+            raise ValueError(
+                "the pipeline takes columns by their names: give some rows with these columns, to_onnx(pipeline, X)"
+            ) from error
+        raise
+
+
+def _initial_types(model: Any, X: Any, dtype: str) -> list[tuple[str, Any]]:
+    """Names and types of the inputs of a pipeline."""
+    from skl2onnx.common import data_types as types
+
+    number = {"float32": types.FloatTensorType, "float64": types.DoubleTensorType}[dtype]
+    if X is None:
+        return [("X", number([None, model.n_features_in_]))]
+    kinds = {"f": number, "i": types.Int64TensorType, "u": types.Int64TensorType, "b": types.BooleanTensorType}
+    columns: Iterable[tuple[str, Any]] = [(str(key), X[key]) for key in X.columns] if hasattr(X, "columns") else []
+    if columns:
+        return [(key, kinds.get(np.asarray(col).dtype.kind, types.StringTensorType)([None, 1])) for key, col in columns]
+    X = np.asarray(X)
+    return [("X", (number if X.dtype.kind in "fiub" else types.StringTensorType)([None, X.shape[1]]))]

@@ -1,0 +1,184 @@
+"""Models as `SVC`, `SVR` or `OneClassSVM`: for tools that know only those."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_outlier_detector
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR, OneClassSVM
+
+from ..data import outputs
+from ..formulation import Array
+from .machine import Machine, last_step, machine_of
+from .operators import unscaled
+
+PRODUCTS = ("linear", "poly", "sigmoid")  # kernels whose scales can go into the vectors: (s x).(s z) = x.(s^2 z)
+NAMES = ("rbf", *PRODUCTS)
+
+
+def to_sklearn(model: Any) -> Any:
+    """A fitted model as a fitted machine of scikit-learn, for tools that know only those.
+
+    Parameters
+    ----------
+    model : fitted estimator of slimsvm, or Pipeline that ends in one
+        With the kernel rbf (learned scales too), linear, poly or sigmoid.
+
+    Returns
+    -------
+    `SVC`, `SVR` or `OneClassSVM`, fitted, with the same answers; or a `Pipeline`: with the same earlier steps, or with
+    a `StandardScaler` in front that applies the learned scales of an rbf kernel. Probabilities are left out.
+
+    Notes
+    -----
+    `SVC` keeps its vectors by class: of several classes, a vector that more than one of them needs is there more than
+    once, up to ``n_classes - 1`` times. Classifiers with a value for each class become pairs whose values are
+    differences of these: `predict` is the same, and scores are votes.
+
+    Answers differ where a value is exactly 0, which `SVC` counts for the other class; and, for
+    ``decision_function_shape="ovo"``, where classes have equally many votes: `SVC` takes the first of them.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from slimsvm import SlimSVC, to_sklearn
+    >>> X, y = make_moons(300, noise=0.2, random_state=0)
+    >>> clf = SlimSVC(n_vectors=6, gamma=2.0, scales="fixed").fit(X, y)
+    >>> svc = to_sklearn(clf)
+    >>> type(svc).__name__, svc.support_vectors_.shape, bool((svc.predict(X) == clf.predict(X)).all())
+    ('SVC', (6, 2), True)
+    """
+    _, estimator = last_step(model)
+    made = _machine_of_sklearn(estimator)
+    if not isinstance(model, Pipeline):
+        return made
+    last = made.steps if isinstance(made, Pipeline) else [(model.steps[-1][0], made)]
+    return Pipeline([*model.steps[:-1], *last], memory=model.memory, verbose=model.verbose)
+
+
+def _machine_of_sklearn(estimator: Any) -> Any:
+    machine = machine_of(estimator)
+    kernel, scales = unscaled(machine.expansion.kernel)
+    if kernel.name not in NAMES:
+        raise ValueError(
+            f"kernel {kernel.name!r} is none that SVC computes by itself; {list(NAMES)} are. Use to_onnx or to_c, or "
+            "fit with one of these"
+        )
+    Z, scales = machine.expansion.vectors, np.broadcast_to(scales, machine.n_inputs)
+    settings = {"kernel": kernel.name, "gamma": getattr(kernel, "gamma", None) or "scale"}
+    settings |= {name: getattr(kernel, name) for name in ("degree", "coef0") if hasattr(kernel, name)}
+    names = getattr(estimator, "feature_names_in_", None)
+    if kernel.name in PRODUCTS:
+        return _filled(machine, Z * scales**2, settings, estimator, names)
+    if (scales == scales[0]).all() and scales[0]:
+        settings["gamma"] *= float(scales[0]) ** 2
+        return _filled(machine, Z, settings, estimator, names)
+    steps = [("scales", _scaling(scales, names)), ("svm", _filled(machine, Z * scales, settings, estimator, None))]
+    return Pipeline(steps)
+
+
+def _scaling(scales: Array, names: Any) -> StandardScaler:
+    """Inputs times their scales. Those of scale 0 are divided by infinity."""
+    scaler = StandardScaler(with_mean=False).fit(np.eye(1, len(scales)))
+    with np.errstate(divide="ignore"):
+        scaler.scale_ = 1 / scales
+    scaler.var_ = scaler.scale_**2
+    if names is not None:
+        scaler.feature_names_in_ = names
+    return scaler
+
+
+def _filled(machine: Machine, Z: Array, settings: dict[str, Any], estimator: Any, names: Any) -> Any:
+    """A machine of scikit-learn with these vectors."""
+    coef, bias = machine.expansion.coef, machine.expansion.bias
+    if not len(Z):  # libsvm wants a vector
+        Z, coef = np.zeros((1, machine.n_inputs)), np.zeros((len(bias), 1))
+    settings |= {"C": C} if (C := _cost(estimator)) else {}
+    if machine.classes is None:
+        made, sizes = SVR(**settings), [len(Z), len(Z)]
+    elif is_outlier_detector(estimator):
+        settings.pop("C", None)
+        made, sizes = OneClassSVM(**settings), [len(Z), len(Z)]
+    else:
+        made = SVC(**settings, **_ties(machine))
+        coef, bias, own, sizes = _by_class(machine, coef, bias)
+        Z = Z[own]
+    _fit_to_little(made, machine)
+    turn = -1 if isinstance(made, SVC) and len(bias) == 1 else 1  # of two classes, libsvm counts for the first
+    made.support_vectors_ = np.ascontiguousarray(Z, dtype=np.float64)
+    made.support_ = np.arange(len(Z), dtype=np.int32)
+    made.shape_fit_ = Z.shape
+    made._n_support = np.array(sizes, dtype=np.int32)
+    made.dual_coef_, made.intercept_ = np.ascontiguousarray(coef), np.array(bias)
+    made._dual_coef_, made._intercept_ = turn * made.dual_coef_, turn * made.intercept_
+    if isinstance(made, OneClassSVM):
+        made.offset_ = -made.intercept_
+    if names is not None:
+        made.feature_names_in_ = names
+    return made
+
+
+def _cost(estimator: Any) -> float | None:
+    """C as it was used, where it is a number."""
+    found = getattr(estimator, "C_", estimator.get_params().get("C"))
+    return float(found) if isinstance(found, (int, float, np.number)) else None
+
+
+def _fit_to_little(made: Any, machine: Machine) -> None:
+    """Give a machine all attributes that this version of scikit-learn has, from a few rows."""
+    n = 2 if machine.classes is None else len(machine.classes)
+    rows = np.eye(n, machine.n_inputs) if n <= machine.n_inputs else np.arange(n)[:, None] * np.eye(1, machine.n_inputs)
+    made.fit(rows, np.arange(2.0) if machine.classes is None else machine.classes)
+
+
+def _ties(machine: Machine) -> dict[str, Any]:
+    """How `SVC` is to count votes."""
+    votes, shown = machine.votes, machine.shown
+    assert votes is not None
+    if len(machine.expansion.bias) == 1 or (votes.pairs and shown is None):
+        return {"decision_function_shape": "ovr" if len(machine.expansion.bias) == 1 else "ovo"}
+    return {"decision_function_shape": "ovr", "break_ties": votes.by_value}
+
+
+def _by_class(machine: Machine, coef: Array, bias: Array) -> tuple[Array, Array, Array, list[int]]:
+    """Coefficients, biases, the numbers of the vectors, and how many each class has, in the layout of `SVC`.
+
+    There, a vector belongs to a class and has a coefficient for each of its pairs with the others. A pair's coefficient
+    goes with the class that it speaks for: rows of a training set then are there once.
+    """
+    assert machine.classes is not None
+    assert machine.votes is not None
+    n = len(machine.classes)
+    if len(bias) == 1:
+        own = np.argsort(coef[0] > 0, kind="stable")
+        return coef[:, own], bias, own, [int((coef <= 0).sum()), int((coef > 0).sum())]
+    pairs = [(problem.positive, problem.negative[0]) for problem in outputs(n, "ovo")]
+    first, second = np.array(pairs).T
+    if not machine.votes.pairs:
+        coef, bias = coef[first] - coef[second], bias[first] - bias[second]
+    owner = _owners(coef, first, second, n)
+    blocks, numbers, sizes = [], [], []
+    for k in range(n):
+        mine = np.flatnonzero(((owner == k) & (coef != 0)).any(axis=0))
+        block = np.zeros((n - 1, len(mine)))
+        for p in np.flatnonzero((first == k) | (second == k)):
+            other = second[p] - 1 if first[p] == k else first[p]
+            block[other] = np.where(owner[p, mine] == k, coef[p, mine], 0)
+        blocks.append(block)
+        numbers.append(mine)
+        sizes.append(len(mine))
+    return np.hstack(blocks), bias, np.concatenate(numbers), sizes
+
+
+def _owners(coef: Array, first: Array, second: Array, n: int) -> Array:
+    """The class that each coefficient (pairs x vectors) goes with.
+
+    Where that would be all classes, the last gives its own to the others.
+    """
+    owner = np.where(coef > 0, first[:, None], second[:, None])
+    used = np.stack([((owner == k) & (coef != 0)).any(axis=0) for k in range(n)])
+    everywhere = used.all(axis=0)
+    return np.where(everywhere & (owner == n - 1), first[:, None], owner)

@@ -1,0 +1,318 @@
+"""Models in files without pickle: one file of JSON and arrays, with a checksum. Reading one runs nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import stat
+from pathlib import Path
+from typing import Any
+
+from .container import VERSION, Contents, FileError, pack, unpack
+
+__all__ = ["FileError", "describe", "load", "save"]
+
+FORMAT = "slimsvm model"
+
+
+def save(model: Any, path: Any, *, metadata: dict[str, Any] | None = None) -> None:
+    """Save a model in one file, without pickle.
+
+    Parameters
+    ----------
+    model : estimator
+        An estimator of slimsvm, or a `Pipeline` of the usual preprocessing of scikit-learn with one, fitted or not.
+    path : str, Path or binary file
+        Where to; files are usually named ``*.slim``. A file that is there is replaced at once, when the new one is
+        whole.
+    metadata : dict, optional
+        What else the file is to hold: texts, numbers, lists and dictionaries, as JSON knows them. `describe` shows it.
+
+    See Also
+    --------
+    load : The model of a file.
+    describe : What a file says of itself.
+
+    Notes
+    -----
+    The same model gives the same bytes. Code cannot be saved: a kernel that is a function, a class of your own, a
+    function in a `FunctionTransformer` are errors, which say where they are.
+
+    Examples
+    --------
+    >>> import io
+    >>> from sklearn.datasets import make_moons
+    >>> import slimsvm
+    >>> X, y = make_moons(200, noise=0.2, random_state=0)
+    >>> model = slimsvm.SlimSVC(n_vectors=6, C=1.0, gamma=1.0, scales="fixed").fit(X, y)
+    >>> file = io.BytesIO()  # or a path: slimsvm.save(model, "moons.slim")
+    >>> slimsvm.save(model, file, metadata={"data": "two moons"})
+    >>> _ = file.seek(0)
+    >>> bool((slimsvm.load(file).decision_function(X) == model.decision_function(X)).all())
+    True
+    """
+    data = to_bytes(model, metadata)
+    if hasattr(path, "write"):
+        path.write(data)
+    else:
+        _replace(Path(os.path.realpath(path)), data)
+
+
+def load(path: Any) -> Any:
+    """The model of a file that `save` wrote.
+
+    Parameters
+    ----------
+    path : str, Path or binary file
+
+    Returns
+    -------
+    The estimator, as it was saved.
+
+    Raises
+    ------
+    FileError
+        For a file that is truncated, altered, foreign, or made by a newer version; it is a `ValueError`.
+
+    See Also
+    --------
+    save : Writes such files.
+
+    Notes
+    -----
+    Loading runs nothing that the file names: it holds numbers, texts and names from a closed list of classes, and all
+    that prediction relies on is checked. A file of somebody else can still hold a model that answers what they want.
+
+    Examples
+    --------
+    >>> import io
+    >>> import slimsvm
+    >>> file = io.BytesIO()
+    >>> slimsvm.save(slimsvm.AnyNormSVC("linf", C=2.0), file)
+    >>> _ = file.seek(0)
+    >>> slimsvm.load(file)
+    AnyNormSVC(C=2.0, slack='linf')
+    """
+    return _with_name(path, lambda: from_bytes(_read(path)))
+
+
+def describe(path: Any) -> dict[str, Any]:
+    """What a file says of itself, without making the model.
+
+    Parameters
+    ----------
+    path : str, Path or binary file
+
+    Returns
+    -------
+    dict with ``class`` (of the model), ``steps`` (classes of a pipeline's steps, else empty), ``metadata``,
+    ``format_version``, ``slimsvm_version``, ``versions`` (of the packages it was made with), ``sha256`` (the checksum,
+    which is right) and ``bytes`` (the size of the file).
+
+    See Also
+    --------
+    load : The model.
+
+    Examples
+    --------
+    >>> import io
+    >>> import slimsvm
+    >>> file = io.BytesIO()
+    >>> slimsvm.save(slimsvm.SlimSVC(), file, metadata={"made": "for an example"})
+    >>> _ = file.seek(0)
+    >>> about = slimsvm.persistence.describe(file)
+    >>> about["class"], about["metadata"], about["format_version"]
+    ('SlimSVC', {'made': 'for an example'}, 1)
+    """
+    return _with_name(path, lambda: _described(_contents(_read(path))))
+
+
+# --- models and bytes --------------------------------------------------------------------------------------------
+
+
+def to_bytes(model: Any, metadata: dict[str, Any] | None = None) -> bytes:
+    """The bytes of a model's file."""
+    from .forms import is_estimator
+    from .values import Writer
+
+    writer = Writer()
+    node = writer.node(model, type(model).__name__)
+    if not is_estimator(model):
+        raise TypeError(
+            f"a {type(model).__name__} is no model; save takes an estimator of slimsvm, or a Pipeline that ends in one"
+        )
+    header = {"format": FORMAT, "versions": _versions(), "metadata": _checked_metadata(metadata), "model": node}
+    return pack(header, writer.arrays)
+
+
+def from_bytes(data: bytes) -> Any:
+    """The model of a file's bytes; FileError says what is wrong with them."""
+    from ..notices import warn
+    from .values import Reader
+
+    contents = _contents(data)
+    versions = contents.header["versions"]
+    reader = Reader(contents.arrays(), _release(versions["slimsvm"]) > _release(_versions()["slimsvm"]))
+    try:
+        model = reader.model(contents.header["model"])
+    except RecursionError:
+        raise FileError("the model of the file lies too deep") from None
+    if reader.ignored:
+        warn(
+            f"the file was made by slimsvm {versions['slimsvm']}, this is {_versions()['slimsvm']}: it does not know "
+            f"{', '.join(reader.ignored[:5])}, and leaves them out; upgrade to have all of the model"
+        )
+    _tell_of_versions(reader.classes, versions["scikit-learn"])
+    return model
+
+
+def _contents(data: bytes) -> Contents:
+    contents = unpack(data)
+    header = contents.header
+    if header.keys() != {"format", "versions", "metadata", "model"} or header["format"] != FORMAT:
+        raise FileError("the header is not that of a model")
+    versions = header["versions"]
+    if not isinstance(versions, dict) or versions.keys() != _versions().keys():
+        raise FileError("the header does not say which versions the file was made with")
+    if not all(isinstance(version, str) and len(version) < 50 for version in versions.values()):
+        raise FileError("the versions that the file was made with are none")
+    if not isinstance(header["metadata"], dict):
+        raise FileError("the metadata are no dictionary")
+    return contents
+
+
+def _described(contents: Contents) -> dict[str, Any]:
+    header = contents.header
+    name, steps = _names(header["model"])
+    return {
+        "class": name,
+        "steps": steps,
+        "metadata": header["metadata"],
+        "format_version": VERSION,
+        "slimsvm_version": header["versions"]["slimsvm"],
+        "versions": header["versions"],
+        "sha256": contents.digest,
+        "bytes": len(contents.data),
+    }
+
+
+def _names(node: Any) -> tuple[str, list[str]]:
+    """Classes of a model and of its steps."""
+    try:
+        name, state = node["object"]
+        steps = [step["tuple"][1] for step in state["steps"]] if name == "sklearn.Pipeline" else []
+        named = [step["object"][0] if isinstance(step, dict) else str(step) for step in steps]
+        return _last(name), list(map(_last, named))
+    except (KeyError, IndexError, TypeError, ValueError):
+        raise FileError("the file holds no model") from None
+
+
+def _last(name: Any) -> str:
+    if not isinstance(name, str):
+        raise TypeError("the name of a class is a text")
+    return name.rpartition(".")[2]
+
+
+# --- metadata and versions -----------------------------------------------------------------------------------------
+
+
+def _checked_metadata(metadata: Any) -> dict[str, Any]:
+    if metadata is None:
+        return {}
+    if not isinstance(metadata, dict):
+        raise TypeError(f"metadata must be a dictionary, not a {type(metadata).__name__}")
+    return _as_json(metadata, "metadata", 0)
+
+
+def _as_json(value: Any, path: str, depth: int) -> Any:
+    if depth > 40:
+        raise ValueError(f"{path} lies deeper than 40 levels, or holds itself")
+    if type(value) is float and not abs(value) < float("inf"):
+        raise ValueError(f"{path} is {value}, which JSON has not; use None or a text")
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if type(value) in (list, tuple):
+        return [_as_json(item, f"{path}[{k}]", depth + 1) for k, item in enumerate(value)]
+    if type(value) is dict and all(type(key) is str for key in value):
+        return {key: _as_json(item, f"{path}[{key!r}]", depth + 1) for key, item in value.items()}
+    what = "a dictionary with keys that are no texts" if type(value) is dict else f"a {type(value).__name__}"
+    raise TypeError(f"{path} is {what}; metadata hold texts, numbers, lists and dictionaries, as JSON has them")
+
+
+def _versions() -> dict[str, str]:
+    """Of the packages that models depend on."""
+    import numpy
+    import scipy
+    import sklearn
+
+    from .. import __version__
+
+    return {
+        "slimsvm": __version__,
+        "scikit-learn": sklearn.__version__,
+        "numpy": numpy.__version__,
+        "scipy": scipy.__version__,
+    }
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """The numbers of a version, to compare."""
+    found = re.match(r"\d{1,9}(\.\d{1,9}){0,5}", version)
+    return tuple(map(int, found[0].split("."))) if found else ()
+
+
+def _tell_of_versions(classes: list[str], made: str) -> None:
+    """Attributes of scikit-learn's classes change between its versions."""
+    from ..notices import warn
+    from .preprocessing import MODULES
+
+    theirs = sorted({name.rpartition(".")[2] for name in classes if name.startswith("sklearn.")} & MODULES.keys())
+    now = _versions()["scikit-learn"]
+    if theirs and _release(made)[:2] != _release(now)[:2]:
+        warn(
+            f"the file was made with scikit-learn {made}, this is {now}: {', '.join(theirs)} may work differently; "
+            "compare a few predictions, or load it with the older version"
+        )
+
+
+# --- files -------------------------------------------------------------------------------------------------------
+
+
+def _read(path: Any) -> bytes:
+    if hasattr(path, "read"):
+        data = path.read()
+        if not isinstance(data, bytes):
+            raise TypeError("the file is open as text; open it in binary mode: open(path, 'rb')")
+        return data
+    with open(path, "rb") as file:
+        start = file.read(64)  # no need to read all of something else, which may have no end
+        return start + file.read() if start.startswith(b"\x93SLIMSVM") else start
+
+
+def _with_name(path: Any, action: Any) -> Any:
+    """Errors say which file it was."""
+    try:
+        return action()
+    except FileError as error:
+        where = "" if hasattr(path, "read") else f"{os.fspath(path)}: "
+        raise FileError(f"{where}{error}") from None
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """The file is the old one or the new one at any time, also if the machine stops."""
+    if path.exists() and not stat.S_ISREG(path.stat().st_mode):  # a folder is an error; a pipe or device is written to
+        path.write_bytes(data)
+        return
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with open(part, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            os.chmod(part, stat.S_IMODE(path.stat().st_mode))
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,266 @@
+"""Bytes of a .slim file: a JSON header, plain arrays behind it, and a checksum at the end.
+
+Nothing in it is packed, and no place is written down: where an array lies follows from the shapes before it. So
+members cannot overlap, hide or grow, and the length of the file is known before a number of it is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..formulation import Array
+
+MAGIC = b"\x93SLIMSVM"
+VERSION = 1
+PREFIX = struct.Struct("<8sIIQ")  # magic, version of the format, zero, bytes of the header
+ALIGNMENT = 8
+DIGEST = hashlib.sha256().digest_size
+MOST_HEADER = 16 << 20  # JSON takes some thirty times its length in memory
+MOST_DIGITS = 100  # of an integer
+LONG = 20  # digits of an integer, beyond which there may be many with the same hash ...
+MOST_LONG = 1000  # ... so that there must be few of them
+LONGEST_AXIS = 1 << 31
+MOST_AXES = 8
+
+NUMBERS = ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8")
+TEXT = re.compile(r"<U[1-9][0-9]{0,3}")  # every label that is predicted takes so many characters
+LAST_CHARACTER = 0x10FFFF
+
+
+class FileError(ValueError):
+    """A file that is no model: truncated, altered, foreign, or made by a newer version.
+
+    Examples
+    --------
+    >>> import io
+    >>> import slimsvm
+    >>> slimsvm.load(io.BytesIO(b"something else"))
+    Traceback (most recent call last):
+        ...
+    slimsvm.persistence.FileError: the file is not a .slim file; slimsvm.load reads what slimsvm.save wrote
+    """
+
+
+FileError.__module__ = "slimsvm.persistence"  # where users import it from
+
+
+# --- writing -----------------------------------------------------------------------------------------------------
+
+
+def storable(dtype: np.dtype[Any]) -> bool:
+    """Can arrays of this type be written as they are?"""
+    code = dtype.newbyteorder("<").str
+    return code in NUMBERS or TEXT.fullmatch(code) is not None
+
+
+def pack(header: dict[str, Any], arrays: list[Array]) -> bytes:
+    """The bytes of a file. The same header and arrays give the same bytes."""
+    described, raw = [], []
+    for array in arrays:
+        order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+        array = array.astype(array.dtype.newbyteorder("<"), order="K", copy=False)
+        described.append({"dtype": array.dtype.str, "shape": list(array.shape), "order": order})
+        raw.append(array.tobytes(order="F" if order == "F" else "C"))
+    text = json.dumps(header | {"arrays": described}, separators=(",", ":"), allow_nan=False).encode()
+    if len(text) > MOST_HEADER:
+        raise ValueError(
+            f"all but the arrays takes {len(text)} bytes as JSON; a .slim file holds at most {MOST_HEADER}. Shorten "
+            "metadata, or the lists of categories"
+        )
+    out = bytearray(PREFIX.pack(MAGIC, VERSION, 0, len(text)) + text)
+    for part in raw:
+        out += bytes(-len(out) % ALIGNMENT) + part
+    return bytes(out + hashlib.sha256(out).digest())
+
+
+# --- reading -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where the bytes of an array are, and what they mean."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    order: str
+    start: int
+    count: int
+
+    @property
+    def end(self) -> int:
+        return self.start + self.count * self.dtype.itemsize
+
+    def read(self, data: bytes) -> Array:
+        """A copy that owns its memory, in the machine's own byte order."""
+        flat = np.frombuffer(data, self.dtype, self.count, self.start)
+        if self.dtype.kind == "b" and flat.view(np.uint8).max(initial=0) > 1:
+            raise FileError("an array of truth values has others than 0 and 1")
+        if self.dtype.kind == "U" and flat.view(np.dtype("<u4")).max(initial=0) > LAST_CHARACTER:
+            raise FileError("an array of texts has characters that do not exist")
+        order: Any = self.order
+        return np.array(flat.reshape(self.shape, order=order), self.dtype.newbyteorder("="), order=order, copy=True)
+
+
+@dataclass(frozen=True)
+class Contents:
+    """A file whose checksum and layout are right."""
+
+    header: dict[str, Any]
+    slots: list[Slot]
+    data: bytes
+
+    @property
+    def digest(self) -> str:
+        return self.data[-DIGEST:].hex()
+
+    def arrays(self) -> list[Array]:
+        """Copies of all arrays, in the order of the header."""
+        return [slot.read(self.data) for slot in self.slots]
+
+
+def unpack(data: bytes) -> Contents:
+    """What a file holds; FileError for anything that is not one, byte by byte."""
+    length = _checked_prefix(data)
+    body = memoryview(data)[:-DIGEST]
+    if len(body) < PREFIX.size or hashlib.sha256(body).digest() != data[-DIGEST:]:
+        raise FileError("the checksum of the file is wrong: it is truncated or was altered; get another copy of it")
+    end = len(body)
+    if length > min(MOST_HEADER, end - PREFIX.size):
+        raise FileError(f"the header is said to take {length} bytes, which the file has not, or which is too much")
+    header = _parsed(data[PREFIX.size : PREFIX.size + length])
+    slots, place = [], PREFIX.size + length
+    for described in _list(header.pop("arrays", None), "arrays"):
+        start = place + -place % ALIGNMENT
+        slot = _slot(described, start)
+        if slot.end > end:
+            raise FileError(f"an array of shape {slot.shape} is longer than the file")
+        if data[place:start].strip(b"\0"):
+            raise FileError("there is something between two arrays")
+        slots.append(slot)
+        place = slot.end
+    if place != end:
+        raise FileError(f"there are {end - place} bytes behind the last array")
+    return Contents(header, slots, data)
+
+
+def _checked_prefix(data: bytes) -> int:
+    """The length of the header, of a file that says it is one of ours."""
+    if not data:
+        raise FileError("the file is empty")
+    if data[: len(MAGIC)] != MAGIC:
+        raise FileError(f"the file is not a .slim file{_guess(data)}; slimsvm.load reads what slimsvm.save wrote")
+    if len(data) < PREFIX.size:
+        raise FileError("the file ends within its first bytes: it is truncated; get another copy of it")
+    _, version, reserved, length = PREFIX.unpack_from(data)
+    if version > VERSION:
+        raise FileError(
+            f"the file was made by a newer slimsvm: its format is {version}, this slimsvm reads up to {VERSION}; "
+            "upgrade (pip install -U slimsvm), or save the model with an older one"
+        )
+    if version < 1 or reserved:
+        raise FileError("the first bytes of the file make no sense: it was altered; get another copy of it")
+    return int(length)
+
+
+# First bytes of what people have by mistake.
+KNOWN = {
+    b"\x80": "a pickle, which load never runs",
+    b"PK": "a ZIP archive, as skops and numpy write them",
+    b"\x93NUMPY": "an array of numpy",
+    b"\x1f\x8b": "compressed by gzip",
+    b"x\x9c": "compressed by zlib, as joblib does",
+}
+
+
+def _guess(data: bytes) -> str:
+    return next((f" (it looks like {what})" for start, what in KNOWN.items() if data.startswith(start)), "")
+
+
+def _slot(described: Any, start: int) -> Slot:
+    if not isinstance(described, dict) or described.keys() != {"dtype", "shape", "order"}:
+        raise FileError("an array is not described by dtype, shape and order")
+    code, order = described["dtype"], described["order"]
+    if not isinstance(code, str) or not (code in NUMBERS or TEXT.fullmatch(code)):
+        raise FileError(f"arrays of type {_short(code)} are not allowed")
+    if order not in ("C", "F"):
+        raise FileError(f"order {_short(order)} is neither C nor F")
+    shape = _list(described["shape"], "shape")
+    if len(shape) > MOST_AXES or not all(type(n) is int and 0 <= n <= LONGEST_AXIS for n in shape):
+        raise FileError(f"the shape {_short(shape)} is not possible")
+    if math.prod(n for n in shape if n) > 1 << 48:
+        raise FileError(f"the shape {_short(shape)} is too large")
+    return Slot(np.dtype(code), tuple(shape), order, start, math.prod(shape))
+
+
+def _parsed(text: bytes) -> dict[str, Any]:
+    """JSON as the standard has it: no NaN, no key twice, no endless numbers."""
+    try:
+        found = json.loads(
+            text.decode(),
+            object_pairs_hook=_once,
+            parse_constant=_no_constant,
+            parse_int=Integers().read,
+            parse_float=_finite,
+        )
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise FileError(f"the header is not valid JSON: {_short(error)}") from None
+    if not isinstance(found, dict):
+        raise FileError("the header is not a JSON object")
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise FileError("the header has a key twice")
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise FileError(f"the header is not valid JSON: {name} is no number of it")
+
+
+class Integers:
+    """Counts long ones: dictionaries of many with the same hash would take for ever."""
+
+    def __init__(self) -> None:
+        self._long = 0
+
+    def complaint(self, digits: int) -> str:
+        """What is wrong with one more integer of so many digits."""
+        self._long += digits > LONG
+        if digits > MOST_DIGITS:
+            return f"an integer of {digits} digits, where {MOST_DIGITS} are allowed"
+        return f"more than {MOST_LONG} integers of more than {LONG} digits" if self._long > MOST_LONG else ""
+
+    def read(self, digits: str) -> int:
+        complaint = self.complaint(len(digits))
+        if complaint:
+            raise FileError(f"the header has {complaint}")
+        return int(digits)
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise FileError(f"the header has the number {_short(digits)}, which is too large")
+    return number
+
+
+def _list(value: Any, name: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise FileError(f"the header has no list {name!r}")
+    return value
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,392 @@
+"""Estimators and parts of this library in a file: what they have, and how it must fit together.
+
+A file may be hostile: what is checked here is all that prediction trusts, so that no array is read beyond its end and
+nothing is allocated that the file did not bring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cache
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from .. import estimators
+from ..compression import Compression
+from ..data import Output
+from ..estimators.base import MANY
+from ..formulation import Array
+from ..goals import Classes, Inside, Values
+from ..parts import bases, kernels, losses, regularizers, slacks
+from ..vectors.sizes import Curve
+from ..votes import Votes
+from .checks import (
+    COLUMNS,
+    COUNT,
+    DATA,
+    FINITE,
+    FLAG,
+    FLOATS,
+    INTEGERS,
+    LABELS,
+    NAMES,
+    NOTHING,
+    NUMBER,
+    ROWS,
+    TABLE,
+    TEXT,
+    THREADS,
+    WHOLE,
+    Check,
+    finite,
+    first_complaint,
+    listed,
+    of,
+    shape_complaint,
+)
+from .forms import Form, parameters, record
+from .preprocessing import MACHINES, kind_of
+
+MOST_PAIRED = 512  # classes: votes of all pairs take memory that grows with their third power
+THINNEST = 64  # a sparse table of coefficients has at least one of so many
+KERNELS = tuple(kind for kind in kernels.ALL if kind is not kernels.Function)
+SPARSE_TABLE = Check("a sparse table of floats", lambda value: sp.issparse(value) and value.dtype == np.float64)
+
+# What is there after a fit, in one estimator or another.
+FITTED: dict[str, Check] = {
+    "n_features_in_": COLUMNS,
+    "feature_names_in_": NAMES,
+    "classes_": LABELS,
+    "kernel_": of(*KERNELS),
+    "vectors_": ROWS,
+    "n_vectors_": COUNT,
+    "vector_coef_": TABLE | SPARSE_TABLE,
+    "intercept_": FLOATS,
+    "support_": INTEGERS,
+    "objective_": FLOATS,
+    "duality_gap_": FLOATS,
+    "n_iter_": INTEGERS,
+    "_votes": of(Votes),
+    "_factors": FLOATS,
+}
+LAYER = {
+    "probability_coef_": TABLE,
+    "probability_intercept_": FLOATS,
+    "probability_C_": NUMBER,
+    "probability_gap_": NUMBER,
+}
+LEARNED = {"learning_iter_": COUNT, "learning_gain_left_": NUMBER, "regularizer_": of(*regularizers.ALL)}
+MORE: dict[type, dict[str, Check]] = {
+    estimators.SlimSVC: LAYER
+    | LEARNED
+    | {"C_": NUMBER, "search_results_": DATA, "multi_class_": TEXT, "frontier_": of(Curve)},
+    estimators.AnyNormSVC: {},
+    estimators.BudgetSVC: LEARNED | {"C_": FLOATS},
+    estimators.LeastSquaresSVC: {"loo_residuals_": TABLE},
+    estimators.LeastOneNormSVC: {},
+    estimators.EmpiricalSVC: LAYER | LEARNED,
+    estimators.ReducedSVC: LAYER | LEARNED,
+    estimators.LpSVC: LAYER | {"C_alpha_": NUMBER | FLOATS, "history_": DATA},
+    estimators.RelevanceVectorClassifier: {"precision_": TABLE, "intercept_precision_": FLOATS, "history_": DATA},
+}
+COMPRESSED = {"_cost": FINITE, "compression_": of(Compression)}
+
+# What an estimator has once it is fitted.
+MODEL = {"n_features_in_", "kernel_", "vectors_", "n_vectors_", "vector_coef_", "intercept_"}
+
+
+@cache
+def own_forms() -> dict[str, Form]:
+    """By the names that files use."""
+    found = [*_parts(), *_records(), *(_classifier(kind) for kind in estimators.ALL), *_compressed()]
+    return {one.name: one for one in found}
+
+
+@cache
+def own_names() -> dict[type, str]:
+    """Names of this library's classes."""
+    return {one.kind: name for name, one in own_forms().items()}
+
+
+# --- parts -------------------------------------------------------------------------------------------------------
+
+
+def _parts() -> Iterable[Form]:
+    families = {
+        "kernels": KERNELS,
+        "slacks": slacks.ALL,
+        "losses": losses.ALL,
+        "regularizers": regularizers.ALL,
+        "bases": bases.ALL,
+    }
+    # Fields that hold another part.
+    inner: dict[type, dict[str, Check]] = {
+        kernels.Scaled: {"kernel": of(*KERNELS)},
+        kernels.Precomputed: {"matrix": DATA},
+        bases.Learned: {"init": DATA | of(*bases.ALL)},
+        regularizers.ReweightedNorm: {"base": of(*regularizers.ALL)},
+    }
+    for family, kinds in families.items():
+        for kind in kinds:
+            yield record(kind, f"slimsvm.{family}.{kind.__name__}", **inner.get(kind, {}))
+
+
+def kernel_complaint(kernel: Any, inputs: int) -> str:
+    """What is wrong with the kernel of a fitted model."""
+    if isinstance(kernel, kernels.Precomputed):
+        return "" if kernel.matrix is None else "the kernel of a fitted model has a matrix"
+    if isinstance(kernel, kernels.Scaled):
+        return _scales_complaint(kernel.scales, inputs) or kernel_complaint(kernel.kernel, inputs)
+    try:
+        numbers = [np.isfinite(float(value)) for value in kernel.get_params().values()]
+        kernel.core()
+    except (TypeError, ValueError, OverflowError) as error:
+        return f"its kernel makes no sense: {str(error)[:200]}"
+    return "" if all(numbers) else "a number of the kernel is not finite"
+
+
+def _scales_complaint(scales: Any, inputs: int) -> str:
+    try:
+        scales = np.asarray(scales, dtype=np.float64)
+    except (TypeError, ValueError):
+        return "the scales of the inputs are no numbers"
+    if scales.shape not in ((), (inputs,)) or not np.isfinite(scales).all():
+        return f"there are not {inputs} finite scales, one for each input"
+    return ""
+
+
+# --- records -----------------------------------------------------------------------------------------------------
+
+
+def _records() -> list[Form]:
+    whole_numbers = Check("a tuple of integers", lambda v: isinstance(v, tuple) and all(map(COUNT.holds, v)))
+    yes_or_no = {"pairs": FLAG, "by_value": FLAG, "zero_is_positive": FLAG}
+    counts = dict.fromkeys(("vectors_before", "vectors_after", "bytes_before", "bytes_after"), WHOLE)
+    numbers = dict.fromkeys(("agreement_on_vectors", "distance", "speedup"), NUMBER)
+    return [
+        record(Votes, "slimsvm.Votes", **yes_or_no),
+        record(Output, "slimsvm.Output", positive=COUNT, negative=whole_numbers),
+        record(
+            Classes,
+            "slimsvm.Classes",
+            factors=FLOATS,
+            problems=listed(of(Output)),
+            votes=of(Votes),
+            shown=NOTHING | of(Votes),
+        ),
+        record(Values, "slimsvm.Values", epsilon=NUMBER),
+        record(Inside, "slimsvm.Inside"),
+        record(Curve, "slimsvm.Curve", sizes=whole_numbers, scores=FLOATS, standard_errors=FLOATS, behind=FLOATS),
+        record(
+            Compression,
+            "slimsvm.Compression",
+            method=TEXT,
+            agreement_on_X=NOTHING | NUMBER,
+            distances=FLOATS,
+            note=TEXT,
+            **counts,
+            **numbers,
+        ),
+    ]
+
+
+# --- estimators --------------------------------------------------------------------------------------------------
+
+
+def _classifier(kind: type) -> Form:
+    parts = {
+        "kernel": DATA | of(*KERNELS),
+        "slack": DATA | of(*slacks.ALL, *losses.ALL),
+        "regularizer": DATA | of(*regularizers.ALL),
+        "basis": DATA | of(*bases.ALL),
+        "n_jobs": THREADS,
+    }
+    needed = MODEL | {"classes_", "_votes", "_factors"}
+
+    def fits(state: dict[str, Any]) -> str:
+        return _fitted_complaint(state, needed, FITTED.keys() | MORE[kind].keys(), _classifier_complaint)
+
+    return Form(
+        f"slimsvm.{kind.__name__}",
+        kind,
+        parameters(kind, **parts),
+        FITTED | MORE[kind],
+        fits=fits,
+        kept=_with_thin_table,
+        made=_with_full_table,
+    )
+
+
+def _compressed() -> Iterable[Form]:
+    left_out = ("classes_", "_votes", "_factors", "support_", "objective_", "duality_gap_", "n_iter_")
+    common = {name: check for name, check in FITTED.items() if name not in left_out} | COMPRESSED
+    estimator = NOTHING | of(*map(kind_of, MACHINES), *estimators.ALL, *estimators.COMPRESSED)
+    needed = MODEL | {"_goal", "_cost", "compression_"}
+    own: dict[type, tuple[dict[str, Check], Callable[[dict[str, Any]], str]]] = {
+        estimators.CompressedClassifier: (
+            LAYER | {"classes_": LABELS, "_goal": of(Classes)},
+            _compressed_classifier_complaint,
+        ),
+        estimators.CompressedRegressor: ({"_goal": of(Values)}, _one_output_complaint),
+        estimators.CompressedOutlierDetector: ({"_goal": of(Inside), "offset_": FLOATS}, _one_output_complaint),
+    }
+    for kind, (more, complaint) in own.items():
+        special = needed | {name for name in ("classes_", "offset_") if name in more}
+
+        def fits(
+            state: dict[str, Any],
+            special: set[str] = special,
+            known: Iterable[str] = frozenset(common | more),
+            complaint: Callable[[dict[str, Any]], str] = complaint,
+        ) -> str:
+            return _fitted_complaint(state, special, known, complaint)
+
+        yield Form(
+            f"slimsvm.{kind.__name__}",
+            kind,
+            parameters(kind, estimator=estimator, n_jobs=THREADS),
+            common | more,
+            fits=fits,
+            kept=_without_fitted_original,
+            made=_with_full_table,
+        )
+
+
+def _with_thin_table(state: dict[str, Any]) -> dict[str, Any]:
+    """Coefficients that are mostly zero, as those of many pairs of classes are, take less room in sparse form."""
+    coef = state.get("vector_coef_")
+    if isinstance(coef, np.ndarray) and coef.size >= MANY:
+        used = np.count_nonzero(coef)
+        if coef.size / THINNEST <= used < coef.size / 3:
+            return state | {"vector_coef_": sp.csr_array(coef)}
+    return state
+
+
+def _without_fitted_original(state: dict[str, Any]) -> dict[str, Any]:
+    """What a fit would start from is kept by its parameters: that is all that a fit would use."""
+    estimator = state.get("estimator")
+    return _with_thin_table(state | {"estimator": None if estimator is None else clone(estimator)})
+
+
+def _with_full_table(state: dict[str, Any]) -> dict[str, Any]:
+    coef: Any = state.get("vector_coef_")
+    return state | {"vector_coef_": coef.toarray()} if sp.issparse(coef) else state
+
+
+# --- how attributes fit together -----------------------------------------------------------------------------------
+
+
+def _fitted_complaint(
+    state: dict[str, Any], needed: set[str], known: Iterable[str], more: Callable[[dict[str, Any]], str]
+) -> str:
+    """All of a model, or nothing of it."""
+    there = [name for name in known if name in state]
+    if not there:
+        return ""
+    missing = sorted(needed - state.keys())
+    if missing:
+        return f"it is fitted, but has no {missing[0]}"
+    return first_complaint(_expansion_complaint(state), _layer_complaint(state)) or more(state)
+
+
+def _expansion_complaint(state: dict[str, Any]) -> str:
+    inputs, kernel, vectors = state["n_features_in_"], state["kernel_"], state["vectors_"]
+    coef, bias = state["vector_coef_"], state["intercept_"]
+    names = state.get("feature_names_in_")
+    if names is not None and len(names) != inputs:
+        return f"it has {inputs} inputs, and {len(names)} names for them"
+    count, outputs = vectors.shape[0], len(bias)
+    return first_complaint(
+        kernel_complaint(kernel, inputs),
+        _vectors_complaint(vectors, kernel, inputs),
+        "" if count == state["n_vectors_"] else f"it has {count} vectors, and says {state['n_vectors_']}",
+        shape_complaint("vector_coef_", coef, (outputs, count)),
+        "" if outputs else "it has no outputs",
+        _thin_complaint(coef),
+        _finite_complaint(coef, bias, vectors),
+    )
+
+
+def _vectors_complaint(vectors: Any, kernel: Any, inputs: int) -> str:
+    """Row numbers for a precomputed kernel, rows for all others."""
+    if not kernel.keeps_rows:
+        same = vectors.ndim == 2 and vectors.shape[1] == inputs
+        return "" if same else f"vectors_ are not rows of {inputs} inputs"
+    within = vectors.ndim == 1 and (not len(vectors) or (vectors.min() >= 0 and vectors.max() < inputs))
+    return "" if within else f"vectors_ are not numbers of {inputs} training rows"
+
+
+def _thin_complaint(coef: Any) -> str:
+    """A sparse table becomes a full one: it must not be a small file's large one."""
+    if sp.issparse(coef) and coef.shape[0] * coef.shape[1] > THINNEST * coef.nnz:
+        return "too many of the coefficients are zero for a sparse table"
+    return ""
+
+
+def _finite_complaint(*arrays: Any) -> str:
+    return "" if all(map(finite, arrays)) else "vectors, coefficients or biases are not finite"
+
+
+def _layer_complaint(state: dict[str, Any]) -> str:
+    """Of probabilities: one output for two classes, else one for each class."""
+    coef, bias = state.get("probability_coef_"), state.get("probability_intercept_")
+    if coef is None and bias is None:
+        return ""
+    if coef is None or bias is None or "classes_" not in state:
+        return "its probabilities lack coefficients, biases or classes"
+    outputs = 1 if len(state["classes_"]) == 2 else len(state["classes_"])
+    return first_complaint(
+        shape_complaint("probability_coef_", coef, (outputs, state["vectors_"].shape[0])),
+        shape_complaint("probability_intercept_", bias, (outputs,)),
+        _finite_complaint(coef, bias),
+    )
+
+
+def _classifier_complaint(state: dict[str, Any]) -> str:
+    return _votes_complaint(len(state["classes_"]), state["_votes"], state["_factors"], len(state["intercept_"]))
+
+
+def _votes_complaint(classes: int, votes: Votes, factors: Array, outputs: int) -> str:
+    if classes < 2:
+        return "it has fewer than two classes"
+    if votes.pairs and classes > MOST_PAIRED:
+        return f"votes of the pairs of {classes} classes take too much memory; use multi_class='ovr'"
+    wanted = 1 if classes == 2 else classes * (classes - 1) // 2 if votes.pairs else classes
+    if outputs != wanted:
+        return f"it has {outputs} outputs; {classes} classes need {wanted}"
+    return shape_complaint("the weights of the classes", factors, (classes,))
+
+
+def _compressed_classifier_complaint(state: dict[str, Any]) -> str:
+    goal, classes, outputs = state["_goal"], len(state["classes_"]), len(state["intercept_"])
+    return first_complaint(
+        _votes_complaint(classes, goal.votes, goal.factors, outputs),
+        "" if goal.shown is None or goal.shown.pairs == goal.votes.pairs else "its votes and its scores differ in kind",
+        "" if _are_problems(goal.problems, classes, goal.votes.pairs) else "its binary problems are not those of votes",
+    )
+
+
+def _are_problems(problems: list[Output], classes: int, pairs: bool) -> bool:
+    """Are these `slimsvm.data.outputs`? One by one: to make them all may take more memory than there is."""
+    if classes == 2:
+        return problems == [Output(1, (0,))]
+    if pairs:
+        wanted = combinations(range(classes), 2)
+        same = ((p.positive, *p.negative) == pair for p, pair in zip(problems, wanted, strict=False))
+        return len(problems) == classes * (classes - 1) // 2 and all(same)
+    return len(problems) == classes and all(
+        p.positive == c and len(p.negative) == classes - 1 and p.negative == tuple(k for k in range(classes) if k != c)
+        for c, p in enumerate(problems)
+    )
+
+
+def _one_output_complaint(state: dict[str, Any]) -> str:
+    offset = state.get("offset_")
+    return first_complaint(
+        "" if len(state["intercept_"]) == 1 else "it must have one output",
+        "" if offset is None else shape_complaint("offset_", offset, (1,)),
+    )

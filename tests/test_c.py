@@ -1,0 +1,377 @@
+"""Headers in C: compiled with every warning an error, run, and compared with Python."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from functools import cache
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_digits, load_wine, make_moons
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
+from sklearn.svm import SVC, SVR, OneClassSVM
+from slimsvm.kernels import Gaussian, Scaled
+
+from c_programs import (
+    COMPILERS,
+    DECISION,
+    PREDICT,
+    PROBABILITIES,
+    READINGS,
+    VALUE,
+    answers,
+    build,
+    compiler,
+)
+from slimsvm import (
+    AnyNormSVC,
+    ReducedSVC,
+    RelevanceVectorClassifier,
+    SlimSVC,
+    compress,
+    to_c,
+)
+from slimsvm.export import quantize
+from slimsvm.export.machine import machine_of
+
+GIVEN = {"C": 3.0, "gamma": "scale", "scales": "fixed"}
+SANITIZED = ("-O1", "-fsanitize=undefined,address", "-fno-sanitize-recover=all")
+BAR = 2e-5  # of decision values, in units of the largest one where that is above 1
+
+
+def moons():
+    return rounded(*make_moons(300, noise=0.2, random_state=0))
+
+
+def wine():
+    return rounded(*load_wine(return_X_y=True))
+
+
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return rounded(X[:400] / 16, y[:400])
+
+
+def rounded(X, y):
+    """Rows that float32 holds: a device gets no others."""
+    return X.astype(np.float32).astype(np.float64), y
+
+
+def slim(count, **params):
+    return SlimSVC(count, **(GIVEN | params))
+
+
+def scaled(model, scaler=None):
+    return make_pipeline(scaler or StandardScaler(), model)
+
+
+def own_scales():
+    X, y = wine()
+    kernel = Scaled(Gaussian(1e-3), np.where(np.arange(13) % 3 == 0, 0.0, np.linspace(0.1, 2, 13)))
+    return AnyNormSVC(kernel=kernel, C=10.0).fit(X, y), X
+
+
+def of_two(model):
+    X, y = moons()
+    return model.fit(X, y), X
+
+
+def of_three(model, labels=None):
+    X, y = wine()
+    return model.fit(X, y if labels is None else np.array(labels)[y]), X
+
+
+def of_ten(model):
+    X, y = digits()
+    return model.fit(X, y), X
+
+
+def relevance():
+    X, y = wine()
+    return scaled(RelevanceVectorClassifier(gamma=0.01)).fit(X[::2], y[::2]), X
+
+
+def one_class():
+    X, _ = moons()
+    return compress(OneClassSVM(nu=0.1).fit(X), 10, X), X
+
+
+def regressor():
+    X, y = wine()
+    return compress(SVR(gamma=1e-4).fit(X, y), 10, X, y), X
+
+
+def svc(shape):
+    X, y = digits()
+    return compress(SVC(decision_function_shape=shape).fit(X, y), 20, X, y), X
+
+
+MODELS = {
+    **{f"{kernel}, two": lambda kernel=kernel: of_two(slim(5, kernel=kernel)) for kernel in ("rbf", "linear", "poly")},
+    **{
+        f"{kernel}, three, scaler": lambda kernel=kernel: of_three(scaled(slim(5, kernel=kernel)))
+        for kernel in ("rbf", "laplacian", "linear", "poly")
+    },
+    "laplacian, two": lambda: of_two(slim(5, kernel="laplacian")),
+    "sigmoid": lambda: of_two(ReducedSVC(10, kernel="sigmoid", gamma=0.1)),
+    "learned scales": lambda: of_three(scaled(slim(6, scales="learned", probability=True), MinMaxScaler())),
+    "inputs that do not count": own_scales,
+    "wide kernel": lambda: of_two(slim(12, C=300.0, gamma=1e-3, probability=True)),
+    "linear with probabilities": lambda: of_three(scaled(slim(3, kernel="linear", probability=True))),
+    "relevance, two": lambda: of_two(RelevanceVectorClassifier()),
+    "relevance, three": relevance,
+    "one output a class": lambda: of_ten(slim(20, multi_class="ovr", probability=True)),
+    "pairs": lambda: of_ten(slim(20, probability=True)),
+    "compressed": lambda: svc("ovr"),
+    "compressed, pairs shown": lambda: svc("ovo"),
+    "made for bytes": lambda: of_three(scaled(slim(3, max_bytes=150, multi_class="ovr", scales="learned"))),
+    "one class": one_class,
+    "regressor": regressor,
+}
+FIXED = sorted(set(MODELS) - {"poly, two", "poly, three, scaler", "sigmoid", "regressor"})
+
+
+@cache
+def fitted(name):
+    return MODELS[name]()
+
+
+def statements(machine):
+    """What a program prints: class, scores, probabilities."""
+    if machine.classes is None:
+        return [VALUE]
+    return [PREDICT, DECISION, *([PROBABILITIES] if machine.layer is not None else [])]
+
+
+def split(found, machine):
+    """Class numbers, scores, probabilities."""
+    classes = 0 if machine.layer is None else len(machine.classes)
+    return found[:, 0].astype(int), found[:, 1 : found.shape[1] - classes], found[:, found.shape[1] - classes :]
+
+
+# --- what is computed -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_float32_gives_what_python_gives(tmp_path, name):
+    model, X = fitted(name)
+    machine = machine_of(model)
+    found = answers(build(tmp_path, to_c(model), statements(machine)), X)
+    if machine.classes is None:
+        assert np.abs(found[:, 0] - model.predict(X)).max() <= BAR * max(1, np.abs(model.predict(X)).max())
+        return
+    numbers, scores, p = split(found, machine)
+    expected = model.decision_function(X).reshape(scores.shape)
+    np.testing.assert_array_equal(machine.classes[numbers], model.predict(X))
+    assert np.abs(scores - expected).max() <= BAR * max(1, np.abs(expected).max())
+    if machine.layer is not None:
+        np.testing.assert_allclose(p, model.predict_proba(X), rtol=0, atol=1e-5)
+        assert (p.argmax(axis=1) == numbers).all()
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_int8_gives_exactly_the_integers(tmp_path, name):
+    """Under the sanitizers: no overflow, no shift of a negative number, nothing out of bounds."""
+    model, X = fitted(name)
+    machine, small = machine_of(model), quantize(model, probabilities=True)
+    found = answers(build(tmp_path, to_c(model, dtype="int8"), statements(machine), flags=SANITIZED), X)
+    numbers, scores, p = split(found, machine)
+    np.testing.assert_array_equal(small.classes[numbers], small.predict(X))
+    if machine.shown is None:
+        exact = small.decision(X).reshape(scores.shape)
+        np.testing.assert_allclose(scores, exact, rtol=1e-6, atol=1e-6 * np.abs(exact).max())
+    if machine.layer is not None:
+        np.testing.assert_array_equal(p.astype(np.float32), small.probabilities(X))
+        assert (p.argmax(axis=1) == numbers).all()
+        np.testing.assert_allclose(p.sum(axis=1), 1, atol=len(machine.classes) / 32768)
+        # Where the class is another one, its probability had to be moved.
+        same = machine.classes[numbers] == model.predict(X)
+        np.testing.assert_allclose(p[same], model.predict_proba(X)[same], atol=0.02)
+
+
+@pytest.mark.parametrize("name", COMPILERS)
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_every_compiler_takes_it_without_a_warning(tmp_path, name, dtype):
+    for model in ("learned scales", "pairs", "laplacian, three, scaler", "linear with probabilities", "one class"):
+        fit, X = fitted(model)
+        machine = machine_of(fit)
+        numbers = answers(build(tmp_path, to_c(fit, dtype=dtype), statements(machine), name), X)[:, 0].astype(int)
+        assert np.mean(machine.classes[numbers] == fit.predict(X)) > 0.98
+
+
+def test_readings_in_integers(tmp_path):
+    """A model trained on integers needs no float on the device, and nearly always gives the same."""
+    X, y = load_wine(return_X_y=True)
+    X = np.rint(X * [100, 100, 100, 10, 1, 100, 100, 100, 100, 100, 100, 100, 1])
+    model = scaled(slim(6)).fit(X, y)
+    program = build(tmp_path, to_c(model, dtype="int8"), [PREDICT, READINGS], flags=SANITIZED)
+    found = answers(program, X).astype(int)
+    small = quantize(model)
+    readings = small.grid.readings.rows(X[:, small.grid.used])
+    sums = small.sums(readings, small.weights) + small.bias
+    np.testing.assert_array_equal(found[:, 1], small._winners(sums))
+    assert np.abs(readings.astype(int) - small.grid.rows(X)).max() <= 2 + small.grid.gain.max() / 256
+    assert np.mean(found[:, 0] == found[:, 1]) > 0.99
+
+
+def test_refitted_where_labels_are_given():
+    X, y = moons()
+    model = slim(5).fit(X, y)
+    assert to_c(model, dtype="int8", X=X, y=y) != to_c(model, dtype="int8", X=X)
+    assert to_c(model, X=X, y=y) == to_c(model)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_rows_that_are_no_numbers_do_no_harm(tmp_path, dtype):
+    model, X = fitted("learned scales")
+    program = build(tmp_path, to_c(model, dtype=dtype), statements(machine_of(model)), flags=SANITIZED)
+    for value in (np.nan, np.inf, -np.inf, 3e38):
+        assert answers(program, np.full((2, X.shape[1]), value))[:, 0].max() < 3
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_models_without_vectors(tmp_path, dtype):
+    X, y = moons()
+    model = slim(4).fit(X, y)
+    model.vectors_, model.vector_coef_, model.n_vectors_ = model.vectors_[:0], model.vector_coef_[:, :0], 0
+    found = answers(build(tmp_path, to_c(model, dtype=dtype), [PREDICT, DECISION]), X)
+    np.testing.assert_allclose(found[:, 1], model.intercept_[0], rtol=1e-4)
+
+
+def test_sparse_vectors():
+    X, y = moons()
+    model = ReducedSVC(10).fit(X, y)
+    other = ReducedSVC(10).fit(sp.csr_array(X), y)
+    assert sp.issparse(other.vectors_)
+    assert to_c(model) == to_c(other)
+
+
+# --- what the header is -----------------------------------------------------------------------------------------------
+
+SIZES = {"float": 4, "int8_t": 1, "uint8_t": 1, "int16_t": 2, "uint16_t": 2, "int32_t": 4}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+@pytest.mark.parametrize("name", ["learned scales", "pairs", "linear with probabilities", "inputs that do not count"])
+def test_report_counts_the_tables(name, dtype):
+    model, X = fitted(name)
+    header = to_c(model, dtype=dtype, X=X)
+    tables = re.findall(r"static const (\w+) model_(\w+)\[(\d+)\]", header)
+    counted = {t: SIZES[kind] * int(n) for kind, t, n in tables if not t.startswith("reading_")}
+    assert header.report.tables == counted
+    assert header.report.flash == sum(counted.values())
+    assert "malloc" not in header
+    if dtype == "int8":
+        shared = 8 - 4 * bool(quantize(model).grid.gain_bytes) - 4 * bool(quantize(model).grid.offset_bytes)
+        assert header.report.flash == quantize(model, probabilities=True).n_bytes - shared + 130
+    assert header.report.changed == 0
+    assert 0 < header.report.difference < (1e-5 if dtype == "float32" else 0.05)
+    for word in ("flash", "RAM", "multiply-adds", "labels"):
+        assert word in str(header.report)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_nothing_of_the_library_but_expf(tmp_path, dtype):
+    compiler("gcc")
+    model, _ = fitted("pairs")
+    (tmp_path / "model.h").write_text(to_c(model, dtype=dtype))
+    calls = "int p(const float x[]) { return model_predict(x); } void q(const float x[], float y[]) { @ }"
+    calls = calls.replace("@", "model_decision(x, y); model_probabilities(x, y);")
+    (tmp_path / "one.c").write_text(f'#include "model.h"\n{calls}')
+    subprocess.run(["gcc", "-std=c99", "-O2", "-c", "one.c"], cwd=tmp_path, check=True)
+    needed = subprocess.run(["nm", "-u", "one.o"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    assert set(needed.split()) - {"U", "_GLOBAL_OFFSET_TABLE_", "__stack_chk_fail"} <= (
+        {"expf"} if dtype == "float32" else {"memcpy"}
+    )
+
+
+def test_two_models_in_one_program(tmp_path):
+    command = compiler("gcc")
+    first, second = fitted("pairs")[0], fitted("rbf, two")[0]
+    (tmp_path / "first.h").write_text(to_c(first, name="first", dtype="int8"))
+    (tmp_path / "second.h").write_text(to_c(second, name="second"))
+    (tmp_path / "main.c").write_text(
+        '#include "first.h"\n#include "second.h"\n#include "first.h"\n'
+        "int main(void) { static float x[64]; return first_predict(x) + second_predict(x) > 100; }"
+    )
+    subprocess.run([*command, "-Wall", "-Werror", "main.c", "-lm"], cwd=tmp_path, check=True)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["a", "b\\c", 'say "no"??/*/'],
+        ["é", "日本", "two words"],
+        [10, -5, 2**31 - 1],
+        [-(2**31), 0, 7],
+        [1.0, 5.0, -3.0],
+        [2**40, 3, 4],
+        [0, 1, 2],
+    ],
+    ids=str,
+)
+def test_labels_of_any_type(tmp_path, labels, dtype):
+    """The example program prints them as Python has them."""
+    model, X = of_three(scaled(slim(4)), labels)
+    command = compiler("gcc")
+    source = to_c(model, dtype=dtype, name="wine")
+    (tmp_path / "wine.h").write_text(source)
+    (tmp_path / "main.c").write_text(source.example)
+    flags = ["-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror"]
+    subprocess.run([*command, *flags, "main.c", "-o", "main", "-lm"], cwd=tmp_path, check=True)
+    rows = "\n".join(" ".join(map(repr, map(float, row))) for row in X[::9])
+    out = subprocess.run([tmp_path / "main"], input=rows.encode(), capture_output=True, check=True).stdout.decode()
+    printed = [str(label) for label in model.predict(X[::9]).tolist()]
+    assert len(set(printed)) == 3
+    if isinstance(labels[0], float):
+        assert [float(line.split()[0]) for line in out.splitlines()] == [float(v) for v in printed]
+    else:
+        for line, label in zip(out.splitlines(), printed, strict=True):
+            assert line.startswith(f"{label} ")
+
+
+def test_words_of_the_user_cannot_leave_the_comment(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    X, y = moons()
+    names = ["*/ int main(void) { return 1; } /*", "zwölf\n\\"]
+    model = slim(3).fit(pandas.DataFrame(X, columns=names), y)
+    build(tmp_path, to_c(model), [PREDICT])
+
+
+def test_same_model_same_text():
+    model, _ = fitted("learned scales")
+    assert to_c(model, dtype="int8") == to_c(model, dtype="int8")
+
+
+# --- wrong uses -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["", "1st", "my model", "a-b", "int", "main", "_hidden", "x" * 60, None, 3])
+def test_names_that_c_does_not_take(name):
+    with pytest.raises(ValueError, match="name="):
+        to_c(fitted("rbf, two")[0], name=name)
+
+
+def test_what_cannot_be_exported():
+    X, y = moons()
+    model = fitted("rbf, two")[0]
+    with pytest.raises(ValueError, match=r"dtype='int4' is not known; use one of \['float32', 'int8'\]"):
+        to_c(model, dtype="int4")
+    with pytest.raises(ValueError, match="y was given without X"):
+        to_c(model, y=y)
+    with pytest.raises(ValueError, match="call fit first"):
+        to_c(SlimSVC())
+    with pytest.raises(ValueError, match="no form in C"):
+        to_c(AnyNormSVC(kernel=lambda A, B: A @ B.T).fit(X, y))
+    with pytest.raises(ValueError, match="no fixed-point form"):
+        to_c(fitted("poly, two")[0], dtype="int8")
+    with pytest.raises(ValueError, match="gives values, not labels"):
+        to_c(fitted("regressor")[0], dtype="int8")
+    with pytest.raises(ValueError, match="must scale each input by itself"):
+        to_c(make_pipeline(PolynomialFeatures(), slim(3)).fit(X, y))
+    with pytest.raises(ValueError, match="X has 3 features, the model takes 2"):
+        to_c(model, X=np.ones((4, 3)))
