@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections import Counter
 from html.parser import HTMLParser
-from types import SimpleNamespace
 
 import matplotlib
 import numpy as np
@@ -359,14 +358,14 @@ def test_a_compressed_model_shows_its_compression(rows):
     assert told.method in text
 
 
-def test_the_c_header_is_told_of(rows, monkeypatch):
-    def to_c(model, *, dtype):
-        return SimpleNamespace(report=SimpleNamespace(flash=1234, ram=56, multiply_adds=789))
-
-    monkeypatch.setattr(slimsvm, "to_c", to_c, raising=False)
-    text = Page(report(slim(3).fit(*rows[:2]), *rows[2:])).text
+def test_the_c_header_is_told_of(rows, found):
+    model = found.models[4]
+    text = Page(report(model, *rows[2:])).text
     assert "from slimsvm.to_c" in text
-    assert "1,234" in text
+    for dtype in ("float32", "int8"):
+        told = slimsvm.to_c(model, dtype=dtype).report
+        line = [dtype, told.flash, told.ram, told.multiply_adds, told.exponentials]
+        assert re.search(r"\s+".join(f"{value:,}" if value != dtype else dtype for value in line), text)
 
 
 @pytest.mark.parametrize(

@@ -126,8 +126,10 @@ def device(about: Subject) -> Safe:
 def _programs(found: OnDevice) -> Safe:
     if not found.programs:
         return Safe("")
-    lines = [[one.dtype, one.flash, one.ram, one.multiply_adds] for one in found.programs]
-    return table("As C, from slimsvm.to_c", ["numbers", "flash", "RAM", "multiply-adds a row"], lines)
+    lines = [[one.dtype, one.flash, one.ram, one.multiply_adds, one.exponentials] for one in found.programs]
+    header = ["numbers", "flash", "RAM", "multiply-adds", "exponentials"]
+    caption = "As C, from slimsvm.to_c: bytes of tables, to which the code comes, and of stack; work for a row"
+    return table(caption, header, lines)
 
 
 # --- how ------------------------------------------------------------------------------------------------------------

@@ -7,26 +7,14 @@ from typing import Any
 
 import numpy as np
 
-import slimsvm
-
-from ..export import quantize
+from ..export import CReport, quantize, to_c
 from ..export.quantize import form_of
 from ..formulation import Array
 from ..frontier_result import classifier_of
 from ..parts.bases import dense
 from ..plotting.shown import Shown
 
-MOST_VECTORS = 500  # that are rounded
-
-
-@dataclass(frozen=True)
-class Program:
-    """A model as C: bytes of flash and RAM, and multiply-adds for a row."""
-
-    dtype: str
-    flash: int
-    ram: int
-    multiply_adds: int
+MOST_VECTORS = 300  # that are rounded
 
 
 @dataclass(frozen=True)
@@ -39,7 +27,7 @@ class OnDevice:
     parts: dict[str, int]
     answers: Array | None
     reason: str
-    programs: tuple[Program, ...]
+    programs: tuple[CReport, ...]
     alone: bool  # without the steps before the classifier
 
     @classmethod
@@ -49,11 +37,12 @@ class OnDevice:
         model, rows = (model[-1], shown.steps.transform(X)) if alone else (model, X)
         expansion = shown.machine.expansion
         work = expansion.vectors.size + expansion.coef.size
-        parts, answers, reason = (_in_integers if len(expansion.vectors) <= MOST_VECTORS else _counted)(model, rows)
+        few = len(expansion.vectors) <= MOST_VECTORS
+        parts, answers, reason = (_in_integers if few else _counted)(model, rows)
         kernel: Any = expansion.kernel
         # A factor for each input, where scales were learned or a scaler is folded in.
         factors = 4 * shown.machine.n_inputs if np.ndim(kernel.scales) or shown.machine.inputs.folded else 0
-        return cls(expansion.float_bytes + factors, work, parts, answers, reason, programs(model), alone)
+        return cls(expansion.float_bytes + factors, work, parts, answers, reason, programs(model) if few else (), alone)
 
     @property
     def n_bytes(self) -> int | None:
@@ -78,14 +67,12 @@ def _counted(model: Any, X: Any) -> tuple[dict[str, int], Array | None, str]:
     return parts, None, f"The model has more than {MOST_VECTORS} vectors: its answers in integers were not looked at."
 
 
-def programs(model: Any) -> tuple[Program, ...]:
-    """The model as `slimsvm.to_c` writes it, where it can."""
-    to_c: Any = getattr(slimsvm, "to_c", None)
+def programs(model: Any) -> tuple[CReport, ...]:
+    """What `slimsvm.to_c` says of the model, in float32 and in integers, where it can write it."""
     found = []
-    for dtype in ("float32", "int8") if to_c else ():
+    for dtype in ("float32", "int8"):
         try:
-            told = to_c(model, dtype=dtype).report
-        except ValueError:
+            found.append(to_c(model, dtype=dtype).report)
+        except ValueError:  # a kernel that C does not have; the section on integers says more
             continue
-        found.append(Program(dtype, int(told.flash), int(told.ram), int(told.multiply_adds)))
     return tuple(found)
