@@ -1,17 +1,18 @@
-"""A full support vector machine beside SlimSVC at 5, 10, 20 and 50 vectors. Run with ``make demo``.
+"""The main job end to end: how small can a model be, and then out of Python. Run with ``make demo``.
 
-Every number in the table is measured here, on one thread: test error, vectors, bytes of the model in float32, time of
-the fit (SlimSVC's with its search for C, gamma and scales), time to predict one row of a batch. The picture goes to
-``demo.png``.
+Two sets: noisy half-moons (10,000 rows, two classes that overlap) and scikit-learn's handwritten digits (ten classes).
+For each, `frontier` fits models of several sizes beside a full support vector machine; test rows that none of them has
+seen judge them. The chosen model for the digits then goes into a file, a report and a C header, which is compiled and
+run on the test rows. All of it is in the folder ``demo``.
 """
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import matplotlib
@@ -22,13 +23,14 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits, make_moons
 from sklearn.model_selection import train_test_split
-from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
-from slimsvm import AnyNormSVC, SlimSVC
+import slimsvm
+from slimsvm import Frontier, FrontierDisplay, SlimSVC, VectorsDisplay, frontier
+from slimsvm.report import write_report
 
-SIZES = (5, 10, 20, 50)
-RUNS = 5
+FOLDER = Path("demo")
+SEED = 0
 
 
 @dataclass(frozen=True)
@@ -38,82 +40,52 @@ class Problem:
     X_test: np.ndarray
     y_train: np.ndarray
     y_test: np.ndarray
-    params: dict[str, float]  # of the classifiers over all rows, tuned by hand
-
-
-@dataclass(frozen=True)
-class Result:
-    model: str
-    error: float
-    vectors: int
-    size: int
-    fit_seconds: float
-    row_seconds: float
+    sizes: tuple[int, ...]
 
 
 def problems() -> list[Problem]:
-    """Handwritten digits (ten classes) and two noisy half-moons (two classes that overlap)."""
-    digits = train_test_split(*load_digits(return_X_y=True), test_size=0.5, random_state=0)
-    moons = train_test_split(*make_moons(15_000, noise=0.3, random_state=0), test_size=5_000, random_state=0)
+    """Rows that overlap, where a full machine keeps thousands of vectors; and images, of ten classes."""
+    moons = train_test_split(*make_moons(15_000, noise=0.3, random_state=SEED), test_size=5_000, random_state=SEED)
+    X, y = load_digits(return_X_y=True)
+    digits = train_test_split(X / 16, y, test_size=0.4, stratify=y, random_state=SEED)
     return [
-        Problem("noisy moons, 10,000 rows", *moons, {"C": 10.0, "gamma": 2.0}),
-        Problem("digits, 10 classes", *digits, {"C": 10.0, "gamma": 1e-3}),
+        Problem("noisy moons, 10,000 rows", *moons, (5, 10, 20)),
+        Problem("digits, ten classes", *digits, (5, 10, 20, 40)),
     ]
 
 
-def seconds(work: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
+# --- the table --------------------------------------------------------------------------------------------------------
+
+HEADER = ("", "vectors", "test accuracy", "bytes", "predict a row")
 
 
-def float32_bytes(model: Any) -> int:
-    """Vectors, coefficients, biases and (where learned) the scales of the inputs, four bytes each."""
-    if isinstance(model, SVC):
-        return 4 * (model.support_vectors_.size + model.dual_coef_.size + model.intercept_.size)
-    scales = model.kernel_.scales
-    learned = np.size(scales) if np.ndim(scales) else 0
-    return 4 * (model.vectors_.size + model.vector_coef_.size + model.intercept_.size + learned)
+def row_seconds(model: Any, X: np.ndarray) -> float:
+    """For a row of a batch, one thread: the best of a few runs."""
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        model.predict(X)
+        times.append(time.perf_counter() - start)
+    return min(times) / len(X)
 
 
-def measure(name: str, model: Any, problem: Problem) -> Result:
-    """Fit once, predict a few times."""
-    fit = seconds(lambda: model.fit(problem.X_train, problem.y_train))
-    model.predict(problem.X_test)  # warm-up
-    predict = median(seconds(lambda: model.predict(problem.X_test)) for _ in range(RUNS))
-    error = 1 - model.score(problem.X_test, problem.y_test)
-    vectors = len(model.support_) if isinstance(model, SVC) else model.n_vectors_
-    return Result(name, error, vectors, float32_bytes(model), fit, predict / len(problem.X_test))
-
-
-def compare(problem: Problem) -> list[Result]:
-    """The classifiers over all rows, then the slim ones."""
-    with threadpool_limits(1):
-        return [
-            measure("sklearn SVC", SVC(**problem.params), problem),
-            measure("AnyNormSVC", AnyNormSVC(**problem.params), problem),
-            *(measure(f"SlimSVC({m})", SlimSVC(n_vectors=m), problem) for m in SIZES),
-        ]
-
-
-HEADER = ("", "error", "vectors", "bytes", "fit", "predict a row")
-
-
-def table_rows(problem: Problem, results: list[Result]) -> list[tuple[str, ...]]:
-    return [
-        (problem.name, *[""] * (len(HEADER) - 1)),
-        *(
+def table_rows(problem: Problem, found: Frontier) -> list[tuple[str, ...]]:
+    """The full machine, and each size."""
+    assert found.full is not None
+    models = [("full SVM", found.full.model), *((f"{size} vectors", found.models[size]) for size in found.sizes)]
+    chosen = f"{found.best_size()} vectors"
+    rows = [(problem.name, *[""] * (len(HEADER) - 1))]
+    for name, model in models:
+        rows.append(
             (
-                "  " + r.model,
-                f"{r.error:.1%}",
-                f"{r.vectors:,}",
-                f"{r.size:,}",
-                f"{r.fit_seconds:.2f} s",
-                f"{r.row_seconds * 1e6:.2f} µs",
+                f"  {name}" + (", chosen" if name == chosen else ""),
+                f"{model.n_vectors_:,}",
+                f"{model.score(problem.X_test, problem.y_test):.1%}",
+                f"{model.model_bytes_:,}",
+                f"{row_seconds(model, problem.X_test) * 1e6:.2f} µs",
             )
-            for r in results
-        ),
-    ]
+        )
+    return rows
 
 
 def show(groups: list[list[tuple[str, ...]]]) -> None:
@@ -133,60 +105,96 @@ def show(groups: list[list[tuple[str, ...]]]) -> None:
         table.add_column(name, justify="left" if k == 0 else "right", no_wrap=True)
     for group in groups:
         for k, row in enumerate(group):
-            table.add_row(*row, style="bold" if "Slim" in row[0] else None, end_section=k == len(group) - 1)
+            style = "bold" if "chosen" in row[0] else None
+            table.add_row(*row, style=style, end_section=k == len(group) - 1)
     console = Console()
     console.width = max(console.width, 90)  # without a terminal rich would cut the table at 80 columns
     console.print(table)
 
 
-def draw(ax: Any, model: Any, X: np.ndarray, y: np.ndarray, title: str) -> None:
-    """Decision values as colour, boundary and margins as lines, training rows as dots, vectors as rings or crosses."""
-    low, high = X.min(axis=0) - 0.3, X.max(axis=0) + 0.3
-    grid = np.meshgrid(np.linspace(low[0], high[0], 400), np.linspace(low[1], high[1], 400))
-    f = model.decision_function(np.column_stack([g.ravel() for g in grid])).reshape(grid[0].shape)
-    extent = (low[0], high[0], low[1], high[1])
-    ax.imshow(f, extent=extent, origin="lower", cmap="RdBu", vmin=-4, vmax=4, alpha=0.6, interpolation="bilinear")
-    ax.contour(*grid, f, levels=[-1, 0, 1], colors="0.15", linestyles=["--", "-", "--"], linewidths=[1, 2, 1])
-    for label, color in ((0, "#b2182b"), (1, "#2166ac")):
-        ax.scatter(*X[y == label].T, s=12, color=color, label=f"class {label}")
-    if isinstance(model, SlimSVC):
-        inside = ((model.vectors_ >= low) & (model.vectors_ <= high)).all(axis=1)
-        ax.scatter(
-            *model.vectors_[inside].T, s=150, marker="X", color="gold", edgecolors="black", label="learned vectors"
-        )
-    else:
-        rings = {"facecolors": "none", "edgecolors": "black", "linewidths": 0.8}
-        ax.scatter(*model.vectors_.T, s=44, label="vectors (training rows)", **rings)
-    ax.set(xticks=[], yticks=[], xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-    ax.set_title(title, fontsize=10)
+# --- what is made of a model ------------------------------------------------------------------------------------------
 
 
-def save_picture(path: Path) -> Path:
-    """The boundary over all rows and of three slim classifiers, on a set small enough to see every row."""
-    X, y = make_moons(400, noise=0.25, random_state=1)
-    X_test, y_test = make_moons(5000, noise=0.25, random_state=2)
-    models = [AnyNormSVC(C=10, gamma=1.0), *(SlimSVC(n_vectors=m) for m in (5, 10, 20))]
-    figure, axes = plt.subplots(2, 2, figsize=(11.5, 8.6), layout="constrained")
-    for ax, model in zip(axes.flat, models, strict=True):
-        model.fit(X, y)
-        error = 1 - model.score(X_test, y_test)
-        draw(ax, model, X, y, f"{type(model).__name__}: {model.n_vectors_} vectors, test error {error:.1%}")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    more = axes[0, 1].get_legend_handles_labels()
-    handles, labels = handles + more[0][-1:], labels + more[1][-1:]
-    for style, name in (("-", "boundary, f = 0"), ("--", "margins, f = ±1")):
-        handles.append(plt.Line2D([], [], color="0.15", linestyle=style))
-        labels.append(name)
-    figure.legend(handles, labels, loc="outside lower center", ncols=6, frameon=False)
-    figure.savefig(path, dpi=110)
+def save_picture(path: Path, moons: tuple[Problem, Frontier], digits: tuple[Problem, Frontier]) -> None:
+    """Boundary and vectors in the plane, accuracy against size, and vectors as images."""
+    figure = plt.figure(figsize=(13, 4.6), layout="constrained")
+    places = figure.subplots(1, 3, width_ratios=(1.15, 1, 1.05))
+    (problem, found), (_, of_digits) = moons, digits
+    small = found.models[found.sizes[0]]
+    few = np.random.default_rng(SEED).permutation(len(problem.y_train))[:600]
+    VectorsDisplay.from_estimator(small, problem.X_train[few], problem.y_train[few], ax=places[0])
+    places[0].set_title(f"{small.n_vectors_} vectors and their boundary")
+    FrontierDisplay.from_frontier(of_digits, ax=places[1])
+    places[1].set_title("digits: error on rows held out")
+    VectorsDisplay.from_estimator(of_digits.models[20], shape=(8, 8), ax=places[2])
+    places[2].set_title("20 vectors for ten digits")
+    figure.savefig(path, dpi=100)
     plt.close(figure)
-    return path.resolve()
+
+
+def run_header(header: slimsvm.export.CSource, X: np.ndarray) -> np.ndarray | None:
+    """Labels that the compiled header gives; None where there is no compiler."""
+    (FOLDER / "digits.h").write_text(header)
+    (FOLDER / "digits_main.c").write_text(header.example)
+    compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+    if compiler is None:
+        return None
+    command = [compiler, "-std=c99", "-O2", "digits_main.c", "-lm", "-o", "digits"]
+    subprocess.run(command, cwd=FOLDER, check=True)
+    rows = "\n".join(" ".join(f"{number:.9g}" for number in row) for row in X)
+    done = subprocess.run([FOLDER / "digits"], input=rows, capture_output=True, text=True, check=True)
+    return np.array([int(line.split()[0]) for line in done.stdout.splitlines()])
+
+
+def leave_python(problem: Problem, found: Frontier) -> None:
+    """A file, a report and C of the chosen model."""
+    best = found.best()
+    # The same model once more, with probabilities for the report.
+    model = SlimSVC(best.n_vectors_, C=best.C_, gamma=best.kernel_.gamma, scales="fixed", probability=True)
+    model.fit(problem.X_train, problem.y_train)
+    slimsvm.save(model, FOLDER / "digits.slim", metadata={"data": problem.name, "seed": SEED})
+    same = slimsvm.load(FOLDER / "digits.slim").predict(problem.X_test) == model.predict(problem.X_test)
+    made = {"command": "make demo", "data": "scikit-learn's digits, 60 % of the rows", "seed": SEED}
+    write_report(
+        FOLDER / "report.html",
+        model,
+        problem.X_test,
+        problem.y_test,
+        frontier=found,
+        title="Handwritten digits in a few vectors",
+        made=made,
+        shape=(8, 8),
+    )
+    header = slimsvm.to_c(model, name="digits", dtype="int8", X=problem.X_test)
+    labels = run_header(header, problem.X_test)
+    print(f"\n{FOLDER}/report.html   open it in a browser: data, frontier, vectors, mistakes, size on a device")
+    size = (FOLDER / "digits.slim").stat().st_size
+    print(
+        f"{FOLDER}/digits.slim   the model in a file of {size:,} bytes; loaded again, {same.mean():.0%} of labels same"
+    )
+    print(
+        f"{FOLDER}/digits.h      the model in C, 8 bits: {header.report.flash:,} bytes of tables, no malloc, no float"
+    )
+    if labels is None:
+        print("              (no C compiler is here to run it)")
+        return
+    right, agree = np.mean(labels == problem.y_test), np.mean(labels == model.predict(problem.X_test))
+    print(f"              compiled and run on {len(labels)} test rows: {right:.1%} right, {agree:.1%} as in Python")
 
 
 def main() -> None:
-    print("A full support vector machine beside SlimSVC with its default settings; one thread; a minute or so.")
-    show([table_rows(problem, compare(problem)) for problem in problems()])
-    print(f"Decision boundaries saved to {save_picture(Path('demo.png'))}")
+    print("Full support vector machines beside SlimSVC of several sizes, default settings; a minute or so.")
+    start = time.perf_counter()
+    FOLDER.mkdir(exist_ok=True)
+    done = []
+    for problem in problems():
+        done.append((problem, frontier(problem.X_train, problem.y_train, sizes=problem.sizes, random_state=SEED)))
+    with threadpool_limits(1):
+        show([table_rows(*one) for one in done])
+    save_picture(FOLDER / "demo.png", *done)
+    print(f"{FOLDER}/demo.png      boundary, accuracy against size, vectors as images", end="")
+    leave_python(*done[-1])
+    print(f"All of it is in {FOLDER.resolve()}; {time.perf_counter() - start:.0f} s.")
 
 
 if __name__ == "__main__":

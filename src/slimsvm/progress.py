@@ -4,7 +4,22 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TextIO
+
+Show = Callable[[str, str], None]  # of a label and a state
+_shows: list[Show] = []
+
+
+@contextmanager
+def shown_by(show: Show) -> Iterator[None]:
+    """Within this context, progress goes to ``show`` instead of to standard error."""
+    _shows.append(show)
+    try:
+        yield
+    finally:
+        _shows.remove(show)
 
 
 class ProgressLine:
@@ -12,13 +27,14 @@ class ProgressLine:
 
     def __init__(self, label: str, stream: TextIO | None = None):
         self.label = label
+        self.show = _shows[-1] if _shows and stream is None else None
         self.stream = stream or sys.stderr
         self.start = self.last = time.perf_counter()
 
     def update(self, text: str) -> None:
         """Show the state: at once on a terminal, every few seconds elsewhere."""
         now = time.perf_counter()
-        if self.stream.isatty():
+        if self.show is not None or self.stream.isatty():
             if now - self.last > 0.1:
                 self.last = now
                 self._write(text, end="")
@@ -31,6 +47,9 @@ class ProgressLine:
         self._write(text, end="\n")
 
     def _write(self, text: str, end: str) -> None:
+        if self.show is not None:
+            self.show(self.label, text)
+            return
         text = f"{self.label}: {text}, {time.perf_counter() - self.start:.1f} s"
         self.stream.write(f"\r{text:<78}{end}" if self.stream.isatty() else text + end)
         self.stream.flush()

@@ -1,0 +1,257 @@
+"""Columns of a table as inputs of a model: which ones, of which kind, and their values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .errors import CommandError, WrongUse, listed, suggestion
+from .tables import UNNAMED, Table
+
+if TYPE_CHECKING:
+    from .options import Choosing
+
+NUMBER, CATEGORY = "number", "category"
+MOST_CATEGORIES = 50  # of one column, unless it is said to be one of categories
+NUMERIC_SHARE = 0.8  # of texts that are numbers: the others are taken for a mistake
+FEW_WORDS = 4  # on average: more are free text
+FEWEST_ROWS = 10
+
+
+@dataclass(frozen=True)
+class Column:
+    """An input as the model knows it: its name, its kind, and whether values were missing in training."""
+
+    name: str
+    kind: str = NUMBER
+    missing: bool = False
+
+    def values(self, series: Any) -> Any:
+        """Numbers as float64, categories as text; an empty text where a category is missing."""
+        return numbers(series, self) if self.kind == NUMBER else texts(series)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The inputs of a model, and what is to be said about columns that are not among them."""
+
+    columns: tuple[Column, ...]
+    notes: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def names(self) -> list[str]:
+        return [column.name for column in self.columns]
+
+    @property
+    def plain(self) -> bool:
+        """Numbers only, none missing: nothing is to be encoded."""
+        return all(column.kind == NUMBER and not column.missing for column in self.columns)
+
+    def of_kind(self, kind: str) -> list[Column]:
+        return [column for column in self.columns if column.kind == kind]
+
+    def as_json(self) -> list[dict[str, Any]]:
+        return [asdict(column) for column in self.columns]
+
+    @classmethod
+    def from_json(cls, columns: Any) -> Inputs:
+        return cls(tuple(Column(str(one["name"]), str(one["kind"]), bool(one["missing"])) for one in columns))
+
+    def rows(self, table: Table) -> Any:
+        """A frame of these inputs, found by name; raise CommandError where one is not there or is of another kind."""
+        import pandas as pd
+
+        absent = [name for name in self.names if name not in table.frame.columns]
+        if absent and not table.sparse:
+            raise CommandError(
+                f"{table.path} has no column {listed(absent)}"
+                + (suggestion(absent[0], table.names) if len(absent) == 1 else f"; columns: {listed(table.names)}")
+            )
+        zeros = pd.Series(np.zeros(table.n_rows))
+        return pd.DataFrame(
+            {one.name: one.values(table.frame[one.name] if one.name not in absent else zeros) for one in self.columns}
+        )
+
+
+# --- which columns ------------------------------------------------------------------------------------------------
+
+
+def named(options: Sequence[str] | None, option: str, table: Table) -> list[str]:
+    """Names that an option gives, each time one or several with commas between."""
+    found: list[str] = []
+    for text in options or ():
+        found += [text] if text in table.frame.columns else [part.strip() for part in text.split(",") if part.strip()]
+    for name in found:
+        if name not in table.frame.columns:
+            raise WrongUse(f"{option} {name}: {table.path} has no such column{suggestion(name, table.names)}")
+    return found
+
+
+def choose(table: Table, how: Choosing, target: str) -> Inputs:
+    """The inputs of a new model: all columns but the target, the weights and those that are dropped."""
+    asked, dropped = named(how.columns, "--columns", table), named(how.drop, "--drop", table)
+    codes = named(how.categorical, "--categorical", table)
+    both = sorted(set(asked) & set(dropped))
+    if both:
+        raise WrongUse(f"--columns and --drop both name {listed(both)}")
+    for name in (target, how.weight):
+        if name in asked:
+            raise WrongUse(f"--columns {name}: this column is the {'target' if name == target else 'weight'}")
+    names = [name for name in asked or table.names if name not in {target, how.weight, *dropped}]
+    columns, notes = [], []
+    for name in names:
+        series = table.frame[name]
+        if _is_constant(series):
+            notes.append(f"column {name!r} has the same value in all rows: not used")
+        elif name not in asked and _counts_rows(series, name):
+            notes.append(f"column {name!r} only counts the rows: not used (--columns would keep it)")
+        else:
+            columns.append(_column(series, name, name in codes))
+    if not columns:
+        raise CommandError(f"{table.path}: no column is left to learn from; {'; '.join(notes) or 'all are dropped'}")
+    return Inputs(tuple(columns), tuple(notes))
+
+
+def _is_constant(series: Any) -> bool:
+    import pandas as pd
+
+    known = series.dropna()
+    if pd.api.types.is_numeric_dtype(series.dtype):
+        return len(np.unique(known)) < 2
+    return known.astype(str).nunique() + int(len(known) < len(series)) < 2
+
+
+def _counts_rows(series: Any, name: str) -> bool:
+    """1, 2, 3 … in the order of the rows, or distinct integers without a name: an index that was saved, too."""
+    import pandas as pd
+
+    if not pd.api.types.is_integer_dtype(series.dtype) or len(series) < FEWEST_ROWS or series.isna().any():
+        return False
+    values = series.to_numpy(dtype=np.int64)
+    return bool((np.diff(values) == 1).all()) or (name.startswith(UNNAMED) and len(np.unique(values)) == len(values))
+
+
+def _column(series: Any, name: str, is_code: bool) -> Column:
+    """The kind of a column; raise CommandError with advice where it makes no input."""
+    import pandas as pd
+
+    types, dtype = pd.api.types, series.dtype
+    missing = bool(series.isna().any())
+    if is_code:
+        return Column(name, CATEGORY, missing)
+    if types.is_bool_dtype(dtype) or types.is_numeric_dtype(dtype):
+        if types.is_complex_dtype(dtype):
+            raise CommandError(f"column {name!r} has complex numbers; leave it out with --drop {_quoted(name)}")
+        return Column(name, NUMBER, missing)
+    if types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype):
+        raise CommandError(_date(name))
+    known = series.dropna()
+    if known.map(lambda value: isinstance(value, (list, dict, set, np.ndarray, bytes))).any():
+        raise CommandError(f"column {name!r} has lists or bytes; leave it out with --drop {_quoted(name)}")
+    return _text_column(known, name, missing)
+
+
+def _text_column(known: Any, name: str, missing: bool) -> Column:
+    """A column of text: numbers after all, categories, or nothing that can be learned from."""
+    import pandas as pd
+
+    text = texts(known)
+    numeric = pd.to_numeric(text, errors="coerce").notna()
+    if numeric.all() and not known.map(lambda value: isinstance(value, (bool, np.bool_))).any():
+        return Column(name, NUMBER, missing)
+    if numeric.mean() >= NUMERIC_SHARE:
+        others = sorted(set(text[~numeric]))
+        raise CommandError(
+            f"column {name!r} has numbers, but {listed(others, 3)} in {int((~numeric).sum())} rows; if that stands for "
+            f"a missing value, say --missing {_quoted(others[0])}; else --categorical or --drop {_quoted(name)}"
+        )
+    comma = text.str.replace(".", "", regex=False).str.replace(",", ".", n=1, regex=False)
+    if pd.to_numeric(comma, errors="coerce").notna().all():
+        raise CommandError(f"column {name!r} has numbers with a decimal comma; say --decimal ,")
+    distinct = text.nunique()
+    if _are_dates(text):
+        raise CommandError(_date(name))
+    if distinct > max(2, 0.5 * len(text)) and text.str.split().str.len().mean() >= FEW_WORDS:
+        raise CommandError(f"column {name!r} is free text, which is no input; leave it out with --drop {_quoted(name)}")
+    if distinct > max(FEWEST_ROWS, 0.9 * len(text)):
+        raise CommandError(
+            f"column {name!r} has another text in nearly every row, as names and numbers of things have; leave it out "
+            f"with --drop {_quoted(name)}"
+        )
+    if distinct > MOST_CATEGORIES:
+        raise CommandError(
+            f"column {name!r} has {distinct} different texts, and each would be an input; leave it out with --drop "
+            f"{_quoted(name)}, join some of them, or say --categorical {_quoted(name)} if that is meant"
+        )
+    return Column(name, CATEGORY, missing)
+
+
+def _are_dates(text: Any) -> bool:
+    """Texts such as 2024-05-01 or 01.05.2024 12:00."""
+    return bool(text.str.match(r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T]\d{1,2}:\d{2}.*)?$").all())
+
+
+def _date(name: str) -> str:
+    return (
+        f"column {name!r} has dates, which are no inputs as they are; leave it out with --drop {_quoted(name)}, or put "
+        "what counts (the hour, the weekday, days since …) in columns of numbers"
+    )
+
+
+def _quoted(name: str) -> str:
+    """As a shell takes it."""
+    import shlex
+
+    return shlex.quote(name)
+
+
+# --- values -------------------------------------------------------------------------------------------------------
+
+
+def numbers(series: Any, column: Column) -> Any:
+    """Numbers as float64; raise CommandError where there are others."""
+    import pandas as pd
+
+    if series.dtype == object or isinstance(series.dtype, (pd.CategoricalDtype, pd.StringDtype)):
+        known = series.dropna()
+        found = pd.to_numeric(known.astype(str).replace({"True": "1", "False": "0"}), errors="coerce")
+        if found.isna().any():
+            row = found.index[found.isna()][0]
+            raise CommandError(f"column {column.name!r} needs numbers; row {row + 1} has {str(series[row])!r}")
+        series = found.reindex(series.index)
+    try:
+        values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError):
+        raise CommandError(f"column {column.name!r} needs numbers; it has {series.dtype}") from None
+    _check(values, column)
+    return pd.Series(values, index=series.index)
+
+
+def _check(values: Any, column: Column) -> None:
+    bad = np.flatnonzero(np.isinf(values))
+    if len(bad):
+        raise CommandError(f"column {column.name!r} has an infinite value in row {bad[0] + 1}")
+    bad = np.flatnonzero(np.isnan(values))
+    if len(bad) and not column.missing:
+        raise CommandError(
+            f"column {column.name!r} has no value in row {bad[0] + 1} ({len(bad)} in all), and in training it had one "
+            "in every row; fill it in, leave these rows out, or train on rows with missing values"
+        )
+
+
+def texts(series: Any) -> Any:
+    """Categories as text: whole numbers without a point, an empty text where there is nothing."""
+    return series.astype(object).map(_text)
+
+
+def _text(value: Any) -> str:
+    import pandas as pd
+
+    if value is None or (np.ndim(value) == 0 and pd.isna(value)):
+        return ""
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        return str(int(value))
+    return str(value)

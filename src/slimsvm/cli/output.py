@@ -1,0 +1,142 @@
+"""What people and scripts see: tables and JSON on standard output, notes and progress on standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..progress import shown_by
+
+if TYPE_CHECKING:
+    from .options import Showing
+
+
+class Output:
+    """One run's way to speak."""
+
+    def __init__(self, how: Showing, command: str):
+        self.json, self.quiet, self.command = how.json, how.quiet, command
+
+    def note(self, *lines: str) -> None:
+        """A line on standard error; others below it."""
+        if not self.quiet:
+            first, *others = (" ".join(line.split()) for line in lines)
+            print("\n      ".join([f"note: {first}", *others]), file=sys.stderr)
+
+    def notes(self, texts: Sequence[str]) -> None:
+        for text in texts:
+            self.note(text)
+
+    def report(self, content: dict[str, Any], *parts: Any) -> None:
+        """The result: as JSON, or as tables and lines of text."""
+        if self.json:
+            print(json.dumps(plain(content), ensure_ascii=False, allow_nan=False))
+        elif not self.quiet:
+            console = _console()
+            for part in parts:
+                console.print(part, highlight=False)
+
+    @property
+    def shows_progress(self) -> bool:
+        return not self.quiet and sys.stderr.isatty()
+
+    @contextmanager
+    def work(self, steps: int) -> Iterator[Callable[[str], None]]:
+        """A bar on a terminal: call it with a name as each of the steps begins. Warnings become notes."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.filterwarnings("always", category=UserWarning)
+            warnings.filterwarnings("ignore", "Found unknown categories")  # there is a note of our own
+            warnings.filterwarnings("ignore", "X does not have valid feature names")  # columns are in order here
+            warnings.showwarning = lambda message, *more, **others: self.note(str(message))
+            if not self.shows_progress:
+                yield lambda name: None
+                return
+            with _bar(steps) as (begin, show), shown_by(show):
+                yield begin
+
+
+@contextmanager
+def _bar(steps: int) -> Iterator[tuple[Callable[[str], None], Callable[[str, str], None]]]:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (BarColumn(bar_width=20), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=_console(stderr=True), transient=True) as bar:
+        task, name = bar.add_task("", total=steps), ""
+
+        def begin(step: str) -> None:
+            nonlocal name
+            if name:
+                bar.advance(task)
+            name = step
+            bar.update(task, description=step)
+
+        def show(label: str, text: str) -> None:
+            bar.update(task, description=f"{name}: {label}, {text}")
+
+        yield begin, show
+
+
+def _console(stderr: bool = False) -> Any:
+    from rich.console import Console
+
+    return Console(stderr=stderr, markup=False, soft_wrap=not stderr, emoji=False)
+
+
+class Facts:
+    """Lines of two columns: what, and its value; rows without a value are left out."""
+
+    def __init__(self, rows: Sequence[tuple[str, Any]]):
+        self.rows = [(name, str(value)) for name, value in rows if value is not None and value != ""]
+
+    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
+        import textwrap
+
+        from rich.text import Text
+
+        width = max((len(name) for name, _ in self.rows), default=0) + 2
+        for name, value in self.rows:
+            lines = textwrap.wrap(value, max(20, options.max_width - width), break_on_hyphens=False) or [""]
+            yield Text.assemble((name.ljust(width), "bold"), f"\n{' ' * width}".join(lines))
+
+
+def grid(header: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None) -> Any:
+    """A table of numbers under names."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    for k, name in enumerate(header):
+        table.add_column(Text(str(name)), justify="left" if k == 0 else "right")
+    for row in rows:
+        table.add_row(*(Text(str(cell)) for cell in row))
+    return table
+
+
+def percent(share: float, error: float | None = None) -> str:
+    """1.23 %, or 1.23 ± 0.45 %."""
+    return f"{100 * share:.2f}" + ("" if error is None else f" ± {100 * error:.2f}") + " %"
+
+
+def plain(value: Any) -> Any:
+    """The same in the types of JSON; what is not finite is null."""
+    if isinstance(value, dict):
+        return {str(plain(key)): plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(one) for one in value]
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return str(value)

@@ -1,0 +1,91 @@
+"""``slimsvm predict`` and ``slimsvm score``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import preprocessing, tables
+from .errors import CommandError, WrongUse
+from .inputs import named
+from .judging import confusion_table, judge
+from .labels import aligned, labels_of, target_of, weights_of
+from .models import Saved, check_new, open_model
+from .output import Facts, Output, percent
+
+if TYPE_CHECKING:
+    from .options import Reading
+
+
+def predict(
+    path: Path,
+    data: Path,
+    output: Path | None,
+    probabilities: bool,
+    keep: list[str] | None,
+    reading: Reading,
+    out: Output,
+) -> None:
+    """Predictions for the rows of a file, in their order."""
+    import pandas as pd
+
+    if output is not None and str(output) != "-":
+        tables.writable(output)
+        check_new(output, suffix=None)
+    saved = open_model(path)
+    if probabilities and not hasattr(saved.model, "predict_proba"):
+        raise CommandError(f"{path} has no probabilities; train it with --probability")
+    table = tables.read(data, reading)
+    kept = named(keep, "--keep", table)
+    with out.work(1) as begin:
+        begin("predicting")
+        X = _inputs(saved, table, {saved.target, *kept} - {None}, out)
+        found = {name: table.frame[name] for name in kept} | {"prediction": saved.model.predict(X)}
+        if probabilities:
+            shares = saved.model.predict_proba(X)
+            found |= {f"probability_{name}": shares[:, k] for k, name in enumerate(saved.model.classes_)}
+    frame = pd.DataFrame(found)
+    content: dict[str, Any] = {"rows": len(frame)}
+    if hasattr(saved.model, "classes_"):
+        content["counts"] = dict(
+            zip(*(part.tolist() for part in np.unique(frame["prediction"], return_counts=True)), strict=True)
+        )
+    if output is None and out.json:
+        out.report(content | {"predictions": frame.to_dict("list")})
+        return
+    tables.write(frame, output)
+    if output is not None and str(output) != "-":
+        out.report(content | {"output": str(output)}, f"{len(frame)} predictions in {output}")
+
+
+def score(path: Path, data: Path, target: str | None, weight: str | None, reading: Reading, out: Output) -> None:
+    """Error on the rows of a file."""
+    saved = open_model(path)
+    table = tables.read(data, reading)
+    if target is None and saved.target is None and not table.sparse:
+        raise WrongUse(f"{path} does not say which column has the labels; say it with --target")
+    target = target_of(table, target or (tables.LABEL if table.sparse else saved.target))
+    y, weights = labels_of(table, target), weights_of(table, weight)
+    y = aligned(y, getattr(saved.model, "classes_", None), target)
+    with out.work(1) as begin:
+        begin("predicting")
+        X = _inputs(saved, table, {target, weight, saved.target} - {None}, out)
+        found = judge(saved.model, X, y, weights)
+    if "r2" in found:
+        out.report(found, Facts([("rows", found["rows"]), ("R²", f"{found['r2']:.4f}")]))
+        return
+    lines = [
+        ("rows", found["rows"]),
+        ("error", percent(found["error"], found["standard_error"])),
+        ("log loss", f"{found['log_loss']:.4f}" if found.get("log_loss") is not None else None),
+    ]
+    out.report(found, Facts(lines), *confusion_table(found))
+
+
+def _inputs(saved: Saved, table: tables.Table, besides: Any, out: Output) -> Any:
+    X = saved.rows(table, besides, out)
+    if hasattr(X, "columns"):
+        out.notes(preprocessing.unknown(saved.model, X))
+    return X

@@ -1,0 +1,97 @@
+"""Steps before the classifier, as far as the inputs need them; they are saved with it.
+
+Numbers without missing values: ``scale``, ``classifier``; a C export then folds the scaler into the model. Else a step
+``encode`` comes first, so that ``pipeline[1:]`` is again a scaler and a classifier, over the encoded inputs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .inputs import CATEGORY, NUMBER, Inputs
+
+FILLED = "filled"  # numbers some of which are missing
+
+
+def pipeline(inputs: Inputs, classifier: Any) -> Any:
+    """An unfitted pipeline for these inputs."""
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    steps = [("scale", StandardScaler()), ("classifier", classifier)]
+    return Pipeline(steps if inputs.plain else [("encode", _encoder(inputs)), *steps])
+
+
+def _encoder(inputs: Inputs) -> Any:
+    """Medians where numbers are missing, an input of 0 or 1 for each category; one for two categories.
+
+    Missing categories are the empty text, a category of its own. Unknown ones get zeros.
+    """
+    from sklearn.compose import ColumnTransformer
+    from sklearn.impute import SimpleImputer
+    from sklearn.preprocessing import OneHotEncoder
+
+    numbers, categories = inputs.of_kind(NUMBER), inputs.of_kind(CATEGORY)
+    one_hot = OneHotEncoder(drop="if_binary", handle_unknown="ignore", sparse_output=False)
+    steps = [
+        (NUMBER, "passthrough", [column.name for column in numbers if not column.missing]),
+        (FILLED, SimpleImputer(strategy="median"), [column.name for column in numbers if column.missing]),
+        (CATEGORY, one_hot, [column.name for column in categories]),
+    ]
+    return ColumnTransformer([step for step in steps if step[2]], verbose_feature_names_out=False)
+
+
+def words(inputs: Inputs, model: Any = None) -> list[str]:
+    """What is done to the columns, a line each."""
+    numbers, categories = inputs.of_kind(NUMBER), inputs.of_kind(CATEGORY)
+    gaps = [column.name for column in numbers if column.missing]
+    said = []
+    if gaps:
+        said.append(f"median for missing numbers: {', '.join(gaps)}")
+    if categories:
+        made = "" if model is None else f" ({_encoded(model)} inputs)"
+        said.append(f"an input for each category{made}: {', '.join(column.name for column in categories)}")
+    return [*said, "each input scaled to mean 0, deviation 1"]
+
+
+def _encoded(model: Any) -> int:
+    return sum(len(one) - (len(one) == 2) for one in model["encode"].named_transformers_[CATEGORY].categories_)
+
+
+def recipes(model: Any) -> list[str]:
+    """How each input after ``encode`` is made from the columns, in their order."""
+    encode = model["encode"]
+    made: list[str] = []
+    for kind, step, names in encode.transformers_:
+        if kind == NUMBER:
+            made += names
+        elif kind == FILLED:
+            made += [f"{name}, or {step.statistics_[k]:.9g} where missing" for k, name in enumerate(names)]
+        elif kind == CATEGORY:
+            for name, categories, dropped in zip(names, step.categories_, step.drop_idx_, strict=True):
+                kept = [value for k, value in enumerate(categories) if k != dropped]
+                made += [f"1 where {name} is {_shown(value)}, else 0" for value in kept]
+    return made
+
+
+def _shown(category: str) -> str:
+    return repr(str(category)) if category != "" else "missing"
+
+
+def unknown(model: Any, rows: Any) -> list[str]:
+    """Notes on categories that the model has not seen."""
+    encode = model.named_steps.get("encode") if hasattr(model, "named_steps") else None
+    if encode is None or CATEGORY not in getattr(encode, "named_transformers_", {}):
+        return []
+    names = next(names for kind, _, names in encode.transformers_ if kind == CATEGORY)
+    notes = []
+    for name, categories in zip(names, encode.named_transformers_[CATEGORY].categories_, strict=True):
+        new = ~np.isin(rows[name].to_numpy(dtype=str), np.asarray(categories, dtype=str))
+        if new.any():
+            first = ", ".join(_shown(value) for value in sorted(set(rows[name][new]))[:3])
+            notes.append(
+                f"column {name!r} has categories that the model does not know ({first}) in {int(new.sum())} rows"
+            )
+    return notes

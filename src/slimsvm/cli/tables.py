@@ -1,0 +1,268 @@
+"""Tables from files and to files: CSV, Parquet, svmlight."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .errors import CommandError, WrongUse, listed, needs, one_line
+
+if TYPE_CHECKING:
+    from .options import Reading
+
+FORMATS = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".txt": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".svm": "svmlight",
+    ".libsvm": "svmlight",
+    ".svmlight": "svmlight",
+}
+COMPRESSED = (".gz", ".bz2", ".xz")
+SEPARATORS = (",", ";", "\t", "|")
+SNIFFED = 50  # lines that the separator is found in
+MISSING = ["?"]  # beside what pandas takes for missing: empty, NA, NaN, null, None …
+MOST_CELLS = 2.5e8  # of an svmlight file: 2 GB as a table
+UNNAMED = "unnamed "  # begins the names of columns without one
+LABEL = "label"  # what the label of an svmlight file is called
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows with named columns; in a sparse one, columns that are not there are zero."""
+
+    frame: Any
+    path: str
+    sparse: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.frame.columns)
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.frame)
+
+
+def read(path: Path, how: Reading) -> Table:
+    """The table in a file; ``-`` is standard input."""
+    try:
+        import pandas  # noqa: F401
+    except ImportError:
+        raise needs("pandas", "reading data", "cli") from None
+    table = READERS[_format(path, how.format)](path, how)
+    if not table.n_rows:
+        raise CommandError(f"{path}: no rows of data in this file")
+    return table
+
+
+def _format(path: Path, given: str | None) -> str:
+    if given is not None:
+        if given not in READERS:
+            raise WrongUse(f"--format {given}: must be one of {', '.join(READERS)}")
+        return given
+    if str(path) == "-":
+        return "csv"
+    if path.is_dir():
+        raise CommandError(f"{path} is a directory; give a file")
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in COMPRESSED]
+    found = FORMATS.get(suffixes[-1] if suffixes else "")
+    if found is None:
+        if not path.exists():
+            raise CommandError(f"{path}: no such file")
+        raise WrongUse(f"{path}: unknown kind of file; use one of {', '.join(FORMATS)}, or say --format csv")
+    return found
+
+
+# --- CSV ---------------------------------------------------------------------------------------------------------
+
+
+def _read_csv(path: Path, how: Reading) -> Table:
+    import pandas as pd
+
+    source = _source(path)
+    try:
+        start = _first_lines(source, path, how.encoding)
+        sep = _separator(path, how.sep, start)
+        names = next(csv.reader(start, delimiter=sep, skipinitialspace=True))
+        names = _numbered(names) if how.no_header else _header(path, names)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # it would lose fields
+            frame = pd.read_csv(
+                source,
+                sep=sep,
+                decimal=how.decimal,
+                encoding=_encoding(how.encoding),
+                header=None if how.no_header else 0,
+                index_col=False,
+                na_values=MISSING + list(how.missing or ()),
+                skipinitialspace=True,
+                low_memory=False,
+            )
+    except pd.errors.EmptyDataError:
+        raise CommandError(f"{path} is empty") from None
+    except (UnicodeDecodeError, LookupError) as error:
+        raise CommandError(f"{path} is not {how.encoding} text ({one_line(error)}); try --encoding latin-1") from None
+    except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
+        what = one_line(error).removeprefix("Error tokenizing data. C error: ")
+        raise CommandError(f"{path} is not a table of rows with as many fields each: {what}") from None
+    frame.columns = names
+    return Table(frame, str(path))
+
+
+def _source(path: Path) -> Any:
+    """What pandas reads from, twice; standard input is kept."""
+    return io.BytesIO(sys.stdin.buffer.read()) if str(path) == "-" else path
+
+
+def _encoding(name: str) -> str:
+    """UTF-8 files may begin with a byte order mark."""
+    return "utf-8-sig" if name.lower().replace("_", "-") in ("utf-8", "utf8") else name
+
+
+def _first_lines(source: Any, path: Path, encoding: str) -> list[str]:
+    import pandas as pd
+
+    opened = io.BytesIO(source.getvalue()) if isinstance(source, io.BytesIO) else _open(source)
+    with opened, io.TextIOWrapper(opened, encoding=_encoding(encoding), newline="") as text:
+        lines = [line for line, _ in zip(text, range(SNIFFED), strict=False)]
+    lines = [line for line in lines if line.strip()]
+    if not lines:
+        raise pd.errors.EmptyDataError
+    if "\0" in lines[0]:
+        raise CommandError(f"{path} is not a text file; say what it is with --format parquet, or give a CSV file")
+    return lines
+
+
+def _open(path: Path) -> Any:
+    import bz2
+    import gzip
+    import lzma
+
+    openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+    return openers.get(path.suffix.lower(), open)(path, "rb")
+
+
+def _separator(path: Path, given: str | None, lines: list[str]) -> str:
+    """The separator that makes most columns, as many in each line; a tab in .tsv files."""
+    if given is not None:
+        given = {"\\t": "\t", "tab": "\t"}.get(given, given)
+        if len(given) != 1:
+            raise WrongUse(f"--sep {given!r}: must be one character, such as ';' (or tab)")
+        return given
+    if ".tsv" in path.suffixes:
+        return "\t"
+    # The last line may be cut off, or end inside a quoted field.
+    counts = {sep: [len(row) for row in csv.reader(lines, delimiter=sep)] for sep in SEPARATORS}
+    regular = [sep for sep in SEPARATORS if counts[sep][0] > 1 and len(set(counts[sep][: SNIFFED - 2])) == 1]
+    return max(regular or SEPARATORS, key=lambda sep: counts[sep][0])
+
+
+def _numbered(names: list[str]) -> list[str]:
+    return [str(k + 1) for k in range(len(names))]
+
+
+def _header(path: Path, names: list[str]) -> list[str]:
+    """Names of columns; those without one get one."""
+    names = [name.strip() or f"{UNNAMED}{k + 1}" for k, name in enumerate(names)]
+    if all(map(_is_number, names)) and names not in (_numbered(names), [str(k) for k in range(len(names))]):
+        raise CommandError(
+            f"{path}: the first line has numbers, not names ({listed(names, 3)}); add a line of names, or say "
+            "--no-header"
+        )
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise CommandError(f"{path}: more than one column is called {listed(twice)}; columns need names of their own")
+    return names
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+# --- Parquet, svmlight --------------------------------------------------------------------------------------------
+
+
+def _read_parquet(path: Path, how: Reading) -> Table:
+    import pandas as pd
+
+    try:
+        frame = pd.read_parquet(path)
+    except ImportError:
+        raise needs("pyarrow", "reading Parquet", "cli") from None
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # pyarrow has many kinds of them
+        raise CommandError(f"{path} is not a Parquet file that can be read: {one_line(error)}") from None
+    frame.columns = [str(name) for name in frame.columns]
+    if how.missing:
+        frame = frame.replace(dict.fromkeys(how.missing))
+    return Table(frame.reset_index(drop=True), str(path))
+
+
+def _read_svmlight(path: Path, how: Reading) -> Table:
+    """Columns are called as their numbers in the file; labels that are whole numbers become integers."""
+    import pandas as pd
+    from sklearn.datasets import load_svmlight_file
+
+    try:
+        X, y = load_svmlight_file(str(path), zero_based=True)
+    except FileNotFoundError:
+        raise
+    except (ValueError, IndexError, OverflowError, UnicodeDecodeError) as error:
+        raise CommandError(f"{path} is not an svmlight file: {one_line(error)}") from None
+    if X.shape[0] * X.shape[1] > MOST_CELLS:
+        raise CommandError(
+            f"{path}: {X.shape[0]} rows of {X.shape[1]} inputs are too many for a table; slimsvm in Python takes them "
+            "as a sparse matrix"
+        )
+    first = int(X.shape[1] > 0 and X[:, [0]].nnz == 0)  # most files count from 1
+    frame = pd.DataFrame(X[:, first:].toarray(), columns=[str(k) for k in range(first, X.shape[1])])
+    frame[LABEL] = y.astype(np.int64) if (y == np.round(y)).all() else y
+    return Table(frame, str(path), sparse=True)
+
+
+READERS: dict[str, Callable[[Path, Any], Table]] = {
+    "csv": _read_csv,
+    "parquet": _read_parquet,
+    "svmlight": _read_svmlight,
+}
+
+
+# --- writing -----------------------------------------------------------------------------------------------------
+
+
+def write(frame: Any, path: Path | None) -> None:
+    """A table to a CSV or Parquet file, or as CSV to standard output."""
+    if path is None or str(path) == "-":
+        sys.stdout.write(frame.to_csv(index=False, lineterminator="\n"))
+        sys.stdout.flush()
+        return
+    kind = writable(path)
+    if kind == "parquet":
+        frame.to_parquet(path, index=False)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if ".tsv" in path.suffixes else ",", lineterminator="\n")
+
+
+def writable(path: Path) -> str:
+    """The kind of file that a path names, if it can be written."""
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in COMPRESSED]
+    kind = FORMATS.get(suffixes[-1] if suffixes else "")
+    if kind not in ("csv", "parquet"):
+        raise WrongUse(f"--output {path}: must end in .csv, .tsv, .txt or .parquet")
+    return kind

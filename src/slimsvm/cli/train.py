@@ -1,0 +1,231 @@
+"""``slimsvm train``."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import models, preprocessing
+from .data import Data, Rows, held_out, learning_data
+from .errors import CommandError, WrongUse
+from .judging import judge, majority_error
+from .models import device_bytes
+from .output import Facts, Output, percent
+
+if TYPE_CHECKING:
+    from .options import Choosing, Judging, Learning, Reading
+
+VECTORS = 20
+BYTES_OF_A_SCALED_INPUT = 4  # gain and offset
+
+
+def train(
+    path: Path,
+    vectors: str | None,
+    max_bytes: int | None,
+    output: Path,
+    reading: Reading,
+    choosing: Choosing,
+    judging: Judging,
+    learning: Learning,
+    out: Output,
+) -> None:
+    """Learn from a file, judge on rows held out, keep a model of all rows."""
+    models.check_new(output)
+    if vectors is not None and max_bytes is not None:
+        raise WrongUse("--vectors and --bytes exclude each other: give the number of vectors, or the bytes")
+    classifier = classifier_of(learning, size_of(vectors), max_bytes)
+    start = time.perf_counter()
+    data = learning_data(path, reading, choosing)
+    out.notes(data.inputs.notes)
+    some, test = held_out(data, judging, reading, choosing, learning.seed)
+    prototype = preprocessing.pipeline(data.inputs, classifier)
+    separate = some is data.rows  # the rows that judge are not in the file, or there are none
+    prototype["classifier"].verbose = out.shows_progress
+    with out.work(2 if separate else 3) as begin:
+        estimate = None
+        if not separate:
+            begin("rows held out")
+            estimate = judged(fitted(prototype, some, max_bytes), some, test)
+        begin("all rows")
+        model = fitted(prototype, data.rows, max_bytes)
+        if separate and test is not None:
+            estimate = judged(model, some, test)
+        begin("saving")
+        model["classifier"].verbose = False
+        settings = settings_of(learning) | {"vectors": vectors or (None if max_bytes else VECTORS), "bytes": max_bytes}
+        metadata = made(data, out.command, settings, learning.seed) | {"held_out": estimate}
+        models.save(model, output, metadata)
+    seconds = time.perf_counter() - start
+    show(out, data, model, estimate, output, seconds, judging)
+
+
+# --- settings -----------------------------------------------------------------------------------------------------
+
+
+def size_of(text: str | None) -> int | str:
+    """A number of vectors, or auto."""
+    if text is None:
+        return VECTORS
+    if text == "auto":
+        return text
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise WrongUse(f"--vectors {text}: must be a whole number of at least 1, or auto")
+    return number
+
+
+def number_or(option: str, text: str, *words: str) -> float | str:
+    """A number above 0, or one of some words."""
+    if text in words:
+        return text
+    try:
+        number = float(text)
+    except ValueError:
+        number = float("nan")
+    if not 0 < number < float("inf"):
+        raise WrongUse(f"{option} {text}: must be a number above 0, or {' or '.join(words)}")
+    return number
+
+
+def choice(option: str, text: str, *words: str) -> str:
+    if text not in words:
+        raise WrongUse(f"{option} {text}: must be {', '.join(words[:-1])} or {words[-1]}")
+    return text
+
+
+def classifier_of(how: Learning, n_vectors: int | str, max_bytes: int | None = None) -> Any:
+    """The classifier that the options ask for, unfitted."""
+    from .. import SlimSVC
+
+    if how.jobs == 0:
+        raise WrongUse("--jobs 0: must be a number of threads, or -1 for all processors")
+    return SlimSVC(
+        n_vectors=n_vectors,
+        max_bytes=max_bytes,
+        C=number_or("--C", how.C, "search"),
+        gamma=number_or("--gamma", how.gamma, "search", "scale", "auto"),
+        scales=choice("--scales", how.scales, "search", "fixed", "learned"),
+        kernel=choice("--kernel", how.kernel, "rbf", "laplacian", "poly", "linear"),
+        class_weight="balanced" if how.balanced else None,
+        probability=how.probability,
+        n_jobs=how.jobs,
+        random_state=how.seed,
+    )
+
+
+def settings_of(how: Learning) -> dict[str, Any]:
+    names = ("C", "gamma", "scales", "kernel", "balanced", "probability")
+    return {name: getattr(how, name) for name in names}
+
+
+# --- work ---------------------------------------------------------------------------------------------------------
+
+
+def fitted(prototype: Any, rows: Rows, max_bytes: int | None) -> Any:
+    """A copy of the pipeline, fitted; where bytes are limited, those of scaled inputs count, too."""
+    from sklearn.base import clone
+
+    if max_bytes is None:
+        return rows.fit(clone(prototype))
+    # The scaler becomes a gain and an offset of each input on the device.
+    left = max(max_bytes - BYTES_OF_A_SCALED_INPUT * rows.X.shape[1], max_bytes // 2)
+    while True:
+        model = clone(prototype).set_params(classifier__max_bytes=left)
+        try:
+            model = rows.fit(model)
+        except ValueError as error:
+            if "max_bytes" not in str(error):
+                raise
+            raise CommandError(_too_few(max_bytes, error)) from None
+        excess = device_bytes(model) - max_bytes
+        if excess <= 0:
+            return model
+        left -= excess
+
+
+def _too_few(max_bytes: int, error: Exception) -> str:
+    """The library's words, for the option's number: part of the bytes were for the scaler."""
+    reason = str(error).partition(": ")[2].partition(". ")[0]
+    return f"--bytes {max_bytes} are too few: {reason}, beside those for scaling; give more bytes or fewer --columns"
+
+
+def judged(model: Any, train: Rows, test: Rows | None) -> dict[str, Any]:
+    """Error on rows held out, beside that of the largest class."""
+    assert test is not None
+    found = judge(model, test.X, test.y, test.weights)
+    return found | {"majority_error": majority_error(train.y, test.y, train.weights, test.weights)}
+
+
+def made(data: Data, command: str, settings: dict[str, Any], seed: int) -> dict[str, Any]:
+    """How a model was made, as it is kept in its file."""
+    classes, counts = np.unique(data.rows.y, return_counts=True)
+    return {
+        "command": command,
+        "data": Path(data.path).name,
+        "rows": len(data.rows),
+        "inputs": data.inputs.as_json(),
+        "target": data.target,
+        "classes": classes.tolist(),
+        "class_rows": counts.tolist(),
+        "preprocessing": preprocessing.words(data.inputs),
+        "settings": settings,
+        "seed": seed,
+        "versions": models.versions(),
+    }
+
+
+# --- what is shown ------------------------------------------------------------------------------------------------
+
+
+def show(out: Output, data: Data, model: Any, estimate: Any, output: Path, seconds: float, judging: Judging) -> None:
+    """The report of a model."""
+    last = model["classifier"]
+    classes, counts = np.unique(data.rows.y, return_counts=True)
+    content = {
+        "model": str(output),
+        "rows": len(data.rows),
+        "columns": len(data.inputs.columns),
+        "inputs": int(last.n_features_in_),
+        "classes": dict(zip(classes.tolist(), counts.tolist(), strict=True)),
+        "preprocessing": preprocessing.words(data.inputs, model),
+        "vectors": int(last.n_vectors_),
+        "bytes": device_bytes(model),
+        "C": float(last.C_),
+        "gamma": getattr(last.kernel_, "gamma", None),
+        "held_out": estimate,
+        "seconds": seconds,
+    }
+    where = f"in {judging.test}" if judging.test else f"held out, {100 * judging.test_size:.3g} %"
+    rows = [
+        ("rows", len(data.rows)),
+        ("inputs", inputs_in_words(len(data.inputs.columns), int(last.n_features_in_))),
+        ("classes", shortened([f"{name} ({count})" for name, count in content["classes"].items()])),
+        ("preprocessing", "; ".join(content["preprocessing"])),
+        ("vectors", content["vectors"]),
+        ("bytes on a device", content["bytes"]),
+    ]
+    if estimate is not None:
+        rows.append(
+            ("error", f"{percent(estimate['error'], estimate['standard_error'])} on {estimate['rows']} rows {where}")
+        )
+        rows.append(("largest class alone", percent(estimate["majority_error"])))
+    rows += [
+        ("time", f"{seconds:.1f} s"),
+        ("model", f"{output}{'' if estimate is None or judging.test else ', learned from all rows'}"),
+    ]
+    out.report(content, Facts(rows))
+
+
+def inputs_in_words(columns: int, encoded: int) -> str:
+    return str(columns) if columns == encoded else f"{encoded} from {columns} columns"
+
+
+def shortened(words: list[str], most: int = 12) -> str:
+    return ", ".join(words[:most]) + (f" and {len(words) - most} more" if len(words) > most else "")
