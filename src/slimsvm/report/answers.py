@@ -106,6 +106,8 @@ def device(about: Subject) -> Safe:
     if found.answers is not None:
         changed = int(np.sum(found.answers != about.model.predict(about.X)))
         notes.append(f"Of {about.rows}, {changed:,} get another answer from the integers.")
+    if found.layer:
+        notes.append(f"Probabilities would take {found.layer:,} bytes more; the C headers have them.")
     if found.n_bytes is not None:
         right = "–" if found.answers is None else percent(float(np.mean(found.answers == np.asarray(about.y))), 2)
         forms.append(["integers (8-bit vectors)", found.n_bytes, found.multiply_adds, right])
