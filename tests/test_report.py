@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections import Counter
 from html.parser import HTMLParser
-from types import SimpleNamespace
 
 import matplotlib
 import numpy as np
@@ -236,7 +235,8 @@ MADE = {
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_its_lines_make_the_model_again(name, rows, found):
+def test_its_lines_make_the_model_again(name, rows, found, monkeypatch):
+    monkeypatch.setattr("slimsvm.report.device.MOST_VECTORS", 10)  # quick: this is not about integers
     X, y, X_test, y_test = rows
     given = found if MADE[name] is None else None
     model = found.models[2] if given else MADE[name](X, y)
@@ -327,6 +327,14 @@ def test_without_probabilities_or_integers(rows):
     assert "There is no form in integers: kernel 'poly' has no fixed-point form" in text
 
 
+def test_many_vectors_are_counted_not_rounded(rows, monkeypatch):
+    model = AnyNormSVC().fit(*rows[:2])
+    monkeypatch.setattr("slimsvm.report.device.MOST_VECTORS", 10)
+    text = Page(report(model, *rows[2:])).text
+    assert "more than 10 vectors: its answers in integers were not looked at" in text
+    assert f"{model.model_bytes_:,} bytes" in text
+
+
 def test_many_rows_make_no_large_page():
     X, y = blobs(3000, d=2)
     page = report(slim(3).fit(X[:100], y[:100]), X, y)
@@ -351,14 +359,14 @@ def test_a_compressed_model_shows_its_compression(rows):
     assert told.method in text
 
 
-def test_the_c_header_is_told_of(rows, monkeypatch):
-    def to_c(model, *, dtype):
-        return SimpleNamespace(report=SimpleNamespace(flash=1234, ram=56, multiply_adds=789))
-
-    monkeypatch.setattr(slimsvm, "to_c", to_c, raising=False)
-    text = Page(report(slim(3).fit(*rows[:2]), *rows[2:])).text
+def test_the_c_header_is_told_of(rows, found):
+    model = found.models[4]
+    text = Page(report(model, *rows[2:])).text
     assert "from slimsvm.to_c" in text
-    assert "1,234" in text
+    for dtype in ("float32", "int8"):
+        told = slimsvm.to_c(model, dtype=dtype).report
+        line = [dtype, told.flash, told.ram, told.multiply_adds, told.exponentials]
+        assert re.search(r"\s+".join(f"{value:,}" if value != dtype else dtype for value in line), text)
 
 
 @pytest.mark.parametrize(

@@ -99,15 +99,18 @@ def device(about: Subject) -> Safe:
     notes = []
     if found.alone:
         notes.append("The classifier alone: the steps before it must run on the device, too.")
-    if found.n_bytes is None:
-        notes.append(f"There is no form in integers: {found.reason}.")
+    if found.reason:
+        notes.append(found.reason)
     forms = [["float32", found.float_bytes, found.multiply_adds, percent(judged.accuracy, 2)]]
     inside = Safe("")
-    if found.n_bytes is not None:
-        right = float(np.mean(found.answers == np.asarray(about.y)))
+    if found.answers is not None:
         changed = int(np.sum(found.answers != about.model.predict(about.X)))
-        forms.append(["integers (8-bit vectors)", found.n_bytes, found.multiply_adds, percent(right, 2)])
         notes.append(f"Of {about.rows}, {changed:,} get another answer from the integers.")
+    if found.layer:
+        notes.append(f"Probabilities would take {found.layer:,} bytes more; the C headers have them.")
+    if found.n_bytes is not None:
+        right = "–" if found.answers is None else percent(float(np.mean(found.answers == np.asarray(about.y))), 2)
+        forms.append(["integers (8-bit vectors)", found.n_bytes, found.multiply_adds, right])
         lines = [
             [name, count, percent(count / found.n_bytes, 0), bar(count / found.n_bytes, f"c{k}")]
             for k, (name, count) in enumerate(found.parts.items())
@@ -125,8 +128,10 @@ def device(about: Subject) -> Safe:
 def _programs(found: OnDevice) -> Safe:
     if not found.programs:
         return Safe("")
-    lines = [[one.dtype, one.flash, one.ram, one.multiply_adds] for one in found.programs]
-    return table("As C, from slimsvm.to_c", ["numbers", "flash", "RAM", "multiply-adds a row"], lines)
+    lines = [[one.dtype, one.flash, one.ram, one.multiply_adds, one.exponentials] for one in found.programs]
+    header = ["numbers", "flash", "RAM", "multiply-adds", "exponentials"]
+    caption = "As C, from slimsvm.to_c: bytes of tables, to which the code comes, and of stack; work for a row"
+    return table(caption, header, lines)
 
 
 # --- how ------------------------------------------------------------------------------------------------------------

@@ -7,34 +7,28 @@ from typing import Any
 
 import numpy as np
 
-import slimsvm
-
-from ..export import quantize
+from ..export import CReport, Quantized, quantize
+from ..export.c.source import header
+from ..export.machine import Machine
+from ..export.quantize import form_of
 from ..formulation import Array
 from ..plotting.shown import Shown
 
-
-@dataclass(frozen=True)
-class Program:
-    """A model as C: bytes of flash and RAM, and multiply-adds for a row."""
-
-    dtype: str
-    flash: int
-    ram: int
-    multiply_adds: int
+MOST_VECTORS = 300  # that are rounded
 
 
 @dataclass(frozen=True)
 class OnDevice:
-    """Bytes in float32; in integers by what they hold, with the answers that the integers give (None, and the reason,
-    where the model has no such form); and programs."""
+    """Bytes in float32; in integers by what they hold (none where the model has no such form), with the answers that
+    the integers give, or the reason why there are none; and programs."""
 
     float_bytes: int
     multiply_adds: int
     parts: dict[str, int]
+    layer: int  # bytes that probabilities take beyond them
     answers: Array | None
     reason: str
-    programs: tuple[Program, ...]
+    programs: tuple[CReport, ...]
     alone: bool  # without the steps before the classifier
 
     @classmethod
@@ -44,33 +38,50 @@ class OnDevice:
         model, rows = (model[-1], shown.steps.transform(X)) if alone else (model, X)
         expansion = shown.machine.expansion
         work = expansion.vectors.size + expansion.coef.size
-        parts, answers, reason = _in_integers(model, rows)
         kernel: Any = expansion.kernel
         # A factor for each input, where scales were learned or a scaler is folded in.
         factors = 4 * shown.machine.n_inputs if np.ndim(kernel.scales) or shown.machine.inputs.folded else 0
-        return cls(expansion.float_bytes + factors, work, parts, answers, reason, programs(model), alone)
+        few = len(expansion.vectors) <= MOST_VECTORS
+        found = (_rounded if few else _counted)(model, shown.machine, rows)
+        return cls(expansion.float_bytes + factors, work, *found, alone)
 
     @property
     def n_bytes(self) -> int | None:
         return sum(self.parts.values()) if self.parts else None
 
 
-def _in_integers(model: Any, X: Any) -> tuple[dict[str, int], Array | None, str]:
+Found = tuple[dict[str, int], int, Array | None, str, tuple[CReport, ...]]
+
+
+def _rounded(model: Any, machine: Machine, X: Any) -> Found:
+    """The integers, their answers, and both headers."""
     try:
-        small = quantize(model)
-        return small.parts(), small.predict(np.asarray(X) if hasattr(X, "columns") else X), ""
+        small = quantize(model, probabilities=True)
     except ValueError as error:
-        return {}, None, str(error)
+        return {}, 0, None, f"There is no form in integers: {error}.", _headers(machine)
+    parts = small.parts()
+    layer = parts.pop("probabilities", 0)
+    answers = small.predict(np.asarray(X) if hasattr(X, "columns") else X)
+    return parts, layer, answers, "", _headers(machine, small)
 
 
-def programs(model: Any) -> tuple[Program, ...]:
-    """The model as `slimsvm.to_c` writes it, where it can."""
-    to_c: Any = getattr(slimsvm, "to_c", None)
+def _counted(model: Any, machine: Machine, X: Any) -> Found:
+    """Bytes alone: to round so many vectors takes long, and no device would hold them."""
+    expansion = machine.expansion
+    try:
+        parts = form_of(expansion.kernel).parts(expansion.kernel, expansion.vectors, len(expansion.bias))
+    except ValueError as error:
+        return {}, 0, None, f"There is no form in integers: {error}.", ()
+    reason = f"The model has more than {MOST_VECTORS} vectors: its answers in integers were not looked at."
+    return parts, 0, None, reason, ()
+
+
+def _headers(machine: Machine, *integers: Quantized) -> tuple[CReport, ...]:
+    """What the C headers take, as `slimsvm.to_c` writes them, where it can."""
     found = []
-    for dtype in ("float32", "int8") if to_c else ():
+    for small in (None, *integers):
         try:
-            told = to_c(model, dtype=dtype).report
-        except ValueError:
+            found.append(header(machine, small).report)
+        except ValueError:  # a kernel that C does not have
             continue
-        found.append(Program(dtype, int(told.flash), int(told.ram), int(told.multiply_adds)))
     return tuple(found)

@@ -145,14 +145,18 @@ def to_c(model: Any, *, name: str = "model", dtype: str = "float32", X: Any = No
     if y is not None and X is None:
         raise ValueError("y was given without X, whose rows it belongs to")
     machine = machine_of(model)
-    about = _about(machine, name, dtype)
-    if dtype == "float32":
-        written, small = float32.write(machine, name, about), None
-    else:
+    small = None
+    if dtype == "int8":
         small = quantize(model, *((None, None) if y is None else (X, y)), probabilities=True)
-        written = fixed.write(small, name, about)
-    rows = machine.between_vectors() if X is None else checked_rows(X, machine.n_inputs)
-    report = _report(machine, small, written, rows, "drawn" if X is None else "given")
+    return header(machine, small, name, None if X is None else checked_rows(X, machine.n_inputs))
+
+
+def header(machine: Machine, small: Quantized | None, name: str = "model", rows: Array | None = None) -> CSource:
+    """The header of a machine in float32, or of the integers that were made of it; rows to compare answers on."""
+    about = _about(machine, name, "float32" if small is None else "int8")
+    written = float32.write(machine, name, about) if small is None else fixed.write(small, name, about)
+    source = "drawn" if rows is None else "given"
+    report = _report(machine, small, written, machine.between_vectors() if rows is None else rows, source)
     return CSource(written.text(), report, _example(machine, name))
 
 
