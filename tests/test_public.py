@@ -44,7 +44,8 @@ PARTS = {
 
 
 def test_the_package():
-    assert set(slimsvm.__all__) == ESTIMATORS | COMPRESSED | SIZE | set(PARTS) | {"__version__", "compress"}
+    others = {"__version__", "compress", "show_versions"}
+    assert set(slimsvm.__all__) == ESTIMATORS | COMPRESSED | SIZE | set(PARTS) | others
     assert {kind.__name__ for kind in slimsvm.estimators.COMPRESSED} == COMPRESSED
     assert {kind.__name__ for kind in slimsvm.estimators.ALL} == ESTIMATORS
 

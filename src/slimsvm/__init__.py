@@ -20,6 +20,7 @@ from .estimators import (
 )
 from .frontier import Frontier, frontier
 from .parts import bases, kernels, losses, regularizers, slacks
+from .versions import show_versions
 
 __version__ = version("slimsvm")
 
@@ -48,5 +49,6 @@ __all__ = [
     "kernels",
     "losses",
     "regularizers",
+    "show_versions",
     "slacks",
 ]
