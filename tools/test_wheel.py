@@ -52,17 +52,13 @@ def main() -> None:
 
 
 def only_wheel() -> Path:
-    """Of wheels for several versions of Python, pip knows which one is for this one."""
-    wheels = sorted(ROOT.glob("dist/*.whl"))
-    if not wheels:
-        sys.exit("no wheel in dist/: make wheel, or name one")
-    if len(wheels) == 1:
-        return wheels[0]
-    own = f"cp{sys.version_info.major}{sys.version_info.minor}-"
-    fitting = [wheel for wheel in wheels if own in wheel.name]
-    if len(fitting) != 1:
-        sys.exit(f"which one of {', '.join(wheel.name for wheel in wheels)}?")
-    return fitting[0]
+    """That of this version of Python, or else the one that serves all later versions."""
+    own = f"cp{sys.version_info.major}{sys.version_info.minor}-cp*"
+    for tag in (own, "cp*-abi3-*"):
+        wheels = sorted(ROOT.glob(f"dist/slimsvm-*-{tag}.whl"))
+        if len(wheels) == 1:
+            return wheels[0]
+    sys.exit("no wheel for this Python in dist/, or several: make wheel, or name one")
 
 
 class Bare:
