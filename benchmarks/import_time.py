@@ -29,7 +29,7 @@ def main() -> None:
         for kind, what in enumerate(("on the clock", "of the processor")):
             base, own = (median(turn[which][kind] for turn in turns) * 1e3 for which in (0, 1))
             ratio = median(turn[1][kind] / turn[0][kind] for turn in turns)
-            print(f"{what}: {BASE} {base:.0f} ms, {OWN} {own:.0f} ms, ratio {ratio:.3f} (medians of {len(turns)} turns)")
+            print(f"{what}: {BASE} {base:.0f} ms, {OWN} {own:.0f} ms, ratio {ratio:.3f} (medians of {len(turns)})")
         if arguments.modules:
             for name, milliseconds in slowest(environment):
                 print(f"  {name}: {milliseconds:.1f} ms")
