@@ -60,7 +60,8 @@ def run_page(monkeypatch):
     return run
 
 
-PAGES = ["index", "install", "quickstart", "small", "frontier", "compress", "bytes", "guide", "lp", "probability", "from_svc"]
+PAGES = ["index", "install", "quickstart", "small", "frontier", "compress", "bytes", "guide", "lp", "probability"]
+PAGES += ["from_svc"]
 
 
 @pytest.mark.parametrize("page", [f"{name}.md" for name in PAGES])
