@@ -7,9 +7,9 @@ SOURCES := pyproject.toml CMakeLists.txt $(wildcard core/*) $(shell find src -ty
 # Build tools are installed into the environment, so that a changed core compiles incrementally.
 INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check
 # The last two are for libsvm-official, which `make bench` compiles from its sources.
-BUILD_TOOLS := "scikit-build-core>=0.10" "nanobind>=2.4" ninja setuptools wheel
+BUILD_TOOLS := "scikit-build-core>=0.11" "nanobind>=2.4" ninja setuptools wheel
 
-.PHONY: demo test test-all fuzz lint bench embedded docs sanitize clean
+.PHONY: demo test test-all fuzz lint bench embedded docs sanitize wheel test-wheel clean
 
 demo: $(VENV)/.ready-demo
 	$(BIN)/python examples/demo.py
@@ -46,6 +46,20 @@ sanitize: $(VENV)-sanitize/.ready
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
 	$(VENV)-sanitize/bin/python -m pytest -n 2 -p no:cacheprovider $(ARGS)
 
+# dist/: the sources, and a wheel for this Python and any Linux whose C library is not older than this one's.
+# Wheels of a release are built on an older system: docs/releasing.md.
+wheel: $(VENV)/.ready-build
+	rm -rf dist build/wheel
+	$(BIN)/python -m build --outdir build/wheel .
+	mkdir -p dist && cp build/wheel/*.tar.gz dist
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist build/wheel/*.whl
+	$(BIN)/twine check --strict dist/*
+
+# That wheel in an environment without a compiler and without the sources: make test-wheel ARGS="--all -- -n 2"
+test-wheel:
+	test -e dist/*.whl || $(MAKE) wheel
+	$(PYTHON) tools/test_wheel.py $(ARGS)
+
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 	$(INSTALL) --upgrade pip
@@ -68,4 +82,4 @@ $(VENV)-sanitize/.ready: $(SOURCES)
 	touch $@
 
 clean:
-	rm -rf build $(VENV) $(VENV)-sanitize
+	rm -rf build dist $(VENV) $(VENV)-sanitize

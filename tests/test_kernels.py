@@ -66,7 +66,7 @@ def test_shapes_that_fill_no_tile(name, kernel, rows, columns):
 def test_wide_sparse_rows(name, kernel):
     """Text has far more columns than are ever filled: the core keeps only those in use."""
     rng = np.random.default_rng(0)
-    X, Z = (sp.random(n, 5000, density=0.002, format="csr", rng=rng) for n in (70, 45))
+    X, Z = (sp.random(n, 5000, density=0.002, format="csr", random_state=rng) for n in (70, 45))
     X[3] *= 0  # an empty row
     assert_same(kernel(X, Z), expected_matrix(name, kernel, X, Z))
 
@@ -339,7 +339,7 @@ def test_float32_values_of_rows_that_float32_cannot_hold(kernel, container):
 def test_wide_sparse_rows_beside_a_large_column():
     """Differences over the columns that a panel of rows uses, and over those that only the other row has."""
     rng = np.random.default_rng(0)
-    X, Z = (sp.random(n, 5000, density=0.002, format="lil", rng=rng) for n in (70, 45))
+    X, Z = (sp.random(n, 5000, density=0.002, format="lil", random_state=rng) for n in (70, 45))
     X[:, 7], Z[:, 7] = 1e7, 1e7 + 0.5
     X, Z = X.tocsr(), Z.tocsr()
     for kernel in (kernels.Gaussian(0.3), kernels.Laplacian(0.3)):

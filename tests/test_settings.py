@@ -194,7 +194,7 @@ def test_the_search_ends_where_nothing_can_be_won():
 
 def test_no_scales_where_inputs_outnumber_rows():
     rng = np.random.default_rng(0)
-    X = sp.random_array((60, 200), density=0.1, rng=rng, format="csr")
+    X = sp.random_array((60, 200), density=0.1, random_state=rng, format="csr")
     y = (X[:, :5].sum(axis=1) > X[:, 5:10].sum(axis=1)).astype(int)
     model = SlimSVC(4, bases.Learned(iterations=5)).fit(X, y)
     assert set(model.search_results_["scales"]) == {"fixed"}

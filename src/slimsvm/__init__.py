@@ -24,6 +24,7 @@ from .export import to_c, to_micropython, to_onnx, to_sklearn
 from .frontier import Frontier, frontier
 from .parts import bases, kernels, losses, regularizers, slacks
 from .persistence import load, save
+from .versions import show_versions
 
 if TYPE_CHECKING:
     from . import report
@@ -78,6 +79,7 @@ __all__ = [
     "regularizers",
     "report",
     "save",
+    "show_versions",
     "slacks",
     "to_c",
     "to_micropython",
