@@ -200,6 +200,8 @@ def _add_kernel(out: Writer, model: QuantizedKernel) -> None:
 def _add_distance(out: Writer, power: int, shift: str, limit: int) -> None:
     """The sum of squares (or absolute values). To leave early costs large processors more than the sums do."""
     apart = "(uint32_t)@@_INT8(z[n])" if shift == "0" else f"((uint32_t)@@_INT8(z[n]) << {shift})"
+    # Compilers make vector instructions of a loop with one shift for all; of others the shorter one counts down.
+    order = "int n = 0; n < @@_USED; ++n" if shift.isdigit() else "int n = @@_USED; n-- > 0;"
     # A difference has 17 bits, and its square at most 32: unsigned numbers wrap as they should.
     size = "t * t" if power == 2 else "(t >> 31 ? (uint32_t)0 - t : t)"
     out.add(f"""
@@ -208,7 +210,7 @@ static inline uint32_t @_distance(const int16_t u[@@_USED], const int8_t *z)
 {{
 #if UINTPTR_MAX > 0xFFFFFFFFu
     uint64_t d = 0;
-    for (int n = 0; n < @@_USED; ++n) {{
+    for ({order}) {{
         const uint32_t t = (uint32_t)u[n] - {apart};
         d += {size};
     }}
