@@ -10,7 +10,7 @@
 #include <cstring>
 #include <limits>
 
-#if !defined(__GNUC__)
+#if !defined(__GNUC__) && !defined(__clang__)
 #error "slimsvm needs GCC or Clang (clang-cl on Windows): it uses their vector types"
 #endif
 

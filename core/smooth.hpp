@@ -48,7 +48,6 @@ struct SmoothNewton {
     const SmoothMachine& machine = *problem;
     SmoothSolution& now = *solution;
     const int n = machine.n, m = machine.m, size = m + 1;
-    const SmoothLoss loss = machine.loss;
     std::vector<double> gradient(size), step(size), matrix(static_cast<std::size_t>(size) * size), scale(size), q(n);
     double cost = 0, last_gain = std::numeric_limits<double>::infinity();
     for (int i = 0; i < n; ++i) cost += machine.c[i];
