@@ -23,8 +23,8 @@ COMPILERS = ("gcc", "clang")
 BAR = 0.5  # microseconds
 RUNS, PAUSE = 9, 0.2  # other programs disturb a run for longer than it takes: several, and seconds between them
 NOTE = (
-    "-O2, one thread: median of 301 passes over 300 rows (and the fifth fastest pass), in that of nine runs whose median "
-    "is lowest: other programs were running. Learned scales: inputs have steps of their own. {processor}."
+    "-O2, one thread: median of 301 passes over 300 rows (and the fifth fastest pass), in that of nine runs with the "
+    "lowest median: other programs were running. Learned scales: inputs have steps of their own. {processor}."
 )
 
 
