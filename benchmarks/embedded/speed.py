@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +21,10 @@ from .boards import KINDS, SUPPORT, Unit, called, unit_of
 
 COMPILERS = ("gcc", "clang")
 BAR = 0.5  # microseconds
+RUNS, PAUSE = 9, 0.2  # other programs disturb a run for longer than it takes: several, and seconds between them
 NOTE = (
-    "-O2, one thread: median of 301 passes over 300 rows, the best of three runs (and its fifth fastest pass). "
-    "Learned scales: inputs have steps of their own. {processor}."
+    "-O2, one thread: median of 301 passes over 300 rows (and the fifth fastest pass), in that of nine runs with the "
+    "lowest median: other programs were running. Learned scales: inputs have steps of their own. {processor}."
 )
 
 
@@ -49,7 +51,10 @@ def timed(unit: Unit, X: np.ndarray, compiler: str = "gcc") -> Timed:
         called([compilers[unit.suffix], *flags, "-c", f"unit{unit.suffix}", "-o", "unit.o"], folder)
         main = [f"-DROW={unit.row}", f"-DLENGTH={X.shape[1]}", str(SUPPORT / "host.c")]
         called([compiler, "-std=gnu99", "-O2", *main, "unit.o", "-lm", "-o", "program"], folder)
-        times = [tuple(map(float, called(["./program"], folder).split())) for _ in range(3)]
+        times = []
+        for _ in range(RUNS):
+            times.append(tuple(map(float, called(["./program"], folder).split())))
+            time.sleep(PAUSE)
         return Timed(*min(times), np.fromfile(folder / "answers", dtype=np.intc))
 
 
