@@ -148,10 +148,7 @@ def run_header(header: slimsvm.export.CSource, X: np.ndarray) -> np.ndarray | No
 
 def leave_python(problem: Problem, found: Frontier) -> None:
     """A file, a report and C of the chosen model."""
-    best = found.best()
-    # The same model once more, with probabilities for the report.
-    model = SlimSVC(best.n_vectors_, C=best.C_, gamma=best.kernel_.gamma, scales="fixed", probability=True)
-    model.fit(problem.X_train, problem.y_train)
+    model = found.best()
     slimsvm.save(model, FOLDER / "digits.slim", metadata={"data": problem.name, "seed": SEED})
     same = slimsvm.load(FOLDER / "digits.slim").predict(problem.X_test) == model.predict(problem.X_test)
     made = {"command": "make demo", "data": "scikit-learn's digits, 60 % of the rows", "seed": SEED}
@@ -186,7 +183,8 @@ def main() -> None:
     print("Full support vector machines beside SlimSVC of several sizes, default settings; a minute or so.")
     start = time.perf_counter()
     FOLDER.mkdir(exist_ok=True)
-    done = [(p, frontier(p.X_train, p.y_train, sizes=p.sizes, random_state=SEED)) for p in problems()]
+    slim = SlimSVC(probability=True)
+    done = [(p, frontier(p.X_train, p.y_train, sizes=p.sizes, estimator=slim, random_state=SEED)) for p in problems()]
     with threadpool_limits(1):
         show([table_rows(*one) for one in done])
     save_picture(FOLDER / "demo.png", *done)
