@@ -180,7 +180,7 @@ def leave_python(problem: Problem, found: Frontier) -> None:
 
 
 def main() -> None:
-    print("Full support vector machines beside SlimSVC of several sizes, default settings; a minute or so.")
+    print("Full support vector machines beside SlimSVC of several sizes, default settings; half a minute or so.")
     start = time.perf_counter()
     FOLDER.mkdir(exist_ok=True)
     slim = SlimSVC(probability=True)
