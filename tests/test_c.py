@@ -33,6 +33,7 @@ from slimsvm import (
     SlimSVC,
     compress,
     to_c,
+    to_micropython,
 )
 from slimsvm.export import quantize
 from slimsvm.export.machine import machine_of
@@ -202,6 +203,31 @@ def test_every_compiler_takes_it_without_a_warning(tmp_path, name, dtype):
         assert np.mean(machine.classes[numbers] == fit.predict(X)) > 0.98
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear", "poly"])
+def test_scalers_far_from_zero(tmp_path, kernel):
+    """A float has no room for all digits of such a mean: the header makes up for them, and its report is right."""
+    X, y = make_moons(300, noise=0.25, random_state=0)
+    X = np.rint(X * 5 + 5e6)
+    model = scaled(slim(5, kernel=kernel)).fit(X, y)
+    source = to_c(model, X=X)
+    found = answers(build(tmp_path, source, [PREDICT, DECISION]), X)
+    expected = model.decision_function(X)
+    np.testing.assert_array_equal(found[:, 0], model.predict(X))
+    assert np.abs(found[:, 1] - expected).max() <= BAR * max(1, np.abs(expected).max())
+    assert source.report.difference <= BAR
+    module = {}
+    exec(to_micropython(model), module)
+    assert [module["predict"](row) for row in X.tolist()] == model.predict(X).tolist()
+
+
+def test_pipelines_in_pipelines():
+    X, y = wine()
+    inner = make_pipeline(MinMaxScaler(), slim(4))
+    assert to_c(make_pipeline(StandardScaler(), inner).fit(X, y)) == to_c(
+        make_pipeline(StandardScaler(), MinMaxScaler(), slim(4)).fit(X, y)
+    )
+
+
 def test_readings_in_integers(tmp_path):
     """A model trained on integers needs no float on the device, and nearly always gives the same."""
     X, y = load_wine(return_X_y=True)
@@ -365,6 +391,10 @@ def test_what_cannot_be_exported():
         to_c(model, y=y)
     with pytest.raises(ValueError, match="call fit first"):
         to_c(SlimSVC())
+    with pytest.raises(ValueError, match=r"SVC is a machine of scikit-learn.*compress\(model, n_vectors\)"):
+        to_c(SVC().fit(X, y))
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        to_c(model, X=X, y=y[:-1])
     with pytest.raises(ValueError, match="no form in C"):
         to_c(AnyNormSVC(kernel=lambda A, B: A @ B.T).fit(X, y))
     with pytest.raises(ValueError, match="no fixed-point form"):

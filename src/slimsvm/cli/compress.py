@@ -94,7 +94,7 @@ def open_any(path: Path, trust: bool) -> Saved:
 
 def _from_skops(path: Path) -> Any:
     try:
-        import skops.io  # type: ignore[import-untyped]
+        import skops.io
     except ImportError:
         raise CommandError(f"{path} needs skops, which is not installed: pip install skops") from None
     try:

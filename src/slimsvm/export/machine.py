@@ -98,15 +98,27 @@ def machine_of(model: Any) -> Machine:
 
 def last_step(model: Any) -> tuple[list[Any], Any]:
     """Earlier steps of a pipeline, and the fitted estimator that ends it."""
-    steps = [step for _, step in model.steps] if hasattr(model, "steps") else [model]
-    steps = [step for step in steps if step is not None and step != "passthrough"]
+    steps = _flat(model)
     estimator = steps[-1] if steps else model
-    if not hasattr(estimator, "vector_coef_"):
+    if hasattr(estimator, "vector_coef_"):
+        return steps[:-1], estimator
+    name = type(estimator).__name__
+    if hasattr(estimator, "dual_coef_"):
         raise ValueError(
-            f"{type(estimator).__name__} is not a fitted classifier of slimsvm (it has no vector_coef_); "
-            "call fit first, or pass a classifier of slimsvm"
+            f"{name} is a machine of scikit-learn; make it one of slimsvm first: compress(model, n_vectors)"
         )
-    return steps[:-1], estimator
+    raise ValueError(
+        f"{name} is not a fitted classifier of slimsvm (it has no vector_coef_); call fit first, or pass a classifier "
+        "of slimsvm"
+    )
+
+
+def _flat(model: Any) -> list[Any]:
+    """Steps of a pipeline, and of pipelines in it, that do something."""
+    if not hasattr(model, "steps"):
+        return [model]
+    steps = [step for _, step in model.steps if step is not None and step != "passthrough"]
+    return [inner for step in steps for inner in _flat(step)]
 
 
 FAR = 2.0**40  # between rows that tell a slope: the farther, the more digits it has
@@ -117,7 +129,8 @@ def folded_scalers(scalers: list[Any], inputs: int) -> Affine:
     if not scalers:
         return Affine.none(inputs)
     names = ", ".join(type(scaler).__name__ for scaler in scalers)
-    wanted = f"steps before the classifier must scale each input by itself, as StandardScaler does; {names}"
+    others = "export the steps after them (model[1:] of a pipeline), or the whole with to_onnx"
+    wanted = f"steps before the classifier must scale each input by itself, as StandardScaler does; {others}. {names}"
     for scaler in scalers:
         if getattr(scaler, "n_features_in_", inputs) != inputs:
             raise ValueError(f"{wanted} do not: they take {scaler.n_features_in_} inputs, the classifier {inputs}")

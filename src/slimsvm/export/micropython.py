@@ -97,7 +97,7 @@ def _module(machine: Machine, name: str, kind: Any) -> str:
         )
     below = kind is np.float32 and close_to_one(machine)
     machine = shifted(machine) if below else machine
-    place, linear = layout(machine, form), kernel.name == kernels.Linear.name
+    place, linear = layout(machine, form, kind), kernel.name == kernels.Linear.name
     gamma = 1.0 if place.gamma is None else place.gamma
     # Of a linear model the inputs themselves are what coefficients are multiplied with.
     weights = (lambda a: (a @ place.vectors * gamma).T) if linear else np.transpose
@@ -107,12 +107,17 @@ def _module(machine: Machine, name: str, kind: Any) -> str:
         parts.append(f"LABELS = {_labels(machine.classes)}\n")
     prepare = ""
     if place.mean is not None and place.gain is not None:
-        parts += [_table("MEAN", place.mean, kind), _table("GAIN", place.gain, kind)]
+        # All digits of what the kind holds: what it has not is elsewhere, wherever the module runs.
+        mean = place.mean.astype(kind).astype(np.float64)
+        parts += [_table("MEAN", mean, np.float64), _table("GAIN", place.gain, kind)]
         some, columns = len(place.used) < machine.n_inputs, "range(INPUTS)"
         if some:
             parts.append(f"USED = ({', '.join(map(str, place.used))},)\n")
             columns = "USED"
         prepare = f"    x = [(x[i] - m) * g for i, m, g in zip({columns}, MEAN, GAIN)]\n"
+        if place.rest is not None:
+            parts.append(_table("REST", place.rest, kind))
+            prepare = f"    x = [(x[i] - m - r) * g for i, m, r, g in zip({columns}, MEAN, REST, GAIN)]\n"
     if not linear:
         parts.append(_table("VECTORS", place.vectors, kind))
     expansion = machine.expansion

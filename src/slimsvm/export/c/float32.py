@@ -99,10 +99,15 @@ class Layout:
     gain: Array | None
     vectors: Array
     gamma: float | None  # that is left over
+    rest: Array | None = None  # of the mean, where a number of the kind holds too few of its digits
 
 
-def layout(machine: Machine, form: Form) -> Layout:
-    """The fewest operations: rows as they are unless inputs have scales, a scaler, or do not count at all."""
+def layout(machine: Machine, form: Form, kind: Any = np.float32) -> Layout:
+    """The fewest operations: rows as they are unless inputs have scales, a scaler, or do not count at all.
+
+    Numbers will be of this kind. What its digits leave of a large mean, the vectors make up for where only differences
+    count; products take it from the row.
+    """
     kernel, Z = machine.expansion.kernel, np.asarray(machine.expansion.vectors, dtype=np.float64)
     scales = np.broadcast_to(np.abs(np.asarray(kernel.scales, dtype=np.float64)), machine.n_inputs)
     used = np.flatnonzero(scales)
@@ -114,8 +119,12 @@ def layout(machine: Machine, form: Form) -> Layout:
         factor = float(scales[0]) ** (1 / form.gain if form.gain else 2)
         return Layout(used, None, None, Z, factor * (1.0 if gamma is None else gamma))
     unit = 1.0 if gamma is None or form.gain is None else gamma**form.gain
-    left = None if form.gain else gamma
-    return Layout(used, machine.inputs.mean[used], unit * scales / machine.inputs.scale[used], Z * scales * unit, left)
+    mean, gain = machine.inputs.mean[used], unit * scales / machine.inputs.scale[used]
+    rest, vectors = mean - mean.astype(kind).astype(np.float64), Z * scales * unit
+    if form.gain:
+        return Layout(used, mean, gain, vectors + rest * gain, None)
+    needed = np.abs(rest * gain).max() > 1e-7
+    return Layout(used, mean, gain, vectors, gamma, rest if needed else None)
 
 
 def write(machine: Machine, name: str, about: str) -> Writer:
@@ -152,6 +161,8 @@ def write(machine: Machine, name: str, about: str) -> Writer:
     if place.gain is not None and place.mean is not None:
         out.table("float", "mean", place.mean, "An input x becomes (x - mean) * gain.", 4)
         out.table("float", "gain", place.gain, "...", 4)
+    if place.rest is not None:
+        out.table("float", "rest", place.rest, "Of the means: their digits that a float has no room for.", 4)
     if linear:
         out.table("float", "weights", coef @ vectors, "A row for each value: the weights of the inputs.", 4)
     elif len(vectors):
@@ -187,6 +198,7 @@ static inline float @_predict(const float x[@@_INPUTS])
 def _add_values(out: Writer, machine: Machine, form: Form, place: Layout, linear: bool) -> None:
     """The sums over vectors: of the values, and of the logarithms of odds where there are any."""
     used, scaled = len(place.used), place.gain is not None
+    rest = "" if place.rest is None else " - @@_FLOAT(@_rest[i])"
     n_layer = 0 if machine.layer is None else len(machine.layer.bias)
     x, prepare = "x[i]", ""
     if scaled:
@@ -197,7 +209,7 @@ def _add_values(out: Writer, machine: Machine, form: Form, place: Layout, linear
             "t[i]",
             (
                 f"    float t[{used}];\n    for (int i = 0; i < {used}; ++i)\n"
-                f"        t[i] = (x[{where}] - @@_FLOAT(@_mean[i])) * @@_FLOAT(@_gain[i]);\n"
+                f"        t[i] = (x[{where}] - @@_FLOAT(@_mean[i]){rest}) * @@_FLOAT(@_gain[i]);\n"
             ),
         )
     gamma = "" if place.gamma in (None, 1.0) else f"{real(place.gamma)} * "

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_consistent_length
 
 from ...formulation import Array
 from ...parts import kernels
@@ -44,7 +45,8 @@ class CReport:
         The share of these rows that get another label than from the model in Python; not a number for regressors.
     difference : float
         The largest difference between values of the header and of the model on these rows, relative to the largest
-        value (at least 1).
+        value (at least 1). With several classes these are the values of the binary problems, before votes are counted:
+        a vote that falls the other way is a whole step of a score.
     """
 
     dtype: str
@@ -65,7 +67,7 @@ class CReport:
             f"flash        {self.flash} bytes of tables ({parts}), and the code",
             f"RAM          {self.ram} bytes of stack",
             f"a prediction {self.multiply_adds} multiply-adds, {self.exponentials} {how}",
-            f"expected     values within {self.difference:.1e} of Python's, relative to the largest",
+            f"expected     values of binary problems within {self.difference:.1e} of Python's, relative to the largest",
         ]
         if not np.isnan(self.changed):
             rows = f"{self.rows} rows " + ("given" if self.source == "given" else "drawn between the vectors")
@@ -142,8 +144,10 @@ def to_c(model: Any, *, name: str = "model", dtype: str = "float32", X: Any = No
     identifier(name)
     if dtype not in DTYPES:
         raise ValueError(f"dtype={dtype!r} is not known; use one of {list(DTYPES)}")
-    if y is not None and X is None:
-        raise ValueError("y was given without X, whose rows it belongs to")
+    if y is not None:
+        if X is None:
+            raise ValueError("y was given without X, whose rows it belongs to")
+        check_consistent_length(X, y)
     machine = machine_of(model)
     small = None
     if dtype == "int8":
