@@ -213,7 +213,7 @@ def test_what_it_was_made_with(page, rows):
     text = Page(page).text
     for module in ("numpy", "scipy", "sklearn"):
         assert sys.modules[module].__version__ in text
-    assert slimsvm.__version__ in text
+    assert f"Made by slimsvm {slimsvm.__version__}." in text
     made = {"versions": {"slimsvm": "0.0.7"}, "seed": 12345, "settings": {"vectors": [4, 8]}, "where": {"on": "a ship"}}
     text = Page(report(slim(3).fit(*rows[:2]), *rows[2:], made=made)).text
     for said in ("0.0.7", "12345", "4, 8", "on: a ship"):
@@ -388,6 +388,16 @@ def test_what_makes_no_report(make, params, message, rows):
 def test_rows_and_labels_must_be_as_many(rows):
     with pytest.raises(ValueError, match="inconsistent numbers"):
         report(slim(3).fit(*rows[:2]), rows[2], rows[3][:-1])
+
+
+@pytest.mark.parametrize(
+    ("labels", "given"),
+    [(lambda y: y.astype(str), r"y has '0', '1' \(str\)"), (lambda y: y + 7, r"y has 7, 8 \(int\)")],
+)
+def test_labels_of_something_else_are_no_mistakes(labels, given, rows):
+    """Wrong answers on every row would be said of the model, not of the labels."""
+    with pytest.raises(ValueError, match=given + r", the model has 0, 1 \(int\); give labels as"):
+        report(slim(3).fit(*rows[:2]), rows[2], labels(rows[3]))
 
 
 def test_without_matplotlib(rows, monkeypatch):
