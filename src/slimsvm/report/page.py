@@ -122,7 +122,9 @@ def _subject(
 
 
 def _footer() -> Safe:
-    return text("Made by slimsvm.report. The page is complete: it loads nothing.")
+    from .. import __version__
+
+    return text(f"Made by slimsvm {__version__}. The page is complete: it loads nothing.")
 
 
 def _file(name: str) -> str:
