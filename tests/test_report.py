@@ -385,6 +385,11 @@ def test_what_makes_no_report(make, params, message, rows):
         report(make(*rows[:2]), *rows[2:], **params)
 
 
+def test_how_it_was_made_is_a_dictionary(rows):
+    with pytest.raises(TypeError, match=r"made='x' \(type str\) must be a dictionary"):
+        report(slim(3).fit(*rows[:2]), *rows[2:], made="x")
+
+
 def test_rows_and_labels_must_be_as_many(rows):
     with pytest.raises(ValueError, match="inconsistent numbers"):
         report(slim(3).fit(*rows[:2]), rows[2], rows[3][:-1])
