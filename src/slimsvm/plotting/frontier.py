@@ -105,8 +105,8 @@ class FrontierDisplay:
         """
         if not isinstance(found, Frontier):
             raise TypeError(
-                f"found={found!r} (type {type(found).__name__}) must be what slimsvm.frontier returns; for an estimator "
-                "and rows, use from_estimator"
+                f"found={found!r} (type {type(found).__name__}) must be what slimsvm.frontier returns; for an "
+                "estimator and rows, use from_estimator"
             )
         display = cls(
             found.sizes,

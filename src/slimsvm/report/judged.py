@@ -24,8 +24,8 @@ class Judged:
 
     @classmethod
     def of(cls, model: Any, known: Array, X: Any, y: Any) -> Judged:
-        """A model judged on rows; ``known`` are its classes. Labels that it does not know are classes too, but some must
-        be known: otherwise y holds something else."""
+        """A model judged on rows; ``known`` are its classes. Labels that it does not know are classes too; where it
+        knows none, y holds something else."""
         y = np.asarray(y)
         predicted = np.asarray(model.predict(X))
         check_consistent_length(predicted, y)
