@@ -369,6 +369,21 @@ def test_the_c_header_is_told_of(rows, found):
         assert re.search(r"\s+".join(f"{value:,}" if value != dtype else dtype for value in line), text)
 
 
+@pytest.mark.parametrize("most", [2, 300])
+@pytest.mark.parametrize("params", [{}, {"probability": True}, {"kernel": "linear"}, {"scales": "learned"}], ids=str)
+@pytest.mark.parametrize("steps", [[], [StandardScaler()]], ids=["alone", "scaled"])
+def test_bytes_in_float32_are_those_of_the_header(steps, params, most, rows, monkeypatch):
+    """Also where there are so many vectors that no header is written."""
+    monkeypatch.setattr("slimsvm.report.device.MOST_VECTORS", most)
+    model = make_pipeline(*steps, slim(4, **params)).fit(*rows[:2])
+    told = slimsvm.to_c(model).report
+    layer = sum(size for name, size in told.tables.items() if name.startswith("layer_"))
+    text = Page(report(model, *rows[2:])).text
+    assert f"float32: {told.flash - layer:,}" in text
+    assert ("The model itself, without probabilities" in text) == (layer > 0)
+    assert (f"Probabilities take {layer:,} bytes in float32" in text) == (layer > 0 and most == 300)
+
+
 @pytest.mark.parametrize(
     ("make", "params", "message"),
     [
