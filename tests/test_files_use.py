@@ -44,6 +44,8 @@ def test_paths_and_open_files(model, tmp_path):
     assert same(slimsvm.load(file), model)
     with open(tmp_path / "a.slim", encoding="latin-1") as text, pytest.raises(TypeError, match="binary"):
         slimsvm.load(text)
+    with pytest.raises(TypeError, match=r"open it in binary mode: open\(path, 'wb'\)"):
+        slimsvm.save(model, io.StringIO())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.slim", "b.slim"]
 
 
@@ -77,8 +79,10 @@ def test_a_file_is_replaced_at_once(model, tmp_path, monkeypatch):
 def test_no_such_file_and_a_folder(model, tmp_path):
     with pytest.raises(FileNotFoundError):
         slimsvm.load(tmp_path / "none.slim")
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError) as raised:
         slimsvm.save(model, tmp_path / "none" / "m.slim")
+    assert raised.value.filename == str(tmp_path / "none" / "m.slim")
+    assert ".part" not in str(raised.value)
     for action in (slimsvm.load, describe, lambda path: slimsvm.save(model, path)):
         with pytest.raises((IsADirectoryError, PermissionError)):
             action(tmp_path)

@@ -12,10 +12,10 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
-from sklearn.impute import SimpleImputer
+from sklearn.impute import KNNImputer, SimpleImputer
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, OneHotEncoder, SplineTransformer, StandardScaler
 from sklearn.svm import SVC, SVR, OneClassSVM
 
 import slimsvm.export.onnx
@@ -167,6 +167,54 @@ def test_tables_with_columns_of_several_types():
     assert {fact.key for fact in made.metadata_props} >= {"slimsvm_version", "n_vectors", "classes"}
     with pytest.raises(ValueError, match=r"columns by their names.*X"):
         to_onnx(model)
+
+
+def by_name():
+    frame, y = table()
+    columns = ColumnTransformer([("n", StandardScaler(), ["width", "count"]), ("k", OneHotEncoder(), ["kind"])])
+    return make_pipeline(columns, quick()).fit(frame, y), frame
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (lambda X: X.to_numpy(), "columns by their names, and X is a ndarray without names: give some rows as a DataF"),
+        (lambda X: X.iloc[:, :3], "X has 3 columns, the model takes 4"),
+        (lambda X: X.assign(more=1), "X has 5 columns, the model takes 4"),
+        (lambda X: X.rename(columns={"kind": "soil"}), r"X has no columns \['kind'\]"),
+        (lambda X: X["width"], r"X has the shape \(150,\)"),
+    ],
+)
+def test_rows_that_are_not_the_pipelines(rows, message):
+    model, frame = by_name()
+    with pytest.raises(ValueError, match=message):
+        to_onnx(model, rows(frame))
+
+
+def test_rows_that_are_not_the_models():
+    """Also where they are not needed."""
+    X, y = iris()
+    with pytest.raises(ValueError, match="X has 3 columns, the model takes 4"):
+        to_onnx(quick().fit(X, y), X[:, :3])
+
+
+@pytest.mark.parametrize(
+    ("step", "dtype", "message"),
+    [
+        (SplineTransformer(), "float32", r"'step' \(SplineTransformer\) with dtype='float32': .*\. Export the st"),
+        (FunctionTransformer(np.tanh), "float32", r"'step' \(FunctionTransformer\).*to_onnx\(pipeline\[2:\]\)"),
+        (KNNImputer(), "float64", r"'step' \(KNNImputer\) with dtype='float64': .*Try dtype=\"float32\", or export"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_steps_that_cannot_be_converted(step, dtype, message):
+    """The error names the step, and what it advises works."""
+    X, y = iris()
+    model = Pipeline([("first", MinMaxScaler()), ("step", step), ("last", quick())]).fit(X, y)
+    with pytest.raises(ValueError, match=message):
+        to_onnx(model, dtype=dtype)
+    rows = model[:2].transform(X).astype(dtype)
+    assert_array_equal(run(to_onnx(model[2:], dtype=dtype), rows)["label"], model[2:].predict(rows))
 
 
 def test_an_imputer_is_no_scaler():

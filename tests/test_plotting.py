@@ -389,6 +389,30 @@ def test_probabilities_that_make_no_sense(y, p, params, message):
         CalibrationDisplay.from_predictions(y, p, **params)
 
 
+@pytest.mark.parametrize(
+    ("rows", "labels", "message"),
+    [
+        (lambda X: X[:, :1], None, "X has 1 features, the model takes 2"),
+        (lambda X: X[0], None, r"X has the shape \(2,\)"),
+        (lambda X: X, [0, 1], r"y has the shape \(2,\), X has 200 rows"),
+        (lambda X: None, [0, 1], "y was given without X"),
+    ],
+)
+@pytest.mark.parametrize("steps", [[], [StandardScaler()]], ids=["alone", "scaled"])
+def test_rows_that_are_not_the_models(rows, labels, message, steps, moons):
+    model = make_pipeline(*steps, slim(4)).fit(*moons)
+    for kind in ("plane", "inputs"):
+        with pytest.raises(ValueError, match=message):
+            VectorsDisplay.from_estimator(model, rows(moons[0]), labels, kind=kind)
+    with pytest.raises(ValueError, match=message):
+        VectorsDisplay([[0.0, 1.0]], [1.0], [0], X=rows(moons[0]), y=labels)
+
+
+def test_a_frontier_is_wanted():
+    with pytest.raises(TypeError, match=r"found=5 \(type int\) must be what slimsvm\.frontier returns"):
+        FrontierDisplay.from_frontier(5)
+
+
 def test_calibration_needs_probabilities():
     X, y = blobs(40)
     with pytest.raises(ValueError, match="fit it with probability=True"):

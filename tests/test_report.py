@@ -213,7 +213,7 @@ def test_what_it_was_made_with(page, rows):
     text = Page(page).text
     for module in ("numpy", "scipy", "sklearn"):
         assert sys.modules[module].__version__ in text
-    assert slimsvm.__version__ in text
+    assert f"Made by slimsvm {slimsvm.__version__}." in text
     made = {"versions": {"slimsvm": "0.0.7"}, "seed": 12345, "settings": {"vectors": [4, 8]}, "where": {"on": "a ship"}}
     text = Page(report(slim(3).fit(*rows[:2]), *rows[2:], made=made)).text
     for said in ("0.0.7", "12345", "4, 8", "on: a ship"):
@@ -369,6 +369,21 @@ def test_the_c_header_is_told_of(rows, found):
         assert re.search(r"\s+".join(f"{value:,}" if value != dtype else dtype for value in line), text)
 
 
+@pytest.mark.parametrize("most", [2, 300])
+@pytest.mark.parametrize("params", [{}, {"probability": True}, {"kernel": "linear"}, {"scales": "learned"}], ids=str)
+@pytest.mark.parametrize("steps", [[], [StandardScaler()]], ids=["alone", "scaled"])
+def test_bytes_in_float32_are_those_of_the_header(steps, params, most, rows, monkeypatch):
+    """Also where there are so many vectors that no header is written."""
+    monkeypatch.setattr("slimsvm.report.device.MOST_VECTORS", most)
+    model = make_pipeline(*steps, slim(4, **params)).fit(*rows[:2])
+    told = slimsvm.to_c(model).report
+    layer = sum(size for name, size in told.tables.items() if name.startswith("layer_"))
+    text = Page(report(model, *rows[2:])).text
+    assert f"float32: {told.flash - layer:,}" in text
+    assert ("The model itself, without probabilities" in text) == (layer > 0)
+    assert (f"Probabilities take {layer:,} bytes in float32" in text) == (layer > 0 and most == 300)
+
+
 @pytest.mark.parametrize(
     ("make", "params", "message"),
     [
@@ -385,9 +400,24 @@ def test_what_makes_no_report(make, params, message, rows):
         report(make(*rows[:2]), *rows[2:], **params)
 
 
+def test_how_it_was_made_is_a_dictionary(rows):
+    with pytest.raises(TypeError, match=r"made='x' \(type str\) must be a dictionary"):
+        report(slim(3).fit(*rows[:2]), *rows[2:], made="x")
+
+
 def test_rows_and_labels_must_be_as_many(rows):
     with pytest.raises(ValueError, match="inconsistent numbers"):
         report(slim(3).fit(*rows[:2]), rows[2], rows[3][:-1])
+
+
+@pytest.mark.parametrize(
+    ("labels", "given"),
+    [(lambda y: y.astype(str), r"y has '0', '1' \(str\)"), (lambda y: y + 7, r"y has 7, 8 \(int\)")],
+)
+def test_labels_of_something_else_are_no_mistakes(labels, given, rows):
+    """Wrong answers on every row would be said of the model, not of the labels."""
+    with pytest.raises(ValueError, match=given + r", the model has 0, 1 \(int\); give labels as"):
+        report(slim(3).fit(*rows[:2]), rows[2], labels(rows[3]))
 
 
 def test_without_matplotlib(rows, monkeypatch):

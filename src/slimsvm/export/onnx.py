@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin, is_classifier
 
 from ..formulation import Array
+from . import pipelines
 from .graph import ML, TYPES, Graph, Node
 from .machine import Machine, folded_scalers, last_step, machine_of
 from .operators import FORMS, Operators
@@ -95,6 +96,7 @@ def to_onnx(
     _import("onnx", "to_onnx")
     _check_opset(target_opset)
     scalers, estimator = last_step(model)
+    pipelines.check_columns(model, X)
     name = name or type(estimator).__name__
     if _are_plain(scalers, estimator):
         found = _alone(machine_of(model), DTYPES[dtype], name, target_opset, options)
@@ -440,31 +442,6 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
 def _by_skl2onnx(
     model: Any, estimator: Any, X: Any, dtype: str, name: str, target_opset: int, options: dict[str, Any]
 ) -> Any:
-    skl2onnx = _import("skl2onnx", "a pipeline with steps other than scalers")
+    _import("skl2onnx", "a pipeline with steps other than scalers")
     register()
-    inputs = _initial_types(model, X, dtype)
-    try:
-        return skl2onnx.convert_sklearn(
-            model, name, inputs, target_opset=target_opset, options={id(estimator): options}
-        )
-    except RuntimeError as error:
-        if X is None and "column name" in str(error):
-            raise ValueError(
-                "the pipeline takes columns by their names: give some rows with these columns, to_onnx(pipeline, X)"
-            ) from error
-        raise
-
-
-def _initial_types(model: Any, X: Any, dtype: str) -> list[tuple[str, Any]]:
-    """Names and types of the inputs of a pipeline."""
-    from skl2onnx.common import data_types as types
-
-    number = {"float32": types.FloatTensorType, "float64": types.DoubleTensorType}[dtype]
-    if X is None:
-        return [("X", number([None, model.n_features_in_]))]
-    kinds = {"f": number, "i": types.Int64TensorType, "u": types.Int64TensorType, "b": types.BooleanTensorType}
-    columns: Iterable[tuple[str, Any]] = [(str(key), X[key]) for key in X.columns] if hasattr(X, "columns") else []
-    if columns:
-        return [(key, kinds.get(np.asarray(col).dtype.kind, types.StringTensorType)([None, 1])) for key, col in columns]
-    X = np.asarray(X)
-    return [("X", (number if X.dtype.kind in "fiub" else types.StringTensorType)([None, X.shape[1]]))]
+    return pipelines.convert(model, X, dtype, name, target_opset, {id(estimator): options})

@@ -54,9 +54,15 @@ def save(model: Any, path: Any, *, metadata: dict[str, Any] | None = None) -> No
     """
     data = to_bytes(model, metadata)
     if hasattr(path, "write"):
-        path.write(data)
-    else:
+        _write(path, data)
+        return
+    try:
         _replace(Path(os.path.realpath(path)), data)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        # The user knows the path given, not the part file beside it.
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
 
 
 def load(path: Any) -> Any:
@@ -290,6 +296,13 @@ def _read(path: Any) -> bytes:
     with open(path, "rb") as file:
         start = file.read(64)  # no need to read all of something else, which may have no end
         return start + file.read() if start.startswith(b"\x93SLIMSVM") else start
+
+
+def _write(file: Any, data: bytes) -> None:
+    try:
+        file.write(data)
+    except TypeError as error:
+        raise TypeError("the file takes no bytes; open it in binary mode: open(path, 'wb')") from error
 
 
 def _with_name(path: Any, action: Any) -> Any:

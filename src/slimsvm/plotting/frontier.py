@@ -103,6 +103,11 @@ class FrontierDisplay:
         -------
         FrontierDisplay
         """
+        if not isinstance(found, Frontier):
+            raise TypeError(
+                f"found={found!r} (type {type(found).__name__}) must be what slimsvm.frontier returns; for an "
+                "estimator and rows, use from_estimator"
+            )
         display = cls(
             found.sizes,
             found.curve.scores,

@@ -50,7 +50,9 @@ class Shown:
         """The user's rows in the units shown."""
         if self.steps is not None:
             X = self.steps.transform(X)
-        return np.asarray(dense(X) if hasattr(X, "toarray") else X, dtype=np.float64)
+        rows = np.asarray(dense(X) if hasattr(X, "toarray") else X, dtype=np.float64)
+        check_rows(rows, self.machine.n_inputs)
+        return rows
 
     def values(self, rows: Array) -> Array:
         """Values of all outputs for rows in the units shown."""
@@ -87,6 +89,14 @@ class Shown:
         scales = np.broadcast_to(np.abs(np.asarray(kernel.scales, dtype=np.float64)), self.machine.n_inputs)
         found = COUNTS.get(kernel.name, _by_scale)(expansion, scales) * spread
         return found / (found.max() or 1.0) if len(found) else scales
+
+
+def check_rows(rows: Array, inputs: int) -> None:
+    """Raise ValueError unless each row has so many inputs."""
+    if rows.ndim != 2:
+        raise ValueError(f"X has the shape {rows.shape}; give a table with a line for each row")
+    if rows.shape[1] != inputs:
+        raise ValueError(f"X has {rows.shape[1]} features, the model takes {inputs}; give rows as the model takes them")
 
 
 def _by_scale(expansion: Any, scales: Array) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 from ..estimators.validation import check_choice, check_number
 from ..formulation import Array
 from .drawing import axes_for, colors, fading, ink, legend_below, open_frame, short, without_frame
-from .shown import Shown
+from .shown import Shown, check_rows
 
 KINDS = ("plane", "images", "inputs")
 FAR = 2.5  # spreads from the mean, from which on a colour is full
@@ -142,6 +142,9 @@ class VectorsDisplay:
         self.plane = plane
         self.X = None if X is None else np.asarray(X, dtype=np.float64)
         self.y = None if y is None else np.asarray(y)
+        if self.X is not None:
+            check_rows(self.X, inputs)
+        _check_labels(self.X, self.y)
         self.keeps_rows = keeps_rows
         self.kind = _kind(kind, inputs, self.shape)
 
@@ -191,6 +194,7 @@ class VectorsDisplay:
         shown = Shown.of(estimator, names)
         kind = _kind(kind, shown.machine.n_inputs, shape)
         rows = None if X is None else shown.rows(X)
+        _check_labels(rows, y)
         spread = {}
         if rows is not None and len(rows):
             spread = {"centre": np.nanmean(rows, axis=0), "spread": np.nanstd(rows, axis=0)}
@@ -401,6 +405,16 @@ def lines_and_columns(count: int, shape: tuple[int, int]) -> tuple[int, int]:
     """Of a grid of so many images, wider than high."""
     columns = int(np.clip(np.ceil(np.sqrt(1.6 * count * shape[0] / shape[1])), 1, max(1, count)))
     return -(-count // columns), columns
+
+
+def _check_labels(rows: Array | None, y: Any) -> None:
+    """Raise ValueError unless each row has its label, or none has."""
+    if y is None:
+        return
+    if rows is None:
+        raise ValueError("y was given without X, whose rows it belongs to; give both, or X alone")
+    if np.shape(y) != (len(rows),):
+        raise ValueError(f"y has the shape {np.shape(y)}, X has {len(rows)} rows; give a label for each row")
 
 
 def _kind(kind: str | None, inputs: int, shape: Any) -> str:

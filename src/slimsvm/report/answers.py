@@ -106,8 +106,10 @@ def device(about: Subject) -> Safe:
     if found.answers is not None:
         changed = int(np.sum(found.answers != about.model.predict(about.X)))
         notes.append(f"Of {about.rows}, {changed:,} get another answer from the integers.")
-    if found.layer:
-        notes.append(f"Probabilities would take {found.layer:,} bytes more; the C headers have them.")
+    caption = "The model itself"
+    if about.shown.machine.layer is not None:
+        caption += ", without probabilities"
+        notes.append(_probabilities(found))
     if found.n_bytes is not None:
         right = "–" if found.answers is None else percent(float(np.mean(found.answers == np.asarray(about.y))), 2)
         forms.append(["integers (8-bit vectors)", found.n_bytes, found.multiply_adds, right])
@@ -121,8 +123,15 @@ def device(about: Subject) -> Safe:
         "device",
         "On a device",
         paragraph(" ".join(notes)),
-        tag("div", join([table("The model itself", header, forms), _programs(found)]), inside, class_="pair"),
+        tag("div", join([table(caption, header, forms), _programs(found)]), inside, class_="pair"),
     )
+
+
+def _probabilities(found: OnDevice) -> str:
+    """What they take beyond the bytes of the model itself."""
+    taken = [(found.float_layer, "in float32"), (found.layer, "in integers")]
+    known = " and ".join(f"{count:,} bytes {how}" for count, how in taken if count)
+    return f"Probabilities take {known} more; the C headers have them." if known else "Probabilities are not counted."
 
 
 def _programs(found: OnDevice) -> Safe:

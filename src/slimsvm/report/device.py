@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,8 @@ MOST_VECTORS = 300  # that are rounded
 
 @dataclass(frozen=True)
 class OnDevice:
-    """Bytes in float32; in integers by what they hold (none where the model has no such form), with the answers that
-    the integers give, or the reason why there are none; and programs."""
+    """Bytes in float32, as the C header has them; in integers by what they hold (none where the model has no such
+    form), with the answers that the integers give, or the reason why there are none; and programs."""
 
     float_bytes: int
     multiply_adds: int
@@ -38,16 +38,18 @@ class OnDevice:
         model, rows = (model[-1], shown.steps.transform(X)) if alone else (model, X)
         expansion = shown.machine.expansion
         work = expansion.vectors.size + expansion.coef.size
-        kernel: Any = expansion.kernel
-        # A factor for each input, where scales were learned or a scaler is folded in.
-        factors = 4 * shown.machine.n_inputs if np.ndim(kernel.scales) or shown.machine.inputs.folded else 0
         few = len(expansion.vectors) <= MOST_VECTORS
         found = (_rounded if few else _counted)(model, shown.machine, rows)
-        return cls(expansion.float_bytes + factors, work, *found, alone)
+        return cls(_float_bytes(shown.machine), work, *found, alone)
 
     @property
     def n_bytes(self) -> int | None:
         return sum(self.parts.values()) if self.parts else None
+
+    @property
+    def float_layer(self) -> int:
+        """Bytes that probabilities take beyond float_bytes; 0 where no header was written."""
+        return next((one.flash - self.float_bytes for one in self.programs if one.dtype == "float32"), 0)
 
 
 Found = tuple[dict[str, int], int, Array | None, str, tuple[CReport, ...]]
@@ -74,6 +76,24 @@ def _counted(model: Any, machine: Machine, X: Any) -> Found:
         return {}, 0, None, f"There is no form in integers: {error}.", ()
     reason = f"The model has more than {MOST_VECTORS} vectors: its answers in integers were not looked at."
     return parts, 0, None, reason, ()
+
+
+def _float_bytes(machine: Machine) -> int:
+    """Tables of the float32 header without probabilities, with the mean and the gain of each input where it has them.
+
+    Of many vectors some are written: each further one takes as much as these.
+    """
+    expansion = machine.expansion
+    few = replace(expansion, vectors=expansion.vectors[:MOST_VECTORS], coef=expansion.coef[:, :MOST_VECTORS])
+    try:
+        report = header(replace(machine, expansion=few, layer=None), None).report
+    except ValueError:  # a kernel that C does not have
+        kernel: Any = expansion.kernel
+        factors = 2 * machine.n_inputs if np.ndim(kernel.scales) or machine.inputs.folded else 0
+        return expansion.float_bytes + 4 * factors
+    further = len(expansion.vectors) - len(few.vectors)
+    each = (report.tables.get("vectors", 0) + report.tables.get("coef", 0)) // max(1, len(few.vectors))
+    return report.flash + further * each
 
 
 def _headers(machine: Machine, *integers: Quantized) -> tuple[CReport, ...]:

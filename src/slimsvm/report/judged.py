@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,13 +24,20 @@ class Judged:
 
     @classmethod
     def of(cls, model: Any, known: Array, X: Any, y: Any) -> Judged:
-        """A model judged on rows; ``known`` are its classes. Labels that it does not know are classes too."""
+        """A model judged on rows; ``known`` are its classes. Labels that it does not know are classes too; where it
+        knows none, y holds something else."""
         y = np.asarray(y)
         predicted = np.asarray(model.predict(X))
         check_consistent_length(predicted, y)
         if y.ndim != 1 or not len(y):
             raise ValueError(f"y has the shape {y.shape}; give a label for each row, and one row at least")
-        strange = sorted(set(y.tolist()) - set(known.tolist()), key=str)
+        given = set(y.tolist())
+        if given.isdisjoint(known.tolist()):
+            raise ValueError(
+                f"none of the labels in y is a class of the model: y has {_told(given)}, the model has "
+                f"{_told(known.tolist())}; give labels as the model was fitted with them, of the same type"
+            )
+        strange = sorted(given - set(known.tolist()), key=str)
         classes = (*known.tolist(), *strange)
         place = {label: k for k, label in enumerate(classes)}
         counts = np.zeros((len(classes), len(classes)), dtype=int)
@@ -70,3 +78,10 @@ class Judged:
         order = np.argsort(-wrong, axis=None, kind="stable")[:most]
         places = [np.unravel_index(k, wrong.shape) for k in order]
         return [(self.classes[i], self.classes[j], int(wrong[i, j])) for i, j in places if wrong[i, j]]
+
+
+def _told(labels: Iterable[Any]) -> str:
+    """Some of the labels as Python writes them, with their types."""
+    found = sorted(labels, key=str)
+    kinds = sorted({type(label).__name__ for label in found})
+    return f"{', '.join(map(repr, found[:5]))}{', ...' if len(found) > 5 else ''} ({', '.join(kinds)})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -117,12 +117,16 @@ def _subject(
         )
     if frontier is not None and not isinstance(frontier, Frontier):
         raise ValueError(f"frontier={frontier!r} must be what slimsvm.frontier returns")
+    if made is not None and not isinstance(made, Mapping):
+        raise TypeError(f"made={made!r} (type {type(made).__name__}) must be a dictionary, such as {{'command': ...}}")
     judged = Judged.of(model, shown.machine.classes, X, y)
     return Subject(model, X, y, frontier, dict(made or {}), names, shape, shown, judged)
 
 
 def _footer() -> Safe:
-    return text("Made by slimsvm.report. The page is complete: it loads nothing.")
+    from .. import __version__
+
+    return text(f"Made by slimsvm {__version__}. The page is complete: it loads nothing.")
 
 
 def _file(name: str) -> str:

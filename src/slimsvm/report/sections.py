@@ -256,7 +256,7 @@ def _compression(told: Any) -> Safe:
     on_X = told.agreement_on_X
     pairs = [
         ("vectors", f"{told.vectors_before:,} → {told.vectors_after:,}"),
-        ("bytes in float32", f"{told.bytes_before:,} → {told.bytes_after:,}"),
+        ("bytes of vectors and coefficients in float32", f"{told.bytes_before:,} → {told.bytes_after:,}"),
         ("method", told.method),
         ("agreement on the original's vectors", percent(told.agreement_on_vectors, 2)),
         *([] if on_X is None else [("agreement on the rows given to it", percent(on_X, 2))]),

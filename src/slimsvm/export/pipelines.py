@@ -1,0 +1,85 @@
+"""Pipelines that skl2onnx converts: their inputs, and which step it was that could not be converted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+BY_NAME = "column name"  # words of skl2onnx about a column that it does not find
+
+
+def check_columns(model: Any, X: Any) -> None:
+    """Raise ValueError unless X is a table with the columns that the model takes."""
+    if X is None:
+        return
+    shape, wanted = np.shape(X), getattr(model, "n_features_in_", None)
+    if len(shape) != 2:
+        raise ValueError(f"X has the shape {shape}; give a table with a line for each row")
+    if wanted is not None and shape[1] != wanted:
+        raise ValueError(f"X has {shape[1]} columns, the model takes {wanted}; give rows as the model takes them")
+    names = set(getattr(X, "columns", ()))
+    missing = [name for name in getattr(model, "feature_names_in_", ()) if name not in names] if names else []
+    if missing:
+        raise ValueError(
+            f"X has no columns {missing[:5]}, which the model was fitted with; its columns are {list(X.columns)[:20]}"
+        )
+
+
+def convert(model: Any, X: Any, dtype: str, name: str, target_opset: int, options: dict[Any, Any]) -> Any:
+    """A pipeline as ONNX; ValueError says which step skl2onnx cannot convert, and what to try."""
+    from skl2onnx import convert_sklearn
+
+    inputs = initial_types(model, X, dtype)
+    try:
+        return convert_sklearn(model, name, inputs, target_opset=target_opset, options=options)
+    except Exception as error:  # converters raise whatever they come across
+        if BY_NAME in str(error) and not hasattr(X, "columns"):
+            given = "" if X is None else f", and X is a {type(X).__name__} without names"
+            raise ValueError(
+                f"the pipeline takes columns by their names{given}: give some rows as a DataFrame with these columns, "
+                "to_onnx(pipeline, X)"
+            ) from error
+        failed = _failed(model, inputs, target_opset)
+        if failed is None:
+            raise
+        number, reason = failed
+        label, step = model.steps[number]
+        other = 'Try dtype="float32", or export' if dtype == "float64" else "Export"
+        raise ValueError(
+            f"skl2onnx cannot convert the step {label!r} ({type(step).__name__}) with dtype={dtype!r}: "
+            f"{_first_line(reason)}. {other} the steps after it, to_onnx(pipeline[{number + 1}:]), and do those up "
+            "to it before"
+        ) from error
+
+
+def _failed(model: Any, inputs: list[tuple[str, Any]], target_opset: int) -> tuple[int, Exception] | None:
+    """The first step before the last without which the pipeline so far can be converted, and with which it cannot."""
+    from skl2onnx import convert_sklearn
+
+    for number in range(len(model.steps) - 1):
+        try:
+            convert_sklearn(model[: number + 1], "steps", inputs, target_opset=target_opset)
+        except Exception as error:
+            return number, error
+    return None
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return (lines[0] if lines else type(error).__name__).strip().rstrip(".")
+
+
+def initial_types(model: Any, X: Any, dtype: str) -> list[tuple[str, Any]]:
+    """Names and types of the inputs of a pipeline."""
+    from skl2onnx.common import data_types as types
+
+    number = {"float32": types.FloatTensorType, "float64": types.DoubleTensorType}[dtype]
+    if X is None:
+        return [("X", number([None, model.n_features_in_]))]
+    kinds = {"f": number, "i": types.Int64TensorType, "u": types.Int64TensorType, "b": types.BooleanTensorType}
+    if hasattr(X, "columns"):
+        columns = [(str(key), np.asarray(X[key]).dtype.kind) for key in X.columns]
+        return [(key, kinds.get(kind, types.StringTensorType)([None, 1])) for key, kind in columns]
+    kind = X.dtype.kind if hasattr(X, "dtype") else np.asarray(X).dtype.kind
+    return [("X", (number if kind in "fiub" else types.StringTensorType)([None, np.shape(X)[1]]))]
