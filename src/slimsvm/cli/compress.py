@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import models, tables
 from .errors import CommandError, WrongUse, listed, one_line
-from .labels import aligned, labels_of, target_of
+from .labels import labels_for, target_of
 from .models import SUFFIX, Saved, open_model
 from .output import Facts, Output
 
@@ -142,13 +142,13 @@ def _rows(original: Saved, data: Path | None, target: str | None, reading: Readi
     """Rows that the original is compared on, with labels where a target is given."""
     if data is None:
         return None, None
-    table = tables.read(data, reading)
+    table = tables.read(data, original.reading(reading))
     if target is None and table.sparse:
         target = tables.LABEL
     y = None
     if target is not None:
         target = target_of(table, target)
-        y = aligned(labels_of(table, target), getattr(original.model, "classes_", None), target)
+        y = labels_for(original.model, table, target)
     return original.rows(table, {target} if target else set(), out), y
 
 
@@ -162,7 +162,11 @@ def _made(
     seed: int,
 ) -> dict[str, Any]:
     """How the small model was made; what the original's file says stays true of its inputs."""
-    kept = {name: original.metadata[name] for name in ("inputs", "target", "classes") if name in original.metadata}
+    kept = {
+        name: original.metadata[name]
+        for name in ("inputs", "target", "missing", "classes")
+        if name in original.metadata
+    }
     if target is not None:
         kept["target"] = target
     return kept | {

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from .labels import detects_outliers
 from .output import grid, percent
 
 
 def judge(model: Any, X: Any, y: Any, weights: Any = None) -> dict[str, Any]:
     """Error with its standard error, and the confusion matrix; R^2 for regressors."""
-    if not hasattr(model, "classes_") and not _detects_outliers(model):
+    if not hasattr(model, "classes_") and not detects_outliers(model):
         return {"rows": len(y), "r2": float(model.score(X, y, weights))}
     predicted = model.predict(X)
     error, standard_error = error_of(predicted != y, weights)
@@ -28,10 +29,6 @@ def judge(model: Any, X: Any, y: Any, weights: Any = None) -> dict[str, Any]:
     if hasattr(model, "predict_proba"):
         found["log_loss"] = _log_loss(model, X, y, weights)
     return found
-
-
-def _detects_outliers(model: Any) -> bool:
-    return hasattr(model, "score_samples")
 
 
 def error_of(wrong: Any, weights: Any = None) -> tuple[float, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -105,6 +105,10 @@ class Saved:
     @property
     def target(self) -> str | None:
         return self.metadata.get("target")
+
+    def reading(self, how: Any) -> Any:
+        """How a table is read: the texts for missing values are those of training unless others are given."""
+        return how if how.missing else replace(how, missing=list(self.metadata.get("missing") or ()))
 
     @cached_property
     def inputs(self) -> Inputs | None:

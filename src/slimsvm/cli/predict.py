@@ -11,7 +11,7 @@ from . import preprocessing, tables
 from .errors import CommandError, WrongUse
 from .inputs import named
 from .judging import confusion_table, judge
-from .labels import aligned, labels_of, target_of, weights_of
+from .labels import labels_for, target_of, weights_of
 from .models import Saved, check_new, open_model
 from .output import Facts, Output, percent
 
@@ -37,7 +37,7 @@ def predict(
     saved = open_model(path)
     if probabilities and not hasattr(saved.model, "predict_proba"):
         raise CommandError(f"{path} has no probabilities; train it with --probability")
-    table = tables.read(data, reading)
+    table = tables.read(data, saved.reading(reading))
     kept = named(keep, "--keep", table)
     with out.work(1) as begin:
         begin("predicting")
@@ -63,12 +63,11 @@ def predict(
 def score(path: Path, data: Path, target: str | None, weight: str | None, reading: Reading, out: Output) -> None:
     """Error on the rows of a file."""
     saved = open_model(path)
-    table = tables.read(data, reading)
+    table = tables.read(data, saved.reading(reading))
     if target is None and saved.target is None and not table.sparse:
         raise WrongUse(f"{path} does not say which column has the labels; say it with --target")
     target = target_of(table, target or (tables.LABEL if table.sparse else saved.target))
-    y, weights = labels_of(table, target), weights_of(table, weight)
-    y = aligned(y, getattr(saved.model, "classes_", None), target)
+    y, weights = labels_for(saved.model, table, target), weights_of(table, weight)
     with out.work(1) as begin:
         begin("predicting")
         X = _inputs(saved, table, {target, weight, saved.target} - {None}, out)

@@ -172,6 +172,7 @@ def made(data: Data, command: str, settings: dict[str, Any], seed: int) -> dict[
         "rows": len(data.rows),
         "inputs": data.inputs.as_json(),
         "target": data.target,
+        "missing": list(data.missing),
         "classes": classes.tolist(),
         "class_rows": counts.tolist(),
         "preprocessing": preprocessing.words(data.inputs),
