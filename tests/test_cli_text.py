@@ -99,7 +99,7 @@ def test_a_label_that_reads_as_missing(run):
     name = write("d.csv", labelled(("NA", "US")))
     code, _, err = run("train", name, "-t", "label", "-o", "m.slim")
     assert code == 1
-    assert "missing: 'NA'" in err
+    assert "'NA' counts as missing" in err
     assert "--missing ''" in err
     assert set(train(run, name, "--missing", "")["classes"]) == {"NA", "US"}
     assert json.loads(run("score", "m.slim", name, "--json")[1])["error"] < 0.2

@@ -69,7 +69,6 @@ def _check_missing(series: Any, written: Any, missing: Any, target: str) -> None
     if not len(absent):
         return
     marks = [] if written is None else sorted(set(written[gone]))
-    words = [repr(mark) for mark in marks if mark] + (["nothing"] if "" in marks else [])
     advice = "leave these rows out, or fill them in"
     if any(marks):
         others = sorted(missing - {*MISSING, *marks})
@@ -77,9 +76,9 @@ def _check_missing(series: Any, written: Any, missing: Any, target: str) -> None
         only = "only these and empty fields" if others else "only empty fields"
         advice += f"; if that is a class, say --missing ''{kept}: {only} are missing then"
     raise CommandError(
-        f"the target {target!r} has no value in {len(absent)} rows (the first is row {absent[0] + 1}"
-        + (f"; missing: {', '.join(words)}" if words else "")
-        + f"); {advice}"
+        f"the target {target!r} has no value in {len(absent)} rows (the first is row {absent[0] + 1})"
+        + (f"; {listed(filter(None, marks))} counts as missing" if any(marks) else "")
+        + f"; {advice}"
     )
 
 
