@@ -381,6 +381,23 @@ def test_bytes(run, tmp_path):
     assert slimsvm.export.quantize(slimsvm.load(path)).n_bytes <= 200
 
 
+def test_more_bytes_do_no_harm(run, tmp_path, folder):
+    """A larger budget never fails where a smaller one works, and its model takes no less; the reason is never empty."""
+    wide = {f"x{k}": np.random.default_rng(k).normal(size=60).round(3) for k in range(9)}
+    wide["label"] = (wide["x0"] + wide["x1"] > 0).astype(int)
+    for name, target in (("iris.csv", "species"), (table(folder, wide, "wide.csv"), "label")):
+        sizes = []
+        for budget in (20, 40, 45, 52, 60, 75, 90, 130):
+            options = ("--bytes", budget, *QUICK, "--test-size", "0", "-o", tmp_path / "model.slim", "--json")
+            code, out, err = run("train", name, "-t", target, *options)
+            sizes.append(json.loads(out)["bytes"] if code == 0 else 0)
+            assert sizes[-1] <= budget
+            assert code == 0 or "the smallest model, of 1 vector, takes" in err
+        assert sizes == sorted(sizes)
+        vector = 10 if target == "species" else 11
+        assert sizes[-1] > 130 - vector  # all that another vector leaves
+
+
 def test_the_same_command_gives_the_same_file(trained, tmp_path):
     trained("iris.csv", "-t", "species")
     first = (tmp_path / "model.slim").read_bytes()

@@ -22,12 +22,19 @@ class Output:
 
     def __init__(self, how: Showing, command: str):
         self.json, self.quiet, self.command = how.json, how.quiet, command
+        self._said: set[str] = set()
 
     def note(self, *lines: str) -> None:
         """A line on standard error; others below it."""
         if not self.quiet:
             first, *others = (" ".join(line.split()) for line in lines)
             print("\n      ".join([f"note: {first}", *others]), file=sys.stderr)
+
+    def _note_once(self, text: str) -> None:
+        """Of several fits, each warns."""
+        if text not in self._said:
+            self._said.add(text)
+            self.note(text)
 
     def notes(self, texts: Sequence[str]) -> None:
         for text in texts:
@@ -54,7 +61,7 @@ class Output:
             warnings.filterwarnings("always", category=UserWarning)
             warnings.filterwarnings("ignore", "Found unknown categories")  # there is a note of our own
             warnings.filterwarnings("ignore", "X does not have valid feature names")  # columns are in order here
-            warnings.showwarning = lambda message, *more, **others: self.note(str(message))
+            warnings.showwarning = lambda message, *more, **others: self._note_once(str(message))
             if not self.shows_progress:
                 yield lambda name: None
                 return
