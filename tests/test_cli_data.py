@@ -110,7 +110,7 @@ WRONG = {
     "unknown column": ([*TRAIN, "--columns", "sepal_lenght"], 2, "did you mean 'sepal_length'"),
     "target among columns": ([*TRAIN, "--columns", "species,petal_width"], 2, "this column is the target"),
     "chosen and dropped": ([*TRAIN, "--columns", "petal_width", "--drop", "petal_width"], 2, "both name"),
-    "weight of text": ([*TRAIN, "--weight", "species"], 1, "row 1 has none"),
+    "weight of text": ([*TRAIN, "--weight", "species"], 1, "row 1 has 'setosa'"),
     "not .slim": (["train", "iris.csv", "-t", "species", "-o", "x.pkl"], 2, "must end in .slim"),
     "no such folder": (["train", "iris.csv", "-t", "species", "-o", "no/x.slim"], 1, "no such directory"),
     "not a model": (["predict", "not_a_model.slim", "iris.csv"], 1, "not_a_model.slim"),

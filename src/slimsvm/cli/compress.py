@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import models, tables
 from .errors import CommandError, WrongUse, listed, one_line
-from .labels import labels_for, target_of
+from .labels import detects_outliers, labels_for, target_of
 from .models import SUFFIX, Saved, open_model
 from .output import Facts, Output
 
@@ -58,6 +58,8 @@ def compress(
         last = small.steps[-1][1] if hasattr(small, "steps") else small
         last.verbose = False
         models.save(small, output, _made(out.command, original, vectors, options, data, target, seed))
+    if hasattr(original.model, "predict_proba") and not hasattr(small, "predict_proba"):
+        out.note("the small model has no probabilities; --probability --data FILE --target NAME would fit them")
     _show(out, small, output, time.perf_counter() - start)
 
 
@@ -187,4 +189,13 @@ def _show(out: Output, small: Any, output: Path, seconds: float) -> None:
     device = models.device_bytes(small)
     content |= {"bytes": device, "model": str(output), "seconds": seconds}
     ends = [("bytes on a device", device), ("time", f"{seconds:.1f} s"), ("model", str(output))]
-    out.report(content, str(done), Facts(ends))
+    out.report(content, _in_words(done, small), Facts(ends))
+
+
+def _in_words(done: Any, small: Any) -> str:
+    """The library's report; values of a regressor do not agree or differ, but are more or less alike."""
+    if hasattr(small, "classes_") or detects_outliers(small):
+        return str(done)
+    on_X = "" if done.agreement_on_X is None else f", {done.agreement_on_X:.4f} on the data"
+    alike = f"R² between its values and the original's: {done.agreement_on_vectors:.4f} on the original's vectors{on_X}"
+    return "\n".join(alike if line.startswith("agreement") else line for line in str(done).splitlines())

@@ -21,6 +21,7 @@ MOST_CATEGORIES = 50  # of one column, unless it is said to be one of categories
 NUMERIC_SHARE = 0.8  # of texts that are numbers: the others are taken for a mistake
 FEW_WORDS = 4  # on average: more are free text
 FEWEST_ROWS = 10
+COMMA = re.compile(r"[-+]?[0-9.]*,[0-9]+")
 WHOLE = re.compile(r"(0|-?[1-9][0-9]*)\.0")
 
 
@@ -232,7 +233,8 @@ def numbers(series: Any, column: Column) -> Any:
         found = pd.to_numeric(known.map(_text).replace({TRUE[0]: "1", FALSE[0]: "0"}), errors="coerce")
         if found.isna().any():
             row = found.index[found.isna()][0]
-            raise CommandError(f"column {column.name!r} needs numbers; row {row + 1} has {str(series[row])!r}")
+            hint = "; if that is a decimal comma, say --decimal ," if COMMA.fullmatch(str(series[row]).strip()) else ""
+            raise CommandError(f"column {column.name!r} needs numbers; row {row + 1} has {str(series[row])!r}{hint}")
         series = found.reindex(series.index)
     try:
         values = series.to_numpy(dtype=np.float64, na_value=np.nan)

@@ -69,4 +69,4 @@ def confusion_table(found: dict[str, Any], most: int = 12) -> list[Any]:
     for label, counts in zip(labels, found["confusion"], strict=True):
         recall = percent(counts[len(rows)] / sum(counts)) if sum(counts) else ""
         rows.append([label, *counts, recall])
-    return [grid(["true class", *(f"said {label}" for label in labels), "right"], rows)]
+    return [grid(["true \\ said", *labels, "right"], rows, narrow=True)]

@@ -193,7 +193,9 @@ def weights_of(table: Table, name: str | None) -> Any:
     weights = pd.to_numeric(table.frame[name], errors="coerce").to_numpy(dtype=np.float64)
     bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
     if len(bad):
-        raise CommandError(f"the weight {name!r} must be a number of at least 0; row {bad[0] + 1} has none")
+        value = table.frame[name].iloc[bad[0]]
+        has = "none" if pd.isna(value) else repr(value) if isinstance(value, str) else str(value)
+        raise CommandError(f"the weight {name!r} must be a number of at least 0; row {bad[0] + 1} has {has}")
     if not weights.any():
         raise CommandError(f"the weight {name!r} is 0 in all rows")
     return weights

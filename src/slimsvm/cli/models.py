@@ -125,13 +125,13 @@ class Saved:
     def rows(self, table: Table, besides: set[str], out: Output) -> Any:
         """Inputs from a table, by name where the model has names; ``besides`` are columns that are no inputs."""
         if self.inputs is None:
-            return self._by_position(table, besides)
+            return self._by_position(table, besides, out)
         extra = [name for name in table.names if name not in self.inputs.names and name not in besides]
         if extra and not table.sparse:
             out.note(f"columns that the model does not use: {listed(extra)}")
         return self.inputs.rows(table)
 
-    def _by_position(self, table: Table, besides: set[str]) -> Any:
+    def _by_position(self, table: Table, besides: set[str], out: Output) -> Any:
         needed = int(self._first.n_features_in_)
         names = [name for name in table.names if name not in besides]
         if len(names) != needed:
@@ -140,4 +140,6 @@ class Saved:
                 f"{' beside ' + listed(sorted(besides & set(table.names))) if besides & set(table.names) else ''}: "
                 f"{listed(names)}"
             )
+        if not table.sparse:
+            out.note(f"the model does not know the names of its inputs; columns are taken in order: {listed(names)}")
         return Inputs(tuple(Column(name) for name in names)).rows(table).to_numpy()

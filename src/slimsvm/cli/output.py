@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from .options import Showing
 
 
+WIDE = 1000  # characters of a line that no terminal breaks: tables in pipes and files are as wide as they are
+
+
 class Output:
     """One run's way to speak."""
 
@@ -45,9 +48,9 @@ class Output:
         if self.json:
             print(json.dumps(plain(content), ensure_ascii=False, allow_nan=False))
         elif not self.quiet:
-            console = _console()
+            console, whole = _console(), _console(width=None if sys.stdout.isatty() else WIDE)
             for part in parts:
-                console.print(part, highlight=False)
+                (whole if hasattr(part, "columns") else console).print(part, highlight=False)
 
     @property
     def shows_progress(self) -> bool:
@@ -90,10 +93,10 @@ def _bar(steps: int) -> Iterator[tuple[Callable[[str], None], Callable[[str, str
         yield begin, show
 
 
-def _console(stderr: bool = False) -> Any:
+def _console(stderr: bool = False, width: int | None = None) -> Any:
     from rich.console import Console
 
-    return Console(stderr=stderr, markup=False, soft_wrap=not stderr, emoji=False)
+    return Console(stderr=stderr, markup=False, soft_wrap=not stderr, emoji=False, width=width)
 
 
 class Facts:
@@ -113,13 +116,15 @@ class Facts:
             yield Text.assemble((name.ljust(width), "bold"), f"\n{' ' * width}".join(lines))
 
 
-def grid(header: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None) -> Any:
+def grid(header: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None, narrow: bool = False) -> Any:
     """A table of numbers under names."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    if narrow:
+        table.padding = (0, 1, 0, 0)
     for k, name in enumerate(header):
         table.add_column(Text(str(name)), justify="left" if k == 0 else "right")
     for row in rows:

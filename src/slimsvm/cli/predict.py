@@ -36,16 +36,20 @@ def predict(
         check_new(output, suffix=None)
     saved = open_model(path)
     if probabilities and not hasattr(saved.model, "predict_proba"):
-        raise CommandError(f"{path} has no probabilities; train it with --probability")
+        raise CommandError(f"{path} has no probabilities; {_with_probabilities(saved)}")
     table = tables.read(data, saved.reading(reading))
     kept = named(keep, "--keep", table)
+    made = {"prediction", *(_shares(saved) if probabilities else ())}
+    both = [name for name in kept if name in made]
+    if both:
+        raise WrongUse(f"--keep {both[0]}: the output has a column of this name itself; give that of the data another")
     with out.work(1) as begin:
         begin("predicting")
         X = _inputs(saved, table, {saved.target, *kept} - {None}, out)
         found = {name: table.frame[name] for name in kept} | {"prediction": saved.model.predict(X)}
         if probabilities:
             shares = saved.model.predict_proba(X)
-            found |= {f"probability_{name}": shares[:, k] for k, name in enumerate(saved.model.classes_)}
+            found |= {name: shares[:, k] for k, name in enumerate(_shares(saved))}
     frame = pd.DataFrame(found)
     content: dict[str, Any] = {"rows": len(frame)}
     if hasattr(saved.model, "classes_"):
@@ -58,6 +62,20 @@ def predict(
     tables.write(frame, output)
     if output is not None and str(output) != "-":
         out.report(content | {"output": str(output)}, f"{len(frame)} predictions in {output}")
+
+
+def _shares(saved: Saved) -> list[str]:
+    """Names of the columns of probabilities."""
+    return [f"probability_{name}" for name in saved.model.classes_]
+
+
+def _with_probabilities(saved: Saved) -> str:
+    """How a model gets them."""
+    if not hasattr(saved.model, "classes_"):
+        return "only classifiers can have them"
+    if "original" in saved.metadata:
+        return "compress the original again, with --probability --data FILE --target NAME"
+    return "train it with --probability"
 
 
 def score(path: Path, data: Path, target: str | None, weight: str | None, reading: Reading, out: Output) -> None:
