@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 
 import numpy as np
@@ -117,12 +118,21 @@ def test_ten_classes_in_a_pipe(run, folder, monkeypatch):
 
 
 def test_the_chosen_size_is_explained(run):
-    """Where a smaller one is as good, or another is better."""
-    code, out, _ = run("frontier", "iris.csv", "-t", "species", "--sizes", "2,4,8", *QUICK)
-    assert code == 0
-    shares = [float(line.split("±")[0].split()[-1]) for line in out.splitlines() if "±" in line][:3]
-    chosen = next(k for k, line in enumerate(line for line in out.splitlines() if "±" in line) if " *" in line)
-    assert ("\nwhy " in out) == (shares[chosen] > min(shares)) or "are not chosen" in out
+    """Where one below the floor is as good, or one above it is better."""
+    options = ("-t", "species", *QUICK, "--no-full", "--json")
+    for sizes in ("2,4,8", "4,8,16", "1,2,3"):
+        code, out, err = run("frontier", "iris.csv", "--sizes", sizes, *options)
+        assert code == 0, err
+        found = json.loads(out)
+        scores = {row["size"]: row["score"] for row in found["sizes"]}
+        chosen = found["chosen"]["vectors"]
+        better = [size for size in scores if scores[size] > scores[chosen]]
+        if better:
+            assert found["why"]
+        if any(size < chosen and scores[size] >= scores[chosen] for size in scores if size < 4):
+            assert "are not chosen" in found["why"]
+        if not better and chosen == min(scores):
+            assert found["why"] is None
 
 
 def test_one_input(run, folder):

@@ -121,8 +121,10 @@ def _why(found: Any, model: Any, within: float | None, max_bytes: int | None) ->
     within = within if within is not None else sizing.WITHIN if max_bytes is None else 0.0
     size = next(size for size in found.sizes if found.models[size] is model)
     allowed = [one for one in found.sizes if max_bytes is None or models.device_bytes(found.models[one]) <= max_bytes]
-    if found.curve.best(within, 1, allowed) < size:
-        return f"fewer than {found.floor} vectors are not chosen: few rows cannot tell how good they are"
+    would = found.curve.best(within, 1, allowed)
+    if would < size:
+        least = f"fewer than {found.floor} (4, or as many as classes)"
+        return f"{would} would do by this table, but {least} are not chosen: few rows cannot tell how good they are"
     scores = {row["size"]: row["score"] for row in found.rows}
     best = max(found.sizes, key=lambda one: scores[one])
     if scores[best] <= scores[size]:
