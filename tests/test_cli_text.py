@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 
 import numpy as np
 import pandas as pd
@@ -160,3 +162,16 @@ def test_texts_for_missing_are_those_of_training(run):
     train(run, write("d.csv", rows), "--missing", "unknown")
     code, _, err = run("predict", "m.slim", "d.csv")
     assert (code, err) == (0, "")
+
+
+def test_standard_input_and_kept_columns(run, monkeypatch):
+    """Text stays text from one end to the other."""
+    rows = [(a, ("01", "02", "X1", "NA")[k % 4], k % 2) for k, a in enumerate(A)]
+    train(run, write("d.csv", rows))
+    text = "a,c,id\n0.5, 01 ,007\n\n0.7,NA,NA\n"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    code, out, err = run("predict", "m.slim", "-", "--keep", "id")
+    assert (code, err) == (0, "")
+    assert [line.split(",")[0] for line in out.splitlines()] == ["id", "007", "NA"]
+    assert run("predict", "m.slim", "d.csv", "--keep", "c", "-o", "out.parquet")[0] == 0
+    assert pd.read_parquet("out.parquet").c.isna().sum() == 10

@@ -46,7 +46,7 @@ def predict(
     with out.work(1) as begin:
         begin("predicting")
         X = _inputs(saved, table, {saved.target, *kept} - {None}, out)
-        found = {name: table.frame[name] for name in kept} | {"prediction": saved.model.predict(X)}
+        found = _kept(table, kept, output, out) | {"prediction": saved.model.predict(X)}
         if probabilities:
             shares = saved.model.predict_proba(X)
             found |= {name: shares[:, k] for k, name in enumerate(_shares(saved))}
@@ -62,6 +62,13 @@ def predict(
     tables.write(frame, output)
     if output is not None and str(output) != "-":
         out.report(content | {"output": str(output)}, f"{len(frame)} predictions in {output}")
+
+
+def _kept(table: tables.Table, names: list[str], output: Path | None, out: Output) -> dict[str, Any]:
+    """Columns of the data, from text to text as they are: 007 stays 007."""
+    to_text = not out.json if output is None else str(output) == "-" or tables.writable(output) == "csv"
+    frame = table.raw(names) if names and to_text and table.raw is not None else table.frame
+    return {name: frame[name] for name in names}
 
 
 def _shares(saved: Saved) -> list[str]:
