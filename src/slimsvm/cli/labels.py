@@ -43,6 +43,7 @@ def labels_of(table: Table, target: str, classes: Any = None) -> Any:
 
 def numbers_of(table: Table, target: str) -> Any:
     """Labels of a regressor."""
+    _check_missing(table.frame[target], None, table.missing, target)
     return numbers(table.frame[target], Column(target)).to_numpy()
 
 
