@@ -110,7 +110,7 @@ WRONG = {
     "unknown column": ([*TRAIN, "--columns", "sepal_lenght"], 2, "did you mean 'sepal_length'"),
     "target among columns": ([*TRAIN, "--columns", "species,petal_width"], 2, "this column is the target"),
     "chosen and dropped": ([*TRAIN, "--columns", "petal_width", "--drop", "petal_width"], 2, "both name"),
-    "weight of text": ([*TRAIN, "--weight", "species"], 1, "row 1 has none"),
+    "weight of text": ([*TRAIN, "--weight", "species"], 1, "row 1 has 'setosa'"),
     "not .slim": (["train", "iris.csv", "-t", "species", "-o", "x.pkl"], 2, "must end in .slim"),
     "no such folder": (["train", "iris.csv", "-t", "species", "-o", "no/x.slim"], 1, "no such directory"),
     "not a model": (["predict", "not_a_model.slim", "iris.csv"], 1, "not_a_model.slim"),
@@ -379,6 +379,23 @@ def test_bytes(run, tmp_path):
     assert code == 0
     assert json.loads(out)["bytes"] <= 200
     assert slimsvm.export.quantize(slimsvm.load(path)).n_bytes <= 200
+
+
+def test_more_bytes_do_no_harm(run, tmp_path, folder):
+    """A larger budget never fails where a smaller one works, and its model takes no less; the reason is never empty."""
+    wide = {f"x{k}": np.random.default_rng(k).normal(size=60).round(3) for k in range(9)}
+    wide["label"] = (wide["x0"] + wide["x1"] > 0).astype(int)
+    for name, target in (("iris.csv", "species"), (table(folder, wide, "wide.csv"), "label")):
+        sizes = []
+        for budget in (20, 40, 45, 52, 60, 75, 90, 130):
+            options = ("--bytes", budget, *QUICK, "--test-size", "0", "-o", tmp_path / "model.slim", "--json")
+            code, out, err = run("train", name, "-t", target, *options)
+            sizes.append(json.loads(out)["bytes"] if code == 0 else 0)
+            assert sizes[-1] <= budget
+            assert code == 0 or "the smallest model, of 1 vector, takes" in err
+        assert sizes == sorted(sizes)
+        vector = 10 if target == "species" else 11
+        assert sizes[-1] > 130 - vector  # all that another vector leaves
 
 
 def test_the_same_command_gives_the_same_file(trained, tmp_path):

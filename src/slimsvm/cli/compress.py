@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import models, tables
 from .errors import CommandError, WrongUse, listed, one_line
-from .labels import aligned, labels_of, target_of
+from .labels import detects_outliers, labels_for, target_of
 from .models import SUFFIX, Saved, open_model
 from .output import Facts, Output
 
@@ -58,6 +58,8 @@ def compress(
         last = small.steps[-1][1] if hasattr(small, "steps") else small
         last.verbose = False
         models.save(small, output, _made(out.command, original, vectors, options, data, target, seed))
+    if hasattr(original.model, "predict_proba") and not hasattr(small, "predict_proba"):
+        out.note("the small model has no probabilities; --probability --data FILE --target NAME would fit them")
     _show(out, small, output, time.perf_counter() - start)
 
 
@@ -142,13 +144,13 @@ def _rows(original: Saved, data: Path | None, target: str | None, reading: Readi
     """Rows that the original is compared on, with labels where a target is given."""
     if data is None:
         return None, None
-    table = tables.read(data, reading)
+    table = tables.read(data, original.reading(reading))
     if target is None and table.sparse:
         target = tables.LABEL
     y = None
     if target is not None:
         target = target_of(table, target)
-        y = aligned(labels_of(table, target), getattr(original.model, "classes_", None), target)
+        y = labels_for(original.model, table, target)
     return original.rows(table, {target} if target else set(), out), y
 
 
@@ -162,7 +164,11 @@ def _made(
     seed: int,
 ) -> dict[str, Any]:
     """How the small model was made; what the original's file says stays true of its inputs."""
-    kept = {name: original.metadata[name] for name in ("inputs", "target", "classes") if name in original.metadata}
+    kept = {
+        name: original.metadata[name]
+        for name in ("inputs", "target", "missing", "classes")
+        if name in original.metadata
+    }
     if target is not None:
         kept["target"] = target
     return kept | {
@@ -183,4 +189,13 @@ def _show(out: Output, small: Any, output: Path, seconds: float) -> None:
     device = models.device_bytes(small)
     content |= {"bytes": device, "model": str(output), "seconds": seconds}
     ends = [("bytes on a device", device), ("time", f"{seconds:.1f} s"), ("model", str(output))]
-    out.report(content, str(done), Facts(ends))
+    out.report(content, _in_words(done, small), Facts(ends))
+
+
+def _in_words(done: Any, small: Any) -> str:
+    """The library's report; values of a regressor do not agree or differ, but are more or less alike."""
+    if hasattr(small, "classes_") or detects_outliers(small):
+        return str(done)
+    on_X = "" if done.agreement_on_X is None else f", {done.agreement_on_X:.4f} on the data"
+    alike = f"R² between its values and the original's: {done.agreement_on_vectors:.4f} on the original's vectors{on_X}"
+    return "\n".join(alike if line.startswith("agreement") else line for line in str(done).splitlines())

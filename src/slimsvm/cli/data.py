@@ -11,7 +11,7 @@ import numpy as np
 from . import tables
 from .errors import WrongUse
 from .inputs import Inputs, choose
-from .labels import aligned, check_classes, labels_of, target_of, weights_of
+from .labels import check_classes, labels_of, target_of, weights_of
 
 if TYPE_CHECKING:
     from .options import Choosing, Judging, Reading
@@ -47,6 +47,7 @@ class Data:
     inputs: Inputs
     target: str
     path: str
+    missing: tuple[str, ...] = ()  # texts that were said to stand for missing values
 
 
 def learning_data(path: Path, reading: Reading, choosing: Choosing) -> Data:
@@ -56,15 +57,14 @@ def learning_data(path: Path, reading: Reading, choosing: Choosing) -> Data:
     y, weights = labels_of(table, target), weights_of(table, choosing.weight)
     check_classes(y if weights is None else y[weights > 0], target)
     inputs = choose(table, choosing, target)
-    return Data(Rows(inputs.rows(table), y, weights), inputs, target, str(path))
+    return Data(Rows(inputs.rows(table), y, weights), inputs, target, str(path), tuple(reading.missing or ()))
 
 
 def held_out(data: Data, how: Judging, reading: Reading, choosing: Choosing, seed: int) -> tuple[Rows, Rows | None]:
     """Rows to learn from and rows to judge by: a share of those in the file, those of another file, or none."""
     if how.test is not None:
         table = tables.read(how.test, reading)
-        y = labels_of(table, target_of(table, data.target))
-        y = aligned(y, np.unique(data.rows.y), data.target)
+        y = labels_of(table, target_of(table, data.target), np.unique(data.rows.y))
         return data.rows, Rows(data.inputs.rows(table), y, weights_of(table, choosing.weight))
     if how.test_size == 0:
         return data.rows, None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from . import preprocessing, tables
 from .errors import CommandError, WrongUse, needs, one_line
 from .inputs import NUMBER
-from .labels import aligned, labels_of, target_of
+from .labels import labels_for, target_of
 from .models import Saved, check_new, open_model, without_encoding
 from .output import Output
 
@@ -97,9 +97,9 @@ def _to_c(
 
 
 def _rows(saved: Saved, data: Path, reading: Reading, out: Output) -> tuple[Any, Any]:
-    table = tables.read(data, reading)
+    table = tables.read(data, saved.reading(reading))
     target = target_of(table, tables.LABEL if table.sparse else saved.target)
-    y = aligned(labels_of(table, target), getattr(saved.model, "classes_", None), target)
+    y = labels_for(saved.model, table, target)
     return saved.rows(table, {target}, out), y
 
 

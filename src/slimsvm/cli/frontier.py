@@ -64,7 +64,8 @@ def frontier(
         settings = settings_of(learning) | {"sizes": wanted and list(wanted), "within": within, "bytes": max_bytes}
         metadata = made(data, out.command, settings, learning.seed) | {"learned_from": len(rows), "held_out": estimate}
         files = _write(found, model, test, data, metadata, html, output, plot)
-    _show(out, found, model, estimate, files, time.perf_counter() - start)
+    why = _why(found, model, within, max_bytes)
+    _show(out, found, model, estimate, files, time.perf_counter() - start, why)
 
 
 def sizes_of(text: str | None) -> tuple[int, ...] | None:
@@ -113,6 +114,26 @@ def _chosen(found: Any, within: float | None, max_bytes: int | None) -> Any:
     return found.models[found.curve.best(within or 0.0, found.floor, allowed)]
 
 
+def _why(found: Any, model: Any, within: float | None, max_bytes: int | None) -> str | None:
+    """Why neither the smallest nor the best of the models is the chosen one, where that needs a word."""
+    from ..vectors import sizes as sizing
+
+    within = within if within is not None else sizing.WITHIN if max_bytes is None else 0.0
+    size = next(size for size in found.sizes if found.models[size] is model)
+    allowed = [one for one in found.sizes if max_bytes is None or models.device_bytes(found.models[one]) <= max_bytes]
+    would = found.curve.best(within, 1, allowed)
+    if would < size:
+        least = f"fewer than {found.floor} (4, or as many as classes)"
+        return f"{would} would do by this table, but {least} are not chosen: few rows cannot tell how good they are"
+    scores = {row["size"]: row["score"] for row in found.rows}
+    best = max(found.sizes, key=lambda one: scores[one])
+    if scores[best] <= scores[size]:
+        return None
+    if best not in allowed:
+        return f"{best} vectors do better, and take more than {max_bytes} bytes"
+    return f"the fewest that are within {within:g} standard errors of the best, which are {best}"
+
+
 def _write(
     found: Any,
     model: Any,
@@ -152,13 +173,15 @@ def _picture(found: Any, path: Path) -> None:
     figure.savefig(path, dpi=150)
 
 
-def _show(out: Output, found: Any, model: Any, estimate: Any, files: dict[str, str], seconds: float) -> None:
+def _show(
+    out: Output, found: Any, model: Any, estimate: Any, files: dict[str, str], seconds: float, why: str | None
+) -> None:
     last = model["classifier"]
     chosen = {"vectors": int(last.n_vectors_), "bytes": models.device_bytes(model), "held_out": estimate}
     full = None
     if found.full is not None:
         full = {name: getattr(found.full, name) for name in ("vectors", "bytes", "score", "standard_error", "seconds")}
-    content = {"sizes": found.rows, "full": full, "chosen": chosen, "files": files, "seconds": seconds}
+    content = {"sizes": found.rows, "full": full, "chosen": chosen, "why": why, "files": files, "seconds": seconds}
     lines = [
         [
             f"{row['vectors']}{' *' if row['vectors'] == last.n_vectors_ else ''}",
@@ -171,7 +194,7 @@ def _show(out: Output, found: Any, model: Any, estimate: Any, files: dict[str, s
     if full is not None:
         error = percent(1 - full["score"], full["standard_error"])
         lines.append([f"{full['vectors']} (full machine)", error, full["bytes"], f"{full['seconds']:.2f}"])
-    ends = [("chosen *", f"{chosen['vectors']} vectors, {chosen['bytes']} bytes with scaling")]
+    ends = [("chosen *", f"{chosen['vectors']} vectors, {chosen['bytes']} bytes with scaling"), ("why", why)]
     if estimate is not None:
         shown = percent(estimate["error"], estimate["standard_error"])
         ends.append(("error", f"{shown} on {estimate['rows']} rows that had no part in it"))

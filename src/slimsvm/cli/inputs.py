@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -15,10 +16,13 @@ if TYPE_CHECKING:
     from .options import Choosing
 
 NUMBER, CATEGORY = "number", "category"
+TRUE, FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")  # as pandas knows them
 MOST_CATEGORIES = 50  # of one column, unless it is said to be one of categories
 NUMERIC_SHARE = 0.8  # of texts that are numbers: the others are taken for a mistake
 FEW_WORDS = 4  # on average: more are free text
 FEWEST_ROWS = 10
+COMMA = re.compile(r"[-+]?[0-9.]*,[0-9]+")
+WHOLE = re.compile(r"(0|-?[1-9][0-9]*)\.0")
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,9 @@ class Column:
 
     def values(self, series: Any) -> Any:
         """Numbers as float64, categories as text; an empty text where a category is missing."""
-        return numbers(series, self) if self.kind == NUMBER else texts(series)
+        if self.kind == CATEGORY:
+            return texts(series)
+        return numbers(series, self) if self.kind == NUMBER else _as_it_is(series)
 
 
 @dataclass(frozen=True)
@@ -71,9 +77,14 @@ class Inputs:
                 + (suggestion(absent[0], table.names) if len(absent) == 1 else f"; columns: {listed(table.names)}")
             )
         zeros = pd.Series(np.zeros(table.n_rows))
-        return pd.DataFrame(
-            {one.name: one.values(table.frame[one.name] if one.name not in absent else zeros) for one in self.columns}
-        )
+        categories = table.texts([one.name for one in self.of_kind(CATEGORY) if one.name not in absent])
+
+        def series(one: Column) -> Any:
+            if one.name in absent:
+                return zeros
+            return categories[one.name] if one.kind == CATEGORY else table.frame[one.name]
+
+        return pd.DataFrame({one.name: one.values(series(one)) for one in self.columns})
 
 
 # --- which columns ------------------------------------------------------------------------------------------------
@@ -159,8 +170,10 @@ def _text_column(known: Any, name: str, missing: bool) -> Column:
     import pandas as pd
 
     text = texts(known)
+    if text.isin([TRUE[0], FALSE[0]]).all():  # truth values, some missing
+        return Column(name, NUMBER, missing)
     numeric = pd.to_numeric(text, errors="coerce").notna()
-    if numeric.all() and not known.map(lambda value: isinstance(value, (bool, np.bool_))).any():
+    if numeric.all():
         return Column(name, NUMBER, missing)
     if numeric.mean() >= NUMERIC_SHARE:
         others = sorted(set(text[~numeric]))
@@ -217,10 +230,11 @@ def numbers(series: Any, column: Column) -> Any:
 
     if series.dtype == object or isinstance(series.dtype, (pd.CategoricalDtype, pd.StringDtype)):
         known = series.dropna()
-        found = pd.to_numeric(known.astype(str).replace({"True": "1", "False": "0"}), errors="coerce")
+        found = pd.to_numeric(known.map(_text).replace({TRUE[0]: "1", FALSE[0]: "0"}), errors="coerce")
         if found.isna().any():
             row = found.index[found.isna()][0]
-            raise CommandError(f"column {column.name!r} needs numbers; row {row + 1} has {str(series[row])!r}")
+            hint = "; if that is a decimal comma, say --decimal ," if COMMA.fullmatch(str(series[row]).strip()) else ""
+            raise CommandError(f"column {column.name!r} needs numbers; row {row + 1} has {str(series[row])!r}{hint}")
         series = found.reindex(series.index)
     try:
         values = series.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -243,8 +257,17 @@ def _check(values: Any, column: Column) -> None:
 
 
 def texts(series: Any) -> Any:
-    """Categories as text: whole numbers without a point, an empty text where there is nothing."""
+    """Categories as text: whole numbers without a point, truth values spelt one way; empty where there is nothing."""
     return series.astype(object).map(_text)
+
+
+def _as_it_is(series: Any) -> Any:
+    """A column of which the model only knows the name."""
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(series.dtype):
+        return pd.Series(series.to_numpy(dtype=np.float64, na_value=np.nan), index=series.index)
+    return texts(series)
 
 
 def _text(value: Any) -> str:
@@ -252,6 +275,10 @@ def _text(value: Any) -> str:
 
     if value is None or (np.ndim(value) == 0 and pd.isna(value)):
         return ""
-    if isinstance(value, (float, np.floating)) and float(value).is_integer():
-        return str(int(value))
-    return str(value)
+    text = str(value)
+    if text in TRUE:
+        return TRUE[0]
+    if text in FALSE:
+        return FALSE[0]
+    # A column of whole numbers with gaps is one of floats to many programs: 3 becomes 3.0 in their files.
+    return text[:-2] if WHOLE.fullmatch(text) else text

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from .labels import detects_outliers
 from .output import grid, percent
 
 
 def judge(model: Any, X: Any, y: Any, weights: Any = None) -> dict[str, Any]:
     """Error with its standard error, and the confusion matrix; R^2 for regressors."""
-    if not hasattr(model, "classes_") and not _detects_outliers(model):
+    if not hasattr(model, "classes_") and not detects_outliers(model):
         return {"rows": len(y), "r2": float(model.score(X, y, weights))}
     predicted = model.predict(X)
     error, standard_error = error_of(predicted != y, weights)
@@ -28,10 +29,6 @@ def judge(model: Any, X: Any, y: Any, weights: Any = None) -> dict[str, Any]:
     if hasattr(model, "predict_proba"):
         found["log_loss"] = _log_loss(model, X, y, weights)
     return found
-
-
-def _detects_outliers(model: Any) -> bool:
-    return hasattr(model, "score_samples")
 
 
 def error_of(wrong: Any, weights: Any = None) -> tuple[float, float]:
@@ -72,4 +69,4 @@ def confusion_table(found: dict[str, Any], most: int = 12) -> list[Any]:
     for label, counts in zip(labels, found["confusion"], strict=True):
         recall = percent(counts[len(rows)] / sum(counts)) if sum(counts) else ""
         rows.append([label, *counts, recall])
-    return [grid(["true class", *(f"said {label}" for label in labels), "right"], rows)]
+    return [grid(["true \\ said", *labels, "right"], rows, narrow=True)]

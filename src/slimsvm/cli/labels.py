@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from typing import Any
 
 import numpy as np
 
 from .errors import CommandError, WrongUse, listed, suggestion
-from .inputs import FEWEST_ROWS
-from .tables import LABEL, Table
+from .inputs import FALSE, FEWEST_ROWS, TRUE, Column, numbers
+from .tables import LABEL, MISSING, Table
 
 
 def target_of(table: Table, given: str | None) -> str:
@@ -22,43 +24,137 @@ def target_of(table: Table, given: str | None) -> str:
     return given
 
 
-def labels_of(table: Table, target: str) -> Any:
-    """Labels as an array: integers, truth values, floats or text, as they are in the table."""
+def labels_of(table: Table, target: str, classes: Any = None) -> Any:
+    """Labels as an array, as they are in the file: integers, truth values, floats or text; those of a model's classes.
+
+    In a CSV file, text is taken for numbers only where nothing is lost: 007 and 7 are two classes.
+    """
     import pandas as pd
 
     series = table.frame[target]
-    absent = np.flatnonzero(series.isna())
-    if len(absent):
-        raise CommandError(
-            f"the target {target!r} has no value in {len(absent)} rows (the first is row {absent[0] + 1}); leave these "
-            "rows out, or fill them in"
-        )
+    written = None if table.raw is None else table.raw([target])[target]
+    _check_missing(series, written, table.missing, target)
+    if pd.api.types.is_datetime64_any_dtype(series.dtype):
+        raise CommandError(f"the target {target!r} has dates; a classifier needs classes")
+    if classes is not None:
+        return _aligned(series if written is None else written, np.asarray(classes), target)
+    return _of_types(series) if written is None else _of_text(written, series)
+
+
+def numbers_of(table: Table, target: str) -> Any:
+    """Labels of a regressor."""
+    _check_missing(table.frame[target], None, table.missing, target)
+    return numbers(table.frame[target], Column(target)).to_numpy()
+
+
+def labels_for(model: Any, table: Table, target: str) -> Any:
+    """Labels as a fitted model gives them."""
+    if hasattr(model, "classes_"):
+        return labels_of(table, target, model.classes_)
+    if not detects_outliers(model):
+        return numbers_of(table, target)
+    y = labels_of(table, target)
+    if not np.isin(y, [-1, 1]).all():
+        found = listed(map(str, np.unique(y).tolist()), 4)
+        raise CommandError(f"a one-class model says 1 (like the rows it knows) or -1 (not); {target!r} has {found}")
+    return y
+
+
+def detects_outliers(model: Any) -> bool:
+    return hasattr(model, "score_samples")
+
+
+def _check_missing(series: Any, written: Any, missing: Any, target: str) -> None:
+    gone = series.isna() if written is None else written.isin(missing)
+    absent = np.flatnonzero(gone)
+    if not len(absent):
+        return
+    marks = [] if written is None else sorted(set(written[gone]))
+    advice = "leave these rows out, or fill them in"
+    if any(marks):
+        others = sorted(missing - {*MISSING, *marks})
+        kept = "".join(f" --missing {shlex.quote(mark)}" for mark in others)
+        only = "only these and empty fields" if others else "only empty fields"
+        advice += f"; if that is a class, say --missing ''{kept}: {only} are missing then"
+    raise CommandError(
+        f"the target {target!r} has no value in {len(absent)} rows (the first is row {absent[0] + 1})"
+        + (f"; {listed(filter(None, marks))} counts as missing" if any(marks) else "")
+        + f"; {advice}"
+    )
+
+
+def _of_types(series: Any) -> Any:
+    """Labels whose types the file says."""
+    import pandas as pd
+
     types = pd.api.types
     if types.is_bool_dtype(series.dtype):
         return series.to_numpy(dtype=bool)
-    if types.is_integer_dtype(series.dtype):
+    if types.is_integer_dtype(series.dtype) and series.max() <= np.iinfo(np.int64).max:
         return series.to_numpy(dtype=np.int64)
     if types.is_float_dtype(series.dtype):
         return series.to_numpy(dtype=np.float64)
-    if types.is_datetime64_any_dtype(series.dtype):
-        raise CommandError(f"the target {target!r} has dates; a classifier needs classes")
     return np.array([str(value) for value in series])
 
 
-def aligned(y: Any, classes: Any, target: str) -> Any:
-    """Labels in the type of a model's classes: digits may be text in one file and numbers in another."""
-    if classes is None:
-        return y
-    as_text = {str(label): label for label in np.asarray(classes).tolist()}
-    is_text = {isinstance(label, str) for label in as_text.values()}
-    if is_text != {y.dtype.kind == "U"}:
-        y = np.array([as_text.get(str(label), label) for label in y.tolist()])
-    if not np.isin(y, classes).any():
+def _of_text(written: Any, guessed: Any) -> Any:
+    """Labels of a CSV file."""
+    import pandas as pd
+
+    texts = set(written)
+    if texts <= {*TRUE, *FALSE}:
+        return written.isin(TRUE).to_numpy()
+    if all(map(_is_integer, texts)):
+        return written.to_numpy(dtype=object).astype(np.int64)
+    if pd.api.types.is_float_dtype(guessed.dtype):
+        values = guessed.to_numpy(dtype=np.float64)
+        fractions = bool((values != np.round(values)).any())
+        if fractions or all(repr(float(value)) == text for value, text in zip(values, written, strict=True)):
+            return values
+    return np.array(list(written), dtype=str)
+
+
+def _is_integer(text: str) -> bool:
+    """Whether the text is that of an integer of 64 bits, and the integer has no other."""
+    return re.fullmatch(r"0|-?[1-9][0-9]{0,18}", text) is not None and -(2**63) <= int(text) < 2**63
+
+
+def _aligned(series: Any, classes: Any, target: str) -> Any:
+    """Labels as a model's classes: digits may be text in one file and numbers in another."""
+    values = [str(value) for value in series]
+    if classes.dtype.kind in "UO":
+        y, unlike = np.array(values, dtype=str), []
+    else:
+        as_class = {text: _number(text) for text in set(values)}
+        unlike = sorted(text for text, value in as_class.items() if value is None)
+        y = np.array([as_class[text] for text in values], dtype=object)
+        y = y if unlike else _narrowed(y, classes.dtype.kind)
+    if unlike or not np.isin(y, classes).any():
+        which = "no label" if not unlike or len(unlike) == len(set(values)) else "not every label"
         raise CommandError(
-            f"no label in {target!r} is a class of the model: there are {listed(map(str, np.unique(y).tolist()), 4)}, "
-            f"the model has {listed(as_text, 4)}"
+            f"{which} in {target!r} is a class of the model: there are {listed(unlike or sorted(set(values)), 4)}, "
+            f"the model has {listed(map(str, classes.tolist()), 4)}"
         )
     return y
+
+
+def _narrowed(y: Any, kind: str) -> Any:
+    """Numbers in the type of the classes, as far as that type has them."""
+    if kind == "b" and set(y) <= {0, 1}:
+        return y.astype(bool)
+    if kind in "bi" and all(float(value).is_integer() and -(2**63) <= value < 2**63 for value in y):
+        return y.astype(np.int64)
+    return y.astype(np.float64)
+
+
+def _number(text: str) -> Any:
+    """A number or truth value from its text; None where it is another."""
+    if text in (*TRUE, *FALSE):
+        return int(text in TRUE)
+    try:
+        return int(text) if _is_integer(text) else float(text)
+    except ValueError:
+        return None
 
 
 def check_classes(y: Any, target: str) -> None:
@@ -98,7 +194,9 @@ def weights_of(table: Table, name: str | None) -> Any:
     weights = pd.to_numeric(table.frame[name], errors="coerce").to_numpy(dtype=np.float64)
     bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
     if len(bad):
-        raise CommandError(f"the weight {name!r} must be a number of at least 0; row {bad[0] + 1} has none")
+        value = table.frame[name].iloc[bad[0]]
+        has = "none" if pd.isna(value) else repr(value) if isinstance(value, str) else str(value)
+        raise CommandError(f"the weight {name!r} must be a number of at least 0; row {bad[0] + 1} has {has}")
     if not weights.any():
         raise CommandError(f"the weight {name!r} is 0 in all rows")
     return weights

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -106,6 +106,10 @@ class Saved:
     def target(self) -> str | None:
         return self.metadata.get("target")
 
+    def reading(self, how: Any) -> Any:
+        """How a table is read: the texts for missing values are those of training unless others are given."""
+        return how if how.missing else replace(how, missing=list(self.metadata.get("missing") or ()))
+
     @cached_property
     def inputs(self) -> Inputs | None:
         """Columns by name; None where the model only knows how many they are."""
@@ -121,13 +125,13 @@ class Saved:
     def rows(self, table: Table, besides: set[str], out: Output) -> Any:
         """Inputs from a table, by name where the model has names; ``besides`` are columns that are no inputs."""
         if self.inputs is None:
-            return self._by_position(table, besides)
+            return self._by_position(table, besides, out)
         extra = [name for name in table.names if name not in self.inputs.names and name not in besides]
         if extra and not table.sparse:
             out.note(f"columns that the model does not use: {listed(extra)}")
         return self.inputs.rows(table)
 
-    def _by_position(self, table: Table, besides: set[str]) -> Any:
+    def _by_position(self, table: Table, besides: set[str], out: Output) -> Any:
         needed = int(self._first.n_features_in_)
         names = [name for name in table.names if name not in besides]
         if len(names) != needed:
@@ -136,4 +140,6 @@ class Saved:
                 f"{' beside ' + listed(sorted(besides & set(table.names))) if besides & set(table.names) else ''}: "
                 f"{listed(names)}"
             )
+        if not table.sparse:
+            out.note(f"the model does not know the names of its inputs; columns are taken in order: {listed(names)}")
         return Inputs(tuple(Column(name) for name in names)).rows(table).to_numpy()

@@ -34,7 +34,7 @@ class Reading:
         list[str] | None,
         typer.Option(
             metavar="TEXT",
-            help="A text that stands for a missing value, such as 'unknown'; repeat for more.",
+            help="A text that stands for a missing value, such as 'unknown'; repeat for more; '': only empty ones.",
             rich_help_panel=READING,
         ),
     ] = None

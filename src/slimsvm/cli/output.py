@@ -17,17 +17,27 @@ if TYPE_CHECKING:
     from .options import Showing
 
 
+WIDE = 1000  # characters of a line that no terminal breaks: tables in pipes and files are as wide as they are
+
+
 class Output:
     """One run's way to speak."""
 
     def __init__(self, how: Showing, command: str):
         self.json, self.quiet, self.command = how.json, how.quiet, command
+        self._said: set[str] = set()
 
     def note(self, *lines: str) -> None:
         """A line on standard error; others below it."""
         if not self.quiet:
             first, *others = (" ".join(line.split()) for line in lines)
             print("\n      ".join([f"note: {first}", *others]), file=sys.stderr)
+
+    def _note_once(self, text: str) -> None:
+        """Of several fits, each warns."""
+        if text not in self._said:
+            self._said.add(text)
+            self.note(text)
 
     def notes(self, texts: Sequence[str]) -> None:
         for text in texts:
@@ -38,9 +48,9 @@ class Output:
         if self.json:
             print(json.dumps(plain(content), ensure_ascii=False, allow_nan=False))
         elif not self.quiet:
-            console = _console()
+            console, whole = _console(), _console(width=None if sys.stdout.isatty() else WIDE)
             for part in parts:
-                console.print(part, highlight=False)
+                (whole if hasattr(part, "columns") else console).print(part, highlight=False)
 
     @property
     def shows_progress(self) -> bool:
@@ -54,7 +64,7 @@ class Output:
             warnings.filterwarnings("always", category=UserWarning)
             warnings.filterwarnings("ignore", "Found unknown categories")  # there is a note of our own
             warnings.filterwarnings("ignore", "X does not have valid feature names")  # columns are in order here
-            warnings.showwarning = lambda message, *more, **others: self.note(str(message))
+            warnings.showwarning = lambda message, *more, **others: self._note_once(str(message))
             if not self.shows_progress:
                 yield lambda name: None
                 return
@@ -83,10 +93,10 @@ def _bar(steps: int) -> Iterator[tuple[Callable[[str], None], Callable[[str, str
         yield begin, show
 
 
-def _console(stderr: bool = False) -> Any:
+def _console(stderr: bool = False, width: int | None = None) -> Any:
     from rich.console import Console
 
-    return Console(stderr=stderr, markup=False, soft_wrap=not stderr, emoji=False)
+    return Console(stderr=stderr, markup=False, soft_wrap=not stderr, emoji=False, width=width)
 
 
 class Facts:
@@ -106,13 +116,15 @@ class Facts:
             yield Text.assemble((name.ljust(width), "bold"), f"\n{' ' * width}".join(lines))
 
 
-def grid(header: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None) -> Any:
+def grid(header: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None, narrow: bool = False) -> Any:
     """A table of numbers under names."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    if narrow:
+        table.padding = (0, 1, 0, 0)
     for k, name in enumerate(header):
         table.add_column(Text(str(name)), justify="left" if k == 0 else "right")
     for row in rows:

@@ -11,7 +11,7 @@ from . import preprocessing, tables
 from .errors import CommandError, WrongUse
 from .inputs import named
 from .judging import confusion_table, judge
-from .labels import aligned, labels_of, target_of, weights_of
+from .labels import labels_for, target_of, weights_of
 from .models import Saved, check_new, open_model
 from .output import Facts, Output, percent
 
@@ -36,16 +36,20 @@ def predict(
         check_new(output, suffix=None)
     saved = open_model(path)
     if probabilities and not hasattr(saved.model, "predict_proba"):
-        raise CommandError(f"{path} has no probabilities; train it with --probability")
-    table = tables.read(data, reading)
+        raise CommandError(f"{path} has no probabilities; {_with_probabilities(saved)}")
+    table = tables.read(data, saved.reading(reading))
     kept = named(keep, "--keep", table)
+    made = {"prediction", *(_shares(saved) if probabilities else ())}
+    both = [name for name in kept if name in made]
+    if both:
+        raise WrongUse(f"--keep {both[0]}: the output has a column of this name itself; give that of the data another")
     with out.work(1) as begin:
         begin("predicting")
         X = _inputs(saved, table, {saved.target, *kept} - {None}, out)
-        found = {name: table.frame[name] for name in kept} | {"prediction": saved.model.predict(X)}
+        found = _kept(table, kept, output, out) | {"prediction": saved.model.predict(X)}
         if probabilities:
             shares = saved.model.predict_proba(X)
-            found |= {f"probability_{name}": shares[:, k] for k, name in enumerate(saved.model.classes_)}
+            found |= {name: shares[:, k] for k, name in enumerate(_shares(saved))}
     frame = pd.DataFrame(found)
     content: dict[str, Any] = {"rows": len(frame)}
     if hasattr(saved.model, "classes_"):
@@ -60,15 +64,35 @@ def predict(
         out.report(content | {"output": str(output)}, f"{len(frame)} predictions in {output}")
 
 
+def _kept(table: tables.Table, names: list[str], output: Path | None, out: Output) -> dict[str, Any]:
+    """Columns of the data, from text to text as they are: 007 stays 007."""
+    to_text = not out.json if output is None else str(output) == "-" or tables.writable(output) == "csv"
+    frame = table.raw(names) if names and to_text and table.raw is not None else table.frame
+    return {name: frame[name] for name in names}
+
+
+def _shares(saved: Saved) -> list[str]:
+    """Names of the columns of probabilities."""
+    return [f"probability_{name}" for name in saved.model.classes_]
+
+
+def _with_probabilities(saved: Saved) -> str:
+    """How a model gets them."""
+    if not hasattr(saved.model, "classes_"):
+        return "only classifiers can have them"
+    if "original" in saved.metadata:
+        return "compress the original again, with --probability --data FILE --target NAME"
+    return "train it with --probability"
+
+
 def score(path: Path, data: Path, target: str | None, weight: str | None, reading: Reading, out: Output) -> None:
     """Error on the rows of a file."""
     saved = open_model(path)
-    table = tables.read(data, reading)
+    table = tables.read(data, saved.reading(reading))
     if target is None and saved.target is None and not table.sparse:
         raise WrongUse(f"{path} does not say which column has the labels; say it with --target")
     target = target_of(table, target or (tables.LABEL if table.sparse else saved.target))
-    y, weights = labels_of(table, target), weights_of(table, weight)
-    y = aligned(y, getattr(saved.model, "classes_", None), target)
+    y, weights = labels_for(saved.model, table, target), weights_of(table, weight)
     with out.work(1) as begin:
         begin("predicting")
         X = _inputs(saved, table, {target, weight, saved.target} - {None}, out)

@@ -51,9 +51,13 @@ def words(inputs: Inputs, model: Any = None) -> list[str]:
     if gaps:
         said.append(f"median for missing numbers: {', '.join(gaps)}")
     if categories:
-        made = "" if model is None else f" ({_encoded(model)} inputs)"
+        made = "" if model is None else f" ({_counted(_encoded(model))})"
         said.append(f"an input for each category{made}: {', '.join(column.name for column in categories)}")
     return [*said, "each input scaled to mean 0, deviation 1"]
+
+
+def _counted(inputs: int) -> str:
+    return f"{inputs} input{'s' if inputs != 1 else ''}"
 
 
 def _encoded(model: Any) -> int:

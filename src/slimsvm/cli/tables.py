@@ -6,7 +6,7 @@ import csv
 import io
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,11 @@ FORMATS = {
 COMPRESSED = (".gz", ".bz2", ".xz")
 SEPARATORS = (",", ";", "\t", "|")
 SNIFFED = 50  # lines that the separator is found in
-MISSING = ["?"]  # beside what pandas takes for missing: empty, NA, NaN, null, None …
+# What stands for a missing value in a CSV file: what pandas takes for it, and a question mark.
+MISSING = (
+    *("", "?", "NA", "N/A", "n/a", "<NA>", "#NA", "#N/A", "#N/A N/A", "NaN", "nan", "-NaN", "-nan"),
+    *("NULL", "null", "None", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
+)
 MOST_CELLS = 2.5e8  # of an svmlight file: 2 GB as a table
 UNNAMED = "unnamed "  # begins the names of columns without one
 LABEL = "label"  # what the label of an svmlight file is called
@@ -44,6 +48,15 @@ class Table:
     frame: Any
     path: str
     sparse: bool = False
+    raw: Callable[[Sequence[str]], Any] | None = None  # columns of a CSV file as the text that is in it
+    missing: frozenset[str] = frozenset()  # texts that stand for missing values there
+
+    def texts(self, names: Sequence[str]) -> Any:
+        """Columns whose types pandas has not guessed: the same row is the same whatever rows are beside it."""
+        if self.raw is None or not names:
+            return self.frame[list(names)]
+        found = self.raw(names)
+        return found.mask(found.isin(self.missing))
 
     @property
     def names(self) -> list[str]:
@@ -90,7 +103,29 @@ def _format(path: Path, given: str | None) -> str:
 def _read_csv(path: Path, how: Reading) -> Table:
     import pandas as pd
 
-    source = _source(path)
+    source, missing = _source(path), missing_texts(how.missing)
+
+    def parsed(**more: Any) -> Any:
+        if isinstance(source, io.BytesIO):
+            source.seek(0)
+        return pd.read_csv(
+            source,
+            sep=sep,
+            decimal=how.decimal,
+            encoding=_encoding(how.encoding),
+            header=None if how.no_header else 0,
+            index_col=False,
+            skipinitialspace=True,
+            low_memory=False,
+            **more,
+        )
+
+    def raw(wanted: Sequence[str]) -> Any:
+        places = sorted(names.index(name) for name in wanted)
+        found = parsed(usecols=places, dtype=str, na_filter=False)
+        found.columns = [names[place] for place in places]
+        return found.fillna("").apply(lambda column: column.str.strip())
+
     try:
         start = _first_lines(source, path, how.encoding)
         sep = _separator(path, how.sep, start)
@@ -98,17 +133,7 @@ def _read_csv(path: Path, how: Reading) -> Table:
         names = _numbered(names) if how.no_header else _header(path, names)
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # it would lose fields
-            frame = pd.read_csv(
-                source,
-                sep=sep,
-                decimal=how.decimal,
-                encoding=_encoding(how.encoding),
-                header=None if how.no_header else 0,
-                index_col=False,
-                na_values=MISSING + list(how.missing or ()),
-                skipinitialspace=True,
-                low_memory=False,
-            )
+            frame = parsed(keep_default_na=False, na_values=sorted(missing))
     except pd.errors.EmptyDataError:
         raise CommandError(f"{path} is empty") from None
     except (UnicodeDecodeError, LookupError) as error:
@@ -117,7 +142,13 @@ def _read_csv(path: Path, how: Reading) -> Table:
         what = one_line(error).removeprefix("Error tokenizing data. C error: ")
         raise CommandError(f"{path} is not a table of rows with as many fields each: {what}") from None
     frame.columns = names
-    return Table(frame, str(path))
+    return Table(frame, str(path), raw=raw, missing=missing)
+
+
+def missing_texts(given: Sequence[str] | None) -> frozenset[str]:
+    """Those of `MISSING` and those given; where the empty text is among these, no others than these."""
+    given = tuple(given or ())
+    return frozenset(given if "" in given else (*MISSING, *given))
 
 
 def _source(path: Path) -> Any:
@@ -210,7 +241,7 @@ def _read_parquet(path: Path, how: Reading) -> Table:
         raise CommandError(f"{path} is not a Parquet file that can be read: {one_line(error)}") from None
     frame.columns = [str(name) for name in frame.columns]
     if how.missing:
-        frame = frame.replace(dict.fromkeys(how.missing))
+        frame = frame.replace(dict.fromkeys(how.missing))  # to None
     return Table(frame.reset_index(drop=True), str(path))
 
 

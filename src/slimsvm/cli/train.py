@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import models, preprocessing
+from .budget import fitted
 from .data import Data, Rows, held_out, learning_data
-from .errors import CommandError, WrongUse
+from .errors import WrongUse
 from .judging import judge, majority_error
 from .models import device_bytes
 from .output import Facts, Output, percent
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from .options import Choosing, Judging, Learning, Reading
 
 VECTORS = 20
-BYTES_OF_A_SCALED_INPUT = 4  # gain and offset
 
 
 def train(
@@ -128,34 +128,6 @@ def settings_of(how: Learning) -> dict[str, Any]:
 # --- work ---------------------------------------------------------------------------------------------------------
 
 
-def fitted(prototype: Any, rows: Rows, max_bytes: int | None) -> Any:
-    """A copy of the pipeline, fitted; where bytes are limited, those of scaled inputs count, too."""
-    from sklearn.base import clone
-
-    if max_bytes is None:
-        return rows.fit(clone(prototype))
-    # The scaler becomes a gain and an offset of each input on the device.
-    left = max(max_bytes - BYTES_OF_A_SCALED_INPUT * rows.X.shape[1], max_bytes // 2)
-    while True:
-        model = clone(prototype).set_params(classifier__max_bytes=left)
-        try:
-            model = rows.fit(model)
-        except ValueError as error:
-            if "max_bytes" not in str(error):
-                raise
-            raise CommandError(_too_few(max_bytes, error)) from None
-        excess = device_bytes(model) - max_bytes
-        if excess <= 0:
-            return model
-        left -= excess
-
-
-def _too_few(max_bytes: int, error: Exception) -> str:
-    """The library's words, for the option's number: part of the bytes were for the scaler."""
-    reason = str(error).partition(": ")[2].partition(". ")[0]
-    return f"--bytes {max_bytes} are too few: {reason}, beside those for scaling; give more bytes or fewer --columns"
-
-
 def judged(model: Any, train: Rows, test: Rows | None) -> dict[str, Any]:
     """Error on rows held out, beside that of the largest class."""
     assert test is not None
@@ -172,6 +144,7 @@ def made(data: Data, command: str, settings: dict[str, Any], seed: int) -> dict[
         "rows": len(data.rows),
         "inputs": data.inputs.as_json(),
         "target": data.target,
+        "missing": list(data.missing),
         "classes": classes.tolist(),
         "class_rows": counts.tolist(),
         "preprocessing": preprocessing.words(data.inputs),

@@ -84,6 +84,17 @@ class OverInputs:
 # --- what fits ------------------------------------------------------------------------------------------------------
 
 
+class TooFewBytes(ValueError):
+    """Not even one vector fits; ``fewest`` bytes would do."""
+
+    def __init__(self, max_bytes: int, n_classes: int, fewest: int, inputs: int, scaled: bool):
+        super().__init__(
+            f"max_bytes={max_bytes} is too little: one vector of {inputs} inputs for {n_classes} classes takes "
+            f"{fewest} bytes{' with learned scales' if scaled else ''}. Raise max_bytes, or keep fewer inputs"
+        )
+        self.fewest = fewest
+
+
 @dataclass(frozen=True)
 class Budget:
     """Bytes for a model of some inputs and classes."""
@@ -139,11 +150,9 @@ class Budget:
         if not scaled and True in space.scaled and self.count("ovr", True, fewest):
             scaled = [True]
         if not scaled:
-            inputs, kind = (fewest, " with learned scales") if True in space.scaled else (self.inputs, "")
-            raise ValueError(
-                f"max_bytes={self.max_bytes} is too little: one vector of {inputs} inputs for {self.n_classes} classes "
-                f"takes {self.size(1, 'ovr', bool(kind), inputs)} bytes{kind}. Raise max_bytes, or keep fewer inputs"
-            )
+            ways = [(self.size(1, "ovr", s), self.inputs, s) for s in space.scaled]
+            ways += [(self.size(1, "ovr", True, fewest), fewest, True)] if True in space.scaled else []
+            raise TooFewBytes(self.max_bytes, self.n_classes, *min(ways))
         return replace(space, scaled=scaled)
 
 

@@ -1,0 +1,112 @@
+"""Models that fit in a number of bytes, the scaling of their inputs included."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..export.budget import TooFewBytes
+from .data import Rows
+from .errors import CommandError
+from .models import device_bytes, without_encoding
+
+MOST_FITS = 5
+# On a device the scaler becomes a gain and an offset of each input, two bytes each, in the place of a common gain and
+# offset of eight bytes (or of a common offset and gains where scales are learned).
+SCALED_INPUT, LEARNED_INPUT, COMMON = 4, 2, 8
+
+
+def fitted(prototype: Any, rows: Rows, max_bytes: int | None) -> Any:
+    """A copy of the pipeline, fitted; where bytes are limited, the largest of a few that are within the limit.
+
+    The classifier's own limit leaves the scaler out, and how much that takes depends on the inputs that are used.
+    """
+    if max_bytes is None:
+        return rows.fit(_copy(prototype))
+    trials = Trials(prototype, rows, max_bytes)
+    return trials.largest() or trials.smallest()
+
+
+def _copy(prototype: Any, **settings: Any) -> Any:
+    from sklearn.base import clone
+
+    return clone(prototype).set_params(**{f"classifier__{name}": value for name, value in settings.items()})
+
+
+class Trials:
+    """Fits with several limits of the classifier's own bytes."""
+
+    def __init__(self, prototype: Any, rows: Rows, max_bytes: int):
+        self.prototype, self.rows, self.max_bytes = prototype, rows, max_bytes
+        self.fewest = self._fewest()
+        self.best: Any = None
+        self.best_bytes = 0
+
+    def _fewest(self, **settings: Any) -> int:
+        """Bytes that the classifier's smallest model takes: it says so when it gets one."""
+        try:
+            self.rows.fit(_copy(self.prototype, max_bytes=1, **settings))
+        except TooFewBytes as error:
+            return error.fewest
+        return 1
+
+    def _fit(self, left: int, **settings: Any) -> tuple[Any, int]:
+        model = self.rows.fit(_copy(self.prototype, max_bytes=left, **settings))
+        size = device_bytes(model)
+        if self.best_bytes < size <= self.max_bytes:
+            self.best, self.best_bytes = model, size
+        return model, size
+
+    def largest(self) -> Any:
+        """The largest model found that is within the limit, or None."""
+        fits, fits_not = self.fewest - 1, self.max_bytes + COMMON + 1
+        left = max(self.fewest, self.max_bytes - self._scaling())
+        for _ in range(MOST_FITS):
+            if not fits < left < fits_not:
+                left = (fits + fits_not) // 2
+                if left <= fits:
+                    break
+            model, size = self._fit(left)
+            if size > self.max_bytes:
+                fits_not = left
+            else:
+                fits = left
+                if not _would_grow(model, left, self.max_bytes - size):
+                    break
+            left += self.max_bytes - size
+        return self.best
+
+    def _scaling(self) -> int:
+        """Bytes that scaling is expected to take beside the classifier's own."""
+        first = _copy(self.prototype)[:-1].fit(self.rows.X)
+        inputs = first.transform(self.rows.X.iloc[:1]).shape[1]
+        if self.prototype["classifier"].scales == "fixed":
+            return SCALED_INPUT * inputs - COMMON
+        return (SCALED_INPUT - LEARNED_INPUT) * inputs - COMMON // 2
+
+    def smallest(self) -> Any:
+        """The smallest model, if it is within the limit; raise CommandError if not."""
+        ways: list[dict[str, Any]] = [{}]
+        if self.prototype["classifier"].scales == "search":
+            ways.append({"scales": "learned"})  # only these leave out inputs
+        found = []
+        for way in ways:
+            fewest = self._fewest(**way)
+            model, size = self._fit(fewest, **way)
+            if size <= self.max_bytes:
+                return model
+            found.append((size, model["classifier"].n_vectors_))
+        size, vectors = min(found)
+        raise CommandError(
+            f"--bytes {self.max_bytes} are too few: the smallest model, of {vectors} vector{'s' * (vectors != 1)}, "
+            f"takes {size} with the scaling of its inputs; give more bytes or fewer --columns"
+        )
+
+
+def _would_grow(model: Any, left: int, unused: int) -> bool:
+    """Whether another limit could give a larger model: a vector more would fit, and the last limit was felt."""
+    from ..export import quantize
+
+    classifier = model["classifier"]
+    parts = quantize(without_encoding(model)).parts()
+    vector = (parts.get("vectors", 0) + parts.get("coefficients", 0)) // max(1, int(classifier.n_vectors_))
+    return 0 < vector <= unused and int(classifier.model_bytes_) + vector > left
