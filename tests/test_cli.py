@@ -208,6 +208,8 @@ def test_wrong_use_as_a_process(folder):
 
 def test_a_reader_that_stops(folder, trained):
     """``slimsvm predict … | head -1`` is no error to talk about."""
+    if not (shutil.which("sh") and shutil.which("head")):
+        pytest.skip("there is no shell here")
     script = f"{sys.executable} -m slimsvm predict iris.slim big.csv | head -1"
     pd.concat([iris()] * 400).to_csv(folder / "big.csv", index=False)
     done = subprocess.run(["sh", "-c", script], cwd=folder, capture_output=True, text=True, timeout=120)

@@ -395,7 +395,7 @@ def test_what_cannot_be_written():
     model = AnyNormSVC(kernel=lambda A, B: np.asarray(A @ B.T)).fit(X, y)
     with pytest.raises(ValueError, match=r"'callable'.*rbf"):
         to_onnx(model)
-    with pytest.raises(ValueError, match="SVC is not a fitted"):
+    with pytest.raises(ValueError, match="SVC is a machine of scikit-learn"):
         to_onnx(SVC().fit(X, y))
     with pytest.raises(ValueError, match="SlimSVC is not a fitted"):
         to_onnx(SlimSVC())

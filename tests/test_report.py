@@ -389,7 +389,7 @@ def test_bytes_in_float32_are_those_of_the_header(steps, params, most, rows, mon
     [
         (lambda X, y: compress(SVR().fit(X, X[:, 0]), 3), {}, "no classes"),
         (lambda X, y: slim(3), {}, "call fit first"),
-        (lambda X, y: SVC().fit(X, y), {}, "SVC is not a fitted classifier of slimsvm"),
+        (lambda X, y: SVC().fit(X, y), {}, "SVC is a machine of scikit-learn"),
         (lambda X, y: slim(3).fit(X, y), {"frontier": 3}, "what slimsvm.frontier returns"),
         (lambda X, y: slim(3).fit(X, y), {"names": ["a"]}, "1 names for 4 inputs"),
         (lambda X, y: slim(3).fit(X, y), {"shape": (3, 3)}, "height x width = 4"),
