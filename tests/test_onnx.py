@@ -48,7 +48,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:the kernel is not positive semidefinite"),
     pytest.mark.filterwarnings("ignore:kernel values between different rows"),
 ]
-DATA = Path("/work/shared/data")
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 # Of scores, relative to the largest of them where that is above 1.
 BARS = {"float32": 1e-5, "float64": 1e-12}
 dtypes = pytest.mark.parametrize("dtype", DTYPES)
