@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
@@ -9,6 +10,7 @@
 #include <optional>
 
 #include "expansion.hpp"
+#include "passes.hpp"
 #include "smooth.hpp"
 #include "solver.hpp"
 
@@ -57,25 +59,29 @@ std::shared_ptr<Rows> hold(std::shared_ptr<Rows> rows, std::vector<Array> arrays
 }
 
 template <class T>
-std::shared_ptr<Rows> dense_of(const Array& x, std::vector<double> shift) {
+std::shared_ptr<Rows> dense_of(const Array& x, std::vector<double> shift, std::vector<double> scale) {
   return std::make_shared<DenseRows<T>>(numbers<T>(x), static_cast<Index>(x.shape(0)),
-                                        static_cast<Index>(x.shape(1)), x.stride(0), x.stride(1), std::move(shift));
+                                        static_cast<Index>(x.shape(1)), x.stride(0), x.stride(1), std::move(shift),
+                                        std::move(scale));
 }
 
-std::shared_ptr<Rows> dense_rows(const Array& x, std::optional<Vector> shift) {
+// One value for each column, or none.
+std::vector<double> by_column(const std::optional<Vector>& values, std::size_t columns) {
+  if (!values) return {};
+  if (values->shape(0) != columns) throw nb::value_error("shift and scale must have one value per column");
+  return std::vector<double>(values->data(), values->data() + columns);
+}
+
+std::shared_ptr<Rows> dense_rows(const Array& x, std::optional<Vector> shift, std::optional<Vector> scale) {
   if (x.ndim() != 2) throw nb::value_error("expected a 2-D array");
-  std::vector<double> offset;
-  if (shift) {
-    if (shift->shape(0) != x.shape(1)) throw nb::value_error("shift must have one value per column");
-    offset.assign(shift->data(), shift->data() + shift->shape(0));
-  }
-  if (x.dtype() == nb::dtype<float>()) return hold(dense_of<float>(x, std::move(offset)), {x});
-  if (x.dtype() == nb::dtype<double>()) return hold(dense_of<double>(x, std::move(offset)), {x});
+  const auto offset = by_column(shift, x.shape(1)), stretch = by_column(scale, x.shape(1));
+  if (x.dtype() == nb::dtype<float>()) return hold(dense_of<float>(x, offset, stretch), {x});
+  if (x.dtype() == nb::dtype<double>()) return hold(dense_of<double>(x, offset, stretch), {x});
   throw nb::type_error("expected float32 or float64");
 }
 
 template <class T, class I>
-std::shared_ptr<Rows> sparse_of(const Flat& values, const Flat& columns, const Flat& starts, Index width) {
+std::shared_ptr<Rows> sparse_of(const Flat& values, const Flat& columns, const Flat& starts, Index width, std::vector<double> scale) {
   const Index rows = static_cast<Index>(starts.shape(0)) - 1;
   const T* v = numbers<T>(values);
   const I *c = numbers<I>(columns), *s = numbers<I>(starts);
@@ -85,19 +91,21 @@ std::shared_ptr<Rows> sparse_of(const Flat& values, const Flat& columns, const F
     if (s[i] > s[i + 1]) throw nb::value_error("the row starts of the sparse matrix decrease");
   for (I p = 0; p < s[rows]; ++p)
     if (c[p] < 0 || static_cast<Index>(c[p]) >= width) throw nb::value_error("a column index of the sparse matrix is out of range");
-  return hold(std::make_shared<SparseRows<T, I>>(v, c, s, rows, width), {Array(values), Array(columns), Array(starts)});
+  return hold(std::make_shared<SparseRows<T, I>>(v, c, s, rows, width, std::move(scale)), {Array(values), Array(columns), Array(starts)});
 }
 
-std::shared_ptr<Rows> sparse_rows(const Flat& values, const Flat& columns, const Flat& starts, Index width) {
+std::shared_ptr<Rows> sparse_rows(const Flat& values, const Flat& columns, const Flat& starts, Index width,
+                                  std::optional<Vector> scale) {
   if (width > std::numeric_limits<std::int32_t>::max()) throw nb::value_error("more than 2^31 - 1 columns are not supported");
   if (columns.dtype() != starts.dtype()) throw nb::type_error("indices and indptr must have the same type");
+  const auto stretch = by_column(scale, static_cast<std::size_t>(width));
   const bool wide = columns.dtype() == nb::dtype<std::int64_t>();
   if (!wide && columns.dtype() != nb::dtype<std::int32_t>()) throw nb::type_error("expected 32- or 64-bit indices");
   if (values.dtype() == nb::dtype<float>())
-    return wide ? sparse_of<float, std::int64_t>(values, columns, starts, width) : sparse_of<float, std::int32_t>(values, columns, starts, width);
+    return wide ? sparse_of<float, std::int64_t>(values, columns, starts, width, stretch) : sparse_of<float, std::int32_t>(values, columns, starts, width, stretch);
   if (values.dtype() == nb::dtype<double>())
-    return wide ? sparse_of<double, std::int64_t>(values, columns, starts, width)
-                : sparse_of<double, std::int32_t>(values, columns, starts, width);
+    return wide ? sparse_of<double, std::int64_t>(values, columns, starts, width, stretch)
+                : sparse_of<double, std::int32_t>(values, columns, starts, width, stretch);
   throw nb::type_error("expected float32 or float64");
 }
 
@@ -466,6 +474,136 @@ nb::tuple smooth_machine(Matrix features, Vector y, Vector c, Vector start, doub
                         found.exact);
 }
 
+// Passes over rows together with the arrays that their labels look at.
+class BoundPasses {
+ public:
+  BoundPasses(std::shared_ptr<Rows> rows, Labels labels, std::vector<Array> held, bool single, std::size_t keep, int threads)
+      : held_(std::move(held)) {
+    if (single)
+      passes_ = std::make_unique<Passes<float>>(std::move(rows), std::move(labels), threads, keep);
+    else
+      passes_ = std::make_unique<Passes<double>>(std::move(rows), std::move(labels), threads, keep);
+  }
+
+  void look(std::shared_ptr<Rows> x, const AnyKernel& kernel, const std::shared_ptr<Rows>& z, const Matrix& T) {
+    if (x->size != passes_->size()) throw nb::value_error("the number of rows has changed");
+    if (x->width != z->width || static_cast<Index>(T.shape(0)) != z->size) throw nb::value_error("rows, vectors and T do not fit together");
+    nb::gil_scoped_release release;
+    passes_->look(std::move(x), kernel, *z, T.data(), static_cast<int>(T.shape(1)));
+  }
+  nb::tuple equations(const Which& which, const Matrix& w, double width, double least, double most) {
+    const std::size_t outputs = checked(which, w), size = w.shape(1);
+    std::vector<double> value(outputs), moments(outputs * size), grams(outputs * size * size);
+    run([&](Monitor& monitor) {
+      passes_->equations(which, w.data(), {width, least, most}, value.data(), moments.data(), grams.data(), monitor);
+    });
+    return nb::make_tuple(to_numpy(std::move(value), {outputs}), to_numpy(std::move(moments), {outputs, size}),
+                          to_numpy(std::move(grams), {outputs, size, size}));
+  }
+  nb::tuple line(const Which& which, const Matrix& w, const Matrix& step, const Matrix& t, double width, double least, double most) {
+    const std::size_t outputs = checked(which, w), tries = t.shape(1);
+    if (checked(which, step) != t.shape(0)) throw nb::value_error("t must have a row for each output");
+    std::vector<double> first(outputs * tries), second(outputs * tries);
+    run([&](Monitor& monitor) {
+      passes_->line(which, w.data(), step.data(), t.data(), static_cast<int>(tries), {width, least, most}, first.data(), second.data(),
+                    monitor);
+    });
+    return nb::make_tuple(to_numpy(std::move(first), {outputs, tries}), to_numpy(std::move(second), {outputs, tries}));
+  }
+  nb::tuple pull(const Which& which, const Matrix& w, const Matrix& beta, double width, double least, double most) {
+    const std::size_t outputs = checked(which, w), vectors = static_cast<std::size_t>(passes_->vectors());
+    const std::size_t inputs = static_cast<std::size_t>(passes_->inputs());
+    if (beta.shape(0) != vectors || beta.shape(1) != outputs) throw nb::value_error("beta must be vectors x outputs");
+    std::vector<double> value(outputs), products(vectors * (inputs + 1)), squares(inputs);
+    run([&](Monitor& monitor) {
+      passes_->pull(which, w.data(), beta.data(), {width, least, most}, value.data(), products.data(), squares.data(), monitor);
+    });
+    return nb::make_tuple(to_numpy(std::move(value), {outputs}), to_numpy(std::move(products), {vectors, inputs + 1}),
+                          to_numpy(std::move(squares), {inputs}));
+  }
+  nb::ndarray<nb::numpy, double> evidence(const Which& which, const Matrix& w, double width, double least, double most,
+                                          const std::vector<std::pair<Ids, Vector>>& known, const Vector& reach, double units) {
+    const std::size_t outputs = checked(which, w), own = evidence_count + 2 * static_cast<std::size_t>(passes_->features());
+    if (reach.shape(0) != outputs || (!known.empty() && known.size() != outputs)) throw nb::value_error("a number for each output is needed");
+    std::vector<Known> duals;
+    for (const auto& [rows, values] : known) {
+      if (rows.shape(0) != values.shape(0)) throw nb::value_error("rows and duals differ in length");
+      duals.push_back({rows.data(), values.data(), static_cast<Index>(rows.shape(0))});
+    }
+    std::vector<double> out(outputs * own);
+    run([&](Monitor& monitor) {
+      passes_->evidence(which, w.data(), {width, least, most}, duals, reach.data(), units, out.data(), monitor);
+    });
+    return to_numpy(std::move(out), {outputs, own});
+  }
+  nb::ndarray<nb::numpy, double> values(const Which& which, const Matrix& w, Index begin, Index end) {
+    const std::size_t outputs = checked(which, w);
+    if (begin < 0 || end < begin || end > passes_->size()) throw nb::value_error("rows that are not there");
+    std::vector<double> out(static_cast<std::size_t>(end - begin) * outputs);
+    if (end > begin) run([&](Monitor& monitor) { passes_->values(which, w.data(), begin, end, out.data(), monitor); });
+    return to_numpy(std::move(out), {static_cast<std::size_t>(end - begin), outputs});
+  }
+  nb::ndarray<nb::numpy, double> features(const Ids& rows) {
+    const std::size_t count = rows.shape(0), features = static_cast<std::size_t>(passes_->features());
+    for (std::size_t i = 0; i < count; ++i)
+      if (rows(i) < 0 || rows(i) >= passes_->size()) throw nb::value_error("a row that is not there");
+    std::vector<double> out(count * features);
+    run([&](Monitor& monitor) { passes_->features_at(rows.data(), static_cast<Index>(count), out.data(), monitor); });
+    return to_numpy(std::move(out), {count, features});
+  }
+
+ private:
+  std::size_t checked(const Which& which, const Matrix& w) const {
+    if (w.shape(0) != which.size() || static_cast<int>(w.shape(1)) != passes_->features() + 1)
+      throw nb::value_error("weights must be outputs x (features + 1)");
+    for (const int o : which)
+      if (o < 0 || o >= passes_->outputs()) throw nb::value_error("an output that is not there");
+    return w.shape(0);
+  }
+  template <class Work>
+  static void run(Work work) {
+    PythonMonitor monitor{nb::object()};
+    nb::gil_scoped_release release;
+    work(monitor);
+  }
+
+  std::vector<Array> held_;
+  std::unique_ptr<AnyPasses> passes_;
+};
+
+std::unique_ptr<BoundPasses> class_passes(std::shared_ptr<Rows> rows, const Flat& codes, const Array& counts, const Matrix& side,
+                                          const Matrix& cost, bool single, std::size_t keep, int threads) {
+  const std::size_t n = static_cast<std::size_t>(rows->size), classes = side.shape(0), outputs = side.shape(1);
+  if (codes.shape(0) != n || counts.ndim() != 1 || counts.shape(0) != n) throw nb::value_error("codes and counts must have one value for each row");
+  if (cost.shape(0) != classes || cost.shape(1) != outputs) throw nb::value_error("side and cost differ in shape");
+  if (counts.dtype() != nb::dtype<double>()) throw nb::type_error("expected counts of type float64");
+  if (codes.dtype().code != static_cast<std::uint8_t>(nb::dlpack::dtype_code::Int)) throw nb::type_error("expected class numbers of a signed type");
+  Labels labels;
+  labels.codes = codes.data();
+  labels.code_bytes = static_cast<int>(codes.itemsize());
+  labels.counts = numbers<double>(counts);
+  labels.count_step = counts.stride(0);
+  labels.outputs = static_cast<int>(outputs);
+  labels.side.assign(side.data(), side.data() + classes * outputs);
+  labels.cost.assign(cost.data(), cost.data() + classes * outputs);
+  for (std::size_t i = 0; i < n; ++i)
+    if (const int code = labels.code(static_cast<Index>(i)); code < 0 || static_cast<std::size_t>(code) >= classes)
+      throw nb::value_error("a class number is out of range");
+  return std::make_unique<BoundPasses>(std::move(rows), std::move(labels), std::vector<Array>{Array(codes), counts}, single, keep, threads);
+}
+
+std::unique_ptr<BoundPasses> row_passes(std::shared_ptr<Rows> rows, const Matrix& sides, const Matrix& costs, bool single, std::size_t keep,
+                                        int threads) {
+  const std::size_t n = static_cast<std::size_t>(rows->size), outputs = sides.shape(1);
+  if (sides.shape(0) != n || costs.shape(0) != n || costs.shape(1) != outputs) throw nb::value_error("sides and costs must be rows x outputs");
+  Labels labels;
+  labels.sides = sides.data();
+  labels.costs = costs.data();
+  labels.outputs = static_cast<int>(outputs);
+  return std::make_unique<BoundPasses>(std::move(rows), std::move(labels), std::vector<Array>{Array(sides), Array(costs)}, single, keep,
+                                       threads);
+}
+
 }  // namespace
 
 NB_MODULE(_core, m) {
@@ -477,8 +615,8 @@ NB_MODULE(_core, m) {
   nb::class_<Rows>(m, "Rows", "Rows of data, dense or sparse, as the core sees them.")
       .def_ro("size", &Rows::size)
       .def_ro("width", &Rows::width);
-  m.def("dense_rows", &dense_rows, "x"_a, "shift"_a = nb::none());
-  m.def("sparse_rows", &sparse_rows, "data"_a, "indices"_a, "indptr"_a, "width"_a);
+  m.def("dense_rows", &dense_rows, "x"_a, "shift"_a = nb::none(), "scale"_a = nb::none());
+  m.def("sparse_rows", &sparse_rows, "data"_a, "indices"_a, "indptr"_a, "width"_a, "scale"_a = nb::none());
 
   nb::class_<AnyKernel>(m, "Kernel", "A kernel that the core evaluates itself.");
   m.def("linear", [] { return AnyKernel(Linear{}); });
@@ -499,6 +637,16 @@ NB_MODULE(_core, m) {
   m.def("kernel_machine", &kernel_machine, "rows"_a, "order"_a, "lengths"_a, "kernel"_a, "cache_bytes"_a, "threads"_a = 1);
   m.def("matrix_machine", &matrix_machine, "matrix"_a, "order"_a, "lengths"_a, "cache_bytes"_a, "threads"_a = 1, nb::keep_alive<0, 1>());
   m.def("function_machine", &function_machine, "function"_a, "diagonal"_a, "lengths"_a, "cache_bytes"_a, "threads"_a = 1);
+  nb::class_<BoundPasses>(m, "Passes", "Sums over rows for machines over few vectors.")
+      .def("look", &BoundPasses::look, "rows"_a, "kernel"_a, "vectors"_a, "T"_a)
+      .def("equations", &BoundPasses::equations, "which"_a, "w"_a, "width"_a, "least"_a, "most"_a)
+      .def("line", &BoundPasses::line, "which"_a, "w"_a, "step"_a, "t"_a, "width"_a, "least"_a, "most"_a)
+      .def("pull", &BoundPasses::pull, "which"_a, "w"_a, "beta"_a, "width"_a, "least"_a, "most"_a)
+      .def("evidence", &BoundPasses::evidence, "which"_a, "w"_a, "width"_a, "least"_a, "most"_a, "known"_a, "reach"_a, "units"_a)
+      .def("values", &BoundPasses::values, "which"_a, "w"_a, "begin"_a, "end"_a)
+      .def("features", &BoundPasses::features, "rows"_a);
+  m.def("class_passes", &class_passes, "rows"_a, "codes"_a, "counts"_a, "side"_a, "cost"_a, "single"_a, "keep"_a, "threads"_a = 1);
+  m.def("row_passes", &row_passes, "rows"_a, "sides"_a, "costs"_a, "single"_a, "keep"_a, "threads"_a = 1);
   m.def("smooth_machine", &smooth_machine, "features"_a, "y"_a, "c"_a, "start"_a, "width"_a, "least"_a, "most"_a, "tol"_a, "max_steps"_a);
   m.def("decision", &decide, "kernel"_a, "vectors"_a, "x"_a, "coef"_a, "bias"_a, "single"_a = false, "threads"_a = 1);
 }

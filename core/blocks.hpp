@@ -17,6 +17,7 @@
 #include "kernels.hpp"
 #include "rows.hpp"
 #include "simd.hpp"
+#include "transpose.hpp"
 
 namespace slimsvm {
 
@@ -301,20 +302,6 @@ struct SparseDifferences {
     }
   }
 };
-
-// N x N values transposed in registers, in log2(N) rounds of exchanges between rows that differ in one bit.
-template <class T, int N, int Step = 1>
-SLIM_INLINE void transpose(Vec<T, N> (&rows)[N]) {
-  using V = Vec<T, N>;
-#pragma GCC unroll 16
-  for (int r = 0; r < N; ++r) {
-    if (r & Step) continue;
-    const V a = rows[r], b = rows[r | Step];
-    rows[r] = exchange<T, N, Step, false>(a, b);
-    rows[r | Step] = exchange<T, N, Step, true>(a, b);
-  }
-  if constexpr (2 * Step < N) transpose<T, N, 2 * Step>(rows);
-}
 
 // block[j][i] of a sparse tile (16 right rows) to out[i][offset + j].
 template <class Real>

@@ -7,7 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 #include <vector>
+
+#include "transpose.hpp"
 
 namespace slimsvm {
 
@@ -39,6 +42,9 @@ class Rows {
   // panel[k * stride + i] = row[ids[i]][k] for i < count, 0 for count <= i < stride.
   virtual void pack(const Index* ids, int count, int stride, float* panel) const = 0;
   virtual void pack(const Index* ids, int count, int stride, double* panel) const = 0;
+  // The row as it is packed, its numbers together.
+  virtual void copy(Index id, float* out) const = 0;
+  virtual void copy(Index id, double* out) const = 0;
   virtual void nonzeros(Index id, SparseRow<float>& out) const = 0;
   virtual void nonzeros(Index id, SparseRow<double>& out) const = 0;
   // The size of each row, from its values as rounded to the type of `out`.
@@ -46,12 +52,14 @@ class Rows {
   virtual void sizes(const Index* ids, Index count, Size kind, double* out) const = 0;
 };
 
-// Both value types of the interface from one template of the storage: pack_as, nonzeros_as, sizes_as.
+// Both value types of the interface from one template of the storage: pack_as, copy_as, nonzeros_as, sizes_as.
 template <class Self>
 class RowsOf : public Rows {
  public:
   void pack(const Index* ids, int count, int stride, float* panel) const override { self().pack_as(ids, count, stride, panel); }
   void pack(const Index* ids, int count, int stride, double* panel) const override { self().pack_as(ids, count, stride, panel); }
+  void copy(Index id, float* out) const override { self().copy_as(id, out); }
+  void copy(Index id, double* out) const override { self().copy_as(id, out); }
   void nonzeros(Index id, SparseRow<float>& out) const override { self().nonzeros_as(id, out); }
   void nonzeros(Index id, SparseRow<double>& out) const override { self().nonzeros_as(id, out); }
   void sizes(const Index* ids, Index count, Size kind, float* out) const override { self().sizes_as(ids, count, kind, out); }
@@ -61,9 +69,9 @@ class RowsOf : public Rows {
   const Self& self() const { return static_cast<const Self&>(*this); }
 };
 
-// Strided array: C or F order, float or double, in memory or mapped. `shift` (one value per column, or none) is
-// subtracted before rounding to float: a translation-invariant kernel then loses no digits to a common offset. In double
-// the rows stay as they are, and their differences exact: see kernels.hpp.
+// Strided array: C or F order, float or double, in memory or mapped. `scale` (one value per column, or none) stretches the
+// inputs. `shift` (the same) is subtracted before rounding to float: a translation-invariant kernel then loses no digits to a
+// common offset. In double it is not, and differences are exact: see kernels.hpp.
 template <class T>
 class DenseRows final : public RowsOf<DenseRows<T>> {
   friend class RowsOf<DenseRows<T>>;
@@ -71,13 +79,13 @@ class DenseRows final : public RowsOf<DenseRows<T>> {
 
  public:
   DenseRows(const T* data, Index rows, Index columns, std::ptrdiff_t row_stride, std::ptrdiff_t column_stride,
-            std::vector<double> shift)
-      : data_(data), row_stride_(row_stride), column_stride_(column_stride), shift_(std::move(shift)) {
+            std::vector<double> shift, std::vector<double> scale)
+      : data_(data), row_stride_(row_stride), column_stride_(column_stride), shift_(std::move(shift)), scale_(std::move(scale)) {
     size = rows;
     width = columns;
   }
   const T* contiguous(Index id, T) const override {
-    return column_stride_ == 1 ? data_ + id * row_stride_ : nullptr;
+    return column_stride_ == 1 && scale_.empty() ? data_ + id * row_stride_ : nullptr;
   }
   using Rows::contiguous;
   double density() const override {
@@ -91,15 +99,28 @@ class DenseRows final : public RowsOf<DenseRows<T>> {
  private:
   template <class Real>
   Real at(const T* row, Index k) const {
-    const T x = row[k * column_stride_];
-    return stays<Real>() ? static_cast<Real>(x) : static_cast<Real>(static_cast<double>(x) - shift_[k]);
+    const double x = static_cast<double>(row[k * column_stride_]) * (scale_.empty() ? 1.0 : scale_[k]);
+    return static_cast<Real>(shifted<Real>() ? x - shift_[k] : x);
+  }
+  template <class Real>
+  bool shifted() const {
+    return sizeof(Real) != sizeof(double) && !shift_.empty();
   }
   template <class Real>
   bool stays() const {
-    return sizeof(Real) == sizeof(double) || shift_.empty();
+    return scale_.empty() && !shifted<Real>();
   }
   template <class Real>
   void pack_as(const Index* ids, int count, int stride, Real* panel) const {
+    if constexpr (std::is_same_v<Real, T>)
+      if (column_stride_ == 1 && !shifted<Real>() && count == stride && count % 16 == 0 && count <= 32) {
+        const T* rows[32];
+        for (int i = 0; i < count; ++i) rows[i] = data_ + ids[i] * row_stride_;
+        dispatch<PackSquares<Real>>(static_cast<const Real* const*>(rows), count, width, stride, panel);
+        for (std::size_t k = 0; k < scale_.size(); ++k)
+          for (int i = 0; i < count; ++i) panel[static_cast<Index>(k) * stride + i] *= static_cast<Real>(scale_[k]);
+        return;
+      }
     // Sixteen columns at a time, so that the lines written to stay in the first-level cache.
     constexpr Index strip = 16;
     for (Index k0 = 0; k0 < width; k0 += strip) {
@@ -115,6 +136,14 @@ class DenseRows final : public RowsOf<DenseRows<T>> {
       for (int i = count; i < stride; ++i)
         for (Index k = k0; k < k1; ++k) panel[k * stride + i] = Real(0);
     }
+  }
+  template <class Real>
+  void copy_as(Index id, Real* out) const {
+    const T* row = data_ + id * row_stride_;
+    if (column_stride_ == 1 && stays<Real>())
+      for (Index k = 0; k < width; ++k) out[k] = static_cast<Real>(row[k]);
+    else
+      for (Index k = 0; k < width; ++k) out[k] = at<Real>(row, k);
   }
   template <class Real>
   void nonzeros_as(Index id, SparseRow<Real>& out) const {
@@ -148,7 +177,7 @@ class DenseRows final : public RowsOf<DenseRows<T>> {
 
   const T* data_;
   std::ptrdiff_t row_stride_, column_stride_;
-  std::vector<double> shift_;
+  std::vector<double> shift_, scale_;
 };
 
 // Compressed sparse rows, with 32- or 64-bit indices.
@@ -158,8 +187,8 @@ class SparseRows final : public RowsOf<SparseRows<T, I>> {
   using Rows::size, Rows::width;
 
  public:
-  SparseRows(const T* values, const I* columns, const I* starts, Index rows, Index width_)
-      : values_(values), columns_(columns), starts_(starts) {
+  SparseRows(const T* values, const I* columns, const I* starts, Index rows, Index width_, std::vector<double> scale)
+      : values_(values), columns_(columns), starts_(starts), scale_(std::move(scale)) {
     size = rows;
     width = width_;
   }
@@ -174,11 +203,19 @@ class SparseRows final : public RowsOf<SparseRows<T, I>> {
   }
  private:
   template <class Real>
+  Real at(I p) const {
+    return static_cast<Real>(scale_.empty() ? static_cast<double>(values_[p]) : static_cast<double>(values_[p]) * scale_[columns_[p]]);
+  }
+  template <class Real>
   void pack_as(const Index* ids, int count, int stride, Real* panel) const {
     std::fill(panel, panel + static_cast<std::size_t>(width) * stride, Real(0));
     for (int i = 0; i < count; ++i)
       for (I p = starts_[ids[i]]; p < starts_[ids[i] + 1]; ++p)
-        panel[static_cast<std::size_t>(columns_[p]) * stride + i] += static_cast<Real>(values_[p]);
+        panel[static_cast<std::size_t>(columns_[p]) * stride + i] += at<Real>(p);
+  }
+  template <class Real>
+  void copy_as(Index id, Real* out) const {
+    pack_as(&id, 1, 1, out);
   }
   template <class Real>
   void nonzeros_as(Index id, SparseRow<Real>& out) const {
@@ -188,7 +225,7 @@ class SparseRows final : public RowsOf<SparseRows<T, I>> {
     std::size_t zeros = 0;
     for (std::size_t p = 0; p < out.count; ++p) {
       out.columns[p] = static_cast<std::int32_t>(columns_[begin + p]);
-      out.values[p] = static_cast<Real>(values_[begin + p]);
+      out.values[p] = at<Real>(begin + static_cast<I>(p));
       zeros += out.values[p] == Real(0);
     }
     if (zeros) drop_zeros(out);
@@ -208,7 +245,7 @@ class SparseRows final : public RowsOf<SparseRows<T, I>> {
     for (Index i = 0; i < count; ++i) {
       double sum = 0;
       for (I p = starts_[ids[i]]; p < starts_[ids[i] + 1]; ++p) {
-        const double x = static_cast<Real>(values_[p]);
+        const double x = at<Real>(p);
         sum += kind == Size::squares ? x * x : std::fabs(x);
       }
       out[i] = static_cast<Real>(sum);
@@ -218,6 +255,7 @@ class SparseRows final : public RowsOf<SparseRows<T, I>> {
   const T* values_;
   const I* columns_;
   const I* starts_;
+  std::vector<double> scale_;
 };
 
 }  // namespace slimsvm

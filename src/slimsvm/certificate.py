@@ -14,15 +14,29 @@ proof.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .formulation import Array
-from .parts.losses import Loss
 from .parts.regularizers import Regularizer
+from .primal.passes import (
+    DOUBT,
+    DOWN,
+    DOWN_GAIN,
+    DOWN_RIDGE,
+    SPREAD,
+    SQUARES,
+    UP,
+    UP_GAIN,
+    UP_RIDGE,
+    VALUE,
+    Conjugate,
+    Evidence,
+    Known,
+)
+from .rows.seam import Home
 
 TINY = np.finfo(float).tiny
 UNITS = 4 * np.finfo(float).eps  # how well a kernel value is known
@@ -70,57 +84,39 @@ def relative_gap(primal: Any, dual: Any) -> Any:
     return gap if gap.ndim else float(gap)
 
 
-def _best_shrinking(loss: Loss, Y: Array, C: Array, A: Array, squares: Array) -> Array:
-    """The factor in (0, 1] of feasible duals that makes ``conjugate(t A) - t^2/2 squares`` largest.
-
-    Zero is feasible, so all between is; far from the solution this is what makes the dual a bound at all. The conjugate
-    of a loss that is quadratic, as all of ours are, is known from two of its values.
-    """
-    whole, half = loss.conjugate(A, Y, C), loss.conjugate(0.5 * A, Y, C)
-    slope, bend = 4 * half - whole, 4 * (2 * half - whole) + squares
-    return np.where((slope > 0) & (bend > slope), slope / np.where(bend > 0, bend, 1.0), 1.0)
-
-
-def of_expansion(
-    blocks: Iterable[tuple[slice, Array, Array]],
-    basis: Basis,
-    loss: Loss,
-    Y: Array,
-    C: Array,
-    coef: Array,
-    bias: Array,
-    duals: Array | None = None,
+def of_rows(
+    rows: Home, loss: Any, which: Array, V: Array, basis: Basis | None = None, known: Known = (), proof: bool = True
 ) -> tuple[Array, Array]:
-    """Objective and relative gap of each machine (a column of ``coef``), in one pass over kernel values in float64.
+    """Objective and relative gap of machines with the weights V (outputs x features + 1), in one pass over the rows.
 
-    ``blocks`` are rows with the values k(x, Z) and k(x, x). ``duals`` are signed and within their bounds; None: those
-    that a smooth loss has at the model's own decision values.
+    Features are kernel values of the vectors of a ``basis``, or without one such that the norm of f is that of its
+    weights. Signed duals are ``known`` (rows and values for each machine), or those of the loss at the decision values.
+    ``proof``: rounding counts as part of the gap.
     """
-    smooth: Any = loss
-    A = np.empty(Y.shape) if duals is None else duals
-    value, bias = np.zeros(Y.shape[1]), np.asarray(bias)
-    up, down, spread = np.zeros(coef.shape), np.zeros(coef.shape), np.zeros(Y.shape[1])
-    corners = np.zeros(Y.shape[1])
-    reach = np.sqrt(basis.sizes @ coef**2)
-    for rows, K, sizes in blocks:
-        F = K @ coef + bias
-        if duals is None:
-            A[rows] = smooth.duals(F, Y[rows], C[rows])
-        mine = loss.value(F, Y[rows], C[rows])
-        value += mine
-        # Errors of F cost what the duals say; at the corners of a loss more, and never less.
-        error = UNITS * (np.outer(np.sqrt(np.abs(sizes)), reach) + np.abs(bias) + 1)
-        worse = loss.value(F - Y[rows] * error, Y[rows], C[rows]) - mine - (Y[rows] * A[rows] * error).sum(axis=0)
-        corners += np.maximum(worse, 0)
-        up += K.T @ np.maximum(A[rows], 0)
-        down += K.T @ np.minimum(A[rows], 0)
-        spread += np.abs(sizes) @ A[rows] ** 2 * reach**2 + (A[rows] ** 2).sum(axis=0) * bias**2
-    scale_up, scale_down = balancing(A)
-    v = basis.T.T @ (scale_up * up + scale_down * down)
-    A = np.where(A > 0, A * scale_up, A * scale_down)
-    shrink = _best_shrinking(loss, Y, C, A, (v**2).sum(axis=0))
-    v, A = v * shrink, A * shrink
-    primal = basis.norms(coef) + value
-    dual = loss.conjugate(A, Y, C) - 0.5 * (v**2).sum(axis=0)
-    doubt = corners + 2 * UNITS * np.sqrt(spread) + basis.doubt(coef) + basis.doubt(basis.T @ v)
+    V = np.ascontiguousarray(V)
+    coef, bias = V[:, :-1].T, V[:, -1]
+    m = len(coef)
+    reach = np.zeros(len(V)) if basis is None else np.sqrt(basis.sizes @ coef**2)
+    (found,) = rows.total(Evidence(loss), which, V, known, reach, UNITS if proof else 0.0)
+    norms = 0.5 * (coef**2).sum(axis=0) if basis is None else basis.norms(coef)
+    primal = norms + found[:, VALUE]
+    least = np.minimum(found[:, UP], found[:, DOWN])
+    scale_up, scale_down = least / np.maximum(found[:, UP], TINY), least / np.maximum(found[:, DOWN], TINY)
+    v = scale_up * found[:, -2 * m : -m].T + scale_down * found[:, -m:].T
+    v = v if basis is None else basis.T.T @ v
+    gain = scale_up * found[:, UP_GAIN] + scale_down * found[:, DOWN_GAIN]
+    ridge = scale_up**2 * found[:, UP_RIDGE] + scale_down**2 * found[:, DOWN_RIDGE]
+    bend = ridge + (v**2).sum(axis=0)
+    # Zero is feasible, so all between is; far from the solution shrinking is what makes the dual a bound at all.
+    shrink = np.where((gain > 0) & (bend > gain), gain / np.where(bend > 0, bend, 1.0), 1.0)
+    v = v * shrink
+    if getattr(loss, "pieces", None) is None:
+        (conjugate,) = rows.total(Conjugate(loss), which, V, known, shrink * scale_up, shrink * scale_down)
+    else:
+        conjugate = shrink * gain - 0.5 * shrink**2 * ridge
+    dual = conjugate - 0.5 * (v**2).sum(axis=0)
+    if not proof or basis is None:
+        return primal, relative_gap(primal, dual)
+    spread = found[:, SPREAD] * reach**2 + found[:, SQUARES] * bias**2
+    doubt = found[:, DOUBT] + 2 * UNITS * np.sqrt(spread) + basis.doubt(coef) + basis.doubt(basis.T @ v)
     return primal, relative_gap(primal + doubt, dual)

@@ -25,6 +25,7 @@ from ..parts import kernels
 from ..parts.bases import dense
 from ..parts.regularizers import KernelNorm
 from ..primal.coefficients import fit_coefficients
+from ..rows.labels import of_task
 from ..votes import Votes
 from .grid import LARGEST, Grid, grid_of
 from .integers import KERNEL_BITS, LOG2_E, QuantizedLayer, in_16_bits, within_reach
@@ -487,9 +488,9 @@ def refitted(model: Any, kernel: Any, Z: Array, X: Array, y: Array) -> tuple[Arr
     ones, factors = np.ones(len(y)), problem.factors(codes)
     task = Task(X, codes, ones, factors, np.arange(len(y)), row_keys(X), classes, kernel, len(y))
     wanted = outputs(task.n_classes, "ovo" if votes.pairs else "ovr")
-    targets = task.targets(wanted, problem.C)
+    labels = of_task(task, wanted, problem.C)
     found = fit_coefficients(
-        kernel, X, Z, targets, problem.loss, problem.regularizer, tol=problem.tol, max_iter=problem.max_iter
+        kernel, X, Z, labels, problem.loss, problem.regularizer, tol=problem.tol, max_iter=problem.max_iter
     )
     if not found.converged.all():
         warn("the refit of the coefficients did not converge: scale the features, lower C or raise tol of the model")

@@ -50,8 +50,8 @@ def aligned(X: Array) -> Array:
     return X if X.flags.aligned and not any(step % X.itemsize for step in X.strides) else X.copy()
 
 
-def core_rows(X: Any, offset: Array | None = None) -> _core.Rows:
-    """The core's view of X: no copy for float arrays of any layout and for CSR."""
+def core_rows(X: Any, offset: Array | None = None, scales: Array | None = None) -> _core.Rows:
+    """The core's view of X, or of X times one scale for each input: no copy for float arrays of any layout and for CSR."""
     if sp.issparse(X):
         X = X.tocsr()
         if not X.has_canonical_format:
@@ -59,8 +59,8 @@ def core_rows(X: Any, offset: Array | None = None) -> _core.Rows:
             X.sum_duplicates()
         index = np.result_type(X.indices, X.indptr)
         starts, columns = (aligned(np.ascontiguousarray(part, dtype=index)) for part in (X.indptr, X.indices))
-        return _core.sparse_rows(aligned(np.ascontiguousarray(X.data)), columns, starts, X.shape[1])
-    return _core.dense_rows(aligned(X), offset)
+        return _core.sparse_rows(aligned(np.ascontiguousarray(X.data)), columns, starts, X.shape[1], scales)
+    return _core.dense_rows(aligned(X), offset, scales)
 
 
 def _contiguous(X: Any) -> bool:
@@ -120,6 +120,7 @@ class Base(Part):
     translation_invariant: ClassVar[bool] = False
     positive_semidefinite: ClassVar[bool] = False
     keeps_rows: ClassVar[bool] = False
+    in_core: ClassVar[bool] = False  # does the core evaluate it?
     gamma: float | None = None
     scales: Any = 1.0
 
@@ -164,10 +165,23 @@ class Base(Part):
         return copy(self), vectors
 
 
+def _of_products(factor: float, products: Array, Z: Array) -> tuple[Array, Array]:
+    """`Gaussian.pulled` for a kernel of ``x.z``, whose slope is ``factor`` times what the sums were made with."""
+    G = factor * products[:, :-1]
+    return G, np.einsum("jk,jk->k", Z, G)
+
+
+def _core_view(kernel: Any, X: Any, Z: Any, scales: Array | None) -> tuple[_core.Rows, _core.Kernel, _core.Rows]:
+    mixed = sp.issparse(X) or sp.issparse(Z)
+    offset = None if mixed else kernel._offset(Z if scales is None else Z * scales)
+    return core_rows(X, offset, scales), kernel.core(), core_rows(Z, offset, scales)
+
+
 class _CoreKernel(Base):
     """What the kernels that the core evaluates have in common."""
 
     positive_semidefinite: ClassVar[bool] = True
+    in_core: ClassVar[bool] = True
 
     def core(self) -> _core.Kernel:
         raise NotImplementedError
@@ -182,6 +196,10 @@ class _CoreKernel(Base):
         out = np.empty((X.shape[0], Z.shape[0])) if out is None else out
         _core.kernel_matrix(self.core(), core_rows(X, offset), core_rows(Z, offset), out, threads)
         return out
+
+    def core_view(self, X: Any, Z: Any) -> tuple[_core.Rows, _core.Kernel, _core.Rows]:
+        """Rows, kernel and vectors as the core sees them, without a copy."""
+        return _core_view(self, X, Z, None)
 
     def machine(self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int) -> _core.Machine:
         """The core's solver over the rows ``X[order]``."""
@@ -217,6 +235,9 @@ class Linear(_CoreKernel):
         """``sum_i W_ij x_i``."""
         return _weighted_rows(W, X)
 
+    def pulled(self, products: Array, squares: Array, Z: Array) -> tuple[Array, Array]:
+        return _of_products(1.0, products, Z)
+
 
 @dataclass(frozen=True)
 class Gaussian(_CoreKernel):
@@ -240,6 +261,14 @@ class Gaussian(_CoreKernel):
         """``2 gamma sum_i W_ij k(x_i, z_j) (x_i - z_j)``."""
         M = W * (self(X, Z) if K is None else K)
         return 2 * self.gamma * (_weighted_rows(M, X) - M.sum(axis=0)[:, None] * _dense(Z))
+
+    def pulled(self, products: Array, squares: Array, Z: Array) -> tuple[Array, Array]:
+        """`pullback` from the sums of a pass, with ``M = W k``: ``M'[x 1]`` and ``sum_ij M_ij x_i^2``.
+
+        Also ``sum_i x_i``times the derivative with respect to x_i, input by input: what scales of the inputs need.
+        """
+        sums, masses = products[:, :-1], products[:, -1:]
+        return 2 * self.gamma * (sums - masses * Z), 2 * self.gamma * (np.einsum("jk,jk->k", Z, sums) - squares)
 
 
 @dataclass(frozen=True)
@@ -291,6 +320,9 @@ class Polynomial(_CoreKernel):
         slope = Polynomial(self.gamma, self.coef0, self.degree - 1)(X, Z)
         return self.degree * self.gamma * _weighted_rows(W * slope, X)
 
+    def pulled(self, products: Array, squares: Array, Z: Array) -> tuple[Array, Array]:
+        return _of_products(self.degree * self.gamma, products, Z)
+
 
 @dataclass(frozen=True)
 class Sigmoid(_CoreKernel):
@@ -311,6 +343,9 @@ class Sigmoid(_CoreKernel):
         """``gamma sum_i W_ij (1 - k(x_i, z_j)^2) x_i``."""
         K = self(X, Z) if K is None else K
         return self.gamma * _weighted_rows(W * (1 - K**2), X)
+
+    def pulled(self, products: Array, squares: Array, Z: Array) -> tuple[Array, Array]:
+        return _of_products(self.gamma, products, Z)
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,6 +371,15 @@ class Scaled(Base):
     @property
     def translation_invariant(self) -> bool:  # type: ignore[override]
         return self.kernel.translation_invariant
+
+    @property
+    def in_core(self) -> bool:  # type: ignore[override]
+        return self.kernel.in_core
+
+    def core_view(self, X: Any, Z: Any) -> tuple[_core.Rows, _core.Kernel, _core.Rows]:
+        """Rows, kernel and vectors as the core sees them: it scales the inputs while it reads them."""
+        scales = np.array(np.broadcast_to(self.scales, X.shape[1:]), dtype=np.float64)
+        return _core_view(self.kernel, _as_float(X), _as_float(Z), scales)
 
     def length(self, X: Any) -> float:
         return self.kernel.length(X)

@@ -54,7 +54,10 @@ class SmoothLoss(Loss, Protocol):
 
     @property
     def pieces(self) -> tuple[float, float, float] | None:
-        """Width, least and most, if the loss is piecewise quadratic: its slope is ``clip(xi / width, least, most)``."""
+        """Width, least and most, if the loss is piecewise quadratic: its slope is ``clip(xi / width, least, most)``.
+
+        Width 0 is the hinge.
+        """
 
 
 def _excess(F: Array, Y: Array) -> Array:
@@ -71,9 +74,14 @@ class Hinge(Part):
     """``C xi`` with ``xi = (1 - y f)_+``."""
 
     smooth: ClassVar[bool] = False
+    pieces: ClassVar[tuple[float, float, float]] = (0.0, 0.0, 1.0)
 
     def value(self, F: Array, Y: Array, C: Array) -> Array:
         return (C * _excess(F, Y)).sum(axis=0)
+
+    def duals(self, F: Array, Y: Array, C: Array) -> Array:
+        """At their bounds: right for rows that are not on the margin."""
+        return C * Y * (Y * F < 1)
 
     def conjugate(self, A: Array, Y: Array, C: Array) -> Array:
         return (Y * A).sum(axis=0)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from ..certificate import Basis, of_expansion
-from ..data import Targets
+from ..certificate import Basis, of_rows
 from ..formulation import Array, Kernel
 from ..parts.losses import Loss
 from ..parts.regularizers import Regularizer
+from ..rows.labels import Labels
+from ..rows.memory import double, seen_through
+from ..rows.seam import Home
 from ..sparse.reweighting import sparse_coefficients
 from . import solve as primal
-from .passes import Exact, Features, double, features
+
+FEW = 1 << 23  # bytes of kernel values that are kept for a second look
 
 # Where the classes are apart, what is left of the hinge on margins that miss 1 by rounding may outweigh a tiny norm:
 # a slightly larger f has none of it.
@@ -49,7 +52,7 @@ def fit_coefficients(
     kernel: Kernel,
     X: Any,
     Z: Any,
-    machines: Sequence[Targets],
+    labels: Labels,
     loss: Loss,
     regularizer: Regularizer,
     tol: float = 1e-8,
@@ -64,7 +67,7 @@ def fit_coefficients(
     above ``tol``, float64 features do the rest.
     """
     if regularizer.reweighted:
-        return _reweighted(kernel, X, Z, machines, loss, regularizer, tol, threads)
+        return _reweighted(kernel, X, Z, labels, loss, regularizer, tol, threads)
     gram = kernel(double(Z), double(Z))
     if not np.isfinite(gram).all():
         raise ValueError(
@@ -72,121 +75,123 @@ def fit_coefficients(
         )
     norm = regularizer.settled(gram)
     basis = Basis.of(norm, gram)
-    exact = Exact(kernel, X, Z, threads)
-    if len(machines) > 1:
-        exact = exact.kept(memory)
-    found: list[Fitted | None] = [None] * len(machines)
+    # Looked at once where all goes well: nothing is kept, unless it costs next to nothing.
+    n, m = X.shape[0], len(gram)
+    plain = seen_through(kernel, X, labels, double(Z), np.eye(m), np.float64, threads, memory if 8 * n * m < FEW else 0)
+    found: Fitted | None = None
     for precision in dict.fromkeys((np.dtype(dtype), np.dtype(np.float64))):
-        open_ = [k for k, f in enumerate(found) if f is None or f.open(tol, max_iter)]
-        if not open_:
+        open_ = np.arange(labels.outputs) if found is None else np.flatnonzero(found.open(tol, max_iter))
+        if not len(open_):
             break
         with np.errstate(over="ignore", invalid="ignore"):  # float32 may be too short for large kernel values
-            P = features(kernel, X, Z, basis.T, precision, threads, memory)
-            for k in open_:
-                rows = machines[k].rows
-                fit = _Fit(basis, machines[k], loss, exact, precision == np.float32)
-                found[k] = fit(P if rows is None else P.take(rows), found[k], tol, max_iter)
-    done = [f for f in found if f is not None]
-    joined = [np.concatenate([getattr(f, name) for f in done]) for name in ("bias", "objective", "gap", "n_iter")]
-    if not np.isfinite(joined[1]).all():
+            rows = seen_through(kernel, X, labels, Z, basis.T, precision, threads, memory)
+            fit = _Fit(basis, labels, loss, plain, precision == np.float32)
+            now = fit(rows, open_, None if found is None else found.take(open_), tol, max_iter)
+            found = now if found is None else found.put(open_, now)
+    assert found is not None
+    if not np.isfinite(found.objective).all():
         raise ValueError("kernel values of the rows are too large: scale the features, or lower gamma or degree")
     limits = tuple(
         "" if gap <= tol else f"max_iter={max_iter}" if used >= max_iter else "rounding"
-        for gap, used in zip(joined[2], joined[3], strict=True)
+        for gap, used in zip(found.gap, found.n_iter, strict=True)
     )
-    return Coefficients(
-        np.ascontiguousarray(np.hstack([f.coef for f in done]).T), *joined, limits=limits, regularizer=norm
-    )
+    coef, bias = np.ascontiguousarray(found.coef[:, :-1]), found.coef[:, -1].copy()
+    return Coefficients(coef, bias, found.objective, found.gap, found.n_iter, limits=limits, regularizer=norm)
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """Machines solved in some precision: weights, the coefficients (vectors x machines) they mean, and their proof."""
+    """Machines solved in some precision: weights (machines x features + 1), the coefficients that they mean (machines
+    x vectors + 1), and the proof of these."""
 
-    w: Array
+    V: Array
     coef: Array
-    bias: Array
     objective: Array
     gap: Array
     n_iter: Array
 
-    def open(self, tol: float, max_iter: int) -> bool:
-        """Is there something to do, and may it be done?"""
-        return bool(((self.gap > tol) & (self.n_iter < max_iter)).any())
+    def open(self, tol: float, max_iter: int) -> Array:
+        """For which machines there is something to do, and it may be done."""
+        return (self.gap > tol) & (self.n_iter < max_iter)
+
+    def take(self, o: Array) -> Fitted:
+        """Some of the machines."""
+        return Fitted(*(part[o] for part in self._parts()))
+
+    def put(self, o: Array, others: Fitted) -> Fitted:
+        """With some of the machines replaced."""
+        parts = [part.copy() for part in self._parts()]
+        for part, new in zip(parts, others._parts(), strict=True):
+            part[o] = new
+        return Fitted(*parts)
+
+    def _parts(self) -> tuple[Array, ...]:
+        return self.V, self.coef, self.objective, self.gap, self.n_iter
 
     def or_better(self, other: Fitted) -> Fitted:
         """The better of both for each machine; ``other`` came after this one and counts its steps too."""
         late = other.gap < self.gap
         late |= ~np.isfinite(self.gap) & (other.objective <= self.objective)
-
-        def chosen(name: str) -> Array:
-            return np.where(late, getattr(other, name), getattr(self, name))
-
-        return Fitted(
-            chosen("w"), chosen("coef"), chosen("bias"), chosen("objective"), chosen("gap"), n_iter=other.n_iter
-        )
+        return replace(self.put(np.flatnonzero(late), other.take(np.flatnonzero(late))), n_iter=other.n_iter)
 
 
 @dataclass(frozen=True)
 class _Fit:
-    """One group of machines over one set of rows.
+    """Machines over the same rows.
 
-    ``rough``: features are in float32.
+    ``plain`` are the rows with the values of the kernel in float64 as features. ``rough``: others are in float32.
     """
 
     basis: Basis
-    group: Targets
+    labels: Labels
     loss: Any
-    exact: Exact
+    plain: Home
     rough: bool
 
-    def __call__(self, P: Features, before: Fitted | None, tol: float, max_iter: int) -> Fitted:
-        """Solved over the features P, from an earlier result if there is one."""
-        Y, C = self.group.Y, self.group.C
-        used = np.zeros(Y.shape[1], dtype=int) if before is None else before.n_iter
-        start = None if before is None else (before.w, before.bias)
+    def __call__(self, rows: Home, which: Array, before: Fitted | None, tol: float, max_iter: int) -> Fitted:
+        """Solved over whitened features, from an earlier result if there is one."""
+        used = np.zeros(len(which), dtype=int) if before is None else before.n_iter
+        start = None if before is None else before.V
         # Both solvers converge so fast in the end that a margin costs next to nothing.
         # float32 gets half of the steps at most: it may be too short to get anywhere.
         need, left = (np.inf, (max_iter + 1) // 2) if self.rough else (0.5 * tol, max_iter - int(used.max()))
-        s = primal.solve(P, Y, C, self.loss, start, 1e-3 * tol, left, need)
+        s = primal.solve(rows, self.loss, start, 1e-3 * tol, left, need, which)
         # A smooth loss has better duals at exact decision values than at those of float32 features.
-        duals = None if self.loss.smooth and self.rough else s.duals
-        now = self.proved(s.w, s.bias, duals, used + s.n_iter)
-        for w, bias in () if self.rough else self.others(s.w, s.bias):
-            if not now.open(tol, max_iter):
+        known = () if self.loss.smooth and self.rough else s.known
+        now = self.proved(which, s.V, known, used + s.n_iter)
+        for V in () if self.rough else self.others(which, s.V):
+            if not now.open(tol, max_iter).any():
                 break
-            now = now.or_better(self.proved(w, bias, duals, now.n_iter))
+            now = now.or_better(self.proved(which, V, known, now.n_iter))
         return now if before is None else before.or_better(now)
 
-    def others(self, w: Array, bias: Array) -> Iterator[tuple[Array, Array]]:
+    def others(self, which: Array, V: Array) -> Iterator[Array]:
         """What may be better where rounding is felt: slightly larger functions, and none but the bias."""
         for stretch in STRETCHES:
-            yield w * (1 + stretch), bias * (1 + stretch)
-        mean = (self.group.C * self.group.Y).sum(axis=0) / self.group.C.sum(axis=0)
-        yield 0 * w, mean
-        yield 0 * w, np.sign(mean)
+            yield V * (1 + stretch)
+        total = sum((C * Y).sum(axis=0) for Y, C in (block.labels(which) for block in self.plain.blocks()))
+        mean = np.asarray(total) / self.labels.totals[which]
+        for bias in (mean, np.sign(mean)):
+            yield np.hstack([np.zeros((len(V), V.shape[1] - 1)), bias[:, None]])
 
-    def proved(self, w: Array, bias: Array, duals: Array | None, n_iter: Array) -> Fitted:
+    def proved(self, which: Array, V: Array, known: Any, n_iter: Array) -> Fitted:
         """The model with these weights, and its certificate."""
-        Y, C, coef = self.group.Y, self.group.C, self.basis.T @ w
-        objective, gap = of_expansion(
-            self.exact.blocks(self.group.rows), self.basis, self.loss, Y, C, coef, bias, duals
-        )
-        return Fitted(w, coef, bias, objective, gap, n_iter)
+        coef = np.hstack([V[:, :-1] @ self.basis.T.T, V[:, -1:]])
+        objective, gap = of_rows(self.plain, self.loss, which, coef, self.basis, known)
+        return Fitted(V, coef, objective, gap, n_iter)
 
 
 def _reweighted(
-    kernel: Kernel, X: Any, Z: Any, machines: Sequence[Targets], loss: Loss, norm: Any, tol: float, threads: int
+    kernel: Kernel, X: Any, Z: Any, labels: Labels, loss: Loss, norm: Any, tol: float, threads: int
 ) -> Coefficients:
     """Rounds of reweighting for each machine; coefficients of vectors that it drops are zero."""
     K, gram = kernel(X, Z, threads=threads), kernel(Z, Z)
-    found = [
-        sparse_coefficients(
-            K if group.rows is None else K[group.rows], gram, group.Y[:, o], group.C[:, o], loss, norm, tol
-        )
-        for group in machines
-        for o in range(group.Y.shape[1])
-    ]
+    found = []
+    for o in range(labels.outputs):
+        part = labels.members(o)
+        rows = slice(None) if part is None else part
+        Y, C = labels.of(rows, np.array([o]))
+        found.append(sparse_coefficients(K[rows], gram, Y[:, 0], C[:, 0], loss, norm, tol))
     coef = np.zeros((len(found), len(gram)))
     for o, sparse in enumerate(found):
         coef[o, sparse.kept] = sparse.coef

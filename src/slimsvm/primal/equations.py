@@ -8,13 +8,12 @@ that they do not, the rows themselves are factored: errors then grow with the si
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from scipy.linalg import lapack, qr, solve_triangular
 
 from ..formulation import Array
-from .passes import Features
 
 Solver = Callable[[Array], Array]
 
@@ -36,19 +35,19 @@ def from_sums(H: Array, least: float = WORST_PIVOT) -> Solver | None:
     return lambda right: s * lapack.dpotrs(L, s * right, lower=1)[0]
 
 
-def from_rows(features: Features, h: Array, own: Array) -> Solver | None:
-    """A solver from an orthogonal factorisation of the rows ``sqrt(h) [p 1]`` and ``sqrt(own)``.
+def from_rows(blocks: Iterable[tuple[Array, Array]], own: Array) -> Solver | None:
+    """A solver from an orthogonal factorisation of the rows ``sqrt(h) [p 1]`` and ``sqrt(own)``; blocks are features, h.
 
     Large rows come first and columns are exchanged, which keeps small rows (that of w's own term above all)
     accurate beside large ones. Blocks are folded in one after the other.
     """
     factor = np.diag(np.sqrt(own))
     order = np.arange(len(own))
-    for rows, P in features.blocks():
-        used = np.flatnonzero(h[rows])
+    for P, h in blocks:
+        used = np.flatnonzero(h)
         if not len(used):
             continue
-        root = np.sqrt(h[rows][used])[:, None]
+        root = np.sqrt(h[used])[:, None]
         stacked = np.vstack([np.hstack([root * P[used].astype(np.float64, copy=False), root]), factor])
         sizes = np.abs(stacked).max(axis=1)
         if not np.isfinite(sizes).all():

@@ -8,7 +8,9 @@ sums over blocks of rows as in Newton's method for a smooth loss.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,11 +18,16 @@ from scipy.special import expit
 
 from ..formulation import Array
 from ..parts.losses import HuberHinge, Loss, SquaredHinge
+from ..rows.labels import RowLabels
+from ..rows.memory import Given, row_blocks
+from ..rows.seam import Home
 from .equations import from_rows, from_sums
+from .features import Features, sums, times
 from .newton import newton
-from .passes import Features, sums, times
+from .passes import DOWN, DOWN_GAIN, UP, UP_GAIN, Evidence
 
-Start = tuple[Array, Array] | None  # weights and bias near the solution
+Found = tuple[Array, tuple[Array, Array], int]  # weights (1 x features + 1), rows and their signed duals, steps
+MEMORY = 2.0**30  # bytes that features of some rows may take
 
 TINY = np.finfo(float).tiny
 ROUNDING = 0.03  # of the hinge's corner, where rows are screened
@@ -108,17 +115,22 @@ class InteriorPoint:
         y, C = self.y, self.C
         used = 0
         if near is None:
-            rough = newton(self.features, y[:, None], C[:, None], SquaredHinge(), tol=1e-3, max_iter=min(10, max_iter))
-            w, bias, f, used = rough.w, rough.bias, rough.F[:, 0], int(rough.n_iter[0])
+            start = newton(self._home(), SquaredHinge(), tol=1e-3, max_iter=min(10, max_iter))
+            w, bias, used = start.w, start.bias, int(start.n_iter[0])
         else:
             w, bias = near
-            f = times(self.features, w, bias)[:, 0]
+        f = times(self.features, w, bias)[:, 0]
         short = 1 - y * f
         value = 0.5 * float((w**2).sum()) + float(C @ np.maximum(short, 0))
         spread = max(float(np.abs(short).mean()), 1e-3)
         mu = max(value / (2 * len(y)), 0.5 * spread * float(C.mean()))
         alpha, room = self.central(short, mu)
         return Iterate(w[:, 0], float(bias[0]), f, alpha, mu / alpha, mu / room, room), used
+
+    def _home(self) -> Home:
+        """These rows as a home of their own, in which a smooth loss gives the start."""
+        P = np.vstack([block for _, block in self.features.blocks()])
+        return Given(P, RowLabels(self.y[:, None], self.C[:, None]))
 
     def central(self, short: Array, mu: float) -> tuple[Array, Array]:
         """Alpha and room with ``short = ridge alpha - mu / alpha + mu / room``: all costs start equally far in."""
@@ -167,7 +179,7 @@ class InteriorPoint:
         m = len(now.w)
         own = np.append(np.ones(m), 1e-14 * float(h.sum()))
         H[np.arange(m + 1), np.arange(m + 1)] += own
-        solver = from_rows(self.features, h, own) if self.careful else from_sums(H, 0.0)
+        solver = from_rows(self._weighted(h), own) if self.careful else from_sums(H, 0.0)
         if solver is None:
             return None
         y = self.y
@@ -195,6 +207,9 @@ class InteriorPoint:
         step = towards(centre - probe.alpha * probe.s, centre + probe.alpha * probe.xi, rounds=2)
         return step if np.isfinite(step.alpha).all() and np.isfinite(step.w).all() else None
 
+    def _weighted(self, h: Array) -> Iterator[tuple[Array, Array]]:
+        return ((P, h[some]) for some, P in self.features.blocks())
+
     def complementarity(self, now: Iterate) -> float:
         """Mean product of the margins' parts and their multipliers."""
         products = float(now.alpha @ now.s) + (float(now.room @ now.xi) if self.capped else 0.0)
@@ -209,86 +224,148 @@ class InteriorPoint:
 
 
 def direct(
-    features: Features, y: Array, C: Array, loss: Loss, tol: float, max_iter: int, near: Start = None
-) -> tuple[Array, float, Array, int]:
+    rows: Home, which: Array, members: Array, loss: Loss, tol: float, max_iter: int, near: Array | None = None
+) -> Found:
     """All rows at once."""
-    return InteriorPoint(features, y, C, loss).solve(tol, max_iter, near)
+    return _at_once(rows, which, members, loss, tol, max_iter, near)
 
 
 def careful(
-    features: Features, y: Array, C: Array, loss: Loss, tol: float, max_iter: int, near: Start = None
-) -> tuple[Array, float, Array, int]:
+    rows: Home, which: Array, members: Array, loss: Loss, tol: float, max_iter: int, near: Array | None = None
+) -> Found:
     """All rows at once, for costs and features so large that sums of squares lose the digits that matter."""
-    return InteriorPoint(features, y, C, loss, careful=True).solve(tol, max_iter, near)
+    return _at_once(rows, which, members, loss, tol, max_iter, near, careful=True)
+
+
+def _at_once(
+    rows: Home,
+    which: Array,
+    members: Array,
+    loss: Loss,
+    tol: float,
+    max_iter: int,
+    near: Array | None,
+    careful: bool = False,
+) -> Found:
+    Y, C = rows.labels.of(members, which)
+    machine = InteriorPoint(Members(rows, members), Y[:, 0], C[:, 0], loss, careful=careful)
+    w, bias, alpha, used = machine.solve(tol, max_iter, None if near is None else (near[:, :-1].T, near[:, -1]))
+    return np.append(w, bias)[None], (members, Y[:, 0] * alpha), used
+
+
+@dataclass(frozen=True)
+class Members:
+    """Some rows of a home as features in memory, or computed block by block where they are too many."""
+
+    rows: Home
+    numbers: Array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.numbers), self.rows.shape[1]
+
+    @cached_property
+    def _kept(self) -> Array | None:
+        n, m = self.shape
+        return self.rows.features(self.numbers) if 8 * n * m <= MEMORY else None
+
+    def blocks(self) -> Iterator[tuple[slice, Array]]:
+        n, m = self.shape
+        for some in row_blocks(n, 8 * m):
+            yield some, self.rows.features(self.numbers[some]) if self._kept is None else self._kept[some]
 
 
 def screened(
-    features: Features, y: Array, C: Array, loss: Loss, tol: float, max_iter: int, near: Start = None
-) -> tuple[Array, float, Array, int]:
+    rows: Home, which: Array, members: Array, loss: Loss, tol: float, max_iter: int, near: Array | None = None
+) -> Found:
     """The hinge with many rows: most are far from the margin, and it is clear which bound their duals end at.
 
     A rounded hinge, cheap to solve, gives decision values near the hinge's. Interior points are spent on the rows
     around the margin only; all rows are then looked at again, and those that were taken for far but changed sides
     come in.
     """
-    n, m = features.shape
-    w, bias, total = _rounded(features, y, C, max_iter) if near is None else (*near, 0)
-    short = 1 - y * times(features, w, bias)[:, 0]
-    width = float(np.partition(np.abs(short), 8 * m)[8 * m])
-    close = np.abs(short) <= max(width, 2 * ROUNDING)
-    while 0 < np.count_nonzero(close) < 0.7 * n:
-        above = ~close & (short > 0)
-        rows = np.flatnonzero(close)
-        fixed = sums(features, np.where(above, C * y, 0.0)[:, None])[0][:, 0]
-        reduced = InteriorPoint(features.take(rows), y[rows], C[rows], loss, fixed, float(C[above].sum()))
-        new_w, new_bias, alpha, used = reduced.solve(tol, max_iter - total, (w, bias))
+    m = rows.shape[1]
+    V, total = _rounded(rows, which, max_iter) if near is None else (near, 0)
+    close = _closest(rows, which, V, 8 * m)
+    while 0 < len(close) < 0.7 * len(members):
+        # Duals of the close rows are what is looked for: without them, the others' sums are what is fixed.
+        (far,) = rows.total(Evidence(loss), which, V, [(close, np.zeros(len(close)))], np.zeros(1), 0.0)
+        fixed = np.append(far[0, -2 * m : -m] + far[0, -m:], far[0, UP] - far[0, DOWN])
+        Y, C = rows.labels.of(close, which)
+        constant = float(far[0, UP_GAIN] + far[0, DOWN_GAIN])
+        reduced = InteriorPoint(Members(rows, close), Y[:, 0], C[:, 0], loss, fixed, constant)
+        w, bias, alpha, used = reduced.solve(tol, max_iter - total, (V[:, :-1].T, V[:, -1]))
         total += used
-        w, bias = new_w[:, None], np.array([new_bias])
-        short = 1 - y * times(features, w, bias)[:, 0]
-        crossed = ~close & ((short > 0) != above)
-        if not crossed.any() or total >= max_iter:
-            duals = np.where(above, C, 0.0)
-            duals[rows] = alpha
-            return new_w, new_bias, duals, total
-        close |= np.abs(short) <= 2 * float(np.abs(short[crossed]).max())
-        close |= crossed
-    new_w, new_bias, duals, used = direct(features, y, C, loss, tol, max_iter - total)
-    return new_w, new_bias, duals, total + used
+        before, V = V, np.append(w, bias)[None]
+        crossed, farthest = _crossed(rows, which, before, V, close)
+        if not len(crossed) or total >= max_iter:
+            return V, (close, Y[:, 0] * alpha), total
+        close = np.union1d(np.union1d(close, crossed), _within(rows, which, V, 2 * farthest))
+    V, known, used = direct(rows, which, members, loss, tol, max_iter - total)
+    return V, known, total + used
 
 
-def _rounded(features: Features, y: Array, C: Array, max_iter: int) -> tuple[Array, Array, int]:
+def _shorts(rows: Home, which: Array, V: Array) -> Iterator[tuple[Array, Array]]:
+    """Row numbers of an output's rows, and ``1 - y f`` with each of the weights V, a block at a time."""
+    for block in rows.blocks():
+        Y, C = block.labels(which)
+        mine = np.flatnonzero(C[:, 0])
+        F = block.values(np.repeat(which, len(V)), V)
+        yield block.first + mine, 1 - Y[mine] * F[mine]
+
+
+def _closest(rows: Home, which: Array, V: Array, count: int) -> Array:
+    """Rows on the margin, as far as the corner was rounded, or so many of the closest."""
+    nearest = np.empty(0)
+    for _, short in _shorts(rows, which, V):
+        nearest = np.concatenate([nearest, np.abs(short[:, 0])])
+        if len(nearest) > count:
+            nearest = np.partition(nearest, count)[: count + 1]
+    return _within(rows, which, V, max(float(nearest.max(initial=0.0)), 2 * ROUNDING))
+
+
+def _within(rows: Home, which: Array, V: Array, width: float) -> Array:
+    """Rows at most so far from the margin."""
+    return np.concatenate([some[np.abs(short[:, 0]) <= width] for some, short in _shorts(rows, which, V)])
+
+
+def _crossed(rows: Home, which: Array, before: Array, after: Array, close: Array) -> tuple[Array, float]:
+    """Rows, other than those close, that have changed sides; and how far the farthest is from the margin now."""
+    found, farthest = [], 0.0
+    for some, short in _shorts(rows, which, np.vstack([before, after])):
+        changed = ((short[:, 0] > 0) != (short[:, 1] > 0)) & ~np.isin(some, close)
+        found.append(some[changed])
+        farthest = max(farthest, float(np.abs(short[changed, 1]).max(initial=0.0)))
+    return np.concatenate(found), farthest
+
+
+def _rounded(rows: Home, which: Array, max_iter: int) -> tuple[Array, int]:
     """The solution for a hinge with a rounded corner: roughly on an eighth of the rows, then in steps on all."""
-    some = np.arange(0, features.shape[0], 8)
-    part, label, cost = features.take(some), y[some, None], 8 * C[some, None]
-    most = min(20, max_iter)
-    state = newton(part, label, cost, SquaredHinge(), tol=1e-3, max_iter=most)
+    part, most = rows.thinned(8), min(20, max_iter)
+    state = newton(part, SquaredHinge(), tol=1e-3, max_iter=most, which=which)
     for width in (0.5, ROUNDING):
-        state = newton(part, label, cost, HuberHinge(width), (state.w, state.bias), tol=1e-3, max_iter=most)
-    start, most = (state.w, state.bias), min(10, max_iter)
-    state = newton(features, y[:, None], C[:, None], HuberHinge(ROUNDING), start, tol=1e-5, max_iter=most)
-    return state.w, state.bias, int(state.n_iter[0])
+        state = newton(part, HuberHinge(width), state.V, tol=1e-3, max_iter=most, which=which)
+    state = newton(rows, HuberHinge(ROUNDING), state.V, tol=1e-5, max_iter=min(10, max_iter), which=which)
+    return state.V, int(state.n_iter[0])
 
 
 def solve_interior(
-    features: Features,
-    Y: Array,
-    C: Array,
+    rows: Home,
     loss: Loss,
+    which: Array,
     tol: float,
     max_iter: int,
-    start: Start = None,
+    start: Array | None = None,
     method: Any = None,
-) -> tuple[Array, ...]:
-    """Weights, biases, signed duals and iterations, one output at a time over the rows that take part in it."""
-    n, m = features.shape
-    outputs = Y.shape[1]
-    w, bias, A = np.zeros((m, outputs)), np.zeros(outputs), np.zeros((n, outputs))
-    n_iter = np.zeros(outputs, dtype=int)
-    for o in range(outputs):
-        rows = np.flatnonzero(C[:, o])
-        mine = features if len(rows) == n else features.take(rows)
-        solver = method or (screened if len(rows) > 20 * m + 4000 and not loss.smooth else direct)
-        near = None if start is None else (start[0][:, [o]], start[1][[o]])
-        w[:, o], bias[o], alpha, n_iter[o] = solver(mine, Y[rows, o], C[rows, o], loss, tol, max_iter, near)
-        A[rows, o] = Y[rows, o] * alpha
-    return w, bias, A, n_iter
+) -> tuple[Array, list[tuple[Array, Array]], Array]:
+    """Weights, known duals and iterations, one output at a time over the rows that take part in it."""
+    n, m = rows.shape
+    V, known, n_iter = np.zeros((len(which), m + 1)), [], np.zeros(len(which), dtype=int)
+    for k, o in enumerate(which):
+        part = rows.labels.members(o)
+        members = np.arange(n) if part is None else part
+        solver = method or (screened if len(members) > 20 * m + 4000 and not loss.smooth else direct)
+        near = None if start is None else start[[k]]
+        V[[k]], duals, n_iter[k] = solver(rows, np.array([o]), members, loss, tol, max_iter, near)
+        known.append(duals)
+    return V, known, n_iter

@@ -3,152 +3,193 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from .. import _core
 from ..formulation import Array
 from ..parts.losses import SmoothLoss
+from ..rows.seam import Home
 from .equations import from_rows, from_sums
-from .passes import Features, sums, times
+from .passes import Equations, Line
+
+NEARLY = 0.1  # of the slope where a step begins: a step with less at its end needs no line search
 
 
 @dataclass(frozen=True)
 class NewtonState:
-    """Weights (m x outputs), biases, decision values (n x outputs), steps taken, and which outputs are solved."""
+    """Weights (outputs x features + 1, the bias last), steps taken, and which outputs are solved."""
 
-    w: Array
-    bias: Array
-    F: Array
+    V: Array
     n_iter: Array
     converged: Array
 
+    @property
+    def w(self) -> Array:
+        """Weights, features x outputs."""
+        return np.ascontiguousarray(self.V[:, :-1].T)
+
+    @property
+    def bias(self) -> Array:
+        return self.V[:, -1].copy()
+
 
 def newton(
-    features: Features,
-    Y: Array,
-    C: Array,
+    rows: Home,
     loss: SmoothLoss,
-    start: tuple[Array, Array] | None = None,
+    start: Array | None = None,
     tol: float = 1e-9,
     max_iter: int = 200,
+    which: Array | None = None,
 ) -> NewtonState:
-    """Newton's method with an exact line search, all outputs side by side.
+    """Newton's method with an exact line search, outputs (``which``, or all) side by side.
 
     It ends when half the squared Newton decrement, which estimates the objective still to be gained, is at
     most ``tol`` times the objective; the norm of a float32 gradient may never get small.
     """
-    n, m = features.shape
-    outputs = Y.shape[1]
-    few, pieces = features.few(), getattr(loss, "pieces", None)  # a loss of the user's need not have any
+    which = np.arange(rows.labels.outputs) if which is None else which
+    m, outputs = rows.shape[1], len(which)
+    V = np.zeros((outputs, m + 1)) if start is None else np.array(start, dtype=np.float64)
+    few, pieces = rows.few(), getattr(loss, "pieces", None)  # a loss of the user's need not have any
     if few is not None and pieces is not None:
-        found = _few_rows(few, Y, C, pieces, start, tol, max_iter)
+        found = _few_rows(few, rows.labels.of(slice(None), which), pieces, V, tol, max_iter)
         if found is not None:
             return found
-    if start is None:
-        w, bias = np.zeros((m, outputs)), np.zeros(outputs)
-        F = np.zeros((n, outputs))
-    else:
-        w, bias = start[0].copy(), start[1].copy()
-        F = times(features, w, bias)
     # Where no row is curved the bias is not determined: a trifle of curvature makes it so.
-    trifle = 1e-12 * C.sum(axis=0)
+    own = np.hstack([np.ones((outputs, m)), 1e-12 * rows.labels.totals[which, None]])
     n_iter = np.zeros(outputs, dtype=int)
-    open_, lost = np.ones(outputs, dtype=bool), np.zeros(outputs, dtype=bool)
+    converged = np.zeros(outputs, dtype=bool)
     last_gain = np.full(outputs, np.inf)
+    o = np.arange(outputs)  # those that go on
+    at = Point.of(rows, loss, which, V)
     for _ in range(max_iter):
-        o = np.flatnonzero(open_)
-        Fo, Yo, Co = _columns(F, o), _columns(Y, o), _columns(C, o)
-        moments, grams = sums(features, loss.duals(Fo, Yo, Co), loss.curvature(Fo, Yo, Co))
-        assert grams is not None
-        gradient = np.vstack([w[:, o], np.zeros(len(o))]) - moments
-        steps = np.empty_like(gradient)
-        for k in range(len(o)):
-            own = np.append(np.ones(m), trifle[o[k]])
-            grams[k][np.arange(m + 1), np.arange(m + 1)] += own
-            solver = from_sums(grams[k]) or from_rows(features, loss.curvature(Fo, Yo, Co)[:, k], own)
-            steps[:, k] = np.nan if solver is None else -solver(gradient[:, k])
-        beyond = ~np.isfinite(steps).all(axis=0)  # numbers too large for this precision: the output stays as it is
-        if beyond.any():
-            lost[o[beyond]], open_[o[beyond]] = True, False
-            if open_.any():
-                continue
-            break
-        gain = -0.5 * (steps * gradient).sum(axis=0)
-        objective = 0.5 * (w[:, o] ** 2).sum(axis=0) + loss.value(Fo, Yo, Co)
+        each = zip(which[o], at.V, at.grams, own[o], at.gradient, strict=True)
+        steps = np.stack([_step(rows, loss, *one) for one in each])
+        gain = -0.5 * (steps * at.gradient).sum(axis=1)
+        fine = np.isfinite(gain)  # else numbers are too large for this precision, and the output stays as it is
+        objective = 0.5 * (at.V[:, :m] ** 2).sum(axis=1) + at.value
         # Below a relative gain of 1e-6 each step should square it; if not, only rounding errors are left.
         stuck = (gain > 0.5 * last_gain[o]) & (gain < 1e-6 * objective)
         last_gain[o] = gain
         moving = (gain > tol * objective) & ~stuck
-        Q = times(features, steps[:m], steps[m])
-        t = np.ones(len(o))  # the last step is taken whole: it squares what is left to gain
-        if moving.any():
-            some = np.flatnonzero(moving)
-            D, Wo = _columns(steps[:m], some), _columns(w, o[some])
-            t[some] = line_search(
-                loss,
-                _columns(Fo, some),
-                _columns(Q, some),
-                _columns(Yo, some),
-                _columns(Co, some),
-                (Wo * D).sum(axis=0),
-                (D**2).sum(axis=0),
-                accuracy=2e-3 * gain[some],
-            )
-        w[:, o] += t * steps[:m]
-        bias[o] += t * steps[m]
-        F[:, o] += t * Q
-        n_iter[o] += 1
-        open_[o[~moving]] = False
-        if not open_.any():
+        last = fine & ~moving
+        V[o[last]] += steps[last]  # taken whole: it squares what is left to gain
+        n_iter[o[fine]] += 1
+        converged[o[last]] = True
+        o = o[moving]
+        if not len(o):
             break
-    return NewtonState(w, bias, F, n_iter, ~open_ & ~lost)
+        at = at.take(moving).moved(rows, loss, which[o], steps[moving], gain[moving])
+        V[o] = at.V
+    return NewtonState(V, n_iter, converged)
+
+
+@dataclass(frozen=True)
+class Point:
+    """Outputs at weights V: losses, gradients of the objectives, second derivatives of the losses."""
+
+    V: Array
+    value: Array
+    gradient: Array
+    grams: Array
+
+    @classmethod
+    def of(cls, rows: Home, loss: Any, which: Array, V: Array) -> Point:
+        """In one pass."""
+        value, moments, grams = rows.total(Equations(loss), which, V)
+        gradient = V - moments
+        gradient[:, -1] = -moments[:, -1]
+        return cls(V.copy(), value, gradient, grams)
+
+    def take(self, o: Array) -> Point:
+        """Some of the outputs."""
+        return Point(self.V[o], self.value[o], self.gradient[o], self.grams[o])
+
+    def moved(self, rows: Home, loss: Any, which: Array, steps: Array, gain: Array) -> Point:
+        """At the best place along Newton's steps, which promise ``gain``.
+
+        The whole step is nearly always as good: it is tried with all that the next step needs to know.
+        """
+        whole = Point.of(rows, loss, which, self.V + steps)
+        left = np.flatnonzero(~(np.abs((whole.gradient * steps).sum(axis=1)) <= NEARLY * 2 * gain))
+        if not len(left):
+            return whole
+        t = line_search(rows, loss, which[left], self.V[left], steps[left], 2e-3 * gain[left])
+        other = Point.of(rows, loss, which[left], self.V[left] + t[:, None] * steps[left])
+        for mine, new in ((whole.V, other.V), (whole.value, other.value), (whole.gradient, other.gradient)):
+            mine[left] = new
+        whole.grams[left] = other.grams
+        return whole
+
+
+def _step(rows: Home, loss: Any, output: int, v: Array, gram: Array, own: Array, gradient: Array) -> Array:
+    """Newton's step of one output; NaN where its equations are lost to rounding."""
+    gram[np.arange(len(own)), np.arange(len(own))] += own
+    solver = from_sums(gram) or from_rows(_weighted(rows, loss, np.array([output]), v[None]), own)
+    return np.full(len(own), np.nan) if solver is None else -solver(gradient)
+
+
+def _weighted(rows: Home, loss: Any, which: Array, V: Array) -> Any:
+    """Features and curvatures of one output, a block at a time."""
+    for block in rows.blocks():
+        yield block.features(), loss.curvature(block.values(which, V), *block.labels(which))[:, 0]
 
 
 def _few_rows(
-    P: Array,
-    Y: Array,
-    C: Array,
-    pieces: tuple[float, float, float],
-    start: tuple[Array, Array] | None,
-    tol: float,
-    max_iter: int,
+    P: Array, labels: tuple[Array, Array], pieces: tuple[float, float, float], start: Array, tol: float, max_iter: int
 ) -> NewtonState | None:
     """The same method in the core, one output after the other; None if digits were lost."""
-    begin = np.zeros((P.shape[1] + 1, Y.shape[1])) if start is None else np.vstack([start[0], start[1]])
+    Y, C = labels
     solved = []
-    for y, c, at in zip(Y.T, C.T, begin.T, strict=True):
-        y, c, at = np.ascontiguousarray(y), np.ascontiguousarray(c), np.ascontiguousarray(at)
-        solved.append(_core.smooth_machine(P, y, c, at, *pieces, tol, max_iter))
+    for y, c, at in zip(Y.T, C.T, start, strict=True):
+        y, c = np.ascontiguousarray(y, dtype=np.float64), np.ascontiguousarray(c, dtype=np.float64)
+        solved.append(_core.smooth_machine(P, y, c, np.ascontiguousarray(at), *pieces, tol, max_iter))
     if not all(exact for *_, exact in solved):
         return None
-    w, F, steps, converged = (np.array([s[k] for s in solved]) for k in range(4))
-    return NewtonState(np.ascontiguousarray(w.T[:-1]), w.T[-1].copy(), np.ascontiguousarray(F.T), steps, converged)
+    V, _, steps, converged = (np.array([s[k] for s in solved]) for k in range(4))
+    return NewtonState(V, steps, converged)
 
 
-def _columns(M: Array, columns: Array) -> Array:
-    return M if len(columns) == M.shape[1] else M[:, columns]
+def line_search(rows: Home, loss: Any, which: Array, V: Array, D: Array, accuracy: Array) -> Array:
+    """The t that minimises ``1/2 |w + t d|^2 + loss(V + t D)`` for each output: the root of its derivative.
 
-
-def line_search(
-    loss: SmoothLoss, F: Array, Q: Array, Y: Array, C: Array, slope: Array, bend: Array, accuracy: Array
-) -> Array:
-    """The t that minimises ``t slope + t^2/2 bend + loss(F + t Q)`` for each output: the root of its derivative.
-
-    The derivative, which is to be at most ``accuracy``, is increasing: Newton's method inside a bracket.
+    The derivative, which is to be at most ``accuracy``, is increasing. A pass looks at three places at once; then Newton's
+    steps from either end of the bracket, and the secant between, are the next three.
     """
-    outputs = F.shape[1]
-    t, low, high = np.ones(outputs), np.zeros(outputs), np.full(outputs, np.inf)
-    for _ in range(50):
-        at = F + t * Q
-        derivative = slope + t * bend - (loss.duals(at, Y, C) * Q).sum(axis=0)
-        done = np.abs(derivative) <= accuracy
-        if done.all():
+    slope, bend = (V[:, :-1] * D[:, :-1]).sum(axis=1)[:, None], (D[:, :-1] ** 2).sum(axis=1)[:, None]
+    work, outputs = Line(loss), len(which)
+    t = np.tile([0.5, 1.0, 2.0], (outputs, 1))
+    best, missed = np.ones(outputs), np.full(outputs, np.inf)
+    low, high = np.zeros((outputs, 3)), np.full((outputs, 3), np.inf)  # ends of the bracket: t, both derivatives
+    low[:, 1] = -np.inf
+    open_ = np.arange(outputs)
+    for _ in range(25):
+        first, second = rows.total(work, which[open_], V[open_], D[open_], t[open_])
+        derivative, second = slope[open_] + t[open_] * bend[open_] + first, second + bend[open_]
+        for k in range(3):
+            at = np.stack([t[open_, k], derivative[:, k], second[:, k]], axis=1)
+            size = np.abs(at[:, 1])
+            better = size < missed[open_]
+            best[open_[better]], missed[open_[better]] = at[better, 0], size[better]
+            below, above = (at[:, 1] <= 0) & (at[:, 0] >= low[open_, 0]), (at[:, 1] >= 0) & (at[:, 0] <= high[open_, 0])
+            low[open_[below]], high[open_[above]] = at[below], at[above]
+        open_ = np.flatnonzero(missed > accuracy)
+        if not len(open_):
             break
-        second = bend + (loss.curvature(at, Y, C) * Q**2).sum(axis=0)
-        low, high = np.where(derivative < 0, t, low), np.where(derivative > 0, t, high)
-        # Where the slope is constant there is no Newton step: t is outside the open bracket, so its middle is taken.
-        step = t - derivative / np.where(second > 1e-300 * np.abs(derivative), second, np.inf)
-        middle = np.where(np.isfinite(high), 0.5 * (low + high), 2 * t)
-        t = np.where(done, t, np.where((step > low) & (step < high), step, middle))
-    return t
+        t[open_] = _next_places(low[open_], high[open_])
+    return best
+
+
+def _next_places(low: Array, high: Array) -> Array:
+    """Three places inside each bracket."""
+    a, b = low[:, 0], high[:, 0]
+    wide = ~np.isfinite(b)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        from_low, from_high = a - low[:, 1] / low[:, 2], b - high[:, 1] / high[:, 2]
+        secant = a - low[:, 1] * (b - a) / (high[:, 1] - low[:, 1])
+    middle = np.where(wide, 2 * np.maximum(a, 1.0), 0.5 * (a + np.where(wide, 0.0, b)))
+    t = np.stack([from_low, from_high, secant], axis=1)
+    outside = ~((t > a[:, None]) & (t < b[:, None]))
+    t = np.where(outside, middle[:, None], t)
+    return np.where(wide[:, None] & outside, middle[:, None] * np.array([1.0, 4.0, 16.0]), t)

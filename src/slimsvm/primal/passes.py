@@ -1,160 +1,138 @@
-"""Features of rows, met only a block of rows at a time.
+"""Passes of the solvers for machines over features: what they ask of rows, a block at a time.
 
-A solver sees the rows in sums over blocks (`block_sums`) and in products with a few columns (`times`), so a block
-may come from memory, from a file, or be computed anew whenever it is needed.
+Weights V are those of the outputs ``which``, one row for each, the bias last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from ..formulation import Array, Kernel
+from .. import _core
+from ..formulation import Array
+from ..rows.seam import Block, Pass
 
-BLOCK_BYTES = 1 << 24
-# Multiplications of a Gram matrix up to which calls of Python cost more than the work.
-FEW = 1 << 21
+# Of `Evidence`, in this order; the sums a+ p and a- p follow. Duals scaled by t give the dual t gain - t^2/2 ridge.
+VALUE, DOUBT, UP, DOWN, UP_GAIN, DOWN_GAIN, UP_RIDGE, DOWN_RIDGE, SQUARES, SPREAD = range(10)
 
-
-class Features(Protocol):
-    """Rows of features, a block at a time."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and features."""
-
-    def blocks(self) -> Iterator[tuple[slice, Array]]:
-        """Row numbers and features of each block, in order."""
-
-    def take(self, rows: Array) -> Any:
-        """Some of the rows."""
-
-    def few(self) -> Array | None:
-        """All features, if they are in memory in float64 and so few that sums over them cost next to nothing."""
+Known = Sequence[tuple[Array, Array]]  # for each output: ascending row numbers, and signed duals
 
 
 @dataclass(frozen=True)
-class Stored:
-    """Features in memory."""
+class OfLoss(Pass):
+    """A pass that depends on a loss; in the core if that is piecewise quadratic."""
 
-    P: Array
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.P.shape[0], self.P.shape[1]
-
-    def blocks(self) -> Iterator[tuple[slice, Array]]:
-        n, m = self.shape
-        for rows in row_blocks(n, m * self.P.itemsize):
-            yield rows, self.P[rows]
-
-    def take(self, rows: Array) -> Stored:
-        return Stored(self.P[rows])
-
-    def few(self) -> Array | None:
-        n, m = self.P.shape
-        return np.ascontiguousarray(self.P) if self.P.dtype == np.float64 and n * m * m <= FEW else None
-
-
-@dataclass(frozen=True)
-class Computed:
-    """Features ``k(X, Z) T``, computed in each pass."""
-
-    kernel: Kernel
-    X: Any
-    Z: Any
-    T: Array
-    dtype: Any = np.float64
-    threads: int = 1
+    loss: Any
 
     @property
-    def shape(self) -> tuple[int, int]:
-        return self.X.shape[0], self.T.shape[1]
-
-    def blocks(self) -> Iterator[tuple[slice, Array]]:
-        n = self.X.shape[0]
-        m = max(self.T.shape)
-        T = self.T.astype(self.dtype)
-        for rows in row_blocks(n, m * np.dtype(self.dtype).itemsize):
-            K = np.empty((rows.stop - rows.start, self.T.shape[0]), dtype=self.dtype)
-            # Whitening comes before any product of features: a whitened float32 Gram matrix is not definite.
-            yield rows, self.kernel(self.X[rows], self.Z, out=K, threads=self.threads) @ T
-
-    def few(self) -> None:
-        return None
-
-    def take(self, rows: Array) -> Computed:
-        return Computed(self.kernel, self.X[rows], self.Z, self.T, self.dtype, self.threads)
+    def pieces(self) -> Any:  # type: ignore[override]
+        return getattr(self.loss, "pieces", None)  # a loss of the user's need not have any
 
 
-def row_blocks(n: int, row_bytes: int) -> list[slice]:
-    """Slices of at most `BLOCK_BYTES`."""
-    size = max(1, BLOCK_BYTES // max(1, row_bytes))
-    return [slice(i, min(i + size, n)) for i in range(0, n, size)]
+class Equations(OfLoss):
+    """Losses, moments ``[P 1]'A`` and matrices ``[P 1]' diag(h) [P 1]`` of Newton's equations, an output each."""
+
+    def __call__(self, block: Block, which: Array, V: Array) -> tuple[Array, ...]:
+        P, (Y, C) = block.features(), block.labels(which)
+        F = block.values(which, V)
+        A, H = self.loss.duals(F, Y, C), self.loss.curvature(F, Y, C)
+        moments = np.hstack([(P.T @ A.astype(P.dtype, copy=False)).T, A.sum(axis=0)[:, None]]).astype(np.float64)
+        return self.loss.value(F, Y, C), moments, np.stack([weighted_gram(P, h) for h in H.T])
+
+    def in_core(self, passes: _core.Passes, which: Array, V: Array) -> tuple[Array, ...]:
+        return passes.equations(which.tolist(), V, *self.pieces)
 
 
-def features(
-    kernel: Kernel, X: Any, Z: Any, T: Array, dtype: Any = np.float64, threads: int = 1, memory: float = 2.0**30
-) -> Features:
-    """Features ``k(X, Z) T``: kept in memory if they fit, else computed block by block in each pass."""
-    computed = Computed(kernel, X, Z, T, dtype, threads)
-    n, m = computed.shape
-    if n * m * np.dtype(dtype).itemsize > memory:
-        return computed
-    P = np.empty((n, m), dtype=dtype)
-    for rows, block in computed.blocks():
-        P[rows] = block
-    return Stored(P)
+class Line(OfLoss):
+    """First and second derivatives of the losses at ``V + t D``, for several t (outputs x tries)."""
+
+    def __call__(self, block: Block, which: Array, V: Array, D: Array, t: Array) -> tuple[Array, ...]:
+        Y, C = block.labels(which)
+        F = block.values(which, V)
+        Q = block.values(which, D)
+        first, second = np.empty(t.shape), np.empty(t.shape)
+        for k in range(t.shape[1]):
+            at = F + t[:, k] * Q
+            first[:, k] = -(self.loss.duals(at, Y, C) * Q).sum(axis=0)
+            second[:, k] = (self.loss.curvature(at, Y, C) * Q**2).sum(axis=0)
+        return first, second
+
+    def in_core(self, passes: _core.Passes, which: Array, V: Array, D: Array, t: Array) -> tuple[Array, ...]:
+        return passes.line(which.tolist(), V, D, np.ascontiguousarray(t), *self.pieces)
 
 
-@dataclass(frozen=True)
-class Exact:
-    """k(x, Z) and k(x, x) of rows in float64, however the rows are kept: what a certificate is made of."""
+class Pull(OfLoss):
+    """Losses at V, and of ``M_ij = -sum_o a_io beta_jo k'(x_i, z_j)`` the sums that a kernel's `pulled` makes a gradient of.
 
-    kernel: Kernel
-    X: Any
-    Z: Any
-    threads: int = 1
-    values: tuple[Array, Array] | None = None  # of all rows, if they are kept
+    For the core's kernels only; others have a `pullback`.
+    """
 
-    def kept(self, memory: float) -> Exact:
-        """With the values kept, if they fit: for machines that look at the same rows again and again."""
-        n, m = self.X.shape[0], self.Z.shape[0]
-        if 8 * n * (m + 1) > memory:
-            return self
-        K, sizes = np.empty((n, m)), np.empty(n)
-        for block, part, diagonal in self.blocks():
-            K[block], sizes[block] = part, diagonal
-        return replace(self, values=(K, sizes))
-
-    def blocks(self, rows: Array | None = None) -> Iterator[tuple[slice, Array, Array]]:
-        """Blocks of (some of) the rows; slices count those that were asked for."""
-        n = self.X.shape[0] if rows is None else len(rows)
-        Z = double(self.Z)
-        for block in row_blocks(n, 8 * max(Z.shape[0], self.X.shape[1])):
-            which = block if rows is None else rows[block]
-            if self.values is not None:
-                yield block, self.values[0][which], self.values[1][which]
-            else:
-                X = double(self.X[which])
-                yield block, self.kernel(X, Z, threads=self.threads), self.kernel.diagonal(X)
+    def in_core(self, passes: _core.Passes, V: Array, beta: Array) -> tuple[Array, ...]:
+        return passes.pull(list(range(len(V))), V, beta, *self.pieces)
 
 
-def double(X: Any) -> Any:
-    """float32 rows as float64; row numbers of a precomputed kernel stay what they are."""
-    return X.astype(np.float64) if X.dtype == np.float32 else X
+class Evidence(OfLoss):
+    """What a certificate is made of: losses, duals of either sign, and their sums of features.
+
+    Duals are those of a smooth loss at the decision values, or at the bounds of the hinge; ``known`` ones go before. With
+    ``units`` and ``reach`` decision values are known to ``units (k(x, x)^1/2 reach + |b| + 1)``.
+    """
+
+    def __call__(
+        self, block: Block, which: Array, V: Array, known: Known, reach: Array, units: float
+    ) -> tuple[Array, ...]:
+        P, (Y, C) = block.features().astype(np.float64, copy=False), block.labels(which)
+        F = block.values(which, V)
+        A = duals_at(self.loss, block, which, V, known)
+        up, down = np.maximum(A, 0), np.minimum(A, 0)
+        sizes, bias = np.abs(block.sizes()), np.abs(V[:, -1])
+        value = self.loss.value(F, Y, C)
+        # Errors of F cost what the duals say; at the corners of a loss more, and never less.
+        error = units * (np.outer(np.sqrt(sizes), reach) + bias + 1)
+        worse = self.loss.value(F - Y * error, Y, C) - value - (Y * A * error).sum(axis=0)
+        found = np.empty((len(which), 10))
+        found[:, VALUE], found[:, DOUBT] = value, np.maximum(worse, 0)
+        found[:, UP], found[:, DOWN] = up.sum(axis=0), -down.sum(axis=0)
+        # The conjugate of a quadratic loss is known from two of its values.
+        for part, gain, ridge in ((up, UP_GAIN, UP_RIDGE), (down, DOWN_GAIN, DOWN_RIDGE)):
+            whole, half = self.loss.conjugate(part, Y, C), self.loss.conjugate(0.5 * part, Y, C)
+            found[:, gain], found[:, ridge] = 4 * half - whole, 8 * half - 4 * whole
+        found[:, SQUARES], found[:, SPREAD] = (A**2).sum(axis=0), sizes @ A**2
+        return (np.hstack([found, (P.T @ up).T, (P.T @ down).T]),)
+
+    def in_core(
+        self, passes: _core.Passes, which: Array, V: Array, known: Known, reach: Array, units: float
+    ) -> tuple[Array, ...]:
+        listed = [(np.ascontiguousarray(r, dtype=np.int64), np.ascontiguousarray(a, dtype=np.float64)) for r, a in known]
+        return (passes.evidence(which.tolist(), V, *self.pieces, listed, reach, units),)
 
 
-def block_sums(P: Array, V: Array, H: Array | None) -> tuple[Array, Array | None]:
-    """A block's share of ``[P 1]'V``, and for each column h of H of ``[P 1]' diag(h) [P 1]``."""
-    moments = np.vstack([P.T @ V.astype(P.dtype, copy=False), V.sum(axis=0)])
-    return moments, None if H is None else np.stack([_weighted_gram(P, h) for h in H.T])
+class Conjugate(OfLoss):
+    """The dual's share of duals scaled by two factors, of those above zero and of those below: for any loss."""
+
+    pieces = None  # type: ignore[assignment]
+
+    def __call__(self, block: Block, which: Array, V: Array, known: Known, up: Array, down: Array) -> tuple[Array, ...]:
+        A = duals_at(self.loss, block, which, V, known)
+        return (self.loss.conjugate(np.where(A > 0, up * A, down * A), *block.labels(which)),)
 
 
-def _weighted_gram(P: Array, h: Array) -> Array:
+def duals_at(loss: Any, block: Block, which: Array, V: Array, known: Known) -> Array:
+    """Signed duals of a block's rows: those of the loss at the decision values, but for those that are known."""
+    Y, C = block.labels(which)
+    F = block.values(which, V)
+    A = loss.duals(F, Y, C) if hasattr(loss, "duals") else np.zeros_like(F)
+    for o, (rows, duals) in enumerate(known):
+        mine = slice(*np.searchsorted(rows, (block.first, block.first + len(F))))
+        A[rows[mine] - block.first, o] = duals[mine]
+    return A
+
+
+def weighted_gram(P: Array, h: Array) -> Array:
+    """``[P 1]' diag(h) [P 1]``."""
     used = np.flatnonzero(h)
     if len(used) < 0.9 * len(h):
         P, h = P[used], h[used]
@@ -168,25 +146,3 @@ def _weighted_gram(P: Array, h: Array) -> Array:
     gram[m, :m] = gram[:m, m] = h.astype(P.dtype, copy=False) @ P
     gram[m, m] = h.sum()
     return gram
-
-
-def sums(features: Features, V: Array, H: Array | None = None, exact: bool = False) -> tuple[Array, Array | None]:
-    """`block_sums` over all blocks, added up in float64; ``exact``: float32 blocks too are multiplied in float64."""
-    m, outputs = features.shape[1], V.shape[1]
-    moments = np.zeros((m + 1, outputs))
-    grams = None if H is None else np.zeros((outputs, m + 1, m + 1))
-    for rows, P in features.blocks():
-        a, b = block_sums(P.astype(np.float64) if exact else P, V[rows], None if H is None else H[rows])
-        moments += a
-        if grams is not None and b is not None:
-            grams += b
-    return moments, grams
-
-
-def times(features: Features, w: Array, bias: Array, exact: bool = False) -> Array:
-    """``P w + b`` for all rows."""
-    F = np.empty((features.shape[0], w.shape[1]))
-    for rows, P in features.blocks():
-        F[rows] = P @ (w if exact else w.astype(P.dtype, copy=False))
-    F += bias
-    return F

@@ -28,7 +28,7 @@ from ..certificate import UNITS, Basis, relative_gap
 from ..formulation import Array, Kernel
 from ..parts.regularizers import Regularizer
 from .equations import Solver, from_rows, from_sums
-from .passes import Exact, Features, double, features, sums, times
+from .features import Exact, Features, double, features, sums, times
 
 TIE = 1e-12  # by which the first of equals leads, in logarithms
 MOST_PRODUCTS = 200  # with the matrix of second derivatives, for one step
@@ -226,7 +226,7 @@ def _preconditioner(P: Features, h: Array, own: Array) -> Solver | None:
     gram = sums(P, np.zeros((len(h), 1)), h[:, None])[1]
     assert gram is not None
     matrix = gram[0] + np.diag(own)
-    return from_sums(matrix) or from_rows(P, h, own)
+    return from_sums(matrix) or from_rows(((block, h[rows]) for rows, block in P.blocks()), own)
 
 
 def _columns(solver: Solver, right: Array) -> Array:

@@ -26,8 +26,10 @@ from ..parts.regularizers import ReweightedNorm
 from ..parts.slacks import OneNorm
 from ..primal.hinge import HingeMachine, HingeSolution
 from ..primal.newton import newton
-from ..primal.passes import Stored
 from ..primal.solve import certified
+from ..rows.labels import RowLabels
+from ..rows.memory import Given
+from ..rows.seam import decision
 from ..vectors.selection import pivoted_factor
 from .duality import Penalty, Power, Touching, lower_bound
 
@@ -221,14 +223,13 @@ def solve_round(
     """A linear machine, from the last round's weights and bias: never above the objective there."""
     if not loss.smooth:
         return HingeMachine(at.G, at.B, y, C).solve(tol, start, last)
-    Y, cost = y[:, None], C[:, None]
-    P = Stored(at.G @ at.B)
-    first = None if start is None else (start[0][:, None], np.array([start[1]]))
-    state = newton(P, Y, cost, loss, first, tol=1e-3 * tol, max_iter=50)
-    s = certified(P, Y, cost, loss, state.w, state.bias, loss.duals(state.F, Y, cost), state.n_iter)
-    return HingeSolution(
-        s.w[:, 0], float(s.bias[0]), state.F[:, 0], s.duals[:, 0], float(s.objective[0]), float(s.gap[0]), 0, 0.0
-    )
+    rows = Given(at.G @ at.B, RowLabels(y[:, None], C[:, None]))
+    first = None if start is None else np.append(*start)[None]
+    state = newton(rows, loss, first, tol=1e-3 * tol, max_iter=50)
+    s = certified(rows, loss, np.arange(1), state.V, (), state.n_iter)
+    F = decision(rows.P, s.V)
+    duals = balanced(loss.duals(F, y[:, None], C[:, None]))[:, 0]
+    return HingeSolution(s.w[:, 0], float(s.bias[0]), F[:, 0], duals, float(s.objective[0]), float(s.gap[0]), 0, 0.0)
 
 
 # --- rounds -----------------------------------------------------------------------------------------
@@ -382,7 +383,7 @@ def best_constant(y: Array, C: Array, loss: Any) -> float:
     """The bias of a machine without vectors."""
     if not loss.smooth:
         return OneNorm().bias(y, y, C, INEQUALITY)
-    return float(newton(Stored(np.zeros((len(y), 0))), y[:, None], C[:, None], loss).bias[0])
+    return float(newton(Given(np.zeros((len(y), 0)), RowLabels(y[:, None], C[:, None])), loss).bias[0])
 
 
 def without_vectors(y: Array, C: Array, loss: Any) -> Sparse:

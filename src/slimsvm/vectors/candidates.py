@@ -5,17 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ..data import Output, Targets, Task
+from ..data import Output, Task
 from ..formulation import Array
 from ..parts.bases import Basis, Choice, dense
 from ..parts.kernels import Scaled
 from ..parts.losses import HuberHinge
 from ..parts.regularizers import Regularizer
+from ..rows.labels import ClassLabels, of_task
 from .learning import LearnedVectors, learn
 from .selection import class_centres, forward_rows, independent_rows, pivoted_factor
 
@@ -43,11 +43,10 @@ class TaskCandidates:
     def X(self) -> Any:
         return self.task.X
 
-    @cached_property
-    def targets(self) -> Targets:
-        """Labels and costs of all problems over all rows."""
-        Y = self.task.labels(self.outputs)
-        return Targets(None, Y, np.abs(Y) * self.task.weights[:, None] * self.C)
+    @property
+    def labels(self) -> ClassLabels:
+        """What the rows are to all problems."""
+        return of_task(self.task, self.outputs, self.C)
 
     def sample(self, most: int) -> TaskCandidates:
         return replace(self, task=self.task.sample(most, self.rng))
@@ -67,7 +66,7 @@ class TaskCandidates:
 
     def forward(self, count: int, candidates: int | None) -> Array:
         return forward_rows(
-            self.kernel, self.X, self.targets, count, self.rng, candidates=candidates, threads=self.task.threads
+            self.kernel, self.X, self.labels, count, self.rng, candidates=candidates, threads=self.task.threads
         )
 
     def centres(self, count: int, max_iter: int) -> Array:
@@ -86,7 +85,7 @@ class TaskCandidates:
         found = learn(
             self.kernel,
             self.X,
-            self.targets,
+            self.labels,
             begin,
             HuberHinge(smoothing) if rounded else self.loss,
             self.rng,

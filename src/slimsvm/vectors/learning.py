@@ -20,14 +20,16 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import minimize
 
-from ..data import Targets
 from ..formulation import Array
 from ..parts.bases import dense
 from ..parts.kernels import Scaled
 from ..parts.regularizers import KernelNorm, Regularizer
 from ..primal.interior import solve_interior
 from ..primal.newton import newton
-from ..primal.passes import Stored
+from ..primal.passes import Equations, Pull
+from ..rows.labels import Labels
+from ..rows.memory import Fused, Given, row_blocks
+from ..rows.seam import decision
 from .selection import forward_rows
 
 # With more rows than this, learning computes in float32.
@@ -67,20 +69,19 @@ class Objective:
         self,
         kernel: Any,
         X: Any,
-        targets: Targets,
+        labels: Labels,
         loss: Any,
         regularizer: Regularizer,
         count: int,
         scaled: bool,
         threads: int = 1,
     ):
-        self.kernel, self.X, self.Y, self.C = kernel, X, targets.Y, targets.C
+        self.kernel, self.X, self.labels = kernel, X, labels
         self.loss, self.regularizer, self.count, self.scaled, self.threads = loss, regularizer, count, scaled, threads
         self.unit = kernel.length(X)
         self.size = X.shape[1]
-        self.total = float(self.C.sum())
-        self.machine: tuple[Array, Array] | None = None
-        self.K = np.empty((X.shape[0], count), dtype=X.dtype)
+        self.total = float(labels.totals.sum())
+        self.machine: Array | None = None  # weights, as a solver has them
 
     def pack(self, Z: Array, scales: Array | None) -> Array:
         """Vectors and scales as one vector of variables."""
@@ -109,61 +110,122 @@ class Objective:
     def at(self, theta: Array) -> tuple[float, Array]:
         """Value and gradient, as far as numbers go."""
         Z, scales = self.unpack(theta)
-        X = self.X
+        stretched = Z if scales is None else Z * scales
+        Kz = self.kernel(stretched, stretched)
+        value, beta, G, inner = self.pulled(Z, scales, stretched, Kz)
+        if self.regularizer.follows_kernel:
+            G = G + self.kernel.pullback(stretched, stretched, beta @ beta.T, Kz)
+        parts = [np.ravel(G if scales is None else G * scales) * self.unit]
         if scales is not None:
-            stretch = Scaled(self.kernel, scales)
-            X, Z = stretch.apply(X), stretch.apply(Z)
-        Kz = self.kernel(Z, Z)
-        K = self.kernel(X, Z, out=self.K, threads=self.threads)
+            parts.append(inner + np.einsum("ij,ij->j", stretched, G))
+        return value / self.total, np.concatenate(parts) / self.total
+
+    def pulled(self, Z: Array, scales: Array | None, stretched: Array, Kz: Array) -> tuple[float, Array, Array, Array]:
+        """W, the coefficients (vectors x outputs), the rows' share of the gradient with respect to the scaled vectors,
+        and of that with respect to the logarithms of the scales."""
+        kernel = self.kernel if scales is None else Scaled(self.kernel, scales)
+        X = self.X if scales is None else kernel.apply(self.X)
+        K = self.kernel(X, stretched, out=np.empty((X.shape[0], len(Z)), dtype=X.dtype), threads=self.threads)
         value, A, beta = self.solve(K, Kz)
         used = np.flatnonzero(A.any(axis=1))
         Kx, Xu = K[used], X[used]
         W = -(A[used].astype(K.dtype, copy=False) @ beta.T.astype(K.dtype, copy=False))
-        G = self.kernel.pullback(Xu, Z, W, Kx)
-        if self.regularizer.follows_kernel:
-            G += self.kernel.pullback(Z, Z, beta @ beta.T, Kz)
-        parts = [np.ravel(G) * self.unit if scales is None else np.ravel(G * scales) * self.unit]
+        G = self.kernel.pullback(Xu, stretched, W, Kx)
+        inner = np.zeros(self.size)
         if scales is not None:
-            Gx = self.kernel.pullback(Z, Xu, W.T, Kx.T)
-            inner = Xu.multiply(Gx).sum(axis=0) if sp.issparse(Xu) else np.einsum("ij,ij->j", Xu, Gx)
-            parts.append(np.asarray(inner).ravel() + np.einsum("ij,ij->j", Z, G))
-        return value / self.total, np.concatenate(parts) / self.total
+            Gx = self.kernel.pullback(stretched, Xu, W.T, Kx.T)
+            product = Xu.multiply(Gx).sum(axis=0) if sp.issparse(Xu) else np.einsum("ij,ij->j", Xu, Gx)
+            inner = np.asarray(product).ravel()
+        return value, beta, G, inner
 
-    def machines(self, Z: Array, scales: Array | None) -> tuple[float, Array]:
-        """W for each unit of cost, and the coefficients (vectors x outputs)."""
+    def machines(self, Z: Array, scales: Array | None) -> tuple[float, Array, Array]:
+        """W for each unit of cost, the coefficients (vectors x outputs) and biases."""
         kernel = self.kernel if scales is None else Scaled(self.kernel, scales)
         value, _, beta = self.solve(kernel(self.X, Z, threads=self.threads), kernel(Z, Z))
-        return value / self.total, beta
+        assert self.machine is not None
+        return value / self.total, beta, self.machine[:, -1].copy()
 
     def solve(self, K: Array, Kz: Array) -> tuple[float, Array, Array]:
         """W, the signed duals and the coefficients (vectors x outputs) at fixed vectors."""
-        Y, C = self.Y, self.C
         T = self.regularizer.whitening(Kz)
-        features = Stored(K @ T.astype(K.dtype, copy=False))
+        rows = Given(K @ T.astype(K.dtype, copy=False), self.labels)
+        Y, C = self.labels.of(slice(None))
         if not self.loss.smooth:
-            w, bias, A, _ = solve_interior(features, Y, C, self.loss, 1e-9, 100)
-            F = features.P @ w + bias
+            V, known, _ = solve_interior(rows, self.loss, np.arange(self.labels.outputs), 1e-9, 100)
+            A = np.zeros(C.shape)
+            for o, (members, duals) in enumerate(known):
+                A[members, o] = duals
+            F = decision(rows.P, V)
         else:
-            fits = self.machine is not None and len(self.machine[0]) == T.shape[1]
-            state = newton(features, Y, C, self.loss, self.machine if fits else None, tol=1e-7, max_iter=50)
-            w, bias, F = state.w, state.bias, state.F
+            V = newton(rows, self.loss, self.start(T.shape[1]), tol=1e-7, max_iter=50).V
+            F = decision(rows.P, V)
             A = self.loss.duals(F, Y, C)
-        self.machine = (w, bias)
-        value = 0.5 * float((w**2).sum()) + float(self.loss.value(F, Y, C).sum())
-        return value, A, T @ w
+        self.machine = V
+        value = 0.5 * float((V[:, :-1] ** 2).sum()) + float(self.loss.value(F, Y, C).sum())
+        return value, A, T @ V[:, :-1].T
+
+    def start(self, features: int) -> Array | None:
+        """The last weights, if there are as many."""
+        return self.machine if self.machine is not None and self.machine.shape[1] == features + 1 else None
+
+    def dead(self, Z: Array, scales: Array | None) -> Array:
+        """Vectors far from every row, or with next to no coefficient in any output."""
+        kernel = self.kernel if scales is None else Scaled(self.kernel, scales)
+        most = np.zeros(len(Z))
+        for some in row_blocks(self.X.shape[0], 8 * len(Z)):
+            np.maximum(most, np.abs(kernel(self.X[some], Z, threads=self.threads)).max(axis=0), out=most)
+        sizes = np.maximum(kernel(Z, Z).diagonal(), np.finfo(float).tiny)
+        say = np.abs(self.machines(Z, scales)[1]).max(axis=1)
+        return np.flatnonzero((most < 1e-3 * np.sqrt(sizes)) | (say < 1e-6 * say.max()))
 
     def best_rows(self, kernel: Any, count: int, given: Array, rng: np.random.Generator) -> Array:
         """Rows that gain most beside the given vectors."""
         loss: Any = self.loss if self.loss.smooth else None
-        targets = Targets(None, self.Y, self.C)
-        return forward_rows(kernel, self.X, targets, count, rng, given, loss=loss, threads=self.threads)
+        return forward_rows(kernel, self.X, self.labels, count, rng, given, loss=loss, threads=self.threads)
+
+
+class FusedObjective(Objective):
+    """The same in passes of the core: for its kernels with a derivative, and piecewise quadratic losses."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.rows = Fused(self.X, self.labels, self.X.dtype, self.threads, 2.0**62)
+
+    @staticmethod
+    def serves(kernel: Any, loss: Any) -> bool:
+        """Does the core have all that it takes?"""
+        return kernel.in_core and hasattr(kernel, "pulled") and loss.smooth and getattr(loss, "pieces", None) is not None
+
+    def solved(self, Z: Array, scales: Array | None, Kz: Array) -> tuple[Array, Array]:
+        """Weights, and the coefficients (vectors x outputs) at fixed vectors."""
+        T = self.regularizer.whitening(Kz)
+        self.rows.look(self.kernel if scales is None else Scaled(self.kernel, scales), Z, T)
+        self.machine = newton(self.rows, self.loss, self.start(T.shape[1]), tol=1e-7, max_iter=50).V
+        return self.machine, np.ascontiguousarray(T @ self.machine[:, :-1].T)
+
+    def pulled(self, Z: Array, scales: Array | None, stretched: Array, Kz: Array) -> tuple[float, Array, Array, Array]:
+        V, beta = self.solved(Z, scales, Kz)
+        losses, products, squares = self.rows.total(Pull(self.loss), V, beta)
+        value = 0.5 * float((V[:, :-1] ** 2).sum()) + float(losses.sum())
+        return value, beta, *self.kernel.pulled(products, squares, stretched)
+
+    def machines(self, Z: Array, scales: Array | None) -> tuple[float, Array, Array]:
+        kernel = self.kernel if scales is None else Scaled(self.kernel, scales)
+        V, beta = self.solved(Z, scales, kernel(Z, Z))
+        value, *_ = self.rows.total(Equations(self.loss), np.arange(len(V)), V)
+        return (0.5 * float((V[:, :-1] ** 2).sum()) + float(value.sum())) / self.total, beta, V[:, -1].copy()
+
+
+def objective_for(kernel: Any, loss: Any) -> type[Objective]:
+    """The quickest objective that serves."""
+    return FusedObjective if FusedObjective.serves(kernel, loss) else Objective
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # vectors may be tried where numbers overflow
 def learn(
     kernel: Any,
     X: Any,
-    targets: Targets,
+    labels: Labels,
     start: Array | LearnedVectors,
     loss: Any,
     rng: np.random.Generator,
@@ -182,7 +244,7 @@ def learn(
     centre, X = centred(kernel, X, DOUBLE_ROWS)
     Z = separated(begin - centre, kernel, X, rng)
     regularizer = (KernelNorm() if regularizer is None else regularizer).among(kernel, X, True)
-    objective = Objective(kernel, X, targets, loss, regularizer, len(Z), learn_scales, threads)
+    objective = objective_for(kernel, loss)(kernel, X, labels, loss, regularizer, len(Z), learn_scales, threads)
     found = minimised(objective, Z, scales, rng, max_iter, watch)
     return replace(found, vectors=found.vectors + centre)
 
@@ -219,10 +281,9 @@ def minimised(
         Z, scales = objective.unpack(found.x)
         if progress.done >= max_iter or not len(_dead(objective, Z, scales)):
             break
-    value, coef = objective.machines(Z, scales)
-    assert objective.machine is not None
+    value, coef, bias = objective.machines(Z, scales)
     to_gain = progress.lately() if limited else 0.0
-    return LearnedVectors(Z, scales, coef.T, objective.machine[1], value, progress.done, to_gain)
+    return LearnedVectors(Z, scales, coef.T, bias, value, progress.done, to_gain)
 
 
 class _Progress:
@@ -277,14 +338,7 @@ def separated(Z: Array, kernel: Any, X: Any, rng: np.random.Generator) -> Array:
 
 
 def _dead(objective: Objective, Z: Array, scales: Array | None) -> Array:
-    """Vectors far from every row, or with next to no coefficient in any output."""
-    if len(Z) < 2:
-        return np.empty(0, dtype=np.int64)
-    kernel = objective.kernel if scales is None else Scaled(objective.kernel, scales)
-    K, Kz = kernel(objective.X, Z, threads=objective.threads), kernel(Z, Z)
-    reach = np.abs(K).max(axis=0) < 1e-3 * np.sqrt(np.maximum(Kz.diagonal(), np.finfo(float).tiny))
-    say = np.abs(objective.solve(K, Kz)[2]).max(axis=1)
-    return np.flatnonzero(reach | (say < 1e-6 * say.max()))
+    return objective.dead(Z, scales) if len(Z) > 1 else np.empty(0, dtype=np.int64)
 
 
 def _revived(objective: Objective, Z: Array, scales: Array | None, rng: np.random.Generator) -> Array:

@@ -83,4 +83,4 @@ def _best_of(some: TaskCandidates, choice: Choice, count: int) -> Array:
     """Which of the vectors gain most, one after the other."""
     kernel, Z = choice.kernel or some.kernel, choice.vectors
     K = kernel(some.X, Z, threads=some.task.threads)
-    return forward_vectors(K, kernel(Z, Z), some.targets, count, some.loss if some.loss.smooth else None)
+    return forward_vectors(K, kernel(Z, Z), some.labels, count, some.loss if some.loss.smooth else None)

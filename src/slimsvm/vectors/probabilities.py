@@ -17,7 +17,7 @@ from ..data import Task, outputs
 from ..expansion import Expansion
 from ..notices import warn
 from ..parts.regularizers import KernelNorm
-from ..primal.passes import Features, double, features, times
+from ..primal.features import Features, double, features, times
 from ..primal.probability import Labels, Report, Weights, fit_layer, log_probabilities, minimise
 from ..progress import ProgressLine
 from .folds import Groups, held_out

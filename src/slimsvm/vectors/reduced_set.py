@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from ..data import Targets
 from ..formulation import Array, Kernel
 from ..parts.bases import SAME, dense
 from ..parts.kernels import Base
 from ..parts.regularizers import KernelNorm, Regularizer, inverse_root
+from ..rows.labels import RowLabels
 from .learning import LearnedVectors, Objective, Watch, centred, minimised, separated
 
 # With more rows than this, vectors are moved in float32.
@@ -37,15 +37,15 @@ class Distance(Objective):
     def __init__(
         self, kernel: Any, X: Any, coef: Array, squares: float, regularizer: Regularizer, count: int, threads: int = 1
     ):
-        targets = Targets(None, np.ascontiguousarray(coef.T), np.ones((1, 1)))
-        super().__init__(kernel, X, targets, None, regularizer, count, False, threads)
+        self.Y = np.ascontiguousarray(coef.T)
+        super().__init__(kernel, X, RowLabels(self.Y, np.ones((1, 1))), None, regularizer, count, False, threads)
         self.total = 0.5 * squares
 
     def solve(self, K: Array, Kz: Array) -> tuple[float, Array, Array]:
         """D / 2, the coefficients of the f_o, and those over the vectors (vectors x outputs)."""
         T = self.regularizer.whitening(Kz)
         w = T.T @ (K.T @ self.Y.astype(K.dtype, copy=False))
-        self.machine = (w, np.zeros(w.shape[1]))
+        self.machine = np.hstack([w.T, np.zeros((w.shape[1], 1))])
         return self.total - 0.5 * float((w**2).sum()), self.Y, T @ w
 
     def best_rows(self, kernel: Any, count: int, given: Array, rng: np.random.Generator) -> Array:

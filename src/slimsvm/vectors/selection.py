@@ -9,13 +9,15 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import solve_triangular
 
-from ..data import Targets, row_keys, same_rows
+from ..data import row_keys, same_rows
 from ..formulation import Array, Kernel
 from ..parts.bases import SAME, dense
 from ..parts.losses import SmoothLoss, SquaredHinge
 from ..parts.regularizers import inverse_root
 from ..primal.newton import newton
-from ..primal.passes import Stored
+from ..rows.labels import Labels, RowLabels
+from ..rows.memory import Given
+from ..rows.seam import decision
 
 # --- Cholesky factorisations: rows that are independent of each other ------------------------------
 
@@ -93,7 +95,7 @@ def pivoted_factor(
 def forward_rows(
     kernel: Kernel,
     X: Any,
-    targets: Targets,
+    labels: Labels,
     count: int,
     rng: np.random.Generator,
     given: Any = None,
@@ -106,7 +108,8 @@ def forward_rows(
     A candidate's part outside the span of the vectors so far is one more feature; one Newton step along it alone
     gains ``g^2 / 2h``, summed over outputs: that is its score. The problem is solved again after each choice.
     """
-    Y, C = targets.Y, targets.C
+    Y, C = labels.of(slice(None))
+    own = RowLabels(Y, C)
     loss = SquaredHinge() if loss is None else loss
     size = kernel.diagonal(X)
     free = np.ones(X.shape[0], dtype=bool)
@@ -118,11 +121,12 @@ def forward_rows(
         T = inverse_root(kernel(given, given))
         m = T.shape[1]
         P[:, :m] = kernel(X, given, threads=threads) @ T
-    w, bias = np.zeros((m, Y.shape[1])), np.zeros(Y.shape[1])
+    V = np.zeros((Y.shape[1], m + 1))
     rows: list[int] = []
     while len(rows) < count:
-        state = newton(Stored(P[:, :m]), Y, C, loss, (w, bias), tol=1e-4, max_iter=20)
-        A, H = loss.duals(state.F, Y, C), loss.curvature(state.F, Y, C)
+        V = newton(Given(P[:, :m], own), loss, V, tol=1e-4, max_iter=20).V
+        F = decision(P[:, :m], V)
+        A, H = loss.duals(F, Y, C), loss.curvature(F, Y, C)
         drawn = np.flatnonzero(free)
         if candidates is not None and len(drawn) > candidates:
             drawn = np.sort(rng.choice(drawn, candidates, replace=False))
@@ -141,33 +145,35 @@ def forward_rows(
         best = int(score.argmax())
         P[:, m] = Q[:, best]
         m += 1
-        w, bias = np.vstack([state.w, np.zeros((1, Y.shape[1]))]), state.bias
+        V = np.insert(V, m - 1, 0.0, axis=1)
         free[drawn[best]] = False
         rows.append(int(drawn[best]))
     return np.array(rows, dtype=np.int64)
 
 
-def forward_vectors(K: Array, gram: Array, targets: Targets, count: int, loss: SmoothLoss | None = None) -> Array:
+def forward_vectors(K: Array, gram: Array, labels: Labels, count: int, loss: SmoothLoss | None = None) -> Array:
     """Which ``count`` of some vectors to keep, one by one, each the one that gains most: `forward_rows` among vectors.
 
     ``K`` are their kernel values at all rows, ``gram`` those among themselves. All of them are candidates every time,
     so what the chosen ones leave of each is carried along: a column of ``K`` less its projection on their span.
     """
-    Y, C = targets.Y, targets.C
+    Y, C = labels.of(slice(None))
+    own = RowLabels(Y, C)
     loss = SquaredHinge() if loss is None else loss
     K, gram = np.array(K, dtype=np.float64), np.array(gram, dtype=np.float64)
     least = SAME * np.abs(gram.diagonal())
     free = np.ones(len(gram), dtype=bool)
     P = np.empty((K.shape[0], count))
-    w, bias = np.zeros((0, Y.shape[1])), np.zeros(Y.shape[1])
+    V = np.zeros((Y.shape[1], 1))
     kept: list[int] = []
     while len(kept) < count:
         m = len(kept)
         free &= gram.diagonal() > least
         if not free.any():
             break
-        state = newton(Stored(P[:, :m]), Y, C, loss, (w, bias), tol=1e-4, max_iter=20)
-        A, H = loss.duals(state.F, Y, C), loss.curvature(state.F, Y, C)
+        V = newton(Given(P[:, :m], own), loss, V, tol=1e-4, max_iter=20).V
+        F = decision(P[:, :m], V)
+        A, H = loss.duals(F, Y, C), loss.curvature(F, Y, C)
         rest = np.where(free, gram.diagonal(), 1.0)[:, None]
         score = ((K.T @ A) ** 2 / (rest + (K**2).T @ H)).sum(axis=1)
         best = int(np.where(free, score, -1.0).argmax())
@@ -176,7 +182,7 @@ def forward_vectors(K: Array, gram: Array, targets: Targets, count: int, loss: S
         P[:, m] = K[:, best] / root
         K -= np.outer(P[:, m], along)
         gram -= np.outer(along, along)
-        w, bias = np.vstack([state.w, np.zeros((1, Y.shape[1]))]), state.bias
+        V = np.insert(V, m, 0.0, axis=1)
         free[best] = False
         kept.append(best)
     return np.array(kept, dtype=np.int64)

@@ -24,7 +24,9 @@ from ..formulation import Array, Kernel
 from ..parts.losses import Between
 from ..parts.regularizers import KernelNorm, Regularizer
 from ..primal.newton import newton
-from ..primal.passes import Stored
+from ..rows.labels import RowLabels
+from ..rows.memory import Given
+from ..rows.seam import decision
 from .learning import DOUBLE_ROWS, LearnedVectors, Objective, Watch, centred, minimised, separated
 from .reduced_set import greedy_rows
 
@@ -46,21 +48,21 @@ class Taught(Objective):
         count: int,
         threads: int = 1,
     ):
-        super().__init__(kernel, X, lesson, loss, regularizer, count, False, threads)
-        self.pull, self.squares = pull, squares
+        super().__init__(kernel, X, RowLabels(lesson.Y, lesson.C), loss, regularizer, count, False, threads)
+        self.Y, self.C, self.pull, self.squares = lesson.Y, lesson.C, pull, squares
 
     def solve(self, K: Array, Kz: Array) -> tuple[float, Array, Array]:
         T = self.regularizer.whitening(Kz)
         P = K @ T.astype(K.dtype, copy=False)
         u = (P.T @ self.pull.astype(K.dtype, copy=False)).astype(np.float64)
         shifted = self.Y - (P @ u.astype(K.dtype, copy=False))[..., None]
-        fits = self.machine is not None and len(self.machine[0]) == T.shape[1]
-        state = newton(Stored(P), shifted, self.C, self.loss, self.machine if fits else None, tol=1e-7, max_iter=50)
-        self.machine = (state.w, state.bias)
-        duals = self.loss.duals(state.F, shifted, self.C)
-        short = float(self.loss.value(state.F, shifted, self.C).sum())
+        rows = Given(P, RowLabels(shifted, self.C))
+        state = newton(rows, self.loss, self.start(T.shape[1]), tol=1e-7, max_iter=50)
+        self.machine = state.V
+        F = decision(P, state.V)
+        short = float(self.loss.value(F, shifted, self.C).sum())
         value = 0.5 * float((state.w**2).sum()) + 0.5 * (self.squares - float((u**2).sum())) + short
-        return value, duals + self.pull, T @ (state.w + u)
+        return value, self.loss.duals(F, shifted, self.C) + self.pull, T @ (state.w + u)
 
     def best_rows(self, kernel: Any, count: int, given: Array, rng: np.random.Generator) -> Array:
         """As for a reduced set: of the function that the duals make, which the vectors are to hold."""
@@ -115,8 +117,8 @@ def taught_coefficients(
     for lesson in lessons:
         o = slice(first, first + lesson.Y.shape[1])
         rows = slice(None) if lesson.rows is None else lesson.rows
-        start = np.zeros_like(u[:, o]), b[o]
-        Y = lesson.Y - shift[rows, o][..., None]
-        state = newton(Stored(P[rows]), Y, lesson.C, loss, start, tol=1e-10, max_iter=100)
+        start = np.hstack([np.zeros_like(u[:, o]).T, b[o, None]])
+        labels = RowLabels(lesson.Y - shift[rows, o][..., None], lesson.C)
+        state = newton(Given(P[rows], labels), loss, start, tol=1e-10, max_iter=100)
         w[:, o], b[o], first = u[:, o] + state.w, state.bias, o.stop
     return np.ascontiguousarray((T @ w).T), b

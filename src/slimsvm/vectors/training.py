@@ -16,6 +16,7 @@ from ..notices import warn
 from ..parts.bases import Choice
 from ..primal.coefficients import Coefficients, fit_coefficients
 from ..progress import Iterations
+from ..rows.labels import of_task
 from .candidates import TaskCandidates
 from .learning import LearnedVectors
 
@@ -78,7 +79,7 @@ class Recipe:
             choice.kernel or over.kernel,
             task.X,
             choice.vectors,
-            task.targets(wanted, over.C),
+            of_task(task, wanted, over.C),
             self.loss,
             over.regularizer,
             tol=self.tol,

@@ -1,0 +1,651 @@
+// Passes over rows, for machines f_o(x) = w_o.p(x) + b_o over few features p(x) = T' k(Z, x).
+//
+// A pass computes everything that it needs of a row anew (kernel values, features, decision values, duals) while the row
+// is in the cache, and leaves sums over rows only. Features are kept where memory allows; nothing else is held for a row.
+// Rows are split into slots by their number alone, and sums of slots are added in order: the same bits whatever the number
+// of threads.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <vector>
+
+#include "expansion.hpp"
+#include "panels.hpp"
+#include "parallel.hpp"
+
+namespace slimsvm {
+
+// A loss that is piecewise quadratic in xi = 1 - y f: its slope is clamp(xi / width, least, most). Width 0 is the hinge.
+struct QuadraticLoss {
+  double width, least, most;
+
+  SLIM_INLINE double slope(double xi) const {
+    if (width == 0) return xi > 0 ? most : least;
+    return std::min(std::max(xi / width, least), most);
+  }
+  SLIM_INLINE bool curved(double xi) const { return xi > least * width && xi < most * width; }
+  SLIM_INLINE double value(double xi) const {
+    const double s = slope(xi);
+    return s == 0 ? 0.0 : s * (xi - 0.5 * width * s);
+  }
+};
+
+// Class numbers and weights of rows, and what they mean to each output: a side (+1, -1, or 0: no part) and a cost. Or
+// sides and costs of each row, as they are given.
+struct Labels {
+  const double *sides = nullptr, *costs = nullptr;  // rows x outputs
+  const void* codes = nullptr;
+  int code_bytes = 4;
+  const double* counts = nullptr;
+  Index count_step = 1;  // 0: all rows count the same
+  int outputs = 1;
+  std::vector<double> side, cost;  // classes x outputs
+
+  int code(Index i) const {
+    switch (code_bytes) {
+      case 1: return static_cast<const std::int8_t*>(codes)[i];
+      case 2: return static_cast<const std::int16_t*>(codes)[i];
+      case 4: return static_cast<const std::int32_t*>(codes)[i];
+      default: return static_cast<int>(static_cast<const std::int64_t*>(codes)[i]);
+    }
+  }
+  double count(Index i) const { return counts[i * count_step]; }
+};
+
+// Sums of slots, added in the order of the slots. A slot that is done before its turn waits.
+class OrderedSums {
+ public:
+  explicit OrderedSums(std::size_t size) : total(size, 0.0) {}
+  std::vector<double> total;
+
+  std::vector<double> fresh() {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (!free_.empty()) {
+        std::vector<double> part = std::move(free_.back());
+        free_.pop_back();
+        return part;
+      }
+    }
+    return std::vector<double>(total.size(), 0.0);
+  }
+  void give(std::size_t slot, std::vector<double>&& part) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    waiting_.emplace(slot, std::move(part));
+    while (!waiting_.empty() && waiting_.begin()->first == next_) {
+      std::vector<double>& now = waiting_.begin()->second;
+      for (std::size_t k = 0; k < now.size(); ++k) total[k] += now[k];
+      std::fill(now.begin(), now.end(), 0.0);
+      free_.push_back(std::move(now));
+      waiting_.erase(waiting_.begin());
+      ++next_;
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::size_t next_ = 0;
+  std::map<std::size_t, std::vector<double>> waiting_;
+  std::vector<std::vector<double>> free_;
+};
+
+// Duals and curvatures of one output in one panel; returns the loss.
+template <class Real>
+struct LossAt {
+  template <class Isa>
+  static SLIM_INLINE double run(const Real* f, double bias, const double* y, const double* c, QuadraticLoss loss, double* a, double* h) {
+    double value = 0;
+    const double steepness = loss.width > 0 ? 1 / loss.width : 0.0;
+    for (int r = 0; r < panel_rows; ++r) {
+      const double xi = 1 - y[r] * (static_cast<double>(f[r]) + bias);
+      a[r] = c[r] * y[r] * loss.slope(xi);
+      h[r] = loss.curved(xi) ? c[r] * steepness : 0.0;
+      value += c[r] * loss.value(xi);
+    }
+    return value;
+  }
+};
+
+// Derivatives of the loss along a line: sum of -a q and of h q^2 at f + t q.
+template <class Real>
+struct LossAlong {
+  template <class Isa>
+  static SLIM_INLINE void run(const Real* f, const Real* q, double bias, double turn, const double* y, const double* c, double t,
+                              QuadraticLoss loss, double* first, double* second) {
+    double slope = 0, bend = 0;
+    const double steepness = loss.width > 0 ? 1 / loss.width : 0.0;
+    for (int r = 0; r < panel_rows; ++r) {
+      const double along = y[r] * (static_cast<double>(q[r]) + turn);
+      const double xi = 1 - y[r] * (static_cast<double>(f[r]) + bias) - t * along;
+      slope -= c[r] * along * loss.slope(xi);
+      bend += loss.curved(xi) ? c[r] * steepness * along * along : 0.0;
+    }
+    *first += slope;
+    *second += bend;
+  }
+};
+
+template <class Real>
+struct TimesSlope {
+  template <class Isa>
+  static SLIM_INLINE void run(const Real* slope, bool squared, std::size_t count, Real* out) {
+    if (squared)
+      for (std::size_t k = 0; k < count; ++k) out[k] *= Real(1) - slope[k] * slope[k];
+    else
+      for (std::size_t k = 0; k < count; ++k) out[k] *= slope[k];
+  }
+};
+
+using Which = std::vector<int>;
+
+// Signed duals of one output that are known better than from its decision values, by ascending row.
+struct Known {
+  const Index* rows = nullptr;
+  const double* duals = nullptr;
+  Index count = 0;
+};
+
+// Sums over rows that bound an output's objective from both sides, followed by sum a+ k(z, x) and sum a- k(z, x) over vectors.
+// Positive and negative duals are kept apart: they are scaled until they balance.
+enum Evidence { loss_value, loss_doubt, up, down, up_gain, down_gain, up_ridge, down_ridge, squares, spread, evidence_count };
+
+// What a pass may ask of rows, in either precision.
+class AnyPasses {
+ public:
+  virtual ~AnyPasses() = default;
+  int outputs() const { return labels_.outputs; }
+  int features() const { return features_; }
+  int vectors() const { return vectors_; }
+  Index size() const { return x_->size; }
+  Index inputs() const { return x_->width; }
+  int slots() const { return static_cast<int>((size() + slot_rows_ - 1) / slot_rows_); }
+
+  // New rows (the same number: scaled ones), other vectors: T is vectors x features.
+  virtual void look(std::shared_ptr<Rows> x, const AnyKernel& kernel, const Rows& z, const double* T, int features) = 0;
+  // All that follows is for the outputs in `which`, at weights w (one row of features + 1 for each, the bias last).
+  // Losses, moments [p 1]'a, and [p 1]' diag(h) [p 1].
+  virtual void equations(const Which& which, const double* w, QuadraticLoss loss, double* value, double* moments, double* grams,
+                         Monitor& monitor) = 0;
+  // First and second derivatives of the losses at w + t step, for `tries` values of t an output.
+  virtual void line(const Which& which, const double* w, const double* step, const double* t, int tries, QuadraticLoss loss,
+                    double* first, double* second, Monitor& monitor) = 0;
+  // With the duals at w and coefficients beta (vectors x outputs): M_ij = -sum_o a_io beta_jo k'(x_i, z_j), and of it
+  // M'[x 1] (vectors x inputs + 1) and sum_ij M_ij x_i^2 (inputs).
+  virtual void pull(const Which& which, const double* w, const double* beta, QuadraticLoss loss, double* value, double* products,
+                    double* squares, Monitor& monitor) = 0;
+  // What a certificate is made of: see `Evidence`. `reach` and `units` say how well decision values are known.
+  virtual void evidence(const Which& which, const double* w, QuadraticLoss loss, const std::vector<Known>& known, const double* reach,
+                        double units, double* out, Monitor& monitor) = 0;
+  // Decision values of rows from `begin` on (rows x outputs).
+  virtual void values(const Which& which, const double* w, Index begin, Index end, double* out, Monitor& monitor) = 0;
+  // Features of some rows, in ascending order.
+  virtual void features_at(const Index* rows, Index count, double* out, Monitor& monitor) = 0;
+
+ protected:
+  AnyPasses(std::shared_ptr<Rows> x, Labels labels, int threads) : x_(std::move(x)), labels_(std::move(labels)) {
+    constexpr Index many = 64;
+    const Index least = 256 + 60 * (labels_.outputs - 1);  // sums of many outputs cost more to add up
+    slot_rows_ = std::max((least + panel_rows - 1) / panel_rows * panel_rows, ((x_->size + many - 1) / many + panel_rows - 1) / panel_rows * panel_rows);
+    pool_ = std::make_unique<ThreadPool>(std::min(threads, std::max(1, slots())));
+  }
+
+  std::shared_ptr<Rows> x_;
+  Labels labels_;
+  Index slot_rows_ = 0;
+  int features_ = 0, vectors_ = 0;
+  std::unique_ptr<ThreadPool> pool_;
+};
+
+template <class Real>
+class Passes final : public AnyPasses {
+ public:
+  // `keep`: bytes that features may take.
+  Passes(std::shared_ptr<Rows> x, Labels labels, int threads, std::size_t keep)
+      : AnyPasses(std::move(x), std::move(labels), threads), keep_(keep), local_(pool_->size()) {}
+
+  void look(std::shared_ptr<Rows> x, const AnyKernel& kernel, const Rows& z, const double* T, int features) override {
+    x_ = std::move(x);
+    vectors_ = static_cast<int>(z.size);
+    features_ = features;
+    plain_ = is_identity(T, vectors_, features);
+    if (!plain_) whitening_.pack(T, features, vectors_, 1, features);
+    sparse_ = x_->density() < sparse_below;
+    exact_ = sizeof(Real) == 4 && blurred_in_float(kernel, z);
+    if (exact_)
+      kernel_double_.look(kernel, z, sparse_);
+    else
+      kernel_.look(kernel, z, sparse_);
+    slope_.look(slope_of(kernel, squared_), z, sparse_);
+    const std::size_t panels = static_cast<std::size_t>((size() + panel_rows - 1) / panel_rows), panel = panel_size();
+    kept_ = panels * panel * sizeof(Real) <= keep_;
+    if (kept_) store_.reserve(panels * panel);
+    filled_.assign(kept_ ? panels : 0, 0);
+  }
+
+  void equations(const Which& which, const double* w, QuadraticLoss loss, double* value, double* moments, double* grams,
+                 Monitor& monitor) override {
+    // Rows are scaled by h^1/2 and get one more number, a h^-1/2: its products with the others are the moments.
+    const int outputs = static_cast<int>(which.size()), size = features_ + 1, room = room_for<Real>(size + 1);
+    const std::size_t gram = static_cast<std::size_t>(room) * room, own = 1 + size + gram;
+    const Packed<Real> weights = packed(w, outputs);
+    OrderedSums sums(own * outputs);
+    over_slots(sums, monitor, [&](Local& mine, Index begin, Index end, double* sum) {
+      constexpr int most = 64;
+      const std::size_t turned_size = static_cast<std::size_t>(panel_rows) * room;
+      std::fill_n(mine.rows.reserve(turned_size), turned_size, Real(0));
+      for (int r = 0; r < panel_rows; ++r) mine.rows.get()[static_cast<std::size_t>(r) * room + features_] = Real(1);
+      Real* buffer = mine.buffer.reserve(static_cast<std::size_t>(outputs) * most * room);
+      mine.filled.assign(outputs, 0);
+      const auto empty = [&](int o) {
+        const Real* rows = buffer + static_cast<std::size_t>(o) * most * room;
+        dispatch<SumOverRows<Real>>(rows, room, rows, room, mine.filled[o], size + 1, size + 1, sum + o * own + 1 + size, room, true);
+        mine.filled[o] = 0;
+      };
+      each_panel(begin, end, [&](Index first, int rows) {
+        const Real* panel = features_of(mine, first, rows);
+        losses(mine, which, panel, weights, w, first, rows, loss);
+        bool turned = false;
+        for (int o = 0; o < outputs; ++o) {
+          double* to = sum + o * own;
+          to[0] += mine.value[o];
+          const double *a = mine.a.data() + o * panel_rows, *h = mine.h.data() + o * panel_rows;
+          for (int r = 0; r < rows; ++r) {
+            if (a[r] == 0 && h[r] == 0) continue;
+            if (!turned) dispatch<ToRows<Real>>(panel, features_, mine.rows.get(), room);
+            turned = true;
+            const Real* row = mine.rows.get() + static_cast<std::size_t>(r) * room;
+            if (h[r] == 0) {
+              dispatch<AddRow<Real>>(row, a[r], size, to + 1);
+              continue;
+            }
+            Real* place = buffer + (static_cast<std::size_t>(o) * most + mine.filled[o]) * room;
+            const double root = std::sqrt(h[r]);
+            dispatch<ScaleRow<Real>>(row, static_cast<Real>(root), room, place);
+            place[size] = static_cast<Real>(a[r] / root);
+            if (++mine.filled[o] == most) empty(o);
+          }
+        }
+      });
+      for (int o = 0; o < outputs; ++o)
+        if (mine.filled[o]) empty(o);
+    });
+    for (int o = 0; o < outputs; ++o) {
+      const double *from = sums.total.data() + o * own, *matrix = from + 1 + size;
+      value[o] = from[0];
+      for (int j = 0; j < size; ++j) moments[static_cast<std::size_t>(o) * size + j] = from[1 + j] + matrix[static_cast<std::size_t>(size) * room + j];
+      double* to = grams + static_cast<std::size_t>(o) * size * size;
+      for (int i = 0; i < size; ++i)
+        for (int j = 0; j <= i; ++j) to[i * size + j] = to[j * size + i] = matrix[static_cast<std::size_t>(i) * room + j];
+    }
+  }
+
+  void line(const Which& which, const double* w, const double* step, const double* t, int tries, QuadraticLoss loss, double* first,
+            double* second, Monitor& monitor) override {
+    const int outputs = static_cast<int>(which.size()), size = features_ + 1;
+    std::vector<double> both(w, w + static_cast<std::size_t>(outputs) * size);
+    both.insert(both.end(), step, step + static_cast<std::size_t>(outputs) * size);
+    const Packed<Real> weights = packed(both.data(), 2 * outputs);
+    OrderedSums sums(static_cast<std::size_t>(outputs) * tries * 2);
+    over_slots(sums, monitor, [&](Local& mine, Index begin, Index end, double* sum) {
+      each_panel(begin, end, [&](Index start, int rows) {
+        const Real* panel = features_of(mine, start, rows);
+        const Real* f = mine.values.reserve(static_cast<std::size_t>(2 * outputs) * panel_rows);
+        dispatch<PanelProduct<Real>>(&weights, panel, mine.values.get());
+        meanings(mine, which, start, rows);
+        for (int o = 0; o < outputs; ++o)
+          for (int k = 0; k < tries; ++k) {
+            double* to = sum + 2 * (static_cast<std::size_t>(o) * tries + k);
+            const double *y = mine.y.data() + o * panel_rows, *c = mine.c.data() + o * panel_rows;
+            dispatch<LossAlong<Real>>(f + o * panel_rows, f + (outputs + o) * panel_rows, both[o * size + features_],
+                                      both[(outputs + o) * size + features_], y, c, t[o * tries + k], loss, to, to + 1);
+          }
+      });
+    });
+    for (int k = 0; k < outputs * tries; ++k) first[k] = sums.total[2 * k], second[k] = sums.total[2 * k + 1];
+  }
+
+  void pull(const Which& which, const double* w, const double* beta, QuadraticLoss loss, double* value, double* products,
+            double* squares, Monitor& monitor) override {
+    const int outputs = static_cast<int>(which.size()), inputs = static_cast<int>(x_->width);
+    const bool listed = sparse_ && inputs > few_inputs;  // their nonzeros; products are then transposed while summed
+    const int left = room_for<Real>(vectors_), right = listed ? 0 : room_for<Real>(inputs + 1);
+    const std::size_t table = listed ? static_cast<std::size_t>(inputs + 1) * vectors_ : static_cast<std::size_t>(left) * right;
+    const Packed<Real> weights = packed(w, outputs);
+    Packed<Real> coefficients;
+    coefficients.pack(beta, vectors_, outputs, outputs, 1);
+    OrderedSums sums(outputs + table + inputs);
+    over_slots(sums, monitor, [&](Local& mine, Index begin, Index end, double* sum) {
+      mine.used.clear();
+      mine.used_duals.clear();
+      each_panel(begin, end, [&](Index first, int rows) {
+        losses(mine, which, features_of(mine, first, rows), weights, w, first, rows, loss);
+        for (int o = 0; o < outputs; ++o) sum[o] += mine.value[o];
+        for (int r = 0; r < rows; ++r) {
+          bool any = false;
+          for (int o = 0; o < outputs; ++o) any |= mine.a[o * panel_rows + r] != 0;
+          if (!any) continue;
+          mine.used.push_back(first + r);
+          for (int o = 0; o < outputs; ++o) mine.used_duals.push_back(static_cast<Real>(mine.a[o * panel_rows + r]));
+        }
+      });
+      for (std::size_t from = 0; from < mine.used.size(); from += pulled_rows)
+        pull_rows(mine, outputs, from, static_cast<int>(std::min<std::size_t>(pulled_rows, mine.used.size() - from)), coefficients, left,
+                  right, sum + outputs, sum + outputs + table);
+    });
+    const double* from = sums.total.data();
+    std::copy(from, from + outputs, value);
+    from += outputs;
+    for (int j = 0; j < vectors_; ++j)
+      for (int k = 0; k <= inputs; ++k)
+        products[static_cast<std::size_t>(j) * (inputs + 1) + k] =
+            -from[listed ? static_cast<std::size_t>(k) * vectors_ + j : static_cast<std::size_t>(j) * right + k];
+    for (int k = 0; k < inputs; ++k) squares[k] = -from[table + k];
+  }
+
+  void evidence(const Which& which, const double* w, QuadraticLoss loss, const std::vector<Known>& known, const double* reach,
+                double units, double* out, Monitor& monitor) override {
+    const int outputs = static_cast<int>(which.size()), size = features_ + 1;
+    const std::size_t own = evidence_count + 2 * static_cast<std::size_t>(features_);
+    const Packed<Real> weights = packed(w, outputs);
+    OrderedSums sums(own * outputs);
+    over_slots(sums, monitor, [&](Local& mine, Index begin, Index end, double* sum) {
+      std::vector<Index> next(outputs, 0);
+      for (int o = 0; o < outputs && !known.empty(); ++o)
+        next[o] = std::lower_bound(known[o].rows, known[o].rows + known[o].count, begin) - known[o].rows;
+      const int room = room_for<Real>(size);
+      mine.rows.reserve(static_cast<std::size_t>(panel_rows) * room);
+      each_panel(begin, end, [&](Index first, int rows) {
+        const Real* panel = features_of(mine, first, rows);
+        losses(mine, which, panel, weights, w, first, rows, loss);
+        Index ids[panel_rows];
+        double sizes[panel_rows];
+        for (int r = 0; r < rows; ++r) ids[r] = first + r;
+        diagonal(ids, rows, sizes);
+        bool turned = false;
+        for (int o = 0; o < outputs; ++o) {
+          double *to = sum + o * own, *a = mine.a.data() + o * panel_rows;
+          const double *y = mine.y.data() + o * panel_rows, *c = mine.c.data() + o * panel_rows;
+          for (; !known.empty() && next[o] < known[o].count && known[o].rows[next[o]] < first + rows; ++next[o])
+            a[known[o].rows[next[o]] - first] = known[o].duals[next[o]];
+          to[loss_value] += mine.value[o];
+          const double bias = w[static_cast<std::size_t>(o) * size + features_];
+          for (int r = 0; r < rows; ++r) {
+            if (c[r] == 0) continue;
+            const double xi = 1 - y[r] * (static_cast<double>(mine.values.get()[o * panel_rows + r]) + bias);
+            // An error of the decision value costs what the dual says; at the corners of a loss more, and never less.
+            const double error = units * (std::sqrt(std::fabs(sizes[r])) * reach[o] + std::fabs(bias) + 1);
+            to[loss_doubt] += c[r] * (loss.value(xi + error) - loss.value(xi)) - y[r] * a[r] * error;
+            if (a[r] == 0) continue;
+            const bool plus = a[r] > 0;
+            to[plus ? up : down] += std::fabs(a[r]);
+            to[plus ? up_gain : down_gain] += y[r] * a[r];
+            to[plus ? up_ridge : down_ridge] += loss.width * a[r] * a[r] / c[r];
+            to[squares] += a[r] * a[r];
+            to[spread] += a[r] * a[r] * std::fabs(sizes[r]);
+            if (!turned) dispatch<ToRows<Real>>(panel, features_, mine.rows.get(), room);
+            turned = true;
+            dispatch<AddRow<Real>>(static_cast<const Real*>(mine.rows.get() + static_cast<std::size_t>(r) * room), a[r], features_,
+                                   to + evidence_count + (plus ? 0 : features_));
+          }
+        }
+      });
+      for (int o = 0; o < outputs; ++o) sum[o * own + loss_doubt] = std::max(0.0, sum[o * own + loss_doubt]);
+    });
+    std::copy(sums.total.begin(), sums.total.end(), out);
+  }
+
+  void values(const Which& which, const double* w, Index begin, Index end, double* out, Monitor& monitor) override {
+    const int outputs = static_cast<int>(which.size()), size = features_ + 1;
+    const Packed<Real> weights = packed(w, outputs);
+    const Index start = begin / panel_rows * panel_rows;
+    const std::size_t tasks = static_cast<std::size_t>((end - start + slot_rows_ - 1) / slot_rows_);
+    pool_->run(
+        tasks,
+        [&](std::size_t task, int thread) {
+          Local& mine = local_[thread];
+          const Index from = start + static_cast<Index>(task) * slot_rows_;
+          each_panel(from, std::min(from + slot_rows_, size_up_to(end)), [&](Index first, int rows) {
+            const Real* panel = features_of(mine, first, rows);
+            Real* f = mine.values.reserve(static_cast<std::size_t>(outputs) * panel_rows);
+            dispatch<PanelProduct<Real>>(&weights, panel, f);
+            for (Index row = std::max(first, begin); row < std::min(first + rows, end); ++row)
+              for (int o = 0; o < outputs; ++o)
+                out[(row - begin) * outputs + o] = static_cast<double>(f[o * panel_rows + row - first]) + w[o * size + features_];
+          });
+        },
+        monitor);
+  }
+
+  void features_at(const Index* rows, Index count, double* out, Monitor& monitor) override {
+    Local& mine = local_[0];
+    Index done = -1;
+    const Real* panel = nullptr;
+    for (Index i = 0; i < count; ++i) {
+      const Index first = rows[i] / panel_rows * panel_rows;
+      if (first != done) {
+        panel = features_of(mine, first, static_cast<int>(std::min<Index>(panel_rows, size() - first)));
+        done = first;
+        monitor.poll();
+      }
+      for (int k = 0; k < features_; ++k) out[i * features_ + k] = static_cast<double>(panel[k * panel_rows + rows[i] - first]);
+    }
+  }
+
+ private:
+  static constexpr int pulled_rows = 128;  // at a time
+  static constexpr int few_inputs = 512;  // up to which rows with few nonzeros are summed as dense ones
+
+  // Kernel values of panels of rows against all vectors, computed in K.
+  template <class K>
+  struct PanelKernel {
+    std::unique_ptr<KernelBlocks<K>> blocks;
+    std::vector<Left<K>> lefts;
+
+    void look(const AnyKernel& kernel, const Rows& z, bool sparse) {
+      blocks = make_blocks<K>(kernel, z.width, sparse);
+      const Index chunk = blocks->chunk(z.width);
+      std::vector<Index> ids(z.size);
+      std::iota(ids.begin(), ids.end(), Index(0));
+      lefts = std::vector<Left<K>>((z.size + chunk - 1) / chunk);
+      for (std::size_t c = 0; c < lefts.size(); ++c) {
+        const Index first = static_cast<Index>(c) * chunk;
+        blocks->prepare(z, ids.data() + first, static_cast<int>(std::min(chunk, z.size - first)), lefts[c]);
+      }
+    }
+    // out[j][row], of the rows with these numbers.
+    void evaluate(const Rows& x, const Index* ids, int count, Scratch<K>& scratch, K* out) const {
+      blocks->pack(x, ids, count, scratch.strip);
+      for (const Left<K>& left : lefts) {
+        K* rows[512];
+        for (int i = 0; i < left.count; ++i) rows[i] = out + static_cast<std::size_t>(i) * panel_rows;
+        blocks->evaluate(left, left.count, scratch.strip, x.width, 0, count, rows, scratch);
+        out += static_cast<std::size_t>(left.count) * panel_rows;
+      }
+    }
+  };
+
+  struct Local {
+    Scratch<Real> scratch;
+    Scratch<double> scratch_double;
+    Buffer<double> kernel_double;
+    Buffer<Real> kernel, features, values, rows, buffer, duals, pulled, inputs, row;
+    std::vector<double> y, c, a, h, value;
+    std::vector<int> filled;
+    std::vector<Index> used;
+    std::vector<Real> used_duals;
+    SparseRow<Real> nonzeros;
+  };
+
+  // k' as a kernel of its own; `squared`: it is 1 - that^2.
+  static AnyKernel slope_of(const AnyKernel& kernel, bool& squared) {
+    squared = std::holds_alternative<Sigmoid>(kernel);
+    if (std::holds_alternative<Linear>(kernel)) return Polynomial{1.0, 1.0, 0};
+    if (const auto* k = std::get_if<Polynomial>(&kernel)) return Polynomial{k->gamma, k->coef0, std::max(0, k->degree - 1)};
+    return kernel;
+  }
+  static bool is_identity(const double* T, int rows, int columns) {
+    if (rows != columns) return false;
+    for (int i = 0; i < rows; ++i)
+      for (int j = 0; j < columns; ++j)
+        if (T[static_cast<std::size_t>(i) * columns + j] != (i == j)) return false;
+    return true;
+  }
+  Index size_up_to(Index end) const { return std::min(size(), (end + panel_rows - 1) / panel_rows * panel_rows); }
+  void diagonal(const Index* ids, int count, double* out) const {
+    if (exact_)
+      kernel_double_.blocks->diagonal(*x_, ids, count, out);
+    else
+      kernel_.blocks->diagonal(*x_, ids, count, out);
+  }
+  std::size_t panel_size() const { return static_cast<std::size_t>(features_) * panel_rows; }
+  Packed<Real> packed(const double* w, int rows) const {
+    Packed<Real> weights;
+    weights.pack(w, rows, features_, features_ + 1, 1);
+    return weights;
+  }
+
+  template <class Work>
+  void over_slots(OrderedSums& sums, Monitor& monitor, Work work) {
+    pool_->run(
+        static_cast<std::size_t>(slots()),
+        [&](std::size_t slot, int thread) {
+          std::vector<double> part = sums.fresh();
+          const Index begin = static_cast<Index>(slot) * slot_rows_;
+          work(local_[thread], begin, std::min(size(), begin + slot_rows_), part.data());
+          sums.give(slot, std::move(part));
+        },
+        monitor);
+  }
+  template <class Work>
+  static void each_panel(Index begin, Index end, Work work) {
+    for (Index first = begin; first < end; first += panel_rows) work(first, static_cast<int>(std::min<Index>(panel_rows, end - first)));
+  }
+
+  // Features of the panel that starts with this row, [feature][row].
+  const Real* features_of(Local& mine, Index first, int rows) {
+    const std::size_t panel = static_cast<std::size_t>(first / panel_rows);
+    Real* features = kept_ ? store_.get() + panel * panel_size() : mine.features.reserve(panel_size());
+    if (kept_ && filled_[panel]) return features;
+    Index ids[panel_rows];
+    for (int r = 0; r < rows; ++r) ids[r] = first + r;
+    const std::size_t cells = static_cast<std::size_t>(vectors_) * panel_rows;
+    Real* kernel = plain_ ? features : mine.kernel.reserve(cells);
+    if (rows < panel_rows) std::fill(kernel, kernel + cells, Real(0));
+    if (exact_) {
+      double* wide = mine.kernel_double.reserve(cells);
+      if (rows < panel_rows) std::fill(wide, wide + cells, 0.0);
+      kernel_double_.evaluate(*x_, ids, rows, mine.scratch_double, wide);
+      std::copy(wide, wide + cells, kernel);
+    } else {
+      kernel_.evaluate(*x_, ids, rows, mine.scratch, kernel);
+    }
+    if (!plain_) dispatch<PanelProduct<Real>>(&whitening_, static_cast<const Real*>(kernel), features);
+    if (kept_) filled_[panel] = 1;
+    return features;
+  }
+
+  // Sides and costs of a panel's rows, [output][row]; 0 beyond the last row.
+  void meanings(Local& mine, const Which& which, Index first, int rows) const {
+    const int outputs = static_cast<int>(which.size());
+    mine.y.resize(static_cast<std::size_t>(outputs) * panel_rows);
+    mine.c.resize(mine.y.size());
+    for (int r = 0; r < rows; ++r) {
+      const bool each = labels_.codes == nullptr;
+      const std::size_t at = static_cast<std::size_t>(each ? first + r : labels_.code(first + r)) * labels_.outputs;
+      const double *side = each ? labels_.sides : labels_.side.data(), *cost = each ? labels_.costs : labels_.cost.data();
+      const double count = each ? 1.0 : labels_.count(first + r);
+      for (int o = 0; o < outputs; ++o) {
+        mine.y[o * panel_rows + r] = side[at + which[o]];
+        mine.c[o * panel_rows + r] = cost[at + which[o]] * count;
+      }
+    }
+    for (int r = rows; r < panel_rows; ++r)
+      for (int o = 0; o < outputs; ++o) mine.y[o * panel_rows + r] = mine.c[o * panel_rows + r] = 0;
+  }
+
+  void losses(Local& mine, const Which& which, const Real* panel, const Packed<Real>& weights, const double* w, Index first, int rows,
+              QuadraticLoss loss) const {
+    const int outputs = static_cast<int>(which.size());
+    Real* f = mine.values.reserve(static_cast<std::size_t>(outputs) * panel_rows);
+    dispatch<PanelProduct<Real>>(&weights, panel, f);
+    meanings(mine, which, first, rows);
+    mine.a.resize(mine.y.size());
+    mine.h.resize(mine.y.size());
+    mine.value.resize(outputs);
+    for (int o = 0; o < outputs; ++o)
+      mine.value[o] = dispatch<LossAt<Real>>(
+          static_cast<const Real*>(f + o * panel_rows), w[static_cast<std::size_t>(o) * (features_ + 1) + features_],
+          static_cast<const double*>(mine.y.data() + o * panel_rows), static_cast<const double*>(mine.c.data() + o * panel_rows), loss,
+          mine.a.data() + o * panel_rows, mine.h.data() + o * panel_rows);
+  }
+
+  // Some of the used rows: their part of the sums of `pull`.
+  void pull_rows(Local& mine, int outputs, std::size_t from, int rows, const Packed<Real>& coefficients, int left, int right, double* table,
+                 double* squares) const {
+    const int inputs = static_cast<int>(x_->width);
+    Real* by_row = mine.buffer.reserve(static_cast<std::size_t>(pulled_rows) * left);
+    for (int first = 0; first < rows; first += panel_rows)
+      pull_panel(mine, outputs, from + first, std::min(panel_rows, rows - first), coefficients, by_row + static_cast<std::size_t>(first) * left, left);
+    if (right == 0) return pull_listed(mine, from, rows, by_row, left, table, squares);
+    Real* x = mine.inputs.reserve(static_cast<std::size_t>(pulled_rows) * right);
+    for (int r = 0; r < rows; ++r) {
+      Real* row = x + static_cast<std::size_t>(r) * right;
+      x_->copy(mine.used[from + r], row);
+      row[inputs] = Real(1);
+      std::fill(row + inputs + 1, row + right, Real(0));
+      dispatch<AddSquares<Real>>(static_cast<const Real*>(row), total_of(by_row + static_cast<std::size_t>(r) * left), inputs, squares);
+    }
+    dispatch<SumOverRows<Real>>(static_cast<const Real*>(by_row), left, static_cast<const Real*>(x), right, rows, vectors_, inputs + 1,
+                                table, right, false);
+  }
+
+  double total_of(const Real* weights) const { return std::accumulate(weights, weights + vectors_, 0.0); }
+
+  // sum_o a_o beta_jo k'(x, z_j) of up to 32 used rows, a row for each.
+  void pull_panel(Local& mine, int outputs, std::size_t from, int rows, const Packed<Real>& coefficients, Real* by_row, int left) const {
+    const std::size_t cells = static_cast<std::size_t>(vectors_) * panel_rows;
+    Real* slope = mine.kernel.reserve(cells);
+    if (rows < panel_rows) std::fill(slope, slope + cells, Real(0));
+    slope_.evaluate(*x_, mine.used.data() + from, rows, mine.scratch, slope);
+    Real* duals = mine.duals.reserve(static_cast<std::size_t>(outputs) * panel_rows);
+    for (int o = 0; o < outputs; ++o)
+      for (int r = 0; r < panel_rows; ++r) duals[o * panel_rows + r] = r < rows ? mine.used_duals[(from + r) * outputs + o] : Real(0);
+    Real* pulled = mine.pulled.reserve(cells);
+    dispatch<PanelProduct<Real>>(&coefficients, static_cast<const Real*>(duals), pulled);
+    dispatch<TimesSlope<Real>>(static_cast<const Real*>(slope), squared_, cells, pulled);
+    std::fill(by_row, by_row + static_cast<std::size_t>(panel_rows) * left, Real(0));
+    dispatch<ToRows<Real>>(static_cast<const Real*>(pulled), vectors_, by_row, left);
+  }
+
+  void pull_listed(Local& mine, std::size_t from, int rows, const Real* by_row, int left, double* table, double* squares) const {
+    for (int r = 0; r < rows; ++r) {
+      const Real* weight = by_row + static_cast<std::size_t>(r) * left;
+      const double sum = total_of(weight);
+      x_->nonzeros(mine.used[from + r], mine.nonzeros);
+      for (std::size_t p = 0; p < mine.nonzeros.count; ++p) {
+        const double v = mine.nonzeros.values[p];
+        const std::size_t column = static_cast<std::size_t>(mine.nonzeros.columns[p]);
+        dispatch<AddRow<Real>>(weight, v, vectors_, table + column * vectors_);
+        squares[column] += sum * v * v;
+      }
+      dispatch<AddRow<Real>>(weight, 1.0, vectors_, table + static_cast<std::size_t>(x_->width) * vectors_);
+    }
+  }
+
+  std::size_t keep_;
+  std::vector<Local> local_;
+  PanelKernel<Real> kernel_, slope_;
+  PanelKernel<double> kernel_double_;
+  Packed<Real> whitening_;
+  bool plain_ = false, sparse_ = false, exact_ = false, squared_ = false, kept_ = false;
+  Buffer<Real> store_;
+  std::vector<char> filled_;
+};
+
+}  // namespace slimsvm

@@ -1,0 +1,1 @@
+"""Where rows live, and the one way to ask them: passes that return sums."""

@@ -1,0 +1,141 @@
+"""What rows are worth to binary problems: sides and costs, made for a block of rows at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from .. import _core
+from ..data import Output, sides
+from ..formulation import Array
+
+Some = slice | Array  # of the rows
+
+
+class Labels(Protocol):
+    """Sides (+1, -1, or 0 where a row takes no part) and costs (0 there) of the outputs."""
+
+    @property
+    def outputs(self) -> int:
+        """Binary problems."""
+
+    @property
+    def size(self) -> int:
+        """Rows."""
+
+    @property
+    def totals(self) -> Array:
+        """The sum of the costs of each output."""
+
+    def of(self, rows: Some, which: Array | None = None) -> tuple[Array, Array]:
+        """Sides and costs of some rows, rows x outputs."""
+
+    def members(self, output: int) -> Array | None:
+        """Rows that take part in an output; None: all."""
+
+    def take(self, rows: Some, factor: float = 1.0) -> Labels:
+        """Labels of some rows, their costs times a factor."""
+
+    def passes(self, rows: _core.Rows, single: bool, keep: int, threads: int) -> _core.Passes:
+        """The core's passes over such rows."""
+
+
+@dataclass(frozen=True)
+class ClassLabels:
+    """By class numbers: tables, classes x outputs, say what a class is to an output, counts what a row counts."""
+
+    codes: Array
+    counts: Array
+    side: Array
+    cost: Array
+
+    @property
+    def outputs(self) -> int:
+        return self.side.shape[1]
+
+    @property
+    def size(self) -> int:
+        return len(self.codes)
+
+    @cached_property
+    def totals(self) -> Array:
+        mass = np.zeros(len(self.side))
+        for i in range(0, self.size, 1 << 16):
+            some = slice(i, i + (1 << 16))
+            mass += np.bincount(self.codes[some], weights=self.counts[some], minlength=len(mass))
+        return mass @ self.cost
+
+    def of(self, rows: Some, which: Array | None = None) -> tuple[Array, Array]:
+        o = slice(None) if which is None else which
+        codes = self.codes[rows]
+        return self.side[:, o][codes], self.cost[:, o][codes] * self.counts[rows][:, None]
+
+    def members(self, output: int) -> Array | None:
+        used = self.cost[:, output] > 0
+        return None if used.all() else np.flatnonzero(used[self.codes])
+
+    def take(self, rows: Some, factor: float = 1.0) -> ClassLabels:
+        return replace(self, codes=self.codes[rows], counts=self.counts[rows], cost=factor * self.cost)
+
+    def passes(self, rows: _core.Rows, single: bool, keep: int, threads: int) -> _core.Passes:
+        side, cost = (np.ascontiguousarray(table, dtype=np.float64) for table in (self.side, self.cost))
+        return _core.class_passes(rows, np.ascontiguousarray(self.codes), self.counts, side, cost, single, keep, threads)
+
+
+@dataclass(frozen=True)
+class RowLabels:
+    """Given for each row: rows x outputs. Sides may be what a loss makes of them, as intervals."""
+
+    Y: Array
+    C: Array
+
+    @property
+    def outputs(self) -> int:
+        return self.C.shape[1]
+
+    @property
+    def size(self) -> int:
+        return self.C.shape[0]
+
+    @cached_property
+    def totals(self) -> Array:
+        return self.C.sum(axis=0)
+
+    def of(self, rows: Some, which: Array | None = None) -> tuple[Array, Array]:
+        if which is None or len(which) == self.outputs:
+            return self.Y[rows], self.C[rows]
+        return self.Y[rows][:, which], self.C[rows][:, which]
+
+    def members(self, output: int) -> Array | None:
+        used = self.C[:, output] > 0
+        return None if used.all() else np.flatnonzero(used)
+
+    def take(self, rows: Some, factor: float = 1.0) -> RowLabels:
+        return RowLabels(self.Y[rows], factor * self.C[rows])
+
+    def passes(self, rows: _core.Rows, single: bool, keep: int, threads: int) -> _core.Passes:
+        sides, costs = (np.ascontiguousarray(part, dtype=np.float64) for part in (self.Y, self.C))
+        return _core.row_passes(rows, sides, costs, single, keep, threads)
+
+
+def of_task(task: Any, wanted: list[Output], C: Array | float) -> ClassLabels:
+    """Labels of a task's rows in binary problems, at one cost or one for each problem."""
+    side = sides(task.n_classes, wanted)
+    return ClassLabels(task.codes, task.counts, side, np.abs(side) * np.outer(task.factors, np.broadcast_to(C, len(wanted))))
+
+
+def joined(groups: Any, size: int) -> RowLabels:
+    """Groups of outputs (`data.Targets`), each over its own rows, as one: a row takes no part elsewhere."""
+    if len(groups) == 1 and groups[0].rows is None:
+        return RowLabels(groups[0].Y, groups[0].C)
+    outputs = sum(group.Y.shape[1] for group in groups)
+    Y, C = np.zeros((size, outputs)), np.zeros((size, outputs))
+    first = 0
+    for group in groups:
+        o = slice(first, first + group.Y.shape[1])
+        rows = slice(None) if group.rows is None else group.rows
+        Y[rows, o], C[rows, o], first = group.Y, group.C, o.stop
+    return RowLabels(Y, C)

@@ -1,0 +1,227 @@
+"""Rows in memory, or in arrays that are mapped into it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..formulation import Array
+from ..parts.kernels import core_rows
+from .labels import Labels
+from .seam import Block, Pass, decision, total
+
+BLOCK_BYTES = 1 << 24
+# Multiplications of a Gram matrix up to which calls of Python cost more than the work.
+FEW = 1 << 21
+
+
+def row_blocks(n: int, row_bytes: int) -> list[slice]:
+    """Slices of at most `BLOCK_BYTES`."""
+    size = max(1, BLOCK_BYTES // max(1, row_bytes))
+    return [slice(i, min(i + size, n)) for i in range(0, max(n, 1), size)]
+
+
+@dataclass(frozen=True)
+class ArrayBlock:
+    """Rows whose features are an array."""
+
+    P: Array
+    own: Labels
+    rows: slice
+    diagonal: Array | None = None
+
+    @property
+    def first(self) -> int:
+        return self.rows.start
+
+    def labels(self, which: Array) -> tuple[Array, Array]:
+        return self.own.of(self.rows, which)
+
+    def values(self, which: Array, V: Array) -> Array:
+        return decision(self.P, V)
+
+    def features(self, some: Array | None = None) -> Array:
+        return self.P if some is None else self.P[some]
+
+    def sizes(self) -> Array:
+        return np.zeros(len(self.P)) if self.diagonal is None else self.diagonal
+
+
+@dataclass(frozen=True)
+class Given:
+    """Features in memory, and their labels."""
+
+    P: Array
+    labels: Labels
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.P.shape[0], self.P.shape[1]
+
+    def blocks(self) -> Iterator[Block]:
+        n, m = self.shape
+        for rows in row_blocks(n, m * self.P.itemsize):
+            yield ArrayBlock(self.P[rows], self.labels, rows)
+
+    def total(self, work: Pass, *small: Any) -> tuple[Array, ...]:
+        return total(self.blocks(), work, *small)
+
+    def features(self, rows: Array) -> Array:
+        return self.P[rows].astype(np.float64, copy=False)
+
+    def thinned(self, step: int) -> Given:
+        return Given(self.P[::step], self.labels.take(slice(None, None, step), step))
+
+    def few(self) -> Array | None:
+        n, m = self.P.shape
+        return np.ascontiguousarray(self.P) if self.P.dtype == np.float64 and n * m * m <= FEW else None
+
+
+@dataclass(frozen=True)
+class Computed:
+    """Features ``k(X, Z) T`` for any kernel, computed in each pass."""
+
+    kernel: Any
+    X: Any
+    labels: Labels
+    Z: Any
+    T: Array
+    dtype: Any = np.float64
+    threads: int = 1
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.X.shape[0], self.T.shape[1]
+
+    def blocks(self) -> Iterator[Block]:
+        wide = np.dtype(self.dtype) == np.float64
+        for rows in row_blocks(self.X.shape[0], max(self.T.shape) * np.dtype(self.dtype).itemsize):
+            X = double(self.X[rows]) if wide else self.X[rows]
+            yield ArrayBlock(self._of(X), self.labels, rows, np.asarray(self.kernel.diagonal(X)))
+
+    def _of(self, X: Any) -> Array:
+        K = np.empty((X.shape[0], self.T.shape[0]), dtype=self.dtype)
+        # Whitening comes before any product of features: a whitened float32 Gram matrix is not definite.
+        return self.kernel(X, self.Z, out=K, threads=self.threads) @ self.T.astype(self.dtype)
+
+    def total(self, work: Pass, *small: Any) -> tuple[Array, ...]:
+        return total(self.blocks(), work, *small)
+
+    def features(self, rows: Array) -> Array:
+        blocks = row_blocks(len(rows), max(self.T.shape) * 8)
+        return np.vstack([self._of(self.X[rows[block]]).astype(np.float64, copy=False) for block in blocks])
+
+    def thinned(self, step: int) -> Computed:
+        some = slice(None, None, step)
+        return Computed(self.kernel, self.X[some], self.labels.take(some, step), self.Z, self.T, self.dtype, self.threads)
+
+    def few(self) -> None:
+        return None
+
+
+@dataclass(frozen=True)
+class CoreBlock:
+    """Rows that the core holds."""
+
+    home: Fused
+    rows: slice
+
+    @property
+    def first(self) -> int:
+        return self.rows.start
+
+    def labels(self, which: Array) -> tuple[Array, Array]:
+        return self.home.labels.of(self.rows, which)
+
+    def values(self, which: Array, V: Array) -> Array:
+        V = np.ascontiguousarray(V)
+        return self.home.passes.values(list(which), V, self.rows.start, self.rows.stop)
+
+    def features(self, some: Array | None = None) -> Array:
+        some = np.arange(self.rows.stop - self.rows.start) if some is None else some
+        return self.home.passes.features(np.ascontiguousarray(self.rows.start + some, dtype=np.int64))
+
+    def sizes(self) -> Array:
+        return self.home.diagonal(self.rows)
+
+
+class Fused:
+    """Features ``k(X, Z) T`` of a kernel that the core evaluates: a pass is fused over rows that stay in the cache.
+
+    Features are kept where they take at most ``keep`` bytes, else computed anew in each pass. Other vectors may be looked
+    at later on (`look`).
+    """
+
+    def __init__(self, X: Any, labels: Labels, dtype: Any = np.float64, threads: int = 1, keep: float = 2.0**30):
+        self.X, self.labels, self.dtype, self.threads, self.keep = X, labels, np.dtype(dtype), threads, keep
+        self.passes = labels.passes(core_rows(X), self.dtype == np.float32, int(keep), threads)
+        self.seen: tuple[Any, Any, Array] | None = None
+
+    def look(self, kernel: Any, Z: Any, T: Array) -> Fused:
+        """Through other vectors, or another kernel."""
+        T = np.ascontiguousarray(T, dtype=np.float64)
+        self.passes.look(*kernel.core_view(self.X, Z), T)
+        self.seen = kernel, Z, T
+        return self
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        assert self.seen is not None
+        return self.X.shape[0], self.seen[2].shape[1]
+
+    def blocks(self) -> Iterator[Block]:
+        n, m = self.shape
+        for rows in row_blocks(n, 8 * max(m, self.labels.outputs)):
+            yield CoreBlock(self, rows)
+
+    def total(self, work: Pass, *small: Any) -> tuple[Array, ...]:
+        if work.pieces is not None:
+            return work.in_core(self.passes, *small)
+        return total(self.blocks(), work, *small)
+
+    def features(self, rows: Array) -> Array:
+        return self.passes.features(np.ascontiguousarray(rows, dtype=np.int64))
+
+    def diagonal(self, rows: slice) -> Array:
+        """``k(x, x)``."""
+        assert self.seen is not None
+        return np.asarray(self.seen[0].diagonal(double(self.X[rows])))
+
+    def thinned(self, step: int) -> Fused:
+        assert self.seen is not None
+        some = slice(None, None, step)
+        X = self.X[some]
+        labels = self.labels.take(some, step)
+        return Fused(X, labels, self.dtype, self.threads, self.keep / step).look(*self.seen)
+
+    def few(self) -> Array | None:
+        n, m = self.shape
+        return self.features(np.arange(n)) if self.dtype == np.float64 and n * m * m <= FEW else None
+
+
+def double(X: Any) -> Any:
+    """float32 rows as float64; row numbers of a precomputed kernel stay what they are."""
+    return X.astype(np.float64) if X.dtype == np.float32 else X
+
+
+def seen_through(
+    kernel: Any,
+    X: Any,
+    labels: Labels,
+    Z: Any,
+    T: Array,
+    dtype: Any = np.float64,
+    threads: int = 1,
+    keep: float = 2.0**30,
+) -> Any:
+    """Rows with features ``k(X, Z) T``: in the core where it knows the kernel, else kept if they fit, else computed."""
+    if kernel.in_core:
+        return Fused(X, labels, dtype, threads, keep).look(kernel, Z, T)
+    home = Computed(kernel, X, labels, Z, T, dtype, threads)
+    n, m = home.shape
+    if n * m * np.dtype(dtype).itemsize > keep:
+        return home
+    return Given(np.vstack([block.features() for block in home.blocks()]), labels)

@@ -1,0 +1,92 @@
+"""The seam between solvers and rows.
+
+A *pass* is a pure function of one block of rows and a few small arrays, and returns sums; a solver sees their total over
+all blocks (`Home.total`) and nothing else, but for a few rows that it names (`Home.features`). So rows may be in memory, in
+a file, on a GPU or on the workers of a cluster: each is one class with the methods of `Home`.
+
+Rows have features p (a row of P) and labels, see `labels`. Weights V of outputs are outputs x (features + 1), the bias
+last; decision values are ``[P 1] V'``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+
+from .. import _core
+from ..formulation import Array
+from .labels import Labels
+
+
+class Block(Protocol):
+    """Some of the rows, as a pass sees them."""
+
+    first: int  # the number of its first row
+
+    def labels(self, which: Array) -> tuple[Array, Array]:
+        """Sides and costs of some outputs, rows x outputs."""
+
+    def values(self, which: Array, V: Array) -> Array:
+        """Decision values of outputs with the weights V, rows x outputs."""
+
+    def features(self, some: Array | None = None) -> Array:
+        """Features of the rows, or of some of them."""
+
+    def sizes(self) -> Array:
+        """``k(x, x)`` of the rows; zero where features are all that is known."""
+
+
+class Pass:
+    """A pure function of a block and small arrays; its results are added up over blocks.
+
+    A pass that the core has too says so by the three numbers of its loss, ``pieces``, and calls the core in `in_core`.
+    """
+
+    pieces: tuple[float, float, float] | None = None
+
+    def __call__(self, block: Block, *small: Any) -> tuple[Array, ...]:
+        raise NotImplementedError
+
+    def in_core(self, passes: _core.Passes, *small: Any) -> tuple[Array, ...]:
+        """The total over all rows of the core."""
+        raise NotImplementedError
+
+
+class Home(Protocol):
+    """Where labelled rows live."""
+
+    shape: tuple[int, int]  # rows and features
+    labels: Labels
+
+    def total(self, work: Pass, *small: Any) -> tuple[Array, ...]:
+        """The sum of a pass over all rows."""
+
+    def blocks(self) -> Iterator[Block]:
+        """All rows, a block at a time."""
+
+    def features(self, rows: Array) -> Array:
+        """Features of some rows, in float64; row numbers are ascending."""
+
+    def thinned(self, step: int) -> Home:
+        """Every ``step``-th row, at as many times its cost."""
+
+    def few(self) -> Array | None:
+        """All features, if they are in memory in float64 and so few that sums over them cost next to nothing."""
+
+
+def total(blocks: Iterator[Block], work: Pass, *small: Any) -> tuple[Array, ...]:
+    """The sum of a pass over blocks, in their order."""
+    sums: tuple[Array, ...] | None = None
+    for block in blocks:
+        part = work(block, *small)
+        sums = part if sums is None else tuple(a + b for a, b in zip(sums, part, strict=True))
+    assert sums is not None
+    return sums
+
+
+def decision(P: Array, V: Array) -> Array:
+    """``[P 1] V'`` in float64, multiplied in the precision of P."""
+    F = (P @ V[:, :-1].T.astype(P.dtype, copy=False)).astype(np.float64, copy=False)
+    return F + V[:, -1]
