@@ -19,6 +19,7 @@ from ..sparse.reweighting import sparse_coefficients
 from . import solve as primal
 
 FEW = 1 << 23  # bytes of kernel values that are kept for a second look
+MOST_DUALS = 1 << 22  # that are kept from one pass to the next
 
 # Where the classes are apart, what is left of the hinge on margins that miss 1 by rounding may outweigh a tiny norm:
 # a slightly larger f has none of it.
@@ -156,14 +157,24 @@ class _Fit:
         # float32 gets half of the steps at most: it may be too short to get anywhere.
         need, left = (np.inf, (max_iter + 1) // 2) if self.rough else (0.5 * tol, max_iter - int(used.max()))
         s = primal.solve(rows, self.loss, start, 1e-3 * tol, left, need, which)
-        # A smooth loss has better duals at exact decision values than at those of float32 features.
-        known = () if self.loss.smooth and self.rough else s.known
+        known = self.duals(rows, which, s)
         now = self.proved(which, s.V, known, used + s.n_iter)
         for V in () if self.rough else self.others(which, s.V):
             if not now.open(tol, max_iter).any():
                 break
             now = now.or_better(self.proved(which, V, known, now.n_iter))
         return now if before is None else before.or_better(now)
+
+    def duals(self, rows: Home, which: Array, found: primal.LinearSolution) -> Any:
+        """What is known of the duals. Those of a smooth loss are better at exact decision values than at those of float32
+        features; but best at whitened features in float64, where kernel values are so large that sums of them cancel."""
+        n = rows.shape[0]
+        if not self.loss.smooth or any(len(duals) for _, duals in found.known):
+            return () if self.loss.smooth and self.rough else found.known
+        if self.rough or n * len(which) > MOST_DUALS:
+            return ()
+        parts = [self.loss.duals(b.values(which, found.V), *b.labels(which)) for b in rows.blocks()]
+        return [(np.arange(n), np.ascontiguousarray(a)) for a in np.vstack(parts).T]
 
     def others(self, which: Array, V: Array) -> Iterator[Array]:
         """What may be better where rounding is felt: slightly larger functions, and none but the bias."""
