@@ -16,9 +16,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from .formulation import Array
+from .keys import blocks, repeats, rows_by_key
+from .keys import row_keys as row_keys
+from .keys import row_numbers as row_numbers
+from .keys import same_rows as same_rows
 
-BLOCK = 1 << 16  # entries of X that are looked at together
-PART, PART_BITS = 1 << 16, 4  # rows that are sorted together at least, and the logarithm of how many such parts at most
 FEW_COPIES, MUCH = 16, 1 << 26  # one row of so many at most, beside so many bytes of rows: copies stay where they are
 
 
@@ -266,17 +268,16 @@ class _Best:
     def see(self, rows: Array, codes: Array, priority: Array) -> None:
         """These come after all that were seen before."""
         new = np.flatnonzero(priority > self.least[codes])
-        rows, codes, priority = (
-            np.concatenate([old, some[new]])
-            for old, some in ((self.rows, rows), (self.codes, codes), (self.priority, priority))
-        )
+        rows = np.concatenate([self.rows, rows[new]])
+        codes = np.concatenate([self.codes, codes[new]])
+        priority = np.concatenate([self.priority, priority[new]])
         order = np.lexsort((-priority, codes))
-        codes = codes[order]
-        starts = np.append(0, np.cumsum(np.bincount(codes, minlength=len(self.shares))))
-        rank = np.arange(len(codes)) - starts[codes]
-        kept = rank <= self.shares[codes]
-        self.rows, self.codes, self.priority = rows[order[kept]], codes[kept], priority[order[kept]]
-        self.spare = rank[kept] == self.shares[self.codes]
+        # Places among those of their class, less its share: 0 is the one more.
+        ends = np.cumsum(class_sums(codes, len(self.shares)))
+        over = np.arange(len(order)) - (np.append(0, ends[:-1]) + self.shares)[codes[order]]
+        order = order[over <= 0]
+        self.rows, self.codes, self.priority = rows[order], codes[order], priority[order]
+        self.spare = over[over <= 0] == 0
         self.least[self.codes[self.spare]] = self.priority[self.spare]
 
     def drawn(self) -> tuple[Array, Array]:
@@ -334,121 +335,6 @@ def _bytes(X: Any) -> int:
     return X.data.nbytes + X.indices.nbytes if sp.issparse(X) else X.nbytes
 
 
-def repeats(X: Any, keys: Array, codes: Array | None = None) -> tuple[Array, Array]:
-    """Rows that repeat an earlier one (of their class), in order, and the first of those that each repeats.
-
-    ``keys`` are those of `row_keys`.
-    """
-    codes = np.broadcast_to(np.int8(0), len(keys)) if codes is None else codes
-    rows = np.concatenate([_of_shared_keys(keys, part) for part in _key_parts(keys)])
-    rows = rows[np.lexsort((rows, codes[rows], keys[rows]))]
-    found, classes = keys[rows], codes[rows]
-    again = np.append(False, (found[1:] == found[:-1]) & (classes[1:] == classes[:-1]))[: len(rows)]
-    copies = np.flatnonzero(again)
-    for some in np.array_split(copies, 1 + len(copies) * X.shape[1] // (16 * BLOCK)):
-        a, b = X[rows[some]], X[rows[some - 1]]
-        if (a != b).nnz if sp.issparse(X) else (a != b).any():  # two rows share a key: once in 10^19 / n^2 data sets
-            return _slowly_repeated(X, np.sort(rows), codes)
-    firsts = np.maximum.accumulate(np.where(again, 0, np.arange(len(rows))))
-    order = np.argsort(rows[copies])
-    return rows[copies][order], rows[firsts[copies]][order]
-
-
-def _slowly_repeated(X: Any, rows: Array, codes: Array) -> tuple[Array, Array]:
-    """The same by comparing contents; ``rows`` are those in question."""
-    seen: dict[bytes, int] = {}
-    contents = X[rows].toarray() if sp.issparse(X) else X[rows]
-    keys = (np.append(row + 0.0, code).tobytes() for row, code in zip(contents, codes[rows], strict=True))
-    firsts = np.array([seen.setdefault(key, row) for key, row in zip(keys, rows.tolist(), strict=True)], dtype=np.intp)
-    return rows[firsts != rows], firsts[firsts != rows]
-
-
-def same_rows(X: Any, keys: Array, codes: Array | None = None) -> Array | None:
-    """A number for each row, the same for equal rows (of one class), in the order in which they first appear; None if
-    all rows differ. ``keys`` are those of `row_keys`."""
-    copies, firsts = repeats(X, keys, codes)
-    if not len(copies):
-        return None
-    first = np.ones(len(keys), dtype=bool)
-    first[copies] = False
-    numbers = np.cumsum(first) - 1
-    numbers[copies] = numbers[firsts]
-    return numbers
-
-
-def row_numbers(X: Any) -> Array:
-    """A number for each row, the same for equal rows, in the order in which they first appear."""
-    found = same_rows(X, row_keys(X))
-    return np.arange(X.shape[0]) if found is None else found
-
-
-# --- rows by their keys ----------------------------------------------------------------------------------------
-
-
-def row_keys(X: Any) -> Array:
-    """A 64-bit number for each row that depends on its contents alone: the same for float32, float64 and sparse."""
-    constants = np.random.default_rng(20).integers(1 << 63, size=X.shape[1], dtype=np.uint64) * np.uint64(
-        2
-    ) + np.uint64(1)
-    keys = np.empty(X.shape[0], dtype=np.uint64)
-    for rows in blocks(X.shape[0], X.shape[1]):
-        block = X[rows]
-        if sp.issparse(block):
-            sums = np.append(
-                np.uint64(0), np.cumsum(_scrambled(block.data) * constants[block.indices], dtype=np.uint64)
-            )
-            keys[rows] = _mixed(sums[block.indptr[1:]] - sums[block.indptr[:-1]])
-        else:
-            keys[rows] = _mixed(np.einsum("ij,j->i", _scrambled(block), constants))
-    return keys
-
-
-def rows_by_key(keys: Array, codes: Array) -> Iterator[Array]:
-    """Numbers of all rows in the order of keys, then classes, then as they come; some at a time."""
-    for rows in _key_parts(keys):
-        found = keys[rows]
-        order = np.argsort(found)
-        rows, found = rows[order], found[order]
-        equal = found[1:] == found[:-1]
-        if equal.any():
-            tied = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
-            some = rows[tied]
-            rows[tied] = some[np.lexsort((some, codes[some], found[tied]))]
-        yield rows
-
-
-def n_distinct(keys: Array) -> int:
-    """How many of the keys differ."""
-    return sum(len(part) - int(_repeated(np.sort(keys[part])).sum()) for part in _key_parts(keys))
-
-
-def _of_shared_keys(keys: Array, rows: Array) -> Array:
-    """Those of the rows whose keys others of them have too."""
-    mine = keys[rows]
-    found = np.sort(mine)
-    shared = found[_repeated(found)]
-    return rows[np.isin(mine, shared)] if len(shared) else rows[:0]
-
-
-def _repeated(found: Array) -> Array:
-    """Which of sorted numbers are equal to the one before."""
-    again = np.zeros(len(found), dtype=bool)
-    np.equal(found[1:], found[:-1], out=again[1:])
-    return again
-
-
-def _key_parts(keys: Array) -> Iterator[Array]:
-    """Rows by the first bits of their keys, in order: sorting a part at a time takes a part of the memory."""
-    bits = min(PART_BITS, (len(keys) // PART).bit_length())
-    if not bits:
-        yield np.arange(len(keys))
-        return
-    shift = np.uint64(64 - bits)
-    for part in range(1 << bits):
-        found = [np.flatnonzero(keys[rows] >> shift == part) + rows.start for rows in blocks(len(keys))]
-        yield np.concatenate(found)
-
-
 def _place(ordered: Array, wanted: Array) -> Array:
     """Where numbers stand in an ordered array; -1 where they do not."""
     place = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
@@ -463,21 +349,3 @@ def _filled(size: int, dtype: Any, parts: Iterator[Array]) -> Array:
         whole[start : start + len(part)] = part
         start += len(part)
     return whole
-
-
-def blocks(n: int, width: int = 1) -> Iterator[slice]:
-    """All of n rows of so many entries, a block at a time."""
-    rows = max(1, BLOCK // max(1, width))
-    return (slice(i, min(i + rows, n)) for i in range(0, n, rows))
-
-
-def _scrambled(values: Array) -> Array:
-    """The bits of floats, well mixed; 0 stays 0, and -0 is 0."""
-    return _mixed(np.add(values, 0.0, dtype=np.float64, order="C").view(np.uint64))
-
-
-def _mixed(bits: Array) -> Array:
-    bits ^= bits >> np.uint64(29)
-    bits *= np.uint64(0xBF58476D1CE4E5B9)
-    bits ^= bits >> np.uint64(32)
-    return bits

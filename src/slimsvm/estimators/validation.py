@@ -10,8 +10,9 @@ import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from ..data import AllRows, Task, blocks, class_numbers, class_sums, merged, row_keys
+from ..data import AllRows, Task, class_numbers, class_sums, merged
 from ..formulation import Array, Kernel
+from ..keys import blocks, row_keys
 from ..parts import kernels
 from ..threads import thread_count
 
@@ -115,12 +116,10 @@ def task(estimator: Any, X: Any, y: Any, sample_weight: Any, merge: bool = True)
     elif sp.issparse(X):
         X = contents = canonical(X)
     weight = sample_weights(estimator, sample_weight, X)
-    counts, rows, n_samples = weight, AllRows(len(y)), len(y)
-    if weight is None:
-        counts = np.broadcast_to(1.0, len(y))
-    elif not weight.all():
-        rows = np.flatnonzero(weight)
-        X, contents, y, counts = X[rows], contents[rows], y[rows], weight[rows]
+    n_samples, rows = len(y), AllRows(len(y)) if weight is None or weight.all() else np.flatnonzero(weight)
+    counts = np.broadcast_to(1.0, n_samples) if weight is None else weight
+    if len(rows) < n_samples:
+        X, contents, y, counts = X[rows], contents[rows], y[rows], counts[rows]
     classes, codes = class_numbers(y)
     check_classes(classes, weight)
     factors = class_weights(estimator.class_weight, classes, codes, counts)

@@ -8,8 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from ..data import Task, blocks, class_sums, n_distinct, rows_by_key
+from ..data import Task, class_sums
 from ..formulation import Array
+from ..keys import blocks, n_distinct, rows_by_key
 
 COPIES = 10  # of each row, from which on the rows themselves are good judges
 
