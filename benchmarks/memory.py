@@ -7,12 +7,15 @@ above that before the stage, with rows, labels and weights there: pages of the f
 from __future__ import annotations
 
 import argparse
+import contextlib
+import ctypes
 import json
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -89,12 +92,15 @@ def whole_fit(kind: str, X: Array, y: Array, weight: Array | None) -> Iterator[t
 
 def measure_here(path: Path, n: int, kind: str, whole: bool) -> None:
     """Print the peak and the time of each stage."""
+    warnings.filterwarnings("ignore", "learning ended at its limit")
     X, y = np.memmap(path, dtype=np.float32, mode="r", shape=(n, D)), labels(n)
     if kind == "copies":
         y[n - COPIES :] = y[:COPIES]
     weight = np.random.default_rng(2).uniform(0.1, 1.1, n) if kind == "weights" else None
     for _, stage in chain(*(some(kind, X[:2000], y[:2000], None) for some in (stages, whole_fit))):
         stage()  # libraries load what they need
+    with contextlib.suppress(AttributeError):  # glibc: pages that are free but not given back would hide what is used
+        ctypes.CDLL(None).malloc_trim(0)
     before = private_bytes()
     for name, stage in (whole_fit if whole else stages)(kind, X, y, weight):
         with PrivatePeak() as peak:

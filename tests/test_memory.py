@@ -5,11 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import slimsvm.data
 from slimsvm import SlimSVC, keys
 from slimsvm.data import AllRows, Task, class_numbers, merged
 from slimsvm.estimators import validation
+from slimsvm.parts import kernels
 from slimsvm.vectors.folds import Groups
 
 N, D = 400_000, 5
@@ -189,6 +191,23 @@ def test_rows_that_share_a_key_are_told_apart():
     np.testing.assert_array_equal(keys.same_rows(X, same), [0, 1, 0, 2, 2, 1, 3])
     np.testing.assert_array_equal(keys.same_rows(X, same, np.array([0, 0, 1, 0, 0, 0, 0])), [0, 1, 2, 3, 3, 1, 4])
     assert keys.same_rows(np.arange(5.0)[:, None], same[:5]) is None
+
+
+# --- gamma -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["equal", "weighted"])
+def test_gamma_does_not_depend_on_how_rows_are_stored(weighted):
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((70_001, 3)) < 0.5, 0.0, rng.normal(size=(70_001, 3))).astype(np.float32)
+    weight = rng.uniform(0.1, 1.0, len(X)) if weighted else None
+    mean = np.average(X.astype(float).mean(axis=1), weights=weight)
+    expected = 1 / (3 * np.average(((X.astype(float) - mean) ** 2).mean(axis=1), weights=weight))
+    forms = (X, X.astype(float), np.asfortranarray(X), sp.csr_array(X), sp.csr_array(X.astype(float)))
+    (gamma,) = {kernels.scale_gamma("scale", form, weight) for form in forms}
+    assert gamma == pytest.approx(expected, rel=1e-9)
+    order = rng.permutation(len(X))
+    assert kernels.scale_gamma("scale", X[order], weight if weight is None else weight[order]) == gamma
 
 
 # --- arrays without memory ---------------------------------------------------------------------------------------

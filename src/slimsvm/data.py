@@ -225,7 +225,10 @@ class Task:
 
     def labels(self, wanted: list[Output]) -> Array:
         """Rows x problems: +1 and -1, or 0 where a row takes no part."""
-        return sides(self.n_classes, wanted)[self.codes]
+        side, labels = sides(self.n_classes, wanted), np.empty((self.size, len(wanted)))
+        for rows in blocks(self.size, len(wanted)):
+            labels[rows] = side[self.codes[rows]]
+        return labels
 
     def targets(self, wanted: list[Output], C: Array | float) -> list[Targets]:
         """Labels and costs (C for all problems, or one for each): problems over all rows together, others each over
