@@ -10,8 +10,9 @@ import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from ..data import Task, merged, row_keys
+from ..data import AllRows, Task, class_numbers, class_sums, merged
 from ..formulation import Array, Kernel
+from ..keys import blocks, row_keys
 from ..parts import kernels
 from ..threads import thread_count
 
@@ -115,12 +116,12 @@ def task(estimator: Any, X: Any, y: Any, sample_weight: Any, merge: bool = True)
     elif sp.issparse(X):
         X = contents = canonical(X)
     weight = sample_weights(estimator, sample_weight, X)
-    rows = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
-    if len(rows) < len(y):
-        X, contents = X[rows], contents[rows]
-    classes, codes = np.unique(y[rows], return_inverse=True)
+    n_samples, rows = len(y), AllRows(len(y)) if weight is None or weight.all() else np.flatnonzero(weight)
+    counts = np.broadcast_to(1.0, n_samples) if weight is None else weight
+    if len(rows) < n_samples:
+        X, contents, y, counts = X[rows], contents[rows], y[rows], counts[rows]
+    classes, codes = class_numbers(y)
     check_classes(classes, weight)
-    counts = np.ones(len(rows)) if weight is None else weight[rows]
     factors = class_weights(estimator.class_weight, classes, codes, counts)
     whole = Task(
         X,
@@ -131,7 +132,7 @@ def task(estimator: Any, X: Any, y: Any, sample_weight: Any, merge: bool = True)
         row_keys(contents),
         classes,
         kernel,
-        len(y),
+        n_samples,
         thread_count(estimator.n_jobs),
     )
     return merged(whole, contents if merge else None)
@@ -190,7 +191,8 @@ def _bad_columns(X: Any) -> list[Any]:
 
 def check_targets(y: Array) -> None:
     """Class labels, not numbers to be regressed on."""
-    if y.dtype.kind == "O" or (y.dtype.kind == "f" and (y != np.rint(y)).any()):
+    broken = y.dtype.kind == "f" and any((y[rows] != np.rint(y[rows])).any() for rows in blocks(len(y)))
+    if y.dtype.kind == "O" or broken:
         check_classification_targets(y)  # slow, and other types need no look
 
 
@@ -199,7 +201,7 @@ def sample_weights(estimator: Any, sample_weight: Any, X: Any) -> Array | None:
     if sample_weight is None:
         return None
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-    if (weight < 0).any():
+    if weight.min(initial=0) < 0:
         raise ValueError(f"sample_weight has {np.count_nonzero(weight < 0)} negative values; weights must be 0 or more")
     if not weight.any():
         raise ValueError("sample_weight is zero for every sample: nothing is left to fit")
@@ -212,7 +214,7 @@ def class_weights(class_weight: Any, classes: Array, codes: Array, weight: Array
         return np.ones(len(classes))
     if isinstance(class_weight, str):
         check_choice("class_weight", class_weight, ("balanced",))
-        counts = np.bincount(codes, weights=weight, minlength=len(classes))
+        counts = class_sums(codes, len(classes), weight)
         return weight.sum() / (len(classes) * counts)
     if not hasattr(class_weight, "get"):
         raise ValueError(f"class_weight={class_weight!r} must be None, 'balanced' or a dict of class: weight")
@@ -227,7 +229,7 @@ def class_weights(class_weight: Any, classes: Array, codes: Array, weight: Array
 
 def factors_of(estimator: Any, codes: Array) -> Array:
     """The same for rows of these classes of a fitted classifier."""
-    return class_weights(estimator.class_weight, estimator.classes_, codes, np.ones(len(codes)))
+    return class_weights(estimator.class_weight, estimator.classes_, codes, np.broadcast_to(1.0, len(codes)))
 
 
 def is_precomputed(kernel: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from .. import _core
 from ..formulation import Array, Part
+from ..keys import blocks
 
 __all__ = [
     "ALL",
@@ -510,7 +511,7 @@ def scale_gamma(gamma: float | str, X: Any, weight: Array | None = None) -> floa
         if gamma == "auto":
             return 1.0 / X.shape[1]
         if gamma == "scale":
-            variance = _variance(X, np.ones(X.shape[0]) if weight is None else weight)
+            variance = _variance(X, np.broadcast_to(1.0, X.shape[0]) if weight is None else weight)
             # Ten digits: the order of the rows changes the last ones, and learning might end in another minimum.
             return float(f"{1.0 / (X.shape[1] * variance):.10g}") if variance > 0 else 1.0
     elif _is_number(gamma) and 0 < gamma < np.inf:
@@ -520,19 +521,30 @@ def scale_gamma(gamma: float | str, X: Any, weight: Array | None = None) -> floa
 
 def _variance(X: Any, weight: Array) -> float:
     """Variance of all entries, a block of rows at a time."""
-    size = weight.sum() * X.shape[1]
+    size = float(weight.sum()) * X.shape[1]
     if sp.issparse(X):
-        w = np.repeat(weight, np.diff(X.indptr))
-        mean = (w @ X.data) / size
-        return float((w @ (X.data - mean) ** 2 + (size - w.sum()) * mean**2) / size)
-    rows = max(1, (1 << 16) // X.shape[1])
-    blocks = [slice(i, i + rows) for i in range(0, X.shape[0], rows)]
-    mean = sum(float(weight[b] @ X[b].sum(axis=1, dtype=np.float64)) for b in blocks) / size
+        return _sparse_variance(X, weight, size)
+    parts = list(blocks(X.shape[0], X.shape[1]))
+    mean = sum(float(np.ascontiguousarray(weight[b]) @ X[b].sum(axis=1, dtype=np.float64)) for b in parts) / size
     total = 0.0
-    for b in blocks:
+    for b in parts:
         around = np.subtract(X[b], mean, dtype=np.float64)
-        total += float(weight[b] @ np.einsum("ij,ij->i", around, around))
+        total += float(np.ascontiguousarray(weight[b]) @ np.einsum("ij,ij->i", around, around))
     return total / size
+
+
+def _sparse_variance(X: Any, weight: Array, size: float) -> float:
+    """The same of CSR; entries that are not stored count as zeros."""
+
+    def stored() -> Iterator[tuple[Array, Array]]:
+        for b in blocks(X.shape[0], X.nnz // max(1, X.shape[0])):
+            ends = X.indptr[b.start : b.stop + 1]
+            yield np.repeat(weight[b], np.diff(ends)), X.data[ends[0] : ends[-1]]
+
+    mean = sum(float(w @ x) for w, x in stored()) / size
+    total = sum(float(w @ np.subtract(x, mean, dtype=np.float64) ** 2) for w, x in stored())
+    zeros = size - sum(float(w.sum()) for w, _ in stored())
+    return (total + zeros * mean**2) / size
 
 
 # Each by its name, from gamma, coef0 and degree.

@@ -61,7 +61,7 @@ class TaskCandidates:
         return independent_rows(self.kernel, self.X, self._absolute(eta), order, most)
 
     def pivoted(self, eta: float, most: int) -> Array:
-        rank = np.argsort(self.task.canonical())
+        rank = self.task.ranks()
         return pivoted_factor(self.kernel, self.X, self._absolute(eta), most, self.task.threads, rank)[0]
 
     def forward(self, count: int, candidates: int | None) -> Array:
