@@ -49,11 +49,12 @@ class Predictor:
     Rows are not searched for NaN or infinite values, for which the answers mean nothing, and names of columns are not
     looked at: numbers come in the order that the model was fitted with.
 
-    Answers are those of the model, bit for bit where it is no pipeline and its vectors are dense; otherwise they differ
-    by rounding.
+    The core evaluates all kernels but functions of Python and ``"precomputed"``, which take as long as NumPy needs. Of
+    those that it evaluates, answers are the model's bit for bit where the model is no pipeline and its vectors are
+    dense. All others differ from the model's by rounding.
 
-    One row is a 1-D array of float64 or float32, also `array.array` and `memoryview`. Lists, integers and 2-D arrays are
-    taken too, with more work. The core evaluates all kernels but functions of Python and ``"precomputed"``.
+    One row is a 1-D array of float64 or float32, also `array.array` and `memoryview`. Lists, integers and 2-D arrays
+    are taken too, with more work.
 
     Threads may share a predictor. It can be pickled, and the copy does not need the model.
 
@@ -97,7 +98,7 @@ class Predictor:
         if machine.shown is not None:
             self._row.show_scores(*astuple(machine.shown))
         self._stacked = None if machine.layer is None else _stacked(machine.expansion, machine.layer)
-        self._odds_row = None if self._stacked is None else self._row_model(self._stacked)
+        self._odds_row: Any = None if self._stacked is None else self._row_model(self._stacked)
 
     def _row_model(self, expansion: Expansion) -> Any:
         model = expansion.kernel.row_model(expansion.vectors, expansion.coef, expansion.bias)
@@ -143,7 +144,7 @@ class Predictor:
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes, where the model has them; this takes some ten times as long as `predict`.
+        """Probabilities of the classes, where the model has them. NumPy makes them, in some tens of microseconds.
 
         Parameters
         ----------
@@ -154,7 +155,8 @@ class Predictor:
         ndarray of shape (n_classes,) or (n_rows, n_classes), in the order of ``classes_``.
         """
         layer, stacked = self._machine.layer, self._stacked
-        assert layer is not None and stacked is not None and self._odds_row is not None
+        assert layer is not None
+        assert stacked is not None
         values = self._odds_row.values(X)
         row = values is not None or np.ndim(X) == 1
         F = self._decided(X, stacked) if values is None else values[None]
@@ -195,8 +197,8 @@ class Predictor:
         given = np.asarray(X)
         if given.ndim not in (1, 2) or given.shape[-1] != self.n_features_in_:
             raise ValueError(
-                f"X has the shape {given.shape}; a row of this model is an array of {self.n_features_in_} numbers, several "
-                f"rows have the shape (n_rows, {self.n_features_in_})"
+                f"X has the shape {given.shape}; a row of this model is an array of {self.n_features_in_} numbers, "
+                f"several rows have the shape (n_rows, {self.n_features_in_})"
             )
         if given.dtype.kind not in "fiub":
             raise TypeError(f"X has the type {given.dtype}; give float64 or float32, as X.astype(float)")
@@ -205,7 +207,8 @@ class Predictor:
 
     def __repr__(self) -> str:
         expansion = self._machine.expansion
-        return f"<Predictor: {len(expansion.coef.T)} vectors, {self.n_features_in_} inputs, kernel {expansion.kernel.name!r}>"
+        size = f"{expansion.coef.shape[1]} vectors of {self.n_features_in_} inputs"
+        return f"<Predictor: {size}, kernel {expansion.kernel.name!r}>"
 
 
 class _InPython:
