@@ -124,7 +124,7 @@ class Predictor:
         if self._labels is None:
             return self._shown(X)
         number = self._row.winner(X)
-        return self._predicted(X) if number is None else self._labels[number]
+        return self._predicted(self._checked(X)) if number is None else self._labels[number]
 
     def decision_function(self, X: Any) -> Any:
         """What `decision_function` of the model gives.
@@ -158,7 +158,10 @@ class Predictor:
         assert layer is not None
         assert stacked is not None
         values = self._odds_row.values(X)
-        row = values is not None or np.ndim(X) == 1
+        if values is None:
+            X = self._checked(X)
+            values = self._odds_row.values(X)
+        row = values is not None or X.ndim == 1
         F = self._decided(X, stacked) if values is None else values[None]
         scores, odds = F[:, : -len(layer.bias)], F[:, -len(layer.bias) :]
         log_p = log_probabilities(log_expit(odds) if layer.shares else odds)
@@ -169,29 +172,39 @@ class Predictor:
 
     def _shown(self, X: Any) -> Any:
         shown = self._row.shown(X)
+        return self._computed(self._checked(X)) if shown is None else shown
+
+    def _computed(self, X: Array) -> Any:
+        """What is shown of an array that was not taken as it was given."""
+        shown = self._row.shown(X)
         if shown is not None:
             return shown
         F, votes = self._decided(X, self._machine.expansion), self._machine.shown
         F = F if votes is None else votes.scores(F, self._n_classes)
         F = F[:, 0] if F.shape[1] == 1 else F
-        return F[0] if np.ndim(X) == 1 else F
+        return F[0] if X.ndim == 1 else F
 
-    def _predicted(self, X: Any) -> Any:
+    def _predicted(self, X: Array) -> Any:
+        """The same for labels."""
+        assert self._labels is not None
         assert self.classes_ is not None
+        number = self._row.winner(X)
+        if number is not None:
+            return self._labels[number]
         labels = self.classes_[self._winners(self._decided(X, self._machine.expansion))]
-        return labels[0] if np.ndim(X) == 1 else labels
+        return labels[0] if X.ndim == 1 else labels
 
     def _winners(self, F: Array) -> Array:
         assert self._machine.votes is not None
         return self._machine.votes.leaders(F, self._n_classes)
 
-    def _decided(self, X: Any, expansion: Expansion) -> Array:
-        """Values of rows that the core did not take as one row of floats."""
-        X = self._rows(X)
+    def _decided(self, X: Array, expansion: Expansion) -> Array:
+        """Values of several rows, or of one where Python evaluates the kernel."""
+        X = np.atleast_2d(X)
         return expansion.decision(self._machine.inputs(X) if self._machine.inputs.folded else X)
 
-    def _rows(self, X: Any) -> Array:
-        """Rows x inputs, of float64 or float32."""
+    def _checked(self, X: Any) -> Array:
+        """One row or several, of float64 or float32."""
         if sp.issparse(X):
             raise TypeError("a Predictor takes dense rows; give X.toarray(), or use the model itself")
         given = np.asarray(X)
@@ -202,8 +215,7 @@ class Predictor:
             )
         if given.dtype.kind not in "fiub":
             raise TypeError(f"X has the type {given.dtype}; give float64 or float32, as X.astype(float)")
-        given = given if given.dtype in FLOATS else given.astype(np.float64)
-        return given[None] if given.ndim == 1 else given
+        return given if given.dtype in FLOATS else given.astype(np.float64)
 
     def __repr__(self) -> str:
         expansion = self._machine.expansion
