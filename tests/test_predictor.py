@@ -115,6 +115,14 @@ def test_a_row_does_not_depend_on_few_others(container, dtype):
     np.testing.assert_array_equal(clf.decision_function(container(rows)), alone)
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_vectors_in_any_order(dtype):
+    X, y = data()
+    clf = AnyNormSVC(gamma=0.3).fit(X.astype(dtype), y)
+    clf.vectors_ = np.asfortranarray(clf.vectors_)
+    agrees(clf, X)
+
+
 @pytest.mark.parametrize("name", SEVERAL)
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.filterwarnings("ignore")

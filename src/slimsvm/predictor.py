@@ -67,8 +67,8 @@ class Predictor:
     >>> fast = Predictor(clf)
     >>> bool(fast.predict(X[0]) == clf.predict(X[:1])[0])
     True
-    >>> fast.decision_function(X[0]) == clf.decision_function(X[:1])[0]
-    np.True_
+    >>> bool(fast.decision_function(X[0]) == clf.decision_function(X[:1])[0])
+    True
     """
 
     def __init__(self, model: Any):

@@ -63,10 +63,6 @@ def core_rows(X: Any, offset: Array | None = None) -> _core.Rows:
     return _core.dense_rows(aligned(X), offset)
 
 
-def _contiguous(X: Any) -> bool:
-    return not sp.issparse(X) and bool(X.flags.c_contiguous)
-
-
 def _as_float(X: Any) -> Any:
     if sp.issparse(X):
         return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
@@ -194,7 +190,8 @@ class _CoreKernel(Base):
     def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int = 1) -> Array:
         """``k(X, vectors) @ coef.T + bias``, in float32 where X is."""
         # The core compares a few rows with vectors in memory by differences, which lose no digits.
-        few = X.shape[0] <= _core.few_rows and _contiguous(vectors)
+        few = X.shape[0] <= _core.few_rows and not sp.issparse(vectors)
+        vectors = np.ascontiguousarray(vectors) if few else vectors
         offset = None if few or sp.issparse(X) else self._offset(vectors)
         single = X.dtype == np.float32
         return _core.decision(
