@@ -64,10 +64,6 @@ def core_rows(X: Any, offset: Array | None = None, scales: Array | None = None) 
     return _core.dense_rows(aligned(X), offset, scales)
 
 
-def _contiguous(X: Any) -> bool:
-    return not sp.issparse(X) and bool(X.flags.c_contiguous)
-
-
 def _as_float(X: Any) -> Any:
     if sp.issparse(X):
         return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
@@ -161,6 +157,10 @@ class Base(Part):
         parts = [self(X[i : i + rows], vectors) @ coef.T + bias for i in range(0, X.shape[0], rows)]
         return np.concatenate(parts) if parts else np.empty((0, len(bias)))
 
+    def row_model(self, vectors: Array, coef: Array, bias: Array) -> _core.RowModel | None:
+        """The same for one row at a time, in the core; None where Python evaluates the kernel."""
+        return None
+
     def fitted(self, vectors: Any) -> tuple[Any, Any]:
         """Kernel and vectors as a fitted model keeps them: a copy, as the user's own object may change."""
         return copy(self), vectors
@@ -208,13 +208,17 @@ class _CoreKernel(Base):
 
     def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int = 1) -> Array:
         """``k(X, vectors) @ coef.T + bias``, in float32 where X is."""
-        # The core compares a few rows in memory by differences, which lose no digits.
-        few = X.shape[0] <= _core.few_rows and X.dtype == vectors.dtype
-        offset = None if sp.issparse(X) or (few and _contiguous(X) and _contiguous(vectors)) else self._offset(vectors)
+        # The core compares a few rows with vectors in memory by differences, which lose no digits.
+        few = X.shape[0] <= _core.few_rows and not sp.issparse(vectors)
+        vectors = np.ascontiguousarray(vectors) if few else vectors
+        offset = None if few or sp.issparse(X) else self._offset(vectors)
         single = X.dtype == np.float32
         return _core.decision(
             self.core(), core_rows(vectors, offset), core_rows(X, offset), coef, bias, single, threads
         )
+
+    def row_model(self, vectors: Array, coef: Array, bias: Array) -> _core.RowModel:
+        return _core.RowModel(self.core(), core_rows(vectors), coef, bias)
 
 
 @dataclass(frozen=True)
@@ -397,8 +401,10 @@ class Scaled(Base):
         X = _as_float(X)
         if np.ndim(self.scales) and len(self.scales) != X.shape[1]:
             raise ValueError(f"there are scales for {len(self.scales)} columns; the rows have {X.shape[1]}")
-        scales = np.broadcast_to(np.asarray(self.scales, dtype=X.dtype), X.shape[1:])
-        return sp.csr_array(X @ sp.diags_array(scales)) if sp.issparse(X) else X * scales
+        scales = np.asarray(self.scales, dtype=X.dtype)
+        if sp.issparse(X):
+            return sp.csr_array(X @ sp.diags_array(np.broadcast_to(scales, X.shape[1:])))
+        return X * scales
 
     def __call__(self, X: Any, Z: Any, out: Array | None = None, threads: int = 1) -> Array:
         """The matrix k(x_i, z_j)."""
@@ -418,9 +424,16 @@ class Scaled(Base):
         """Row blocks, so that the scaled rows take little memory."""
         rows = max(1, (2 << 20) // max(1, X.shape[1]))
         Z = self.apply(vectors)
+        if X.shape[0] <= rows:
+            return self.kernel.decision(self.apply(X), Z, coef, bias, threads)
         blocks = (self.apply(X[i : i + rows]) for i in range(0, X.shape[0], rows))
-        parts = [self.kernel.decision(block, Z, coef, bias, threads) for block in blocks]
-        return np.concatenate(parts) if parts else np.empty((0, len(bias)))
+        return np.concatenate([self.kernel.decision(block, Z, coef, bias, threads) for block in blocks])
+
+    def row_model(self, vectors: Array, coef: Array, bias: Array) -> _core.RowModel | None:
+        model = self.kernel.row_model(self.apply(vectors), coef, bias)
+        if model is not None:
+            model.scale(np.ones(vectors.shape[1]) * self.scales)
+        return model
 
 
 @dataclass(frozen=True, eq=False)
