@@ -23,6 +23,7 @@ struct Options {
   int block = 512;
   double keep = 0.75;  // share of the working set that stays for the next round
   bool exact = true;   // false: the gradient as tracked will do, for a problem that is one step of many
+  int thread = 0;      // of the pool: the one that solves
 };
 
 struct Report {
@@ -57,7 +58,7 @@ class BlockSmo {
     stride_ = (size_ + 31) / 32 * 32;
     if (stride_ % 128 == 0) stride_ += 32;  // columns of the matrix must not fall into the same cache sets
     if (fills()) stride_ += 32;
-    matrix_ = gram.workspace().reserve(static_cast<std::size_t>(size_) * stride_);
+    matrix_ = gram.workspace(options.thread).reserve(static_cast<std::size_t>(size_) * stride_);
     // Padding and empty slots must be finite; the rest is filled before it is read.
     for (int s = 0; s < size_; ++s) {
       const int filled = whole() ? size_ : 0;

@@ -315,12 +315,16 @@ class Gram {
         segments_(std::move(segments)),
         tile_(tile_length(segments_)),
         cache_(worthwhile(cache_bytes - source_->plan(tiles(), strip_bytes)), tile_),
-        pool_(pool) {}
+        pool_(pool),
+        workspaces_(pool.size()) {}
 
   Index positions() const { return segments_.back().end; }
   View view(const std::vector<int>& chosen) const { return make_view(segments_, chosen, tile_); }
   // Rows over the view that the cache can hold at once.
-  Index capacity(const View& view) const { return static_cast<Index>(cache_.capacity() / std::max<std::size_t>(1, view.tiles.size())); }
+  Index capacity(const View& view) const {
+    if (resident()) return std::numeric_limits<std::int32_t>::max();
+    return static_cast<Index>(cache_.capacity() / std::max<std::size_t>(1, view.tiles.size()));
+  }
   const std::vector<double>& diagonal() {
     if (diagonal_.empty()) {
       diagonal_.resize(positions());
@@ -344,6 +348,14 @@ class Gram {
   // table[i * tiles + t] = tile t of the row of positions[i] over the view. Missing rows are computed together.
   void rows(const View& view, const std::vector<Index>& positions, std::vector<Real*>& table, Monitor& monitor) {
     const std::size_t tiles = view.tiles.size(), count = positions.size();
+    table.resize(count * tiles);
+    if (resident()) {
+      for (std::size_t t = 0; t < tiles; ++t) {
+        Real* first = matrix_.get() + places_[view.tiles[t].segment] + static_cast<std::size_t>(view.tiles[t].index) * tile_;
+        for (std::size_t i = 0; i < count; ++i) table[i * tiles + t] = first + static_cast<std::size_t>(positions[i]) * length_;
+      }
+      return;
+    }
     std::vector<int> distinct(view.segments);
     std::sort(distinct.begin(), distinct.end());
     distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
@@ -359,7 +371,7 @@ class Gram {
         missing.clear();
         fresh.clear();
         const auto& segment = segments_[distinct[d]];
-        const int length = static_cast<int>((segment.end - segment.begin + tile_ - 1) / tile_);
+        const int length = tiles_of(segment);
         for (std::size_t i = 0; i < count; ++i) {
           auto*& entry = entries[d * count + i];
           if (!entry) entry = cache_.find(positions[i], distinct[d]);  // two variables may share a position
@@ -368,14 +380,13 @@ class Gram {
           missing.push_back(positions[i]);
           fresh.push_back(entry);
         }
-        compute(segment, missing, fresh, monitor);
+        compute(segment, missing, [&](std::size_t i, std::size_t t) { return fresh[i]->tiles[t]; }, monitor);
         computed_ += static_cast<long>(missing.size());
       }
     } catch (...) {
       cache_.clear();
       throw;
     }
-    table.resize(count * tiles);
     for (std::size_t t = 0; t < tiles; ++t) {
       const auto& tile = view.tiles[t];
       const auto d = std::lower_bound(distinct.begin(), distinct.end(), tile.segment) - distinct.begin();
@@ -383,7 +394,8 @@ class Gram {
     }
   }
 
-  // Many small classes: every pair of them will need all of its rows, and one product is faster than many.
+  // Many small classes: every pair of them will need all of its rows, and one product is faster than many. From then on
+  // rows are read where they lie, by any number of threads.
   void prefetch(Index pair_limit, Monitor& monitor) {
     if (prefetched_ || segments_.size() < 3) return;  // one problem reads its rows once
     prefetched_ = true;
@@ -391,15 +403,29 @@ class Gram {
     for (const auto& s : segments_) longest = std::max(longest, s.end - s.begin);
     std::vector<int> all(segments_.size());
     std::iota(all.begin(), all.end(), 0);
-    const View whole = view(all);
-    if (2 * longest > pair_limit || capacity(whole) < positions()) return;
+    if (2 * longest > pair_limit || capacity(view(all)) < positions()) return;
     std::vector<Index> everyone(positions());
     std::iota(everyone.begin(), everyone.end(), Index(0));
-    std::vector<Real*> table;
-    rows(whole, everyone, table, monitor);
+    std::vector<std::size_t> places;  // of the segments within a row
+    std::size_t length = 0;
+    for (const auto& s : segments_) {
+      places.push_back(length);
+      length += static_cast<std::size_t>(tiles_of(s)) * tile_;
+    }
+    Real* matrix = matrix_.reserve(length * everyone.size());
+    diagonal();  // not by several threads at once
+    for (std::size_t s = 0; s < segments_.size(); ++s)
+      compute(segments_[s], everyone, [&](std::size_t i, std::size_t t) { return matrix + i * length + places[s] + t * tile_; }, monitor);
+    computed_ += static_cast<long>(everyone.size() * segments_.size());
+    places_ = std::move(places);  // only now: an error leaves nothing half-done
+    length_ = length;
   }
+  // Are all rows at hand? Then problems over them that are one block each may be solved at the same time.
+  bool resident() const { return length_ > 0; }
+  ThreadPool& pool() { return pool_; }
 
-  Buffer<Real>& workspace() { return workspace_; }  // for the solver's block, reused from problem to problem
+  // For the solver's block, reused from problem to problem; each thread has its own.
+  Buffer<Real>& workspace(int thread) { return workspaces_[thread]; }
   // All positions in order, and no other problem to share rows with.
   bool covers(const View& view) const { return segments_.size() <= 2 && view.size() == positions() && view.begin[0] == 0; }
 
@@ -622,10 +648,11 @@ class Gram {
       for (Index begin = s.begin; begin < s.end; begin += tile_) runs.push_back({begin, std::min(begin + tile_, s.end)});
     return runs;
   }
-  void compute(const Segment& segment, const std::vector<Index>& positions,
-               const std::vector<typename RowCache<Real>::Entry*>& entries, Monitor& monitor) {
-    const std::size_t chunk = source_->chunk();
-    const std::size_t tiles = static_cast<std::size_t>((segment.end - segment.begin + tile_ - 1) / tile_);
+  int tiles_of(const Segment& segment) const { return static_cast<int>((segment.end - segment.begin + tile_ - 1) / tile_); }
+  // Rows over a segment; place(i, t) is where tile t of the i-th goes.
+  template <class Place>
+  void compute(const Segment& segment, const std::vector<Index>& positions, const Place& place, Monitor& monitor) {
+    const std::size_t chunk = source_->chunk(), tiles = static_cast<std::size_t>(tiles_of(segment));
     for (std::size_t first = 0; first < positions.size(); first += chunk) {
       const int count = static_cast<int>(std::min(chunk, positions.size() - first));
       source_->prepare(positions.data() + first, count);
@@ -633,7 +660,7 @@ class Gram {
           tiles,
           [&](std::size_t t, int thread) {
             std::vector<Real*> out(count);
-            for (int i = 0; i < count; ++i) out[i] = entries[first + i]->tiles[t];
+            for (int i = 0; i < count; ++i) out[i] = place(first + i, t);
             const Index begin = segment.begin + static_cast<Index>(t) * tile_;
             source_->strip(count, begin, static_cast<int>(std::min<Index>(tile_, segment.end - begin)), out.data(), thread);
           },
@@ -655,7 +682,10 @@ class Gram {
   RowCache<Real> cache_;
   ThreadPool& pool_;
   std::vector<double> diagonal_;
-  Buffer<Real> workspace_;
+  std::vector<Buffer<Real>> workspaces_;
+  Buffer<Real> matrix_;              // of all rows, if they are at hand
+  std::vector<std::size_t> places_;  // of the segments within such a row
+  std::size_t length_ = 0;           // of such a row
   Rounding rounding_{-1};
   long computed_ = 0;
   bool prefetched_ = false;
