@@ -380,7 +380,7 @@ class Gram {
           missing.push_back(positions[i]);
           fresh.push_back(entry);
         }
-        compute(segment, missing, [&](std::size_t i, std::size_t t) { return fresh[i]->tiles[t]; }, monitor);
+        compute(segment, missing, fresh, monitor);
         computed_ += static_cast<long>(missing.size());
       }
     } catch (...) {
@@ -404,19 +404,14 @@ class Gram {
     std::vector<int> all(segments_.size());
     std::iota(all.begin(), all.end(), 0);
     if (2 * longest > pair_limit || capacity(view(all)) < positions()) return;
-    std::vector<Index> everyone(positions());
-    std::iota(everyone.begin(), everyone.end(), Index(0));
-    std::vector<std::size_t> places;  // of the segments within a row
+    diagonal();  // not by several threads at once
+    std::vector<std::size_t> places;
     std::size_t length = 0;
     for (const auto& s : segments_) {
       places.push_back(length);
-      length += static_cast<std::size_t>(tiles_of(s)) * tile_;
+      length += static_cast<std::size_t>(strip_padding(static_cast<int>(s.end - s.begin)));
     }
-    Real* matrix = matrix_.reserve(length * everyone.size());
-    diagonal();  // not by several threads at once
-    for (std::size_t s = 0; s < segments_.size(); ++s)
-      compute(segments_[s], everyone, [&](std::size_t i, std::size_t t) { return matrix + i * length + places[s] + t * tile_; }, monitor);
-    computed_ += static_cast<long>(everyone.size() * segments_.size());
+    fill_symmetric(matrix_.reserve(length * static_cast<std::size_t>(positions())), length, places, monitor);
     places_ = std::move(places);  // only now: an error leaves nothing half-done
     length_ = length;
   }
@@ -648,10 +643,57 @@ class Gram {
       for (Index begin = s.begin; begin < s.end; begin += tile_) runs.push_back({begin, std::min(begin + tile_, s.end)});
     return runs;
   }
+  // The matrix of all positions, half of it computed, the rest mirrored. `places` are those of the segments within a row:
+  // strips of different segments must not overlap, nor those that different threads write.
+  void fill_symmetric(Real* matrix, std::size_t length, const std::vector<std::size_t>& places, Monitor& monitor) {
+    struct Piece {
+      Index first;
+      int count;
+      std::size_t place;
+    };
+    std::vector<Piece> pieces;
+    const Index width = source_->concurrent() ? 32 : 512;  // narrow ones waste less beyond the diagonal; calls of Python cost more
+    for (std::size_t s = 0; s < segments_.size(); ++s)
+      for (Index first = segments_[s].begin; first < segments_[s].end; first += width)
+        pieces.push_back({first, static_cast<int>(std::min(width, segments_[s].end - first)),
+                          places[s] + static_cast<std::size_t>(first - segments_[s].begin)});
+    std::vector<Index> everyone(positions());
+    std::iota(everyone.begin(), everyone.end(), Index(0));
+    const Index chunk = source_->chunk();
+    for (Index top = 0; top < positions(); top += chunk) {
+      const int rows = static_cast<int>(std::min(chunk, positions() - top));
+      source_->prepare(everyone.data() + top, rows);
+      run_strips(
+          pieces.size(),
+          [&](std::size_t t, int thread) {
+            const Piece& piece = pieces[t];
+            const int wanted = static_cast<int>(std::min<Index>(rows, piece.first + piece.count - top));  // up to the diagonal
+            if (wanted <= 0) return;
+            std::vector<Real*> out(wanted);
+            for (int i = 0; i < wanted; ++i) out[i] = matrix + static_cast<std::size_t>(top + i) * length + piece.place;
+            source_->strip(wanted, piece.first, piece.count, out.data(), thread);
+          },
+          monitor);
+    }
+    pool_.run(
+        pieces.size(),
+        [&](std::size_t t, int) {
+          const Piece& low = pieces[t];
+          for (std::size_t u = 0; u < t; ++u) {
+            const Piece& left = pieces[u];
+            for (int i = 0; i < low.count; ++i) {
+              Real* to = matrix + static_cast<std::size_t>(low.first + i) * length + left.place;
+              const Real* from = matrix + static_cast<std::size_t>(left.first) * length + low.place + i;
+              for (int j = 0; j < left.count; ++j) to[j] = from[static_cast<std::size_t>(j) * length];
+            }
+          }
+        },
+        monitor);
+    computed_ += static_cast<long>(positions() * static_cast<Index>(segments_.size()));
+  }
   int tiles_of(const Segment& segment) const { return static_cast<int>((segment.end - segment.begin + tile_ - 1) / tile_); }
-  // Rows over a segment; place(i, t) is where tile t of the i-th goes.
-  template <class Place>
-  void compute(const Segment& segment, const std::vector<Index>& positions, const Place& place, Monitor& monitor) {
+  void compute(const Segment& segment, const std::vector<Index>& positions,
+               const std::vector<typename RowCache<Real>::Entry*>& entries, Monitor& monitor) {
     const std::size_t chunk = source_->chunk(), tiles = static_cast<std::size_t>(tiles_of(segment));
     for (std::size_t first = 0; first < positions.size(); first += chunk) {
       const int count = static_cast<int>(std::min(chunk, positions.size() - first));
@@ -660,7 +702,7 @@ class Gram {
           tiles,
           [&](std::size_t t, int thread) {
             std::vector<Real*> out(count);
-            for (int i = 0; i < count; ++i) out[i] = place(first + i, t);
+            for (int i = 0; i < count; ++i) out[i] = entries[first + i]->tiles[t];
             const Index begin = segment.begin + static_cast<Index>(t) * tile_;
             source_->strip(count, begin, static_cast<int>(std::min<Index>(tile_, segment.end - begin)), out.data(), thread);
           },

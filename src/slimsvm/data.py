@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import combinations
 from typing import Any
 
@@ -17,6 +18,7 @@ import scipy.sparse as sp
 
 from .formulation import Array
 
+FEW_COLUMNS = 4096  # whose constants are kept
 BLOCK = 1 << 16  # entries of X that are looked at together
 
 
@@ -219,9 +221,7 @@ def row_numbers(X: Any) -> Array:
 
 def row_keys(X: Any) -> Array:
     """A 64-bit number for each row that depends on its contents alone: the same for float32, float64 and sparse."""
-    constants = np.random.default_rng(20).integers(1 << 63, size=X.shape[1], dtype=np.uint64) * np.uint64(
-        2
-    ) + np.uint64(1)
+    constants = _few_constants()[: X.shape[1]] if X.shape[1] <= FEW_COLUMNS else _constants(X.shape[1])
     keys = np.empty(X.shape[0], dtype=np.uint64)
     for rows in _row_blocks(X):
         block = X[rows]
@@ -235,6 +235,17 @@ def row_keys(X: Any) -> Array:
     return _mixed(keys)
 
 
+def _constants(count: int) -> Array:
+    """An odd number for each column; the first ones are the same for any count."""
+    numbers = np.random.default_rng(20).integers(1 << 63, size=count, dtype=np.uint64)
+    return numbers * np.uint64(2) + np.uint64(1)
+
+
+@lru_cache(maxsize=1)
+def _few_constants() -> Array:
+    return _constants(FEW_COLUMNS)
+
+
 def _row_blocks(X: Any) -> Iterator[slice]:
     rows = max(1, BLOCK // max(1, X.shape[1]))
     return (slice(i, i + rows) for i in range(0, X.shape[0], rows))
@@ -242,9 +253,12 @@ def _row_blocks(X: Any) -> Iterator[slice]:
 
 def _scrambled(values: Array) -> Array:
     """The bits of floats, well mixed; 0 stays 0, and -0 is 0."""
-    return _mixed(np.ascontiguousarray(values.astype(np.float64) + 0.0).view(np.uint64))
+    return _mixed(np.add(values, 0.0, dtype=np.float64, order="C").view(np.uint64))
 
 
 def _mixed(bits: Array) -> Array:
-    bits = (bits ^ (bits >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
-    return bits ^ (bits >> np.uint64(32))
+    mixed = bits >> np.uint64(29)
+    mixed ^= bits
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    mixed ^= mixed >> np.uint64(32)
+    return mixed

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import fsum, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,8 +21,7 @@ LAST_PATIENCE, LAST_PATIENCE_IN_A_BALL = 20, 2  # as many times more after it
 ROUNDOFF = float(np.finfo(np.float64).eps) / 2
 
 
-@dataclass(frozen=True)
-class DualSolution:
+class DualSolution(NamedTuple):
     """Signed duals of one binary problem, its bias, and the proof of how well it is solved."""
 
     duals: Array

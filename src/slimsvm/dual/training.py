@@ -58,16 +58,16 @@ def subproblems(task: Task, wanted: list[Output]) -> tuple[Segments, list[Subpro
     """All binary problems over the same segments; their arrays are parts of a few long ones."""
     segments = Segments.of(task)
     by_class, lengths = segments.rows(), segments.lengths
-    views = [output.members for output in wanted]
-    signs = [1.0 if c == output.positive else -1.0 for output, view in zip(wanted, views, strict=True) for c in view]
-    rows = np.concatenate([by_class[c] for view in views for c in view])
-    y = np.repeat(signs, [lengths[c] for view in views for c in view])
+    pieces = [(c, c == output.positive) for output in wanted for c in output.members]
+    rows = np.concatenate([by_class[c] for c, _ in pieces])
+    y = np.repeat([1.0 if positive else -1.0 for _, positive in pieces], [lengths[c] for c, _ in pieces])
     weights = task.weights[rows]
     found, begin = [], 0
-    for output, view in zip(wanted, views, strict=True):
-        mine = slice(begin, begin + sum(lengths[c] for c in view))
-        found.append(Subproblem(task, output, view, rows[mine], y[mine], weights[mine]))
-        begin = mine.stop
+    for output in wanted:
+        view = output.members
+        end = begin + sum([lengths[c] for c in view])
+        found.append(Subproblem(task, output, view, rows[begin:end], y[begin:end], weights[begin:end]))
+        begin = end
     return segments, found
 
 
@@ -78,11 +78,13 @@ def train(task: Task, kernel: Any, scheme: str, cache_bytes: int, solve: Solver)
     """Solve every binary problem; the model keeps each vector once, whatever the number of problems it serves."""
     segments, problems = subproblems(task, outputs(task.n_classes, scheme))
     solutions = solve(segments.machine(kernel, cache_bytes), problems)
-    used = [s.duals != 0 for s in solutions]
+    used = [np.flatnonzero(s.duals) for s in solutions]
+    place = np.empty(task.size, dtype=np.intp)
+    place[segments.order] = np.arange(task.size)  # vectors of a class stay together
     rows, coef = joined(
         [p.rows[u] for p, u in zip(problems, used, strict=True)],
         [s.duals[u] for s, u in zip(solutions, used, strict=True)],
-        np.argsort(segments.order),  # vectors of a class stay together
+        place,
     )
     expansion = Expansion(kernel, task.X[rows], coef, np.array([s.bias for s in solutions]))
     model = Model(

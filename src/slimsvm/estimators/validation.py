@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numbers
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
@@ -68,9 +70,15 @@ def check_threads(n_jobs: Any) -> None:
         raise ValueError("n_jobs=0 makes no sense; use None or 1 for one thread, -1 for all cores")
 
 
+@lru_cache(maxsize=64)
+def _parameters(kind: type[BaseEstimator]) -> list[str]:
+    """Names of an estimator's parameters: scikit-learn reads them from the source each time."""
+    return kind._get_param_names()
+
+
 def check_common(estimator: Any, least_iter: int, gammas: tuple[str, ...] = ("scale", "auto")) -> None:
     """The parameters that several estimators have, where they have them."""
-    params = estimator.get_params(deep=False)
+    params = {name: getattr(estimator, name) for name in _parameters(type(estimator))}
     numbers_of = {
         "tol": {"above": 0},
         "cache_size": {"above": 0},
@@ -240,8 +248,11 @@ def scale_complaint(X: Any, kernel: Any, names: Array | None) -> str | None:
     if not isinstance(kernel, str) or kernel == "precomputed" or sp.issparse(X):
         return None
     some = np.asarray(X[:: max(1, X.shape[0] // 2000)], dtype=np.float64)
-    some = some / max(float(np.abs(some).max(initial=0.0)), np.finfo(float).tiny)  # squares of large numbers overflow
-    spread = np.where((some != some[:1]).any(axis=0), some.std(axis=0), 0.0)  # rounding of a mean is no spread
+    low, high = some.min(axis=0), some.max(axis=0)
+    largest = max(float(high.max(initial=0.0)), -float(low.min(initial=0.0)))
+    if not 1e-100 < largest < 1e100:  # squares of such numbers are lost
+        some = some / max(largest, np.finfo(float).tiny)
+    spread = np.where(low < high, some.std(axis=0), 0.0)  # rounding of a mean is no spread
     varied = spread[spread > 0]
     if len(varied) < 2:
         return None
