@@ -68,7 +68,7 @@ class BlockSmo {
     block_.size = size_;
     block_.stride = stride_;
     block_.diagonal.assign(stride_, Real(0));
-    for (auto* v : {&block_.G, &block_.a, &block_.lower, &block_.upper, &block_.side, &block_.ridge}) v->assign(stride_, 0.0);
+    for (auto* v : {&block_.G, &block_.a, &block_.lower, &block_.upper, &block_.side, &block_.ridge, &block_.slope, &block_.least}) v->assign(stride_, 0.0);
     block_.power = p_.power;
     ceiling_ = dual_ceiling(p_) * (1 + 1e-6);
     slot_.assign(p_.size, -1);
@@ -284,7 +284,7 @@ class BlockSmo {
       if (p_.total < infinity) block_.side[s] = p_.side[v];
       detail::set_masks(block_, s);
       if (p_.power == 2) continue;
-      block_.ridge[s] = p_.ridge[v];
+      detail::set_penalty(block_, s, p_.ridge[v]);
       block_.diagonal[s] = static_cast<Real>(diagonal_[v] + detail::curvature_of_penalty(block_, s));
     }
   }
@@ -338,7 +338,7 @@ class BlockSmo {
       moved.push_back(delta);
       farther.push_back(it_.doubt.distance(v, block_.a[s]) - it_.doubt.distance(v, it_.a[v]));
       if (!whole()) rows.insert(rows.end(), table_.begin() + i * tiles, table_.begin() + (i + 1) * tiles);
-      it_.G[v] -= p_.power == 2 ? p_.ridge[v] * delta : p_.slope(v, block_.a[s]) - p_.slope(v, it_.a[v]);
+      it_.G[v] -= p_.power == 2 ? p_.ridge[v] * delta : block_.slope[s] - p_.slope(v, it_.a[v]);
       it_.a[v] = block_.a[s];
     }
     if (moved.empty()) return false;

@@ -243,6 +243,7 @@ struct Doubt {
   // Takes in a change x of a, by which the distances to the anchor grow by `farther`. True: these are to be weighed.
   bool weigh(const std::vector<double>& x, const std::vector<double>& farther, const Rounding& rounding, Index size) {
     constexpr double negligible = 1e-7;
+    if (all == std::numeric_limits<double>::infinity()) return false;  // nothing is known, and nothing will be
     double way = 0, sum = 0;
     for (const double value : x) way += std::fabs(value);
     for (const double value : farther) sum += std::fabs(value);

