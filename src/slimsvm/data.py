@@ -189,6 +189,9 @@ def merged(task: Task, contents: Any) -> Task:
 def same_rows(X: Any, keys: Array, codes: Array | None = None) -> Array | None:
     """A number for each row, the same for equal rows (of one class), in the order in which they first appear; None if
     all rows differ. ``keys`` are those of `row_keys`."""
+    ordered = np.sort(keys)
+    if not (ordered[1:] == ordered[:-1]).any():
+        return None
     codes = np.zeros(len(keys), dtype=np.intp) if codes is None else codes
     order = np.lexsort((codes, keys))  # stable: copies stay in the order in which they come
     again = np.append(False, (np.diff(keys[order]) == 0) & (np.diff(codes[order]) == 0))

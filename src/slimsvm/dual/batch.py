@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -44,8 +45,11 @@ class Cost:
 
     def bounds(self, problems: list[Subproblem]) -> tuple[Array, FeasibleSet]:
         """Labels and feasible set of problems one after the other, where rows do not mind each other."""
-        y = np.concatenate([problem.y for problem in problems])
-        weights = np.concatenate([problem.weights for problem in problems])
+        if len(problems) == 1:
+            y, weights = problems[0].y, problems[0].weights
+        else:
+            y = np.concatenate([problem.y for problem in problems])
+            weights = np.concatenate([problem.weights for problem in problems])
         return y, self.slack.feasible_set(y, self.C, weights, self.constraint)
 
 
@@ -87,7 +91,8 @@ def _by_row(machine: _core.Machine, problems: list[Subproblem], cost: Cost, limi
     """All numbers of all problems at once: no work in Python for each of them, but for those left open."""
     y, feasible = cost.bounds(problems)
     lengths = [len(problem.y) for problem in problems]
-    ridge = np.ascontiguousarray(np.broadcast_to(np.asarray(feasible.ridge, dtype=np.float64), len(y)))
+    ridge = np.empty(len(y))
+    ridge[:] = feasible.ridge
     views = [problem.view for problem in problems]
     limit = np.array([first_steps(n, limits) for n in lengths], dtype=np.int64)
     totals = np.full(len(problems), np.inf)
@@ -165,8 +170,7 @@ class _Found:
 
     def __init__(self, lengths: list[int], table: dict[str, Array]):
         self.table = table
-        ends = np.cumsum(lengths).tolist()
-        self.places = [slice(end - length, end) for end, length in zip(ends, lengths, strict=True)]
+        self.places = [slice(end - length, end) for end, length in zip(accumulate(lengths), lengths, strict=True)]
 
     def rows(self, *names: str) -> Iterator[tuple[float, ...]]:
         """These columns, a tuple for each problem."""

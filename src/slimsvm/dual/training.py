@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +36,8 @@ class Segments:
 
     def rows(self) -> list[Array]:
         """The rows of each segment."""
-        return np.split(self.order, np.cumsum(self.lengths)[:-1])
+        ends = list(accumulate(self.lengths))
+        return [self.order[end - length : end] for end, length in zip(ends, self.lengths, strict=True)]
 
 
 class Subproblem(NamedTuple):
