@@ -179,28 +179,26 @@ class BlockSmo {
 
   // Working set: the newest of the last one, then the worst violators from each list in turn.
   void choose() {
+    if (whole()) {
+      if (variable_[0] >= 0) return;  // all are in
+      fresh_.reserve(size_);
+      for (int s = 0; s < size_; ++s) enter(s, s);
+      return;
+    }
     std::vector<int> order(variable_.size());
     std::iota(order.begin(), order.end(), 0);
     released_.clear();
-    if (!whole()) {
-      const int kept = std::min(static_cast<int>(o_.keep * size_), size_ - Set::lists);  // room for the worst of each list
-      std::stable_sort(order.begin(), order.end(), [&](int x, int y) { return entered_[x] > entered_[y]; });
-      for (std::size_t k = kept; k < order.size(); ++k) release(order[k]);
-    }
+    const int kept = std::min(static_cast<int>(o_.keep * size_), size_ - Set::lists);  // room for the worst of each list
+    std::stable_sort(order.begin(), order.end(), [&](int x, int y) { return entered_[x] > entered_[y]; });
+    for (std::size_t k = kept; k < order.size(); ++k) release(order[k]);
     std::vector<int> empty;
     for (int s = 0; s < size_; ++s)
       if (variable_[s] < 0) empty.push_back(s);
     fresh_.clear();
     if (empty.empty()) return;
     for (auto& list : lists_) list.clear();
-    if (whole()) {
-      for (Index v = 0; v < p_.size; ++v)
-        if (slot_[v] < 0) lists_[0].push_back({0.0, static_cast<std::int32_t>(v)});
-      fill(empty, true);
-      return;
-    }
     set_.candidates(it_.a.data(), it_.G.data(), slot_, lists_);
-    fill(empty, false);
+    fill(empty);
     // Places that no violator wants go back to the variables that just left.
     for (const int v : released_) {
       if (empty.empty()) break;
@@ -208,17 +206,16 @@ class BlockSmo {
     }
   }
 
-  void fill(std::vector<int>& empty, bool in_order) {
+  void fill(std::vector<int>& empty) {
     const auto worse = [](const Candidate& x, const Candidate& y) {
       return x.badness > y.badness || (x.badness == y.badness && x.variable < y.variable);
     };
-    if (!in_order)
-      for (auto& list : lists_) {
-        const std::size_t wanted = std::min(list.size(), empty.size());
-        std::nth_element(list.begin(), list.begin() + wanted, list.end(), worse);
-        list.resize(wanted);
-        std::sort(list.begin(), list.end(), worse);
-      }
+    for (auto& list : lists_) {
+      const std::size_t wanted = std::min(list.size(), empty.size());
+      std::nth_element(list.begin(), list.begin() + wanted, list.end(), worse);
+      list.resize(wanted);
+      std::sort(list.begin(), list.end(), worse);
+    }
     std::reverse(empty.begin(), empty.end());
     std::size_t next[Set::lists] = {};
     for (bool any = true; any && !empty.empty();) {

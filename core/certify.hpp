@@ -87,7 +87,7 @@ class Certifier {
   static std::vector<Index> sorted(const std::vector<double>& r) {
     std::vector<Index> order(r.size());
     std::iota(order.begin(), order.end(), Index(0));
-    std::stable_sort(order.begin(), order.end(), [&](Index x, Index y) { return r[x] < r[y]; });
+    std::sort(order.begin(), order.end(), [&](Index x, Index y) { return r[x] < r[y] || (r[x] == r[y] && x < y); });
     return order;
   }
 

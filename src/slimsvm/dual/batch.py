@@ -114,11 +114,10 @@ def _by_row(machine: _core.Machine, problems: list[Subproblem], cost: Cost, limi
             limits.callback,
         ),
     )
-    for k, (certified, *rest) in enumerate(found.rows("certified", "bias", "objective", "gap", "violation", "steps")):
+    columns = found.rows("certified", "bias", "objective", "gap", "violation", "steps", "negative_curvature")
+    for k, (certified, bias, objective, gap, violation, steps, bent) in enumerate(columns):
         if certified:
-            bias, objective, gap, violation, steps = rest
-            indefinite = bool(found.table["negative_curvature"][k])
-            yield DualSolution(found.duals(k), bias, objective, gap, violation, max(1, int(steps)), True, indefinite)
+            yield DualSolution(found.duals(k), bias, objective, gap, violation, max(1, int(steps)), True, bent > 0)
             continue
         binary = cost.binary(problems[k])
         over = BoxProgram(machine, views[k], binary.y, binary.feasible)

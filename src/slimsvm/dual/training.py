@@ -60,13 +60,14 @@ def subproblems(task: Task, wanted: list[Output]) -> tuple[Segments, list[Subpro
     """All binary problems over the same segments; their arrays are parts of a few long ones."""
     segments = Segments.of(task)
     by_class, lengths = segments.rows(), segments.lengths
-    pieces = [(c, c == output.positive) for output in wanted for c in output.members]
-    rows = np.concatenate([by_class[c] for c, _ in pieces])
-    y = np.repeat([1.0 if positive else -1.0 for _, positive in pieces], [lengths[c] for c, _ in pieces])
+    views = [output.members for output in wanted]
+    pieces = [c for view in views for c in view]
+    signs = [1.0 if c == output.positive else -1.0 for output, view in zip(wanted, views, strict=True) for c in view]
+    rows = np.concatenate([by_class[c] for c in pieces])
+    y = np.repeat(signs, [lengths[c] for c in pieces])
     weights = task.weights[rows]
     found, begin = [], 0
-    for output in wanted:
-        view = output.members
+    for output, view in zip(wanted, views, strict=True):
         end = begin + sum([lengths[c] for c in view])
         found.append(Subproblem(task, output, view, rows[begin:end], y[begin:end], weights[begin:end]))
         begin = end

@@ -249,11 +249,9 @@ def scale_complaint(X: Any, kernel: Any, names: Array | None) -> str | None:
     if not isinstance(kernel, str) or kernel == "precomputed" or sp.issparse(X):
         return None
     some = np.asarray(X[:: max(1, X.shape[0] // 2000)], dtype=np.float64)
-    low, high = some.min(axis=0), some.max(axis=0)
-    largest = max(float(high.max(initial=0.0)), -float(low.min(initial=0.0)))
-    if not 1e-100 < largest < 1e100:  # squares of such numbers are lost
-        some = some / max(largest, np.finfo(float).tiny)
-    spread = np.where(low < high, some.std(axis=0), 0.0)  # rounding of a mean is no spread
+    spread = _spread(some)
+    if not (np.isfinite(spread).all() and spread.max(initial=0.0) > 1e-100):  # squares of such numbers are lost
+        spread = _spread(some / max(float(np.abs(some).max(initial=0.0)), np.finfo(float).tiny))
     varied = spread[spread > 0]
     if len(varied) < 2 or varied.max() <= LARGE * varied.min():
         return None
@@ -269,6 +267,17 @@ def scale_complaint(X: Any, kernel: Any, names: Array | None) -> str | None:
         f"columns {shown} vary {spread[large].max() / usual:.0f} times as much as others: the kernel sees hardly "
         "anything else. Scale the features: make_pipeline(StandardScaler(), ...)"
     )
+
+
+def _spread(X: Array) -> Array:
+    """Standard deviations of the columns; rounding of a mean is none."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        center = X.mean(axis=0)
+        around = X - center
+        spread = np.sqrt(np.einsum("ij,ij->j", around, around) / len(X))
+    doubtful = np.flatnonzero(spread <= 1e-8 * np.abs(center))
+    spread[doubtful[(X[:, doubtful] == X[0, doubtful]).all(axis=0)]] = 0
+    return spread
 
 
 def kernel_complaint(kernel: Kernel, X: Any) -> str | None:
