@@ -325,6 +325,7 @@ class BlockSmo {
   // Carries the block's moves to the iterate; false if there were none.
   bool store_block() {
     const std::size_t tiles = view_.tiles.size();
+    if (whole()) return store_whole();
     std::vector<double> moved, farther;
     std::vector<const Real*> rows;
     for (std::size_t i = 0; i < slots_.size(); ++i) {
@@ -334,17 +335,21 @@ class BlockSmo {
       if (delta == 0) continue;
       moved.push_back(delta);
       farther.push_back(it_.doubt.distance(v, block_.a[s]) - it_.doubt.distance(v, it_.a[v]));
-      if (!whole()) rows.insert(rows.end(), table_.begin() + i * tiles, table_.begin() + (i + 1) * tiles);
+      rows.insert(rows.end(), table_.begin() + i * tiles, table_.begin() + (i + 1) * tiles);
       it_.G[v] -= p_.power == 2 ? p_.ridge[v] * delta : block_.slope[s] - p_.slope(v, it_.a[v]);
       it_.a[v] = block_.a[s];
     }
     if (moved.empty()) return false;
-    if (whole()) {  // the block's gradient is the gradient
-      for (const int s : slots_) it_.G[variable_[s]] = block_.G[s];
-      it_.doubt.all = infinity;  // its way there is not known
-    } else {
-      gram_.subtract(view_, rows, moved, farther, it_.G.data(), it_.doubt, monitor_);
-    }
+    gram_.subtract(view_, rows, moved, farther, it_.G.data(), it_.doubt, monitor_);
+    return true;
+  }
+
+  // Slots are in the order of the variables, and the block's gradient is the gradient.
+  bool store_whole() {
+    if (std::equal(it_.a.begin(), it_.a.end(), block_.a.begin())) return false;
+    std::copy_n(block_.a.begin(), size_, it_.a.begin());
+    std::copy_n(block_.G.begin(), size_, it_.G.begin());
+    it_.doubt.all = infinity;  // its way there is not known
     return true;
   }
 

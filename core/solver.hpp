@@ -137,7 +137,8 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, const Prob
   const auto rounds = [&](auto& gram) {
     const long before = gram.computed();
     using Real = typename std::decay_t<decltype(gram)>::Value;
-    const View view = gram.view(segments);
+    const View other = std::is_same_v<Real, double> ? View() : gram.view(segments);
+    const View& view = std::is_same_v<Real, double> ? full_view : other;
     BlockSmo<Real, Set> smo(gram, view, p, set, diagonal, options, it, monitor);
     double violation_target = options.tolerance, last = infinity;
     for (int stalled = 0; stalled < 3;) {

@@ -81,7 +81,7 @@ def train(task: Task, kernel: Any, scheme: str, cache_bytes: int, solve: Solver)
     """Solve every binary problem; the model keeps each vector once, whatever the number of problems it serves."""
     segments, problems = subproblems(task, outputs(task.n_classes, scheme))
     solutions = solve(segments.machine(kernel, cache_bytes), problems)
-    used = [np.flatnonzero(s.duals) for s in solutions]
+    used = [s.duals.nonzero()[0] for s in solutions]
     place = np.empty(task.size, dtype=np.intp)
     place[segments.order] = np.arange(task.size)  # vectors of a class stay together
     rows, coef = joined(
