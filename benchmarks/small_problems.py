@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
 import time
 from collections.abc import Iterator
 from datetime import date
@@ -92,7 +93,9 @@ def main() -> None:
     for part in found:
         part.show()
     if options.write:
-        head = f"# Few rows, and other norms\n\n`python -m benchmarks.small_problems --write`, {date.today()}.\n\n"
+        load = f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+        command = "`python -m benchmarks.small_problems --write`"
+        head = f"# Few rows, and other norms\n\n{command}, {date.today()}, {load}.\n\n"
         PAGE.write_text(head + "\n".join(part.markdown() for part in found))
 
 

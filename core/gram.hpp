@@ -412,7 +412,10 @@ class Gram {
       places.push_back(length);
       length += static_cast<std::size_t>(strip_padding(static_cast<int>(s.end - s.begin)));
     }
-    fill_symmetric(matrix_.reserve(length * static_cast<std::size_t>(positions())), length, places, monitor);
+    const std::size_t size = length * static_cast<std::size_t>(positions());
+    Real* matrix = matrix_.reserve(size);
+    use_large_pages(matrix, size * sizeof(Real));
+    fill_symmetric(matrix, length, places, monitor);
     places_ = std::move(places);  // only now: an error leaves nothing half-done
     length_ = length;
   }
@@ -691,6 +694,15 @@ class Gram {
         },
         monitor);
     computed_ += static_cast<long>(positions() * static_cast<Index>(segments_.size()));
+  }
+  // First touches of small pages would cost as much as the kernel values written to them.
+  static void use_large_pages([[maybe_unused]] void* memory, [[maybe_unused]] std::size_t bytes) {
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    constexpr std::uintptr_t page = std::uintptr_t(2) << 20;
+    const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(memory), first = (begin + page - 1) / page * page;
+    const std::uintptr_t last = (begin + bytes) / page * page;
+    if (last > first) madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+#endif
   }
   int tiles_of(const Segment& segment) const { return static_cast<int>((segment.end - segment.begin + tile_ - 1) / tile_); }
   void compute(const Segment& segment, const std::vector<Index>& positions,
