@@ -9,6 +9,7 @@
 
 #include <optional>
 
+#include "descent.hpp"
 #include "expansion.hpp"
 #include "passes.hpp"
 #include "row_model.hpp"
@@ -324,6 +325,59 @@ nb::dict solve_machine(BoundMachine& machine, const std::vector<int>& view, cons
   return result;
 }
 
+// Many problems in one call: their numbers one after the other, `lengths` of them for each. Bias, objective and gap count
+// only where `certified`.
+nb::dict solve_all_machine(BoundMachine& machine, const std::vector<std::vector<int>>& views, const std::vector<Index>& lengths,
+                           const Vector& linear, const Vector& lower, const Vector& upper, const Vector& ridge,
+                           std::optional<Vector> side, const Vector& totals, double tolerance, const Ids& max_steps, bool double_rows,
+                           bool certify, nb::object callback) {
+  const std::size_t count = views.size(), n = linear.shape(0);
+  for (const Vector* v : {&lower, &upper, &ridge})
+    if (v->shape(0) != n) throw nb::value_error("linear, lower, upper and ridge differ in length");
+  if (lengths.size() != count || totals.shape(0) != count || max_steps.shape(0) != count)
+    throw nb::value_error("views, lengths, totals and max_steps differ in length");
+  std::vector<Job> jobs;
+  std::size_t first = 0;
+  for (std::size_t k = 0; k < count; ++k) {
+    if (lengths[k] < 1 || static_cast<std::size_t>(lengths[k]) > n - first) throw nb::value_error("lengths do not sum to that of linear");
+    const bool capped = totals.data()[k] < infinity;
+    if (capped && (!side || side->shape(0) != n)) throw nb::value_error("a cap needs the side of each variable");
+    Options options;
+    options.tolerance = tolerance;
+    options.max_steps = max_steps.data()[k];
+    jobs.push_back({views[k],
+                    {lengths[k], linear.data() + first, lower.data() + first, upper.data() + first, ridge.data() + first,
+                     capped ? side->data() + first : nullptr, totals.data()[k]},
+                    options});
+    first += static_cast<std::size_t>(lengths[k]);
+  }
+  if (first != n) throw nb::value_error("lengths do not sum to that of linear");
+  std::vector<double> duals, product;
+  const std::vector<const char*> names{"certified", "bias", "objective", "gap", "program_gap", "violation", "steps", "negative_curvature"};
+  std::vector<std::vector<double>> table(names.size());
+  {
+    PythonMonitor monitor(std::move(callback));
+    nb::gil_scoped_release release;
+    duals.reserve(n);
+    product.reserve(n);
+    for (auto& column : table) column.reserve(count);
+    for (const Answer& answer : solve_all(machine, jobs, double_rows, certify, monitor)) {
+      const Solution& s = answer.solution;
+      const Verdict& v = answer.verdict;
+      duals.insert(duals.end(), s.a.begin(), s.a.end());
+      product.insert(product.end(), s.product.begin(), s.product.end());
+      const double row[] = {v.known ? 1.0 : 0.0, v.bias, v.primal, v.gap, s.certificate.relative(), s.certificate.violation,
+                            static_cast<double>(s.steps), s.negative_curvature ? 1.0 : 0.0};
+      for (std::size_t c = 0; c < names.size(); ++c) table[c].push_back(row[c]);
+    }
+  }
+  nb::dict result;
+  result["duals"] = to_numpy(std::move(duals), {n});
+  result["product"] = to_numpy(std::move(product), {n});
+  for (std::size_t c = 0; c < names.size(); ++c) result[names[c]] = to_numpy(std::move(table[c]), {count});
+  return result;
+}
+
 std::vector<std::size_t> shape_of(const Matrix& x) { return {x.shape(0), x.shape(1)}; }
 
 // Rows of x times the kernel matrix of the view.
@@ -573,6 +627,18 @@ class BoundPasses {
     return nb::make_tuple(to_numpy(std::move(value), {outputs}), to_numpy(std::move(moments), {outputs, size}),
                           to_numpy(std::move(grams), {outputs, size, size}));
   }
+  nb::tuple newton(const Which& which, const Matrix& start, const Vector& bias_curvature, double width, double least, double most, double tol,
+                   int max_steps) {
+    const std::size_t outputs = checked(which, start), size = start.shape(1);
+    if (bias_curvature.shape(0) != outputs) throw nb::value_error("bias_curvature must have a value for each output");
+    Descent found;
+    run([&](Monitor& monitor) {
+      NewtonOverPasses method(*passes_, {width, least, most}, monitor);
+      found = method.run(which, std::vector<double>(start.data(), start.data() + outputs * size), bias_curvature.data(), tol, max_steps);
+    });
+    return nb::make_tuple(to_numpy(std::move(found.V), {outputs, size}), found.steps, std::vector<bool>(found.converged.begin(), found.converged.end()),
+                          found.exact);
+  }
   nb::tuple line(const Which& which, const Matrix& w, const Matrix& step, const Matrix& t, double width, double least, double most) {
     const std::size_t outputs = checked(which, w), tries = t.shape(1);
     if (checked(which, step) != t.shape(0)) throw nb::value_error("t must have a row for each output");
@@ -704,6 +770,8 @@ NB_MODULE(_core, m) {
       .def("solve", &solve_machine, "view"_a, "linear"_a, "lower"_a, "upper"_a, "ridge"_a, "side"_a.none(), "total"_a, "tolerance"_a,
            "max_steps"_a = -1, "double_rows"_a = false, "power"_a = 2.0, "block"_a = 512, "keep"_a = 0.75, "start"_a = nb::none(),
            "start_product"_a = nb::none(), "exact"_a = true, "callback"_a = nb::none())
+      .def("solve_all", &solve_all_machine, "views"_a, "lengths"_a, "linear"_a, "lower"_a, "upper"_a, "ridge"_a, "side"_a.none(),
+           "totals"_a, "tolerance"_a, "max_steps"_a, "double_rows"_a = false, "certify"_a = false, "callback"_a = nb::none())
       .def("product", &product, "view"_a, "x"_a, "single"_a = false)
       .def("rows", &matrix_rows, "view"_a, "variables"_a)
       .def("diagonal", &diagonal, "view"_a);
@@ -713,6 +781,7 @@ NB_MODULE(_core, m) {
   nb::class_<BoundPasses>(m, "Passes", "Sums over rows for machines over few vectors.")
       .def("look", &BoundPasses::look, "rows"_a, "kernel"_a, "vectors"_a, "T"_a)
       .def("equations", &BoundPasses::equations, "which"_a, "w"_a, "width"_a, "least"_a, "most"_a)
+      .def("newton", &BoundPasses::newton, "which"_a, "start"_a, "bias_curvature"_a, "width"_a, "least"_a, "most"_a, "tol"_a, "max_steps"_a)
       .def("line", &BoundPasses::line, "which"_a, "w"_a, "step"_a, "t"_a, "width"_a, "least"_a, "most"_a)
       .def("pull", &BoundPasses::pull, "which"_a, "w"_a, "beta"_a, "width"_a, "least"_a, "most"_a)
       .def("evidence", &BoundPasses::evidence, "which"_a, "w"_a, "width"_a, "least"_a, "most"_a, "known"_a, "reach"_a, "units"_a)

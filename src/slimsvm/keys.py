@@ -6,6 +6,7 @@ All of it goes by parts of the rows, so that many rows take few bytes each besid
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import scipy.sparse as sp
 
 from .formulation import Array
 
+FEW_COLUMNS = 4096  # whose constants are kept
 BLOCK = 1 << 16  # entries that are looked at together
 PART, PART_BITS = 1 << 16, 5  # rows that are sorted together at least, and the logarithm of how many such parts at most
 
@@ -28,9 +30,7 @@ def blocks(n: int, width: int = 1) -> Iterator[slice]:
 
 def row_keys(X: Any) -> Array:
     """A 64-bit number for each row that depends on its contents alone: the same for float32, float64 and sparse."""
-    constants = np.random.default_rng(20).integers(1 << 63, size=X.shape[1], dtype=np.uint64) * np.uint64(
-        2
-    ) + np.uint64(1)
+    constants = _few_constants()[: X.shape[1]] if X.shape[1] <= FEW_COLUMNS else _constants(X.shape[1])
     keys = np.empty(X.shape[0], dtype=np.uint64)
     for rows in blocks(X.shape[0], X.shape[1]):
         block = X[rows]
@@ -42,6 +42,17 @@ def row_keys(X: Any) -> Array:
         else:
             keys[rows] = _mixed(np.einsum("ij,j->i", _scrambled(block), constants))
     return keys
+
+
+def _constants(count: int) -> Array:
+    """An odd number for each column; the first ones are the same for any count."""
+    numbers = np.random.default_rng(20).integers(1 << 63, size=count, dtype=np.uint64)
+    return numbers * np.uint64(2) + np.uint64(1)
+
+
+@lru_cache(maxsize=1)
+def _few_constants() -> Array:
+    return _constants(FEW_COLUMNS)
 
 
 def _scrambled(values: Array) -> Array:
@@ -117,6 +128,8 @@ def repeats(X: Any, keys: Array, codes: Array | None = None) -> tuple[Array, Arr
     """
     codes = np.broadcast_to(np.int8(0), len(keys)) if codes is None else codes
     rows = np.concatenate([_of_shared_keys(keys, part) for part in _key_parts(keys)])
+    if not len(rows):
+        return rows, rows
     rows = rows[np.lexsort((rows, codes[rows], keys[rows]))]
     found, classes = keys[rows], codes[rows]
     again = np.append(False, (found[1:] == found[:-1]) & (classes[1:] == classes[:-1]))[: len(rows)]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numbers
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
@@ -70,9 +72,16 @@ def check_threads(n_jobs: Any) -> None:
         raise ValueError("n_jobs=0 makes no sense; use None or 1 for one thread, -1 for all cores")
 
 
+@lru_cache(maxsize=64)
+def _parameters(kind: type[BaseEstimator]) -> list[str]:
+    """Names of an estimator's parameters: scikit-learn reads them from the source each time."""
+    return kind._get_param_names()
+
+
 def check_common(estimator: Any, least_iter: int, gammas: tuple[str, ...] = ("scale", "auto")) -> None:
     """The parameters that several estimators have, where they have them."""
-    params = estimator.get_params(deep=False)
+    kind: Any = type(estimator)
+    params = {name: getattr(estimator, name) for name in _parameters(kind)}
     numbers_of = {
         "tol": {"above": 0},
         "cache_size": {"above": 0},
@@ -259,10 +268,11 @@ def scale_complaint(X: Any, kernel: Any, names: Array | None) -> str | None:
     if not isinstance(kernel, str) or kernel == "precomputed" or sp.issparse(X):
         return None
     some = np.asarray(X[:: max(1, X.shape[0] // 2000)], dtype=np.float64)
-    some = some / max(float(np.abs(some).max(initial=0.0)), np.finfo(float).tiny)  # squares of large numbers overflow
-    spread = np.where((some != some[:1]).any(axis=0), some.std(axis=0), 0.0)  # rounding of a mean is no spread
+    spread = _spread(some)
+    if not (np.isfinite(spread).all() and spread.max(initial=0.0) > 1e-100):  # squares of such numbers are lost
+        spread = _spread(some / max(float(np.abs(some).max(initial=0.0)), np.finfo(float).tiny))
     varied = spread[spread > 0]
-    if len(varied) < 2:
+    if len(varied) < 2 or varied.max() <= LARGE * varied.min():
         return None
     usual = float(np.median(varied))
     large = np.flatnonzero(spread > LARGE * usual)
@@ -278,19 +288,31 @@ def scale_complaint(X: Any, kernel: Any, names: Array | None) -> str | None:
     )
 
 
+def _spread(X: Array) -> Array:
+    """Standard deviations of the columns; rounding of a mean is none."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        center = X.mean(axis=0)
+        around = X - center
+        spread = np.sqrt(np.einsum("ij,ij->j", around, around) / len(X))
+    doubtful = np.flatnonzero(spread <= 1e-8 * np.abs(center))
+    spread[doubtful[(X[:, doubtful] == X[0, doubtful]).all(axis=0)]] = 0
+    return spread
+
+
 def kernel_complaint(kernel: Kernel, X: Any) -> str | None:
     """What is odd about the kernel on a few rows: flat, or clearly not positive semidefinite."""
-    n = X.shape[0]
-    rows = np.arange(0, n, max(1, n // 32))
+    some = X[:: max(1, X.shape[0] // 32)]
     if kernel.translation_invariant:
-        return _flatness(kernel(X[rows], X[rows]))
+        return _flatness(kernel(some, some))
     if not kernel.positive_semidefinite:
-        return _indefiniteness(kernel(X[rows], X[rows]))
+        return _indefiniteness(kernel(some, some))
     return None
 
 
 def _flatness(K: Array) -> str | None:
     """K is a kernel that falls from 1 with distance."""
+    if ((K > 1e-5) & (K < 1 - 1e-6)).any():
+        return None
     np.fill_diagonal(K, 1)
     least = K.min()
     if 1 - 1e-6 < least < 1:
