@@ -51,6 +51,7 @@ class TaskCandidates:
     rng: np.random.Generator
     scaled: bool = False
     start: LearnedVectors | Array | None = None
+    taught: list[Output] | None = None  # the problems that vectors are learned for, if they are others
     watch: Callable[[int, int], Any] | None = None  # makes what hears of learning so many vectors on so many rows
 
     @property
@@ -61,6 +62,11 @@ class TaskCandidates:
     def labels(self) -> ClassLabels:
         """What the rows are to all problems."""
         return of_task(self.task, self.outputs, self.C)
+
+    @property
+    def lessons(self) -> ClassLabels:
+        """What they are to the problems that vectors are learned for."""
+        return of_task(self.task, self.outputs if self.taught is None else self.taught, self.C)
 
     def sample(self, most: int) -> TaskCandidates:
         return replace(self, task=self.task.sample(most, self.rng))
@@ -113,7 +119,7 @@ class TaskCandidates:
         found = learn(
             self.kernel,
             self.X,
-            self.labels,
+            self.lessons,
             begin,
             HuberHinge(smoothing) if rounded else self.loss,
             self.rng,
