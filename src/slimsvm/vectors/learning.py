@@ -139,11 +139,15 @@ class Objective:
         return value, beta, G, inner
 
     def machines(self, Z: Array, scales: Array | None) -> tuple[float, Array, Array]:
-        """W for each unit of cost, the coefficients (vectors x outputs) and biases."""
+        """W for each unit of cost, the coefficients (vectors x outputs) and biases, in float64."""
         kernel = self.kernel if scales is None else Scaled(self.kernel, scales)
         value, _, beta = self.solve(kernel(self.X, Z, threads=self.threads), kernel(Z, Z))
         assert self.machine is not None
         return value / self.total, beta, self.machine[:, -1].copy()
+
+    def coefficients(self, Z: Array, scales: Array | None) -> Array:
+        """Those of the machines, roughly."""
+        return self.machines(Z, scales)[1]
 
     def solve(self, K: Array, Kz: Array) -> tuple[float, Array, Array]:
         """W, the signed duals and the coefficients (vectors x outputs) at fixed vectors."""
@@ -175,7 +179,7 @@ class Objective:
         for some in row_blocks(self.X.shape[0], 8 * len(Z)):
             np.maximum(most, np.abs(kernel(self.X[some], Z, threads=self.threads)).max(axis=0), out=most)
         sizes = np.maximum(kernel(Z, Z).diagonal(), np.finfo(float).tiny)
-        say = np.abs(self.machines(Z, scales)[1]).max(axis=1)
+        say = np.abs(self.coefficients(Z, scales)).max(axis=1)
         return np.flatnonzero((most < 1e-3 * np.sqrt(sizes)) | (say < 1e-6 * say.max()))
 
     def best_rows(self, kernel: Any, count: int, given: Array, rng: np.random.Generator) -> Array:
@@ -196,24 +200,31 @@ class FusedObjective(Objective):
         """Does the core have all that it takes?"""
         return kernel.in_core and hasattr(kernel, "pulled") and loss.smooth and getattr(loss, "pieces", None) is not None
 
-    def solved(self, Z: Array, scales: Array | None, Kz: Array) -> tuple[Array, Array]:
+    def solved(self, rows: Fused, Z: Array, scales: Array | None, Kz: Array) -> tuple[Array, Array]:
         """Weights, and the coefficients (vectors x outputs) at fixed vectors."""
         T = self.regularizer.whitening(Kz)
-        self.rows.look(self.kernel if scales is None else Scaled(self.kernel, scales), Z, T)
-        self.machine = newton(self.rows, self.loss, self.start(T.shape[1]), tol=1e-7, max_iter=50).V
+        rows.look(self.kernel if scales is None else Scaled(self.kernel, scales), Z, T)
+        self.machine = newton(rows, self.loss, self.start(T.shape[1]), tol=1e-7, max_iter=50).V
         return self.machine, np.ascontiguousarray(T @ self.machine[:, :-1].T)
 
     def pulled(self, Z: Array, scales: Array | None, stretched: Array, Kz: Array) -> tuple[float, Array, Array, Array]:
-        V, beta = self.solved(Z, scales, Kz)
+        V, beta = self.solved(self.rows, Z, scales, Kz)
         losses, products, squares = self.rows.total(Pull(self.loss), V, beta)
         value = 0.5 * float((V[:, :-1] ** 2).sum()) + float(losses.sum())
         return value, beta, *self.kernel.pulled(products, squares, stretched)
 
     def machines(self, Z: Array, scales: Array | None) -> tuple[float, Array, Array]:
         kernel = self.kernel if scales is None else Scaled(self.kernel, scales)
-        V, beta = self.solved(Z, scales, kernel(Z, Z))
-        value, *_ = self.rows.total(Equations(self.loss), np.arange(len(V)), V)
+        # Vectors that are nearly dependent have features that float32 knows little of.
+        wide = self.rows.dtype == np.float64
+        rows = self.rows if wide else Fused(self.X, self.labels, np.float64, self.threads)
+        V, beta = self.solved(rows, Z, scales, kernel(Z, Z))
+        value, *_ = rows.total(Equations(self.loss), np.arange(len(V)), V)
         return (0.5 * float((V[:, :-1] ** 2).sum()) + float(value.sum())) / self.total, beta, V[:, -1].copy()
+
+    def coefficients(self, Z: Array, scales: Array | None) -> Array:
+        kernel = self.kernel if scales is None else Scaled(self.kernel, scales)
+        return self.solved(self.rows, Z, scales, kernel(Z, Z))[1]
 
 
 def objective_for(kernel: Any, loss: Any) -> type[Objective]:
