@@ -16,7 +16,9 @@ from threadpoolctl import threadpool_limits
 
 from slimsvm import SlimSVC, kernels, losses, regularizers
 from slimsvm.primal import solve as primal
-from slimsvm.primal.passes import Stored, features
+from slimsvm.primal.features import features
+from slimsvm.rows.labels import RowLabels
+from slimsvm.rows.memory import Given
 
 from .problems import Array
 from .report import Table, seconds, times
@@ -67,7 +69,8 @@ def best_of_three(work: Callable[[], Any]) -> tuple[Any, float]:
 def interior_points(P: Array, y: Array, C: float) -> Solved:
     tol = SlimSVC().tol
     Y, costs = y[:, None].astype(float), np.full((len(y), 1), C)
-    found, elapsed = best_of_three(lambda: primal.solve(Stored(P), Y, costs, losses.Hinge(), tol=tol))
+    rows = Given(P, RowLabels(Y, costs))
+    found, elapsed = best_of_three(lambda: primal.solve(rows, losses.Hinge(), tol=tol))
     gap = float(found.gap[0])
     verdict = f"{'yes' if gap <= tol else 'no'}: gap {gap:.0e}, {found.n_iter[0]} iterations"
     return Solved(found.w[:, 0], float(found.bias[0]), elapsed, verdict)

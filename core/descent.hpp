@@ -112,10 +112,10 @@ class NewtonOverPasses {
     }
     if (left.empty()) return whole;
     const std::vector<double> from = rows_of(V, left), along = rows_of(steps, left);
-    std::vector<double> accuracy;
-    for (const int k : left) accuracy.push_back(2e-3 * gains[k]);
+    std::vector<double> promised;
+    for (const int k : left) promised.push_back(gains[k]);
     const Which some = chosen(which, left);
-    const std::vector<double> t = line_search(some, from, along, accuracy);
+    const std::vector<double> t = line_search(some, from, along, promised);
     std::vector<double> better(from);
     for (std::size_t k = 0; k < left.size(); ++k)
       for (int j = 0; j < size_; ++j) better[k * size_ + j] += t[k] * along[k * size_ + j];
@@ -154,9 +154,11 @@ class NewtonOverPasses {
     return true;
   }
 
-  // The t that is best along each step: the root of an increasing derivative, which is to be at most `accuracy`.
+  // The t that is best along each step: the root of an increasing derivative, which is -2 gain at t = 0 and to be at most a
+  // thousandth of that. Every other time the bracket is halved, so that it is sure to shrink; a step may be too long by many
+  // orders of magnitude, where the loss is straight: wide brackets are split by ratios.
   std::vector<double> line_search(const Which& which, const std::vector<double>& V, const std::vector<double>& steps,
-                                  const std::vector<double>& accuracy) {
+                                  const std::vector<double>& gains) {
     constexpr double infinite = std::numeric_limits<double>::infinity();
     constexpr int tries = 3;
     struct End {
@@ -164,7 +166,8 @@ class NewtonOverPasses {
     };
     const std::size_t outputs = which.size();
     std::vector<double> best(outputs, 1.0), missed(outputs, infinite);
-    std::vector<End> low(outputs, End{0, -infinite, 0}), high(outputs, End{infinite, infinite, 0});
+    std::vector<End> low, high(outputs, End{infinite, infinite, infinite});
+    for (const double gain : gains) low.push_back({0, -2 * gain, 0});
     std::vector<std::array<double, tries>> places(outputs, {0.5, 1.0, 2.0});
     std::vector<int> open(outputs);
     std::iota(open.begin(), open.end(), 0);
@@ -188,19 +191,19 @@ class NewtonOverPasses {
           if (end.first <= 0 && end.t >= low[k].t) low[k] = end;
           if (end.first >= 0 && end.t <= high[k].t) high[k] = end;
         }
-        if (missed[k] <= accuracy[k]) continue;
+        if (missed[k] <= 2e-3 * gains[k]) continue;
         still.push_back(k);
         const End &a = low[k], &b = high[k];
         const bool wide = !(b.t < infinite);
-        const double middle = wide ? 2 * std::max(a.t, 1.0) : 0.5 * (a.t + b.t);
+        const double end = wide ? 64 * std::max(a.t, 1.0) : b.t, begin = std::max(a.t, end / 4096), ratio = end / begin;
+        constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
         // Newton's steps from either end, and the secant between.
-        places[k] = {a.t - a.first / a.second, b.t - b.first / b.second, a.t - a.first * (b.t - a.t) / (b.first - a.first)};
-        double farther = 1;
-        for (double& place : places[k]) {
-          if (place > a.t && place < b.t) continue;
-          place = middle * farther;
-          if (wide) farther *= 4;
-        }
+        places[k] = {a.t - a.first / a.second, b.t - b.first / b.second,
+                     round % 2 ? nothing : a.t - a.first * (b.t - a.t) / (b.first - a.first)};
+        constexpr double parts[tries] = {0.25, 0.75, 0.5};
+        for (int p = 0; p < tries; ++p)
+          if (!(places[k][p] > a.t && places[k][p] < b.t))
+            places[k][p] = ratio > 4 ? begin * std::pow(ratio, parts[p]) : a.t + (end - a.t) * parts[p];
       }
       open = std::move(still);
     }

@@ -18,12 +18,12 @@ inline int rounded_up(int n, int unit) { return (n + unit - 1) / unit * unit; }
 template <class Real>
 struct Packed {
   int rows = 0, group = 1;
-  std::vector<int> lengths;  // of each group: columns up to its last nonzero
+  std::vector<int> lengths;  // of each group
   std::vector<std::size_t> starts;
   Buffer<Real> data;
 
-  // a[i * row + k * column] for i < rows, k < width.
-  void pack(const double* a, int count, int width, std::ptrdiff_t row, std::ptrdiff_t column) {
+  // a[i * row + k * column] for i < rows, k < width. `trimmed`: zeros at the end of rows are left out, whatever they would meet.
+  void pack(const double* a, int count, int width, std::ptrdiff_t row, std::ptrdiff_t column, bool trimmed = false) {
     int tile_rows, tile_columns;
     tile_shape<Real>(tile_rows, tile_columns);
     rows = count;
@@ -40,7 +40,7 @@ struct Packed {
           const int at = g * group + i;
           const Real value = at < count ? static_cast<Real>(a[at * row + k * column]) : Real(0);
           to[used + static_cast<std::size_t>(k) * group + i] = value;
-          if (value != Real(0)) lengths[g] = k + 1;
+          if (!trimmed || value != Real(0)) lengths[g] = k + 1;
         }
       used += static_cast<std::size_t>(lengths[g]) * group;
     }

@@ -32,7 +32,7 @@ struct QuadraticLoss {
   SLIM_INLINE bool curved(double xi) const { return xi > least * width && xi < most * width; }
   SLIM_INLINE double value(double xi) const {
     const double s = slope(xi);
-    return s == 0 ? 0.0 : s * (xi - 0.5 * width * s);
+    return s == 0 && xi == xi ? 0.0 : s * (xi - 0.5 * width * s);  // NaN stays NaN
   }
 };
 
@@ -219,7 +219,7 @@ class Passes final : public AnyPasses {
     vectors_ = static_cast<int>(z.size);
     features_ = features;
     plain_ = is_identity(T, vectors_, features);
-    if (!plain_) whitening_.pack(T, features, vectors_, 1, features);
+    if (!plain_) whitening_.pack(T, features, vectors_, 1, features, true);
     sparse_ = x_->density() < sparse_below;
     exact_ = sizeof(Real) == 4 && blurred_in_float(kernel, z);
     if (exact_)
@@ -371,6 +371,7 @@ class Passes final : public AnyPasses {
         products[static_cast<std::size_t>(j) * (inputs + 1) + k] =
             -from[listed ? static_cast<std::size_t>(k) * vectors_ + j : static_cast<std::size_t>(j) * right + k];
     for (int k = 0; k < inputs; ++k) squares[k] = -from[table + k];
+    if (sizeof(Real) == sizeof(float)) unshift(products, squares);
   }
 
   void evidence(const Which& which, const double* w, QuadraticLoss loss, const std::vector<Known>& known, const double* reach,
@@ -661,6 +662,23 @@ class Passes final : public AnyPasses {
       dispatch<AddSquares<Real>>(static_cast<const Real*>(row), total_of(by_row + static_cast<std::size_t>(r) * left), inputs, squares);
     }
     dispatch<SumOverRows<Real>>(by_row, left, static_cast<const Real*>(x), right, rows, vectors_, inputs + 1, table, right, false);
+  }
+
+  // From sums over rows as they are packed, x - s, to those over x.
+  void unshift(double* products, double* squares) const {
+    const std::size_t inputs = static_cast<std::size_t>(x_->width);
+    for (std::size_t k = 0; k < inputs; ++k) {
+      const double s = x_->offset(static_cast<Index>(k));
+      if (s == 0) continue;
+      double sum = 0, mass = 0;
+      for (int j = 0; j < vectors_; ++j) {
+        double* row = products + static_cast<std::size_t>(j) * (inputs + 1);
+        sum += row[k];
+        mass += row[inputs];
+        row[k] += s * row[inputs];
+      }
+      squares[k] += s * (2 * sum + s * mass);
+    }
   }
 
   double total_of(const Real* weights) const { return dispatch<SumRow<Real>>(weights, vectors_); }

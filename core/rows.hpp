@@ -39,6 +39,8 @@ class Rows {
   virtual const double* contiguous(Index, double) const { return nullptr; }
   virtual double density() const = 0;  // share of nonzeros, estimated for dense data
   virtual Index terms() const { return width; }  // the most that a row can have of them
+  // What is taken out of a column before it is rounded to float.
+  virtual double offset(Index) const { return 0; }
   // panel[k * stride + i] = row[ids[i]][k] for i < count, 0 for count <= i < stride.
   virtual void pack(const Index* ids, int count, int stride, float* panel) const = 0;
   virtual void pack(const Index* ids, int count, int stride, double* panel) const = 0;
@@ -88,6 +90,7 @@ class DenseRows final : public RowsOf<DenseRows<T>> {
     return column_stride_ == 1 && scale_.empty() ? data_ + id * row_stride_ : nullptr;
   }
   using Rows::contiguous;
+  double offset(Index column) const override { return shift_.empty() ? 0.0 : shift_[static_cast<std::size_t>(column)]; }
   double density() const override {
     if (!shift_.empty()) return 1.0;
     const Index step = std::max<Index>(1, size / 64);

@@ -49,7 +49,12 @@ def candidates_of(kernel, X, codes, C=1.0, seed=0, counts=None):
 
 def forward_rows(problem, count, seed=0, **options):
     rng = np.random.default_rng(seed)
-    return selection.forward_rows(problem.kernel, problem.X, problem.targets, count, rng, **options)
+    return selection.forward_rows(problem.kernel, problem.X, problem.labels, count, rng, **options)
+
+
+def sides_and_costs(problem):
+    """Rows x machines."""
+    return problem.labels.of(slice(None))
 
 
 def pivoted_rows(kernel, X, eta, most):
@@ -193,10 +198,11 @@ def test_forward_selection_takes_the_best_newton_step(kernel, classes, C):
     problem = candidates_of(kernel, X, codes, C)
     rows = forward_rows(problem, 5, candidates=None)
     K = textbook(kernel, X)
+    Y, C = sides_and_costs(problem)
     for k in range(5):
-        gains = slow.forward_gains(K, rows[:k], problem.targets.Y, problem.targets.C)
+        gains = slow.forward_gains(K, rows[:k], Y, C)
         assert gains[rows[k]] >= 0.98 * gains.max()
-    assert rows[0] == slow.forward_gains(K, [], problem.targets.Y, problem.targets.C).argmax()
+    assert rows[0] == slow.forward_gains(K, [], Y, C).argmax()
 
 
 def test_forward_selection_gains_with_every_row():
@@ -205,11 +211,10 @@ def test_forward_selection_gains_with_every_row():
     kernel = kernels.Gaussian(0.3)
     problem = candidates_of(kernel, X, (y > 0).astype(int), 5.0)
     K = textbook(kernel, X)
+    Y, C = sides_and_costs(problem)
 
     def value(rows):
-        return slow.machine(
-            K[:, rows], K[np.ix_(rows, rows)], problem.targets.Y[:, 0], problem.targets.C[:, 0], "SquaredHinge"
-        ).value
+        return slow.machine(K[:, rows], K[np.ix_(rows, rows)], Y[:, 0], C[:, 0], "SquaredHinge").value
 
     rows = forward_rows(problem, 8)
     values = [value(rows[:k]) for k in range(1, 9)]
@@ -225,7 +230,7 @@ def test_forward_selection_goes_on_from_given_vectors():
     problem = candidates_of(kernel, X, (y > 0).astype(int), 3.0)
     rows = forward_rows(problem, 3, given=X[:4], candidates=None)
     assert not np.isin(rows, np.arange(4)).any()
-    gains = slow.forward_gains(textbook(kernel, X), [0, 1, 2, 3], problem.targets.Y, problem.targets.C)
+    gains = slow.forward_gains(textbook(kernel, X), [0, 1, 2, 3], *sides_and_costs(problem))
     assert gains[rows[0]] >= 0.98 * gains.max()
 
 

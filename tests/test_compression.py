@@ -39,8 +39,10 @@ from slimsvm.estimators.originals import source_of
 from slimsvm.expansion import Expansion
 from slimsvm.goals import Classes
 from slimsvm.primal.newton import newton
-from slimsvm.primal.passes import Stored
 from slimsvm.primal.solve import certified
+from slimsvm.rows.labels import RowLabels
+from slimsvm.rows.memory import Given
+from slimsvm.rows.seam import decision
 from slimsvm.vectors.reduced_set import Distance, greedy_rows, reduced_set
 from slimsvm.vectors.teaching import Taught, taught_coefficients, teach
 from slimsvm.votes import Votes
@@ -263,9 +265,11 @@ def test_distance_to_an_interval(loss):
         up, down = loss.value(F + E, lesson.Y, lesson.C)[o], loss.value(F - E, lesson.Y, lesson.C)[o]
         assert loss.duals(F, lesson.Y, lesson.C)[7, o] == pytest.approx(-(up - down) / (2 * step), abs=1e-7)
     P = rng.normal(size=(40, 6))
-    state = newton(Stored(P), lesson.Y, lesson.C, loss, tol=1e-12)
-    A = loss.duals(state.F, lesson.Y, lesson.C)
-    solution = certified(Stored(P), lesson.Y, lesson.C, loss, state.w, state.bias, A, state.n_iter)
+    rows = Given(P, RowLabels(lesson.Y, lesson.C))
+    state = newton(rows, loss, tol=1e-12)
+    A = loss.duals(decision(P, state.V), lesson.Y, lesson.C)
+    solution = certified(rows, loss, np.arange(len(state.V)), state.V, (), state.n_iter)
+    assert (solution.gap <= 1e-8).all()
     dual = loss.conjugate(A, lesson.Y, lesson.C) - 0.5 * ((P.T @ A) ** 2).sum(axis=0)
     np.testing.assert_allclose(dual, solution.objective, rtol=1e-8)
 

@@ -19,12 +19,13 @@ from sklearn.preprocessing import StandardScaler
 
 from problems import blobs, three_classes
 from slimsvm import AnyNormSVC, Frontier, SlimSVC, frontier, kernels
-from slimsvm.data import Targets
 from slimsvm.estimators import validation
 from slimsvm.export.quantize import model_bytes
 from slimsvm.parts.losses import SquaredHinge
 from slimsvm.primal.newton import newton
-from slimsvm.primal.passes import Stored
+from slimsvm.rows.labels import RowLabels
+from slimsvm.rows.memory import Given
+from slimsvm.rows.seam import decision
 from slimsvm.vectors import sizes as sizing
 from slimsvm.vectors.selection import forward_rows, forward_vectors
 from small_models import FEW_ITERATIONS, learned, slim
@@ -45,21 +46,21 @@ def task_of(X, y, weight=None, merge=True):
 # --- the path ------------------------------------------------------------------------------------------------
 
 
-def best_additions(K, gram, targets, count):
+def best_additions(K, gram, labels, count):
     """Forward selection, slowly: for each candidate, the part of its feature outside the span of the chosen ones, by
     the Schur complement, and what one Newton step along it gains, g^2 / 2h."""
     loss, kept = SquaredHinge(), []
     for _ in range(count):
         R = gram[np.ix_(kept, kept)]
         whitened = K[:, kept] @ np.linalg.inv(np.linalg.cholesky(R)).T if kept else np.zeros((len(K), 0))
-        F = newton(Stored(whitened), targets.Y, targets.C, loss, tol=1e-12).F
+        F = decision(whitened, newton(Given(whitened, labels), loss, tol=1e-12).V)
         gains = {}
         for j in set(range(len(gram))) - set(kept):
             weights = np.linalg.solve(R, gram[kept, j])
             left = K[:, j] - K[:, kept] @ weights
             q = left / np.sqrt(gram[j, j] - gram[j, kept] @ weights)
-            g = q @ loss.duals(F, targets.Y, targets.C)
-            h = 1 + q**2 @ loss.curvature(F, targets.Y, targets.C)
+            g = q @ loss.duals(F, labels.Y, labels.C)
+            h = 1 + q**2 @ loss.curvature(F, labels.Y, labels.C)
             gains[j] = float((g**2 / (2 * h)).sum())
         kept.append(max(gains, key=gains.get))
     return kept
@@ -69,29 +70,29 @@ def best_additions(K, gram, targets, count):
 def test_vectors_are_chosen_for_what_they_gain(outputs):
     X, y = three_classes(60)
     Y = np.where(y[:, None] == np.arange(outputs), 1.0, -1.0)
-    targets = Targets(None, Y, np.full(Y.shape, 2.0))
+    labels = RowLabels(Y, np.full(Y.shape, 2.0))
     kernel = kernels.Gaussian(0.7)
     Z = np.random.default_rng(0).normal(size=(12, 2))
-    assert forward_vectors(kernel(X, Z), kernel(Z, Z), targets, 6).tolist() == best_additions(
-        kernel(X, Z), kernel(Z, Z), targets, 6
+    assert forward_vectors(kernel(X, Z), kernel(Z, Z), labels, 6).tolist() == best_additions(
+        kernel(X, Z), kernel(Z, Z), labels, 6
     )
 
 
 def test_among_the_rows_it_is_forward_selection_of_rows():
     X, y = blobs(50)
-    targets = Targets(None, y[:, None], np.ones((50, 1)))
+    labels = RowLabels(y[:, None], np.ones((50, 1)))
     kernel = kernels.Gaussian(0.3)
     K = kernel(X, X)
-    rows = forward_rows(kernel, X, targets, 7, np.random.default_rng(0), candidates=None)
-    assert forward_vectors(K, K, targets, 7).tolist() == rows.tolist()
+    rows = forward_rows(kernel, X, labels, 7, np.random.default_rng(0), candidates=None)
+    assert forward_vectors(K, K, labels, 7).tolist() == rows.tolist()
 
 
 def test_copies_of_a_vector_add_nothing():
     X, y = blobs(40)
-    targets = Targets(None, y[:, None], np.ones((40, 1)))
+    labels = RowLabels(y[:, None], np.ones((40, 1)))
     kernel = kernels.Gaussian(0.3)
     Z = np.repeat(X[:3], 4, axis=0)
-    kept = forward_vectors(kernel(X, Z), kernel(Z, Z), targets, 9)
+    kept = forward_vectors(kernel(X, Z), kernel(Z, Z), labels, 9)
     assert len(kept) == 3 == len(np.unique(Z[kept], axis=0))
 
 

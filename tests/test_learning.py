@@ -13,9 +13,9 @@ import reference
 import reference_bases as slow
 from problems import blobs, three_classes
 from slimsvm import bases, kernels, losses, regularizers
-from slimsvm.data import Targets
 from slimsvm.primal import solve as primal
-from slimsvm.primal.passes import Stored
+from slimsvm.rows.labels import RowLabels
+from slimsvm.rows.memory import Given
 from slimsvm.vectors import learning
 
 KERNELS = {
@@ -52,8 +52,8 @@ class Problem:
     C: np.ndarray
 
     @property
-    def targets(self):
-        return Targets(None, self.Y, self.C)
+    def labels(self):
+        return RowLabels(self.Y, self.C)
 
 
 def problem_of(kernel, X, codes, C):
@@ -103,7 +103,7 @@ def value_by_solver(problem, Z, scales, loss, norm):
     """W(Z) for each unit of cost, from the textbook's kernel and the feature-space solver (itself tested elsewhere)."""
     K, Kz = matrices(problem, Z, scales)
     P = K @ slow.inverse_root(penalty(norm, Kz))
-    return primal.solve(Stored(P), problem.Y, problem.C, LOSSES[loss], tol=1e-11).objective.sum() / problem.C.sum()
+    return primal.solve(Given(P, problem.labels), LOSSES[loss], tol=1e-11).objective.sum() / problem.C.sum()
 
 
 def value_by_reference(problem, Z, scales, loss, norm):
@@ -113,8 +113,26 @@ def value_by_reference(problem, Z, scales, loss, norm):
     return sum(parts) / problem.C.sum()
 
 
-def objective_of(problem, loss, norm, m=4, scaled=False):
-    return learning.Objective(problem.kernel, problem.X, problem.targets, LOSSES[loss], NORMS[norm], m, scaled)
+def forms(problem, loss):
+    """The objective in numpy, and the one in the core where it serves."""
+    return list(dict.fromkeys([learning.objective_for(problem.kernel, LOSSES[loss]), learning.Objective]))
+
+
+def objective_of(problem, loss, norm, m=4, scaled=False, form=None):
+    """The objective that learning takes, or one of the forms."""
+    form = form or forms(problem, loss)[0]
+    return form(problem.kernel, problem.X, problem.labels, LOSSES[loss], NORMS[norm], m, scaled)
+
+
+def test_which_form_serves():
+    """The core's for its kernels with a derivative of its own and smooth losses of three pieces."""
+    own = kernels.Function(lambda A, B: A @ B.T)
+    for kernel in ("rbf", "square", "cube", "linear"):
+        assert learning.objective_for(KERNELS[kernel], LOSSES["HuberHinge"]) is learning.FusedObjective
+        assert learning.objective_for(KERNELS[kernel], LOSSES["Hinge"]) is learning.Objective
+        assert learning.objective_for(KERNELS[kernel], losses.Between()) is learning.Objective
+    for kernel in (KERNELS["laplacian"], own):
+        assert learning.objective_for(kernel, LOSSES["SquaredHinge"]) is learning.Objective
 
 
 # --- Value and gradient --------------------------------------------------------------------------------------
@@ -126,9 +144,11 @@ def test_value_is_the_reference(kernel, loss, norm, scaled, classes, weighted):
     problem = case(kernel, classes, weighted)
     Z, scales = start(problem)
     scales = scales if scaled else None
-    objective = objective_of(problem, loss, norm, scaled=scaled)
-    value, _ = objective(objective.pack(Z, scales))
-    assert value == pytest.approx(value_by_reference(problem, Z, scales, loss, norm), rel=1e-7)
+    expected = value_by_reference(problem, Z, scales, loss, norm)
+    for form in forms(problem, loss):
+        objective = objective_of(problem, loss, norm, scaled=scaled, form=form)
+        value, _ = objective(objective.pack(Z, scales))
+        assert value == pytest.approx(expected, rel=1e-7)
 
 
 def five_points(value, theta, step):
@@ -144,7 +164,6 @@ def test_gradient_is_that_of_finite_differences(kernel, loss, norm, scaled, clas
     Z, scales = start(problem, m=2)
     objective = objective_of(problem, loss, norm, m=2, scaled=scaled)
     theta = objective.pack(Z, scales)
-    _, gradient = objective(theta)
 
     def value(theta):
         return value_by_solver(problem, *objective.unpack(theta), loss, norm)
@@ -156,7 +175,9 @@ def test_gradient_is_that_of_finite_differences(kernel, loss, norm, scaled, clas
         expected = five_points(value, theta, step)
     else:
         expected, tolerance = slow.numerical_gradient(value, theta, 1e-5), 1e-5
-    assert np.linalg.norm(gradient - expected) <= tolerance * np.linalg.norm(expected)
+    for form in forms(problem, loss):
+        _, gradient = objective_of(problem, loss, norm, m=2, scaled=scaled, form=form)(theta)
+        assert np.linalg.norm(gradient - expected) <= tolerance * np.linalg.norm(expected)
 
 
 @scalings
@@ -209,8 +230,8 @@ def test_units_of_cost_do_not_matter():
 
 
 def learn(problem, Z, loss="SquaredHinge", norm="kernel", seed=0, **options):
-    kernel, X, targets, rng = problem.kernel, problem.X, problem.targets, np.random.default_rng(seed)
-    return learning.learn(kernel, X, targets, Z, LOSSES[loss], rng, regularizer=NORMS[norm], **options)
+    kernel, X, labels, rng = problem.kernel, problem.X, problem.labels, np.random.default_rng(seed)
+    return learning.learn(kernel, X, labels, Z, LOSSES[loss], rng, regularizer=NORMS[norm], **options)
 
 
 @outputs

@@ -16,7 +16,8 @@ from problems import KERNEL_CASES, cosine_plus_one
 from slimsvm import LpSVC, SlimSVC, kernels, losses, regularizers
 from slimsvm.primal import solve as primal
 from slimsvm.primal.hinge import HingeMachine
-from slimsvm.primal.passes import Stored
+from slimsvm.rows.labels import RowLabels
+from slimsvm.rows.memory import Given
 from slimsvm.sparse.reweighting import KernelColumns, LowRank, solve_round, sparse_coefficients
 from slimsvm.vectors.selection import pivoted_factor
 
@@ -58,7 +59,7 @@ def random_features(n, m, seed):
 def test_hinge_machine_equals_the_interior_point(n, m, scale):
     P, y, C = random_features(n, m, 7 * n + m)
     found = HingeMachine(P, np.eye(m), y, scale * C).solve(1e-10)
-    other = primal.solve(Stored(P), y[:, None], scale * C[:, None], losses.Hinge(), tol=1e-10)
+    other = primal.solve(Given(P, RowLabels(y[:, None], scale * C[:, None])), losses.Hinge(), tol=1e-10)
     assert found.gap <= 1e-10 + 1e-13 * scale  # rounding of margins costs C
     if other.gap[0] <= 1e-9:
         assert abs(found.objective - other.objective[0]) <= 1e-8 * abs(found.objective)

@@ -9,9 +9,14 @@ import reference
 import reference_bases as slow
 from problems import blobs, signs
 from slimsvm import kernels, losses, regularizers
-from slimsvm.primal import passes as features
+from slimsvm.certificate import balanced
+from slimsvm.primal import features
 from slimsvm.primal import solve as primal
-from slimsvm.primal.passes import Computed, Stored
+from slimsvm.primal.features import Stored
+from slimsvm.rows import memory
+from slimsvm.rows.labels import RowLabels
+from slimsvm.rows.memory import Computed, Fused, Given, seen_through
+from slimsvm.rows.seam import decision
 
 COSTS = [1e-6, 1e-2, 1.0, 1e3, 1e6]
 GAP = 1e-8
@@ -134,9 +139,23 @@ PROBLEMS = {
 every_problem = pytest.mark.parametrize("problem", PROBLEMS)
 
 
+def solve(P, Y, C, loss, start=None, **options):
+    """Machines over features in memory."""
+    return primal.solve(Given(P, RowLabels(Y, C)), loss, start, **options)
+
+
+def duals_of(P, y, C, loss, solution, o=0):
+    """Signed duals that prove an output's gap: those that are known, else those at the decision values; balanced."""
+    F = decision(P.astype(np.float64), solution.V[[o]])
+    a = loss.duals(F, y[:, None], C[:, None])[:, 0]
+    rows, known = solution.known[o]
+    a[rows] = known
+    return balanced(a)
+
+
 def check_solved(P, y, C, loss, solution, o=0, optimum=None, gap=GAP):
     """Certified in plain numpy, and the reference's value and weights: |w - w*|^2 / 2 <= value - value*."""
-    name, w, bias, a = name_of(loss), solution.w[:, o], solution.bias[o], solution.duals[:, o]
+    name, w, bias, a = name_of(loss), solution.w[:, o], solution.bias[o], duals_of(P, y, C, loss, solution, o)
     value, dual, infeasible = slow.certificate(P, y, C, name, w, bias, a)
     assert infeasible <= 1e-12
     assert solution.gap[o] <= gap
@@ -154,7 +173,7 @@ def check_solved(P, y, C, loss, solution, o=0, optimum=None, gap=GAP):
 def test_the_reference_agrees(loss, problem, C):
     P, y, weight = PROBLEMS[problem]()
     cost = C * weight
-    solution = primal.solve(Stored(P), y[:, None], cost[:, None], loss)
+    solution = solve(P, y[:, None], cost[:, None], loss)
     check_solved(P, y, cost, loss, solution, optimum=slow.linear_machine(P, y, cost, name_of(loss)))
     if not loss.smooth:
         assert solution.n_iter[0] <= 40
@@ -169,7 +188,7 @@ def test_the_bias_is_among_the_best(loss, problem, C):
     """At the weights found, no other bias costs less; where the best is one point, it is the reference's."""
     P, y, weight = PROBLEMS[problem]()
     cost = C * weight
-    solution = primal.solve(Stored(P), y[:, None], cost[:, None], loss)
+    solution = solve(P, y[:, None], cost[:, None], loss)
     f, b = P @ solution.w[:, 0], solution.bias[0]
     low, high, least = reference.best_bias(lambda b: slow.loss_value(name_of(loss), f + b, y, cost), y - f)
     assert slow.loss_value(name_of(loss), f + b, y, cost) <= least + 1e-8 * solution.objective[0]
@@ -186,14 +205,14 @@ def test_outputs_together_equal_one_by_one(loss):
     C = np.array([0.01, 1.0, 100.0, 1e4]) * rng.uniform(0.5, 2, size=Y.shape)
     C[rng.random(C.shape) < 0.3] = 0
     Y[C == 0] = 0
-    together = primal.solve(Stored(P), Y, C, loss)
+    together = solve(P, Y, C, loss)
     for o in range(4):
         used = C[:, o] > 0
-        alone = primal.solve(Stored(P[used]), Y[used, o, None], C[used, o, None], loss)
+        alone = solve(P[used], Y[used, o, None], C[used, o, None], loss)
         assert together.objective[o] == pytest.approx(alone.objective[0], rel=2 * GAP)
         reach = 2 * np.sqrt(2 * GAP * alone.objective[0])
         np.testing.assert_allclose(together.w[:, o], alone.w[:, 0], atol=reach)
-        assert not together.duals[~used, o].any()
+        assert not duals_of(P, Y[:, o], C[:, o], loss, together, o)[~used].any()
         optimum = slow.linear_machine(P, Y[:, o], C[:, o], name_of(loss))
         check_solved(P, Y[:, o], C[:, o], loss, together, o, optimum)
 
@@ -206,8 +225,8 @@ def test_rows_without_cost_take_no_part(loss):
     wild = P.copy()
     wild[C == 0] *= 1e6
     for labels in (np.where(C > 0, y, 0), np.where(C > 0, y, -y)):
-        solution = primal.solve(Stored(wild), labels[:, None], C[:, None], loss)
-        alone = primal.solve(Stored(P[C > 0]), y[C > 0, None], C[C > 0, None], loss)
+        solution = solve(wild, labels[:, None], C[:, None], loss)
+        alone = solve(P[C > 0], y[C > 0, None], C[C > 0, None], loss)
         np.testing.assert_allclose(solution.w, alone.w, atol=1e-6)
         np.testing.assert_allclose(solution.objective, alone.objective, rtol=1e-7)
 
@@ -216,10 +235,8 @@ def test_rows_without_cost_take_no_part(loss):
 def test_a_weight_is_a_number_of_copies(loss):
     P, y, _ = random(40, 5, seed=13)
     copies = 1 + np.arange(40) % 4
-    weighted = primal.solve(Stored(P), y[:, None], 3.0 * copies[:, None], loss)
-    repeated = primal.solve(
-        Stored(np.repeat(P, copies, axis=0)), np.repeat(y, copies)[:, None], np.full((copies.sum(), 1), 3.0), loss
-    )
+    weighted = solve(P, y[:, None], 3.0 * copies[:, None], loss)
+    repeated = solve(np.repeat(P, copies, axis=0), np.repeat(y, copies)[:, None], np.full((copies.sum(), 1), 3.0), loss)
     np.testing.assert_allclose(weighted.objective, repeated.objective, rtol=2e-8)
     np.testing.assert_allclose(weighted.w, repeated.w, atol=2 * np.sqrt(4e-8 * weighted.objective[0]))
 
@@ -229,7 +246,7 @@ def test_a_rotation_of_the_features_rotates_the_weights(loss):
     P, y, _ = random(50, 6, seed=15)
     Q = np.linalg.qr(np.random.default_rng(0).normal(size=(6, 6)))[0]
     Y, C = y[:, None], np.full((50, 1), 5.0)
-    plain, turned = primal.solve(Stored(P), Y, C, loss), primal.solve(Stored(P @ Q), Y, C, loss)
+    plain, turned = solve(P, Y, C, loss), solve(P @ Q, Y, C, loss)
     np.testing.assert_allclose(turned.objective, plain.objective, rtol=2e-8)
     np.testing.assert_allclose(Q @ turned.w, plain.w, atol=2 * np.sqrt(4e-8 * plain.objective[0]))
 
@@ -238,7 +255,7 @@ def test_a_rotation_of_the_features_rotates_the_weights(loss):
 def test_flipping_the_labels_flips_the_machine(loss):
     P, y, _ = random(50, 6, seed=16)
     Y, C = y[:, None], np.full((50, 1), 5.0)
-    plain, flipped = primal.solve(Stored(P), Y, C, loss), primal.solve(Stored(P), -Y, C, loss)
+    plain, flipped = solve(P, Y, C, loss), solve(P, -Y, C, loss)
     np.testing.assert_allclose(flipped.objective, plain.objective, rtol=2e-8)
     np.testing.assert_allclose(flipped.w, -plain.w, atol=2 * np.sqrt(4e-8 * plain.objective[0]))
 
@@ -248,13 +265,10 @@ def test_flipping_the_labels_flips_the_machine(loss):
 def test_any_start_ends_at_the_solution(loss, start):
     P, y, _ = random(60, 5, seed=17)
     Y, C = y[:, None], np.full((60, 1), 10.0)
-    cold = primal.solve(Stored(P), Y, C, loss)
-    w, b = {
-        "zero": (0 * cold.w, 0 * cold.bias),
-        "solution": (cold.w, cold.bias),
-        "far": (1e4 + cold.w, cold.bias - 1e5),
-    }[start]
-    warm = primal.solve(Stored(P), Y, C, loss, (w, b))
+    cold = solve(P, Y, C, loss)
+    far = np.append(np.full(5, 1e4), -1e5)
+    V = {"zero": 0 * cold.V, "solution": cold.V, "far": cold.V + far}[start]
+    warm = solve(P, Y, C, loss, V)
     check_solved(P, y, C[:, 0], loss, warm)
     np.testing.assert_allclose(warm.objective, cold.objective, rtol=2e-8)
     if start == "solution":
@@ -276,22 +290,48 @@ def basis_problem(n=300, seed=3):
 def test_streamed_blocks_give_the_same_as_stored_features(loss, block_bytes, monkeypatch):
     kernel, X, y, Z, T = basis_problem(80 if block_bytes == 1 else 300)
     Y, C = y[:, None], np.full((len(y), 1), 20.0)
-    stored = primal.solve(Stored(kernel(X, Z) @ T), Y, C, loss)
-    monkeypatch.setattr(features, "BLOCK_BYTES", block_bytes)
-    streamed = Computed(kernel, X, Z, T)
-    assert len(list(streamed.blocks())) == len(features.row_blocks(len(y), 72)) > 1
-    found = primal.solve(streamed, Y, C, loss)
-    np.testing.assert_allclose(found.objective, stored.objective, rtol=2e-8)
-    reach = 2 * np.sqrt(4e-8 * stored.objective[0])
-    np.testing.assert_allclose(found.w, stored.w, atol=reach)
-    assert found.gap[0] <= GAP
+    stored = solve(kernel(X, Z) @ T, Y, C, loss)
+    monkeypatch.setattr(memory, "BLOCK_BYTES", block_bytes)
+    computed = Computed(kernel, X, RowLabels(Y, C), Z, T)
+    fused = Fused(X, RowLabels(Y, C), keep=0).look(kernel, Z, T)
+    for streamed in (computed, fused):
+        assert len(list(streamed.blocks())) == len(memory.row_blocks(len(y), 72)) > 1
+        found = primal.solve(streamed, loss)
+        np.testing.assert_allclose(found.objective, stored.objective, rtol=2e-8)
+        reach = 2 * np.sqrt(4e-8 * stored.objective[0])
+        np.testing.assert_allclose(found.w, stored.w, atol=reach)
+        assert found.gap[0] <= GAP
 
 
 def test_blocks_cover_every_row_once(monkeypatch):
+    kernel, X, y, Z, T = basis_problem(101)
+    expected = kernel(X, Z) @ T
+    labels = RowLabels(y[:, None], np.ones((101, 1)))
+    for size in (1, 71, 72, 73, 720, 10**9):
+        monkeypatch.setattr(memory, "BLOCK_BYTES", size)
+        for some in (
+            Given(expected, labels),
+            Computed(kernel, X, labels, Z, T),
+            Fused(X, labels).look(kernel, Z, T),
+            Fused(X, labels, keep=0).look(kernel, Z, T),
+        ):
+            blocks = list(some.blocks())
+            sizes = [len(block.features()) for block in blocks]
+            assert [block.first for block in blocks] == [0, *np.cumsum(sizes)[:-1]]
+            assert sum(sizes) == 101
+            np.testing.assert_allclose(np.vstack([block.features() for block in blocks]), expected, atol=1e-12)
+            assert all(block.features().nbytes <= max(size, 72) for block in blocks)
+            sides = np.vstack([block.labels(np.array([0]))[0] for block in blocks])
+            np.testing.assert_array_equal(sides, y[:, None])
+            rows = np.array([3, 7, 99])
+            np.testing.assert_allclose(some.features(rows), expected[rows], atol=1e-12)
+
+
+def test_blocks_of_a_layer_cover_every_row_once(monkeypatch):
     kernel, X, _, Z, T = basis_problem(101)
     for size in (1, 71, 72, 73, 720, 10**9):
         monkeypatch.setattr(features, "BLOCK_BYTES", size)
-        for some in (Stored(kernel(X, Z) @ T), Computed(kernel, X, Z, T)):
+        for some in (Stored(kernel(X, Z) @ T), features.Computed(kernel, X, Z, T)):
             blocks = list(some.blocks())
             np.testing.assert_array_equal(np.concatenate([np.arange(101)[rows] for rows, _ in blocks]), np.arange(101))
             np.testing.assert_allclose(np.vstack([P for _, P in blocks]), kernel(X, Z) @ T, atol=1e-12)
@@ -302,11 +342,18 @@ def test_blocks_cover_every_row_once(monkeypatch):
 
 
 def test_features_are_stored_only_within_the_memory(monkeypatch):
-    kernel, X, _, Z, T = basis_problem(100)
+    kernel, X, y, Z, T = basis_problem(100)
+    labels = RowLabels(y[:, None], np.ones((100, 1)))
     monkeypatch.setattr(features, "BLOCK_BYTES", 1000)
     assert isinstance(features.features(kernel, X, Z, T, memory=100 * 9 * 8), Stored)
-    assert isinstance(features.features(kernel, X, Z, T, memory=100 * 9 * 8 - 1), Computed)
+    assert isinstance(features.features(kernel, X, Z, T, memory=100 * 9 * 8 - 1), features.Computed)
     assert isinstance(features.features(kernel, X, Z, T, np.float32, memory=100 * 9 * 4), Stored)
+    monkeypatch.setattr(memory, "BLOCK_BYTES", 1000)
+    own = kernels.Function(lambda A, B: kernel(A, B))
+    assert isinstance(seen_through(own, X, labels, Z, T, keep=100 * 9 * 8), Given)
+    assert isinstance(seen_through(own, X, labels, Z, T, keep=100 * 9 * 8 - 1), Computed)
+    assert isinstance(seen_through(own, X, labels, Z, T, np.float32, keep=100 * 9 * 4), Given)
+    assert isinstance(seen_through(kernel, X, labels, Z, T, keep=100 * 9 * 8), Fused)
 
 
 def test_sums_and_products_are_those_of_the_whole_matrix(monkeypatch):
@@ -337,10 +384,10 @@ def test_float32_features(loss, C):
     T = regularizers.KernelNorm().whitening(kernel(Z, Z))
     P = (kernel(X, Z) @ T).astype(np.float32)
     Y, cost = y[:, None], np.full((400, 1), C)
-    solution = primal.solve(Stored(P), Y, cost, loss, tol=1e-6)
-    exact = primal.solve(Stored(P.astype(np.float64)), Y, cost, loss)
+    solution = solve(P, Y, cost, loss, tol=1e-6)
+    exact = solve(P.astype(np.float64), Y, cost, loss)
     value, dual, infeasible = slow.certificate(
-        P, y, cost[:, 0], name_of(loss), solution.w[:, 0], solution.bias[0], solution.duals[:, 0]
+        P, y, cost[:, 0], name_of(loss), solution.w[:, 0], solution.bias[0], duals_of(P, y, cost[:, 0], loss, solution)
     )
     assert infeasible <= 1e-12
     assert solution.gap[0] == pytest.approx((value - dual) / dual, abs=1e-9)

@@ -39,7 +39,7 @@ from slimsvm.certificate import Basis
 from slimsvm.data import Task, row_keys
 from slimsvm.parts.kernels import Gaussian
 from slimsvm.parts.regularizers import KernelNorm
-from slimsvm.primal.passes import Computed, Exact, Stored
+from slimsvm.primal.features import Computed, Exact, Stored
 from slimsvm.primal.probability import (
     Labels,
     Weights,

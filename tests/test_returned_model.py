@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -13,11 +14,12 @@ from sklearn.exceptions import ConvergenceWarning
 import reference_bases as slow
 from problems import blobs
 from slimsvm import EmpiricalSVC, ReducedSVC, SlimSVC, bases, kernels, losses, regularizers, slacks
-from slimsvm.certificate import Basis, balanced, of_expansion
-from slimsvm.data import Targets
+from slimsvm.certificate import Basis, balanced, of_rows
 from slimsvm.primal import equations
 from slimsvm.primal.coefficients import fit_coefficients
-from slimsvm.primal.passes import Exact, Stored
+from slimsvm.primal.features import Exact
+from slimsvm.rows.labels import RowLabels
+from slimsvm.rows.memory import Computed, Fused
 
 LONG = np.longdouble
 LOSSES = {"Hinge": "l1", "SquaredHinge": "l2", "HuberHinge": losses.HuberHinge(), "LeastSquares": losses.LeastSquares()}
@@ -195,13 +197,13 @@ def test_max_iter_bounds_all_methods_together(max_iter, name, dtype):
 
 def some_machines(n=200, C=10.0, seed=0):
     X, y = blobs(n, d=2, noise=2.0, seed=seed)
-    return X, Targets(None, y[:, None], np.full((n, 1), C))
+    return X, RowLabels(y[:, None], np.full((n, 1), C))
 
 
 @pytest.mark.parametrize("loss", [losses.Hinge(), losses.SquaredHinge()])
 def test_what_ended_a_fit(loss):
     X, group = some_machines()
-    fit = partial(fit_coefficients, kernels.Gaussian(0.5), X, X[:10], [group], loss, regularizers.KernelNorm(0.0))
+    fit = partial(fit_coefficients, kernels.Gaussian(0.5), X, X[:10], group, loss, regularizers.KernelNorm(0.0))
     assert fit(tol=1e-8).limits == ("",)
     assert fit(tol=1e-8).converged.tolist() == [True]
     assert fit(tol=1e-8, max_iter=1).limits == ("max_iter=1",)
@@ -211,7 +213,7 @@ def test_what_ended_a_fit(loss):
 
 def test_rounds_of_reweighting_say_whether_they_ended():
     X, group = some_machines()
-    fit = partial(fit_coefficients, kernels.Gaussian(0.5), X, X[:30], [group], losses.SquaredHinge())
+    fit = partial(fit_coefficients, kernels.Gaussian(0.5), X, X[:30], group, losses.SquaredHinge())
     cut = fit(regularizers.ReweightedNorm(0.0, 1e-3, max_iter=1))
     assert cut.limits == ("max_iter=1",)
     assert not cut.converged.any()
@@ -226,13 +228,19 @@ def test_kernel_values_beyond_all_numbers_are_refused():
                 kernels.Polynomial(1.0, 0.0, 900),
                 1e3 * X,
                 size * X[:5],
-                [group],
+                group,
                 losses.SquaredHinge(),
                 regularizers.Identity(),
             )
 
 
 # --- The certificate -----------------------------------------------------------------------------------------
+
+
+def plain_rows(kernel, X, labels, Z):
+    """Rows with kernel values as features: in numpy, and in the core."""
+    T = np.eye(len(Z))
+    return Computed(kernel, X, labels, Z, T), Fused(X, labels).look(kernel, Z, T)
 
 
 @pytest.mark.parametrize("regularizer", [regularizers.KernelNorm(0.0), regularizers.Identity()])
@@ -247,11 +255,12 @@ def test_any_point_and_any_duals_bound_the_optimum(name, regularizer):
     best = slow.machine(np.asarray(K, dtype=float), basis.R, y, C, name).value
     rng = np.random.default_rng(0)
     for size in (0.0, 0.1, 1.0, 30.0):
-        coef, bias = size * rng.normal(size=(7, 1)), size * rng.normal(size=1)
-        for duals in (group.Y * group.C * rng.uniform(0, 1, (60, 1)), None if loss.smooth else 0.5 * group.Y * group.C):
-            blocks = Exact(kernel, X, Z).blocks()
-            objective, gap = of_expansion(blocks, basis, loss, group.Y, group.C, coef, bias, duals)
-            true = value(K, basis.R.astype(LONG), coef[:, 0], bias[0], y, C, name)
+        coef, bias = size * rng.normal(size=7), size * rng.normal()
+        duals = (y * C * rng.uniform(0, 1, 60), 0.5 * y * C)
+        feasible = [[(np.arange(60), a)] for a in duals]
+        for known, rows in product((*feasible, ()), plain_rows(kernel, X, group, Z)):
+            objective, gap = of_rows(rows, loss, np.arange(1), np.append(coef, bias)[None], basis, known)
+            true = value(K, basis.R.astype(LONG), coef, bias, y, C, name)
             assert objective[0] == pytest.approx(true, rel=1e-12)
             assert np.isfinite(gap[0]) or name == "LeastSquares"  # whose duals may point the wrong way
             assert true / (1 + gap[0]) <= best * (1 + 1e-9)
@@ -262,31 +271,33 @@ def test_the_gap_is_that_of_the_formulas():
     X, group = some_machines(60)
     kernel, Z, loss = kernels.Gaussian(0.5), X[:7], losses.SquaredHinge()
     basis = Basis.of(regularizers.KernelNorm(0.0), kernel(Z, Z))
-    fitted = fit_coefficients(kernel, X, Z, [group], loss, regularizers.KernelNorm(0.0), tol=1e-10)
+    fitted = fit_coefficients(kernel, X, Z, group, loss, regularizers.KernelNorm(0.0), tol=1e-10)
     coef, bias = 0.99 * fitted.coef.T, fitted.bias
-    objective, gap = of_expansion(Exact(kernel, X, Z).blocks(), basis, loss, group.Y, group.C, coef, bias)
     A = balanced(loss.duals(kernel(X, Z) @ coef + bias, group.Y, group.C))
     v = kernel(Z, X) @ A
     norm = (v.T @ np.linalg.solve(basis.R, v))[0, 0]
     shrunk = np.linspace(0.9, 1, 2001)  # as duals may be
     values = [loss.conjugate(t * A, group.Y, group.C)[0] - t**2 / 2 * norm for t in shrunk]
-    assert gap[0] == pytest.approx((objective[0] - max(values)) / max(values), rel=1e-4)
+    for rows in plain_rows(kernel, X, group, Z):
+        objective, gap = of_rows(rows, loss, np.arange(1), np.hstack([coef.T, bias[:, None]]), basis)
+        assert gap[0] == pytest.approx((objective[0] - max(values)) / max(values), rel=1e-4)
 
 
 def test_blocks_of_rows_give_the_same_certificate(monkeypatch):
     X, group = some_machines(200)
-    fit = partial(fit_coefficients, kernels.Gaussian(0.5), X.astype(np.float32), X[:9], [group], losses.Hinge())
+    fit = partial(fit_coefficients, kernels.Gaussian(0.5), X.astype(np.float32), X[:9], group, losses.Hinge())
     whole = fit(regularizers.KernelNorm(0.0), dtype=np.float32)
-    monkeypatch.setattr("slimsvm.primal.passes.BLOCK_BYTES", 9 * 8 * 17)
-    parts = fit(regularizers.KernelNorm(0.0), dtype=np.float32)
-    np.testing.assert_allclose(parts.objective, whole.objective, rtol=1e-8)
-    assert parts.converged.all()
+    monkeypatch.setattr("slimsvm.rows.memory.BLOCK_BYTES", 9 * 8 * 17)
+    for memory in (2.0**30, 0.0):
+        parts = fit(regularizers.KernelNorm(0.0), dtype=np.float32, memory=memory)
+        np.testing.assert_allclose(parts.objective, whole.objective, rtol=1e-8)
+        assert parts.converged.all()
 
 
 def test_kept_values_are_those_computed_anew(monkeypatch):
     X, _ = some_machines(50)
     rows = np.array([3, 3, 17, 40, 1])
-    monkeypatch.setattr("slimsvm.primal.passes.BLOCK_BYTES", 2 * 8 * 4)
+    monkeypatch.setattr("slimsvm.primal.features.BLOCK_BYTES", 2 * 8 * 4)
     anew = Exact(kernels.Gaussian(0.5), X.astype(np.float32), X[:4])
     kept = anew.kept(50 * 5 * 8)
     assert kept.values is not None
@@ -305,7 +316,7 @@ def test_vectors_that_nearly_coincide(name, step):
     X, group = some_machines(120, C=100.0)
     Z = np.vstack([X[:6], X[:6] + step])
     kernel = kernels.Gaussian(0.5)
-    found = fit_coefficients(kernel, X, Z, [group], slacks.loss(LOSSES[name]), regularizers.KernelNorm(0.0), tol=1e-6)
+    found = fit_coefficients(kernel, X, Z, group, slacks.loss(LOSSES[name]), regularizers.KernelNorm(0.0), tol=1e-6)
     norm = found.regularizer
     assert 0 <= norm.jitter <= 100 * 12 * np.finfo(float).eps
     assert (norm.jitter > 0) == (step < 1e-6)
@@ -348,7 +359,7 @@ def test_equations_from_rows(size):
     one = np.c_[P, np.ones(4)]
     H = one.T @ (h[:, None] * one) + np.diag(own)
     right = rng.standard_normal(9)
-    solver = equations.from_rows(Stored(P), h, own)
+    solver = equations.from_rows([(P, h)], own)
     # Woodbury in long double: H^-1 = D - D U'(1/h + U D U')^-1 U D.
     U, D = one.astype(LONG), 1 / own.astype(LONG)
     inner = np.asarray(np.diag(1 / h) + U * D @ U.T, dtype=float)
@@ -362,14 +373,14 @@ def test_equations_from_rows(size):
         assert equations.from_sums(H) is None
 
 
-def test_rows_are_folded_in_block_by_block(monkeypatch):
+def test_rows_are_folded_in_block_by_block():
     rng = np.random.default_rng(1)
     P, h, own = rng.standard_normal((50, 3)), rng.uniform(0, 1, 50), np.array([1.0, 1.0, 1.0, 1e-9])
     h[::3] = 0
     right = rng.standard_normal(4)
-    whole = equations.from_rows(Stored(P), h, own)(right)
-    monkeypatch.setattr("slimsvm.primal.passes.BLOCK_BYTES", 3 * 8 * 7)
-    np.testing.assert_allclose(equations.from_rows(Stored(P), h, own)(right), whole, rtol=1e-9)
+    whole = equations.from_rows([(P, h)], own)(right)
+    blocks = [(P[i : i + 7], h[i : i + 7]) for i in range(0, 50, 7)]
+    np.testing.assert_allclose(equations.from_rows(blocks, own)(right), whole, rtol=1e-9)
     one = np.c_[P, np.ones(50)]
     np.testing.assert_allclose(whole, np.linalg.solve(one.T @ (h[:, None] * one) + np.diag(own), right), rtol=1e-9)
 

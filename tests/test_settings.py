@@ -206,9 +206,9 @@ def test_the_search_is_for_the_slack_that_was_asked_for(monkeypatch):
     seen = set()
     plain = learning.Objective.__init__
 
-    def spy(self, kernel, X, targets, loss, *args, **kwargs):
+    def spy(self, kernel, X, labels, loss, *args, **kwargs):
         seen.add(type(loss).__name__)
-        plain(self, kernel, X, targets, loss, *args, **kwargs)
+        plain(self, kernel, X, labels, loss, *args, **kwargs)
 
     monkeypatch.setattr(learning.Objective, "__init__", spy)
     X, y = blobs(80)

@@ -10,7 +10,7 @@ from sklearn.base import clone
 import reference
 from problems import blobs, cosine_plus_one, three_classes
 from slimsvm import AnyNormSVC, EmpiricalSVC, ReducedSVC, SlimSVC, bases, kernels
-from slimsvm.primal import passes as features
+from slimsvm.rows import memory
 from small_models import (
     CONTAINERS,
     FEW_ITERATIONS,
@@ -176,7 +176,7 @@ def test_a_small_cache_changes_nothing(basis, monkeypatch):
     """Features computed anew in each pass, a few rows at a time."""
     X, y = three_classes(90, seed=6)
     plain = slim(basis=basis, slack="l1").fit(X, y)
-    monkeypatch.setattr(features, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(memory, "BLOCK_BYTES", 1000)
     streamed = slim(basis=basis, slack="l1", cache_size=1e-4).fit(X, y)
     np.testing.assert_allclose(bases.dense(streamed.vectors_), bases.dense(plain.vectors_), atol=1e-6)
     np.testing.assert_allclose(streamed.objective_, plain.objective_, rtol=3e-6)

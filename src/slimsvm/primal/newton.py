@@ -114,7 +114,7 @@ class Point:
         left = np.flatnonzero(~(np.abs((whole.gradient * steps).sum(axis=1)) <= NEARLY * 2 * gain))
         if not len(left):
             return whole
-        t = line_search(rows, loss, which[left], self.V[left], steps[left], 2e-3 * gain[left])
+        t = line_search(rows, loss, which[left], self.V[left], steps[left], gain[left])
         other = Point.of(rows, loss, which[left], self.V[left] + t[:, None] * steps[left])
         for mine, new in ((whole.V, other.V), (whole.value, other.value), (whole.gradient, other.gradient)):
             mine[left] = new
@@ -135,20 +135,21 @@ def _weighted(rows: Home, loss: Any, which: Array, V: Array) -> Any:
         yield block.features(), loss.curvature(block.values(which, V), *block.labels(which))[:, 0]
 
 
-def line_search(rows: Home, loss: Any, which: Array, V: Array, D: Array, accuracy: Array) -> Array:
+def line_search(rows: Home, loss: Any, which: Array, V: Array, D: Array, gain: Array) -> Array:
     """The t that minimises ``1/2 |w + t d|^2 + loss(V + t D)`` for each output: the root of its derivative.
 
-    The derivative, which is to be at most ``accuracy``, is increasing. A pass looks at three places at once; then Newton's
-    steps from either end of the bracket, and the secant between, are the next three.
+    The derivative is increasing: ``-2 gain`` at t = 0, and to be at most a thousandth of that. A pass looks at three
+    places at once; then Newton's steps from either end of the bracket, and the secant between, are the next three.
     """
+    accuracy = 2e-3 * gain
     slope, bend = (V[:, :-1] * D[:, :-1]).sum(axis=1)[:, None], (D[:, :-1] ** 2).sum(axis=1)[:, None]
     work, outputs = Line(loss), len(which)
     t = np.tile([0.5, 1.0, 2.0], (outputs, 1))
     best, missed = np.ones(outputs), np.full(outputs, np.inf)
     low, high = np.zeros((outputs, 3)), np.full((outputs, 3), np.inf)  # ends of the bracket: t, both derivatives
-    low[:, 1] = -np.inf
+    low[:, 1] = -2 * gain
     open_ = np.arange(outputs)
-    for _ in range(25):
+    for tried in range(25):
         first, second = rows.total(work, which[open_], V[open_], D[open_], t[open_])
         derivative, second = slope[open_] + t[open_] * bend[open_] + first, second + bend[open_]
         for k in range(3):
@@ -161,19 +162,24 @@ def line_search(rows: Home, loss: Any, which: Array, V: Array, D: Array, accurac
         open_ = np.flatnonzero(missed > accuracy)
         if not len(open_):
             break
-        t[open_] = _next_places(low[open_], high[open_])
+        t[open_] = _next_places(low[open_], high[open_], bool(tried % 2))
     return best
 
 
-def _next_places(low: Array, high: Array) -> Array:
-    """Three places inside each bracket."""
+def _next_places(low: Array, high: Array, halved: bool) -> Array:
+    """Three places inside each bracket; ``halved``: its middle instead of the secant, so that it is sure to shrink.
+
+    A step may be too long by many orders of magnitude, where the loss is straight: wide brackets are split by ratios.
+    """
     a, b = low[:, 0], high[:, 0]
     wide = ~np.isfinite(b)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         from_low, from_high = a - low[:, 1] / low[:, 2], b - high[:, 1] / high[:, 2]
         secant = a - low[:, 1] * (b - a) / (high[:, 1] - low[:, 1])
-    middle = np.where(wide, 2 * np.maximum(a, 1.0), 0.5 * (a + np.where(wide, 0.0, b)))
-    t = np.stack([from_low, from_high, secant], axis=1)
-    outside = ~((t > a[:, None]) & (t < b[:, None]))
-    t = np.where(outside, middle[:, None], t)
-    return np.where(wide[:, None] & outside, middle[:, None] * np.array([1.0, 4.0, 16.0]), t)
+    t = np.stack([from_low, from_high, np.full_like(a, np.nan) if halved else secant], axis=1)
+    end = np.where(wide, 64 * np.maximum(a, 1.0), b)
+    begin = np.maximum(a, 2.0**-12 * end)
+    parts = np.array([0.25, 0.75, 0.5])
+    ratio, span = (end / begin)[:, None], (end - a)[:, None]
+    inside = np.where(ratio > 4, begin[:, None] * ratio**parts, a[:, None] + span * parts)
+    return np.where((t > a[:, None]) & (t < b[:, None]), t, inside)

@@ -13,10 +13,10 @@ import numpy as np
 
 from .. import _core
 from ..formulation import Array
-from ..rows.seam import Block, Pass
+from ..rows.seam import Block, Pass, decision
 
-# Of `Evidence`, in this order; the sums a+ p and a- p follow. Duals scaled by t give the dual t gain - t^2/2 ridge.
-VALUE, DOUBT, UP, DOWN, UP_GAIN, DOWN_GAIN, UP_RIDGE, DOWN_RIDGE, SQUARES, SPREAD = range(10)
+# Of `Evidence`, in this order, from SUMS on those of a+ p and a- p. Duals scaled by t give the dual t gain - t^2/2 ridge.
+VALUE, DOUBT, UP, DOWN, UP_GAIN, DOWN_GAIN, UP_RIDGE, DOWN_RIDGE, SQUARES, SPREAD, SUMS = range(11)
 
 Known = Sequence[tuple[Array, Array]]  # for each output: ascending row numbers, and signed duals
 
@@ -85,16 +85,17 @@ class Evidence(OfLoss):
         self, block: Block, which: Array, V: Array, known: Known, reach: Array, units: float
     ) -> tuple[Array, ...]:
         P, (Y, C) = block.features().astype(np.float64, copy=False), block.labels(which)
-        F = block.values(which, V)
-        A = duals_at(self.loss, block, which, V, known)
+        F = decision(P, V)  # in float64 whatever the features are: what is left of a gap may be less than float32 tells
+        A = duals_at(self.loss, block, F, which, known)
         up, down = np.maximum(A, 0), np.minimum(A, 0)
         sizes, bias = np.abs(block.sizes()), np.abs(V[:, -1])
         value = self.loss.value(F, Y, C)
-        # Errors of F cost what the duals say; at the corners of a loss more, and never less.
-        error = units * (np.outer(np.sqrt(sizes), reach) + bias + 1)
-        worse = self.loss.value(F - Y * error, Y, C) - value - (Y * A * error).sum(axis=0)
-        found = np.empty((len(which), 10))
-        found[:, VALUE], found[:, DOUBT] = value, np.maximum(worse, 0)
+        found = np.empty((len(which), SUMS))
+        found[:, VALUE], found[:, DOUBT] = value, 0.0
+        if units:  # Errors of F cost what the duals say; at the corners of a loss more, and never less.
+            error = units * (np.outer(np.sqrt(sizes), reach) + bias + 1)
+            worse = self.loss.value(F - Y * error, Y, C) - value - (Y * A * error).sum(axis=0)
+            found[:, DOUBT] = np.maximum(worse, 0)
         found[:, UP], found[:, DOWN] = up.sum(axis=0), -down.sum(axis=0)
         # The conjugate of a quadratic loss is known from two of its values.
         for part, gain, ridge in ((up, UP_GAIN, UP_RIDGE), (down, DOWN_GAIN, DOWN_RIDGE)):
@@ -116,14 +117,14 @@ class Conjugate(OfLoss):
     pieces = None  # type: ignore[assignment]
 
     def __call__(self, block: Block, which: Array, V: Array, known: Known, up: Array, down: Array) -> tuple[Array, ...]:
-        A = duals_at(self.loss, block, which, V, known)
+        F = decision(block.features().astype(np.float64, copy=False), V)
+        A = duals_at(self.loss, block, F, which, known)
         return (self.loss.conjugate(np.where(A > 0, up * A, down * A), *block.labels(which)),)
 
 
-def duals_at(loss: Any, block: Block, which: Array, V: Array, known: Known) -> Array:
+def duals_at(loss: Any, block: Block, F: Array, which: Array, known: Known) -> Array:
     """Signed duals of a block's rows: those of the loss at the decision values, but for those that are known."""
     Y, C = block.labels(which)
-    F = block.values(which, V)
     A = loss.duals(F, Y, C) if hasattr(loss, "duals") else np.zeros_like(F)
     for o, (rows, duals) in enumerate(known):
         mine = slice(*np.searchsorted(rows, (block.first, block.first + len(F))))
