@@ -339,7 +339,7 @@ class Gram {
     }
     return rounding_;
   }
-  long computed() const { return computed_; }  // row segments so far: the cost that the cache saves
+  Index computed() const { return computed_; }  // row segments so far: the cost that the cache saves
 
   // table[i * tiles + t] = tile t of the row of positions[i] over the view. Missing rows are computed together.
   void rows(const View& view, const std::vector<Index>& positions, std::vector<Real*>& table, Monitor& monitor) {
@@ -369,7 +369,7 @@ class Gram {
           fresh.push_back(entry);
         }
         compute(segment, missing, fresh, monitor);
-        computed_ += static_cast<long>(missing.size());
+        computed_ += static_cast<Index>(missing.size());
       }
     } catch (...) {
       cache_.clear();
@@ -474,12 +474,12 @@ class Gram {
   }
 
   // The same for some of the variables only; false where rows cannot be had so.
-  bool subtract_product_at(const View& view, const double* x, const std::vector<std::int32_t>& variables, double* result,
+  bool subtract_product_at(const View& view, const double* x, const std::vector<Index>& variables, double* result,
                            Monitor& monitor) {
     std::atomic<bool> possible{true};
     const std::size_t strips = (variables.size() + strip_length - 1) / strip_length;
     for_strips_of_product(view, x, strips, monitor, [&](std::size_t t, int rows, Real* const* out, const double* values, int thread) {
-      const std::int32_t* first = variables.data() + t * strip_length;
+      const Index* first = variables.data() + t * strip_length;
       const int count = static_cast<int>(std::min<std::size_t>(strip_length, variables.size() - t * strip_length));
       Index positions[strip_length];
       double sum[strip_length] = {};
@@ -657,7 +657,7 @@ class Gram {
   std::vector<double> diagonal_;
   Buffer<Real> workspace_;
   Rounding rounding_{-1};
-  long computed_ = 0;
+  Index computed_ = 0;
   bool prefetched_ = false;
 };
 
