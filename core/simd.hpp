@@ -25,12 +25,13 @@
 #define SLIM_FEATURES_V3 "avx2,fma,bmi,bmi2,f16c,lzcnt,movbe"
 #define SLIM_FEATURES_V4 SLIM_FEATURES_V3 ",avx512f,avx512bw,avx512cd,avx512dq,avx512vl"
 #if defined(__clang__)
-#define SLIM_WIDEST ""
+// Without the last attribute, vectors that find no register are kept across cache lines.
+#define SLIM_TARGET_V3 __attribute__((target(SLIM_FEATURES_V3), flatten, force_align_arg_pointer))
+#define SLIM_TARGET_V4 __attribute__((target(SLIM_FEATURES_V4), flatten, force_align_arg_pointer))
 #else
-#define SLIM_WIDEST ",prefer-vector-width=512"
-#endif
 #define SLIM_TARGET_V3 __attribute__((target(SLIM_FEATURES_V3), flatten))
-#define SLIM_TARGET_V4 __attribute__((target(SLIM_FEATURES_V4 SLIM_WIDEST), flatten))
+#define SLIM_TARGET_V4 __attribute__((target(SLIM_FEATURES_V4 ",prefer-vector-width=512"), flatten))
+#endif
 #endif
 #define SLIM_INLINE inline __attribute__((always_inline))
 #define SLIM_FLATTEN __attribute__((flatten))
@@ -76,7 +77,11 @@ SLIM_INLINE void store(T* p, V v) {
 }
 template <class V, class T>
 SLIM_INLINE V splat(T x) {
+#if defined(__clang__)
+  return x - V{};  // x whatever its sign: nothing is left to compute
+#else
   return V{} + x;
+#endif
 }
 template <class V>
 SLIM_INLINE V vmax(V a, V b) {
