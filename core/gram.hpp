@@ -151,7 +151,7 @@ struct SubtractRows {
     constexpr int L = lanes<double, Isa>;
     using D = Vec<double, L>;
     using R = Vec<Real, L>;
-    const auto value = [](const Real* p) { return __builtin_convertvector(load<R>(p), D); };
+    const auto value = [](const Real* p) SLIM_INLINE_LAMBDA { return __builtin_convertvector(load<R>(p), D); };
     int i = 0;
     for (; i + 4 <= count; i += 4) {
       const Real *r0 = rows[i], *r1 = rows[i + 1], *r2 = rows[i + 2], *r3 = rows[i + 3];
@@ -481,7 +481,7 @@ class Gram {
     for_strips_of_product(view, x, strips, monitor, [&](std::size_t t, int rows, Real* const* out, const double* values, int thread) {
       const Index* first = variables.data() + t * strip_length;
       const int count = static_cast<int>(std::min<std::size_t>(strip_length, variables.size() - t * strip_length));
-      Index positions[strip_length];
+      Index positions[strip_length] = {};
       double sum[strip_length] = {};
       for (int j = 0; j < count; ++j) positions[j] = view.position(first[j]);
       if (!source_->gather(rows, positions, count, out, thread)) {

@@ -34,6 +34,7 @@
 #endif
 #endif
 #define SLIM_INLINE inline __attribute__((always_inline))
+#define SLIM_INLINE_LAMBDA __attribute__((always_inline))  // functions for other sets pass vectors differently
 #define SLIM_FLATTEN __attribute__((flatten))
 
 namespace slimsvm {
