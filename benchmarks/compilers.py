@@ -35,7 +35,9 @@ SHORT = 0.1  # seconds over which a quick operation is repeated
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.compilers", description=__doc__.splitlines()[0])
-    parser.add_argument("--compilers", nargs="+", default=["g++", "clang++"], help="the first is what others are held to")
+    parser.add_argument(
+        "--compilers", nargs="+", default=["g++", "clang++"], help="the first is what others are held to"
+    )
     parser.add_argument("--cores", nargs="+", type=Path, help="built cores, one for each compiler")
     parser.add_argument("--isa", choices=("baseline", "avx2", "avx512"), help="instruction set; else the best there is")
     parser.add_argument("--turns", type=int, default=5)
@@ -54,7 +56,9 @@ def built(compiler: str) -> Path:
     if shutil.which(compiler) is None or shutil.which("cmake") is None:
         sys.exit(f"{compiler} and cmake must be there: install them, or choose others with --compilers")
     folder = ROOT / "build" / "compilers" / compiler
-    nanobind = subprocess.run([sys.executable, "-m", "nanobind", "--cmake_dir"], capture_output=True, text=True, check=True)
+    nanobind = subprocess.run(
+        [sys.executable, "-m", "nanobind", "--cmake_dir"], capture_output=True, text=True, check=True
+    )
     options = {
         "CMAKE_BUILD_TYPE": "Release",
         "CMAKE_CXX_COMPILER": compiler,
@@ -71,7 +75,13 @@ def report(compilers: list[str], cores: list[Path], turns: int, only: str) -> No
     workers = [Worker(core) for core in cores]
     sets = [worker.ask("set") for worker in workers]
     print(f"processor time, best of {turns}; instruction sets: {', '.join(sets)}")
-    print("| work | " + " | ".join(f"{c} ms" for c in compilers) + " | " + " | ".join(f"{c} speed" for c in compilers[1:]) + " |")
+    print(
+        "| work | "
+        + " | ".join(f"{c} ms" for c in compilers)
+        + " | "
+        + " | ".join(f"{c} speed" for c in compilers[1:])
+        + " |"
+    )
     print("|---|" + "---:|" * (2 * len(compilers) - 1))
     lowest = dict.fromkeys(compilers[1:], np.inf)
     for name in names():
@@ -176,7 +186,13 @@ def kernel_matrix(core: Any, kernel: str, rows: str, precision: str) -> Callable
         given = core.sparse_rows(csr.data, csr.indices, csr.indptr, X.shape[1])
     else:
         given = core.dense_rows(X)
-    parameters = {"linear": (), "gaussian": (0.01,), "laplacian": (0.01,), "polynomial": (0.01, 1.0, 3), "sigmoid": (0.01, 0.0)}
+    parameters = {
+        "linear": (),
+        "gaussian": (0.01,),
+        "laplacian": (0.01,),
+        "polynomial": (0.01, 1.0, 3),
+        "sigmoid": (0.01, 0.0),
+    }
     out = np.empty((1000, 1000), precision)
     return partial(core.kernel_matrix, getattr(core, kernel)(*parameters[kernel]), given, given, out)
 

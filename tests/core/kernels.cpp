@@ -28,7 +28,7 @@ void values_of(const Case& given, const Shape& shape, const Rows& rows, const st
   const auto near = [&](double found, Index i, Index j, const char* what) {
     const double expected = value(given.kernel, x.data() + i * shape.width, x.data() + j * shape.width, shape.width);
     const double of_reference = 1e-13 * (1 + std::fabs(expected));
-    check_near(found, expected, rounding.absolute + rounding.relative * std::fabs(expected) + of_reference, name + what);
+    check_near(found, expected, rounding.absolute + rounding.relative * std::fabs(expected) + of_reference, name, what);
   };
   Left<Real> left;
   Strip<Real> strip;
@@ -107,7 +107,7 @@ void decisions() {
             const double k = value(given.kernel, x.data() + i * width, z.data() + j * width, width);
             sum += coef[o * m + j] * k, sizes += std::fabs(coef[o * m + j] * k);
           }
-          check_near(results[0][i * outputs + o], sum, 1e-12 * sizes, std::string(given.name) + ", decision value");
+          check_near(results[0][i * outputs + o], sum, 1e-12 * sizes, given.name, ", decision value");
         }
     }
 }

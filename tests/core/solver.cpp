@@ -127,7 +127,7 @@ void smooth_machine() {
 void solver() {
   constexpr std::size_t roomy = std::size_t(64) << 20, tight = std::size_t(1) << 20;
   const AnyKernel gaussian = Gaussian{2.0}, laplacian = Laplacian{0.5};
-  const Setting few(150, 10.0), many(1100, 5.0), free(900, infinity, 0.5), steep(200, infinity, 0.5);
+  const Setting few(150, 10.0), many(800, 5.0), free(800, infinity, 0.5), steep(200, infinity, 0.5);
   solved<Box>(few, few.problem(), gaussian, false, roomy, "few rows");
   solved<Box>(few, few.problem(), Linear{}, false, roomy, "few rows, linear");
   solved<Box>(many, many.problem(), gaussian, false, roomy, "float rows");
