@@ -1,7 +1,7 @@
 """The core as GCC and Clang compile it, side by side: python -m benchmarks.compilers
 
-Builds the core with each compiler (or takes ``--cores``, files that were built before) and loads each in a process of its
-own. The processes take turns at the same work, one at a time. The table has the processor time of each, the best of
+Builds the core with each compiler (or takes ``--cores``, files that were built before) and loads each in a process of
+its own. The processes take turns at the same work, one at a time. The table has the processor time of each, the best of
 ``--turns``, and the first compiler's time over that of each other: 1 is as fast, less is slower.
 """
 
@@ -134,7 +134,8 @@ class Worker:
 
 def serve(core: str, pipe: Connection) -> None:
     spec = importlib.util.spec_from_file_location("slimsvm._core", core)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["slimsvm._core"] = module  # the package finds this one
     spec.loader.exec_module(module)

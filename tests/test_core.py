@@ -1,4 +1,4 @@
-"""The core without Python: tests/core, compiled by each compiler there is and run on every instruction set of this machine."""
+"""The core without Python: tests/core, by each compiler there is, on every instruction set of this machine."""
 
 from __future__ import annotations
 
