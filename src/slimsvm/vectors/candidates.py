@@ -21,7 +21,7 @@ from .selection import class_centres, forward_rows, independent_rows, pivoted_fa
 
 FINER = 4  # times the rows of the stage before
 COARSEST = 5000  # rows of the first stage, at least
-PARTS = ((25_000, 1.0), (100_000, 0.35), (np.inf, 0.2))  # of the iterations, on so many rows at most
+PARTS = ((20_000, 1.0), (60_000, 0.5), (np.inf, 0.2))  # of the iterations, on so many rows at most
 
 
 def stages(rows: int, iterations: int) -> list[tuple[int, int]]:
