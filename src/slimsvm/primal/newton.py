@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from .. import _core
 from ..formulation import Array
 from ..parts.losses import SmoothLoss
 from ..rows.seam import Home
@@ -15,6 +14,7 @@ from .equations import from_rows, from_sums
 from .passes import Equations, Line
 
 NEARLY = 0.1  # of the slope where a step begins: a step with less at its end needs no line search
+ROUNDING = 1e-6  # relative, of sums over features in float32
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,13 @@ def newton(
     which = np.arange(rows.labels.outputs) if which is None else which
     m, outputs = rows.shape[1], len(which)
     V = np.zeros((outputs, m + 1)) if start is None else np.array(start, dtype=np.float64)
-    few, pieces = rows.few(), getattr(loss, "pieces", None)  # a loss of the user's need not have any
-    if few is not None and pieces is not None:
-        found = _few_rows(few, rows.labels.of(slice(None), which), pieces, V, tol, max_iter)
-        if found is not None:
-            return found
     # Where no row is curved the bias is not determined: a trifle of curvature makes it so.
-    own = np.hstack([np.ones((outputs, m)), 1e-12 * rows.labels.totals[which, None]])
+    trifle = 1e-12 * rows.labels.totals[which]
+    pieces = getattr(loss, "pieces", None)  # a loss of the user's need not have any
+    found = None if pieces is None else rows.minimised(pieces, which, V, trifle, tol, max_iter)
+    if found is not None:
+        return NewtonState(*found)
+    own = np.hstack([np.ones((outputs, m)), trifle[:, None]])
     n_iter = np.zeros(outputs, dtype=int)
     converged = np.zeros(outputs, dtype=bool)
     last_gain = np.full(outputs, np.inf)
@@ -68,7 +68,7 @@ def newton(
         steps = np.stack([_step(rows, loss, *one) for one in each])
         gain = -0.5 * (steps * at.gradient).sum(axis=1)
         fine = np.isfinite(gain)  # else numbers are too large for this precision, and the output stays as it is
-        objective = 0.5 * (at.V[:, :m] ** 2).sum(axis=1) + at.value
+        objective = at.objective
         # Below a relative gain of 1e-6 each step should square it; if not, only rounding errors are left.
         stuck = (gain > 0.5 * last_gain[o]) & (gain < 1e-6 * objective)
         last_gain[o] = gain
@@ -102,6 +102,11 @@ class Point:
         gradient[:, -1] = -moments[:, -1]
         return cls(V.copy(), value, gradient, grams)
 
+    @property
+    def objective(self) -> Array:
+        """``1/2 |w|^2`` and the losses."""
+        return 0.5 * (self.V[:, :-1] ** 2).sum(axis=1) + self.value
+
     def take(self, o: Array) -> Point:
         """Some of the outputs."""
         return Point(self.V[o], self.value[o], self.gradient[o], self.grams[o])
@@ -112,7 +117,10 @@ class Point:
         The whole step is nearly always as good: it is tried with all that the next step needs to know.
         """
         whole = Point.of(rows, loss, which, self.V + steps)
-        left = np.flatnonzero(~(np.abs((whole.gradient * steps).sum(axis=1)) <= NEARLY * 2 * gain))
+        flat = np.abs((whole.gradient * steps).sum(axis=1)) <= NEARLY * 2 * gain
+        # A step from where nothing is curved may be too long by any factor, and the slope at its end small by chance.
+        lower = whole.objective <= (1 + ROUNDING) * self.objective
+        left = np.flatnonzero(~(flat & lower))
         if not len(left):
             return whole
         t = line_search(rows, loss, which[left], self.V[left], steps[left], gain[left])
@@ -134,21 +142,6 @@ def _weighted(rows: Home, loss: Any, which: Array, V: Array) -> Any:
     """Features and curvatures of one output, a block at a time."""
     for block in rows.blocks():
         yield block.features(), loss.curvature(block.values(which, V), *block.labels(which))[:, 0]
-
-
-def _few_rows(
-    P: Array, labels: tuple[Array, Array], pieces: tuple[float, float, float], start: Array, tol: float, max_iter: int
-) -> NewtonState | None:
-    """The same method in the core, one output after the other; None if digits were lost."""
-    Y, C = labels
-    solved = []
-    for y, c, at in zip(Y.T, C.T, start, strict=True):
-        y, c = np.ascontiguousarray(y, dtype=np.float64), np.ascontiguousarray(c, dtype=np.float64)
-        solved.append(_core.smooth_machine(P, y, c, np.ascontiguousarray(at), *pieces, tol, max_iter))
-    if not all(exact for *_, exact in solved):
-        return None
-    V, _, steps, converged = (np.array([s[k] for s in solved]) for k in range(4))
-    return NewtonState(V, steps, converged)
 
 
 def line_search(rows: Home, loss: Any, which: Array, V: Array, D: Array, gain: Array) -> Array:
