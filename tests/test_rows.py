@@ -16,6 +16,7 @@ from slimsvm import SlimSVC, kernels, losses, regularizers
 from slimsvm.data import Targets, outputs
 from slimsvm.estimators import validation
 from slimsvm.primal import solve as primal
+from slimsvm.primal.newton import newton
 from slimsvm.primal.passes import Equations, Evidence, Line
 from slimsvm.rows.labels import ClassLabels, RowLabels, joined, of_task
 from slimsvm.rows.memory import Computed, Fused, Given
@@ -167,13 +168,43 @@ def test_thinned_rows_are_every_so_manyeth_at_as_many_times_the_cost(given):
             np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)
 
 
-def test_few_features_are_given_as_they_are():
-    problem = make(n=101)
-    P = problem.plain.features(np.arange(101))
-    for home in (problem.fused(), Given(P, problem.labels)):
-        np.testing.assert_allclose(home.few(), P, atol=1e-12)
-    assert make(n=101, dtype=np.float32).fused().few() is None
-    assert Computed(problem.kernel, problem.X, problem.labels, problem.Z, problem.T).few() is None
+@pytest.mark.parametrize("which", [[0, 1, 2], [2], [1, 0]], ids=str)
+@pytest.mark.parametrize("start", ["zero", "near", "far"])
+@pytest.mark.parametrize("loss", [name for name, loss in LOSSES.items() if loss.smooth])
+def test_newtons_method_of_a_home_is_that_of_passes(loss, start, which):
+    """Where no row is curved at the start too, and the first step is too long by many orders of magnitude."""
+    problem = make(n=400, loss=loss)
+    which = np.array(which)
+    V = {"zero": 0.0, "near": 0.1, "far": 1e3}[start] * problem.V[which]
+    expected = newton(problem.plain, problem.loss, V, 1e-12, 200, which)
+    P = problem.plain.features(np.arange(400))
+    assert expected.converged.all()
+    for home in (problem.fused(), problem.fused(keep=0), Given(P, problem.labels)):
+        found = newton(home, problem.loss, V, 1e-12, 200, which)
+        assert found.converged.all()
+        values = [
+            0.5 * (state.V[:, :-1] ** 2).sum(axis=1) + home.total(Equations(problem.loss), which, state.V)[0]
+            for state in (found, expected)
+        ]
+        np.testing.assert_allclose(*values, rtol=1e-9)
+
+
+@precisions
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
+def test_newtons_method_from_where_nothing_is_curved(C, dtype):
+    """Classes of very different sizes and a rounded hinge: the bias alone is far from right."""
+    X, _ = blobs(3000, d=3, seed=1)
+    Y = np.where(X[:, :1] > 1.5, 1.0, -1.0)
+    labels = RowLabels(Y, np.full(Y.shape, C))
+    kernel, Z, loss = kernels.Gaussian(0.3), X[:20], losses.HuberHinge(0.5)
+    T = NORM.whitening(kernel(Z, Z))
+    best = primal.solve(Computed(kernel, X, labels, Z, T), loss, tol=1e-10)
+    assert best.gap[0] <= 1e-8
+    rows = X.astype(dtype)
+    for home in (Fused(rows, labels, dtype).look(kernel, Z, T), Computed(kernel, rows, labels, Z, T, dtype)):
+        state = newton(home, loss, tol=1e-7, max_iter=50)
+        exact = primal.certified(Computed(kernel, X, labels, Z, T), loss, np.arange(1), state.V, (), state.n_iter)
+        np.testing.assert_allclose(exact.objective, best.objective, rtol=1e-5 if dtype == np.float32 else 1e-6)
 
 
 @precisions

@@ -71,7 +71,7 @@ Table<T> dense(const std::vector<double>& x, slimsvm::Index count, slimsvm::Inde
   for (slimsvm::Index i = 0; i < count; ++i)
     for (slimsvm::Index k = 0; k < width; ++k) table.values[by_columns ? k * count + i : i * width + k] = static_cast<T>(x[i * width + k]);
   table.rows = std::make_unique<slimsvm::DenseRows<T>>(table.values.data(), count, width, by_columns ? 1 : width, by_columns ? count : 1,
-                                                       std::vector<double>());
+                                                       std::vector<double>(), std::vector<double>());
   return table;
 }
 
@@ -84,7 +84,8 @@ Table<T> sparse(const std::vector<double>& x, slimsvm::Index count, slimsvm::Ind
       if (x[i * width + k] != 0) table.columns.push_back(static_cast<std::int32_t>(k)), table.values.push_back(static_cast<T>(x[i * width + k]));
     table.starts.push_back(static_cast<std::int32_t>(table.values.size()));
   }
-  table.rows = std::make_unique<slimsvm::SparseRows<T, std::int32_t>>(table.values.data(), table.columns.data(), table.starts.data(), count, width);
+  table.rows = std::make_unique<slimsvm::SparseRows<T, std::int32_t>>(table.values.data(), table.columns.data(), table.starts.data(), count, width,
+                                                                      std::vector<double>());
   return table;
 }
 

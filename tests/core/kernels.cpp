@@ -1,6 +1,7 @@
 // Blocks of kernel values against their formulas, within the error that the blocks promise; decision values.
 #include "check.hpp"
 #include "expansion.hpp"
+#include "one_row.hpp"
 #include "reference.hpp"
 
 namespace tests {
@@ -49,8 +50,9 @@ void values_of(const Case& given, const Shape& shape, const Rows& rows, const st
   std::vector<double> diagonal(static_cast<std::size_t>(rows.size));
   blocks->diagonal(rows, ids.data(), rows.size, diagonal.data());
   for (Index i = 0; i < rows.size; ++i) near(diagonal[i], i, i, ", diagonal");
-  std::vector<Real> one(static_cast<std::size_t>(rows.size));
-  if (const Real* row = rows.contiguous(0, Real()); row && blocks->against(rows, row, one.data()))
+  std::vector<double> row(static_cast<std::size_t>(rows.width)), one(static_cast<std::size_t>(rows.size + register_room));
+  rows.pack(ids.data(), 1, 1, row.data());
+  if (one_row(given.kernel, rows, row.data(), nullptr, nullptr, 0, one.data(), nullptr))
     for (Index j = 0; j < rows.size; ++j) near(one[j], 0, j, ", one row");
 }
 
