@@ -9,8 +9,8 @@ from slimsvm import SlimSVC
 from slimsvm.estimators import validation
 from slimsvm.parts import bases
 from slimsvm.vectors import search
-from slimsvm.vectors.search import Trial
 from slimsvm.vectors.training import Setting
+from slimsvm.vectors.trials import Trial, Trials
 from small_models import FEW_ITERATIONS
 
 pytestmark = pytest.mark.filterwarnings(FEW_ITERATIONS)
@@ -22,16 +22,13 @@ def run(monkeypatch, error, n, **given):
     estimator = SlimSVC(3, **given)
     task = validation.task(estimator, X, y, None)
     recipe = estimator._recipe(task)
-    folds = []
 
-    def validate(setting, near, fold, recipe, seed):
-        if not any(fold is other for other in folds):
-            folds.append(fold)
-        mine = error(setting, [fold is other for other in folds].index(True))
-        wrong = np.arange(fold.test.size) < mine * fold.test.size
-        return Trial(float(wrong.mean()), float(mine), wrong / fold.test.size)
+    def trial(self, setting, before, fold):
+        mine, size = error(setting, fold), self.folds[fold].test.size
+        wrong = np.arange(size) < mine * size
+        return Trial(float(wrong.mean()), float(mine), wrong / size)
 
-    monkeypatch.setattr(search, "_validate", validate)
+    monkeypatch.setattr(Trials, "_run", trial)
     space = search.space_of(task, estimator.C, estimator.gamma, estimator.scales, recipe)
     return search.search(task, recipe, space), space
 
@@ -149,3 +146,13 @@ def test_neither_threads_nor_blas_change_the_model(classes):
         np.testing.assert_equal(other.search_results_, models[0].search_results_)
         np.testing.assert_array_equal(other.vectors_, models[0].vectors_)
         np.testing.assert_array_equal(other.vector_coef_, models[0].vector_coef_)
+
+
+@pytest.mark.parametrize("n", [200, 1500])
+def test_trials_that_run_ahead_change_nothing(n):
+    """On several threads the search takes the same way: the same trials, the same results, the same model."""
+    X, y = blobs(n, d=4, seed=1)
+    alone, together = (SlimSVC(4, n_jobs=jobs).fit(X, y) for jobs in (1, 3))
+    assert alone.search_results_ == together.search_results_
+    np.testing.assert_array_equal(alone.vectors_, together.vectors_)
+    np.testing.assert_array_equal(alone.vector_coef_, together.vector_coef_)

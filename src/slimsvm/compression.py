@@ -26,8 +26,8 @@ from .parts.bases import Learned, dense
 from .parts.losses import Hinge
 from .parts.regularizers import Identity, KernelNorm, Regularizer
 from .primal.coefficients import fit_coefficients
-from .rows.labels import joined
 from .progress import Iterations
+from .rows.labels import joined
 from .vectors.reduced_set import has_norm, reduced_set, values
 from .vectors.teaching import taught_coefficients, teach
 
@@ -219,7 +219,14 @@ class Compressor:
             return self._with_coefficients(small, rows, self._lesson_of_labels())
         norm = self._norm.among(self._kernel, rows.X, True)
         found = fit_coefficients(
-            self._kernel, rows.X, small.vectors, joined(binary, rows.X.shape[0]), Hinge(), norm, tol=1e-6, threads=self.threads
+            self._kernel,
+            rows.X,
+            small.vectors,
+            joined(binary, rows.X.shape[0]),
+            Hinge(),
+            norm,
+            tol=1e-6,
+            threads=self.threads,
         )
         return replace(small, coef=found.coef, bias=found.bias)
 

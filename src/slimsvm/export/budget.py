@@ -14,8 +14,9 @@ from ..formulation import Array
 from ..parts.bases import Choice, dense
 from ..parts.kernels import Scaled
 from ..vectors.candidates import TaskCandidates
-from ..vectors.search import Finding, Fold, Space, split
+from ..vectors.search import Finding, Space, split
 from ..vectors.training import Recipe, Setting, train
+from ..vectors.trials import Fold
 from ..votes import Votes
 from .machine import Affine
 from .quantize import form_of

@@ -19,7 +19,6 @@ from .. import _core
 from ..formulation import Array
 from .labels import Labels
 
-
 Pieces = tuple[float, float, float]  # of a loss: its slope is clip(xi / width, least, most)
 
 

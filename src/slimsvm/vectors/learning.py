@@ -200,7 +200,9 @@ class FusedObjective(Objective):
     @staticmethod
     def serves(kernel: Any, loss: Any) -> bool:
         """Does the core have all that it takes?"""
-        return kernel.in_core and hasattr(kernel, "pulled") and loss.smooth and getattr(loss, "pieces", None) is not None
+        return (
+            kernel.in_core and hasattr(kernel, "pulled") and loss.smooth and getattr(loss, "pieces", None) is not None
+        )
 
     def solved(self, rows: Fused, Z: Array, scales: Array | None, Kz: Array) -> tuple[Array, Array]:
         """Weights, and the coefficients (vectors x outputs) at fixed vectors."""
@@ -219,7 +221,9 @@ class FusedObjective(Objective):
         kernel = self.kernel if scales is None else Scaled(self.kernel, scales)
         # Vectors that are nearly dependent have features that float32 knows little of.
         wide = self.rows.dtype == np.float64
-        rows = self.rows if wide or self.X.shape[0] > SOME_ROWS else Fused(self.X, self.labels, np.float64, self.threads)
+        rows = (
+            self.rows if wide or self.X.shape[0] > SOME_ROWS else Fused(self.X, self.labels, np.float64, self.threads)
+        )
         V, beta = self.solved(rows, Z, scales, kernel(Z, Z))
         value, *_ = rows.total(Equations(self.loss), np.arange(len(V)), V)
         return (0.5 * float((V[:, :-1] ** 2).sum()) + float(value.sum())) / self.total, beta, V[:, -1].copy()

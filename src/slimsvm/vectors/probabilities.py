@@ -21,8 +21,8 @@ from ..primal.features import Features, double, features, times
 from ..primal.probability import Labels, Report, Weights, fit_layer, log_probabilities, minimise
 from ..progress import ProgressLine
 from .folds import Groups, held_out
-from .search import MOST_ROWS
 from .training import Recipe, Setting
+from .trials import MOST_ROWS
 
 MOST_LAYER_ROWS = 50_000
 ITERATIONS = 40  # of learning, for vectors that only help to choose the cost

@@ -10,17 +10,17 @@ The choice depends on the rows alone, not on their order, the random state or th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from ..data import Task, outputs
-from ..formulation import Array
-from ..parts import bases, kernels
+from ..data import Task
+from ..parts import kernels
 from .folds import Groups, held_out
-from .learning import LearnedVectors
 from .training import Recipe, Setting
+from .trials import MOST_ROWS, Fold, Trial, Trials
 
 COSTS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 FIRST = 0.3  # the cost at which widths are compared, times gamma in units of gamma="scale"
@@ -33,10 +33,6 @@ ROWS = 2  # widths of either kind that are tried at several costs
 MANY = 1000  # rows, from which on no caution is needed
 NEXT = (0.7, 0.3)  # what the next costs count, and those after them, where rows are few: a range of costs is less noise
 LOSS = 0.5  # what the loss counts beside the error
-MOST_ROWS = 5000
-ITERATIONS = 20  # of a trial run
-WARM = 10  # of one that starts where another ended
-SCALED = 3  # times as many where scales are learned, too: they overfit late, and a run must show it
 
 
 @dataclass(frozen=True)
@@ -85,35 +81,6 @@ def space_of(task: Task, C: float | str, gamma: float | str, scales: str, recipe
     return Space(cost, None if gamma == "search" else kernels.scale_gamma(gamma, task.X, task.counts), scaled, unit)
 
 
-@dataclass
-class Fold:
-    """Rows to train on, rows to validate on, where learning starts, and what candidates have learned here."""
-
-    train: Task
-    test: Task
-    start: Array | None = None
-    learned: dict[Setting, LearnedVectors] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Trial:
-    """Mean error and mean loss on the rows held out; of each of these rows its weight where it was wrong, else 0."""
-
-    error: float
-    loss: float
-    wrong: Array
-
-    @property
-    def score(self) -> float:
-        """What is to be small."""
-        return self.error + LOSS * self.loss
-
-    @property
-    def doubt(self) -> float:
-        """The standard error of the error, as errors of different rows have nothing to do with each other."""
-        return self.error * float(np.sqrt((self.wrong**2).sum())) / float(self.wrong.sum()) if self.error else 0.0
-
-
 @dataclass(frozen=True)
 class Finding:
     """The best setting, what was tried (lists), and the folds with what was learned on them."""
@@ -135,23 +102,24 @@ class Race:
     than the noise.
     """
 
-    def __init__(self, folds: list[Fold], few: bool, recipe: Recipe, seed: int, report: Callable[[str], None] | None):
-        self.folds, self.few, self.recipe, self.seed, self.report = folds, few, recipe, seed, report
+    def __init__(self, trial: Trials, few: bool, report: Callable[[str], None] | None):
+        self.trial, self.few, self.report = trial, few, report
+        self.folds = len(trial.folds)
         self.trials: dict[Setting, list[Trial]] = {}
 
     def run(self, setting: Setting, near: Setting | None = None, folds: int | None = None) -> None:
         """One candidate on the first folds (None: all), while it can still win."""
         trials = self.trials.setdefault(setting, [])
-        for fold in self.folds[len(trials) : folds]:
+        for fold in range(len(trials), self.folds if folds is None else folds):
             if self.lost(trials):
                 break
-            trials.append(_validate(setting, near, fold, self.recipe, self.seed))
+            trials.append(self.trial(setting, near, fold))
         if self.report is not None:
             self.report(f"{len(self.trials)} candidates, error {_mean(self.trials[self.leader()]).error:.4g}")
 
     def lost(self, trials: list[Trial]) -> bool:
         """Is a candidate far behind the best on the rows that it has seen?"""
-        if not trials or not any(self.seen(trial) == len(self.folds) for trial in self.trials):
+        if not trials or not any(self.seen(setting) == self.folds for setting in self.trials):
             return False
         best = self.trials[self.leader()]
         apart = np.concatenate([mine.wrong - other.wrong for mine, other in zip(trials, best, strict=False)])
@@ -175,9 +143,9 @@ class Race:
     def judged(self, setting: Setting, rivals: list[Setting]) -> float:
         """The score of a setting; where rows are few, together with those of the next costs."""
         if not self.few:
-            return _mean(self.trials[setting]).score
+            return _score_of(self.trials[setting])
         row = sorted((s for s in rivals if _kind(s) == _kind(setting)), key=lambda s: s.C)
-        scores = np.array([_mean(self.trials[s]).score for s in row])
+        scores = np.array([_score_of(self.trials[s]) for s in row])
         far = np.abs(np.arange(len(row)) - row.index(setting))
         return float(np.average(scores, weights=np.array([1, *NEXT, 0])[np.minimum(far, len(NEXT) + 1)]))
 
@@ -216,32 +184,68 @@ def _mean(trials: list[Trial]) -> Trial:
     return Trial(error, loss, np.concatenate([trial.wrong for trial in trials]))
 
 
+def _score_of(trials: list[Trial]) -> float:
+    """What is to be small."""
+    mean = _mean(trials)
+    return mean.error + LOSS * mean.loss
+
+
 def search(task: Task, recipe: Recipe, space: Space, report: Callable[[str], None] | None = None) -> Finding:
     """The best setting of a space. It ends where no error is left to win."""
     few = task.size < MANY
     rng = np.random.default_rng(0)
     folds = split(task, rng)
-    race = Race(folds, few, recipe, int(rng.integers(2**31)), report)
+    with Trials(folds, recipe, int(rng.integers(2**31))) as trial:
+        return _raced(Race(trial, few, report), space, folds)
+
+
+def _raced(race: Race, space: Space, folds: list[Fold]) -> Finding:
+    few = race.few
     at_once = None if few else 1
-    for scaled in space.scaled:
-        for gamma in space.gammas(scaled, few):
-            if not race.solved():
-                race.run(space.first(gamma, scaled), folds=at_once)
+    first = [space.first(gamma, scaled) for scaled in space.scaled for gamma in space.gammas(scaled, few)]
+    race.trial.expect((setting, None, fold) for fold in range(at_once or race.folds) for setting in first)
+    for setting in first:
+        if not race.solved():
+            race.run(setting, folds=at_once)
     if space.gamma is None:
         _further_widths(race, space, at_once)
     best = [start for scaled in space.scaled for start in _best_widths(race, scaled)]
     if space.cost is None:
+        _ahead(race, best, at_once)
         for start in best:
             _all_costs(race, start, _costs(race, start, best), at_once)
     if not few:
-        for row in sorted((_row(race, start) for start in best), key=lambda row: _score(race, row))[:ROWS]:
+        rows = sorted((_row(race, start) for start in best), key=lambda row: _score(race, row))[:ROWS]
+        _looks_ahead(race, rows)
+        for row in rows:
             _second_look(race, row)
     return Finding(race.winner(best), race.results(), folds)
 
 
+def _ahead(race: Race, best: list[Setting], folds: int | None) -> None:
+    """Costs that are sure to be asked for: those of the first widths of a kind, or of all where rows are few."""
+    if race.solved():
+        return
+    sure = [s for s in best if race.few or s == next(other for other in best if other.scaled == s.scaled)]
+    for fold in range(folds or race.folds):
+        for start in sorted(sure, key=lambda s: not s.scaled):  # those that take longest come first
+            costs = _costs(race, start, best)
+            for way in ([C for C in costs if C > start.C], [C for C in reversed(costs) if C < start.C]):
+                chain = [start, *(replace(start, C=C) for C in way)]
+                race.trial.expect((setting, near, fold) for near, setting in pairwise(chain))
+
+
+def _looks_ahead(race: Race, rows: list[list[Setting]]) -> None:
+    """What second looks ask for, as long as nothing is given up."""
+    for fold in range(1, race.folds):
+        for row in rows:
+            best, beside = _looked_at(race, row)
+            race.trial.expect([(best, None, fold), *((setting, best, fold) for setting in beside)])
+
+
 def _best_widths(race: Race, scaled: bool) -> list[Setting]:
     mine = race.comparable(lambda s: s.scaled == scaled)
-    return sorted(mine, key=lambda s: _mean(race.trials[s]).score)[:ROWS]
+    return sorted(mine, key=lambda s: _score_of(race.trials[s]))[:ROWS]
 
 
 def _further_widths(race: Race, space: Space, folds: int | None) -> None:
@@ -292,16 +296,21 @@ def _row(race: Race, start: Setting) -> list[Setting]:
 
 
 def _score(race: Race, row: list[Setting]) -> float:
-    return _mean(race.trials[race.leader(row.__contains__)]).score
+    return _score_of(race.trials[race.leader(row.__contains__)])
 
 
 def _second_look(race: Race, row: list[Setting]) -> None:
     """The best cost of a row and the next ones on the other folds."""
+    best, beside = _looked_at(race, row)
+    race.run(best)
+    for setting in beside:
+        race.run(setting, best)
+
+
+def _looked_at(race: Race, row: list[Setting]) -> tuple[Setting, list[Setting]]:
     best = race.leader(row.__contains__)
     at = row.index(best)
-    race.run(best)
-    for beside in (*row[max(at - 1, 0) : at], *row[at + 1 : at + 2]):
-        race.run(beside, best)
+    return best, [*row[max(at - 1, 0) : at], *row[at + 1 : at + 2]]
 
 
 def split(task: Task, rng: np.random.Generator) -> list[Fold]:
@@ -318,36 +327,3 @@ def split(task: Task, rng: np.random.Generator) -> list[Fold]:
     folds = held_out(some, (place // each == f for f in range(count // each)))
     # Where no fold has all classes, errors are those on the training rows.
     return [Fold(*fold) for fold in folds or [(some, some)]]
-
-
-def _validate(setting: Setting, near: Setting | None, fold: Fold, recipe: Recipe, seed: int) -> Trial:
-    """One candidate on the rows held out of a fold."""
-    train, test = fold.train, fold.test
-    rest = outputs(train.n_classes, "ovr")
-    # One machine for each class is enough to tell settings apart, and cheaper than one for each pair.
-    candidates = replace(recipe.candidates(train, setting, np.random.default_rng(seed)), taught=None)
-    if recipe.basis.learns:
-        if fold.start is None:
-            fold.start = bases.dense(bases.resolve(recipe.basis.init, "init").choose(candidates, recipe.count).vectors)
-        before = None if near is None else fold.learned.get(near)
-        candidates = replace(candidates, start=before or fold.start, watch=None)
-        choice = _short(recipe.basis, setting.scaled, before is not None).choose(candidates, recipe.count)
-        fold.learned[setting] = choice.learned
-        coef, bias = choice.learned.coef, choice.learned.bias
-    else:
-        choice = recipe.basis.choose(candidates, recipe.count)
-        fitted = replace(recipe, tol=1e-3).coefficients(train, choice, candidates, rest)
-        coef, bias = fitted.coef, fitted.bias
-    kernel = choice.kernel or candidates.kernel
-    F = kernel(test.X, choice.vectors, threads=train.threads) @ coef.T + bias
-    wrong = (F[:, 0] > 0) != (test.codes == 1) if test.n_classes == 2 else F.argmax(axis=1) != test.codes
-    share = test.weights / test.weights.sum()
-    loss = recipe.loss.value(F, test.labels(rest), np.repeat(share[:, None], len(rest), axis=1))
-    return Trial(float(share @ wrong), float(np.mean(loss)), share * wrong)
-
-
-def _short(basis: Any, scaled: bool, warm: bool) -> Any:
-    """A trial run."""
-    steps = (WARM if warm else ITERATIONS) * (SCALED if scaled else 1)
-    most = steps if isinstance(basis.iterations, str) else min(steps, int(basis.iterations))
-    return replace(basis, iterations=most, rows=MOST_ROWS)

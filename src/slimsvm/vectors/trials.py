@@ -1,0 +1,147 @@
+"""Trials of a search: each a short run of learning on the training rows of a fold, judged on its other rows.
+
+A trial is a pure function of its setting, of where it starts and of its fold. So those that a search will ask for can run
+ahead on other threads: the search takes its way as if they had run when they are asked for, and ends with the same choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..data import Task, outputs
+from ..formulation import Array
+from ..parts import bases
+from ..threads import limited
+from .learning import LearnedVectors
+from .training import Recipe, Setting
+
+MOST_ROWS = 5000
+ITERATIONS = 20  # of a trial run
+WARM = 10  # of one that starts where another ended
+SCALED = 3  # times as many where scales are learned, too: they overfit late, and a run must show it
+
+
+@dataclass
+class Fold:
+    """Rows to train on, rows to validate on, and where learning starts."""
+
+    train: Task
+    test: Task
+    start: Array | None = None
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Mean error and mean loss on the rows held out; of each of these rows its weight where it was wrong, else 0."""
+
+    error: float
+    loss: float
+    wrong: Array
+    learned: LearnedVectors | None = None
+
+    @property
+    def doubt(self) -> float:
+        """The standard error of the error, as errors of different rows have nothing to do with each other."""
+        return self.error * float(np.sqrt((self.wrong**2).sum())) / float(self.wrong.sum()) if self.error else 0.0
+
+
+class Trials:
+    """All trials of a search, on the threads that its rows may use."""
+
+    def __init__(self, folds: list[Fold], recipe: Recipe, seed: int):
+        self.folds, self.recipe, self.seed = folds, recipe, seed
+        self.known: dict[tuple[Setting, int], tuple[Setting | None, Future[Trial] | Trial]] = {}
+        self.threads = folds[0].train.threads
+        self.pool: ThreadPoolExecutor | None = None
+        self.limit = limited(1)
+
+    def __enter__(self) -> Trials:
+        if self.threads > 1:
+            self.pool = ThreadPoolExecutor(self.threads)
+            self._share(1)  # a trial is one thread's work
+            self.limit.__enter__()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self.pool is not None:
+            self.pool.shutdown(wait=True, cancel_futures=True)
+            self.limit.__exit__(None, None, None)
+            self._share(self.threads)
+
+    def _share(self, threads: int) -> None:
+        for fold in self.folds:
+            fold.train, fold.test = replace(fold.train, threads=threads), replace(fold.test, threads=threads)
+
+    def expect(self, wanted: Iterable[tuple[Setting, Setting | None, int]]) -> None:
+        """Start trials ahead: settings, where they start (None: anew, else where another one ended) and folds."""
+        if self.pool is None:
+            return
+        for setting, near, fold in wanted:
+            if (setting, fold) not in self.known:
+                before = None if near is None else self.known.get((near, fold))
+                self.prepare(fold, setting)
+                job = self.pool.submit(self._run, setting, before[1] if before else None, fold)
+                self.known[setting, fold] = near, job
+
+    def __call__(self, setting: Setting, near: Setting | None, fold: int) -> Trial:
+        """The trial of a setting on a fold."""
+        found = self.known.get((setting, fold))
+        if found is None or found[0] != near:
+            before = None if near is None else self.known.get((near, fold))
+            self.prepare(fold, setting)
+            found = near, self._run(setting, before[1] if before else None, fold)
+        trial = _done(found[1])
+        self.known[setting, fold] = near, trial
+        return trial
+
+    def prepare(self, fold: int, setting: Setting) -> None:
+        """Where learning starts on a fold: the same for all settings."""
+        here = self.folds[fold]
+        if here.start is None and self.recipe.basis.learns:
+            candidates = self._candidates(setting, here)
+            start = bases.resolve(self.recipe.basis.init, "init").choose(candidates, self.recipe.count)
+            here.start = bases.dense(start.vectors)
+
+    def _candidates(self, setting: Setting, fold: Fold) -> Any:
+        # One machine for each class is enough to tell settings apart, and cheaper than one for each pair.
+        rng = np.random.default_rng(self.seed)
+        return replace(self.recipe.candidates(fold.train, setting, rng), taught=None, watch=None)
+
+    def _run(self, setting: Setting, before: Future[Trial] | Trial | None, fold: int) -> Trial:
+        here, recipe = self.folds[fold], self.recipe
+        train, test = here.train, here.test
+        rest = outputs(train.n_classes, "ovr")
+        candidates = self._candidates(setting, here)
+        learned = None
+        if recipe.basis.learns:
+            warm = None if before is None else _done(before).learned
+            candidates = replace(candidates, start=warm or here.start)
+            choice = _short(recipe.basis, setting.scaled, warm is not None).choose(candidates, recipe.count)
+            learned = choice.learned
+            coef, bias = learned.coef, learned.bias
+        else:
+            choice = recipe.basis.choose(candidates, recipe.count)
+            fitted = replace(recipe, tol=1e-3).coefficients(train, choice, candidates, rest)
+            coef, bias = fitted.coef, fitted.bias
+        kernel = choice.kernel or candidates.kernel
+        F = kernel(test.X, choice.vectors, threads=train.threads) @ coef.T + bias
+        wrong = (F[:, 0] > 0) != (test.codes == 1) if test.n_classes == 2 else F.argmax(axis=1) != test.codes
+        share = test.weights / test.weights.sum()
+        loss = recipe.loss.value(F, test.labels(rest), np.repeat(share[:, None], len(rest), axis=1))
+        return Trial(float(share @ wrong), float(np.mean(loss)), share * wrong, learned)
+
+
+def _done(trial: Future[Trial] | Trial) -> Trial:
+    return trial if isinstance(trial, Trial) else trial.result()
+
+
+def _short(basis: Any, scaled: bool, warm: bool) -> Any:
+    """A trial run."""
+    steps = (WARM if warm else ITERATIONS) * (SCALED if scaled else 1)
+    most = steps if isinstance(basis.iterations, str) else min(steps, int(basis.iterations))
+    return replace(basis, iterations=most, rows=MOST_ROWS)
