@@ -35,9 +35,9 @@ NORMS = [  # times a hinge fit that are allowed: norm and C
             (slacks.PNorm(1.1), 70.0),
             (slacks.PNorm(1.5), 70.0),
             (slacks.PNorm(3), 70.0),
-            (slacks.PNorm(10), 70.0),
         ],
     ),
+    (6, [(slacks.PNorm(10), 70.0)]),  # every row is a vector
 ]
 
 

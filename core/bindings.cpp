@@ -9,8 +9,10 @@
 
 #include <optional>
 
+#include "descent.hpp"
 #include "expansion.hpp"
 #include "passes.hpp"
+#include "row_model.hpp"
 #include "smooth.hpp"
 #include "solver.hpp"
 
@@ -323,6 +325,59 @@ nb::dict solve_machine(BoundMachine& machine, const std::vector<int>& view, cons
   return result;
 }
 
+// Many problems in one call: their numbers one after the other, `lengths` of them for each. Bias, objective and gap count
+// only where `certified`.
+nb::dict solve_all_machine(BoundMachine& machine, const std::vector<std::vector<int>>& views, const std::vector<Index>& lengths,
+                           const Vector& linear, const Vector& lower, const Vector& upper, const Vector& ridge,
+                           std::optional<Vector> side, const Vector& totals, double tolerance, const Ids& max_steps, bool double_rows,
+                           bool certify, nb::object callback) {
+  const std::size_t count = views.size(), n = linear.shape(0);
+  for (const Vector* v : {&lower, &upper, &ridge})
+    if (v->shape(0) != n) throw nb::value_error("linear, lower, upper and ridge differ in length");
+  if (lengths.size() != count || totals.shape(0) != count || max_steps.shape(0) != count)
+    throw nb::value_error("views, lengths, totals and max_steps differ in length");
+  std::vector<Job> jobs;
+  std::size_t first = 0;
+  for (std::size_t k = 0; k < count; ++k) {
+    if (lengths[k] < 1 || static_cast<std::size_t>(lengths[k]) > n - first) throw nb::value_error("lengths do not sum to that of linear");
+    const bool capped = totals.data()[k] < infinity;
+    if (capped && (!side || side->shape(0) != n)) throw nb::value_error("a cap needs the side of each variable");
+    Options options;
+    options.tolerance = tolerance;
+    options.max_steps = max_steps.data()[k];
+    jobs.push_back({views[k],
+                    {lengths[k], linear.data() + first, lower.data() + first, upper.data() + first, ridge.data() + first,
+                     capped ? side->data() + first : nullptr, totals.data()[k]},
+                    options});
+    first += static_cast<std::size_t>(lengths[k]);
+  }
+  if (first != n) throw nb::value_error("lengths do not sum to that of linear");
+  std::vector<double> duals, product;
+  const std::vector<const char*> names{"certified", "bias", "objective", "gap", "program_gap", "violation", "steps", "negative_curvature"};
+  std::vector<std::vector<double>> table(names.size());
+  {
+    PythonMonitor monitor(std::move(callback));
+    nb::gil_scoped_release release;
+    duals.reserve(n);
+    product.reserve(n);
+    for (auto& column : table) column.reserve(count);
+    for (const Answer& answer : solve_all(machine, jobs, double_rows, certify, monitor)) {
+      const Solution& s = answer.solution;
+      const Verdict& v = answer.verdict;
+      duals.insert(duals.end(), s.a.begin(), s.a.end());
+      product.insert(product.end(), s.product.begin(), s.product.end());
+      const double row[] = {v.known ? 1.0 : 0.0, v.bias, v.primal, v.gap, s.certificate.relative(), s.certificate.violation,
+                            static_cast<double>(s.steps), s.negative_curvature ? 1.0 : 0.0};
+      for (std::size_t c = 0; c < names.size(); ++c) table[c].push_back(row[c]);
+    }
+  }
+  nb::dict result;
+  result["duals"] = to_numpy(std::move(duals), {n});
+  result["product"] = to_numpy(std::move(product), {n});
+  for (std::size_t c = 0; c < names.size(); ++c) result[names[c]] = to_numpy(std::move(table[c]), {count});
+  return result;
+}
+
 std::vector<std::size_t> shape_of(const Matrix& x) { return {x.shape(0), x.shape(1)}; }
 
 // Rows of x times the kernel matrix of the view.
@@ -379,6 +434,8 @@ nb::ndarray<nb::numpy, double> matrix_rows(BoundMachine& machine, const std::vec
   return to_numpy(std::move(out), {count, size});
 }
 
+constexpr Index brief_work = 1 << 16;  // products that take less time than to let go of the GIL
+
 nb::ndarray<nb::numpy, double> decide(const AnyKernel& kernel, const std::shared_ptr<Rows>& vectors, const std::shared_ptr<Rows>& x,
                                       const Matrix& coef, const Vector& bias, bool single, int threads) {
   const std::size_t outputs = coef.shape(0);
@@ -387,17 +444,87 @@ nb::ndarray<nb::numpy, double> decide(const AnyKernel& kernel, const std::shared
   std::vector<double> out(static_cast<std::size_t>(x->size) * outputs);
   {
     PythonMonitor monitor{nb::object()};
-    nb::gil_scoped_release release;
-    ThreadPool pool(static_cast<int>(std::min<Index>(threads, std::max<Index>(1, x->size / 128))));
-    const auto run = [&](auto tag) {
-      decision<decltype(tag)>(kernel, *vectors, *x, coef.data(), bias.data(), static_cast<int>(outputs), out.data(), pool, monitor);
-    };
-    if (single && float_error(kernel, *vectors, *x, coef.data(), static_cast<int>(outputs)) < 1e-3)
-      run(float());
-    else
-      run(double());
+    std::optional<nb::gil_scoped_release> release;
+    if (x->size * vectors->size * vectors->width > brief_work) release.emplace();
+    if (!few_rows(kernel, *vectors, *x, coef.data(), bias.data(), static_cast<int>(outputs), out.data())) {
+      ThreadPool pool(static_cast<int>(std::min<Index>(threads, std::max<Index>(1, x->size / 128))));
+      const auto run = [&](auto tag) {
+        decision<decltype(tag)>(kernel, *vectors, *x, coef.data(), bias.data(), static_cast<int>(outputs), out.data(), pool, monitor);
+      };
+      if (single && float_error(kernel, *vectors, *x, coef.data(), static_cast<int>(outputs)) < 1e-3)
+        run(float());
+      else
+        run(double());
+    }
   }
   return to_numpy(std::move(out), {static_cast<std::size_t>(x->size), outputs});
+}
+
+// --- one row at a time --------------------------------------------------------------------------------------------
+
+// The values of a row that Python lends as a buffer of float or double; false if X is none: Python then looks at it.
+bool row_values(const RowModel& model, nb::handle x, double* out) {
+  Py_buffer buffer;
+  if (PyObject_GetBuffer(x.ptr(), &buffer, PyBUF_STRIDES | PyBUF_FORMAT) != 0) {
+    PyErr_Clear();
+    return false;
+  }
+  const char* format = buffer.format ? buffer.format : "";
+  const bool row = buffer.ndim == 1 && (*format == 'd' || *format == 'f') && format[1] == 0 && buffer.shape[0] == model.width();
+  if (row) {
+    const char* data = static_cast<const char*>(buffer.buf);
+    std::optional<nb::gil_scoped_release> release;
+    if (model.products() > brief_work) release.emplace();
+    if (*format == 'd')
+      model.values<double>(data, buffer.strides[0], out);
+    else
+      model.values<float>(data, buffer.strides[0], out);
+  }
+  PyBuffer_Release(&buffer);
+  return row;
+}
+
+nb::object all_values(const RowModel& model, nb::handle x) {
+  std::vector<double> out(model.outputs());
+  if (!row_values(model, x, out.data())) return nb::none();
+  return nb::cast(to_numpy(std::move(out), {static_cast<std::size_t>(model.outputs())}));
+}
+
+nb::object shown_values(const RowModel& model, nb::handle x) {
+  Doubles values(model.outputs());
+  if (!row_values(model, x, values.get())) return nb::none();
+  if (model.shown() == 1) return nb::float_(values.get()[0]);
+  std::vector<double> out(model.shown());
+  model.show(values.get(), out.data());
+  return nb::cast(to_numpy(std::move(out), {static_cast<std::size_t>(model.shown())}));
+}
+
+nb::object winner(const RowModel& model, nb::handle x) {
+  Doubles values(model.outputs());
+  return row_values(model, x, values.get()) ? nb::object(nb::int_(model.winner(values.get()))) : nb::none();
+}
+
+std::vector<double> numbers_of(const Vector& values, std::size_t expected) {
+  if (values.shape(0) != expected) throw nb::value_error("expected one number for each input or output");
+  return std::vector<double>(values.data(), values.data() + expected);
+}
+
+RowModel row_model(const AnyKernel& kernel, std::shared_ptr<Rows> vectors, const Matrix& coef, const Vector& bias) {
+  if (static_cast<Index>(coef.shape(1)) != vectors->size || bias.shape(0) != coef.shape(0) || bias.shape(0) == 0)
+    throw nb::value_error("vectors, coefficients and bias do not fit together");
+  if (vectors->size && !vectors->contiguous(0, 0.0) && !vectors->contiguous(0, 0.0f)) throw nb::value_error("expected dense vectors in C order");
+  std::vector<double> numbers(coef.data(), coef.data() + coef.shape(0) * coef.shape(1));
+  return RowModel(kernel, std::move(vectors), std::move(numbers), numbers_of(bias, coef.shape(0)));
+}
+
+// Scores of the classes from the values of all pairs of them.
+nb::ndarray<nb::numpy, double> pair_scores(const Matrix& values, int classes, bool by_value, bool zero_is_positive) {
+  const std::size_t rows = values.shape(0), pairs = values.shape(1);
+  if (classes < 1 || pairs != static_cast<std::size_t>(classes) * (classes - 1) / 2) throw nb::value_error("expected a value for each pair of classes");
+  const Votes votes{true, by_value, zero_is_positive};
+  std::vector<double> sums(classes), scores(rows * classes);
+  for (std::size_t i = 0; i < rows; ++i) votes.score(values.data() + i * pairs, classes, sums.data(), scores.data() + i * classes);
+  return to_numpy(std::move(scores), {rows, static_cast<std::size_t>(classes)});
 }
 
 // k(x, z), computed in Real, into a matrix of float or double, strips of x in parallel.
@@ -499,6 +626,18 @@ class BoundPasses {
     });
     return nb::make_tuple(to_numpy(std::move(value), {outputs}), to_numpy(std::move(moments), {outputs, size}),
                           to_numpy(std::move(grams), {outputs, size, size}));
+  }
+  nb::tuple newton(const Which& which, const Matrix& start, const Vector& bias_curvature, double width, double least, double most, double tol,
+                   int max_steps) {
+    const std::size_t outputs = checked(which, start), size = start.shape(1);
+    if (bias_curvature.shape(0) != outputs) throw nb::value_error("bias_curvature must have a value for each output");
+    Descent found;
+    run([&](Monitor& monitor) {
+      NewtonOverPasses method(*passes_, {width, least, most}, monitor);
+      found = method.run(which, std::vector<double>(start.data(), start.data() + outputs * size), bias_curvature.data(), tol, max_steps);
+    });
+    return nb::make_tuple(to_numpy(std::move(found.V), {outputs, size}), found.steps, std::vector<bool>(found.converged.begin(), found.converged.end()),
+                          found.exact);
   }
   nb::tuple line(const Which& which, const Matrix& w, const Matrix& step, const Matrix& t, double width, double least, double most) {
     const std::size_t outputs = checked(which, w), tries = t.shape(1);
@@ -631,6 +770,8 @@ NB_MODULE(_core, m) {
       .def("solve", &solve_machine, "view"_a, "linear"_a, "lower"_a, "upper"_a, "ridge"_a, "side"_a.none(), "total"_a, "tolerance"_a,
            "max_steps"_a = -1, "double_rows"_a = false, "power"_a = 2.0, "block"_a = 512, "keep"_a = 0.75, "start"_a = nb::none(),
            "start_product"_a = nb::none(), "exact"_a = true, "callback"_a = nb::none())
+      .def("solve_all", &solve_all_machine, "views"_a, "lengths"_a, "linear"_a, "lower"_a, "upper"_a, "ridge"_a, "side"_a.none(),
+           "totals"_a, "tolerance"_a, "max_steps"_a, "double_rows"_a = false, "certify"_a = false, "callback"_a = nb::none())
       .def("product", &product, "view"_a, "x"_a, "single"_a = false)
       .def("rows", &matrix_rows, "view"_a, "variables"_a)
       .def("diagonal", &diagonal, "view"_a);
@@ -640,6 +781,7 @@ NB_MODULE(_core, m) {
   nb::class_<BoundPasses>(m, "Passes", "Sums over rows for machines over few vectors.")
       .def("look", &BoundPasses::look, "rows"_a, "kernel"_a, "vectors"_a, "T"_a)
       .def("equations", &BoundPasses::equations, "which"_a, "w"_a, "width"_a, "least"_a, "most"_a)
+      .def("newton", &BoundPasses::newton, "which"_a, "start"_a, "bias_curvature"_a, "width"_a, "least"_a, "most"_a, "tol"_a, "max_steps"_a)
       .def("line", &BoundPasses::line, "which"_a, "w"_a, "step"_a, "t"_a, "width"_a, "least"_a, "most"_a)
       .def("pull", &BoundPasses::pull, "which"_a, "w"_a, "beta"_a, "width"_a, "least"_a, "most"_a)
       .def("evidence", &BoundPasses::evidence, "which"_a, "w"_a, "width"_a, "least"_a, "most"_a, "known"_a, "reach"_a, "units"_a)
@@ -649,4 +791,21 @@ NB_MODULE(_core, m) {
   m.def("row_passes", &row_passes, "rows"_a, "sides"_a, "costs"_a, "single"_a, "keep"_a, "threads"_a = 1);
   m.def("smooth_machine", &smooth_machine, "features"_a, "y"_a, "c"_a, "start"_a, "width"_a, "least"_a, "most"_a, "tol"_a, "max_steps"_a);
   m.def("decision", &decide, "kernel"_a, "vectors"_a, "x"_a, "coef"_a, "bias"_a, "single"_a = false, "threads"_a = 1);
+
+  nb::class_<RowModel>(m, "RowModel", "A fitted model for one row at a time; None where it is given no row of floats of its width.")
+      .def(nb::new_(&row_model), "kernel"_a, "vectors"_a, "coef"_a, "bias"_a)
+      .def("scale", [](RowModel& r, const Vector& scales) { r.scale(numbers_of(scales, r.width())); }, "scales"_a)
+      .def("standardise", [](RowModel& r, const Vector& mean, const Vector& spread) {
+             r.standardise(numbers_of(mean, r.width()), numbers_of(spread, r.width()));
+           }, "mean"_a, "spread"_a)
+      .def("decide", [](RowModel& r, int classes, bool pairs, bool by_value, bool zero_is_positive) {
+             r.decide(classes, {pairs, by_value, zero_is_positive});
+           }, "classes"_a, "pairs"_a, "by_value"_a, "zero_is_positive"_a)
+      .def("show_scores", [](RowModel& r, bool pairs, bool by_value, bool zero_is_positive) {
+             r.show_scores({pairs, by_value, zero_is_positive});
+           }, "pairs"_a, "by_value"_a, "zero_is_positive"_a)
+      .def("values", &all_values, "row"_a)
+      .def("shown", &shown_values, "row"_a)
+      .def("winner", &winner, "row"_a);
+  m.def("pair_scores", &pair_scores, "values"_a, "classes"_a, "by_value"_a, "zero_is_positive"_a);
 }

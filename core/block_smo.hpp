@@ -23,6 +23,7 @@ struct Options {
   int block = 512;
   double keep = 0.75;  // share of the working set that stays for the next round
   bool exact = true;   // false: the gradient as tracked will do, for a problem that is one step of many
+  int thread = 0;      // of the pool: the one that solves
 };
 
 struct Report {
@@ -57,7 +58,7 @@ class BlockSmo {
     stride_ = (size_ + 31) / 32 * 32;
     if (stride_ % 128 == 0) stride_ += 32;  // columns of the matrix must not fall into the same cache sets
     if (fills()) stride_ += 32;
-    matrix_ = gram.workspace().reserve(static_cast<std::size_t>(size_) * stride_);
+    matrix_ = gram.workspace(options.thread).reserve(static_cast<std::size_t>(size_) * stride_);
     // Padding and empty slots must be finite; the rest is filled before it is read.
     for (int s = 0; s < size_; ++s) {
       const int filled = whole() ? size_ : 0;
@@ -67,7 +68,7 @@ class BlockSmo {
     block_.size = size_;
     block_.stride = stride_;
     block_.diagonal.assign(stride_, Real(0));
-    for (auto* v : {&block_.G, &block_.a, &block_.lower, &block_.upper, &block_.side, &block_.ridge}) v->assign(stride_, 0.0);
+    for (auto* v : {&block_.G, &block_.a, &block_.lower, &block_.upper, &block_.side, &block_.ridge, &block_.slope, &block_.least}) v->assign(stride_, 0.0);
     block_.power = p_.power;
     ceiling_ = dual_ceiling(p_) * (1 + 1e-6);
     slot_.assign(p_.size, -1);
@@ -178,28 +179,26 @@ class BlockSmo {
 
   // Working set: the newest of the last one, then the worst violators from each list in turn.
   void choose() {
+    if (whole()) {
+      if (variable_[0] >= 0) return;  // all are in
+      fresh_.reserve(size_);
+      for (int s = 0; s < size_; ++s) enter(s, s);
+      return;
+    }
     std::vector<int> order(variable_.size());
     std::iota(order.begin(), order.end(), 0);
     released_.clear();
-    if (!whole()) {
-      const int kept = std::min(static_cast<int>(o_.keep * size_), size_ - Set::lists);  // room for the worst of each list
-      std::stable_sort(order.begin(), order.end(), [&](int x, int y) { return entered_[x] > entered_[y]; });
-      for (std::size_t k = kept; k < order.size(); ++k) release(order[k]);
-    }
+    const int kept = std::min(static_cast<int>(o_.keep * size_), size_ - Set::lists);  // room for the worst of each list
+    std::stable_sort(order.begin(), order.end(), [&](int x, int y) { return entered_[x] > entered_[y]; });
+    for (std::size_t k = kept; k < order.size(); ++k) release(order[k]);
     std::vector<int> empty;
     for (int s = 0; s < size_; ++s)
       if (variable_[s] < 0) empty.push_back(s);
     fresh_.clear();
     if (empty.empty()) return;
     for (auto& list : lists_) list.clear();
-    if (whole()) {
-      for (Index v = 0; v < p_.size; ++v)
-        if (slot_[v] < 0) lists_[0].push_back({0.0, static_cast<std::int32_t>(v)});
-      fill(empty, true);
-      return;
-    }
     set_.candidates(it_.a.data(), it_.G.data(), slot_, lists_);
-    fill(empty, false);
+    fill(empty);
     // Places that no violator wants go back to the variables that just left.
     for (const int v : released_) {
       if (empty.empty()) break;
@@ -207,17 +206,16 @@ class BlockSmo {
     }
   }
 
-  void fill(std::vector<int>& empty, bool in_order) {
+  void fill(std::vector<int>& empty) {
     const auto worse = [](const Candidate& x, const Candidate& y) {
       return x.badness > y.badness || (x.badness == y.badness && x.variable < y.variable);
     };
-    if (!in_order)
-      for (auto& list : lists_) {
-        const std::size_t wanted = std::min(list.size(), empty.size());
-        std::nth_element(list.begin(), list.begin() + wanted, list.end(), worse);
-        list.resize(wanted);
-        std::sort(list.begin(), list.end(), worse);
-      }
+    for (auto& list : lists_) {
+      const std::size_t wanted = std::min(list.size(), empty.size());
+      std::nth_element(list.begin(), list.begin() + wanted, list.end(), worse);
+      list.resize(wanted);
+      std::sort(list.begin(), list.end(), worse);
+    }
     std::reverse(empty.begin(), empty.end());
     std::size_t next[Set::lists] = {};
     for (bool any = true; any && !empty.empty();) {
@@ -283,7 +281,7 @@ class BlockSmo {
       if (p_.total < infinity) block_.side[s] = p_.side[v];
       detail::set_masks(block_, s);
       if (p_.power == 2) continue;
-      block_.ridge[s] = p_.ridge[v];
+      detail::set_penalty(block_, s, p_.ridge[v]);
       block_.diagonal[s] = static_cast<Real>(diagonal_[v] + detail::curvature_of_penalty(block_, s));
     }
   }
@@ -327,6 +325,7 @@ class BlockSmo {
   // Carries the block's moves to the iterate; false if there were none.
   bool store_block() {
     const std::size_t tiles = view_.tiles.size();
+    if (whole()) return store_whole();
     std::vector<double> moved, farther;
     std::vector<const Real*> rows;
     for (std::size_t i = 0; i < slots_.size(); ++i) {
@@ -336,17 +335,21 @@ class BlockSmo {
       if (delta == 0) continue;
       moved.push_back(delta);
       farther.push_back(it_.doubt.distance(v, block_.a[s]) - it_.doubt.distance(v, it_.a[v]));
-      if (!whole()) rows.insert(rows.end(), table_.begin() + i * tiles, table_.begin() + (i + 1) * tiles);
-      it_.G[v] -= p_.power == 2 ? p_.ridge[v] * delta : p_.slope(v, block_.a[s]) - p_.slope(v, it_.a[v]);
+      rows.insert(rows.end(), table_.begin() + i * tiles, table_.begin() + (i + 1) * tiles);
+      it_.G[v] -= p_.power == 2 ? p_.ridge[v] * delta : block_.slope[s] - p_.slope(v, it_.a[v]);
       it_.a[v] = block_.a[s];
     }
     if (moved.empty()) return false;
-    if (whole()) {  // the block's gradient is the gradient
-      for (const int s : slots_) it_.G[variable_[s]] = block_.G[s];
-      it_.doubt.all = infinity;  // its way there is not known
-    } else {
-      gram_.subtract(view_, rows, moved, farther, it_.G.data(), it_.doubt, monitor_);
-    }
+    gram_.subtract(view_, rows, moved, farther, it_.G.data(), it_.doubt, monitor_);
+    return true;
+  }
+
+  // Slots are in the order of the variables, and the block's gradient is the gradient.
+  bool store_whole() {
+    if (std::equal(it_.a.begin(), it_.a.end(), block_.a.begin())) return false;
+    std::copy_n(block_.a.begin(), size_, it_.a.begin());
+    std::copy_n(block_.G.begin(), size_, it_.G.begin());
+    it_.doubt.all = infinity;  // its way there is not known
     return true;
   }
 

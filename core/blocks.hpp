@@ -89,8 +89,6 @@ class KernelBlocks {
   virtual void diagonal(const Rows& rows, const Index* ids, Index count, double* out) const = 0;
   // No value between these rows is further than this from the kernel's.
   virtual Rounding rounding(const Rows& rows, const Index* ids, Index count) const = 0;
-  // out[i] = k(x, row i) for one row x, where all rows lie in memory as they are; false if they do not.
-  virtual bool against(const Rows& rows, const Real* x, Real* out) const = 0;
   // Left rows worth packing at once within a few megabytes.
   int chunk(Index width) const {
     const Index budget = Index(8) << 20;
@@ -323,36 +321,6 @@ struct ScatterRows {
   }
 };
 
-// One x against rows in memory, summed along the columns: nothing is packed, each value is read once.
-template <class Real, class Kernel>
-struct OneRow {
-  template <class Metric, class V, int N>
-  static SLIM_INLINE Real sum(const Real* x, const Real* z, Index width) {
-    V part[2] = {V{}, V{}};
-    Index k = 0;
-    for (; k + 2 * N <= width; k += 2 * N) {
-      part[0] = Metric::step(part[0], load<V>(x + k), load<V>(z + k));
-      part[1] = Metric::step(part[1], load<V>(x + k + N), load<V>(z + k + N));
-    }
-    const V both = part[0] + part[1];
-    Vec<Real, 1> tail{};
-    for (; k < width; ++k) tail = Metric::step(tail, Vec<Real, 1>{x[k]}, Vec<Real, 1>{z[k]});
-    Real total = tail[0];
-#pragma GCC unroll 16
-    for (int l = 0; l < N; ++l) total += both[l];
-    return total;
-  }
-  template <class Isa>
-  static SLIM_INLINE Real run(const Kernel* kernel, const Real* x, const Real* z, Index width) {
-    constexpr int N = lanes<Real, Isa>;
-    using V = Vec<Real, N>;
-    if constexpr (of_differences<Kernel>)
-      return kernel->template direct<Real, N>(splat<V>(sum<typename Kernel::Direct, V, N>(x, z, width)))[0];
-    else
-      return kernel->template finish<Real, N>(splat<V>(sum<typename Kernel::Metric, V, N>(x, z, width)), V{}, V{})[0];
-  }
-};
-
 template <class Real, class Kernel>
 struct Diagonal {
   template <class Isa>
@@ -422,13 +390,6 @@ class KernelBlocksOf final : public KernelBlocks<Real> {
       dispatch<DenseTile<Real, Kernel>>(&kernel_, &left, rows, width,
                                         static_cast<const Real*>(right.panels.get() + (first + j) / tile_columns_ * panel),
                                         right.sizes.data() + first + j, out, j, products_);
-  }
-
-  bool against(const Rows& rows, const Real* x, Real* out) const override {
-    if (rows.size == 0 || !rows.contiguous(0, Real())) return false;
-    for (Index i = 0; i < rows.size; ++i)
-      out[i] = dispatch<OneRow<Real, Kernel>>(&kernel_, x, rows.contiguous(i, Real()), rows.width);
-    return true;
   }
 
   void diagonal(const Rows& rows, const Index* ids, Index count, double* out) const override {

@@ -5,31 +5,13 @@
 
 #include "blocks.hpp"
 #include "gram.hpp"
+#include "one_row.hpp"
 #include "parallel.hpp"
 
 namespace slimsvm {
 
 // Sparse inner loop below this share of nonzeros; above it the dense tile is faster even with zeros in it.
 constexpr double sparse_below = 0.3;
-
-constexpr Index few_rows_limit = 4;
-
-// A few rows, as in a loop that predicts one at a time: packing the vectors would cost more than using them.
-template <class Real>
-bool few_rows(const KernelBlocks<Real>& blocks, const Rows& vectors, const Rows& x, const double* coef, const double* bias,
-              int outputs, double* out) {
-  std::vector<Real> values(vectors.size);
-  for (Index i = 0; i < x.size; ++i) {
-    const Real* row = x.contiguous(i, Real());
-    if (!row || !blocks.against(vectors, row, values.data())) return false;
-    for (int o = 0; o < outputs; ++o) {
-      double sum = bias[o];
-      for (Index j = 0; j < vectors.size; ++j) sum += coef[o * vectors.size + j] * values[j];
-      out[i * outputs + o] = sum;
-    }
-  }
-  return true;
-}
 
 inline double largest_in_float(const Rows& rows, Size kind) {
   std::vector<Index> ids(rows.size);
@@ -52,14 +34,13 @@ inline bool blurred_in_float(const AnyKernel& kernel, const Rows& rows) {
 inline double float_error(const AnyKernel& kernel, const Rows& vectors, const Rows& x, const double* coef, int outputs) {
   struct Loss {  // of a kernel value, in roundings; relative for polynomials, whose values are not bounded
     const Rows& vectors;
-    bool sparse, few;
+    bool sparse;
     double largest(Size kind) const { return largest_in_float(vectors, kind); }
     double operator()(const Linear&) const { return largest(Size::squares); }
     double operator()(const Sigmoid& k) const { return k.gamma * largest(Size::squares); }
     double operator()(const Polynomial&) const { return largest(Size::squares); }
     double operator()(const Laplacian& k) const { return k.strain(largest(Size::absolute)); }
     double operator()(const Gaussian& k) const {  // products up to their limit; beyond, the rounding of the rows themselves
-      if (few) return 0;
       const double strain = k.strain(largest(Size::squares)), most = sparse ? sparse_products_up_to<float> : products_up_to;
       return std::sqrt(strain) + (!sparse && vectors.width <= Gaussian::narrow<float> ? 0.0 : std::min(strain, most));
     }
@@ -70,8 +51,7 @@ inline double float_error(const AnyKernel& kernel, const Rows& vectors, const Ro
     for (Index j = 0; j < vectors.size; ++j) sum += coef[o * vectors.size + j] * coef[o * vectors.size + j];
     weight = std::max(weight, std::sqrt(sum));
   }
-  const bool few = x.size <= few_rows_limit && vectors.contiguous(0, 0.0f) && x.contiguous(0, 0.0f);  // as they are
-  const double loss = std::visit(Loss{vectors, x.density() < sparse_below, few}, kernel);
+  const double loss = std::visit(Loss{vectors, x.density() < sparse_below}, kernel);
   return 2 * std::numeric_limits<float>::epsilon() * (1 + loss) * weight;
 }
 
@@ -80,7 +60,6 @@ void decision(const AnyKernel& kernel, const Rows& vectors, const Rows& x, const
               int outputs, double* out, ThreadPool& pool, Monitor& monitor) {
   constexpr Index strip = 128;
   const auto blocks = make_blocks<Real>(kernel, x.width, x.density() < sparse_below);
-  if (x.size <= few_rows_limit && few_rows<Real>(*blocks, vectors, x, coef, bias, outputs, out)) return;
   std::vector<Index> vector_ids(vectors.size), ids(x.size);
   std::iota(vector_ids.begin(), vector_ids.end(), Index(0));
   std::iota(ids.begin(), ids.end(), Index(0));

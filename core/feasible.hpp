@@ -73,7 +73,9 @@ struct Extremes {
 inline double conjugate(const Problem& p, Index i, double r) {
   const double x = p.response(i, r);
   if (x == 0) return 0;
-  return p.ridge[i] > 0 ? r * x - p.penalty(i, x) : r * x;
+  if (!(p.ridge[i] > 0)) return r * x;
+  if (p.power != 2 && p.lower[i] < x && x < p.upper[i]) return r * x * (1 - 1 / p.power);  // r is the penalty's slope there
+  return r * x - p.penalty(i, x);
 }
 
 // No dual objective is above this, the primal at f = 0: unless the kernel is not positive semidefinite.
@@ -101,23 +103,19 @@ struct SafeBounds {
   }
 };
 
-inline double dual_objective(const Problem& p, const double* a, const double* G) {
-  double sum = 0;  // linear'a - 1/2 a'K a - penalty, with K a = linear - G - slope
-  for (Index i = 0; i < p.size; ++i) sum += 0.5 * a[i] * (p.linear[i] + G[i]);
-  if (p.power == 2) return sum;
-  for (Index i = 0; i < p.size; ++i) sum += 0.5 * a[i] * p.slope(i, a[i]) - p.penalty(i, a[i]);
-  return sum;
-}
-
-// Primal minus dual at (f = K a, offsets): a sum of terms that are each >= 0 (Fenchel-Young).
-inline double duality_gap(const Problem& p, const double* a, const double* G, Offsets o) {
+// The dual objective, and primal minus dual at (f = K a, offsets): a sum of terms that are each >= 0 (Fenchel-Young).
+inline void evaluate(const Problem& p, const double* a, const double* G, Offsets o, Certificate& c) {
   double gap = 0, used = 0;
+  c.dual = 0;  // linear'a - 1/2 a'K a - penalty, with K a = linear - G - slope
   for (Index i = 0; i < p.size; ++i) {
-    const double r = G[i] + p.slope(i, a[i]) - o.bias - (o.cap > 0 ? o.cap * p.side[i] : 0.0);
-    gap += conjugate(p, i, r) - a[i] * r + p.penalty(i, a[i]);
+    const double slope = p.slope(i, a[i]), penalty = p.power == 2 ? p.penalty(i, a[i]) : a[i] * slope / p.power;
+    c.dual += 0.5 * a[i] * (p.linear[i] + G[i]);
+    if (p.power != 2) c.dual += 0.5 * a[i] * slope - penalty;
+    const double r = G[i] + slope - o.bias - (o.cap > 0 ? o.cap * p.side[i] : 0.0);
+    gap += conjugate(p, i, r) - a[i] * r + penalty;
     if (o.cap > 0) used += p.side[i] * a[i];
   }
-  return o.cap > 0 ? gap + o.cap * (p.total - used) : gap;
+  c.gap = o.cap > 0 ? gap + o.cap * (p.total - used) : gap;
 }
 
 // Below power 2 the penalty's slope is so steep at zero that a tiny dual makes a large violation: the gap counts.
@@ -150,8 +148,7 @@ class Box {
   Certificate certify(const double* a, const double* G) const {
     const Extremes e = extremes(a, G);
     Certificate c;
-    c.dual = dual_objective(p_, a, G);
-    c.gap = duality_gap(p_, a, G, {e.middle(), 0});
+    evaluate(p_, a, G, {e.middle(), 0}, c);
     c.violation = telling_violation(p_, e.violation(), c);
     return c;
   }
@@ -205,12 +202,11 @@ class CappedBox {
     const ByClass e = extremes(a, G);
     const bool on = active(used(a));
     Certificate c;
-    c.dual = dual_objective(p_, a, G);
     if (on) {
       const double bias = 0.5 * (e.plus.middle() + e.minus.middle());
-      c.gap = duality_gap(p_, a, G, {bias, best_cap(a, G, bias)});
+      evaluate(p_, a, G, {bias, best_cap(a, G, bias)}, c);
     } else {
-      c.gap = duality_gap(p_, a, G, {e.plus.with(e.minus).middle(), 0});
+      evaluate(p_, a, G, {e.plus.with(e.minus).middle(), 0}, c);
     }
     c.violation = telling_violation(p_, violation(e, on), c);
     return c;

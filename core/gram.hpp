@@ -243,6 +243,7 @@ struct Doubt {
   // Takes in a change x of a, by which the distances to the anchor grow by `farther`. True: these are to be weighed.
   bool weigh(const std::vector<double>& x, const std::vector<double>& farther, const Rounding& rounding, Index size) {
     constexpr double negligible = 1e-7;
+    if (all == std::numeric_limits<double>::infinity()) return false;  // nothing is known, and nothing will be
     double way = 0, sum = 0;
     for (const double value : x) way += std::fabs(value);
     for (const double value : farther) sum += std::fabs(value);
@@ -315,12 +316,16 @@ class Gram {
         segments_(std::move(segments)),
         tile_(tile_length(segments_)),
         cache_(worthwhile(cache_bytes - source_->plan(tiles(), strip_bytes)), tile_),
-        pool_(pool) {}
+        pool_(pool),
+        workspaces_(pool.size()) {}
 
   Index positions() const { return segments_.back().end; }
   View view(const std::vector<int>& chosen) const { return make_view(segments_, chosen, tile_); }
   // Rows over the view that the cache can hold at once.
-  Index capacity(const View& view) const { return static_cast<Index>(cache_.capacity() / std::max<std::size_t>(1, view.tiles.size())); }
+  Index capacity(const View& view) const {
+    if (resident()) return std::numeric_limits<std::int32_t>::max();
+    return static_cast<Index>(cache_.capacity() / std::max<std::size_t>(1, view.tiles.size()));
+  }
   const std::vector<double>& diagonal() {
     if (diagonal_.empty()) {
       diagonal_.resize(positions());
@@ -344,6 +349,14 @@ class Gram {
   // table[i * tiles + t] = tile t of the row of positions[i] over the view. Missing rows are computed together.
   void rows(const View& view, const std::vector<Index>& positions, std::vector<Real*>& table, Monitor& monitor) {
     const std::size_t tiles = view.tiles.size(), count = positions.size();
+    table.resize(count * tiles);
+    if (resident()) {
+      for (std::size_t t = 0; t < tiles; ++t) {
+        Real* first = matrix_.get() + places_[view.tiles[t].segment] + static_cast<std::size_t>(view.tiles[t].index) * tile_;
+        for (std::size_t i = 0; i < count; ++i) table[i * tiles + t] = first + static_cast<std::size_t>(positions[i]) * length_;
+      }
+      return;
+    }
     std::vector<int> distinct(view.segments);
     std::sort(distinct.begin(), distinct.end());
     distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
@@ -359,7 +372,7 @@ class Gram {
         missing.clear();
         fresh.clear();
         const auto& segment = segments_[distinct[d]];
-        const int length = static_cast<int>((segment.end - segment.begin + tile_ - 1) / tile_);
+        const int length = tiles_of(segment);
         for (std::size_t i = 0; i < count; ++i) {
           auto*& entry = entries[d * count + i];
           if (!entry) entry = cache_.find(positions[i], distinct[d]);  // two variables may share a position
@@ -375,7 +388,6 @@ class Gram {
       cache_.clear();
       throw;
     }
-    table.resize(count * tiles);
     for (std::size_t t = 0; t < tiles; ++t) {
       const auto& tile = view.tiles[t];
       const auto d = std::lower_bound(distinct.begin(), distinct.end(), tile.segment) - distinct.begin();
@@ -383,7 +395,8 @@ class Gram {
     }
   }
 
-  // Many small classes: every pair of them will need all of its rows, and one product is faster than many.
+  // Many small classes: every pair of them will need all of its rows, and one product is faster than many. From then on
+  // rows are read where they lie, by any number of threads.
   void prefetch(Index pair_limit, Monitor& monitor) {
     if (prefetched_ || segments_.size() < 3) return;  // one problem reads its rows once
     prefetched_ = true;
@@ -391,15 +404,27 @@ class Gram {
     for (const auto& s : segments_) longest = std::max(longest, s.end - s.begin);
     std::vector<int> all(segments_.size());
     std::iota(all.begin(), all.end(), 0);
-    const View whole = view(all);
-    if (2 * longest > pair_limit || capacity(whole) < positions()) return;
-    std::vector<Index> everyone(positions());
-    std::iota(everyone.begin(), everyone.end(), Index(0));
-    std::vector<Real*> table;
-    rows(whole, everyone, table, monitor);
+    if (2 * longest > pair_limit || capacity(view(all)) < positions()) return;
+    diagonal();  // not by several threads at once
+    std::vector<std::size_t> places;
+    std::size_t length = 0;
+    for (const auto& s : segments_) {
+      places.push_back(length);
+      length += static_cast<std::size_t>(strip_padding(static_cast<int>(s.end - s.begin)));
+    }
+    const std::size_t size = length * static_cast<std::size_t>(positions());
+    Real* matrix = matrix_.reserve(size);
+    use_large_pages(matrix, size * sizeof(Real));
+    fill_symmetric(matrix, length, places, monitor);
+    places_ = std::move(places);  // only now: an error leaves nothing half-done
+    length_ = length;
   }
+  // Are all rows at hand? Then problems over them that are one block each may be solved at the same time.
+  bool resident() const { return length_ > 0; }
+  ThreadPool& pool() { return pool_; }
 
-  Buffer<Real>& workspace() { return workspace_; }  // for the solver's block, reused from problem to problem
+  // For the solver's block, reused from problem to problem; each thread has its own.
+  Buffer<Real>& workspace(int thread) { return workspaces_[thread]; }
   // All positions in order, and no other problem to share rows with.
   bool covers(const View& view) const { return segments_.size() <= 2 && view.size() == positions() && view.begin[0] == 0; }
 
@@ -622,10 +647,67 @@ class Gram {
       for (Index begin = s.begin; begin < s.end; begin += tile_) runs.push_back({begin, std::min(begin + tile_, s.end)});
     return runs;
   }
+  // The matrix of all positions, half of it computed, the rest mirrored. `places` are those of the segments within a row:
+  // strips of different segments must not overlap, nor those that different threads write.
+  void fill_symmetric(Real* matrix, std::size_t length, const std::vector<std::size_t>& places, Monitor& monitor) {
+    struct Piece {
+      Index first;
+      int count;
+      std::size_t place;
+    };
+    std::vector<Piece> pieces;
+    const Index width = source_->concurrent() ? 32 : 512;  // narrow ones waste less beyond the diagonal; calls of Python cost more
+    for (std::size_t s = 0; s < segments_.size(); ++s)
+      for (Index first = segments_[s].begin; first < segments_[s].end; first += width)
+        pieces.push_back({first, static_cast<int>(std::min(width, segments_[s].end - first)),
+                          places[s] + static_cast<std::size_t>(first - segments_[s].begin)});
+    std::vector<Index> everyone(positions());
+    std::iota(everyone.begin(), everyone.end(), Index(0));
+    const Index chunk = source_->chunk();
+    for (Index top = 0; top < positions(); top += chunk) {
+      const int rows = static_cast<int>(std::min(chunk, positions() - top));
+      source_->prepare(everyone.data() + top, rows);
+      run_strips(
+          pieces.size(),
+          [&](std::size_t t, int thread) {
+            const Piece& piece = pieces[t];
+            const int wanted = static_cast<int>(std::min<Index>(rows, piece.first + piece.count - top));  // up to the diagonal
+            if (wanted <= 0) return;
+            std::vector<Real*> out(wanted);
+            for (int i = 0; i < wanted; ++i) out[i] = matrix + static_cast<std::size_t>(top + i) * length + piece.place;
+            source_->strip(wanted, piece.first, piece.count, out.data(), thread);
+          },
+          monitor);
+    }
+    pool_.run(
+        pieces.size(),
+        [&](std::size_t t, int) {
+          const Piece& low = pieces[t];
+          for (std::size_t u = 0; u < t; ++u) {
+            const Piece& left = pieces[u];
+            for (int i = 0; i < low.count; ++i) {
+              Real* to = matrix + static_cast<std::size_t>(low.first + i) * length + left.place;
+              const Real* from = matrix + static_cast<std::size_t>(left.first) * length + low.place + i;
+              for (int j = 0; j < left.count; ++j) to[j] = from[static_cast<std::size_t>(j) * length];
+            }
+          }
+        },
+        monitor);
+    computed_ += static_cast<long>(positions() * static_cast<Index>(segments_.size()));
+  }
+  // First touches of small pages would cost as much as the kernel values written to them.
+  static void use_large_pages([[maybe_unused]] void* memory, [[maybe_unused]] std::size_t bytes) {
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    constexpr std::uintptr_t page = std::uintptr_t(2) << 20;
+    const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(memory), first = (begin + page - 1) / page * page;
+    const std::uintptr_t last = (begin + bytes) / page * page;
+    if (last > first) madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+#endif
+  }
+  int tiles_of(const Segment& segment) const { return static_cast<int>((segment.end - segment.begin + tile_ - 1) / tile_); }
   void compute(const Segment& segment, const std::vector<Index>& positions,
                const std::vector<typename RowCache<Real>::Entry*>& entries, Monitor& monitor) {
-    const std::size_t chunk = source_->chunk();
-    const std::size_t tiles = static_cast<std::size_t>((segment.end - segment.begin + tile_ - 1) / tile_);
+    const std::size_t chunk = source_->chunk(), tiles = static_cast<std::size_t>(tiles_of(segment));
     for (std::size_t first = 0; first < positions.size(); first += chunk) {
       const int count = static_cast<int>(std::min(chunk, positions.size() - first));
       source_->prepare(positions.data() + first, count);
@@ -655,7 +737,10 @@ class Gram {
   RowCache<Real> cache_;
   ThreadPool& pool_;
   std::vector<double> diagonal_;
-  Buffer<Real> workspace_;
+  std::vector<Buffer<Real>> workspaces_;
+  Buffer<Real> matrix_;              // of all rows, if they are at hand
+  std::vector<std::size_t> places_;  // of the segments within such a row
+  std::size_t length_ = 0;           // of such a row
   Rounding rounding_{-1};
   long computed_ = 0;
   bool prefetched_ = false;

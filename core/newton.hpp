@@ -102,7 +102,7 @@ std::vector<double> secant_curvatures(const Block<Real>& b, const std::vector<in
   for (const int i : free) most = std::max(most, b.G[i]), least = std::min(least, b.G[i]);
   const double middle = 0.5 * (most + least);
   for (const int i : free) {
-    const double here = detail::slope(b, i, b.a[i]), r = b.G[i] - middle + here;
+    const double here = b.slope[i], r = b.G[i] - middle + here;
     const double answer = std::clamp(std::copysign(std::pow(std::fabs(r) / b.ridge[i], 1 / (b.power - 1)), r), b.lower[i], b.upper[i]);
     const double way = answer - b.a[i];
     if (std::fabs(way) > 1e-7 * std::fabs(answer))
@@ -123,8 +123,8 @@ double rising_share(const Block<Real>& b, const std::vector<int>& moved, const s
   const auto left = [&](double t) {
     double sum = gain - t * curvature;
     for (std::size_t r = 0; r < moved.size(); ++r) {
-      const double a = b.a[moved[r]];
-      sum -= step[r] * (detail::slope(b, moved[r], a + t * step[r]) - detail::slope(b, moved[r], a));
+      const int i = moved[r];
+      sum -= step[r] * (detail::slope(b, i, b.a[i] + t * step[r]) - b.slope[i]);
     }
     return sum;
   };
@@ -206,7 +206,9 @@ double newton_step(Block<Real>& b, const std::vector<int>& free) {
     b.a[i] = static_cast<int>(r) == hit ? (step[r] > 0 ? b.upper[i] : b.lower[i]) : old + share * step[r];
     detail::set_masks(b, i);
     if (b.power == 2) continue;
-    b.G[i] -= detail::slope(b, i, b.a[i]) - detail::slope(b, i, old);
+    b.G[i] += b.slope[i];
+    b.slope[i] = detail::slope(b, i, b.a[i]);
+    b.G[i] -= b.slope[i];
     b.diagonal[i] = static_cast<Real>(b.row(i)[i] + detail::curvature_of_penalty(b, i));
   }
   b.room = std::max(0.0, b.room - growth * share);

@@ -17,7 +17,9 @@ struct Block {
   Real* matrix = nullptr;    // K + ridge, [size][stride]
   std::vector<Real> diagonal;
   std::vector<double> G, a, lower, upper, side;
-  std::vector<double> ridge;  // of the penalty, where its power is not 2; the matrix is then K alone
+  // Where the penalty's power is not 2, the matrix is K alone. Powers are slow: slopes are kept with the duals.
+  std::vector<double> ridge, slope;
+  std::vector<double> least;  // below power 2: sizes of duals below which the penalty's curvature is not followed
   double power = 2;
   // 0 where a variable may grow (shrink), -inf (+inf) elsewhere: added to G before a maximum (minimum).
   // Index 0: all variables, or class + and 1: class -, with a cap; then `shrink_any` is for both.
@@ -156,40 +158,54 @@ SLIM_INLINE double slope(const Block<Real>& b, int i, double x) {
   return std::copysign(b.ridge[i] * std::pow(std::fabs(x), b.power - 1), x);
 }
 
-// Curvature of the penalty, for the choice of partners. Below power 2 it is infinite at zero: there the value at
-// the dual that answers a slack of 0.1 stands for it.
+// A variable's part of the penalty as it enters the block. Below power 2 the curvature is infinite at zero: there the
+// value at the dual that answers a slack of 0.1 stands for it.
 template <class Real>
-SLIM_INLINE double curvature_of_penalty(const Block<Real>& b, int i) {
-  double x = std::fabs(b.a[i]);
-  if (b.power < 2) x = std::max(x, std::pow(0.1 / b.ridge[i], 1 / (b.power - 1)));
-  return std::min((b.power - 1) * b.ridge[i] * std::pow(x, b.power - 2), 1e30);
+SLIM_INLINE void set_penalty(Block<Real>& b, int i, double ridge) {
+  b.ridge[i] = ridge;
+  b.slope[i] = slope(b, i, b.a[i]);
+  b.least[i] = b.power < 2 ? std::pow(0.1 / ridge, 1 / (b.power - 1)) : 0.0;
 }
 
-// Step of a pair under a penalty: the root of  gain - curvature t - (change of both slopes), falling in t.
+// Curvature of the penalty at x, where its slope is known.
+SLIM_INLINE double curvature_at(double power, double slope, double x) {
+  if (x == 0) return power < 2 ? 1e30 : 0.0;
+  return std::min((power - 1) * std::fabs(slope / x), 1e30);
+}
+
+// The same at the dual, for the choice of partners.
 template <class Real>
-SLIM_INLINE double step_under_penalty(const Block<Real>& b, int i, int j, double curvature, double most) {
-  const double gain = b.G[i] - b.G[j], from_i = slope(b, i, b.a[i]), from_j = slope(b, j, b.a[j]);
+SLIM_INLINE double curvature_of_penalty(const Block<Real>& b, int i) {
+  if (std::fabs(b.a[i]) < b.least[i]) return curvature_at(b.power, 0.1, b.least[i]);
+  return curvature_at(b.power, b.slope[i], b.a[i]);
+}
+
+// Step of a pair under a penalty: the root of  gain - curvature t - (change of both slopes), falling in t. A thousandth of
+// the gain may be left: another pair has more to give by then. The slopes at its end become those of the block.
+template <class Real>
+SLIM_INLINE double step_under_penalty(Block<Real>& b, int i, int j, double curvature, double most) {
+  const double gain = b.G[i] - b.G[j], from_i = b.slope[i], from_j = b.slope[j];
+  double to_i = from_i, to_j = from_j;
   const auto left = [&](double t) {
-    return gain - curvature * t - (slope(b, i, b.a[i] + t) - from_i) + (slope(b, j, b.a[j] - t) - from_j);
+    to_i = slope(b, i, b.a[i] + t), to_j = slope(b, j, b.a[j] - t);
+    return gain - curvature * t - (to_i - from_i) + (to_j - from_j);
   };
   // No further than one of the three terms alone would allow.
   const double answer = std::copysign(std::pow(std::fabs(from_i + gain) / b.ridge[i], 1 / (b.power - 1)), from_i + gain);
-  double low = 0, high = std::min({most, gain / curvature, answer - b.a[i]});
-  if (!(high > 0) || left(high) >= 0) return std::max(high, 0.0);
-  double at_low = gain, at_high = left(high);
-  for (int k = 0; k < 100 && high - low > 1e-14 * high; ++k) {
-    // False position with halving of the end that stays (Illinois), and a bisection now and then.
-    double t = k % 4 == 3 ? 0.5 * (low + high) : low + (high - low) * at_low / (at_low - at_high);
-    if (!(t > low && t < high)) t = 0.5 * (low + high);
-    const double now = left(t);
-    if (now > 0) {
-      low = t, at_low = now, at_high *= 0.5;
-    } else {
-      high = t, at_high = now, at_low *= 0.5;
-      if (now == 0) break;
+  double low = 0, high = std::min({most, gain / curvature, answer - b.a[i]}), t = high;
+  if (!(high > 0)) return 0;
+  double now = left(t);
+  if (now < 0)
+    for (int k = 0; k < 100 && high - low > 1e-14 * high && std::fabs(now) > 1e-3 * gain; ++k) {
+      // Newton's step where it stays inside, and a bisection now and then.
+      const double bend = curvature + curvature_at(b.power, to_i, b.a[i] + t) + curvature_at(b.power, to_j, b.a[j] - t);
+      t += now / bend;
+      if (k % 4 == 3 || !(t > low && t < high)) t = 0.5 * (low + high);
+      now = left(t);
+      (now > 0 ? low : high) = t;
     }
-  }
-  return high;
+  b.slope[i] = to_i, b.slope[j] = to_j;
+  return t;
 }
 
 // Moves the pair as far as is best and allowed; the step taken.
@@ -221,7 +237,7 @@ SLIM_INLINE double move(Block<Real>& b, int i, int j) {
   return t;
 }
 
-// The gradient after a step of the pair from the given duals.
+// The gradient after a step of the pair, where the penalty had the given slopes.
 template <class Isa, class Real>
 SLIM_INLINE void update(Block<Real>& b, int i, int j, double t, double old_i, double old_j) {
   constexpr int N = lanes<double, Isa>;
@@ -234,7 +250,7 @@ SLIM_INLINE void update(Block<Real>& b, int i, int j, double t, double old_i, do
                                                             __builtin_convertvector(load<R>(rj + k), D)));
   if (b.power == 2) return;
   for (const auto& [k, old] : {std::pair{i, old_i}, std::pair{j, old_j}}) {
-    b.G[k] -= slope(b, k, b.a[k]) - slope(b, k, old);
+    b.G[k] -= b.slope[k] - old;
     b.diagonal[k] = static_cast<Real>(b.row(k)[k] + curvature_of_penalty(b, k));
   }
 }
@@ -305,7 +321,7 @@ struct CappedPairs {
         if (i < 0 || other.value > j.value) j = other, i = minus.index;
       }
       if (i < 0 || !(j.value > 0)) break;
-      const double old_i = b.a[i], old_j = b.a[j.index];
+      const double old_i = b.slope[i], old_j = b.slope[j.index];
       const double t = move(b, i, j.index);
       if (b.unbounded) break;
       update<Isa>(b, i, j.index, t, old_i, old_j);
@@ -327,7 +343,7 @@ struct PowerPairs {
       if (!(violation > eps) || s == limit) break;
       const Best j = partner<Isa>(b, i.index, b.shrink[0].data());
       if (!(j.value > 0)) break;
-      const double old_i = b.a[i.index], old_j = b.a[j.index];
+      const double old_i = b.slope[i.index], old_j = b.slope[j.index];
       const double t = move(b, i.index, j.index);
       if (b.unbounded || t == 0) break;
       update<Isa>(b, i.index, j.index, t, old_i, old_j);

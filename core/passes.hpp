@@ -226,6 +226,10 @@ class Passes final : public AnyPasses {
     kept_ = panels * panel * sizeof(Real) <= keep_;
     if (kept_) store_.reserve(panels * panel);
     filled_.assign(kept_ ? panels : 0, 0);
+    // Kernel values of wide rows cost more to compute than to keep. `pull` asks for k', which is to be known from them.
+    const std::size_t cells = panels * vectors_ * panel_rows;
+    kernel_kept_ = kept_ && !plain_ && x_->width >= wide && tells_slope(kernel) && cells * sizeof(Real) <= keep_;
+    if (kernel_kept_) kernel_store_.reserve(cells);
   }
 
   void equations(const Which& which, const double* w, QuadraticLoss loss, double* value, double* moments, double* grams,
@@ -323,9 +327,18 @@ class Passes final : public AnyPasses {
     over_slots(sums, monitor, [&](Local& mine, Index begin, Index end, double* sum) {
       mine.used.clear();
       mine.used_duals.clear();
+      Real* by_row = mine.buffer.reserve(static_cast<std::size_t>(pulled_rows) * left);
+      const auto flush = [&] {
+        if (!kernel_kept_) pull_panels(mine, outputs, coefficients, by_row, left);
+        add_pulled(mine, by_row, left, right, sum + outputs, sum + outputs + table);
+        mine.used.clear();
+        mine.used_duals.clear();
+      };
       each_panel(begin, end, [&](Index first, int rows) {
         losses(mine, which, features_of(mine, first, rows), weights, w, first, rows, loss);
         for (int o = 0; o < outputs; ++o) sum[o] += mine.value[o];
+        if (mine.used.size() + panel_rows > pulled_rows) flush();
+        const std::size_t before = mine.used.size();
         for (int r = 0; r < rows; ++r) {
           bool any = false;
           for (int o = 0; o < outputs; ++o) any |= mine.a[o * panel_rows + r] != 0;
@@ -333,10 +346,9 @@ class Passes final : public AnyPasses {
           mine.used.push_back(first + r);
           for (int o = 0; o < outputs; ++o) mine.used_duals.push_back(static_cast<Real>(mine.a[o * panel_rows + r]));
         }
+        if (kernel_kept_ && mine.used.size() > before) pull_kept(mine, outputs, coefficients, first, before, by_row, left);
       });
-      for (std::size_t from = 0; from < mine.used.size(); from += pulled_rows)
-        pull_rows(mine, outputs, from, static_cast<int>(std::min<std::size_t>(pulled_rows, mine.used.size() - from)), coefficients, left,
-                  right, sum + outputs, sum + outputs + table);
+      if (!mine.used.empty()) flush();
     });
     const double* from = sums.total.data();
     std::copy(from, from + outputs, value);
@@ -439,7 +451,8 @@ class Passes final : public AnyPasses {
   }
 
  private:
-  static constexpr int pulled_rows = 128;  // at a time
+  static constexpr std::size_t pulled_rows = 128;  // at a time
+  static constexpr Index wide = 64;
   static constexpr int few_inputs = 512;  // up to which rows with few nonzeros are summed as dense ones
 
   // Kernel values of panels of rows against all vectors, computed in K.
@@ -490,6 +503,7 @@ class Passes final : public AnyPasses {
     if (const auto* k = std::get_if<Polynomial>(&kernel)) return Polynomial{k->gamma, k->coef0, std::max(0, k->degree - 1)};
     return kernel;
   }
+  static bool tells_slope(const AnyKernel& kernel) { return std::holds_alternative<Gaussian>(kernel) || std::holds_alternative<Sigmoid>(kernel); }
   static bool is_identity(const double* T, int rows, int columns) {
     if (rows != columns) return false;
     for (int i = 0; i < rows; ++i)
@@ -536,7 +550,7 @@ class Passes final : public AnyPasses {
     Index ids[panel_rows];
     for (int r = 0; r < rows; ++r) ids[r] = first + r;
     const std::size_t cells = static_cast<std::size_t>(vectors_) * panel_rows;
-    Real* kernel = plain_ ? features : mine.kernel.reserve(cells);
+    Real* kernel = plain_ ? features : kernel_kept_ ? kernel_store_.get() + panel * cells : mine.kernel.reserve(cells);
     if (rows < panel_rows) std::fill(kernel, kernel + cells, Real(0));
     if (exact_) {
       double* wide = mine.kernel_double.reserve(cells);
@@ -586,24 +600,54 @@ class Passes final : public AnyPasses {
           mine.a.data() + o * panel_rows, mine.h.data() + o * panel_rows);
   }
 
-  // Some of the used rows: their part of the sums of `pull`.
-  void pull_rows(Local& mine, int outputs, std::size_t from, int rows, const Packed<Real>& coefficients, int left, int right, double* table,
-                 double* squares) const {
-    const int inputs = static_cast<int>(x_->width);
-    Real* by_row = mine.buffer.reserve(static_cast<std::size_t>(pulled_rows) * left);
-    for (int first = 0; first < rows; first += panel_rows)
-      pull_panel(mine, outputs, from + first, std::min(panel_rows, rows - first), coefficients, by_row + static_cast<std::size_t>(first) * left, left);
-    if (right == 0) return pull_listed(mine, from, rows, by_row, left, table, squares);
+  // sum_o a_o beta_jo k'(x, z_j) of the used rows, a row for each.
+  void pull_panels(Local& mine, int outputs, const Packed<Real>& coefficients, Real* by_row, int left) const {
+    const std::size_t cells = static_cast<std::size_t>(vectors_) * panel_rows;
+    Real* slope = mine.kernel.reserve(cells);
+    Real* duals = mine.duals.reserve(static_cast<std::size_t>(outputs) * panel_rows);
+    for (std::size_t from = 0; from < mine.used.size(); from += panel_rows) {
+      const int rows = static_cast<int>(std::min<std::size_t>(panel_rows, mine.used.size() - from));
+      if (rows < panel_rows) std::fill(slope, slope + cells, Real(0));
+      slope_.evaluate(*x_, mine.used.data() + from, rows, mine.scratch, slope);
+      for (int o = 0; o < outputs; ++o)
+        for (int r = 0; r < panel_rows; ++r) duals[o * panel_rows + r] = r < rows ? mine.used_duals[(from + r) * outputs + o] : Real(0);
+      pull_panel(mine, coefficients, duals, slope, by_row + from * left, left);
+    }
+  }
+
+  // The same of a whole panel whose kernel values are kept; those of its rows that are used, from `before` on, go to by_row.
+  void pull_kept(Local& mine, int outputs, const Packed<Real>& coefficients, Index first, std::size_t before, Real* by_row, int left) const {
+    Real* duals = mine.duals.reserve(static_cast<std::size_t>(outputs) * panel_rows);
+    for (int k = 0; k < outputs * panel_rows; ++k) duals[k] = static_cast<Real>(mine.a[k]);
+    const Real* slope = kernel_store_.get() + static_cast<std::size_t>(first / panel_rows) * vectors_ * panel_rows;
+    Real* turned = mine.rows.reserve(static_cast<std::size_t>(panel_rows) * left);
+    pull_panel(mine, coefficients, duals, slope, turned, left);
+    for (std::size_t u = before; u < mine.used.size(); ++u)
+      std::copy_n(turned + static_cast<std::size_t>(mine.used[u] - first) * left, left, by_row + u * left);
+  }
+
+  void pull_panel(Local& mine, const Packed<Real>& coefficients, const Real* duals, const Real* slope, Real* by_row, int left) const {
+    const std::size_t cells = static_cast<std::size_t>(vectors_) * panel_rows;
+    Real* pulled = mine.pulled.reserve(cells);
+    dispatch<PanelProduct<Real>>(&coefficients, duals, pulled);
+    dispatch<TimesSlope<Real>>(slope, squared_, cells, pulled);
+    for (int r = 0; r < panel_rows; ++r) std::fill(by_row + r * left + vectors_, by_row + (r + 1) * left, Real(0));
+    dispatch<ToRows<Real>>(static_cast<const Real*>(pulled), vectors_, by_row, left);
+  }
+
+  // What the used rows add to the sums of `pull`.
+  void add_pulled(Local& mine, const Real* by_row, int left, int right, double* table, double* squares) const {
+    const int inputs = static_cast<int>(x_->width), rows = static_cast<int>(mine.used.size());
+    if (right == 0) return pull_listed(mine, by_row, left, table, squares);
     Real* x = mine.inputs.reserve(static_cast<std::size_t>(pulled_rows) * right);
     for (int r = 0; r < rows; ++r) {
       Real* row = x + static_cast<std::size_t>(r) * right;
-      x_->copy(mine.used[from + r], row);
+      x_->copy(mine.used[r], row);
       row[inputs] = Real(1);
       std::fill(row + inputs + 1, row + right, Real(0));
       dispatch<AddSquares<Real>>(static_cast<const Real*>(row), total_of(by_row + static_cast<std::size_t>(r) * left), inputs, squares);
     }
-    dispatch<SumOverRows<Real>>(static_cast<const Real*>(by_row), left, static_cast<const Real*>(x), right, rows, vectors_, inputs + 1,
-                                table, right, false);
+    dispatch<SumOverRows<Real>>(by_row, left, static_cast<const Real*>(x), right, rows, vectors_, inputs + 1, table, right, false);
   }
 
   // From sums over rows as they are packed, x - s, to those over x.
@@ -625,27 +669,11 @@ class Passes final : public AnyPasses {
 
   double total_of(const Real* weights) const { return std::accumulate(weights, weights + vectors_, 0.0); }
 
-  // sum_o a_o beta_jo k'(x, z_j) of up to 32 used rows, a row for each.
-  void pull_panel(Local& mine, int outputs, std::size_t from, int rows, const Packed<Real>& coefficients, Real* by_row, int left) const {
-    const std::size_t cells = static_cast<std::size_t>(vectors_) * panel_rows;
-    Real* slope = mine.kernel.reserve(cells);
-    if (rows < panel_rows) std::fill(slope, slope + cells, Real(0));
-    slope_.evaluate(*x_, mine.used.data() + from, rows, mine.scratch, slope);
-    Real* duals = mine.duals.reserve(static_cast<std::size_t>(outputs) * panel_rows);
-    for (int o = 0; o < outputs; ++o)
-      for (int r = 0; r < panel_rows; ++r) duals[o * panel_rows + r] = r < rows ? mine.used_duals[(from + r) * outputs + o] : Real(0);
-    Real* pulled = mine.pulled.reserve(cells);
-    dispatch<PanelProduct<Real>>(&coefficients, static_cast<const Real*>(duals), pulled);
-    dispatch<TimesSlope<Real>>(static_cast<const Real*>(slope), squared_, cells, pulled);
-    std::fill(by_row, by_row + static_cast<std::size_t>(panel_rows) * left, Real(0));
-    dispatch<ToRows<Real>>(static_cast<const Real*>(pulled), vectors_, by_row, left);
-  }
-
-  void pull_listed(Local& mine, std::size_t from, int rows, const Real* by_row, int left, double* table, double* squares) const {
-    for (int r = 0; r < rows; ++r) {
-      const Real* weight = by_row + static_cast<std::size_t>(r) * left;
+  void pull_listed(Local& mine, const Real* by_row, int left, double* table, double* squares) const {
+    for (std::size_t r = 0; r < mine.used.size(); ++r) {
+      const Real* weight = by_row + r * left;
       const double sum = total_of(weight);
-      x_->nonzeros(mine.used[from + r], mine.nonzeros);
+      x_->nonzeros(mine.used[r], mine.nonzeros);
       for (std::size_t p = 0; p < mine.nonzeros.count; ++p) {
         const double v = mine.nonzeros.values[p];
         const std::size_t column = static_cast<std::size_t>(mine.nonzeros.columns[p]);
@@ -661,8 +689,8 @@ class Passes final : public AnyPasses {
   PanelKernel<Real> kernel_, slope_;
   PanelKernel<double> kernel_double_;
   Packed<Real> whitening_;
-  bool plain_ = false, sparse_ = false, exact_ = false, squared_ = false, kept_ = false;
-  Buffer<Real> store_;
+  bool plain_ = false, sparse_ = false, exact_ = false, squared_ = false, kept_ = false, kernel_kept_ = false;
+  Buffer<Real> store_, kernel_store_;
   std::vector<char> filled_;
 };
 

@@ -2,15 +2,18 @@
 // afresh in double that decides.
 #pragma once
 
+#include <atomic>
 #include <vector>
 
 #include "block_smo.hpp"
+#include "certify.hpp"
 #include "coarse.hpp"
 
 namespace slimsvm {
 
 struct Solution {
   std::vector<double> a, product;  // duals; K a in double
+  std::vector<double> diagonal;    // of K
   Certificate certificate;
   long steps = 0, rounds = 0, rows = 0;  // rows: kernel rows computed
   bool converged = false, negative_curvature = false, used_double = false;
@@ -128,12 +131,14 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, const Prob
   } else if (start.duals) {
     refresh(evaluate);
   }
+  if (!options.exact) it.doubt.all = infinity;  // nobody will ask
 
   // Rows in the given precision until a certificate in double agrees; false: this precision gets no further.
   const auto rounds = [&](auto& gram) {
     const long before = gram.computed();
     using Real = typename std::decay_t<decltype(gram)>::Value;
-    const View view = gram.view(segments);
+    const View other = std::is_same_v<Real, double> ? View() : gram.view(segments);
+    const View& view = std::is_same_v<Real, double> ? full_view : other;
     BlockSmo<Real, Set> smo(gram, view, p, set, diagonal, options, it, monitor);
     double violation_target = options.tolerance, last = infinity;
     for (int stalled = 0; stalled < 3;) {
@@ -184,6 +189,7 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, const Prob
   solution.converged = solution.certificate.relative() <= options.tolerance;
   solution.a = std::move(it.a);
   solution.product = cautious_product();
+  solution.diagonal = std::move(diagonal);
   solution.steps = it.steps;
   solution.rounds = it.rounds;
   solution.negative_curvature = it.negative_curvature;
@@ -197,6 +203,68 @@ inline Solution solve(Machine& machine, const std::vector<int>& segments, Proble
   p.upper = bounds.upper.data();
   if (p.total < infinity) return solve_in<CappedBox>(machine, segments, p, options, use_double, start, monitor);
   return solve_in<Box>(machine, segments, p, options, use_double, start, monitor);
+}
+
+// One of many problems over the same rows.
+struct Job {
+  std::vector<int> segments;
+  Problem problem;
+  Options options;
+};
+struct Answer {
+  Solution solution;
+  Verdict verdict;
+};
+
+// A thread of the pool: it hears of a signal through the one that does.
+class Helper final : public SolverMonitor {
+ public:
+  struct Stopped {};
+  explicit Helper(const std::atomic<bool>& stop) : stop_(stop) {}
+
+ protected:
+  void check() override {
+    if (stop_) throw Stopped();
+  }
+
+ private:
+  const std::atomic<bool>& stop_;
+};
+
+// All problems; with `certify` also the verdict on each. Small ones over rows that are all at hand are solved at the same
+// time, one by each thread; others one after the other, by all threads together. The answers do not depend on that.
+inline std::vector<Answer> solve_all(Machine& machine, const std::vector<Job>& jobs, bool use_double, bool certify, SolverMonitor& monitor) {
+  std::vector<Answer> answers(jobs.size());
+  const auto solve_one = [&](std::size_t k, int thread, SolverMonitor& ear) {
+    const Job& job = jobs[k];
+    Options options = job.options;
+    options.thread = thread;
+    Solution found = solve(machine, job.segments, job.problem, options, use_double, {}, ear);
+    if (certify) answers[k].verdict = Certifier(job.problem, options.tolerance)(found.a, found.product, found.diagonal);
+    answers[k].solution = std::move(found);
+  };
+  Gram<double>& exact = machine.full();
+  const bool small = std::all_of(jobs.begin(), jobs.end(), [](const Job& job) { return job.problem.size <= double_below; });
+  if (small) exact.prefetch(double_below, monitor);
+  if (!small || !exact.resident()) {
+    for (std::size_t k = 0; k < jobs.size(); ++k) solve_one(k, 0, monitor);
+    return answers;
+  }
+  std::atomic<bool> stop{false};
+  exact.pool().run(
+      jobs.size(),
+      [&](std::size_t k, int thread) {
+        Helper helper(stop);
+        try {
+          solve_one(k, thread, thread == 0 ? monitor : helper);
+        } catch (const Helper::Stopped&) {  // another thread has the reason
+        } catch (...) {
+          stop = true;
+          throw;
+        }
+      },
+      monitor);
+  return answers;
 }
 
 }  // namespace slimsvm

@@ -24,6 +24,7 @@ from .export import to_c, to_micropython, to_onnx, to_sklearn
 from .frontier import Frontier, frontier
 from .parts import bases, kernels, losses, regularizers, slacks
 from .persistence import load, save
+from .predictor import Predictor
 from .versions import show_versions
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ __all__ = [
     "LeastOneNormSVC",
     "LeastSquaresSVC",
     "LpSVC",
+    "Predictor",
     "ReducedSVC",
     "RelevanceVectorClassifier",
     "SlimSVC",

@@ -16,8 +16,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from .formulation import Array
+from .keys import blocks, repeats, rows_by_key
+from .keys import row_keys as row_keys
+from .keys import row_numbers as row_numbers
+from .keys import same_rows as same_rows
 
-BLOCK = 1 << 16  # entries of X that are looked at together
+FEW_COPIES, MUCH = 16, 1 << 26  # one row of so many at most, beside so many bytes of rows: copies stay where they are
 
 
 @dataclass(frozen=True)
@@ -62,26 +66,68 @@ class Targets:
 
 
 @dataclass(frozen=True)
+class AllRows:
+    """The row numbers 0, 1, 2 ... where no row is left out: made for the rows that are asked for."""
+
+    size: int
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, rows: Any) -> Array:
+        return np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.arange(self.size, dtype=dtype)
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Rows that repeat an earlier row of their class (``rows``), those that they repeat, and what these then count."""
+
+    rows: Array  # in order
+    firsts: Array  # in order, each once
+    counts: Array  # of the firsts and all their copies
+
+    def others(self, rows: Array) -> Array:
+        """Those of the rows that are no copies."""
+        return rows[_place(self.rows, rows) < 0]
+
+    def joined(self, rows: Array, counts: Array) -> Array:
+        """The counts of rows, each with those of its copies."""
+        place = _place(self.firsts, rows)
+        return np.where(place < 0, counts, self.counts[place])
+
+
+@dataclass(frozen=True)
 class Task:
     """Rows to learn from, each row of a class once, with the kernel as it was asked for.
 
-    Rows that count nothing (weight 0) are left out. The rows of a precomputed kernel are row numbers.
+    Rows that count nothing (weight 0) are left out. The rows of a precomputed kernel are row numbers. Where rows are
+    very many and few of them are ``copies``, those stay: leaving them out would copy all others. Draws see each row
+    once all the same.
     """
 
     X: Any
-    codes: Array  # class number of each row
-    counts: Array  # sample weights: how often a row counts
+    codes: Array  # class number of each row, in few bytes
+    counts: Array  # sample weights: how often a row counts; takes no memory where all are 1
     factors: Array  # of the classes: their weights
-    numbers: Array  # of the rows in the user's data: the first of its copies
+    numbers: Any  # of the rows in the user's data: the first of its copies
     keys: Array  # numbers made from a row's contents: the order of all draws
     classes: Array  # labels
     kernel: Any
     n_samples: int  # rows of the user's data
     threads: int = 1
+    copies: Copies | None = None
 
     @property
     def size(self) -> int:
         return len(self.codes)
+
+    @property
+    def n_distinct(self) -> int:
+        """Rows less copies."""
+        return self.size - (0 if self.copies is None else len(self.copies.rows))
 
     @property
     def n_classes(self) -> int:
@@ -90,17 +136,42 @@ class Task:
     @property
     def weights(self) -> Array:
         """Sample weight times class weight."""
-        return self.counts * self.factors[self.codes]
+        if (self.factors == 1).all():
+            return self.counts
+        weights = np.empty(self.size)
+        for rows in blocks(self.size):
+            np.multiply(self.counts[rows], self.factors[self.codes[rows]], out=weights[rows])
+        return weights
 
     def take(self, rows: Array) -> Task:
-        """Some of the rows."""
+        """Some of the rows (numbers or a mask); copies are left out, and those that they repeat count for them."""
+        rows = np.flatnonzero(rows) if rows.dtype == bool else rows
+        rows = rows if self.copies is None else self.copies.others(rows)
         X = self.X[rows] if sp.issparse(self.X) else np.ascontiguousarray(self.X[rows])
-        mine = {name: getattr(self, name)[rows] for name in ("codes", "counts", "numbers", "keys")}
-        return replace(self, X=X, **mine)
+        mine = {name: getattr(self, name)[rows] for name in ("codes", "numbers", "keys")}
+        return replace(self, X=X, counts=self._counts(rows), copies=None, **mine)
+
+    def _counts(self, rows: Array) -> Array:
+        """Of rows that are no copies, each with its copies."""
+        same = self.counts.strides == (0,)
+        counts = np.broadcast_to(self.counts[:1], len(rows)) if same and len(rows) else self.counts[rows]
+        return counts if self.copies is None else self.copies.joined(rows, counts)
+
+    def _ordered(self) -> Iterator[Array]:
+        """Rows that are no copies in canonical order, some at a time."""
+        for rows in rows_by_key(self.keys, self.codes):
+            yield rows if self.copies is None else self.copies.others(rows)
 
     def canonical(self) -> Array:
-        """The rows in an order that does not depend on theirs."""
-        return np.lexsort((self.codes, self.keys))
+        """The rows, without copies, in an order that does not depend on theirs."""
+        return _filled(self.n_distinct, np.intp, self._ordered())
+
+    def ranks(self) -> Array:
+        """The place of each row in canonical order; copies are last."""
+        ranks = np.full(self.size, self.size)
+        order = self.canonical()
+        ranks[order] = np.arange(len(order))
+        return ranks
 
     def sorted(self) -> Task:
         """All rows in canonical order: for methods whose way depends on the last bits of sums."""
@@ -112,34 +183,52 @@ class Task:
         Rows are drawn by weight and then count so that every sum over rows is estimated without bias (Duffield, Lund
         and Thorup's priority sampling): rows of equal weight keep equal weights.
         """
-        if self.size <= most:
+        if self.n_distinct <= most:
             return self.sorted()
-        order = self.canonical()
-        codes, counts = self.codes[order], self.counts[order]
-        priority = counts / (1 - rng.random(self.size))
-        totals = np.bincount(codes, minlength=self.n_classes)
-        shares = np.maximum(np.minimum(totals, 1), (totals * (most / self.size)).astype(int))
+        best = _Best(self._shares(most))
+        counts = self._drawn(best, rng)
+        rows, weights = best.drawn()
+        order = np.lexsort((rows, self.codes[rows], self.keys[rows]))
+        rows, weights = rows[order], weights[order]
+        weights = np.maximum(weights, self._counts(rows))
+        return replace(self.take(rows), counts=weights * (counts / weights.sum()))
+
+    def _shares(self, most: int) -> Array:
+        """How many rows of each class a sample has."""
+        totals = class_sums(self.codes, self.n_classes)
+        if self.copies is not None:
+            totals -= class_sums(self.codes[self.copies.rows], self.n_classes)
+        shares = np.maximum(np.minimum(totals, 1), (totals * (most / self.n_distinct)).astype(int))
         while shares.sum() > max(most, np.count_nonzero(totals)):  # small classes have had more than their part
             shares[shares.argmax()] -= 1
-        drawn, weight = np.zeros(self.size, dtype=bool), counts.copy()
-        for c in np.flatnonzero(shares):
-            mine = np.flatnonzero(codes == c)
-            if shares[c] < len(mine):
-                ranked = mine[np.argsort(-priority[mine], kind="stable")]
-                weight[mine] = np.maximum(weight[mine], priority[ranked[shares[c]]])
-                mine = ranked[: shares[c]]
-            drawn[mine] = True
-        kept = np.flatnonzero(drawn)
-        return replace(self.take(order[kept]), counts=weight[kept] * (counts.sum() / weight[kept].sum()))
+        return shares
+
+    def _drawn(self, best: _Best, rng: np.random.Generator) -> float:
+        """Show all rows to ``best``, each with a random priority; the sum of their counts."""
+
+        def counts() -> Iterator[Array]:
+            for rows in self._ordered():
+                mine = self._counts(rows)
+                best.see(rows, self.codes[rows], mine / (1 - rng.random(len(rows))))
+                yield mine
+
+        if self.counts.strides == (0,):
+            return float(sum(mine.sum() for mine in counts()))
+        return float(_filled(self.n_distinct, np.float64, counts()).sum())  # as if never in parts, to the last bit
 
     def drawn_by_weight(self, rng: np.random.Generator) -> Array:
         """All rows, in random order: a row of twice the weight comes twice as likely first."""
         order = self.canonical()
-        return order[np.argsort(rng.exponential(size=self.size) / self.counts[order], kind="stable")]
+        late = rng.exponential(size=len(order))
+        late /= self._counts(order)
+        return order[np.argsort(late, kind="stable")]
 
     def labels(self, wanted: list[Output]) -> Array:
         """Rows x problems: +1 and -1, or 0 where a row takes no part."""
-        return sides(self.n_classes, wanted)[self.codes]
+        side, labels = sides(self.n_classes, wanted), np.empty((self.size, len(wanted)))
+        for rows in blocks(self.size, len(wanted)):
+            labels[rows] = side[self.codes[rows]]
+        return labels
 
     def targets(self, wanted: list[Output], C: Array | float) -> list[Targets]:
         """Labels and costs (C for all problems, or one for each): problems over all rows together, others each over
@@ -167,6 +256,62 @@ class Task:
         return f"classes {first!s} and {second!s}"
 
 
+class _Best:
+    """Rows of the highest priorities in each class, of rows that are seen some at a time; ties go to the earlier row.
+
+    One more than its share is kept of each class: its priority is the least weight of the others.
+    """
+
+    def __init__(self, shares: Array) -> None:
+        self.shares = shares
+        self.rows = self.codes = np.empty(0, dtype=np.intp)
+        self.priority, self.spare = np.empty(0), np.empty(0, dtype=bool)
+        self.least = np.full(len(shares), -np.inf)
+
+    def see(self, rows: Array, codes: Array, priority: Array) -> None:
+        """These come after all that were seen before."""
+        new = np.flatnonzero(priority > self.least[codes])
+        rows = np.concatenate([self.rows, rows[new]])
+        codes = np.concatenate([self.codes, codes[new]])
+        priority = np.concatenate([self.priority, priority[new]])
+        order = np.lexsort((-priority, codes))
+        # Places among those of their class, less its share: 0 is the one more.
+        ends = np.cumsum(class_sums(codes, len(self.shares)))
+        over = np.arange(len(order)) - (np.append(0, ends[:-1]) + self.shares)[codes[order]]
+        order = order[over <= 0]
+        self.rows, self.codes, self.priority = rows[order], codes[order], priority[order]
+        self.spare = over[over <= 0] == 0
+        self.least[self.codes[self.spare]] = self.priority[self.spare]
+
+    def drawn(self) -> tuple[Array, Array]:
+        """The rows, and what each counts at least."""
+        return self.rows[~self.spare], self.least[self.codes[~self.spare]]
+
+
+# --- class numbers ---------------------------------------------------------------------------------------------
+
+
+def class_numbers(y: Array) -> tuple[Array, Array]:
+    """The classes in order, and the number of each row's class in as few bytes as will do."""
+    found = [np.unique(y[rows]) for rows in blocks(len(y))]
+    classes = np.unique(np.concatenate(found)) if found else y
+    codes = np.empty(len(y), dtype=np.min_scalar_type(-1 - len(classes)))
+    for rows in blocks(len(y)):
+        codes[rows] = np.searchsorted(classes, y[rows])
+    return classes, codes
+
+
+def class_sums(codes: Array, n_classes: int, weights: Array | None = None) -> Array:
+    """Sums of weights over the rows of each class; without weights, the numbers of rows."""
+    sums = np.zeros(n_classes, dtype=np.int64 if weights is None else np.float64)
+    for rows in blocks(len(codes)):
+        if weights is None:
+            sums += np.bincount(codes[rows], minlength=n_classes)
+        else:
+            np.add.at(sums, codes[rows], weights[rows])
+    return sums
+
+
 # --- equal rows ------------------------------------------------------------------------------------------------
 
 
@@ -177,74 +322,33 @@ def merged(task: Task, contents: Any) -> Task:
     """
     if contents is None:
         return task
-    group = same_rows(contents, task.keys, task.codes)
-    if group is None:
+    copies, repeated = repeats(contents, task.keys, task.codes)
+    if not len(copies):
         return task
-    _, first = np.unique(group, return_index=True)
-    return replace(task.take(first), counts=np.bincount(group, weights=task.counts))
+    firsts, place = np.unique(repeated, return_inverse=True)
+    counts = task.counts[firsts]
+    np.add.at(counts, place, task.counts[copies])
+    task = replace(task, copies=Copies(copies, firsts, counts))
+    if len(copies) * FEW_COPIES <= task.size and _bytes(task.X) > MUCH:
+        return task
+    return task.take(np.arange(task.size))
 
 
-def same_rows(X: Any, keys: Array, codes: Array | None = None) -> Array | None:
-    """A number for each row, the same for equal rows (of one class), in the order in which they first appear; None if
-    all rows differ. ``keys`` are those of `row_keys`."""
-    codes = np.zeros(len(keys), dtype=np.intp) if codes is None else codes
-    order = np.lexsort((codes, keys))  # stable: copies stay in the order in which they come
-    again = np.append(False, (np.diff(keys[order]) == 0) & (np.diff(codes[order]) == 0))
-    if not again.any():
-        return None
-    copies = np.flatnonzero(again)
-    for some in np.array_split(copies, 1 + len(copies) * X.shape[1] // (16 * BLOCK)):
-        a, b = X[order[some]], X[order[some - 1]]
-        if (a != b).nnz if sp.issparse(X) else (a != b).any():  # two rows share a key: once in 10^19 / n^2 data sets
-            return _slowly_same_rows(X, codes)
-    label = np.empty(len(keys), dtype=np.intp)
-    label[order] = np.cumsum(~again) - 1
-    first = np.full(label.max() + 1, len(keys))
-    np.minimum.at(first, label, np.arange(len(keys)))
-    return np.argsort(np.argsort(first))[label]
+def _bytes(X: Any) -> int:
+    return X.data.nbytes + X.indices.nbytes if sp.issparse(X) else X.nbytes
 
 
-def _slowly_same_rows(X: Any, codes: Array) -> Array:
-    rows = X.toarray() if sp.issparse(X) else X
-    seen: dict[bytes, int] = {}
-    keys = (np.append(row + 0.0, code).tobytes() for row, code in zip(rows, codes, strict=True))
-    return np.array([seen.setdefault(key, len(seen)) for key in keys], dtype=np.intp)
+def _place(ordered: Array, wanted: Array) -> Array:
+    """Where numbers stand in an ordered array; -1 where they do not."""
+    place = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
+    place[ordered[place] != wanted] = -1
+    return place
 
 
-def row_numbers(X: Any) -> Array:
-    """A number for each row, the same for equal rows, in the order in which they first appear."""
-    found = same_rows(X, row_keys(X))
-    return np.arange(X.shape[0]) if found is None else found
-
-
-def row_keys(X: Any) -> Array:
-    """A 64-bit number for each row that depends on its contents alone: the same for float32, float64 and sparse."""
-    constants = np.random.default_rng(20).integers(1 << 63, size=X.shape[1], dtype=np.uint64) * np.uint64(
-        2
-    ) + np.uint64(1)
-    keys = np.empty(X.shape[0], dtype=np.uint64)
-    for rows in _row_blocks(X):
-        block = X[rows]
-        if sp.issparse(block):
-            sums = np.append(
-                np.uint64(0), np.cumsum(_scrambled(block.data) * constants[block.indices], dtype=np.uint64)
-            )
-            keys[rows] = sums[block.indptr[1:]] - sums[block.indptr[:-1]]
-        else:
-            keys[rows] = (_scrambled(block) * constants).sum(axis=1, dtype=np.uint64)
-    return _mixed(keys)
-
-
-def _row_blocks(X: Any) -> Iterator[slice]:
-    rows = max(1, BLOCK // max(1, X.shape[1]))
-    return (slice(i, i + rows) for i in range(0, X.shape[0], rows))
-
-
-def _scrambled(values: Array) -> Array:
-    """The bits of floats, well mixed; 0 stays 0, and -0 is 0."""
-    return _mixed(np.ascontiguousarray(values.astype(np.float64) + 0.0).view(np.uint64))
-
-
-def _mixed(bits: Array) -> Array:
-    bits = (bits ^ (bits >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
-    return bits ^ (bits >> np.uint64(32))
+def _filled(size: int, dtype: Any, parts: Iterator[Array]) -> Array:
+    """Parts one after the other."""
+    whole, start = np.empty(size, dtype=dtype), 0
+    for part in parts:
+        whole[start : start + len(part)] = part
+        start += len(part)
+    return whole

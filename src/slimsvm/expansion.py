@@ -61,9 +61,13 @@ class Model:
 
 def joined(kept: Sequence[Array], coefs: Sequence[Array], place: Array) -> tuple[Array, Array]:
     """Rows that any output keeps, each once and by their place, and all coefficients over them (outputs x rows)."""
-    union = np.unique(np.concatenate(list(kept)))
+    rows, output = np.concatenate(kept), np.repeat(np.arange(len(kept)), [len(mine) for mine in kept])
+    used = np.zeros(len(place), dtype=bool)
+    used[rows] = True
+    union = np.flatnonzero(used)
+    union = union[np.argsort(place[union])]
+    column = np.empty(len(place), dtype=np.intp)
+    column[union] = np.arange(len(union))
     coef = np.zeros((len(kept), len(union)))
-    for row, mine, values in zip(coef, kept, coefs, strict=True):
-        row[np.searchsorted(union, mine)] = values
-    order = np.argsort(place[union])
-    return union[order], coef[:, order]
+    coef[output, column[rows]] = np.concatenate(coefs)
+    return union, coef

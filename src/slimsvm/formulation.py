@@ -268,6 +268,9 @@ class Kernel(Protocol):
     def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int) -> Array:
         """``k(X, vectors) @ coef.T + bias`` without the whole kernel matrix."""
 
+    def row_model(self, vectors: Array, coef: Array, bias: Array) -> Any:
+        """The same for one row at a time, in the core; None where Python evaluates the kernel."""
+
     def fitted(self, vectors: Any) -> tuple[Any, Any]:
         """The kernel and the vectors as a fitted model keeps them."""
 

@@ -88,7 +88,7 @@ class Classes:
 
     def answers(self, F: Array) -> Array:
         """Class numbers."""
-        return self.votes.scores(F, self.n_classes).argmax(axis=1)
+        return self.votes.leaders(F, self.n_classes)
 
     def decision(self, F: Array) -> Array:
         """What `decision_function` shows, rows x outputs."""

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from . import _core
 from .data import outputs, sides
 from .formulation import Array
 
@@ -33,13 +34,19 @@ class Votes:
             return np.hstack([~self._wins(F), self._wins(F)]).astype(np.float64)
         if not self.pairs:
             return F
-        votes, sums = self._counted(F, n_classes)
-        return votes + sums / (3 * (np.abs(sums) + 1)) if self.by_value else votes
+        F = np.ascontiguousarray(F, dtype=np.float64)
+        return _core.pair_scores(F, n_classes, self.by_value, self.zero_is_positive)
+
+    def leaders(self, F: Array, n_classes: int) -> Array:
+        """Class numbers, by their scores."""
+        if F.shape[1] == 1:
+            return self._wins(F)[:, 0].astype(np.intp)
+        return self.scores(F, n_classes).argmax(axis=1)
 
     def winners(self, F: Array, n_classes: int) -> Array:
         """Class numbers, without a rounding: for integers of any size, too."""
         if F.shape[1] == 1 or not self.pairs:
-            return self.scores(F, n_classes).argmax(axis=1)
+            return self.leaders(F, n_classes)
         votes, sums = self._counted(F, n_classes)
         if not self.by_value:
             return votes.argmax(axis=1)

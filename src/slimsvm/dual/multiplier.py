@@ -19,7 +19,7 @@ from ..formulation import Array, Certificate, FeasibleSet
 from .programs import Point, Program
 
 MOST_ROUNDS = 200
-FIRST_TOLERANCE = 1e-2
+FIRST_TOLERANCE = 0.1  # of a program whose multiplier is a guess
 
 
 @dataclass(frozen=True)

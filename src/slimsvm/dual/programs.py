@@ -58,7 +58,7 @@ class BoxProgram:
     """Box, cap and ridge over the rows of a machine; the ball is ``sum(stretch |a|**power)``."""
 
     def __init__(self, machine: _core.Machine, view: list[int], y: Array, feasible: FeasibleSet):
-        n = len(y)
+        self.size = n = len(y)
         self.machine, self.rows, self.view, self.linear = machine, view, view, y
         self.power, self.total = feasible.power, feasible.total
         self.stretch = np.broadcast_to(np.asarray(feasible.stretch, dtype=np.float64), n)
@@ -101,13 +101,12 @@ class BoxProgram:
         exact: bool = True,
         callback: Any = None,
     ) -> Point:
-        ridge = self.ridge + mu * self.stretch if mu > 0 else self.ridge
         found = self.machine.solve(
             self.view,
             self.linear,
             self.lower,
             self.upper,
-            np.tile(ridge, 2) if self.doubled else np.ascontiguousarray(ridge),
+            self.ridges(mu),
             self.side,
             self.total,
             tol,
@@ -119,7 +118,22 @@ class BoxProgram:
             exact=exact,
             callback=callback,
         )
-        duals, product = found["duals"], found["product"]
+        return self.point(
+            found["duals"],
+            found["product"],
+            found["gap"],
+            found["violation"],
+            found["steps"],
+            found["negative_curvature"],
+        )
+
+    def ridges(self, mu: float = 0.0) -> Array:
+        """Of all variables of the core, the penalty of this multiplier included."""
+        ridge = self.ridge + mu * self.stretch if mu > 0 else self.ridge
+        return np.tile(ridge, 2) if self.doubled else np.ascontiguousarray(ridge)
+
+    def point(self, duals: Array, product: Array, gap: float, violation: float, steps: int, indefinite: bool) -> Point:
+        """What the core found for its variables, as a solution for the rows."""
         if abs(fsum(duals)) > DRIFT * float(np.abs(duals).sum()):  # tiny steps are lost beside huge duals
             duals = balanced(duals)
             product = self.machine.product(self.view, duals[None])[0]
@@ -128,9 +142,7 @@ class BoxProgram:
             plus, minus = np.split(duals, 2)
             duals, product = plus + minus, product[: len(plus)]
         gain = float(self.linear[: len(duals)] @ duals)
-        return Point(
-            duals, product, gain, found["gap"], found["violation"], found["steps"], found["negative_curvature"], state
-        )
+        return Point(duals, product, gain, gap, violation, steps, indefinite, state)
 
 
 class MetricProgram:

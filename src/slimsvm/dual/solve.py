@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import fsum, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
-from .. import _core
 from ..certificate import relative_gap
 from ..formulation import Array, Certificate, Constraint, FeasibleSet, Slack
 from ..progress import ProgressLine
 from . import interior, multiplier
-from .programs import Point, Program, program
+from .programs import Point, Program
 
 FEW = 768  # rows whose kernel matrix may be factorised as a last resort
 PATIENCE, PATIENCE_BY_ROW = 5000, 100  # steps of pairs before that
@@ -21,8 +21,7 @@ LAST_PATIENCE, LAST_PATIENCE_IN_A_BALL = 20, 2  # as many times more after it
 ROUNDOFF = float(np.finfo(np.float64).eps) / 2
 
 
-@dataclass(frozen=True)
-class DualSolution:
+class DualSolution(NamedTuple):
     """Signed duals of one binary problem, its bias, and the proof of how well it is solved."""
 
     duals: Array
@@ -127,25 +126,22 @@ class Certifier:
         return blurred
 
 
-def solve_dual(
-    machine: _core.Machine,
-    view: list[int],
-    binary: Binary,
-    tol: float = 1e-3,
-    max_iter: int = -1,
-    double_rows: bool = False,
-    progress: Progress | None = None,
-) -> DualSolution:
-    """Solve one binary problem over the machine's segments in ``view``."""
-    over = program(machine, view, binary.y, binary.feasible)
-    limits = multiplier.Limits(tol, max_iter, double_rows, progress)
-    point, certificate = _solve(over, binary, limits)
+def first_steps(rows: int, limits: multiplier.Limits) -> int:
+    """How many steps of pairs a first solution may take."""
+    few = rows <= FEW and limits.max_steps < 0
+    return PATIENCE + PATIENCE_BY_ROW * rows if few else limits.max_steps
+
+
+def solve_dual(over: Program, binary: Binary, limits: multiplier.Limits, first: Point | None = None) -> DualSolution:
+    """Solve one binary problem; ``first`` is a solution to go on from, where there is one."""
+    tol = limits.tol
+    point, certificate = _solve(over, binary, limits, first)
     # Under a cap most of the objective may have nothing to do with f: then a finer tol may still find it.
-    if certificate.void and certificate.gap <= tol and max_iter < 0:
+    if certificate.void and certificate.gap <= tol and limits.max_steps < 0:
         finer = _solve(over, binary, replace(limits, tol=tol / 30))
         if finer[1].gap < certificate.gap:
             point, certificate = finer
-    solution = DualSolution(
+    return DualSolution(
         point.duals,
         certificate.bias,
         certificate.primal,
@@ -156,15 +152,12 @@ def solve_dual(
         point.indefinite,
         certificate.void,
     )
-    if progress is not None:
-        progress.end(solution)
-    return solution
 
 
 Found = tuple[Point, Certificate]
 
 
-def _solve(over: Program, binary: Binary, limits: multiplier.Limits) -> Found:
+def _solve(over: Program, binary: Binary, limits: multiplier.Limits, first: Point | None = None) -> Found:
     """One solution to this tolerance, and its certificate.
 
     Pairs first. Where they take long or end early, few rows go to the interior point. What is still not solved goes to
@@ -172,13 +165,16 @@ def _solve(over: Program, binary: Binary, limits: multiplier.Limits) -> Found:
     """
     certify = Certifier(binary, over, limits.tol)
     few = len(binary.y) <= FEW and binary.feasible.metric is None and limits.max_steps < 0
-    patience = PATIENCE + PATIENCE_BY_ROW * len(binary.y)
-    best = _by_pairs(over, binary, certify, 1.0, replace(limits, max_steps=patience) if few else limits)
+    if first is not None:
+        best = first, certify(first.duals, first.f)
+    else:
+        steps = first_steps(len(binary.y), limits) if few else limits.max_steps
+        best = _by_pairs(over, binary, certify, 1.0, replace(limits, max_steps=steps))
     if few and not _done(best, limits):
         best = _better(best, _by_interior(over, binary, certify, best[0], limits))
     ball = binary.feasible.radius < np.inf
-    patience *= LAST_PATIENCE_IN_A_BALL if ball else LAST_PATIENCE
-    last = replace(limits, max_steps=patience) if few else limits
+    times = LAST_PATIENCE_IN_A_BALL if ball else LAST_PATIENCE
+    last = replace(limits, max_steps=times * first_steps(len(binary.y), limits)) if few else limits
     for share in (0.6, 0.1) if ball else (1.0,) if few else ():
         if _done(best, limits) or limits.max_steps >= 0 or best[0].indefinite:
             break

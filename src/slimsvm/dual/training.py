@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,42 +21,56 @@ class Segments:
 
     task: Task
     order: Array
+    lengths: list[int]
 
     @classmethod
     def of(cls, task: Task) -> Segments:
         """Grouped by class."""
-        return cls(task, np.argsort(task.codes, kind="stable"))
+        lengths = np.bincount(task.codes, minlength=task.n_classes).tolist()
+        return cls(task, np.argsort(task.codes, kind="stable"), lengths)
 
     def machine(self, kernel: Any, cache_bytes: int) -> Any:
         """The core's solver over these rows."""
-        lengths = np.bincount(self.task.codes, minlength=self.task.n_classes).tolist()
-        return kernel.machine(self.task.X, self.order.astype(np.int64), lengths, cache_bytes, self.task.threads)
+        order = self.order.astype(np.int64, copy=False)
+        return kernel.machine(self.task.X, order, self.lengths, cache_bytes, self.task.threads)
 
-    def rows(self, output: Output) -> Array:
-        """The rows of a binary problem, a segment after the other."""
-        return np.concatenate([self.order[self.task.codes[self.order] == c] for c in output.members])
+    def rows(self) -> list[Array]:
+        """The rows of each segment."""
+        ends = list(accumulate(self.lengths))
+        return [self.order[end - length : end] for end, length in zip(ends, self.lengths, strict=True)]
 
 
-@dataclass(frozen=True)
-class Subproblem:
+class Subproblem(NamedTuple):
     """One binary problem over the machine's segments in ``view``: rows of the task, their signs and weights."""
 
-    name: str
+    task: Task
+    output: Output
     view: list[int]
     rows: Array
     y: Array
     weights: Array
 
+    @property
+    def name(self) -> str:
+        """In words."""
+        return self.task.name(self.output)
+
 
 def subproblems(task: Task, wanted: list[Output]) -> tuple[Segments, list[Subproblem]]:
-    """All binary problems over the same segments."""
+    """All binary problems over the same segments; their arrays are parts of a few long ones."""
     segments = Segments.of(task)
-    weights = task.weights
-    found = []
-    for output in wanted:
-        rows = segments.rows(output)
-        y = np.where(task.codes[rows] == output.positive, 1.0, -1.0)
-        found.append(Subproblem(task.name(output), output.members, rows, y, weights[rows]))
+    by_class, lengths = segments.rows(), segments.lengths
+    views = [output.members for output in wanted]
+    pieces = [c for view in views for c in view]
+    signs = [1.0 if c == output.positive else -1.0 for output, view in zip(wanted, views, strict=True) for c in view]
+    rows = np.concatenate([by_class[c] for c in pieces])
+    y = np.repeat(signs, [lengths[c] for c in pieces])
+    weights = task.weights[rows]
+    found, begin = [], 0
+    for output, view in zip(wanted, views, strict=True):
+        end = begin + sum([lengths[c] for c in view])
+        found.append(Subproblem(task, output, view, rows[begin:end], y[begin:end], weights[begin:end]))
+        begin = end
     return segments, found
 
 
@@ -66,11 +81,13 @@ def train(task: Task, kernel: Any, scheme: str, cache_bytes: int, solve: Solver)
     """Solve every binary problem; the model keeps each vector once, whatever the number of problems it serves."""
     segments, problems = subproblems(task, outputs(task.n_classes, scheme))
     solutions = solve(segments.machine(kernel, cache_bytes), problems)
-    used = [s.duals != 0 for s in solutions]
+    used = [s.duals.nonzero()[0] for s in solutions]
+    place = np.empty(task.size, dtype=np.intp)
+    place[segments.order] = np.arange(task.size)  # vectors of a class stay together
     rows, coef = joined(
         [p.rows[u] for p, u in zip(problems, used, strict=True)],
         [s.duals[u] for s, u in zip(solutions, used, strict=True)],
-        np.argsort(segments.order),  # vectors of a class stay together
+        place,
     )
     expansion = Expansion(kernel, task.X[rows], coef, np.array([s.bias for s in solutions]))
     model = Model(

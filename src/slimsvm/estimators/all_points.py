@@ -8,7 +8,9 @@ from typing import Any
 from sklearn.exceptions import ConvergenceWarning
 
 from ..data import Task
-from ..dual.solve import Binary, DualSolution, Progress, solve_dual
+from ..dual.batch import Cost, solve_all
+from ..dual.multiplier import Limits
+from ..dual.solve import DualSolution
 from ..dual.training import Subproblem, train
 from ..expansion import Model
 from ..formulation import Constraint, Slack
@@ -96,16 +98,9 @@ class AllPointsClassifier(ExpansionClassifier):
 
     def _solve(self, machine: Any, problems: list[Subproblem], task: Task, tol: float) -> list[DualSolution]:
         """Solve the binary problems over the machine."""
-        slack, constraint = self._norm()
-        solutions = []
-        for problem in problems:
-            own = slack.at(task.numbers[problem.rows], task.n_samples)
-            binary = Binary(problem.y, own, float(self.C), problem.weights, constraint)
-            progress = Progress(problem.name) if self.verbose else None
-            double_rows = self.precision == "float64"
-            limit = min(self.max_iter, 2**62)
-            solutions.append(solve_dual(machine, problem.view, binary, tol, limit, double_rows, progress))
-        return solutions
+        cost = Cost(*self._norm(), float(self.C), task.numbers, task.n_samples)
+        limits = Limits(tol, min(self.max_iter, 2**62), self.precision == "float64", None)
+        return solve_all(machine, problems, cost, limits, bool(self.verbose))
 
     def _tell(self, solutions: list[DualSolution], tol: float) -> None:
         """Warnings about what was found."""

@@ -26,6 +26,8 @@ from . import validation
 
 # Coefficients that are mostly zero are pickled as a sparse matrix if there are at least so many of them.
 MANY = 10_000
+# Rows from which on the core shares predictions among threads.
+SHARED = 256
 
 
 class offered:
@@ -65,13 +67,15 @@ class ExpansionModel(BaseEstimator):
         return Expansion(self.kernel_, self.vectors_, self.vector_coef_, self.intercept_)
 
     def _scores(self, X: Any) -> Array:
-        check_is_fitted(self)
+        if "vector_coef_" not in vars(self):
+            check_is_fitted(self)  # it looks at every attribute
         return self._values(X, self.vector_coef_, self.intercept_)
 
     def _values(self, X: Any, coef: Array, bias: Array) -> Array:
         """Values of outputs over the vectors, one row for each row of X."""
         X = validation.check_data(self, X)
-        return Expansion(self.kernel_, self.vectors_, coef, bias).decision(X, thread_count(self.n_jobs))
+        threads = thread_count(self.n_jobs) if X.shape[0] >= SHARED else 1
+        return self.kernel_.decision(X, self.vectors_, coef, bias, threads)
 
     _has_answers = True  # are values votes for a label?
 
@@ -330,7 +334,7 @@ class ExpansionClassifier(ClassifierMixin, Probabilities, metaclass=ABCMeta):
 
     def _winners(self, scores: Array) -> Array:
         """Numbers of the classes that are predicted."""
-        return self._votes.scores(scores, len(self.classes_)).argmax(axis=1)
+        return self._votes.leaders(scores, len(self.classes_))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import numbers
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from ..data import Task, merged, row_keys
+from ..data import AllRows, Task, class_numbers, class_sums, merged
 from ..formulation import Array, Kernel
+from ..keys import blocks, row_keys
 from ..parts import kernels
 from ..threads import thread_count
 
 FLOATS = [np.float64, np.float32]
+PLAIN = 1 << 14  # numbers up to which rows to predict are few
 # Times the spread of other columns: from here on a column hides them.
 LARGE = 100.0
 
@@ -68,9 +72,16 @@ def check_threads(n_jobs: Any) -> None:
         raise ValueError("n_jobs=0 makes no sense; use None or 1 for one thread, -1 for all cores")
 
 
+@lru_cache(maxsize=64)
+def _parameters(kind: type[BaseEstimator]) -> list[str]:
+    """Names of an estimator's parameters: scikit-learn reads them from the source each time."""
+    return kind._get_param_names()
+
+
 def check_common(estimator: Any, least_iter: int, gammas: tuple[str, ...] = ("scale", "auto")) -> None:
     """The parameters that several estimators have, where they have them."""
-    params = estimator.get_params(deep=False)
+    kind: Any = type(estimator)
+    params = {name: getattr(estimator, name) for name in _parameters(kind)}
     numbers_of = {
         "tol": {"above": 0},
         "cache_size": {"above": 0},
@@ -115,12 +126,12 @@ def task(estimator: Any, X: Any, y: Any, sample_weight: Any, merge: bool = True)
     elif sp.issparse(X):
         X = contents = canonical(X)
     weight = sample_weights(estimator, sample_weight, X)
-    rows = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
-    if len(rows) < len(y):
-        X, contents = X[rows], contents[rows]
-    classes, codes = np.unique(y[rows], return_inverse=True)
+    n_samples, rows = len(y), AllRows(len(y)) if weight is None or weight.all() else np.flatnonzero(weight)
+    counts = np.broadcast_to(1.0, n_samples) if weight is None else weight
+    if len(rows) < n_samples:
+        X, contents, y, counts = X[rows], contents[rows], y[rows], counts[rows]
+    classes, codes = class_numbers(y)
     check_classes(classes, weight)
-    counts = np.ones(len(rows)) if weight is None else weight[rows]
     factors = class_weights(estimator.class_weight, classes, codes, counts)
     whole = Task(
         X,
@@ -131,7 +142,7 @@ def task(estimator: Any, X: Any, y: Any, sample_weight: Any, merge: bool = True)
         row_keys(contents),
         classes,
         kernel,
-        len(y),
+        n_samples,
         thread_count(estimator.n_jobs),
     )
     return merged(whole, contents if merge else None)
@@ -163,6 +174,8 @@ def canonical(X: Any) -> Any:
 
 def check_data(estimator: Any, X: Any, **target: Any) -> Any:
     """X (and y) as float arrays or CSR, without a copy where they already are. Bad columns are named."""
+    if not target and _is_plain(estimator, X):
+        return X
     try:
         return validate_data(estimator, X, **target, reset="y" in target, accept_sparse="csr", dtype=FLOATS)
     except ValueError as error:
@@ -170,6 +183,20 @@ def check_data(estimator: Any, X: Any, **target: Any) -> Any:
         if bad:
             raise ValueError(f"{error}\nColumns with NaN or infinite values: {bad}") from error
         raise
+
+
+def _is_plain(estimator: Any, X: Any) -> bool:
+    """Is it a small array that scikit-learn's checks, which take longer than a prediction, would pass on as it is?"""
+    known = vars(estimator)
+    return (
+        type(X) is np.ndarray
+        and X.ndim == 2
+        and 0 < X.size <= PLAIN
+        and (X.dtype == np.float64 or X.dtype == np.float32)
+        and X.shape[1] == known.get("n_features_in_")
+        and "feature_names_in_" not in known
+        and bool(np.isfinite(X).all())
+    )
 
 
 def _bad_columns(X: Any) -> list[Any]:
@@ -190,7 +217,8 @@ def _bad_columns(X: Any) -> list[Any]:
 
 def check_targets(y: Array) -> None:
     """Class labels, not numbers to be regressed on."""
-    if y.dtype.kind == "O" or (y.dtype.kind == "f" and (y != np.rint(y)).any()):
+    broken = y.dtype.kind == "f" and any((y[rows] != np.rint(y[rows])).any() for rows in blocks(len(y)))
+    if y.dtype.kind == "O" or broken:
         check_classification_targets(y)  # slow, and other types need no look
 
 
@@ -199,7 +227,7 @@ def sample_weights(estimator: Any, sample_weight: Any, X: Any) -> Array | None:
     if sample_weight is None:
         return None
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-    if (weight < 0).any():
+    if weight.min(initial=0) < 0:
         raise ValueError(f"sample_weight has {np.count_nonzero(weight < 0)} negative values; weights must be 0 or more")
     if not weight.any():
         raise ValueError("sample_weight is zero for every sample: nothing is left to fit")
@@ -212,7 +240,7 @@ def class_weights(class_weight: Any, classes: Array, codes: Array, weight: Array
         return np.ones(len(classes))
     if isinstance(class_weight, str):
         check_choice("class_weight", class_weight, ("balanced",))
-        counts = np.bincount(codes, weights=weight, minlength=len(classes))
+        counts = class_sums(codes, len(classes), weight)
         return weight.sum() / (len(classes) * counts)
     if not hasattr(class_weight, "get"):
         raise ValueError(f"class_weight={class_weight!r} must be None, 'balanced' or a dict of class: weight")
@@ -227,7 +255,7 @@ def class_weights(class_weight: Any, classes: Array, codes: Array, weight: Array
 
 def factors_of(estimator: Any, codes: Array) -> Array:
     """The same for rows of these classes of a fitted classifier."""
-    return class_weights(estimator.class_weight, estimator.classes_, codes, np.ones(len(codes)))
+    return class_weights(estimator.class_weight, estimator.classes_, codes, np.broadcast_to(1.0, len(codes)))
 
 
 def is_precomputed(kernel: Any) -> bool:
@@ -240,10 +268,11 @@ def scale_complaint(X: Any, kernel: Any, names: Array | None) -> str | None:
     if not isinstance(kernel, str) or kernel == "precomputed" or sp.issparse(X):
         return None
     some = np.asarray(X[:: max(1, X.shape[0] // 2000)], dtype=np.float64)
-    some = some / max(float(np.abs(some).max(initial=0.0)), np.finfo(float).tiny)  # squares of large numbers overflow
-    spread = np.where((some != some[:1]).any(axis=0), some.std(axis=0), 0.0)  # rounding of a mean is no spread
+    spread = _spread(some)
+    if not (np.isfinite(spread).all() and spread.max(initial=0.0) > 1e-100):  # squares of such numbers are lost
+        spread = _spread(some / max(float(np.abs(some).max(initial=0.0)), np.finfo(float).tiny))
     varied = spread[spread > 0]
-    if len(varied) < 2:
+    if len(varied) < 2 or varied.max() <= LARGE * varied.min():
         return None
     usual = float(np.median(varied))
     large = np.flatnonzero(spread > LARGE * usual)
@@ -259,19 +288,31 @@ def scale_complaint(X: Any, kernel: Any, names: Array | None) -> str | None:
     )
 
 
+def _spread(X: Array) -> Array:
+    """Standard deviations of the columns; rounding of a mean is none."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        center = X.mean(axis=0)
+        around = X - center
+        spread = np.sqrt(np.einsum("ij,ij->j", around, around) / len(X))
+    doubtful = np.flatnonzero(spread <= 1e-8 * np.abs(center))
+    spread[doubtful[(X[:, doubtful] == X[0, doubtful]).all(axis=0)]] = 0
+    return spread
+
+
 def kernel_complaint(kernel: Kernel, X: Any) -> str | None:
     """What is odd about the kernel on a few rows: flat, or clearly not positive semidefinite."""
-    n = X.shape[0]
-    rows = np.arange(0, n, max(1, n // 32))
+    some = X[:: max(1, X.shape[0] // 32)]
     if kernel.translation_invariant:
-        return _flatness(kernel(X[rows], X[rows]))
+        return _flatness(kernel(some, some))
     if not kernel.positive_semidefinite:
-        return _indefiniteness(kernel(X[rows], X[rows]))
+        return _indefiniteness(kernel(some, some))
     return None
 
 
 def _flatness(K: Array) -> str | None:
     """K is a kernel that falls from 1 with distance."""
+    if ((K > 1e-5) & (K < 1 - 1e-6)).any():
+        return None
     np.fill_diagonal(K, 1)
     least = K.min()
     if 1 - 1e-6 < least < 1:

@@ -32,6 +32,8 @@ __all__ = [
 ]
 
 # Rows nearer to the span of the vectors than this (relative to k(x, x)) count as duplicates.
+AUTO_ROWS = 320_000  # that vectors are learned on
+MOST_FEATURES = 1 << 27  # numbers of these rows, held while learning: half a gigabyte
 SAME = 1e-10
 
 
@@ -192,10 +194,11 @@ class Learned(Part):
     init : {"kmeans", "forward", "random", "cholesky"}, array or basis object, default="kmeans"
         Where the vectors start.
     iterations : "auto" or int, default="auto"
-        Most iterations of learning. "auto": 100, or 200 where scales are learned too.
+        Most iterations of learning on the same rows. "auto": 100, or 200 where scales are learned too.
     rows : "auto" or int, default="auto"
         Vectors are learned on at most this many rows, drawn from each class in proportion; the coefficients
-        are then fitted to all rows. "auto": 600 for each vector, at least 20000 and at most 100000.
+        are then fitted to all rows. Most iterations are on a part of these rows, the last ones on all of them.
+        "auto": 320000, or fewer where vectors are so many that their features would take much memory.
     smoothing : float, default=0.5
         With ``slack="l1"``, vectors are learned for a hinge whose corner is rounded over this width; the
         coefficients are then fitted with the hinge itself. 0 learns with the hinge itself, as in the paper: much
@@ -219,9 +222,7 @@ class Learned(Part):
         """Rows that so many vectors are learned on at most."""
         if not isinstance(self.rows, str):
             return int(self.rows)
-        # About four float32 arrays of rows x vectors are held while learning: at most 1 GB.
-        within_memory = (1 << 26) // count
-        return max(5000, min(within_memory, int(np.clip(600 * count, 20000, 100000))))
+        return max(5000, min(AUTO_ROWS, MOST_FEATURES // count))
 
 
 ALL: tuple[type, ...] = (AllRows, Random, Cholesky, Forward, KMeans, Given, Inputs, Learned)

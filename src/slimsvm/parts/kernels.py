@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from .. import _core
 from ..formulation import Array, Part
+from ..keys import blocks
 
 __all__ = [
     "ALL",
@@ -61,10 +62,6 @@ def core_rows(X: Any, offset: Array | None = None, scales: Array | None = None) 
         starts, columns = (aligned(np.ascontiguousarray(part, dtype=index)) for part in (X.indptr, X.indices))
         return _core.sparse_rows(aligned(np.ascontiguousarray(X.data)), columns, starts, X.shape[1], scales)
     return _core.dense_rows(aligned(X), offset, scales)
-
-
-def _contiguous(X: Any) -> bool:
-    return not sp.issparse(X) and bool(X.flags.c_contiguous)
 
 
 def _as_float(X: Any) -> Any:
@@ -160,6 +157,10 @@ class Base(Part):
         parts = [self(X[i : i + rows], vectors) @ coef.T + bias for i in range(0, X.shape[0], rows)]
         return np.concatenate(parts) if parts else np.empty((0, len(bias)))
 
+    def row_model(self, vectors: Array, coef: Array, bias: Array) -> _core.RowModel | None:
+        """The same for one row at a time, in the core; None where Python evaluates the kernel."""
+        return None
+
     def fitted(self, vectors: Any) -> tuple[Any, Any]:
         """Kernel and vectors as a fitted model keeps them: a copy, as the user's own object may change."""
         return copy(self), vectors
@@ -207,13 +208,17 @@ class _CoreKernel(Base):
 
     def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int = 1) -> Array:
         """``k(X, vectors) @ coef.T + bias``, in float32 where X is."""
-        # The core compares a few rows in memory by differences, which lose no digits.
-        few = X.shape[0] <= _core.few_rows and X.dtype == vectors.dtype
-        offset = None if sp.issparse(X) or (few and _contiguous(X) and _contiguous(vectors)) else self._offset(vectors)
+        # The core compares a few rows with vectors in memory by differences, which lose no digits.
+        few = X.shape[0] <= _core.few_rows and not sp.issparse(vectors)
+        vectors = np.ascontiguousarray(vectors) if few else vectors
+        offset = None if few or sp.issparse(X) else self._offset(vectors)
         single = X.dtype == np.float32
         return _core.decision(
             self.core(), core_rows(vectors, offset), core_rows(X, offset), coef, bias, single, threads
         )
+
+    def row_model(self, vectors: Array, coef: Array, bias: Array) -> _core.RowModel:
+        return _core.RowModel(self.core(), core_rows(vectors), coef, bias)
 
 
 @dataclass(frozen=True)
@@ -396,8 +401,10 @@ class Scaled(Base):
         X = _as_float(X)
         if np.ndim(self.scales) and len(self.scales) != X.shape[1]:
             raise ValueError(f"there are scales for {len(self.scales)} columns; the rows have {X.shape[1]}")
-        scales = np.broadcast_to(np.asarray(self.scales, dtype=X.dtype), X.shape[1:])
-        return sp.csr_array(X @ sp.diags_array(scales)) if sp.issparse(X) else X * scales
+        scales = np.asarray(self.scales, dtype=X.dtype)
+        if sp.issparse(X):
+            return sp.csr_array(X @ sp.diags_array(np.broadcast_to(scales, X.shape[1:])))
+        return X * scales
 
     def __call__(self, X: Any, Z: Any, out: Array | None = None, threads: int = 1) -> Array:
         """The matrix k(x_i, z_j)."""
@@ -417,9 +424,16 @@ class Scaled(Base):
         """Row blocks, so that the scaled rows take little memory."""
         rows = max(1, (2 << 20) // max(1, X.shape[1]))
         Z = self.apply(vectors)
+        if X.shape[0] <= rows:
+            return self.kernel.decision(self.apply(X), Z, coef, bias, threads)
         blocks = (self.apply(X[i : i + rows]) for i in range(0, X.shape[0], rows))
-        parts = [self.kernel.decision(block, Z, coef, bias, threads) for block in blocks]
-        return np.concatenate(parts) if parts else np.empty((0, len(bias)))
+        return np.concatenate([self.kernel.decision(block, Z, coef, bias, threads) for block in blocks])
+
+    def row_model(self, vectors: Array, coef: Array, bias: Array) -> _core.RowModel | None:
+        model = self.kernel.row_model(self.apply(vectors), coef, bias)
+        if model is not None:
+            model.scale(np.ones(vectors.shape[1]) * self.scales)
+        return model
 
 
 @dataclass(frozen=True, eq=False)
@@ -510,7 +524,7 @@ def scale_gamma(gamma: float | str, X: Any, weight: Array | None = None) -> floa
         if gamma == "auto":
             return 1.0 / X.shape[1]
         if gamma == "scale":
-            variance = _variance(X, np.ones(X.shape[0]) if weight is None else weight)
+            variance = _variance(X, np.broadcast_to(1.0, X.shape[0]) if weight is None else weight)
             # Ten digits: the order of the rows changes the last ones, and learning might end in another minimum.
             return float(f"{1.0 / (X.shape[1] * variance):.10g}") if variance > 0 else 1.0
     elif _is_number(gamma) and 0 < gamma < np.inf:
@@ -520,19 +534,30 @@ def scale_gamma(gamma: float | str, X: Any, weight: Array | None = None) -> floa
 
 def _variance(X: Any, weight: Array) -> float:
     """Variance of all entries, a block of rows at a time."""
-    size = weight.sum() * X.shape[1]
+    size = float(weight.sum()) * X.shape[1]
     if sp.issparse(X):
-        w = np.repeat(weight, np.diff(X.indptr))
-        mean = (w @ X.data) / size
-        return float((w @ (X.data - mean) ** 2 + (size - w.sum()) * mean**2) / size)
-    rows = max(1, (1 << 16) // X.shape[1])
-    blocks = [slice(i, i + rows) for i in range(0, X.shape[0], rows)]
-    mean = sum(float(weight[b] @ X[b].sum(axis=1, dtype=np.float64)) for b in blocks) / size
+        return _sparse_variance(X, weight, size)
+    parts = list(blocks(X.shape[0], X.shape[1]))
+    mean = sum(float(np.ascontiguousarray(weight[b]) @ X[b].sum(axis=1, dtype=np.float64)) for b in parts) / size
     total = 0.0
-    for b in blocks:
+    for b in parts:
         around = np.subtract(X[b], mean, dtype=np.float64)
-        total += float(weight[b] @ np.einsum("ij,ij->i", around, around))
+        total += float(np.ascontiguousarray(weight[b]) @ np.einsum("ij,ij->i", around, around))
     return total / size
+
+
+def _sparse_variance(X: Any, weight: Array, size: float) -> float:
+    """The same of CSR; entries that are not stored count as zeros."""
+
+    def stored() -> Iterator[tuple[Array, Array]]:
+        for b in blocks(X.shape[0], X.nnz // max(1, X.shape[0])):
+            ends = X.indptr[b.start : b.stop + 1]
+            yield np.repeat(weight[b], np.diff(ends)), X.data[ends[0] : ends[-1]]
+
+    mean = sum(float(w @ x) for w, x in stored()) / size
+    total = sum(float(w @ np.subtract(x, mean, dtype=np.float64) ** 2) for w, x in stored())
+    zeros = size - sum(float(w.sum()) for w, _ in stored())
+    return (total + zeros * mean**2) / size
 
 
 # Each by its name, from gamma, coef0 and degree.

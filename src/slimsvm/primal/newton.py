@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from .. import _core
 from ..formulation import Array
 from ..parts.losses import SmoothLoss
 from ..rows.seam import Home
@@ -51,13 +50,13 @@ def newton(
     which = np.arange(rows.labels.outputs) if which is None else which
     m, outputs = rows.shape[1], len(which)
     V = np.zeros((outputs, m + 1)) if start is None else np.array(start, dtype=np.float64)
-    few, pieces = rows.few(), getattr(loss, "pieces", None)  # a loss of the user's need not have any
-    if few is not None and pieces is not None:
-        found = _few_rows(few, rows.labels.of(slice(None), which), pieces, V, tol, max_iter)
-        if found is not None:
-            return found
     # Where no row is curved the bias is not determined: a trifle of curvature makes it so.
-    own = np.hstack([np.ones((outputs, m)), 1e-12 * rows.labels.totals[which, None]])
+    trifle = 1e-12 * rows.labels.totals[which]
+    pieces = getattr(loss, "pieces", None)  # a loss of the user's need not have any
+    found = None if pieces is None else rows.minimised(pieces, which, V, trifle, tol, max_iter)
+    if found is not None:
+        return NewtonState(*found)
+    own = np.hstack([np.ones((outputs, m)), trifle[:, None]])
     n_iter = np.zeros(outputs, dtype=int)
     converged = np.zeros(outputs, dtype=bool)
     last_gain = np.full(outputs, np.inf)
@@ -134,21 +133,6 @@ def _weighted(rows: Home, loss: Any, which: Array, V: Array) -> Any:
     """Features and curvatures of one output, a block at a time."""
     for block in rows.blocks():
         yield block.features(), loss.curvature(block.values(which, V), *block.labels(which))[:, 0]
-
-
-def _few_rows(
-    P: Array, labels: tuple[Array, Array], pieces: tuple[float, float, float], start: Array, tol: float, max_iter: int
-) -> NewtonState | None:
-    """The same method in the core, one output after the other; None if digits were lost."""
-    Y, C = labels
-    solved = []
-    for y, c, at in zip(Y.T, C.T, start, strict=True):
-        y, c = np.ascontiguousarray(y, dtype=np.float64), np.ascontiguousarray(c, dtype=np.float64)
-        solved.append(_core.smooth_machine(P, y, c, np.ascontiguousarray(at), *pieces, tol, max_iter))
-    if not all(exact for *_, exact in solved):
-        return None
-    V, _, steps, converged = (np.array([s[k] for s in solved]) for k in range(4))
-    return NewtonState(V, steps, converged)
 
 
 def line_search(rows: Home, loss: Any, which: Array, V: Array, D: Array, gain: Array) -> Array:

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from .. import _core
 from ..formulation import Array
 from ..parts.kernels import core_rows
 from .labels import Labels
-from .seam import Block, Pass, decision, total
+from .seam import Block, Pass, Pieces, decision, total
 
 BLOCK_BYTES = 1 << 24
 # Multiplications of a Gram matrix up to which calls of Python cost more than the work.
@@ -75,9 +76,22 @@ class Given:
     def thinned(self, step: int) -> Given:
         return Given(self.P[::step], self.labels.take(slice(None, None, step), step))
 
-    def few(self) -> Array | None:
+    def minimised(
+        self, pieces: Pieces, which: Array, V: Array, trifle: Array, tol: float, max_iter: int
+    ) -> tuple[Array, Array, Array] | None:
+        """Few rows in the core, one output after the other."""
         n, m = self.P.shape
-        return np.ascontiguousarray(self.P) if self.P.dtype == np.float64 and n * m * m <= FEW else None
+        if self.P.dtype != np.float64 or n * m * m > FEW:
+            return None
+        P, (Y, C) = np.ascontiguousarray(self.P), self.labels.of(slice(None), which)
+        solved = []
+        for y, c, at in zip(Y.T, C.T, V, strict=True):
+            y, c = np.ascontiguousarray(y, dtype=np.float64), np.ascontiguousarray(c, dtype=np.float64)
+            solved.append(_core.smooth_machine(P, y, c, np.ascontiguousarray(at), *pieces, tol, max_iter))
+        if not all(exact for *_, exact in solved):
+            return None
+        found, steps, converged = (np.array([s[k] for s in solved]) for k in (0, 2, 3))
+        return found, steps, converged
 
 
 @dataclass(frozen=True)
@@ -118,7 +132,8 @@ class Computed:
         some = slice(None, None, step)
         return Computed(self.kernel, self.X[some], self.labels.take(some, step), self.Z, self.T, self.dtype, self.threads)
 
-    def few(self) -> None:
+    def minimised(self, *_: Any) -> None:
+        """By passes."""
         return None
 
 
@@ -197,9 +212,12 @@ class Fused:
         labels = self.labels.take(some, step)
         return Fused(X, labels, self.dtype, self.threads, self.keep / step).look(*self.seen)
 
-    def few(self) -> Array | None:
-        n, m = self.shape
-        return self.features(np.arange(n)) if self.dtype == np.float64 and n * m * m <= FEW else None
+    def minimised(
+        self, pieces: Pieces, which: Array, V: Array, trifle: Array, tol: float, max_iter: int
+    ) -> tuple[Array, Array, Array] | None:
+        """In the core."""
+        found, steps, converged, exact = self.passes.newton(which.tolist(), V, trifle, *pieces, tol, max_iter)
+        return (found, np.array(steps), np.array(converged, dtype=bool)) if exact else None
 
 
 def double(X: Any) -> Any:

@@ -20,6 +20,9 @@ from ..formulation import Array
 from .labels import Labels
 
 
+Pieces = tuple[float, float, float]  # of a loss: its slope is clip(xi / width, least, most)
+
+
 class Block(Protocol):
     """Some of the rows, as a pass sees them."""
 
@@ -44,7 +47,7 @@ class Pass:
     A pass that the core has too says so by the three numbers of its loss, ``pieces``, and calls the core in `in_core`.
     """
 
-    pieces: tuple[float, float, float] | None = None
+    pieces: Pieces | None = None
 
     def __call__(self, block: Block, *small: Any) -> tuple[Array, ...]:
         raise NotImplementedError
@@ -72,8 +75,11 @@ class Home(Protocol):
     def thinned(self, step: int) -> Home:
         """Every ``step``-th row, at as many times its cost."""
 
-    def few(self) -> Array | None:
-        """All features, if they are in memory in float64 and so few that sums over them cost next to nothing."""
+    def minimised(
+        self, pieces: Pieces, which: Array, V: Array, trifle: Array, tol: float, max_iter: int
+    ) -> tuple[Array, Array, Array] | None:
+        """Newton's method for a piecewise quadratic loss where the home has one of its own: weights, steps and which
+        outputs converged; None if it has not, or digits were lost."""
 
 
 def total(blocks: Iterator[Block], work: Pass, *small: Any) -> tuple[Array, ...]:

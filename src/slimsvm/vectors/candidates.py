@@ -19,6 +19,20 @@ from ..rows.labels import ClassLabels, of_task
 from .learning import LearnedVectors, learn
 from .selection import class_centres, forward_rows, independent_rows, pivoted_factor
 
+FINER = 4  # times the rows of the stage before
+COARSEST = 5000  # rows of the first stage, at least
+SHARES = (0.2, 0.4, 0.6)  # of the iterations: in the last stage, the one before, all earlier ones; the first has all
+
+
+def stages(rows: int, iterations: int) -> list[tuple[int, int]]:
+    """Numbers of rows, and of iterations on them."""
+    sizes = [rows]
+    while sizes[-1] >= FINER * COARSEST:
+        sizes.append(sizes[-1] // FINER)
+    parts = [SHARES[min(k, len(SHARES) - 1)] for k in range(len(sizes) - 1)] + [1.0]
+    most = [int(np.ceil(iterations * part)) for part in parts]
+    return list(zip(reversed(sizes), reversed(most), strict=True))
+
 
 @dataclass(frozen=True)
 class TaskCandidates:
@@ -37,6 +51,7 @@ class TaskCandidates:
     rng: np.random.Generator
     scaled: bool = False
     start: LearnedVectors | Array | None = None
+    taught: list[Output] | None = None  # the problems that vectors are learned for, if they are others
     watch: Callable[[int, int], Any] | None = None  # makes what hears of learning so many vectors on so many rows
 
     @property
@@ -47,6 +62,11 @@ class TaskCandidates:
     def labels(self) -> ClassLabels:
         """What the rows are to all problems."""
         return of_task(self.task, self.outputs, self.C)
+
+    @property
+    def lessons(self) -> ClassLabels:
+        """What they are to the problems that vectors are learned for."""
+        return of_task(self.task, self.outputs if self.taught is None else self.taught, self.C)
 
     def sample(self, most: int) -> TaskCandidates:
         return replace(self, task=self.task.sample(most, self.rng))
@@ -61,7 +81,7 @@ class TaskCandidates:
         return independent_rows(self.kernel, self.X, self._absolute(eta), order, most)
 
     def pivoted(self, eta: float, most: int) -> Array:
-        rank = np.argsort(self.task.canonical())
+        rank = self.task.ranks()
         return pivoted_factor(self.kernel, self.X, self._absolute(eta), most, self.task.threads, rank)[0]
 
     def forward(self, count: int, candidates: int | None) -> Array:
@@ -73,33 +93,45 @@ class TaskCandidates:
         return class_centres(self.X, self.task.codes, self.task.weights, count, max_iter, self.rng)
 
     def learned(self, start: Basis, count: int, iterations: Any, smoothing: float) -> Choice:
+        """Coarse to fine: most iterations on few of the rows, the last ones on all."""
         if not self.kernel.differentiable:
             raise ValueError(
                 f"basis='learned' needs a kernel with a derivative (a method pullback); {self.kernel!r} has none. Use "
                 "a basis of training rows: 'forward', 'random' or 'cholesky'"
             )
-        rounded = smoothing > 0 and not self.loss.smooth
-        begin = dense(start.choose(self, count).vectors) if self.start is None else self.start
-        watch = self.watch(count, self.task.size) if self.watch else None
         steps = (200 if self.scaled else 100) if iterations == "auto" else int(iterations)
+        found: LearnedVectors | Array | None = self.start
+        done = 0
+        for size, most in stages(self.task.size, steps):
+            part = self if size == self.task.size else self.sample(size)
+            found = dense(start.choose(part, count).vectors) if found is None else found
+            found = part.moved(found, count, most, smoothing)
+            done += found.n_iter
+        assert isinstance(found, LearnedVectors)
+        kernel = None if found.scales is None else Scaled(self.kernel, found.scales)
+        # Vectors have the rows' precision: coefficients are fitted, and certified, over the vectors that are kept.
+        return Choice(found.vectors.astype(self.X.dtype), None, kernel, replace(found, n_iter=done))
+
+    def moved(self, begin: LearnedVectors | Array, count: int, most: int, smoothing: float) -> LearnedVectors:
+        """Vectors moved on, on these rows."""
+        rounded = smoothing > 0 and not self.loss.smooth
+        watch = self.watch(count, self.task.size) if self.watch else None
         found = learn(
             self.kernel,
             self.X,
-            self.labels,
+            self.lessons,
             begin,
             HuberHinge(smoothing) if rounded else self.loss,
             self.rng,
             learn_scales=self.scaled,
-            max_iter=steps,
+            max_iter=most,
             regularizer=self.regularizer,
             threads=self.task.threads,
             watch=watch,
         )
         if watch is not None:
             watch.finish(found.n_iter, found.value)
-        kernel = None if found.scales is None else Scaled(self.kernel, found.scales)
-        # Vectors have the rows' precision: coefficients are fitted, and certified, over the vectors that are kept.
-        return Choice(found.vectors.astype(self.X.dtype), None, kernel, found)
+        return found
 
     def _absolute(self, eta: float) -> float:
         return eta * float(self.kernel.diagonal(self.X).max())

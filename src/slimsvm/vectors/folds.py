@@ -2,40 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from ..data import Task
+from ..data import Task, class_sums
 from ..formulation import Array
+from ..keys import blocks, n_distinct, rows_by_key
 
 COPIES = 10  # of each row, from which on the rows themselves are good judges
 
 
 @dataclass(frozen=True)
 class Groups:
-    """The equal rows of a task: the group of each row, the class of each group (its first), and all weights."""
+    """The equal rows of a task. Groups have the order of their keys."""
 
-    numbers: Array
-    codes: Array
-    total: float
+    task: Task
 
     @classmethod
     def of(cls, task: Task) -> Groups:
-        keys, numbers = np.unique(task.keys, return_inverse=True)
-        codes = np.full(len(keys), task.n_classes)
-        np.minimum.at(codes, numbers, task.codes)
-        return cls(numbers, codes, float(task.counts.sum()))
+        """Found when they are needed: most users only ask how many there are."""
+        return cls(task)
 
-    @property
+    @cached_property
     def size(self) -> int:
-        return len(self.codes)
+        return n_distinct(self.task.keys)
 
     @property
     def known_well(self) -> bool:
         """Has each row many copies? Leaving all copies of one out would test something else."""
-        return COPIES * self.size <= self.total
+        return COPIES * self.size <= float(self.task.counts.sum())
 
     def places(self, count: int, rng: np.random.Generator, most: int | None = None, least: int = 1) -> Array:
         """For each row a place, 0 to ``count`` - 1; a class has about as many of its groups in each.
@@ -43,14 +41,49 @@ class Groups:
         At most ``most`` groups are drawn, from each class in proportion and at least ``least`` of it; rows of the
         others have the place -1.
         """
-        order = rng.permutation(self.size)
-        order = order[np.argsort(self.codes[order], kind="stable")]
+        codes = self._codes()
+        totals = class_sums(codes, self.task.n_classes)
         if most is not None and self.size > most:
-            mine = [np.flatnonzero(self.codes[order] == c) for c in np.unique(self.codes)]
-            order = np.concatenate([order[rows[: max(least, round(len(rows) * most / self.size))]] for rows in mine])
-        place = np.full(self.size, -1)
+            shares = [max(least, round(total * most / self.size)) for total in totals.tolist()]
+        else:
+            shares = totals.tolist()
+        order = rng.permutation(self.size)
+        order = np.concatenate([_first(order, codes, c, share) for c, share in enumerate(shares)])
+        place = np.full(self.size, -1, dtype=np.min_scalar_type(-count))
         place[order] = np.arange(len(order)) % count
-        return place[self.numbers]
+        found = np.empty(self.task.size, dtype=place.dtype)
+        for rows, numbers in self._numbers():
+            found[rows] = place[numbers]
+        return found
+
+    def _numbers(self) -> Iterator[tuple[Array, Array]]:
+        """Rows by their keys and classes, some at a time, and the number of each one's group."""
+        start = 0
+        for rows in rows_by_key(self.task.keys, self.task.codes):
+            if len(rows):
+                keys = self.task.keys[rows]
+                numbers = start + np.append(0, np.cumsum(keys[1:] != keys[:-1]))
+                start = int(numbers[-1]) + 1
+                yield rows, numbers
+
+    def _codes(self) -> Array:
+        """The class of each group: the first of those of its rows."""
+        codes = np.empty(self.size, dtype=self.task.codes.dtype)
+        for rows, numbers in self._numbers():
+            codes[numbers[::-1]] = self.task.codes[rows[::-1]]  # the last one written stays
+        return codes
+
+
+def _first(order: Array, codes: Array, wanted: int, count: int) -> Array:
+    """The first so many of a class."""
+    found = [order[:0]]
+    for some in blocks(len(order)):
+        if count <= 0:
+            break
+        mine = order[some]
+        found.append(mine[codes[mine] == wanted][:count])
+        count -= len(found[-1])
+    return np.concatenate(found)
 
 
 def held_out(task: Task, tests: Iterable[Array]) -> list[tuple[Task, Task]]:

@@ -22,6 +22,7 @@ from .learning import LearnedVectors
 
 # Learning that its limit ends while it gains more than this part of the objective gives a warning.
 WORTH_A_WORD = 0.02
+MOST_NUMBERS = 1 << 23  # of the matrices of all machines
 
 
 def watched(vectors: int, rows: int) -> Iterations:
@@ -56,10 +57,11 @@ class Recipe:
     def candidates(
         self, task: Task, setting: Setting, rng: np.random.Generator, start: LearnedVectors | Array | None = None
     ) -> TaskCandidates:
-        """Rows to choose vectors from; the vectors serve problems of one class against the others."""
+        """Rows to choose vectors from. Those that stay rows are chosen for problems of one class against the others;
+        learned ones serve the machines that classify, as long as the matrices of all of them take little memory."""
         kernel = self.kernel_of(setting.gamma)
         regularizer = self.regularizer.among(kernel, task.X, self.basis.learns)
-        rest = outputs(task.n_classes, "ovr")
+        rest, own = outputs(task.n_classes, "ovr"), outputs(task.n_classes, self.scheme)
         return TaskCandidates(
             task,
             kernel,
@@ -70,6 +72,7 @@ class Recipe:
             rng,
             setting.scaled,
             start,
+            own if len(own) * (self.count + 1) ** 2 <= MOST_NUMBERS else None,
             watched if self.verbose else None,
         )
 
@@ -91,7 +94,7 @@ class Recipe:
 
 
 def train(task: Task, recipe: Recipe, setting: Setting, rng: np.random.Generator, on_trial: bool = False) -> Model:
-    """Vectors for problems of one class against the others; the best coefficients of the recipe's scheme over them.
+    """Vectors, and the best coefficients of the recipe's scheme over them.
 
     ``on_trial``: nobody is to hear that learning might go on.
     """

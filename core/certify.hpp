@@ -1,0 +1,143 @@
+// The model that a solution makes: its exact bias, and the certificate of the whole problem.
+//
+// Where the cost of the slacks is a sum over rows, the feasible set is all there is to know of it: the cost of the residuals
+// r = y - f - b is the largest sum r a - penalty(a) over a in the set, and the best bias makes that least. Sets with a cap
+// or a ball, and costs that a user wrote, are certified outside of the core.
+#pragma once
+
+#include <numeric>
+#include <vector>
+
+#include "feasible.hpp"
+
+namespace slimsvm {
+
+struct Verdict {
+  bool known = false;  // false: the rest says nothing
+  double bias = 0, primal = 0, dual = 0, gap = infinity;
+};
+
+// A sum as if all digits were kept (Neumaier).
+inline double exact_sum(const std::vector<double>& x) {
+  double sum = 0, rest = 0;
+  for (const double value : x) {
+    const double next = sum + value;
+    rest += std::fabs(sum) >= std::fabs(value) ? (sum - next) + value : (value - next) + sum;
+    sum = next;
+  }
+  return sum + rest;
+}
+
+class Certifier {
+ public:
+  Certifier(const Problem& p, double tolerance) : p_(p), tolerance_(tolerance) {
+    squares_ = p.size > 0 && p.ridge[0] > 0;
+    for (Index i = 0; i < p.size; ++i) {
+      const bool finite = std::isfinite(p.lower[i]) && std::isfinite(p.upper[i]);
+      const bool half_lines = (p.lower[i] == 0 || p.lower[i] == -infinity) && (p.upper[i] == 0 || p.upper[i] == infinity);
+      sums_ = sums_ && (squares_ ? p.ridge[i] > 0 && half_lines : p.ridge[i] == 0 && finite);
+    }
+    sums_ = sums_ && p.size > 1 && p.power == 2 && !(p.total < infinity);
+  }
+
+  // Of duals a and f = K a in double, where `diagonal` are the values k(x, x). Not known where it is above the tolerance,
+  // where rounding is a part of it that tells, and where sums of duals have drifted: then there is more to do.
+  Verdict operator()(const std::vector<double>& a, const std::vector<double>& f, const std::vector<double>& diagonal) const {
+    constexpr double roundoff = std::numeric_limits<double>::epsilon() / 2, drift = 1e-12;
+    Verdict v;
+    if (!sums_) return v;
+    const Index n = p_.size;
+    std::vector<double> r(n);
+    for (Index i = 0; i < n; ++i) r[i] = p_.linear[i] - f[i];
+    v.bias = squares_ ? bias_of_squares(r) : bias_of_sizes(r);
+    double norm = 0, ridges = 0, gain = 0, sizes = 0, largest = 0, weighed = 0, share = 1;
+    for (Index i = 0; i < n; ++i) {
+      norm += a[i] * f[i];
+      ridges += p_.ridge[i] * a[i] * a[i];
+      gain += p_.linear[i] * a[i];
+      sizes += std::fabs(a[i]);
+      const double k = std::max(diagonal[i], 0.0), bound = a[i] > 0 ? p_.upper[i] : -p_.lower[i];
+      largest = std::max(largest, k);
+      weighed += k * a[i] * a[i];
+      if (a[i] != 0) share = std::min(share, bound / std::fabs(a[i]));
+    }
+    share = std::max(share, 0.0);
+    double cost = 0;
+    for (Index i = 0; i < n; ++i) cost += conjugate(p_, i, r[i] - v.bias);
+    v.primal = 0.5 * norm + cost;
+    const double sum = std::fabs(exact_sum(a)), off = sum * (1 + std::sqrt(largest) * std::sqrt(2 * std::max(v.primal, 0.0)));
+    v.dual = share * (gain - off) - 0.5 * share * share * (norm + ridges);
+    if (!(v.dual > 0) || sum > drift * sizes) return v;
+    // Errors of f cost what the duals say, which adds up like chance, and more at the corners of the cost.
+    double worse = 0, charges = 0, squares = 0;
+    for (Index i = 0; i < n; ++i) {
+      const double doubt = roundoff * (std::sqrt(std::max(diagonal[i], 0.0) * weighed) + 1 + std::fabs(f[i]) + std::fabs(v.bias));
+      const double x = r[i] - v.bias, outward = p_.lower[i] == 0 ? doubt : p_.upper[i] == 0 ? -doubt : std::copysign(doubt, x);
+      worse += conjugate(p_, i, x + outward);
+      charges += std::fabs(a[i]) * doubt;
+      squares += a[i] * a[i] * doubt * doubt;
+    }
+    const double blur = std::max(worse - cost - charges, 0.0) + 2 * std::sqrt(squares);
+    v.gap = std::max(v.primal + blur - v.dual, 0.0) / v.dual;
+    v.known = v.gap <= tolerance_ && blur <= 0.01 * tolerance_ * v.dual;
+    return v;
+  }
+
+ private:
+  static std::vector<Index> sorted(const std::vector<double>& r) {
+    std::vector<Index> order(r.size());
+    std::iota(order.begin(), order.end(), Index(0));
+    std::sort(order.begin(), order.end(), [&](Index x, Index y) { return r[x] < r[y] || (r[x] == r[y] && x < y); });
+    return order;
+  }
+
+  // A residual at b or below wants its lower bound, one above it the upper: b is where these sum to zero, the middle of the
+  // interval if there is one. Sums of equal bounds meet the target exactly but for rounding.
+  double bias_of_sizes(const std::vector<double>& r) const {
+    const std::vector<Index> order = sorted(r);
+    double target = 0, mass = 0;
+    for (Index i = 0; i < p_.size; ++i) target += p_.upper[i];
+    for (std::size_t k = 0; k < order.size(); ++k) {
+      mass += p_.upper[order[k]] - p_.lower[order[k]];
+      if (mass < target * (1 - 1e-12)) continue;
+      if (k + 1 < order.size() && mass <= target * (1 + 1e-12)) return 0.5 * (r[order[k]] + r[order[k + 1]]);
+      return r[order[k]];
+    }
+    return r[order.back()];
+  }
+
+  // The mean residual of the rows in error: above b those that may grow, below it those that may shrink.
+  double bias_of_squares(const std::vector<double>& r) const {
+    const std::vector<Index> order = sorted(r);
+    const std::size_t n = order.size();
+    double highest = -infinity, lowest = infinity;
+    std::vector<double> above(n + 1, 0.0), above_moment(n + 1, 0.0);
+    for (std::size_t k = n; k-- > 0;) {
+      const Index i = order[k];
+      const double w = p_.upper[i] > 0 ? 1 / p_.ridge[i] : 0.0;
+      above[k] = above[k + 1] + w;
+      above_moment[k] = above_moment[k + 1] + w * r[i];
+      if (p_.upper[i] > 0) highest = std::max(highest, r[i]);
+      if (p_.lower[i] < 0) lowest = std::min(lowest, r[i]);
+    }
+    if (highest <= lowest) return 0.5 * (highest + lowest);  // no row is in error anywhere between
+    // The slope of the cost falls from above 0 to below along the residuals; between two the rows in error stay the same.
+    double below = 0, below_moment = 0, bias = 0;
+    for (std::size_t k = 0; k + 1 < n; ++k) {
+      const Index i = order[k];
+      const double w = p_.lower[i] < 0 ? 1 / p_.ridge[i] : 0.0;
+      below += w;
+      below_moment += w * r[i];
+      const double slope = (above_moment[k] - r[i] * above[k]) - (r[i] * below - below_moment);
+      if (k > 0 && slope < 0) break;
+      bias = (above_moment[k + 1] + below_moment) / (above[k + 1] + below);
+    }
+    return bias;
+  }
+
+  const Problem& p_;
+  double tolerance_;
+  bool sums_ = true, squares_ = false;
+};
+
+}  // namespace slimsvm
