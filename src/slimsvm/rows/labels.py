@@ -127,6 +127,11 @@ def of_task(task: Any, wanted: list[Output], C: Array | float) -> ClassLabels:
     return ClassLabels(task.codes, task.counts, side, np.abs(side) * np.outer(task.factors, np.broadcast_to(C, len(wanted))))
 
 
+def numbers(codes: Array, counts: Array, factors: Array) -> ClassLabels:
+    """Class numbers themselves as the one side of each row, and what the row costs: a factor of its class times its count."""
+    return ClassLabels(codes, counts, np.arange(len(factors), dtype=np.float64)[:, None], np.asarray(factors, float)[:, None])
+
+
 def joined(groups: Any, size: int) -> RowLabels:
     """Groups of outputs (`data.Targets`), each over its own rows, as one: a row takes no part elsewhere."""
     if len(groups) == 1 and groups[0].rows is None:

@@ -238,8 +238,12 @@ def seen_through(
     """Rows with features ``k(X, Z) T``: in the core where it knows the kernel, else kept if they fit, else computed."""
     if kernel.in_core:
         return Fused(X, labels, dtype, threads, keep).look(kernel, Z, T)
-    home = Computed(kernel, X, labels, Z, T, dtype, threads)
+    return kept(Computed(kernel, X, labels, Z, T, dtype, threads), keep)
+
+
+def kept(home: Computed, keep: float) -> Given | Computed:
+    """With the features kept, if they take at most so many bytes."""
     n, m = home.shape
-    if n * m * np.dtype(dtype).itemsize > keep:
+    if n * m * np.dtype(home.dtype).itemsize > keep:
         return home
-    return Given(np.vstack([block.features() for block in home.blocks()]), labels)
+    return Given(np.vstack([block.features() for block in home.blocks()]), home.labels)
