@@ -5,7 +5,7 @@ With features P, whitened so that the regulariser is the sum of squares, and cos
     min_{w,b}  1/2 sum_o |w_o|^2 + sum_i c_i (log sum_k exp(g_ik) - g_iy),     f_i = p_i.w + b,
 
 where the scores g of the classes are f itself, or (0, f) for two classes. Newton's equations are solved by conjugate
-gradients: their matrix couples all classes, and a product with it is one pass over the rows. What they are
+gradients: their matrix couples all classes, and a product with it is one look at the rows. What they are
 preconditioned with is the matrix of one output whose rows have the mean curvature of all; for two classes it is the
 matrix itself, and one step solves them. Labels of such rows are class numbers, see `rows.labels.numbers`; weights V are
 outputs x (features + 1), the bias last.
@@ -18,7 +18,7 @@ y_i being the indicator of the row's class,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +30,7 @@ from ..formulation import Array, Kernel
 from ..parts.regularizers import Regularizer
 from ..rows.labels import ClassLabels
 from ..rows.memory import Computed, Given, double, kept, seen_through
-from ..rows.seam import Block, Home, Pass
+from ..rows.seam import Block, Home, Pass, decision
 from .equations import Solver, from_rows, from_sums
 from .passes import weighted_gram
 
@@ -179,22 +179,6 @@ class Losses(OfClasses):
         return (np.array([mine.value(self.values(block, V)) for V in tried]),)
 
 
-class Equations(OfClasses):
-    """Loss, moments ``[P 1]'A`` of the duals, and the matrix ``[P 1]' diag(h) [P 1]`` of the mean curvatures."""
-
-    def __call__(self, block: Block, V: Array) -> tuple[Array, ...]:
-        point = self.at(block, V)
-        P = block.features()
-        return np.array(point.value), moments(P, point.duals), weighted_gram(P, point.curvature())
-
-
-class Product(OfClasses):
-    """The second derivatives of the losses at V, times a change D of the weights."""
-
-    def __call__(self, block: Block, V: Array, D: Array) -> tuple[Array, ...]:
-        return (moments(block.features(), self.at(block, V).bent(self.values(block, D))),)
-
-
 class Evidence(OfClasses):
     """What a certificate is made of: the loss; the duals' squares times k(x, x), and alone; their sums of features; the
     classes' sums of features; and probabilities and entropies, summed over rows."""
@@ -263,20 +247,41 @@ def minimise(rows: Home, start: Weights | None, tol: float, max_iter: int = 100)
 
 @dataclass(frozen=True)
 class State:
-    """Weights, the objective and its gradient there, and the matrix of the mean curvatures."""
+    """Weights, the objective and its gradient there, the matrix ``[P 1]' diag(h) [P 1]`` of the mean curvatures h, and the
+    blocks' probabilities: conjugate gradients need them again and again, and the rows of a layer are a sample."""
 
     V: Array
     objective: float
     gradient: Array
     gram: Array
+    points: tuple[Point, ...]
 
     @classmethod
     def at(cls, rows: Home, V: Array) -> State:
-        """In one pass."""
-        value, pull, gram = rows.total(Equations(rows.labels), V)
+        """In one look at the rows."""
+        work = OfClasses(rows.labels)
+        points, value, pull, gram = [], 0.0, np.zeros_like(V), np.zeros((V.shape[1], V.shape[1]))
+        for block in rows.blocks():
+            point, P = work.at(block, V), block.features()
+            points.append(point)
+            value += point.value
+            pull += moments(P, point.duals)
+            gram += weighted_gram(P, point.curvature())
         gradient = V - pull
         gradient[:, -1] = -pull[:, -1]
-        return cls(V, norm(V) + float(value), gradient, gram)
+        return cls(V, norm(V) + value, gradient, gram, tuple(points))
+
+    def bent(self, rows: Home, D: Array) -> Array:
+        """The second derivatives of the losses, times a change D of the weights."""
+        image = np.zeros_like(D)
+        for block, point in zip(rows.blocks(), self.points, strict=True):
+            P = block.features()
+            image += moments(P, point.bent(decision(P, D)))
+        return image
+
+    def weighted(self, rows: Home) -> Iterator[tuple[Array, Array]]:
+        """Features and mean curvatures, a block at a time."""
+        return ((block.features(), p.curvature()) for block, p in zip(rows.blocks(), self.points, strict=True))
 
 
 def norm(V: Array) -> float:
@@ -286,17 +291,16 @@ def norm(V: Array) -> float:
 
 def _step(rows: Home, now: State, own: Array) -> Array | None:
     """Newton's step, as exactly as is worth it; None where numbers are too large for one."""
-    solver = _preconditioner(rows, now, own)
+    solver = from_sums(now.gram + np.diag(own)) or from_rows(now.weighted(rows), own)
     if solver is None:
         return None
-    work = Product(rows.labels)
     step = np.zeros_like(now.V)
     rest = -now.gradient
     better = _each(solver, rest)
     direction, size = better, float((rest * better).sum())
     enough = size * min(0.01, size / now.objective)  # the nearer, the more exactly: it ends in a few steps
     for _ in range(MOST_PRODUCTS):
-        image = rows.total(work, now.V, direction)[0] + own * direction
+        image = now.bent(rows, direction) + own * direction
         bend = float((direction * image).sum())
         if not bend > 0 or not np.isfinite(bend):
             break
@@ -314,14 +318,6 @@ def _step(rows: Home, now: State, own: Array) -> Array | None:
 def _gain(now: State, step: Array) -> float:
     """What a step gains at first: minus the slope of the objective."""
     return -float((now.gradient * step).sum())
-
-
-def _preconditioner(rows: Home, now: State, own: Array) -> Solver | None:
-    def weighted() -> Any:
-        work = Equations(rows.labels)
-        return ((block.features(), work.at(block, now.V).curvature()) for block in rows.blocks())
-
-    return from_sums(now.gram + np.diag(own)) or from_rows(weighted(), own)
 
 
 def _each(solver: Solver, right: Array) -> Array:
