@@ -667,6 +667,9 @@ class BoundPasses {
     std::vector<Known> duals;
     for (const auto& [rows, values] : known) {
       if (rows.shape(0) != values.shape(0)) throw nb::value_error("rows and duals differ in length");
+      Index before = -1;
+      for (std::size_t i = 0; i < rows.shape(0); before = rows(i++))
+        if (rows(i) <= before || rows(i) >= passes_->size()) throw nb::value_error("rows of known duals must ascend, and be there");
       duals.push_back({rows.data(), values.data(), static_cast<Index>(rows.shape(0))});
     }
     std::vector<double> out(outputs * own);

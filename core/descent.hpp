@@ -36,7 +36,7 @@ class NewtonOverPasses {
     std::iota(open.begin(), open.end(), 0);
     Point at = point(which, found.V);
     for (int round = 0; round < max_steps && !open.empty(); ++round) {
-      std::vector<double> steps, gains;
+      std::vector<double> steps, gains, before;
       std::vector<int> moving, kept;
       for (std::size_t k = 0; k < open.size(); ++k) {
         const int o = open[k];
@@ -47,18 +47,19 @@ class NewtonOverPasses {
           found.exact = false;
           return found;
         }
-        double gain = 0, objective = at.value[k];
+        double gain = 0;
+        const double now = objective(at, k);
         for (int j = 0; j < size_; ++j) gain -= 0.5 * step[j] * gradient[j];
-        for (int j = 0; j + 1 < size_; ++j) objective += 0.5 * at.V[k * size_ + j] * at.V[k * size_ + j];
         // Below a relative gain of 1e-6 each step should square it; if not, rounding errors are all that is left.
-        const bool stuck = gain > 0.5 * last[o] && gain < 1e-6 * objective;
+        const bool stuck = gain > 0.5 * last[o] && gain < 1e-6 * now;
         last[o] = gain;
         ++found.steps[o];
-        if (gain > tol * objective && !stuck) {
+        if (gain > tol * now && !stuck) {
           moving.push_back(o);
           kept.push_back(static_cast<int>(k));
           steps.insert(steps.end(), step.begin(), step.end());
           gains.push_back(gain);
+          before.push_back(now);
         } else {  // the last step is taken whole: it squares what is left to gain
           for (int j = 0; j < size_; ++j) found.V[static_cast<std::size_t>(o) * size_ + j] += step[j];
           found.converged[o] = 1;
@@ -66,7 +67,7 @@ class NewtonOverPasses {
       }
       open = moving;
       if (open.empty()) break;
-      at = moved(chosen(which, open), rows_of(at.V, kept), steps, gains);
+      at = moved(chosen(which, open), rows_of(at.V, kept), steps, gains, before);
       for (std::size_t k = 0; k < open.size(); ++k)
         std::copy_n(at.V.begin() + k * size_, size_, found.V.begin() + static_cast<std::size_t>(open[k]) * size_);
     }
@@ -75,6 +76,7 @@ class NewtonOverPasses {
 
  private:
   static constexpr double worst_pivot = 1e-10;  // squared, of a matrix with diagonal 1
+  static constexpr double rounding = 1e-6;  // relative, of sums over features in float
   static constexpr double nearly = 0.1;  // of the slope where a step begins: with less at its end it needs no line search
 
   struct Point {
@@ -100,7 +102,15 @@ class NewtonOverPasses {
     return at;
   }
 
-  Point moved(const Which& which, const std::vector<double>& V, const std::vector<double>& steps, const std::vector<double>& gains) {
+  double objective(const Point& at, std::size_t k) const {
+    double sum = at.value[k];
+    for (int j = 0; j + 1 < size_; ++j) sum += 0.5 * at.V[k * size_ + j] * at.V[k * size_ + j];
+    return sum;
+  }
+
+  // At the best places along steps that promise `gains`, from objectives `before`.
+  Point moved(const Which& which, const std::vector<double>& V, const std::vector<double>& steps, const std::vector<double>& gains,
+              const std::vector<double>& before) {
     std::vector<double> ends(V);
     for (std::size_t k = 0; k < ends.size(); ++k) ends[k] += steps[k];
     Point whole = point(which, ends);
@@ -108,14 +118,16 @@ class NewtonOverPasses {
     for (std::size_t k = 0; k < which.size(); ++k) {
       double slope = 0;
       for (int j = 0; j < size_; ++j) slope += whole.gradient[k * size_ + j] * steps[k * size_ + j];
-      if (!(std::fabs(slope) <= nearly * 2 * gains[k])) left.push_back(static_cast<int>(k));
+      // A step from where nothing is curved may be too long by any factor, and the slope at its end small by chance.
+      const bool lower = objective(whole, k) <= (1 + rounding) * before[k];
+      if (!(lower && std::fabs(slope) <= nearly * 2 * gains[k])) left.push_back(static_cast<int>(k));
     }
     if (left.empty()) return whole;
     const std::vector<double> from = rows_of(V, left), along = rows_of(steps, left);
-    std::vector<double> accuracy;
-    for (const int k : left) accuracy.push_back(2e-3 * gains[k]);
+    std::vector<double> promised;
+    for (const int k : left) promised.push_back(gains[k]);
     const Which some = chosen(which, left);
-    const std::vector<double> t = line_search(some, from, along, accuracy);
+    const std::vector<double> t = line_search(some, from, along, promised);
     std::vector<double> better(from);
     for (std::size_t k = 0; k < left.size(); ++k)
       for (int j = 0; j < size_; ++j) better[k * size_ + j] += t[k] * along[k * size_ + j];
@@ -154,9 +166,10 @@ class NewtonOverPasses {
     return true;
   }
 
-  // The t that is best along each step: the root of an increasing derivative, which is to be at most `accuracy`.
+  // The t that is best along each step: the root of an increasing derivative, which is -2 gain at t = 0 and is to be at most a
+  // thousandth of that.
   std::vector<double> line_search(const Which& which, const std::vector<double>& V, const std::vector<double>& steps,
-                                  const std::vector<double>& accuracy) {
+                                  const std::vector<double>& gains) {
     constexpr double infinite = std::numeric_limits<double>::infinity();
     constexpr int tries = 3;
     struct End {
@@ -165,6 +178,7 @@ class NewtonOverPasses {
     const std::size_t outputs = which.size();
     std::vector<double> best(outputs, 1.0), missed(outputs, infinite);
     std::vector<End> low(outputs, End{0, -infinite, 0}), high(outputs, End{infinite, infinite, 0});
+    for (std::size_t k = 0; k < outputs; ++k) low[k].first = -2 * gains[k];
     std::vector<std::array<double, tries>> places(outputs, {0.5, 1.0, 2.0});
     std::vector<int> open(outputs);
     std::iota(open.begin(), open.end(), 0);
@@ -188,19 +202,18 @@ class NewtonOverPasses {
           if (end.first <= 0 && end.t >= low[k].t) low[k] = end;
           if (end.first >= 0 && end.t <= high[k].t) high[k] = end;
         }
-        if (missed[k] <= accuracy[k]) continue;
+        if (missed[k] <= 2e-3 * gains[k]) continue;
         still.push_back(k);
         const End &a = low[k], &b = high[k];
-        const bool wide = !(b.t < infinite);
-        const double middle = wide ? 2 * std::max(a.t, 1.0) : 0.5 * (a.t + b.t);
-        // Newton's steps from either end, and the secant between.
-        places[k] = {a.t - a.first / a.second, b.t - b.first / b.second, a.t - a.first * (b.t - a.t) / (b.first - a.first)};
-        double farther = 1;
-        for (double& place : places[k]) {
-          if (place > a.t && place < b.t) continue;
-          place = middle * farther;
-          if (wide) farther *= 4;
-        }
+        // Newton's steps from either end, and the secant between; its middle every other time, so that it is sure to shrink.
+        places[k] = {a.t - a.first / a.second, b.t - b.first / b.second,
+                     round % 2 ? -1.0 : a.t - a.first * (b.t - a.t) / (b.first - a.first)};
+        // A step may be too long by many orders of magnitude, where the loss is straight: wide brackets are split by ratios.
+        const double end = b.t < infinite ? b.t : 64 * std::max(a.t, 1.0), begin = std::max(a.t, end / 4096), ratio = end / begin;
+        constexpr double parts[tries] = {0.25, 0.75, 0.5};
+        for (int p = 0; p < tries; ++p)
+          if (!(places[k][p] > a.t && places[k][p] < b.t))
+            places[k][p] = ratio > 4 ? begin * std::pow(ratio, parts[p]) : a.t + (end - a.t) * parts[p];
       }
       open = std::move(still);
     }

@@ -18,9 +18,10 @@ def run(script, tmp_path, *arguments, **environment):
     """Run a script that may import this folder's modules; its standard output."""
     path = tmp_path / "script.py"
     path.write_text(script)
+    paths = filter(None, [os.environ.get("PYTHONPATH")])
     done = subprocess.run(
         [sys.executable, str(path), *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": str(TESTS), **environment},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *paths]), **environment},
         capture_output=True,
         text=True,
         timeout=300,

@@ -28,6 +28,7 @@ from .primal.passes import (
     DOWN_RIDGE,
     SPREAD,
     SQUARES,
+    SUMS,
     UP,
     UP_GAIN,
     UP_RIDGE,
@@ -102,7 +103,8 @@ def of_rows(
     primal = norms + found[:, VALUE]
     least = np.minimum(found[:, UP], found[:, DOWN])
     scale_up, scale_down = least / np.maximum(found[:, UP], TINY), least / np.maximum(found[:, DOWN], TINY)
-    v = scale_up * found[:, -2 * m : -m].T + scale_down * found[:, -m:].T
+    above, below = found[:, SUMS : SUMS + m].T, found[:, SUMS + m :].T
+    v = scale_up * above + scale_down * below
     v = v if basis is None else basis.T.T @ v
     gain = scale_up * found[:, UP_GAIN] + scale_down * found[:, DOWN_GAIN]
     ridge = scale_up**2 * found[:, UP_RIDGE] + scale_down**2 * found[:, DOWN_RIDGE]

@@ -173,8 +173,14 @@ class _Fit:
             return () if self.loss.smooth and self.rough else found.known
         if self.rough or n * len(which) > MOST_DUALS:
             return ()
-        parts = [self.loss.duals(b.values(which, found.V), *b.labels(which)) for b in rows.blocks()]
-        return [(np.arange(n), np.ascontiguousarray(a)) for a in np.vstack(parts).T]
+        parts: list[list[tuple[Array, Array]]] = [[] for _ in which]
+        for block in rows.blocks():
+            Y, C = block.labels(which)
+            A = self.loss.duals(block.values(which, found.V), Y, C)
+            for part, a, c in zip(parts, A.T, C.T, strict=True):
+                members = np.flatnonzero(c)  # few of the rows, where machines are for pairs of classes
+                part.append((block.first + members, a[members]))
+        return [tuple(np.concatenate(pieces) for pieces in zip(*part, strict=True)) for part in parts]
 
     def others(self, which: Array, V: Array) -> Iterator[Array]:
         """What may be better where rounding is felt: slightly larger functions, and none but the bias."""

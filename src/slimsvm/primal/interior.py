@@ -23,7 +23,7 @@ from ..rows.seam import Home
 from .equations import from_rows, from_sums
 from .mehrotra import Point, Towards, advanced, mean_product
 from .newton import newton
-from .passes import DOWN, DOWN_GAIN, UP, UP_GAIN, Evidence, weighted_gram
+from .passes import DOWN, DOWN_GAIN, SUMS, UP, UP_GAIN, Evidence, weighted_gram
 
 Found = tuple[Array, tuple[Array, Array], int]  # weights (1 x features + 1), rows and their signed duals, steps
 MEMORY = 2.0**30  # bytes that features of some rows may take
@@ -282,7 +282,7 @@ def screened(
     while 0 < len(close) < 0.7 * len(members):
         # Duals of the close rows are what is looked for: without them, the others' sums are what is fixed.
         (far,) = rows.total(Evidence(loss), which, V, [(close, np.zeros(len(close)))], np.zeros(1), 0.0)
-        fixed = np.append(far[0, -2 * m : -m] + far[0, -m:], far[0, UP] - far[0, DOWN])
+        fixed = np.append(far[0, SUMS : SUMS + m] + far[0, SUMS + m :], far[0, UP] - far[0, DOWN])
         Y, C = rows.labels.of(close, which)
         constant = float(far[0, UP_GAIN] + far[0, DOWN_GAIN])
         reduced = InteriorPoint(Members(rows, close), Y[:, 0], C[:, 0], loss, fixed, constant)

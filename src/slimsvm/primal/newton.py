@@ -14,6 +14,7 @@ from .equations import from_rows, from_sums
 from .passes import Equations, Line
 
 NEARLY = 0.1  # of the slope where a step begins: a step with less at its end needs no line search
+ROUNDING = 1e-6  # relative, of sums over features in float32
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def newton(
         steps = np.stack([_step(rows, loss, *one) for one in each])
         gain = -0.5 * (steps * at.gradient).sum(axis=1)
         fine = np.isfinite(gain)  # else numbers are too large for this precision, and the output stays as it is
-        objective = 0.5 * (at.V[:, :m] ** 2).sum(axis=1) + at.value
+        objective = at.objective
         # Below a relative gain of 1e-6 each step should square it; if not, only rounding errors are left.
         stuck = (gain > 0.5 * last_gain[o]) & (gain < 1e-6 * objective)
         last_gain[o] = gain
@@ -101,6 +102,11 @@ class Point:
         gradient[:, -1] = -moments[:, -1]
         return cls(V.copy(), value, gradient, grams)
 
+    @property
+    def objective(self) -> Array:
+        """``1/2 |w|^2`` and the losses."""
+        return 0.5 * (self.V[:, :-1] ** 2).sum(axis=1) + self.value
+
     def take(self, o: Array) -> Point:
         """Some of the outputs."""
         return Point(self.V[o], self.value[o], self.gradient[o], self.grams[o])
@@ -111,7 +117,10 @@ class Point:
         The whole step is nearly always as good: it is tried with all that the next step needs to know.
         """
         whole = Point.of(rows, loss, which, self.V + steps)
-        left = np.flatnonzero(~(np.abs((whole.gradient * steps).sum(axis=1)) <= NEARLY * 2 * gain))
+        flat = np.abs((whole.gradient * steps).sum(axis=1)) <= NEARLY * 2 * gain
+        # A step from where nothing is curved may be too long by any factor, and the slope at its end small by chance.
+        lower = whole.objective <= (1 + ROUNDING) * self.objective
+        left = np.flatnonzero(~(flat & lower))
         if not len(left):
             return whole
         t = line_search(rows, loss, which[left], self.V[left], steps[left], gain[left])

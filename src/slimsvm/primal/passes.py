@@ -15,8 +15,8 @@ from .. import _core
 from ..formulation import Array
 from ..rows.seam import Block, Pass, decision
 
-# Of `Evidence`, in this order; the sums a+ p and a- p follow. Duals scaled by t give the dual t gain - t^2/2 ridge.
-VALUE, DOUBT, UP, DOWN, UP_GAIN, DOWN_GAIN, UP_RIDGE, DOWN_RIDGE, SQUARES, SPREAD = range(10)
+# Of `Evidence`, in this order, from SUMS on those of a+ p and a- p. Duals scaled by t give the dual t gain - t^2/2 ridge.
+VALUE, DOUBT, UP, DOWN, UP_GAIN, DOWN_GAIN, UP_RIDGE, DOWN_RIDGE, SQUARES, SPREAD, SUMS = range(11)
 
 Known = Sequence[tuple[Array, Array]]  # for each output: ascending row numbers, and signed duals
 
@@ -90,7 +90,7 @@ class Evidence(OfLoss):
         up, down = np.maximum(A, 0), np.minimum(A, 0)
         sizes, bias = np.abs(block.sizes()), np.abs(V[:, -1])
         value = self.loss.value(F, Y, C)
-        found = np.empty((len(which), 10))
+        found = np.empty((len(which), SUMS))
         found[:, VALUE], found[:, DOUBT] = value, 0.0
         if units:  # Errors of F cost what the duals say; at the corners of a loss more, and never less.
             error = units * (np.outer(np.sqrt(sizes), reach) + bias + 1)

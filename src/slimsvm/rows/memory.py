@@ -25,6 +25,12 @@ def row_blocks(n: int, row_bytes: int) -> list[slice]:
     return [slice(i, min(i + size, n)) for i in range(0, max(n, 1), size)]
 
 
+def label_bytes(labels: Labels) -> int:
+    """Of a row of a block in what passes make of labels: sides, costs, values and duals of all outputs, and as much again
+    while these are computed."""
+    return 8 * 8 * labels.outputs
+
+
 @dataclass(frozen=True)
 class ArrayBlock:
     """Rows whose features are an array."""
@@ -64,7 +70,7 @@ class Given:
 
     def blocks(self) -> Iterator[Block]:
         n, m = self.shape
-        for rows in row_blocks(n, m * self.P.itemsize):
+        for rows in row_blocks(n, max(m * self.P.itemsize, label_bytes(self.labels))):
             yield ArrayBlock(self.P[rows], self.labels, rows)
 
     def total(self, work: Pass, *small: Any) -> tuple[Array, ...]:
@@ -112,7 +118,8 @@ class Computed:
 
     def blocks(self) -> Iterator[Block]:
         wide = np.dtype(self.dtype) == np.float64
-        for rows in row_blocks(self.X.shape[0], max(self.T.shape) * np.dtype(self.dtype).itemsize):
+        row_bytes = max(max(self.T.shape) * np.dtype(self.dtype).itemsize, label_bytes(self.labels))
+        for rows in row_blocks(self.X.shape[0], row_bytes):
             X = double(self.X[rows]) if wide else self.X[rows]
             yield ArrayBlock(self._of(X), self.labels, rows, np.asarray(self.kernel.diagonal(X)))
 
@@ -189,7 +196,7 @@ class Fused:
 
     def blocks(self) -> Iterator[Block]:
         n, m = self.shape
-        for rows in row_blocks(n, 8 * max(m, self.labels.outputs)):
+        for rows in row_blocks(n, max(8 * m, label_bytes(self.labels))):
             yield CoreBlock(self, rows)
 
     def total(self, work: Pass, *small: Any) -> tuple[Array, ...]:
