@@ -75,7 +75,7 @@ struct SmoothNewton {
     Curved curved(size);
     double cost = 0, last_gain = std::numeric_limits<double>::infinity();
     for (int i = 0; i < n; ++i) cost += machine.c[i];
-    times(machine, now.w.data(), now.f.data());
+    times<Isa>(machine, now.w.data(), now.f.data());
     while (now.steps < max_steps) {
       const double value = equations<Isa>(machine, now, curved, gradient.data(), matrix.data());
       matrix[static_cast<std::size_t>(m) * size + m] += 1e-12 * cost;  // where no row is curved, the bias is not determined
@@ -89,9 +89,9 @@ struct SmoothNewton {
       const bool stuck = gain > 0.5 * last_gain && gain < 1e-6 * value;
       const bool moving = gain > tol * value && !stuck;
       last_gain = gain;
-      times(machine, step.data(), q.data());
-      // The last step is taken whole: it squares what is left to gain.
-      const double t = moving ? line_search(machine, now, step.data(), q.data(), 2e-3 * gain) : 1.0;
+      times<Isa>(machine, step.data(), q.data());
+      // A step that gains next to nothing is taken whole: it squares what is left to gain.
+      const double t = gain > tol * value ? line_search(machine, now, step.data(), q.data(), 2e-3 * gain) : 1.0;
       for (int j = 0; j < size; ++j) now.w[j] += t * step[j];
       for (int i = 0; i < n; ++i) now.f[i] += t * q[i];
       ++now.steps;
@@ -102,11 +102,23 @@ struct SmoothNewton {
     }
   }
 
+  template <class Isa>
   static SLIM_INLINE void times(const SmoothMachine& machine, const double* w, double* f) {
+    constexpr int L = lanes<double, Isa>;
+    using V = Vec<double, L>;
+    const int m = machine.m;
     for (int i = 0; i < machine.n; ++i) {
-      const double* p = machine.features + static_cast<std::size_t>(i) * machine.m;
-      double sum = w[machine.m];
-      for (int j = 0; j < machine.m; ++j) sum += p[j] * w[j];
+      const double* p = machine.features + static_cast<std::size_t>(i) * m;
+      V even{}, odd{};
+      int j = 0;
+      for (; j + 2 * L <= m; j += 2 * L) {
+        even += load<V>(p + j) * load<V>(w + j);
+        odd += load<V>(p + j + L) * load<V>(w + j + L);
+      }
+      double sum = w[m];
+      for (; j < m; ++j) sum += p[j] * w[j];
+      even += odd;
+      for (int v = 0; v < L; ++v) sum += even[v];
       f[i] = sum;
     }
   }

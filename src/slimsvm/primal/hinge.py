@@ -2,10 +2,10 @@
 
     min_{w,b}  1/2 |w|^2 + sum_i C_i (1 - y_i (p_i.w + b))_+
 
-Where the rows at the corner of the hinge are known, a few equations give the solution, exactly: those of the last machine
-are the first guess. If it fails, the corner is rounded over a width that shrinks by and by (`newton`), which names better
-ones. The interior point of `interior` needs no start, but makes no use of one either: from a cold start it is the faster
-of the two, from a good one this is.
+Where the rows at the corner of the hinge are known, a few equations give the solution, exactly: those of the last
+machine are the first guess. If it fails, the corner is rounded over a width that shrinks by and by (`newton`), which
+names better ones. The interior point of `interior` needs no start, but makes no use of one either: from a cold start
+it is the faster of the two, from a good one this is.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Steps of an interior point method: Mehrotra's predictor and corrector.
 
-At the solution products of positive parts and their multipliers are zero. Newton's method follows points where they are
-equal, while they fall. A first step, straight to zero, tells how far they may fall at once and what the next step has to
-make up for: both come from one factorisation.
+At the solution products of positive parts and their multipliers are zero. Newton's method follows points where they
+are equal, while they fall. A first step, straight to zero, tells how far they may fall at once and what the next step
+has to make up for: both come from one factorisation.
 """
 
 from __future__ import annotations

@@ -107,7 +107,9 @@ class Evidence(OfLoss):
     def in_core(
         self, passes: _core.Passes, which: Array, V: Array, known: Known, reach: Array, units: float
     ) -> tuple[Array, ...]:
-        listed = [(np.ascontiguousarray(r, dtype=np.int64), np.ascontiguousarray(a, dtype=np.float64)) for r, a in known]
+        listed = [
+            (np.ascontiguousarray(r, dtype=np.int64), np.ascontiguousarray(a, dtype=np.float64)) for r, a in known
+        ]
         return (passes.evidence(which.tolist(), V, *self.pieces, listed, reach, units),)
 
 

@@ -247,8 +247,8 @@ def minimise(rows: Home, start: Weights | None, tol: float, max_iter: int = 100)
 
 @dataclass(frozen=True)
 class State:
-    """Weights, the objective and its gradient there, the matrix ``[P 1]' diag(h) [P 1]`` of the mean curvatures h, and the
-    blocks' probabilities: conjugate gradients need them again and again, and the rows of a layer are a sample."""
+    """Weights, the objective and its gradient there, the matrix ``[P 1]' diag(h) [P 1]`` of the mean curvatures h, and
+    the blocks' probabilities: conjugate gradients need them again and again, and the rows of a layer are a sample."""
 
     V: Array
     objective: float
@@ -377,7 +377,7 @@ def fit_layer(
     """The best layer over the vectors Z, to a relative duality gap of ``tol`` of the model that is returned."""
     if not Z.shape[0]:
         rows = Given(np.zeros((labels.size, 0)), labels)
-        V = Weights.without_features(*rows.total(Totals(labels)), 0).V
+        V = Weights.without_features(rows.total(Totals(labels))[0], 0).V
         (value,) = rows.total(Losses(labels), V[None])
         return Layer(V[:, :0], V[:, -1], float(value[0]), 0.0, 0)
     gram = kernel(double(Z), double(Z))

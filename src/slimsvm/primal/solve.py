@@ -111,9 +111,7 @@ def _interior(
     return before.or_better(replace(merged, known=tuple(duals), n_iter=steps))
 
 
-def _smooth(
-    rows: Home, loss: Any, which: Array, start: Array | None, tol: float, max_iter: int
-) -> LinearSolution:
+def _smooth(rows: Home, loss: Any, which: Array, start: Array | None, tol: float, max_iter: int) -> LinearSolution:
     """Newton's method stops on what is left to gain; the gap, which bounds it, may need a step or two more."""
     best: LinearSolution | None = None
     n_iter = np.zeros(len(which), dtype=int)

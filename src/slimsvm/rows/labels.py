@@ -82,7 +82,9 @@ class ClassLabels:
 
     def passes(self, rows: _core.Rows, single: bool, keep: int, threads: int) -> _core.Passes:
         side, cost = (np.ascontiguousarray(table, dtype=np.float64) for table in (self.side, self.cost))
-        return _core.class_passes(rows, np.ascontiguousarray(self.codes), self.counts, side, cost, single, keep, threads)
+        return _core.class_passes(
+            rows, np.ascontiguousarray(self.codes), self.counts, side, cost, single, keep, threads
+        )
 
 
 @dataclass(frozen=True)
@@ -124,12 +126,16 @@ class RowLabels:
 def of_task(task: Any, wanted: list[Output], C: Array | float) -> ClassLabels:
     """Labels of a task's rows in binary problems, at one cost or one for each problem."""
     side = sides(task.n_classes, wanted)
-    return ClassLabels(task.codes, task.counts, side, np.abs(side) * np.outer(task.factors, np.broadcast_to(C, len(wanted))))
+    return ClassLabels(
+        task.codes, task.counts, side, np.abs(side) * np.outer(task.factors, np.broadcast_to(C, len(wanted)))
+    )
 
 
 def numbers(codes: Array, counts: Array, factors: Array) -> ClassLabels:
-    """Class numbers themselves as the one side of each row, and what the row costs: a factor of its class times its count."""
-    return ClassLabels(codes, counts, np.arange(len(factors), dtype=np.float64)[:, None], np.asarray(factors, float)[:, None])
+    """Class numbers as the one side of each row; a row costs its count times a factor of its class."""
+    return ClassLabels(
+        codes, counts, np.arange(len(factors), dtype=np.float64)[:, None], np.asarray(factors, float)[:, None]
+    )
 
 
 def joined(groups: Any, size: int) -> RowLabels:

@@ -137,7 +137,9 @@ class Computed:
 
     def thinned(self, step: int) -> Computed:
         some = slice(None, None, step)
-        return Computed(self.kernel, self.X[some], self.labels.take(some, step), self.Z, self.T, self.dtype, self.threads)
+        return Computed(
+            self.kernel, self.X[some], self.labels.take(some, step), self.Z, self.T, self.dtype, self.threads
+        )
 
     def minimised(self, *_: Any) -> None:
         """By passes."""

@@ -26,7 +26,9 @@ Pieces = tuple[float, float, float]  # of a loss: its slope is clip(xi / width, 
 class Block(Protocol):
     """Some of the rows, as a pass sees them."""
 
-    first: int  # the number of its first row
+    @property
+    def first(self) -> int:
+        """The number of its first row."""
 
     def labels(self, which: Array) -> tuple[Array, Array]:
         """Sides and costs of some outputs, rows x outputs."""
@@ -60,8 +62,13 @@ class Pass:
 class Home(Protocol):
     """Where labelled rows live."""
 
-    shape: tuple[int, int]  # rows and features
-    labels: Labels
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features."""
+
+    @property
+    def labels(self) -> Labels:
+        """What the rows are worth."""
 
     def total(self, work: Pass, *small: Any) -> tuple[Array, ...]:
         """The sum of a pass over all rows."""

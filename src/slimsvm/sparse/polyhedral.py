@@ -195,7 +195,9 @@ class PolyhedralMachine:
         far = min(mu / share, farthest)
         tau = np.full(self.bound.size(m), far)
         shares = np.full(m, mu / far)
-        return Iterate(np.zeros(m), np.zeros(r), 0.0, tau, slack, slack.copy(), half, half.copy(), shares, shares.copy())
+        return Iterate(
+            np.zeros(m), np.zeros(r), 0.0, tau, slack, slack.copy(), half, half.copy(), shares, shares.copy()
+        )
 
     def gap(self, now: Iterate) -> tuple[float, float]:
         """Relative gap, between the objective and the dual's at the nearest feasible duals, and the objective."""
