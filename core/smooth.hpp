@@ -78,7 +78,9 @@ struct SmoothNewton {
     times<Isa>(machine, now.w.data(), now.f.data());
     while (now.steps < max_steps) {
       const double value = equations<Isa>(machine, now, curved, gradient.data(), matrix.data());
-      matrix[static_cast<std::size_t>(m) * size + m] += 1e-12 * cost;  // where no row is curved, the bias is not determined
+      // Where few rows are curved the bias is hardly held: it goes no farther than a margin's width.
+      double& corner = matrix[static_cast<std::size_t>(m) * size + m];
+      corner = std::max(corner, std::abs(gradient[m])) + 1e-12 * cost;
       if (!solve(matrix, gradient, scale, step, size)) {
         now.exact = false;
         return;
