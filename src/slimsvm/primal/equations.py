@@ -40,7 +40,7 @@ def from_sums(H: Array, least: float = WORST_PIVOT, lifts: Sequence[float] = (0.
 
 
 def from_rows(blocks: Iterable[tuple[Array, Array]], own: Array) -> Solver | None:
-    """A solver from an orthogonal factorisation of the rows ``sqrt(h) [p 1]`` and ``sqrt(own)``; blocks are features, h.
+    """A solver from an orthogonal factor of the rows ``sqrt(h) [p 1]`` and ``sqrt(own)``; blocks are features and h.
 
     Large rows come first and columns are exchanged, which keeps small rows (that of w's own term above all)
     accurate beside large ones. Blocks are folded in one after the other.
