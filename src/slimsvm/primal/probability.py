@@ -247,29 +247,27 @@ def minimise(rows: Home, start: Weights | None, tol: float, max_iter: int = 100)
 
 @dataclass(frozen=True)
 class State:
-    """Weights, the objective and its gradient there, the matrix ``[P 1]' diag(h) [P 1]`` of the mean curvatures h, and
-    the blocks' probabilities: conjugate gradients need them again and again, and the rows of a layer are a sample."""
+    """Weights, the objective and its gradient there, and the blocks' probabilities: conjugate gradients need them again
+    and again, and the rows of a layer are a sample."""
 
     V: Array
     objective: float
     gradient: Array
-    gram: Array
     points: tuple[Point, ...]
 
     @classmethod
     def at(cls, rows: Home, V: Array) -> State:
         """In one look at the rows."""
         work = OfClasses(rows.labels)
-        points, value, pull, gram = [], 0.0, np.zeros_like(V), np.zeros((V.shape[1], V.shape[1]))
+        points, value, pull = [], 0.0, np.zeros_like(V)
         for block in rows.blocks():
             point, P = work.at(block, V), block.features()
             points.append(point)
             value += point.value
             pull += moments(P, point.duals)
-            gram += weighted_gram(P, point.curvature())
         gradient = V - pull
         gradient[:, -1] = -pull[:, -1]
-        return cls(V, norm(V) + value, gradient, gram, tuple(points))
+        return cls(V, norm(V) + value, gradient, tuple(points))
 
     def bent(self, rows: Home, D: Array) -> Array:
         """The second derivatives of the losses, times a change D of the weights."""
@@ -291,7 +289,8 @@ def norm(V: Array) -> float:
 
 def _step(rows: Home, now: State, own: Array) -> Array | None:
     """Newton's step, as exactly as is worth it; None where numbers are too large for one."""
-    solver = from_sums(now.gram + np.diag(own)) or from_rows(now.weighted(rows), own)
+    gram = sum((weighted_gram(P, h) for P, h in now.weighted(rows)), np.diag(own))
+    solver = from_sums(gram) or from_rows(now.weighted(rows), own)
     if solver is None:
         return None
     step = np.zeros_like(now.V)
@@ -383,7 +382,7 @@ def fit_layer(
     gram = kernel(double(Z), double(Z))
     basis = Basis.of(regularizer.settled(gram), gram)
     rows = features(kernel, X, labels, Z, basis.T, threads, memory)
-    plain = seen_through(kernel, X, labels, double(Z), np.eye(len(gram)), np.float64, threads, 0)
+    plain = seen_through(kernel, X, labels, double(Z), np.eye(len(gram)), np.float64, threads, memory)
     found, best = None, None
     for accuracy in tol * np.array([0.3, 1e-3, 1e-6]):
         found = minimise(rows, found, accuracy, max_iter - (found.n_iter if found else 0))
