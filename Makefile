@@ -9,7 +9,7 @@ INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check
 # The last two are for libsvm-official, which `make bench` compiles from its sources.
 BUILD_TOOLS := "scikit-build-core>=0.11" "nanobind>=2.4" ninja setuptools wheel
 
-.PHONY: demo test test-all fuzz lint bench embedded docs sanitize wheel test-wheel clean
+.PHONY: demo test test-all test-aarch64 fuzz lint bench embedded docs sanitize sanitize-threads wheel test-wheel clean
 
 demo: $(VENV)/.ready-demo
 	$(BIN)/python examples/demo.py
@@ -20,6 +20,17 @@ test: $(VENV)/.ready-test
 # The large grids in full, which `make test` samples.
 test-all: $(VENV)/.ready-test
 	$(BIN)/python -m pytest -n 2 --all $(ARGS)
+
+# The tests of the core that need no Python, compiled for 64-bit ARM and run by an emulator.
+AARCH64 ?= aarch64-linux-gnu-g++
+QEMU ?= qemu-aarch64
+test-aarch64:
+	@command -v cmake > /dev/null && command -v $(AARCH64) > /dev/null && command -v $(QEMU) > /dev/null || \
+	  { echo "This needs cmake, $(AARCH64) and $(QEMU): on Debian, apt install cmake g++-aarch64-linux-gnu qemu-user"; exit 1; }
+	cmake -S . -B build/aarch64 -DSLIMSVM_CORE_TESTS=ON -DSLIMSVM_WERROR=ON -DCMAKE_BUILD_TYPE=Release \
+	  -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 -DCMAKE_CXX_COMPILER=$(AARCH64) -DCMAKE_EXE_LINKER_FLAGS=-static
+	cmake --build build/aarch64
+	$(QEMU) build/aarch64/core_tests
 
 # Random and hostile problems, judged in long double: make fuzz ARGS="--problems 2000 --seed 1"
 fuzz: $(VENV)/.ready-test
@@ -45,6 +56,13 @@ sanitize: $(VENV)-sanitize/.ready
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
 	$(VENV)-sanitize/bin/python -m pytest -n 2 -p no:cacheprovider $(ARGS)
+
+# The tests of the core that need no Python, under the thread sanitizer.
+sanitize-threads:
+	@command -v cmake > /dev/null || { echo "This needs cmake"; exit 1; }
+	cmake -S . -B build/sanitize-threads -DSLIMSVM_CORE_TESTS=ON -DSLIMSVM_SANITIZE=thread -DCMAKE_BUILD_TYPE=Release
+	cmake --build build/sanitize-threads
+	TSAN_OPTIONS=halt_on_error=1 build/sanitize-threads/core_tests
 
 # dist/: the sources, and a wheel for this Python and any Linux whose C library is not older than this one's.
 # Wheels of a release are built on an older system: docs/releasing.md.

@@ -8,6 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <optional>
+#include <string>
 
 #include "descent.hpp"
 #include "expansion.hpp"
@@ -44,6 +45,23 @@ auto* numbers(const A& array) {
   return static_cast<Pointer>(data);
 }
 
+[[noreturn]] void too_many(std::size_t given, std::size_t most, const char* what, const char* way_out) {
+  throw nb::value_error((std::to_string(given) + " " + what + ": at most " + std::to_string(most) + " can be used; " + way_out).c_str());
+}
+
+// A count that the core keeps in an int.
+int small(std::size_t count, const char* what) {
+  constexpr std::size_t most = std::numeric_limits<int>::max();
+  if (count > most) too_many(count, most, what, "use fewer");
+  return static_cast<int>(count);
+}
+
+// Columns of nonzeros are kept in 32 bits, and one number more is needed.
+void check_width(std::size_t width) {
+  constexpr std::size_t most = std::numeric_limits<std::int32_t>::max() - 1;
+  if (width > most) too_many(width, most, "columns", "leave out or hash columns");
+}
+
 // Rows together with the Python arrays they look at.
 struct Held {
   std::shared_ptr<Rows> rows;
@@ -76,6 +94,7 @@ std::vector<double> by_column(const std::optional<Vector>& values, std::size_t c
 
 std::shared_ptr<Rows> dense_rows(const Array& x, std::optional<Vector> shift, std::optional<Vector> scale) {
   if (x.ndim() != 2) throw nb::value_error("expected a 2-D array");
+  check_width(x.shape(1));
   const auto offset = by_column(shift, x.shape(1)), stretch = by_column(scale, x.shape(1));
   if (x.dtype() == nb::dtype<float>()) return hold(dense_of<float>(x, offset, stretch), {x});
   if (x.dtype() == nb::dtype<double>()) return hold(dense_of<double>(x, offset, stretch), {x});
@@ -98,7 +117,8 @@ std::shared_ptr<Rows> sparse_of(const Flat& values, const Flat& columns, const F
 
 std::shared_ptr<Rows> sparse_rows(const Flat& values, const Flat& columns, const Flat& starts, Index width,
                                   std::optional<Vector> scale) {
-  if (width > std::numeric_limits<std::int32_t>::max()) throw nb::value_error("more than 2^31 - 1 columns are not supported");
+  if (width < 0) throw nb::value_error("the width of a sparse matrix must not be negative");
+  check_width(static_cast<std::size_t>(width));
   if (columns.dtype() != starts.dtype()) throw nb::type_error("indices and indptr must have the same type");
   const auto stretch = by_column(scale, static_cast<std::size_t>(width));
   const bool wide = columns.dtype() == nb::dtype<std::int64_t>();
@@ -208,6 +228,7 @@ class BoundMachine final : public Machine {
 
 std::vector<Segment> segments_of(const std::vector<Index>& lengths) {
   if (lengths.empty()) throw nb::value_error("at least one segment is needed");
+  if (lengths.size() > most_segments) too_many(lengths.size(), most_segments, "classes", "merge classes, or are these values for a regression?");
   std::vector<Segment> segments;
   Index begin = 0;
   for (const Index n : lengths) {
@@ -285,7 +306,7 @@ std::unique_ptr<BoundMachine> function_machine(nb::object function, const Vector
 
 nb::dict solve_machine(BoundMachine& machine, const std::vector<int>& view, const Vector& linear, const Vector& lower,
                        const Vector& upper, const Vector& ridge, std::optional<Vector> side, double total, double tolerance,
-                       long max_steps, bool double_rows, double power, int block, double keep, std::optional<Vector> start,
+                       Index max_steps, bool double_rows, double power, int block, double keep, std::optional<Vector> start,
                        std::optional<Vector> start_product, bool exact, nb::object callback) {
   const Index n = static_cast<Index>(linear.shape(0));
   for (const Vector* v : {&lower, &upper, &ridge})
@@ -395,7 +416,7 @@ nb::ndarray<nb::numpy, double> product(BoundMachine& machine, const std::vector<
         gram.subtract_product(all, values, out.data(), monitor);
         for (double& v : out) v = -v;
       } else {
-        gram.add_symmetric_product(all, values, static_cast<int>(x.shape(0)), out.data(), monitor);
+        gram.add_symmetric_product(all, values, small(x.shape(0), "rows of x"), out.data(), monitor);
       }
     };
     if (single)
@@ -438,26 +459,26 @@ constexpr Index brief_work = 1 << 16;  // products that take less time than to l
 
 nb::ndarray<nb::numpy, double> decide(const AnyKernel& kernel, const std::shared_ptr<Rows>& vectors, const std::shared_ptr<Rows>& x,
                                       const Matrix& coef, const Vector& bias, bool single, int threads) {
-  const std::size_t outputs = coef.shape(0);
-  if (static_cast<Index>(coef.shape(1)) != vectors->size || bias.shape(0) != outputs || x->width != vectors->width)
+  const int outputs = small(coef.shape(0), "binary problems");
+  if (static_cast<Index>(coef.shape(1)) != vectors->size || bias.shape(0) != coef.shape(0) || x->width != vectors->width)
     throw nb::value_error("vectors, coefficients, bias and data do not fit together");
   std::vector<double> out(static_cast<std::size_t>(x->size) * outputs);
   {
     PythonMonitor monitor{nb::object()};
     std::optional<nb::gil_scoped_release> release;
     if (x->size * vectors->size * vectors->width > brief_work) release.emplace();
-    if (!few_rows(kernel, *vectors, *x, coef.data(), bias.data(), static_cast<int>(outputs), out.data())) {
+    if (!few_rows(kernel, *vectors, *x, coef.data(), bias.data(), outputs, out.data())) {
       ThreadPool pool(static_cast<int>(std::min<Index>(threads, std::max<Index>(1, x->size / 128))));
       const auto run = [&](auto tag) {
-        decision<decltype(tag)>(kernel, *vectors, *x, coef.data(), bias.data(), static_cast<int>(outputs), out.data(), pool, monitor);
+        decision<decltype(tag)>(kernel, *vectors, *x, coef.data(), bias.data(), outputs, out.data(), pool, monitor);
       };
-      if (single && float_error(kernel, *vectors, *x, coef.data(), static_cast<int>(outputs)) < 1e-3)
+      if (single && float_error(kernel, *vectors, *x, coef.data(), outputs) < 1e-3)
         run(float());
       else
         run(double());
     }
   }
-  return to_numpy(std::move(out), {static_cast<std::size_t>(x->size), outputs});
+  return to_numpy(std::move(out), {static_cast<std::size_t>(x->size), coef.shape(0)});
 }
 
 // --- one row at a time --------------------------------------------------------------------------------------------
@@ -589,7 +610,7 @@ nb::tuple smooth_machine(Matrix features, Vector y, Vector c, Vector start, doub
                          int max_steps) {
   const std::size_t n = features.shape(0), m = features.shape(1);
   if (y.shape(0) != n || c.shape(0) != n || start.shape(0) != m + 1) throw nb::value_error("sizes do not fit");
-  const SmoothMachine machine{features.data(), static_cast<int>(n), static_cast<int>(m), y.data(), c.data(), {width, least, most}};
+  const SmoothMachine machine{features.data(), small(n, "rows"), small(m, "features"), y.data(), c.data(), {width, least, most}};
   SmoothSolution found;
   found.w.assign(start.data(), start.data() + m + 1);
   found.f.resize(n);

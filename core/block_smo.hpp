@@ -15,11 +15,11 @@ namespace slimsvm {
 
 constexpr Index double_below = 768;   // problems of at most this size are one block, in double throughout
 constexpr Index smallest_block = 16;  // rows that a fit needs at once, whatever the cache
-constexpr long slice = 2000;          // pair steps before another way is tried
+constexpr Index slice = 2000;         // pair steps before another way is tried
 
 struct Options {
   double tolerance = 1e-3;  // on the relative duality gap, and on the violation of the optimality conditions
-  long max_steps = -1;      // pair steps; negative: no limit
+  Index max_steps = -1;     // pair steps; negative: no limit
   int block = 512;
   double keep = 0.75;  // share of the working set that stays for the next round
   bool exact = true;   // false: the gradient as tracked will do, for a problem that is one step of many
@@ -27,7 +27,7 @@ struct Options {
 };
 
 struct Report {
-  long steps, rounds;
+  Index steps, rounds;
   Certificate certificate;
   Index vectors;
 };
@@ -42,7 +42,7 @@ class SolverMonitor : public Monitor {
 struct Iterate {
   std::vector<double> a, G;
   Doubt doubt;  // how far G is from that of a in exact arithmetic
-  long steps = 0, rounds = 0;
+  Index steps = 0, rounds = 0;
   bool negative_curvature = false;
 };
 
@@ -82,7 +82,7 @@ class BlockSmo {
   // targets. False: the limit of steps is reached, or nothing moves any more at this precision.
   bool run(double violation_target, double gap_target) {
     double best_violation = infinity, best_dual = -infinity;
-    long last_progress = it_.rounds;
+    Index last_progress = it_.rounds;
     for (;;) {
       const Certificate now = set_.certify(it_.a.data(), it_.G.data());
       if (monitor_.wants_reports()) report(now);
@@ -119,7 +119,7 @@ class BlockSmo {
     dispatch<SubtractRows<Real>>(static_cast<const Real* const*>(rows.data()), static_cast<const double*>(minus.data()),
                                  static_cast<int>(rows.size()), static_cast<Index>(size_), by_slot.data());
     for (int s = 0; s < size_; ++s) {
-      const std::int32_t v = variable_[s];
+      const Index v = variable_[s];
       out[v] = by_slot[s] - ridge_in_matrix(v) * it_.a[v];
     }
   }
@@ -153,23 +153,23 @@ class BlockSmo {
   bool round(double eps) {
     choose();
     load_block();
-    const long before = block_.steps;
+    const Index before = block_.steps;
     if (!whole()) slices_ = 0;  // another block
     for (;;) {  // in slices, so that Ctrl-C is heard and a slow block gets a Newton step
-      long limit = p_.power == 2 ? slice : std::min<long>(slice, 4L * size_);
+      Index limit = p_.power == 2 ? slice : std::min<Index>(slice, Index(4) * size_);
       if (o_.max_steps >= 0) limit = std::min(limit, o_.max_steps - it_.steps - (block_.steps - before));
-      const long start = block_.steps;
+      const Index start = block_.steps;
       const double violation = pair_steps(block_, eps, limit);
       monitor_.poll();
       if (violation <= eps || block_.steps - start < limit || limit <= 0) break;
-      if (block_.steps - before > 100L * size_ + 20000) break;  // leave a hard block for a better one
+      if (block_.steps - before > Index(100) * size_ + 20000) break;  // leave a hard block for a better one
       if (block_.negative_curvature || (whole() && p_.power == 2 && !(block_dual() <= ceiling_))) break;
       const std::vector<int> free = free_variables(block_);
       if (free.size() >= 2 && free.size() <= most_free(block_)) newton_step(block_, free);
       // A block on which pairs crawl: from bound to bound, with more patience each time.
       if (++slices_ % 8 == 0 && active_set(block_, eps, 10 * std::min(slices_, 100))) break;
       // The gap says more than the violation does.
-      if (p_.power != 2 && block_.steps - before >= 8L * size_) break;
+      if (p_.power != 2 && block_.steps - before >= Index(8) * size_) break;
     }
     it_.steps += block_.steps - before;
     ++it_.rounds;
@@ -200,7 +200,7 @@ class BlockSmo {
     set_.candidates(it_.a.data(), it_.G.data(), slot_, lists_);
     fill(empty);
     // Places that no violator wants go back to the variables that just left.
-    for (const int v : released_) {
+    for (const Index v : released_) {
       if (empty.empty()) break;
       if (slot_[v] < 0) enter(empty.back(), v), empty.pop_back();
     }
@@ -230,13 +230,13 @@ class BlockSmo {
     }
   }
 
-  void enter(int s, std::int32_t v) {
+  void enter(int s, Index v) {
     variable_[s] = v;
     slot_[v] = s;
     entered_[s] = it_.rounds;
     fresh_.push_back(s);
     const auto& tiles = view_.tiles;
-    const auto after = std::upper_bound(tiles.begin(), tiles.end(), Index(v), [](Index x, const View::Tile& t) { return x < t.first; });
+    const auto after = std::upper_bound(tiles.begin(), tiles.end(), v, [](Index x, const View::Tile& t) { return x < t.first; });
     tile_of_[s] = static_cast<int>(after - tiles.begin()) - 1;
     offset_of_[s] = static_cast<int>(v - tiles[tile_of_[s]].first);
   }
@@ -273,7 +273,7 @@ class BlockSmo {
     }
     block_.shrink_any.assign(stride_, infinity);
     for (const int s : slots_) {
-      const std::int32_t v = variable_[s];
+      const Index v = variable_[s];
       block_.G[s] = it_.G[v];
       block_.a[s] = it_.a[v];
       block_.lower[s] = p_.lower[v];
@@ -311,7 +311,7 @@ class BlockSmo {
       } else {
         for (const int c : by_position_) to[c] = row[tile_of_[c]][offset_of_[c]];
       }
-      const std::int32_t v = variable_[s];
+      const Index v = variable_[s];
       to[s] = block_.diagonal[s] = static_cast<Real>(diagonal_[v] + ridge_in_matrix(v));
     }
     // Their mirror images in the columns of the old rows.
@@ -330,7 +330,7 @@ class BlockSmo {
     std::vector<const Real*> rows;
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       const int s = slots_[i];
-      const std::int32_t v = variable_[s];
+      const Index v = variable_[s];
       const double delta = block_.a[s] - it_.a[v];
       if (delta == 0) continue;
       moved.push_back(delta);
@@ -367,10 +367,10 @@ class BlockSmo {
   Real* matrix_ = nullptr;
   Block<Real> block_;
   std::vector<std::int32_t> slot_;      // of each variable, -1: not in the set
-  std::vector<std::int32_t> variable_;  // in each slot, -1: empty
-  std::vector<long> entered_;           // round in which it came
-  std::vector<int> tile_of_, offset_of_, fresh_, slots_, by_position_, released_;
-  std::vector<Index> positions_;
+  std::vector<Index> variable_;         // in each slot, -1: empty
+  std::vector<Index> entered_;          // round in which it came
+  std::vector<int> tile_of_, offset_of_, fresh_, slots_, by_position_;
+  std::vector<Index> released_, positions_;
   std::vector<Real*> table_;
   CandidateList lists_[Set::lists];
 };

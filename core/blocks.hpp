@@ -155,24 +155,44 @@ struct DenseTile {
       if constexpr (choice) {
         if (!(kernel->strain(std::min(left->largest[g], largest)) <= products)) {
           add_stretches<typename Kernel::Direct>(a, panel, width, sum);
-#pragma GCC unroll 16
-          for (int i = 0; i < M; ++i)
-#pragma GCC unroll 4
-            for (int v = 0; v < N; ++v)
-              if (i < rows) store(out[first + i] + offset + v * L, kernel->template direct<Real, L>(sum[i][v]));
+          each_sum(sum, rows, [&](int i, int v, V s) SLIM_INLINE_LAMBDA {
+            store(out[first + i] + offset + v * L, kernel->template direct<Real, L>(s));
+          });
           continue;
         }
       }
       add_stretches<typename Kernel::Metric>(a, panel, width, sum);
+      each_sum(sum, rows, [&](int i, int v, V s) SLIM_INLINE_LAMBDA {
+        const V left_size = splat<V>(left->sizes[first + i]), right_size = load<V>(right_sizes + v * L);
+        store(out[first + i] + offset + v * L, kernel->template finish<Real, L>(s, left_size, right_size));
+      });
+    }
+  }
+
+ private:
+  // use(i, v, sum[i][v]) for i < rows.
+  template <class V, int M, int N, class Use>
+  static SLIM_INLINE void each_sum(const V (&sum)[M][N], int rows, const Use& use) {
+#if defined(__clang__)
+    // Unrolled, Clang keeps the many constants of exp in double on the stack: it writes them there at every call.
+    if constexpr (sizeof(Real) == sizeof(double)) {
+      V kept[M][N];
 #pragma GCC unroll 16
-      for (int i = 0; i < M; ++i) {
-        if (i >= rows) continue;
-        const V size = splat<V>(left->sizes[first + i]);
-        Real* to = out[first + i] + offset;
+      for (int i = 0; i < M; ++i)
 #pragma GCC unroll 4
-        for (int v = 0; v < N; ++v)
-          store(to + v * L, kernel->template finish<Real, L>(sum[i][v], size, load<V>(right_sizes + v * L)));
-      }
+        for (int v = 0; v < N; ++v) kept[i][v] = sum[i][v];
+#pragma clang loop unroll(disable)
+      for (int i = 0; i < rows; ++i)
+#pragma GCC unroll 4
+        for (int v = 0; v < N; ++v) use(i, v, kept[i][v]);
+      return;
+    }
+#endif
+#pragma GCC unroll 16
+    for (int i = 0; i < M; ++i) {
+      if (i >= rows) continue;
+#pragma GCC unroll 4
+      for (int v = 0; v < N; ++v) use(i, v, sum[i][v]);
     }
   }
 };

@@ -19,15 +19,15 @@ constexpr double mostly = 0.5;  // share of vectors at a bound from which the gu
 // Duals of largest gain for given residuals, with sum zero: upper where the residual is above a threshold,
 // lower where it is below. Bounds must be finite.
 inline std::vector<double> duals_by_threshold(const Problem& p, const std::vector<double>& residuals) {
-  std::vector<std::int32_t> order(p.size);
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](int x, int y) {
+  std::vector<Index> order(p.size);
+  std::iota(order.begin(), order.end(), Index(0));
+  std::sort(order.begin(), order.end(), [&](Index x, Index y) {
     return residuals[x] < residuals[y] || (residuals[x] == residuals[y] && x < y);
   });
   std::vector<double> a(p.upper, p.upper + p.size);
   double sum = 0;
   for (const double x : a) sum += x;
-  for (const std::int32_t v : order) {
+  for (const Index v : order) {
     const double span = p.upper[v] - p.lower[v];
     if (sum <= span) {
       a[v] -= sum;

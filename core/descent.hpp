@@ -166,8 +166,9 @@ class NewtonOverPasses {
     return true;
   }
 
-  // The t that is best along each step: the root of an increasing derivative, which is -2 gain at t = 0 and is to be at most a
-  // thousandth of that.
+  // The t that is best along each step: the root of an increasing derivative, which is -2 gain at t = 0 and to be at most a
+  // thousandth of that. Every other time the bracket is halved, so that it is sure to shrink; a step may be too long by many
+  // orders of magnitude, where the loss is straight: wide brackets are split by ratios.
   std::vector<double> line_search(const Which& which, const std::vector<double>& V, const std::vector<double>& steps,
                                   const std::vector<double>& gains) {
     constexpr double infinite = std::numeric_limits<double>::infinity();
@@ -177,8 +178,8 @@ class NewtonOverPasses {
     };
     const std::size_t outputs = which.size();
     std::vector<double> best(outputs, 1.0), missed(outputs, infinite);
-    std::vector<End> low(outputs, End{0, -infinite, 0}), high(outputs, End{infinite, infinite, 0});
-    for (std::size_t k = 0; k < outputs; ++k) low[k].first = -2 * gains[k];
+    std::vector<End> low, high(outputs, End{infinite, infinite, infinite});
+    for (const double gain : gains) low.push_back({0, -2 * gain, 0});
     std::vector<std::array<double, tries>> places(outputs, {0.5, 1.0, 2.0});
     std::vector<int> open(outputs);
     std::iota(open.begin(), open.end(), 0);
@@ -205,11 +206,12 @@ class NewtonOverPasses {
         if (missed[k] <= 2e-3 * gains[k]) continue;
         still.push_back(k);
         const End &a = low[k], &b = high[k];
-        // Newton's steps from either end, and the secant between; its middle every other time, so that it is sure to shrink.
+        const bool wide = !(b.t < infinite);
+        const double end = wide ? 64 * std::max(a.t, 1.0) : b.t, begin = std::max(a.t, end / 4096), ratio = end / begin;
+        constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
+        // Newton's steps from either end, and the secant between.
         places[k] = {a.t - a.first / a.second, b.t - b.first / b.second,
-                     round % 2 ? -1.0 : a.t - a.first * (b.t - a.t) / (b.first - a.first)};
-        // A step may be too long by many orders of magnitude, where the loss is straight: wide brackets are split by ratios.
-        const double end = b.t < infinite ? b.t : 64 * std::max(a.t, 1.0), begin = std::max(a.t, end / 4096), ratio = end / begin;
+                     round % 2 ? nothing : a.t - a.first * (b.t - a.t) / (b.first - a.first)};
         constexpr double parts[tries] = {0.25, 0.75, 0.5};
         for (int p = 0; p < tries; ++p)
           if (!(places[k][p] > a.t && places[k][p] < b.t))

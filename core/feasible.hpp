@@ -130,7 +130,7 @@ inline bool cap_active(double room, double total) { return room <= 1e-12 * total
 // A candidate for the working set, and the lists they are taken from (best first after trimming).
 struct Candidate {
   double badness;
-  std::int32_t variable;
+  Index variable;
 };
 using CandidateList = std::vector<Candidate>;
 
@@ -157,9 +157,8 @@ class Box {
     const Extremes e = extremes(a, G);
     for (Index i = 0; i < p_.size; ++i) {
       if (slot[i] >= 0) continue;
-      const auto v = static_cast<std::int32_t>(i);
-      if (a[i] < p_.upper[i] && G[i] > e.low) out[0].push_back({G[i], v});
-      if (a[i] > p_.lower[i] && G[i] < e.up) out[1].push_back({-G[i], v});
+      if (a[i] < p_.upper[i] && G[i] > e.low) out[0].push_back({G[i], i});
+      if (a[i] > p_.lower[i] && G[i] < e.up) out[1].push_back({-G[i], i});
     }
   }
 
@@ -214,10 +213,9 @@ class CappedBox {
   void candidates(const double* a, const double* G, const std::vector<std::int32_t>& slot, CandidateList (&out)[lists]) const {
     for (Index i = 0; i < p_.size; ++i) {
       if (slot[i] >= 0) continue;
-      const auto v = static_cast<std::int32_t>(i);
       const int c = p_.side[i] > 0 ? 0 : 2;
-      if (a[i] < p_.upper[i]) out[c].push_back({G[i], v});
-      if (a[i] > p_.lower[i]) out[c + 1].push_back({-G[i], v});
+      if (a[i] < p_.upper[i]) out[c].push_back({G[i], i});
+      if (a[i] > p_.lower[i]) out[c + 1].push_back({-G[i], i});
     }
   }
 

@@ -151,7 +151,7 @@ struct SubtractRows {
     constexpr int L = lanes<double, Isa>;
     using D = Vec<double, L>;
     using R = Vec<Real, L>;
-    const auto value = [](const Real* p) { return __builtin_convertvector(load<R>(p), D); };
+    const auto value = [](const Real* p) SLIM_INLINE_LAMBDA { return __builtin_convertvector(load<R>(p), D); };
     int i = 0;
     for (; i + 4 <= count; i += 4) {
       const Real *r0 = rows[i], *r1 = rows[i + 1], *r2 = rows[i + 2], *r3 = rows[i + 3];
@@ -344,7 +344,7 @@ class Gram {
     }
     return rounding_;
   }
-  long computed() const { return computed_; }  // row segments so far: the cost that the cache saves
+  Index computed() const { return computed_; }  // row segments so far: the cost that the cache saves
 
   // table[i * tiles + t] = tile t of the row of positions[i] over the view. Missing rows are computed together.
   void rows(const View& view, const std::vector<Index>& positions, std::vector<Real*>& table, Monitor& monitor) {
@@ -382,7 +382,7 @@ class Gram {
           fresh.push_back(entry);
         }
         compute(segment, missing, fresh, monitor);
-        computed_ += static_cast<long>(missing.size());
+        computed_ += static_cast<Index>(missing.size());
       }
     } catch (...) {
       cache_.clear();
@@ -499,14 +499,14 @@ class Gram {
   }
 
   // The same for some of the variables only; false where rows cannot be had so.
-  bool subtract_product_at(const View& view, const double* x, const std::vector<std::int32_t>& variables, double* result,
+  bool subtract_product_at(const View& view, const double* x, const std::vector<Index>& variables, double* result,
                            Monitor& monitor) {
     std::atomic<bool> possible{true};
     const std::size_t strips = (variables.size() + strip_length - 1) / strip_length;
     for_strips_of_product(view, x, strips, monitor, [&](std::size_t t, int rows, Real* const* out, const double* values, int thread) {
-      const std::int32_t* first = variables.data() + t * strip_length;
+      const Index* first = variables.data() + t * strip_length;
       const int count = static_cast<int>(std::min<std::size_t>(strip_length, variables.size() - t * strip_length));
-      Index positions[strip_length];
+      Index positions[strip_length] = {};
       double sum[strip_length] = {};
       for (int j = 0; j < count; ++j) positions[j] = view.position(first[j]);
       if (!source_->gather(rows, positions, count, out, thread)) {
@@ -742,7 +742,7 @@ class Gram {
   std::vector<std::size_t> places_;  // of the segments within such a row
   std::size_t length_ = 0;           // of such a row
   Rounding rounding_{-1};
-  long computed_ = 0;
+  Index computed_ = 0;
   bool prefetched_ = false;
 };
 

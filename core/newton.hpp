@@ -222,7 +222,7 @@ std::size_t most_free(const Block<Real>& b) {
 }
 
 template <class Real>
-double pair_steps(Block<Real>& b, double eps, long limit) {
+double pair_steps(Block<Real>& b, double eps, Index limit) {
   if (b.capped()) return dispatch<SolveBlock<CappedPairs, Real>>(&b, eps, limit);
   if (b.power == 2) return dispatch<SolveBlock<BoxPairs, Real>>(&b, eps, limit);
   return dispatch<SolveBlock<PowerPairs, Real>>(&b, eps, limit);
@@ -241,8 +241,8 @@ bool active_set(Block<Real>& b, double eps, int attempts) {
       if (share == 0) return false;
       if (share < 1) continue;
     }
-    const long before = b.steps;
-    if (pair_steps(b, eps, 20L) <= eps || b.steps == before) return true;
+    const Index before = b.steps;
+    if (pair_steps(b, eps, 20) <= eps || b.steps == before) return true;
   }
   return false;
 }

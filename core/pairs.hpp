@@ -25,7 +25,7 @@ struct Block {
   // Index 0: all variables, or class + and 1: class -, with a cap; then `shrink_any` is for both.
   std::vector<double> grow[2], shrink[2], shrink_any;
   double room = infinity, total = infinity;  // what the cap leaves
-  long steps = 0;
+  Index steps = 0;
   bool negative_curvature = false, unbounded = false;  // not a kernel; and nothing stops the objective
 
   const Real* row(int i) const { return matrix + static_cast<std::size_t>(i) * stride; }
@@ -46,22 +46,6 @@ struct Best {
   int index;
 };
 
-// Lane l of v swapped with lane l ^ Step: the rungs of a reduction across lanes.
-template <class T, int N, int Step>
-SLIM_INLINE Vec<T, N> swapped(Vec<T, N> v) {
-  Vec<typename IntOf<T>::type, N> from{};
-#pragma GCC unroll 16
-  for (int l = 0; l < N; ++l) from[l] = l ^ Step;
-#if defined(__clang__)
-  Vec<T, N> out{};
-#pragma GCC unroll 16
-  for (int l = 0; l < N; ++l) out[l] = v[l ^ Step];
-  (void)from;
-  return out;
-#else
-  return __builtin_shuffle(v, from);
-#endif
-}
 template <class T, int N, int Step = 1>
 SLIM_INLINE T lane_max(Vec<T, N> v) {
   v = vmax(v, swapped<T, N, Step>(v));
@@ -260,7 +244,7 @@ SLIM_INLINE void update(Block<Real>& b, int i, int j, double t, double old_i, do
 // Pairs within a box. Returns when the violation inside the block is at most eps, or after `limit` steps.
 struct BoxPairs {
   template <class Isa, class Real>
-  static SLIM_INLINE double solve(Block<Real>& b, double eps, long limit) {
+  static SLIM_INLINE double solve(Block<Real>& b, double eps, Index limit) {
     using namespace detail;
     constexpr int N = lanes<double, Isa>;
     using D = Vec<double, N>;
@@ -270,7 +254,7 @@ struct BoxPairs {
     const double *grow = b.grow[0].data(), *shrink = b.shrink[0].data();
     Best i = largest<Isa>(G, grow, b.stride);
     double low = smallest<Isa>(G, shrink, b.stride);
-    for (long s = 0; s < limit; ++s) {
+    for (Index s = 0; s < limit; ++s) {
       if (!(i.value - low > eps)) break;
       const Best j = partner<Isa>(b, i.index, shrink);
       if (!(j.value > 0)) break;
@@ -300,11 +284,11 @@ struct BoxPairs {
 // Pairs within a box under a cap: one candidate i from each class, partners by the legal-pair rule.
 struct CappedPairs {
   template <class Isa, class Real>
-  static SLIM_INLINE double solve(Block<Real>& b, double eps, long limit) {
+  static SLIM_INLINE double solve(Block<Real>& b, double eps, Index limit) {
     using namespace detail;
     const double* G = b.G.data();
     double violation = 0;
-    for (long s = 0; s <= limit; ++s) {
+    for (Index s = 0; s <= limit; ++s) {
       const Best plus = largest<Isa>(G, b.grow[0].data(), b.stride), minus = largest<Isa>(G, b.grow[1].data(), b.stride);
       const CappedBox::ByClass e{{plus.value, smallest<Isa>(G, b.shrink[0].data(), b.stride)},
                                  {minus.value, smallest<Isa>(G, b.shrink[1].data(), b.stride)}};
@@ -333,11 +317,11 @@ struct CappedPairs {
 // Pairs within a box under a penalty of another power than 2.
 struct PowerPairs {
   template <class Isa, class Real>
-  static SLIM_INLINE double solve(Block<Real>& b, double eps, long limit) {
+  static SLIM_INLINE double solve(Block<Real>& b, double eps, Index limit) {
     using namespace detail;
     const double* G = b.G.data();
     double violation = 0;
-    for (long s = 0; s <= limit; ++s) {
+    for (Index s = 0; s <= limit; ++s) {
       const Best i = largest<Isa>(G, b.grow[0].data(), b.stride);
       violation = std::max(0.0, i.value - smallest<Isa>(G, b.shrink[0].data(), b.stride));
       if (!(violation > eps) || s == limit) break;
@@ -355,7 +339,7 @@ struct PowerPairs {
 template <class Pairs, class Real>
 struct SolveBlock {
   template <class Isa>
-  static SLIM_INLINE double run(Block<Real>* block, double eps, long limit) {
+  static SLIM_INLINE double run(Block<Real>* block, double eps, Index limit) {
     return Pairs::template solve<Isa>(*block, eps, limit);
   }
 };

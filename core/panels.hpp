@@ -115,7 +115,7 @@ struct ToRows {
     constexpr int N = lanes<Real, Isa>;
     using V = Vec<Real, N>;
     int k = 0;
-    for (; k + N <= count; k += N)
+    while (k < count && count >= N) {
       for (int r = 0; r < panel_rows; r += N) {
         V square[N];
 #pragma GCC unroll 16
@@ -124,6 +124,8 @@ struct ToRows {
 #pragma GCC unroll 16
         for (int i = 0; i < N; ++i) store(rows + static_cast<std::size_t>(r + i) * row_stride + k, square[i]);
       }
+      k = k + N == count ? count : std::min(k + N, count - N);  // the last square may overlap the one before
+    }
     for (; k < count; ++k)
       for (int r = 0; r < panel_rows; ++r) rows[static_cast<std::size_t>(r) * row_stride + k] = panel[k * panel_rows + r];
   }
@@ -136,7 +138,7 @@ struct SumOverRows {
   template <class Isa>
   static SLIM_INLINE void run(const Real* a, int a_stride, const Real* b, int b_stride, int count, int rows, int columns,
                               double* out, int out_stride, bool lower) {
-    constexpr int L = lanes<Real, Isa>, M = Isa::tile_rows, N = Isa::tile_vectors, D = lanes<double, Isa>;
+    constexpr int L = lanes<Real, Isa>, M = Isa::tile_rows, N = Isa::tile_vectors;
     using V = Vec<Real, L>;
     for (int j = 0; j < columns; j += N * L)
       for (int i = lower ? j / M * M : 0; i < rows; i += M) {
@@ -167,16 +169,30 @@ struct SumOverRows {
           for (int v = 0; v < N * L; ++v) to[v] += static_cast<double>(block[x][v]);
         }
       }
-    (void)D;
   }
 };
 
-// sum[k] += factor row[k], the same of squares; and out[k] = factor row[k].
+// sum[k] += factor row[k], the sum of a row, squares; and out[k] = factor row[k].
 template <class Real>
 struct AddRow {
   template <class Isa>
   static SLIM_INLINE void run(const Real* row, double factor, int count, double* sum) {
     for (int k = 0; k < count; ++k) sum[k] += factor * static_cast<double>(row[k]);
+  }
+};
+template <class Real>
+struct SumRow {
+  template <class Isa>
+  static SLIM_INLINE double run(const Real* row, int count) {
+    constexpr int N = lanes<Real, Isa>;
+    using V = Vec<Real, N>;
+    V part{};
+    int k = 0;
+    for (; k + N <= count; k += N) part += load<V>(row + k);
+    double sum = 0;
+    for (int l = 0; l < N; ++l) sum += static_cast<double>(part[l]);
+    for (; k < count; ++k) sum += static_cast<double>(row[k]);
+    return sum;
   }
 };
 template <class Real>

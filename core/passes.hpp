@@ -61,7 +61,11 @@ struct Labels {
 // Sums of slots, added in the order of the slots. A slot that is done before its turn waits.
 class OrderedSums {
  public:
-  explicit OrderedSums(std::size_t size) : total(size, 0.0) {}
+  // `parts`: begin and end of what counts, where not all does.
+  using Parts = std::vector<std::pair<std::size_t, std::size_t>>;
+  explicit OrderedSums(std::size_t size, Parts parts = {}) : total(size, 0.0), parts_(std::move(parts)) {
+    if (parts_.empty()) parts_.emplace_back(0, size);
+  }
   std::vector<double> total;
 
   std::vector<double> fresh() {
@@ -80,8 +84,8 @@ class OrderedSums {
     waiting_.emplace(slot, std::move(part));
     while (!waiting_.empty() && waiting_.begin()->first == next_) {
       std::vector<double>& now = waiting_.begin()->second;
-      for (std::size_t k = 0; k < now.size(); ++k) total[k] += now[k];
-      std::fill(now.begin(), now.end(), 0.0);
+      for (const auto& [begin, end] : parts_)
+        for (std::size_t k = begin; k < end; ++k) total[k] += now[k], now[k] = 0;
       free_.push_back(std::move(now));
       waiting_.erase(waiting_.begin());
       ++next_;
@@ -91,6 +95,7 @@ class OrderedSums {
  private:
   std::mutex mutex_;
   std::size_t next_ = 0;
+  Parts parts_;
   std::map<std::size_t, std::vector<double>> waiting_;
   std::vector<std::vector<double>> free_;
 };
@@ -189,7 +194,7 @@ class AnyPasses {
 
  protected:
   AnyPasses(std::shared_ptr<Rows> x, Labels labels, int threads) : x_(std::move(x)), labels_(std::move(labels)) {
-    constexpr Index many = 64;
+    constexpr Index many = 32;
     const Index least = 256 + 60 * (labels_.outputs - 1);  // sums of many outputs cost more to add up
     slot_rows_ = std::max((least + panel_rows - 1) / panel_rows * panel_rows, ((x_->size + many - 1) / many + panel_rows - 1) / panel_rows * panel_rows);
     pool_ = std::make_unique<ThreadPool>(std::min(threads, std::max(1, slots())));
@@ -238,7 +243,15 @@ class Passes final : public AnyPasses {
     const int outputs = static_cast<int>(which.size()), size = features_ + 1, room = room_for<Real>(size + 1);
     const std::size_t gram = static_cast<std::size_t>(room) * room, own = 1 + size + gram;
     const Packed<Real> weights = packed(w, outputs);
-    OrderedSums sums(own * outputs);
+    OrderedSums::Parts lower;
+    for (int o = 0; o < outputs; ++o) {
+      lower.emplace_back(o * own, o * own + 1 + size);
+      for (int i = 0; i <= size; ++i) {
+        const std::size_t row = o * own + 1 + size + static_cast<std::size_t>(i) * room;
+        lower.emplace_back(row, row + i + 1);
+      }
+    }
+    OrderedSums sums(own * outputs, std::move(lower));
     over_slots(sums, monitor, [&](Local& mine, Index begin, Index end, double* sum) {
       constexpr int most = 64;
       const std::size_t turned_size = static_cast<std::size_t>(panel_rows) * room;
@@ -570,15 +583,16 @@ class Passes final : public AnyPasses {
     const int outputs = static_cast<int>(which.size());
     mine.y.resize(static_cast<std::size_t>(outputs) * panel_rows);
     mine.c.resize(mine.y.size());
-    for (int r = 0; r < rows; ++r) {
-      const bool each = labels_.codes == nullptr;
-      const std::size_t at = static_cast<std::size_t>(each ? first + r : labels_.code(first + r)) * labels_.outputs;
-      const double *side = each ? labels_.sides : labels_.side.data(), *cost = each ? labels_.costs : labels_.cost.data();
-      const double count = each ? 1.0 : labels_.count(first + r);
-      for (int o = 0; o < outputs; ++o) {
-        mine.y[o * panel_rows + r] = side[at + which[o]];
-        mine.c[o * panel_rows + r] = cost[at + which[o]] * count;
-      }
+    const bool each = labels_.codes == nullptr;
+    const double *side = each ? labels_.sides : labels_.side.data(), *cost = each ? labels_.costs : labels_.cost.data();
+    Index at[panel_rows];
+    double count[panel_rows];
+    for (int r = 0; r < rows; ++r) at[r] = (each ? first + r : labels_.code(first + r)) * labels_.outputs;
+    for (int r = 0; r < rows; ++r) count[r] = each ? 1.0 : labels_.count(first + r);
+    for (int o = 0; o < outputs; ++o) {
+      double *y = mine.y.data() + o * panel_rows, *c = mine.c.data() + o * panel_rows;
+      for (int r = 0; r < rows; ++r) y[r] = side[at[r] + which[o]];
+      for (int r = 0; r < rows; ++r) c[r] = cost[at[r] + which[o]] * count[r];
     }
     for (int r = rows; r < panel_rows; ++r)
       for (int o = 0; o < outputs; ++o) mine.y[o * panel_rows + r] = mine.c[o * panel_rows + r] = 0;
@@ -667,7 +681,7 @@ class Passes final : public AnyPasses {
     }
   }
 
-  double total_of(const Real* weights) const { return std::accumulate(weights, weights + vectors_, 0.0); }
+  double total_of(const Real* weights) const { return dispatch<SumRow<Real>>(weights, vectors_); }
 
   void pull_listed(Local& mine, const Real* by_row, int left, double* table, double* squares) const {
     for (std::size_t r = 0; r < mine.used.size(); ++r) {

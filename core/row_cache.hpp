@@ -19,6 +19,10 @@
 
 namespace slimsvm {
 
+// Row and segment share 64 bits.
+constexpr int segment_bits = 20;
+constexpr std::size_t most_segments = std::size_t(1) << segment_bits;
+
 template <class Real>
 class RowCache {
  public:
@@ -61,7 +65,7 @@ class RowCache {
 
  private:
   static std::uint64_t key(Index row, int segment) {
-    return static_cast<std::uint64_t>(row) << 20 | static_cast<std::uint64_t>(segment);
+    return static_cast<std::uint64_t>(row) << segment_bits | static_cast<std::uint64_t>(segment);
   }
   void drop_oldest() {
     Entry& last = entries_.back();

@@ -5,10 +5,13 @@
 // machine. Everything inside is inlined, so each copy uses the registers and widths of its own set.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <limits>
+#include <utility>
 
 #if !defined(__GNUC__) && !defined(__clang__)
 #error "slimsvm needs GCC or Clang (clang-cl on Windows): it uses their vector types"
@@ -16,11 +19,22 @@
 
 #if defined(__x86_64__)
 #define SLIM_X86 1
-#define SLIM_TARGET_V3 __attribute__((target("avx2,fma,bmi,bmi2,f16c,lzcnt,movbe"), flatten))
-#define SLIM_TARGET_V4 \
-  __attribute__((target("avx2,fma,bmi,bmi2,f16c,lzcnt,movbe,avx512f,avx512bw,avx512cd,avx512dq,avx512vl,prefer-vector-width=512"), flatten))
+#include <cpuid.h>
+// Features that the copies are compiled with; `best_level` asks for each. GCC uses half of the widest registers unless told
+// otherwise, in an attribute that makes Clang ignore the whole target: Clang uses them anyway.
+#define SLIM_FEATURES_V3 "avx2,fma,bmi,bmi2,f16c,lzcnt,movbe"
+#define SLIM_FEATURES_V4 SLIM_FEATURES_V3 ",avx512f,avx512bw,avx512cd,avx512dq,avx512vl"
+#if defined(__clang__)
+// Without the last attribute, vectors that find no register are kept across cache lines.
+#define SLIM_TARGET_V3 __attribute__((target(SLIM_FEATURES_V3), flatten, force_align_arg_pointer))
+#define SLIM_TARGET_V4 __attribute__((target(SLIM_FEATURES_V4), flatten, force_align_arg_pointer))
+#else
+#define SLIM_TARGET_V3 __attribute__((target(SLIM_FEATURES_V3), flatten))
+#define SLIM_TARGET_V4 __attribute__((target(SLIM_FEATURES_V4 ",prefer-vector-width=512"), flatten))
+#endif
 #endif
 #define SLIM_INLINE inline __attribute__((always_inline))
+#define SLIM_INLINE_LAMBDA __attribute__((always_inline))  // functions for other sets pass vectors differently
 #define SLIM_FLATTEN __attribute__((flatten))
 
 namespace slimsvm {
@@ -28,7 +42,11 @@ namespace slimsvm {
 // Bytes of a vector register, and the shape of the matrix-product tile that its register file holds:
 // `tile_rows` broadcast values against `tile_vectors` vectors.
 struct Baseline {
+#if defined(__aarch64__)
+  static constexpr int bytes = 16, tile_rows = 12, tile_vectors = 2;  // 32 registers
+#else
   static constexpr int bytes = 16, tile_rows = 6, tile_vectors = 2;
+#endif
 };
 struct Avx2 {
   static constexpr int bytes = 32, tile_rows = 6, tile_vectors = 2;
@@ -37,10 +55,10 @@ struct Avx512 {
   static constexpr int bytes = 64, tile_rows = 12, tile_vectors = 2;
 };
 
-// Vec<T, N>: N lanes of T, aligned only as T, so that loads and stores need no alignment.
+// Vec<T, N>: N lanes of T. Memory is read and written by `load` and `store` only, which need no alignment.
 template <class T, int N>
 struct VecType {
-  typedef T type __attribute__((vector_size(N * sizeof(T)), aligned(alignof(T)), may_alias));
+  typedef T type __attribute__((vector_size(N * sizeof(T))));
 };
 template <class T, int N>
 using Vec = typename VecType<T, N>::type;
@@ -60,7 +78,11 @@ SLIM_INLINE void store(T* p, V v) {
 }
 template <class V, class T>
 SLIM_INLINE V splat(T x) {
+#if defined(__clang__)
+  return x - V{};  // x whatever its sign: nothing is left to compute
+#else
   return V{} + x;
+#endif
 }
 template <class V>
 SLIM_INLINE V vmax(V a, V b) {
@@ -158,42 +180,76 @@ SLIM_INLINE Vec<T, N> vexp(Vec<T, N> x) {
   return x == x ? result : x;
 }
 
+// Lane l of the result: lane From::lane(l) of a, or of b, counted from N on.
+template <class T, int N, class From, int... L>
+SLIM_INLINE Vec<T, N> shuffle(Vec<T, N> a, Vec<T, N> b, std::integer_sequence<int, L...>) {
+#if defined(__clang__) || __GNUC__ >= 12
+  return __builtin_shufflevector(a, b, From::lane(L)...);
+#else
+  return __builtin_shuffle(a, b, Vec<typename IntOf<T>::type, N>{From::lane(L)...});
+#endif
+}
+
+template <int N, int Step, bool High>
+struct Exchanged {
+  static constexpr int lane(int l) { return l & Step ? N + (High ? l : l ^ Step) : High ? l ^ Step : l; }
+};
+template <int Step>
+struct Swapped {
+  static constexpr int lane(int l) { return l ^ Step; }
+};
+
 // Lane l of the result: a[l], or b[l ^ Step] where bit Step of l is set (High: a[l ^ Step], or b[l]).
 template <class T, int N, int Step, bool High>
 SLIM_INLINE Vec<T, N> exchange(Vec<T, N> a, Vec<T, N> b) {
-#if defined(__clang__)
-  Vec<T, N> out{};
-#pragma GCC unroll 16
-  for (int l = 0; l < N; ++l) out[l] = l & Step ? b[High ? l : l ^ Step] : a[High ? l ^ Step : l];
-  return out;
-#else
-  Vec<typename IntOf<T>::type, N> from{};
-#pragma GCC unroll 16
-  for (int l = 0; l < N; ++l) from[l] = l & Step ? N + (High ? l : l ^ Step) : (High ? l ^ Step : l);
-  return __builtin_shuffle(a, b, from);
-#endif
+  return shuffle<T, N, Exchanged<N, Step, High>>(a, b, std::make_integer_sequence<int, N>());
+}
+
+// Lane l of v swapped with lane l ^ Step: the rungs of a reduction across lanes.
+template <class T, int N, int Step>
+SLIM_INLINE Vec<T, N> swapped(Vec<T, N> v) {
+  return shuffle<T, N, Swapped<Step>>(v, v, std::make_integer_sequence<int, N>());
 }
 
 enum class Level { baseline, avx2, avx512 };
 
+#ifdef SLIM_X86
+// The compilers' own checks know few of the features, and Clang's needs a library that Windows' linker is not told about.
+inline Level best_level() {
+  struct Registers {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    explicit Registers(unsigned leaf) { __get_cpuid_count(leaf, 0, &a, &b, &c, &d); }
+  };
+  const auto all = [](unsigned found, std::initializer_list<int> bits) {
+    for (const int bit : bits)
+      if (!(found >> bit & 1)) return false;
+    return true;
+  };
+  const Registers basic(1), more(7), extended(0x80000001);
+  // sse3, ssse3, fma, sse4.1, sse4.2, movbe, popcnt, osxsave, avx, f16c; bmi, avx2, bmi2; lzcnt
+  if (!all(basic.c, {0, 9, 12, 19, 20, 22, 23, 27, 28, 29}) || !all(more.b, {3, 5, 8}) || !all(extended.c, {5})) return Level::baseline;
+  unsigned kept, high;  // registers that the system saves for each thread; the instruction is there with osxsave
+  __asm__("xgetbv" : "=a"(kept), "=d"(high) : "c"(0));
+  if (!all(kept, {1, 2})) return Level::baseline;
+  // avx512f, avx512dq, avx512cd, avx512bw, avx512vl
+  if (!all(more.b, {16, 17, 28, 30, 31})) return Level::avx2;
+#if !defined(__APPLE__)  // there they are saved from their first use on
+  if (!all(kept, {5, 6, 7})) return Level::avx2;
+#endif
+  return Level::avx512;
+}
+#else
+inline Level best_level() { return Level::baseline; }
+#endif
+
 // The best set this machine has; SLIMSVM_ISA=baseline|avx2|avx512 lowers it (for tests and timings).
 inline Level level() {
   static const Level chosen = [] {
-#ifdef SLIM_X86
-    __builtin_cpu_init();
-    Level best = Level::baseline;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) best = Level::avx2;
-    if (best == Level::avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
-      best = Level::avx512;
-    if (const char* wish = std::getenv("SLIMSVM_ISA")) {
-      if (!std::strcmp(wish, "baseline")) best = Level::baseline;
-      if (!std::strcmp(wish, "avx2") && best > Level::avx2) best = Level::avx2;
-    }
+    const Level best = best_level();
+    const char* wish = std::getenv("SLIMSVM_ISA");
+    if (wish && !std::strcmp(wish, "baseline")) return Level::baseline;
+    if (wish && !std::strcmp(wish, "avx2")) return std::min(best, Level::avx2);
     return best;
-#else
-    return Level::baseline;
-#endif
   }();
   return chosen;
 }

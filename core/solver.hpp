@@ -15,7 +15,7 @@ struct Solution {
   std::vector<double> a, product;  // duals; K a in double
   std::vector<double> diagonal;    // of K
   Certificate certificate;
-  long steps = 0, rounds = 0, rows = 0;  // rows: kernel rows computed
+  Index steps = 0, rounds = 0, rows = 0;  // rows: kernel rows computed
   bool converged = false, negative_curvature = false, used_double = false;
 };
 
@@ -98,17 +98,17 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, const Prob
     }
     if (doubled(segments))  // one row, two variables: what one needs is the value of both
       for (Index v = 0, w = p.size / 2; w < p.size; ++v, ++w) matters[v] = matters[w] = matters[v] || matters[w];
-    std::vector<std::int32_t> near;
+    std::vector<Index> near;
     far.clear();
     for (Index v = 0; v < p.size; ++v)
       if (matters[v])
-        near.push_back(static_cast<std::int32_t>(v));
+        near.push_back(v);
       else
         far.push_back(v);
     if (near.size() > 0.8 * static_cast<double>(p.size)) return evaluate();
     product.assign(p.size, 0.0);
     if (!exact.subtract_product_at(full_view, it.a.data(), near, product.data(), monitor)) return evaluate();
-    for (const std::int32_t v : near) product[v] = -product[v];
+    for (const Index v : near) product[v] = -product[v];
     for (const Index v : far) product[v] = p.linear[v] - it.G[v];
   };
   // Such a value is given to others moved by the doubt to its worse side: then no bias makes the primal less than it is.
@@ -135,7 +135,7 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, const Prob
 
   // Rows in the given precision until a certificate in double agrees; false: this precision gets no further.
   const auto rounds = [&](auto& gram) {
-    const long before = gram.computed();
+    const Index before = gram.computed();
     using Real = typename std::decay_t<decltype(gram)>::Value;
     const View other = std::is_same_v<Real, double> ? View() : gram.view(segments);
     const View& view = std::is_same_v<Real, double> ? full_view : other;

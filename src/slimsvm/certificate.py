@@ -56,6 +56,10 @@ class Basis:
         """Vectors with this kernel matrix."""
         return cls(regularizer.matrix(gram), regularizer.whitening(gram), np.abs(gram.diagonal()))
 
+    def weights(self, coef: Array, bias: Array) -> Array:
+        """Weights of the whitened features, the bias last, that mean such coefficients (outputs x vectors)."""
+        return np.hstack([coef @ self.R @ self.T, bias[:, None]])
+
     def norms(self, coef: Array) -> Array:
         """``1/2 beta'R beta`` of each column."""
         return 0.5 * (coef * (self.R @ coef)).sum(axis=0)

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 # Rows nearer to the span of the vectors than this (relative to k(x, x)) count as duplicates.
-AUTO_ROWS = 320_000  # that vectors are learned on
+AUTO_WORK, AUTO_ROWS = 10_000_000, (100_000, 320_000)  # rows x vectors of learning, and its rows
 MOST_FEATURES = 1 << 27  # numbers of these rows, held while learning: half a gigabyte
 SAME = 1e-10
 
@@ -198,7 +198,8 @@ class Learned(Part):
     rows : "auto" or int, default="auto"
         Vectors are learned on at most this many rows, drawn from each class in proportion; the coefficients
         are then fitted to all rows. Most iterations are on a part of these rows, the last ones on all of them.
-        "auto": 320000, or fewer where vectors are so many that their features would take much memory.
+        "auto": 10 million for all vectors together, but at least 100000 rows and at most 320000; fewer where
+        vectors are so many that their features would take much memory.
     smoothing : float, default=0.5
         With ``slack="l1"``, vectors are learned for a hinge whose corner is rounded over this width; the
         coefficients are then fitted with the hinge itself. 0 learns with the hinge itself, as in the paper: much
@@ -222,7 +223,8 @@ class Learned(Part):
         """Rows that so many vectors are learned on at most."""
         if not isinstance(self.rows, str):
             return int(self.rows)
-        return max(5000, min(AUTO_ROWS, MOST_FEATURES // count))
+        wanted = int(np.clip(AUTO_WORK // count, *AUTO_ROWS))
+        return max(5000, min(wanted, MOST_FEATURES // count))
 
 
 ALL: tuple[type, ...] = (AllRows, Random, Cholesky, Forward, KMeans, Given, Inputs, Learned)

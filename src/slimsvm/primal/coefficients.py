@@ -17,6 +17,7 @@ from ..rows.memory import double, seen_through
 from ..rows.seam import Home
 from ..sparse.reweighting import sparse_coefficients
 from . import solve as primal
+from .newton import newton
 
 FEW = 1 << 23  # bytes of kernel values that are kept for a second look
 MOST_DUALS = 1 << 22  # that are kept from one pass to the next
@@ -61,8 +62,9 @@ def fit_coefficients(
     dtype: Any = np.float64,
     threads: int = 1,
     memory: float = 2.0**30,
+    near: tuple[Array, Array] | None = None,
 ) -> Coefficients:
-    """The best coefficients and biases of all machines over the vectors Z.
+    """The best coefficients and biases of all machines over the vectors Z; ``near`` are such that are not far from them.
 
     float32 features find most of it at half the price; what counts is the gap of the model in float64. Where that is
     above ``tol``, float64 features do the rest.
@@ -79,6 +81,7 @@ def fit_coefficients(
     # Looked at once where all goes well: nothing is kept, unless it costs next to nothing.
     n, m = X.shape[0], len(gram)
     plain = seen_through(kernel, X, labels, double(Z), np.eye(m), np.float64, threads, memory if 8 * n * m < FEW else 0)
+    start = None if near is None or not loss.smooth else basis.weights(*near)
     found: Fitted | None = None
     for precision in dict.fromkeys((np.dtype(dtype), np.dtype(np.float64))):
         open_ = np.arange(labels.outputs) if found is None else np.flatnonzero(found.open(tol, max_iter))
@@ -87,7 +90,7 @@ def fit_coefficients(
         with np.errstate(over="ignore", invalid="ignore"):  # float32 may be too short for large kernel values
             rows = seen_through(kernel, X, labels, Z, basis.T, precision, threads, memory)
             fit = _Fit(basis, labels, loss, plain, precision == np.float32)
-            now = fit(rows, open_, None if found is None else found.take(open_), tol, max_iter)
+            now = fit(rows, open_, None if found is None else found.take(open_), tol, max_iter, start)
             found = now if found is None else found.put(open_, now)
     assert found is not None
     if not np.isfinite(found.objective).all():
@@ -149,13 +152,18 @@ class _Fit:
     plain: Home
     rough: bool
 
-    def __call__(self, rows: Home, which: Array, before: Fitted | None, tol: float, max_iter: int) -> Fitted:
-        """Solved over whitened features, from an earlier result if there is one."""
+    def __call__(
+        self, rows: Home, which: Array, before: Fitted | None, tol: float, max_iter: int, start: Array | None
+    ) -> Fitted:
+        """Solved over whitened features, from an earlier result or a start if there is one."""
         used = np.zeros(len(which), dtype=int) if before is None else before.n_iter
-        start = None if before is None else before.V
+        start = start if before is None else before.V
         # Both solvers converge so fast in the end that a margin costs next to nothing.
         # float32 gets half of the steps at most: it may be too short to get anywhere.
         need, left = (np.inf, (max_iter + 1) // 2) if self.rough else (0.5 * tol, max_iter - int(used.max()))
+        if self.rough and self.loss.smooth:  # exact kernel values will tell how good it is
+            state = newton(rows, self.loss, start, 1e-3 * tol, min(left, 30), which)
+            return self.proved(which, state.V, (), used + state.n_iter)
         s = primal.solve(rows, self.loss, start, 1e-3 * tol, left, need, which)
         known = self.duals(rows, which, s)
         now = self.proved(which, s.V, known, used + s.n_iter)
@@ -166,12 +174,12 @@ class _Fit:
         return now if before is None else before.or_better(now)
 
     def duals(self, rows: Home, which: Array, found: primal.LinearSolution) -> Any:
-        """What is known of the duals. Those of a smooth loss are better at exact decision values than at those of float32
-        features; but best at whitened features in float64, where kernel values are so large that sums of them cancel."""
+        """What is known of the duals. Those of a smooth loss are best at whitened features in float64, where kernel values
+        are so large that sums of them cancel."""
         n = rows.shape[0]
         if not self.loss.smooth or any(len(duals) for _, duals in found.known):
-            return () if self.loss.smooth and self.rough else found.known
-        if self.rough or n * len(which) > MOST_DUALS:
+            return found.known
+        if n * len(which) > MOST_DUALS:
             return ()
         parts: list[list[tuple[Array, Array]]] = [[] for _ in which]
         for block in rows.blocks():

@@ -15,7 +15,7 @@ from .. import _core
 from ..formulation import Array
 from ..rows.seam import Block, Pass, decision
 
-# Of `Evidence`, in this order, from SUMS on those of a+ p and a- p. Duals scaled by t give the dual t gain - t^2/2 ridge.
+# Of `Evidence`, in this order, from SUMS on those of a+ p and a- p. Duals times t give the dual t gain - t^2/2 ridge.
 VALUE, DOUBT, UP, DOWN, UP_GAIN, DOWN_GAIN, UP_RIDGE, DOWN_RIDGE, SQUARES, SPREAD, SUMS = range(11)
 
 Known = Sequence[tuple[Array, Array]]  # for each output: ascending row numbers, and signed duals

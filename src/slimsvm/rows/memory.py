@@ -26,8 +26,8 @@ def row_blocks(n: int, row_bytes: int) -> list[slice]:
 
 
 def label_bytes(labels: Labels) -> int:
-    """Of a row of a block in what passes make of labels: sides, costs, values and duals of all outputs, and as much again
-    while these are computed."""
+    """Of a row of a block in what passes make of labels: sides, costs, values and duals of all outputs, and as much
+    again while these are computed."""
     return 8 * 8 * labels.outputs
 
 

@@ -68,7 +68,7 @@ class Home(Protocol):
 
     @property
     def labels(self) -> Labels:
-        """What the rows are worth."""
+        """What the rows are to each output."""
 
     def total(self, work: Pass, *small: Any) -> tuple[Array, ...]:
         """The sum of a pass over all rows."""

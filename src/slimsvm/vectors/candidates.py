@@ -21,17 +21,17 @@ from .selection import class_centres, forward_rows, independent_rows, pivoted_fa
 
 FINER = 4  # times the rows of the stage before
 COARSEST = 5000  # rows of the first stage, at least
-SHARES = (0.2, 0.4, 0.6)  # of the iterations: in the last stage, the one before, all earlier ones; the first has all
+PARTS = ((20_000, 1.0), (60_000, 0.5), (np.inf, 0.2))  # of the iterations, on so many rows at most
 
 
 def stages(rows: int, iterations: int) -> list[tuple[int, int]]:
     """Numbers of rows, and of iterations on them."""
     sizes = [rows]
-    while sizes[-1] >= FINER * COARSEST:
-        sizes.append(sizes[-1] // FINER)
-    parts = [SHARES[min(k, len(SHARES) - 1)] for k in range(len(sizes) - 1)] + [1.0]
-    most = [int(np.ceil(iterations * part)) for part in parts]
-    return list(zip(reversed(sizes), reversed(most), strict=True))
+    while sizes[0] >= FINER * COARSEST:
+        sizes.insert(0, sizes[0] // FINER)
+    parts = [next(part for most, part in PARTS if size <= most) for size in sizes]
+    parts[0] = 1.0
+    return [(size, int(np.ceil(iterations * part))) for size, part in zip(sizes, parts, strict=True)]
 
 
 @dataclass(frozen=True)

@@ -28,14 +28,14 @@ from ..primal.interior import solve_interior
 from ..primal.newton import newton
 from ..primal.passes import Equations, Pull
 from ..rows.labels import Labels
-from ..rows.memory import Fused, Given, row_blocks
+from ..rows.memory import Fused, Given
 from ..rows.seam import decision
 from .selection import forward_rows
 
 # With more rows than this, learning computes in float32.
 DOUBLE_ROWS = 2000
 DENSE = 1 << 22  # entries up to which sparse rows are learned from as dense ones: much faster, the same vectors
-FORWARD_ROWS = 20_000  # that say where a dead vector gains most
+SOME_ROWS = 20_000  # that say which vectors are dead, and where they gain most; the last word on more is in float32
 TOO_FAR = 1e30  # as the objective of vectors so far out that numbers overflow
 
 Watch = Callable[[int, float], None]
@@ -176,9 +176,8 @@ class Objective:
     def dead(self, Z: Array, scales: Array | None) -> Array:
         """Vectors far from every row, or with next to no coefficient in any output."""
         kernel = self.kernel if scales is None else Scaled(self.kernel, scales)
-        most = np.zeros(len(Z))
-        for some in row_blocks(self.X.shape[0], 8 * len(Z)):
-            np.maximum(most, np.abs(kernel(self.X[some], Z, threads=self.threads)).max(axis=0), out=most)
+        some = self.X[:: -(-self.X.shape[0] // SOME_ROWS)]
+        most = np.abs(kernel(some, Z, threads=self.threads)).max(axis=0)
         sizes = np.maximum(kernel(Z, Z).diagonal(), np.finfo(float).tiny)
         say = np.abs(self.coefficients(Z, scales)).max(axis=1)
         return np.flatnonzero((most < 1e-3 * np.sqrt(sizes)) | (say < 1e-6 * say.max()))
@@ -186,7 +185,7 @@ class Objective:
     def best_rows(self, kernel: Any, count: int, given: Array, rng: np.random.Generator) -> Array:
         """Rows that gain most beside the given vectors."""
         loss: Any = self.loss if self.loss.smooth else None
-        step = -(-self.X.shape[0] // FORWARD_ROWS)
+        step = -(-self.X.shape[0] // SOME_ROWS)
         X, labels = self.X[::step], self.labels.take(slice(None, None, step), step)
         return step * forward_rows(kernel, X, labels, count, rng, given, loss=loss, threads=self.threads)
 
@@ -220,7 +219,7 @@ class FusedObjective(Objective):
         kernel = self.kernel if scales is None else Scaled(self.kernel, scales)
         # Vectors that are nearly dependent have features that float32 knows little of.
         wide = self.rows.dtype == np.float64
-        rows = self.rows if wide else Fused(self.X, self.labels, np.float64, self.threads)
+        rows = self.rows if wide or self.X.shape[0] > SOME_ROWS else Fused(self.X, self.labels, np.float64, self.threads)
         V, beta = self.solved(rows, Z, scales, kernel(Z, Z))
         value, *_ = rows.total(Equations(self.loss), np.arange(len(V)), V)
         return (0.5 * float((V[:, :-1] ** 2).sum()) + float(value.sum())) / self.total, beta, V[:, -1].copy()

@@ -90,7 +90,14 @@ class Recipe:
             dtype=np.float32 if task.X.dtype == np.float32 else np.float64,
             threads=task.threads,
             memory=self.memory,
+            near=_learned_for(choice, len(wanted)),
         )
+
+
+def _learned_for(choice: Choice, outputs: int) -> tuple[Array, Array] | None:
+    """Coefficients that were found while learning, if it was for as many machines."""
+    found = choice.learned
+    return None if found is None or found.coef.shape != (outputs, choice.vectors.shape[0]) else (found.coef, found.bias)
 
 
 def train(task: Task, recipe: Recipe, setting: Setting, rng: np.random.Generator, on_trial: bool = False) -> Model:
