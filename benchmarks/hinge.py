@@ -16,7 +16,6 @@ from threadpoolctl import threadpool_limits
 
 from slimsvm import SlimSVC, kernels, losses, regularizers
 from slimsvm.primal import solve as primal
-from slimsvm.primal.features import features
 from slimsvm.rows.labels import RowLabels
 from slimsvm.rows.memory import Given
 
@@ -97,7 +96,7 @@ def measure(options: argparse.Namespace) -> Iterator[Table]:
     rows = []
     with threadpool_limits(1):
         for kind, regularizer in FEATURES.items():
-            P = features(kernel, X, Z, regularizer.whitening(kernel(Z, Z))).P
+            P = kernel(X, Z) @ regularizer.whitening(kernel(Z, Z))
             for C in (1.0, 100.0):
                 rows += compare(f"{kind}, C={C:g}", P, y, C)
     header = ["features", "solver", "s", "objective", "above the best", "with b²/2", "converged", "faster"]

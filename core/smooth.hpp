@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "newton.hpp"
+#include "panels.hpp"
 
 namespace slimsvm {
 
@@ -39,6 +40,28 @@ struct SmoothSolution {
   bool converged = false, exact = true;  // exact: no digits of a step were lost
 };
 
+// Rows of a sum [p 1]'[p 1], collected so that many are added at once.
+struct Curved {
+  static constexpr int most = 128;
+  int size, room, count = 0;
+  std::vector<double> rows, gram;
+
+  explicit Curved(int features) : size(features), room(room_for<double>(features)), rows(static_cast<std::size_t>(most) * room, 0.0) {}
+  void clear() { gram.assign(static_cast<std::size_t>(room) * room, 0.0); }
+  template <class Isa>
+  SLIM_INLINE void add(const double* p, double factor) {
+    double* row = rows.data() + static_cast<std::size_t>(count) * room;
+    for (int j = 0; j < size - 1; ++j) row[j] = factor * p[j];
+    row[size - 1] = factor;
+    if (++count == most) flush<Isa>();
+  }
+  template <class Isa>
+  SLIM_INLINE void flush() {
+    SumOverRows<double>::template run<Isa>(rows.data(), room, rows.data(), room, count, size, size, gram.data(), room, true);
+    count = 0;
+  }
+};
+
 struct SmoothNewton {
   // Squared pivots of a matrix with diagonal 1 below this leave too few digits of a step.
   static constexpr double worst_pivot = 1e-10;
@@ -49,12 +72,15 @@ struct SmoothNewton {
     SmoothSolution& now = *solution;
     const int n = machine.n, m = machine.m, size = m + 1;
     std::vector<double> gradient(size), step(size), matrix(static_cast<std::size_t>(size) * size), scale(size), q(n);
+    Curved curved(size);
     double cost = 0, last_gain = std::numeric_limits<double>::infinity();
     for (int i = 0; i < n; ++i) cost += machine.c[i];
-    times(machine, now.w.data(), now.f.data());
+    times<Isa>(machine, now.w.data(), now.f.data());
     while (now.steps < max_steps) {
-      const double value = equations(machine, now, gradient.data(), matrix.data());
-      matrix[static_cast<std::size_t>(m) * size + m] += 1e-12 * cost;  // where no row is curved, the bias is not determined
+      const double value = equations<Isa>(machine, now, curved, gradient.data(), matrix.data());
+      // Where few rows are curved the bias is hardly held: it goes no farther than a margin's width.
+      double& corner = matrix[static_cast<std::size_t>(m) * size + m];
+      corner = std::max(corner, std::abs(gradient[m])) + 1e-12 * cost;
       if (!solve(matrix, gradient, scale, step, size)) {
         now.exact = false;
         return;
@@ -65,9 +91,9 @@ struct SmoothNewton {
       const bool stuck = gain > 0.5 * last_gain && gain < 1e-6 * value;
       const bool moving = gain > tol * value && !stuck;
       last_gain = gain;
-      times(machine, step.data(), q.data());
-      // The last step is taken whole: it squares what is left to gain.
-      const double t = moving ? line_search(machine, now, step.data(), q.data(), 2e-3 * gain) : 1.0;
+      times<Isa>(machine, step.data(), q.data());
+      // A step that gains next to nothing is taken whole: it squares what is left to gain.
+      const double t = gain > tol * value ? line_search(machine, now, step.data(), q.data(), 2e-3 * gain) : 1.0;
       for (int j = 0; j < size; ++j) now.w[j] += t * step[j];
       for (int i = 0; i < n; ++i) now.f[i] += t * q[i];
       ++now.steps;
@@ -78,24 +104,38 @@ struct SmoothNewton {
     }
   }
 
+  template <class Isa>
   static SLIM_INLINE void times(const SmoothMachine& machine, const double* w, double* f) {
+    constexpr int L = lanes<double, Isa>;
+    using V = Vec<double, L>;
+    const int m = machine.m;
     for (int i = 0; i < machine.n; ++i) {
-      const double* p = machine.features + static_cast<std::size_t>(i) * machine.m;
-      double sum = w[machine.m];
-      for (int j = 0; j < machine.m; ++j) sum += p[j] * w[j];
+      const double* p = machine.features + static_cast<std::size_t>(i) * m;
+      V even{}, odd{};
+      int j = 0;
+      for (; j + 2 * L <= m; j += 2 * L) {
+        even += load<V>(p + j) * load<V>(w + j);
+        odd += load<V>(p + j + L) * load<V>(w + j + L);
+      }
+      double sum = w[m];
+      for (; j < m; ++j) sum += p[j] * w[j];
+      even += odd;
+      for (int v = 0; v < L; ++v) sum += even[v];
       f[i] = sum;
     }
   }
 
   // Gradient and matrix of second derivatives (lower triangle); returns the objective.
-  static SLIM_INLINE double equations(const SmoothMachine& machine, const SmoothSolution& now, double* gradient, double* matrix) {
+  template <class Isa>
+  static SLIM_INLINE double equations(const SmoothMachine& machine, const SmoothSolution& now, Curved& curved, double* gradient,
+                                      double* matrix) {
     const int m = machine.m, size = m + 1;
-    std::fill(matrix, matrix + static_cast<std::size_t>(size) * size, 0.0);
+    const double root = 1 / std::sqrt(machine.loss.width);
+    curved.clear();
     double value = 0;
     for (int j = 0; j < m; ++j) {
       gradient[j] = now.w[j];
       value += 0.5 * now.w[j] * now.w[j];
-      matrix[static_cast<std::size_t>(j) * size + j] = 1;
     }
     gradient[m] = 0;
     for (int i = 0; i < machine.n; ++i) {
@@ -107,17 +147,14 @@ struct SmoothNewton {
         for (int j = 0; j < m; ++j) gradient[j] -= a * p[j];
         gradient[m] -= a;
       }
-      if (!machine.loss.curved(xi) || machine.c[i] == 0) continue;
-      const double h = machine.c[i] / machine.loss.width;
-      for (int j = 0; j < m; ++j) {
-        double* row = matrix + static_cast<std::size_t>(j) * size;
-        const double hp = h * p[j];
-        for (int k = 0; k <= j; ++k) row[k] += hp * p[k];
-      }
-      double* last = matrix + static_cast<std::size_t>(m) * size;
-      for (int k = 0; k < m; ++k) last[k] += h * p[k];
-      last[m] += h;
+      if (machine.loss.curved(xi) && machine.c[i] != 0) curved.add<Isa>(p, std::sqrt(machine.c[i]) * root);
     }
+    curved.flush<Isa>();
+    for (int j = 0; j < size; ++j) {
+      const double* row = curved.gram.data() + static_cast<std::size_t>(j) * curved.room;
+      std::copy(row, row + j + 1, matrix + static_cast<std::size_t>(j) * size);
+    }
+    for (int j = 0; j < m; ++j) matrix[static_cast<std::size_t>(j) * size + j] += 1;
     return value;
   }
 

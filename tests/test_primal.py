@@ -10,9 +10,8 @@ import reference_bases as slow
 from problems import blobs, signs
 from slimsvm import kernels, losses, regularizers
 from slimsvm.certificate import balanced
-from slimsvm.primal import features
+from slimsvm.primal import interior
 from slimsvm.primal import solve as primal
-from slimsvm.primal.features import Stored
 from slimsvm.rows import memory
 from slimsvm.rows.labels import RowLabels
 from slimsvm.rows.memory import Computed, Fused, Given, seen_through
@@ -327,27 +326,9 @@ def test_blocks_cover_every_row_once(monkeypatch):
             np.testing.assert_allclose(some.features(rows), expected[rows], atol=1e-12)
 
 
-def test_blocks_of_a_layer_cover_every_row_once(monkeypatch):
-    kernel, X, _, Z, T = basis_problem(101)
-    for size in (1, 71, 72, 73, 720, 10**9):
-        monkeypatch.setattr(features, "BLOCK_BYTES", size)
-        for some in (Stored(kernel(X, Z) @ T), features.Computed(kernel, X, Z, T)):
-            blocks = list(some.blocks())
-            np.testing.assert_array_equal(np.concatenate([np.arange(101)[rows] for rows, _ in blocks]), np.arange(101))
-            np.testing.assert_allclose(np.vstack([P for _, P in blocks]), kernel(X, Z) @ T, atol=1e-12)
-            assert all(P.nbytes <= max(size, 72) for _, P in blocks)
-            rows = np.array([7, 3, 99])
-            part = some.take(rows)
-            np.testing.assert_allclose(np.vstack([P for _, P in part.blocks()]), (kernel(X, Z) @ T)[rows], atol=1e-12)
-
-
 def test_features_are_stored_only_within_the_memory(monkeypatch):
     kernel, X, y, Z, T = basis_problem(100)
     labels = RowLabels(y[:, None], np.ones((100, 1)))
-    monkeypatch.setattr(features, "BLOCK_BYTES", 1000)
-    assert isinstance(features.features(kernel, X, Z, T, memory=100 * 9 * 8), Stored)
-    assert isinstance(features.features(kernel, X, Z, T, memory=100 * 9 * 8 - 1), features.Computed)
-    assert isinstance(features.features(kernel, X, Z, T, np.float32, memory=100 * 9 * 4), Stored)
     monkeypatch.setattr(memory, "BLOCK_BYTES", 1000)
     own = kernels.Function(lambda A, B: kernel(A, B))
     assert isinstance(seen_through(own, X, labels, Z, T, keep=100 * 9 * 8), Given)
@@ -356,23 +337,25 @@ def test_features_are_stored_only_within_the_memory(monkeypatch):
     assert isinstance(seen_through(kernel, X, labels, Z, T, keep=100 * 9 * 8), Fused)
 
 
-def test_sums_and_products_are_those_of_the_whole_matrix(monkeypatch):
-    """[P 1]'V, [P 1]' diag(h) [P 1] and P w + b; rows of weight 0, equal weights and float32 among them."""
+@pytest.mark.parametrize("weights", ["some", "equal", "none"])
+@pytest.mark.parametrize("kept", [True, False])
+def test_sums_over_some_rows_are_those_of_the_whole_matrix(monkeypatch, kept, weights):
+    """[P 1]'u, [P 1]' diag(h) [P 1] and [P 1] v of the rows that an interior point takes out of a home."""
     rng = np.random.default_rng(0)
-    P, V = rng.normal(size=(90, 5)), rng.normal(size=(90, 3))
-    H = np.abs(rng.normal(size=(90, 3)))
-    H[rng.random(90) < 0.5, 0] = 0
-    H[:, 1] = 0.25
-    H[:, 2] = 0
-    one = np.c_[P, np.ones(90)]
-    w, b = rng.normal(size=(5, 3)), rng.normal(size=3)
-    for size, dtype, close in ((10**9, np.float64, 1e-12), (111, np.float64, 1e-12), (400, np.float32, 1e-4)):
-        monkeypatch.setattr(features, "BLOCK_BYTES", size)
-        moments, grams = features.sums(Stored(P.astype(dtype)), V, H)
-        np.testing.assert_allclose(moments, one.T @ V, atol=close)
-        for o in range(3):
-            np.testing.assert_allclose(grams[o], one.T @ (H[:, o, None] * one), atol=close)
-        np.testing.assert_allclose(features.times(Stored(P.astype(dtype)), w, b), P @ w + b, atol=close)
+    P, u, v = rng.normal(size=(90, 5)), rng.normal(size=40), rng.normal(size=6)
+    numbers = np.sort(rng.choice(90, 40, replace=False))
+    h = {"some": np.maximum(rng.normal(size=40), 0), "equal": np.full(40, 0.25), "none": np.zeros(40)}[weights]
+    one = np.c_[P, np.ones(90)][numbers]
+    monkeypatch.setattr(interior, "MEMORY", 8 * 40 * 5 - (not kept))
+    for size in (10**9, 111):
+        monkeypatch.setattr(memory, "BLOCK_BYTES", size)
+        some = interior.Members(Given(P, RowLabels(np.ones((90, 1)), np.ones((90, 1)))), numbers)
+        assert (some.kept is not None) == kept
+        pull, gram = some.equations(u, h)
+        np.testing.assert_allclose(pull, u @ one, atol=1e-12)
+        np.testing.assert_allclose(gram, one.T @ (h[:, None] * one), atol=1e-12)
+        np.testing.assert_allclose(some.moments(u), pull, atol=1e-12)
+        np.testing.assert_allclose(some.values(v), one @ v, atol=1e-12)
 
 
 @pytest.mark.parametrize("C", [0.1, 10.0, 1e3])

@@ -39,16 +39,18 @@ from slimsvm.certificate import Basis
 from slimsvm.data import Task, row_keys
 from slimsvm.parts.kernels import Gaussian
 from slimsvm.parts.regularizers import KernelNorm
-from slimsvm.primal.features import Computed, Exact, Stored
 from slimsvm.primal.probability import (
-    Labels,
+    Classes,
     Weights,
     certified,
     fit_layer,
     led_by,
     log_probabilities,
     minimise,
+    outputs,
 )
+from slimsvm.rows.labels import numbers
+from slimsvm.rows.memory import Computed, Given, seen_through
 from slimsvm.vectors.probabilities import STEP, USUAL, Judge, Piece, choose_cost, pieces_of
 
 FIXED = {"C": 1.0, "gamma": "scale", "scales": "fixed"}
@@ -77,7 +79,7 @@ def problem(n_classes, seed=0, vectors=9):
     """Rows, vectors, labels with costs of different sizes, and a kernel."""
     X, codes = noisy(n_classes, seed=seed)
     costs = 3.0 * np.random.default_rng(seed).uniform(0.2, 2.0, len(codes))
-    return Gaussian(0.3), X, X[:vectors], Labels(codes, costs, n_classes)
+    return Gaussian(0.3), X, X[:vectors], numbers(codes, costs, np.ones(n_classes))
 
 
 # --- The layer ------------------------------------------------------------------------------------------------
@@ -86,8 +88,9 @@ def problem(n_classes, seed=0, vectors=9):
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 def test_duals_and_curvature_are_derivatives(n_classes):
     rng = np.random.default_rng(1)
-    labels = problem(n_classes)[3]
-    shape = len(labels.codes), labels.outputs
+    given = problem(n_classes)[3]
+    labels = Classes(given.codes, given.counts, n_classes)
+    shape = given.size, outputs(n_classes)
     F, Q = rng.normal(size=shape), rng.normal(size=shape)
 
     def value(f):
@@ -97,7 +100,7 @@ def test_duals_and_curvature_are_derivatives(n_classes):
         return -labels.at(f.reshape(shape)).duals.ravel()
 
     assert check_grad(value, slope, F.ravel()) < 1e-5 * np.linalg.norm(slope(F.ravel()))
-    bent = labels.at(F).bent(slice(None), Q)
+    bent = labels.at(F).bent(Q)
     np.testing.assert_allclose(
         bent.ravel(), (slope((F + 1e-6 * Q).ravel()) - slope((F - 1e-6 * Q).ravel())) / 2e-6, atol=1e-7
     )
@@ -106,11 +109,12 @@ def test_duals_and_curvature_are_derivatives(n_classes):
 def plain_optimum(K, gram, labels):
     """The problem as written, by a general solver: min 1/2 tr(B'RB) + sum c (logsumexp(g) - g_y)."""
     root = np.linalg.cholesky(gram)
-    B, b = cp.Variable((K.shape[1], labels.outputs)), cp.Variable((1, labels.outputs))
+    n_classes = len(labels.side)
+    B, b = cp.Variable((K.shape[1], outputs(n_classes))), cp.Variable((1, outputs(n_classes)))
     F = K @ B + np.ones((len(K), 1)) @ b
-    G = cp.hstack([np.zeros((len(K), 1)), F]) if labels.n_classes == 2 else F
-    own = cp.sum(cp.multiply(G, np.eye(labels.n_classes)[labels.codes]), axis=1)
-    objective = 0.5 * cp.sum_squares(root.T @ B) + labels.costs @ (cp.log_sum_exp(G, axis=1) - own)
+    G = cp.hstack([np.zeros((len(K), 1)), F]) if n_classes == 2 else F
+    own = cp.sum(cp.multiply(G, np.eye(n_classes)[labels.codes]), axis=1)
+    objective = 0.5 * cp.sum_squares(root.T @ B) + labels.counts @ (cp.log_sum_exp(G, axis=1) - own)
     task = cp.Problem(cp.Minimize(objective))
     task.solve(solver=cp.CLARABEL, tol_gap_rel=1e-10, tol_gap_abs=1e-10, tol_feas=1e-10)
     return task.value
@@ -131,7 +135,7 @@ def test_two_classes_are_logistic_regression():
     gram = kernel(Z, Z)
     norm = KernelNorm(epsilon=1e-3).settled(gram)
     P = kernel(X, Z) @ norm.whitening(gram)
-    theirs = LogisticRegression(C=1.0, tol=1e-10, max_iter=10000).fit(P, labels.codes, sample_weight=labels.costs)
+    theirs = LogisticRegression(C=1.0, tol=1e-10, max_iter=10000).fit(P, labels.codes, sample_weight=labels.counts)
     layer = fit_layer(kernel, X, Z, labels, norm, tol=1e-10)
     np.testing.assert_allclose(
         np.exp(layer.log_probabilities(kernel, X, Z)), theirs.predict_proba(P), rtol=0, atol=1e-5
@@ -142,9 +146,7 @@ def test_two_classes_are_logistic_regression():
 @pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4, 1e8])
 def test_costs_of_any_size_are_solved(n_classes, scale):
     kernel, X, Z, labels = problem(n_classes)
-    layer = fit_layer(
-        kernel, X, Z, Labels(labels.codes, scale * labels.costs, n_classes), KernelNorm(epsilon=1e-6), tol=1e-4
-    )
+    layer = fit_layer(kernel, X, Z, labels.take(slice(None), scale), KernelNorm(epsilon=1e-6), tol=1e-4)
     assert layer.gap <= 1e-4
 
 
@@ -155,11 +157,12 @@ def test_the_dual_bounds_every_layer(n_classes):
     gram = kernel(Z, Z)
     norm = KernelNorm(epsilon=1e-3).settled(gram)
     best = fit_layer(kernel, X, Z, labels, norm, tol=1e-10)
+    rows = seen_through(kernel, X, labels, Z, np.eye(len(gram)))
     rng = np.random.default_rng(2)
     for size in (0.0, 1e-3, 0.1, 1.0):
-        coef = best.coef.T * (1 + size * rng.normal(size=best.coef.T.shape))
+        coef = best.coef * (1 + size * rng.normal(size=best.coef.shape))
         bias = best.bias + size * rng.normal(size=best.bias.shape)
-        objective, gap = certified(Exact(kernel, X, Z), Basis.of(norm, gram), labels, coef, bias)
+        objective, gap = certified(rows, Basis.of(norm, gram), coef, bias)
         assert objective >= best.objective * (1 - 1e-9)
         assert objective / (1 + gap) <= best.objective * (1 + 1e-9)
 
@@ -167,23 +170,23 @@ def test_the_dual_bounds_every_layer(n_classes):
 def test_separable_classes_and_no_vectors():
     kernel = Gaussian(1.0)
     X = np.array([[0.0], [0.1], [5.0], [5.1]])
-    labels = Labels(np.array([0, 0, 1, 1]), np.full(4, 1e6), 2)
+    labels = numbers(np.array([0, 0, 1, 1]), np.full(4, 1e6), np.ones(2))
     layer = fit_layer(kernel, X, X[[0, 2]], labels, KernelNorm(epsilon=1e-6), tol=1e-4)
     assert layer.gap <= 1e-4
     log_p = layer.log_probabilities(kernel, X, X[[0, 2]])
     assert np.isfinite(log_p).all()
     assert (log_p[[0, 1, 2, 3], [1, 1, 0, 0]] < -5).all()
-    empty = fit_layer(kernel, X, X[:0], Labels(np.array([0, 1, 1, 1]), np.ones(4), 2), KernelNorm())
+    empty = fit_layer(kernel, X, X[:0], numbers(np.array([0, 1, 1, 1]), np.ones(4), np.ones(2)), KernelNorm())
     np.testing.assert_allclose(np.exp(log_probabilities(empty.bias[None])), [[0.25, 0.75]])
 
 
 def test_blocks_of_rows_do_not_matter():
     kernel, X, Z, labels = problem(3)
     T = KernelNorm(epsilon=1e-3).whitening(kernel(Z, Z))
-    stored = minimise(Stored(kernel(X, Z) @ T), labels, None, 1e-10)
-    computed = minimise(Computed(kernel, X, Z, T), labels, None, 1e-10)
+    stored = minimise(Given(kernel(X, Z) @ T, labels), None, 1e-10)
+    computed = minimise(Computed(kernel, X, labels, Z, T), None, 1e-10)
     np.testing.assert_allclose(stored.V, computed.V, atol=1e-6)
-    warm = minimise(Stored(kernel(X, Z) @ T), labels, Weights(stored.V), 1e-8)
+    warm = minimise(Given(kernel(X, Z) @ T, labels), Weights(stored.V), 1e-8)
     assert warm.n_iter == 0
 
 

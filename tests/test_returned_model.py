@@ -17,9 +17,8 @@ from slimsvm import EmpiricalSVC, ReducedSVC, SlimSVC, bases, kernels, losses, r
 from slimsvm.certificate import Basis, balanced, of_rows
 from slimsvm.primal import equations
 from slimsvm.primal.coefficients import fit_coefficients
-from slimsvm.primal.features import Exact
 from slimsvm.rows.labels import RowLabels
-from slimsvm.rows.memory import Computed, Fused
+from slimsvm.rows.memory import Computed, Fused, kept
 
 LONG = np.longdouble
 LOSSES = {"Hinge": "l1", "SquaredHinge": "l2", "HuberHinge": losses.HuberHinge(), "LeastSquares": losses.LeastSquares()}
@@ -295,18 +294,13 @@ def test_blocks_of_rows_give_the_same_certificate(monkeypatch):
 
 
 def test_kept_values_are_those_computed_anew(monkeypatch):
-    X, _ = some_machines(50)
-    rows = np.array([3, 3, 17, 40, 1])
-    monkeypatch.setattr("slimsvm.primal.features.BLOCK_BYTES", 2 * 8 * 4)
-    anew = Exact(kernels.Gaussian(0.5), X.astype(np.float32), X[:4])
-    kept = anew.kept(50 * 5 * 8)
-    assert kept.values is not None
-    assert anew.kept(50 * 5 * 8 - 1).values is None
-    for some in (None, rows):
-        for one, other in zip(anew.blocks(some), kept.blocks(some), strict=True):
-            assert one[0] == other[0]
-            np.testing.assert_allclose(one[1], other[1], rtol=1e-14)
-            np.testing.assert_array_equal(one[2], other[2])
+    X, group = some_machines(50)
+    monkeypatch.setattr("slimsvm.rows.memory.BLOCK_BYTES", 2 * 8 * 4)
+    anew = Computed(kernels.Gaussian(0.5), X.astype(np.float32), group, X[:4], np.eye(4))
+    assert kept(anew, 50 * 4 * 8 - 1) is anew
+    at_hand = kept(anew, 50 * 4 * 8)
+    np.testing.assert_array_equal(at_hand.P, np.vstack([block.features() for block in anew.blocks()]))
+    assert at_hand.labels is group
 
 
 @pytest.mark.parametrize("step", [0.0, 1e-12, 1e-9, 1e-7, 1e-5, 1e-3])

@@ -8,7 +8,7 @@ that they do not, the rows themselves are factored: errors then grow with the si
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from scipy.linalg import lapack, qr, solve_triangular
@@ -20,23 +20,27 @@ Solver = Callable[[Array], Array]
 WORST_PIVOT = 1e-10  # squared, of a matrix with diagonal 1: below it, too few digits of a step are right
 
 
-def from_sums(H: Array, least: float = WORST_PIVOT) -> Solver | None:
+def from_sums(H: Array, least: float = WORST_PIVOT, lifts: Sequence[float] = (0.0,)) -> Solver | None:
     """A solver for the matrix itself, scaled to a diagonal of 1; None where rounding has eaten it.
 
-    ``least`` is the least square of a pivot: 0 where refinement makes up for lost digits.
+    ``least`` is the least square of a pivot: 0 where refinement makes up for lost digits. ``lifts`` of the diagonal are
+    tried one after the other.
     """
     sizes = H.diagonal()
     if not (sizes.min(initial=1.0) > 0 and np.isfinite(sizes).all()):
         return None
     s = 1 / np.sqrt(sizes)
-    L, info = lapack.dpotrf(H * np.outer(s, s), lower=1, overwrite_a=1)
-    if info or not (L.diagonal() ** 2).min(initial=1.0) > least:
-        return None
-    return lambda right: s * lapack.dpotrs(L, s * right, lower=1)[0]
+    scaled = H * np.outer(s, s)
+    for lift in lifts:
+        scaled[np.arange(len(s)), np.arange(len(s))] = 1 + lift
+        L, info = lapack.dpotrf(scaled, lower=1)
+        if not info and (L.diagonal() ** 2).min(initial=1.0) > least:
+            return lambda right: s * lapack.dpotrs(L, s * right, lower=1)[0]
+    return None
 
 
 def from_rows(blocks: Iterable[tuple[Array, Array]], own: Array) -> Solver | None:
-    """A solver from an orthogonal factorisation of the rows ``sqrt(h) [p 1]`` and ``sqrt(own)``; blocks are features, h.
+    """A solver from an orthogonal factor of the rows ``sqrt(h) [p 1]`` and ``sqrt(own)``; blocks are features and h.
 
     Large rows come first and columns are exchanged, which keeps small rows (that of w's own term above all)
     accurate beside large ones. Blocks are folded in one after the other.

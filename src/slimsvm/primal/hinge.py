@@ -2,14 +2,16 @@
 
     min_{w,b}  1/2 |w|^2 + sum_i C_i (1 - y_i (p_i.w + b))_+
 
-The corner of the hinge is rounded over a width that shrinks by and by (Newton's method, in which only rows near the
-corner cost anything); then the rows at the corner are named, and their equations solved exactly. The interior point
-of `interior` needs no start, but makes no use of one either.
+Where the rows at the corner of the hinge are known, a few equations give the solution, exactly: those of the last
+machine are the first guess. If it fails, the corner is rounded over a width that shrinks by and by (`newton`), which
+names better ones. The interior point of `interior` needs no start, but makes no use of one either: from a cold start
+it is the faster of the two, from a good one this is.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import lapack
@@ -17,7 +19,11 @@ from scipy.optimize import lsq_linear
 
 from ..certificate import balanced, relative_gap
 from ..formulation import INEQUALITY, Array
+from ..parts.losses import HuberHinge
 from ..parts.slacks import OneNorm
+from ..rows.labels import RowLabels
+from ..rows.memory import Given
+from .newton import newton
 
 WIDEST = 0.5
 NARROWEST = 1e-7
@@ -44,7 +50,7 @@ class HingeSolution:
 class HingeMachine:
     """One machine over the rows of ``P = G B`` with labels y (+-1) and costs C.
 
-    B changes from machine to machine, G does not: their product is never formed.
+    B changes from machine to machine, G does not: their product is formed only where the first guess fails.
     """
 
     def __init__(self, G: Array, B: Array, y: Array, C: Array):
@@ -78,7 +84,7 @@ class HingeMachine:
             if best is not None and self.good(best, tol, goal):
                 return best
         while True:
-            w, bias, f, alpha = self.rounded(w, bias, f, width)
+            w, bias, f, alpha = self.rounded(w, bias, width)
             for found in (self.certified(w, bias, f, alpha, width), self.named(alpha, width)):
                 if found is not None and (best is None or found.gap < best.gap):
                     best = found
@@ -95,73 +101,18 @@ class HingeMachine:
         """Is it good enough, or as good as can be?"""
         return found.exact or (found.gap <= tol and found.objective <= goal)
 
-    def rounded(
-        self, w: Array, bias: float, f: Array, width: float, most: int = 30
-    ) -> tuple[Array, float, Array, Array]:
-        """Newton's method for the hinge with a corner of this width."""
-        y, C = self.y, self.C
-        share = np.empty(0)
-        last = np.inf
-        for _ in range(most):
-            xi = 1 - y * f
-            share = np.clip(xi / width, 0, 1)
-            u = y * C * share
-            gradient = np.append(w - self.moments(u), -u.sum())
-            curved = np.flatnonzero((share > 0) & (share < 1))
-            step = self.newton_step(curved, C[curved] / width, gradient)
-            gain = -0.5 * float(step @ gradient)
-            inner = np.minimum(xi, width)
-            value = 0.5 * float(w @ w) + float(C @ np.where(share > 0, inner * inner / (2 * width) + (xi - inner), 0.0))
-            self.n_iter += 1
-            if gain <= 1e-12 * value or (gain > 0.5 * last and gain < 1e-6 * value):
-                break
-            last = gain
-            q = self.times(step[:-1]) + step[-1]
-            t = self.line_search(f, q, float(w @ step[:-1]), float(step[:-1] @ step[:-1]), width)
-            w, bias, f = w + t * step[:-1], bias + t * step[-1], f + t * q
-        return w, bias, f, C * share
+    def rounded(self, w: Array, bias: float, width: float, most: int = 30) -> tuple[Array, float, Array, Array]:
+        """Weights, bias, decision values and duals of the hinge with a corner of this width."""
+        state = newton(self.rows, HuberHinge(width), np.append(w, bias)[None], 1e-12, most)
+        self.n_iter += int(state.n_iter[0])
+        w, bias = state.V[0, :-1], float(state.V[0, -1])
+        f = self.times(w) + bias
+        return w, bias, f, self.C * np.clip((1 - self.y * f) / width, 0, 1)
 
-    def newton_step(self, curved: Array, h: Array, gradient: Array) -> Array:
-        """``-H^-1 gradient`` with ``H = diag(1, .., 1, 0) + sum_curved h [p 1][p 1]'``."""
-        G, B = self.G[curved], self.B
-        m = B.shape[1]
-        H = np.empty((m + 1, m + 1), order="F")
-        scaled = G * np.sqrt(h)[:, None]
-        if len(curved) < 2 * m:
-            scaled = scaled @ B
-            H[:m, :m] = scaled.T @ scaled
-        else:
-            H[:m, :m] = B.T @ (scaled.T @ scaled) @ B
-        H[m, :m] = H[:m, m] = (h @ G) @ B
-        # Where few rows are curved the bias is hardly held: it goes no farther than a margin's width.
-        H[m, m] = h.sum() + abs(gradient[m]) + 1e-12 * self.C.sum()
-        H[np.arange(m), np.arange(m)] += 1
-        factor, info = lapack.dpotrf(H, lower=1, overwrite_a=1)
-        if info:
-            return -gradient
-        return -lapack.dpotrs(factor, gradient, lower=1)[0]
-
-    def line_search(self, f: Array, q: Array, slope: float, bend: float, width: float) -> float:
-        """The t that is best along the step: root of an increasing, piecewise linear derivative."""
-        y, C = self.y, self.C
-        at, along = 1 - y * f, y * q
-        cost = C * along
-        t, low, high = 1.0, 0.0, np.inf
-        first = None
-        for _ in range(40):
-            xi = at - t * along
-            share = np.clip(xi / width, 0, 1)
-            derivative = slope + t * bend - float(cost @ share)
-            if first is None:
-                first = abs(slope - float(cost @ np.clip(at / width, 0, 1)))
-            if abs(derivative) <= 1e-2 * first:
-                break
-            curved = (share > 0) & (share < 1)
-            second = bend + float((cost * along)[curved].sum()) / width
-            low, high = (t, high) if derivative < 0 else (low, t)
-            step = t - derivative / second if second > 0 else np.inf
-            t = step if low < step < min(high, 1e9) else 0.5 * (low + high) if np.isfinite(high) else 2 * t
-        return t
+    @cached_property
+    def rows(self) -> Given:
+        """The product, for many steps over the same rows."""
+        return Given(np.ascontiguousarray(self.G @ self.B), RowLabels(self.y[:, None], self.C[:, None]))
 
     def named(self, alpha: Array, width: float, most: int = 8) -> HingeSolution | None:
         """The exact solution, if the rows at the corner can be named: a few corrections of those that are there now."""

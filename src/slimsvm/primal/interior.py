@@ -1,4 +1,4 @@
-"""Interior point for a linear machine in m dimensions: Mehrotra's predictor and corrector.
+"""Interior point for a linear machine in m dimensions.
 
 The dual is ``max sum(alpha) - 1/2 |w|^2 - 1/2 sum(ridge alpha^2)`` with ``w = sum y alpha p``, ``y'alpha = 0`` and
 ``0 <= alpha <= upper``. Margins are ``y f = 1 - ridge alpha + s - xi`` with s, xi >= 0, whose multipliers are alpha
@@ -8,9 +8,8 @@ sums over blocks of rows as in Newton's method for a smooth loss.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,9 +21,9 @@ from ..rows.labels import RowLabels
 from ..rows.memory import Given, row_blocks
 from ..rows.seam import Home
 from .equations import from_rows, from_sums
-from .features import Features, sums, times
+from .mehrotra import Point, Towards, advanced, mean_product
 from .newton import newton
-from .passes import DOWN, DOWN_GAIN, SUMS, UP, UP_GAIN, Evidence
+from .passes import DOWN, DOWN_GAIN, SUMS, UP, UP_GAIN, Evidence, weighted_gram
 
 Found = tuple[Array, tuple[Array, Array], int]  # weights (1 x features + 1), rows and their signed duals, steps
 MEMORY = 2.0**30  # bytes that features of some rows may take
@@ -34,11 +33,8 @@ ROUNDING = 0.03  # of the hinge's corner, where rows are screened
 
 
 @dataclass
-class Iterate:
-    """A point, or a step between points. ``room`` is ``upper - alpha``, kept apart because it may be tiny beside both.
-
-    Where nothing caps alpha, xi is zero and room infinite.
-    """
+class Iterate(Point):
+    """A point, or a step. ``room`` is ``upper - alpha``, kept apart because it may be tiny beside both."""
 
     w: Array
     bias: float
@@ -48,14 +44,53 @@ class Iterate:
     xi: Array
     room: Array
 
-    def moved(self, t: float, step: Iterate) -> Iterate:
-        """This point after t times a step."""
-        parts: list[Any] = [getattr(self, f.name) + t * getattr(step, f.name) for f in fields(self)]
-        return Iterate(*parts)
+    def pairs(self) -> tuple[tuple[Array, Array], ...]:
+        return (self.alpha, self.s), (self.room, self.xi)
+
+
+@dataclass
+class Uncapped(Iterate):
+    """Where nothing caps alpha: xi is zero and room infinite."""
+
+    def pairs(self) -> tuple[tuple[Array, Array], ...]:
+        return ((self.alpha, self.s),)
+
+
+class Members:
+    """Some rows of a home, their features in memory, or computed block by block where they are too many."""
+
+    def __init__(self, rows: Home, numbers: Array):
+        self.rows, self.numbers = rows, numbers
+        self.shape = len(numbers), rows.shape[1]
+        n, m = self.shape
+        self.kept = rows.features(numbers) if 8 * n * m <= MEMORY else None
+
+    def blocks(self) -> Iterator[tuple[slice, Array]]:
+        """Slices of the numbers, and features."""
+        n, m = self.shape
+        for some in row_blocks(n, 8 * m):
+            yield some, self.rows.features(self.numbers[some]) if self.kept is None else self.kept[some]
+
+    def moments(self, u: Array) -> Array:
+        """``[P 1]'u``."""
+        return np.append(sum(u[some] @ P for some, P in self.blocks()), u.sum())
+
+    def equations(self, u: Array, h: Array) -> tuple[Array, Array]:
+        """``[P 1]'u`` and ``[P 1]' diag(h) [P 1]``."""
+        m = self.shape[1]
+        pull, gram = np.zeros(m), np.zeros((m + 1, m + 1))
+        for some, P in self.blocks():
+            pull += u[some] @ P
+            gram += weighted_gram(P, h[some])
+        return np.append(pull, u.sum()), gram
+
+    def values(self, v: Array) -> Array:
+        """``[P 1] v``."""
+        return np.concatenate([P @ v[:-1] for _, P in self.blocks()]) + v[-1]
 
 
 class InteriorPoint:
-    """One machine over ``features`` with labels y (+-1) and costs C.
+    """One machine over rows with labels y (+-1) and costs C.
 
     ``fixed`` is the sum of ``C y [p 1]`` over further rows whose duals are known to be C, and ``constant`` their sum.
     ``careful``: every step's equations are solved from the rows instead of sums over them, at several times the cost.
@@ -63,7 +98,7 @@ class InteriorPoint:
 
     def __init__(
         self,
-        features: Features,
+        rows: Members,
         y: Array,
         C: Array,
         loss: Loss,
@@ -71,31 +106,29 @@ class InteriorPoint:
         constant: float = 0,
         careful: bool = False,
     ):
-        self.features, self.y, self.C, self.loss = features, y, C, loss
-        self.fixed, self.constant = np.zeros(features.shape[1] + 1) if fixed is None else fixed, constant
+        self.rows, self.y, self.C, self.loss = rows, y, C, loss
+        self.fixed, self.constant = np.zeros(rows.shape[1] + 1) if fixed is None else fixed, constant
         self.ridge, self.upper = loss.dual_box(C)
-        self.capped = bool(np.isfinite(self.upper[0]))
+        self.point = Iterate if np.isfinite(self.upper[0]) else Uncapped
         self.careful = careful
         # A row whose weight would drown the others' in the Newton matrix is held back; refinement makes up for it.
-        squares = sum(float(np.einsum("ij,ij->", P, P, dtype=np.float64)) for _, P in features.blocks())
+        squares = sum(float(np.einsum("ij,ij->", P, P, dtype=np.float64)) for _, P in rows.blocks())
         self.most = (1e26 if careful else 1e13) / squares if squares > 0 else np.inf
 
-    def solve(
-        self, tol: float, max_iter: int, near: tuple[Array, Array] | None = None
-    ) -> tuple[Array, float, Array, int]:
-        """Weights, bias, duals alpha and iterations, from weights and bias near the solution if they are known."""
+    def solve(self, tol: float, max_iter: int, near: Array | None = None) -> tuple[Array, Array, int]:
+        """Weights (the bias last), duals alpha and iterations, from weights near the solution if they are known."""
         now, used = self.start(near, max_iter)
         best, best_gap, mark, mark_at = now, np.inf, (np.inf, np.inf), 0
         for iteration in range(max_iter - used + 1):
             distances = self.ridge + now.s / now.alpha + now.xi / now.room
             h = np.minimum(1 / distances, self.most)
-            sum_of_rows, grams = sums(self.features, (self.y * now.alpha)[:, None], h[:, None])
-            moments = sum_of_rows[:, 0] + self.fixed
+            moments, gram = self.rows.equations(self.y * now.alpha, h)
+            moments += self.fixed
             gap = self.gap(now, moments)
             if gap < best_gap:
                 best, best_gap = now, gap
             # Products that are still larger than the gap may hide it: then their decrease is progress too.
-            products = 2 * len(self.y) * self.complementarity(now)
+            products = 2 * len(self.y) * mean_product(now)
             hidden = self.careful and 0.1 * tol * self.primal(now) < products < 0.9 * mark[1]
             if gap < 0.9 * mark[0] or hidden:
                 mark, mark_at = (min(gap, mark[0]), products), iteration
@@ -103,39 +136,38 @@ class InteriorPoint:
                 break
             if iteration == max_iter - used:  # no step is left, only the look at the last one
                 break
-            assert grams is not None
-            step = self.step(now, moments, grams[0], h, distances)
-            if step is None:
+            towards = self.equations(now, moments, gram, h, distances)
+            after = None if towards is None else advanced(now, towards)
+            if after is None:
                 break
-            now = now.moved(min(1.0, 0.995 * self.longest(now, step)), step)
-        return best.w, best.bias, best.alpha, used + iteration
+            now = after
+        return np.append(best.w, best.bias), best.alpha, used + iteration
 
-    def start(self, near: tuple[Array, Array] | None, max_iter: int) -> tuple[Iterate, int]:
+    def start(self, near: Array | None, max_iter: int) -> tuple[Iterate, int]:
         """Near the squared hinge's solution, or the one given, and well inside; and the steps that it took."""
         y, C = self.y, self.C
         used = 0
         if near is None:
             start = newton(self._home(), SquaredHinge(), tol=1e-3, max_iter=min(10, max_iter))
-            w, bias, used = start.w, start.bias, int(start.n_iter[0])
-        else:
-            w, bias = near
-        f = times(self.features, w, bias)[:, 0]
+            near, used = start.V[0], int(start.n_iter[0])
+        f = self.rows.values(near)
         short = 1 - y * f
-        value = 0.5 * float((w**2).sum()) + float(C @ np.maximum(short, 0))
+        value = 0.5 * float(near[:-1] @ near[:-1]) + float(C @ np.maximum(short, 0))
         spread = max(float(np.abs(short).mean()), 1e-3)
         mu = max(value / (2 * len(y)), 0.5 * spread * float(C.mean()))
         alpha, room = self.central(short, mu)
-        return Iterate(w[:, 0], float(bias[0]), f, alpha, mu / alpha, mu / room, room), used
+        return self.point(near[:-1], float(near[-1]), f, alpha, mu / alpha, mu / room, room), used
 
     def _home(self) -> Home:
         """These rows as a home of their own, in which a smooth loss gives the start."""
-        P = np.vstack([block for _, block in self.features.blocks()])
+        P = self.rows.kept
+        P = np.vstack([block for _, block in self.rows.blocks()]) if P is None else P
         return Given(P, RowLabels(self.y[:, None], self.C[:, None]))
 
     def central(self, short: Array, mu: float) -> tuple[Array, Array]:
         """Alpha and room with ``short = ridge alpha - mu / alpha + mu / room``: all costs start equally far in."""
         C, ridge = self.upper, self.ridge
-        if not self.capped:
+        if self.point is Uncapped:
             root = np.sqrt(short**2 + 4 * ridge * mu)
             return np.where(short > 0, (short + root) / (2 * ridge), 2 * mu / (root - short)), C
 
@@ -174,53 +206,35 @@ class InteriorPoint:
             abs(primal - dual) / max(primal, TINY), abs(float(moments[-1])) / (self.constant + float(now.alpha.sum()))
         )
 
-    def step(self, now: Iterate, moments: Array, H: Array, h: Array, distances: Array) -> Iterate | None:
-        """Predictor, then corrector; None if rounding has made the equations useless."""
+    def equations(self, now: Iterate, moments: Array, H: Array, h: Array, distances: Array) -> Towards | None:
+        """Newton's equations; None if rounding has made them useless."""
         m = len(now.w)
         own = np.append(np.ones(m), 1e-14 * float(h.sum()))
         H[np.arange(m + 1), np.arange(m + 1)] += own
-        solver = from_rows(self._weighted(h), own) if self.careful else from_sums(H, 0.0)
+        weighted = ((P, h[some]) for some, P in self.rows.blocks())
+        solver = from_rows(weighted, own) if self.careful else from_sums(H, 0.0)
         if solver is None:
             return None
         y = self.y
         residual = moments - np.append(now.w, 0.0)
 
-        def towards(near: Array | float, far: Array | float, rounds: int) -> Iterate:
-            """Newton's step to ``alpha s = near`` and ``room xi = far``; rounds after the first are refinement."""
+        def towards(targets: Sequence[Array | float], rounds: int) -> Iterate:
+            """To ``alpha s = near`` and ``room xi = far``."""
+            near, far = (*targets, 0.0)[:2]
             goal = near / now.alpha - far / now.room + 1 - y * now.f - self.ridge * now.alpha
-            wb, df, da = np.zeros(m + 1), np.zeros(len(y)), np.zeros(len(y))
+            v, df, da = np.zeros(m + 1), np.zeros(len(y)), np.zeros(len(y))
             for _ in range(rounds):
                 rest = goal - y * df - distances * da
-                right = residual + sums(self.features, (y * (da + h * rest))[:, None])[0][:, 0]
-                right[:m] -= wb[:m]
+                right = residual + self.rows.moments(y * (da + h * rest))
+                right[:m] -= v[:m]
                 add = solver(right)
-                add_f = times(self.features, add[:m, None], add[m:])[:, 0]
+                add_f = self.rows.values(add)
                 da = da + h * (rest - y * add_f)
-                wb, df = wb + add, df + add_f
+                v, df = v + add, df + add_f
             ds, dx = (near - now.s * da) / now.alpha - now.s, (far + now.xi * da) / now.room - now.xi
-            return Iterate(wb[:m], float(wb[m]), df, da, ds, dx, -da)
+            return self.point(v[:m], float(v[m]), df, da, ds, dx, -da)
 
-        mu = self.complementarity(now)
-        probe = towards(0.0, 0.0, rounds=1)
-        after = self.complementarity(now.moved(self.longest(now, probe), probe))
-        centre = mu * (after / mu) ** 3
-        step = towards(centre - probe.alpha * probe.s, centre + probe.alpha * probe.xi, rounds=2)
-        return step if np.isfinite(step.alpha).all() and np.isfinite(step.w).all() else None
-
-    def _weighted(self, h: Array) -> Iterator[tuple[Array, Array]]:
-        return ((P, h[some]) for some, P in self.features.blocks())
-
-    def complementarity(self, now: Iterate) -> float:
-        """Mean product of the margins' parts and their multipliers."""
-        products = float(now.alpha @ now.s) + (float(now.room @ now.xi) if self.capped else 0.0)
-        return max(products, TINY) / (len(self.y) * (1 + self.capped))
-
-    def longest(self, now: Iterate, step: Iterate) -> float:
-        """How far the step may go before a positive part is zero, at most 1."""
-        parts = [(now.alpha, step.alpha), (now.s, step.s)]
-        if self.capped:
-            parts += [(now.room, step.room), (now.xi, step.xi)]
-        return 1 / max(1.0, *(float((-change / part).max()) for part, change in parts))
+        return towards
 
 
 def direct(
@@ -249,30 +263,8 @@ def _at_once(
 ) -> Found:
     Y, C = rows.labels.of(members, which)
     machine = InteriorPoint(Members(rows, members), Y[:, 0], C[:, 0], loss, careful=careful)
-    w, bias, alpha, used = machine.solve(tol, max_iter, None if near is None else (near[:, :-1].T, near[:, -1]))
-    return np.append(w, bias)[None], (members, Y[:, 0] * alpha), used
-
-
-@dataclass(frozen=True)
-class Members:
-    """Some rows of a home as features in memory, or computed block by block where they are too many."""
-
-    rows: Home
-    numbers: Array
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return len(self.numbers), self.rows.shape[1]
-
-    @cached_property
-    def _kept(self) -> Array | None:
-        n, m = self.shape
-        return self.rows.features(self.numbers) if 8 * n * m <= MEMORY else None
-
-    def blocks(self) -> Iterator[tuple[slice, Array]]:
-        n, m = self.shape
-        for some in row_blocks(n, 8 * m):
-            yield some, self.rows.features(self.numbers[some]) if self._kept is None else self._kept[some]
+    v, alpha, used = machine.solve(tol, max_iter, None if near is None else near[0])
+    return v[None], (members, Y[:, 0] * alpha), used
 
 
 def screened(
@@ -294,9 +286,9 @@ def screened(
         Y, C = rows.labels.of(close, which)
         constant = float(far[0, UP_GAIN] + far[0, DOWN_GAIN])
         reduced = InteriorPoint(Members(rows, close), Y[:, 0], C[:, 0], loss, fixed, constant)
-        w, bias, alpha, used = reduced.solve(tol, max_iter - total, (V[:, :-1].T, V[:, -1]))
+        v, alpha, used = reduced.solve(tol, max_iter - total, V[0])
         total += used
-        before, V = V, np.append(w, bias)[None]
+        before, V = V, v[None]
         crossed, farthest = _crossed(rows, which, before, V, close)
         if not len(crossed) or total >= max_iter:
             return V, (close, Y[:, 0] * alpha), total

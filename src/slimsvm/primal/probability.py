@@ -5,9 +5,10 @@ With features P, whitened so that the regulariser is the sum of squares, and cos
     min_{w,b}  1/2 sum_o |w_o|^2 + sum_i c_i (log sum_k exp(g_ik) - g_iy),     f_i = p_i.w + b,
 
 where the scores g of the classes are f itself, or (0, f) for two classes. Newton's equations are solved by conjugate
-gradients: their matrix couples all classes, and products with it need two passes over the rows, no more. What they are
+gradients: their matrix couples all classes, and a product with it is one look at the rows. What they are
 preconditioned with is the matrix of one output whose rows have the mean curvature of all; for two classes it is the
-matrix itself, and one step solves them.
+matrix itself, and one step solves them. Labels of such rows are class numbers, see `rows.labels.numbers`; weights V are
+outputs x (features + 1), the bias last.
 
 The conjugate of softmax is a negative entropy. For any distributions q_i of the classes with sum_i c_i (y_i - q_i) = 0,
 y_i being the indicator of the row's class,
@@ -17,8 +18,8 @@ y_i being the indicator of the row's class,
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,11 +28,15 @@ from scipy.special import entr, log_expit, log_softmax
 from ..certificate import UNITS, Basis, relative_gap
 from ..formulation import Array, Kernel
 from ..parts.regularizers import Regularizer
+from ..rows.labels import ClassLabels
+from ..rows.memory import Computed, Given, double, kept, seen_through
+from ..rows.seam import Block, Home, Pass, decision
 from .equations import Solver, from_rows, from_sums
-from .features import Exact, Features, double, features, sums, times
+from .passes import weighted_gram
 
 TIE = 1e-12  # by which the first of equals leads, in logarithms
 MOST_PRODUCTS = 200  # with the matrix of second derivatives, for one step
+TRIES = 4  # lengths of a step, each half of the last, in one pass
 Report = Callable[[str], None]
 
 
@@ -68,24 +73,12 @@ def led_by(winners: Array, log_p: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Labels:
+class Classes:
     """Class numbers and costs of rows, and what decision values (rows x outputs) mean to them."""
 
     codes: Array
     costs: Array
     n_classes: int
-
-    @property
-    def outputs(self) -> int:
-        return 1 if self.n_classes == 2 else self.n_classes
-
-    @property
-    def totals(self) -> Array:
-        """Cost of each class."""
-        return np.bincount(self.codes, weights=self.costs, minlength=self.n_classes)
-
-    def take(self, rows: slice) -> Labels:
-        return replace(self, codes=self.codes[rows], costs=self.costs[rows])
 
     def of_classes(self, F: Array) -> Array:
         """Outputs as columns for the classes; the first of two classes has the score 0."""
@@ -93,7 +86,7 @@ class Labels:
 
     def of_outputs(self, G: Array) -> Array:
         """Back again."""
-        return G[:, self.n_classes - self.outputs :]
+        return G[:, self.n_classes - outputs(self.n_classes) :]
 
     def losses(self, F: Array) -> tuple[Array, Array]:
         """``-log p`` of each row's own class, and the probabilities of the others (0 for its own).
@@ -128,7 +121,7 @@ class Labels:
 class Point:
     """The loss at some decision values: probabilities of the classes, and duals ``-dloss/df`` of the outputs."""
 
-    labels: Labels
+    labels: Classes
     value: float
     p: Array
     duals: Array
@@ -138,126 +131,220 @@ class Point:
         bend = self.labels.of_outputs(self.p * (1 - self.p)).sum(axis=1)
         return self.labels.costs * bend / (self.labels.n_classes - 1)
 
-    def bent(self, rows: slice, Q: Array) -> Array:
-        """The second derivative of some rows times changes of their decision values."""
-        p = self.p[rows]
-        change = p * self.labels.of_classes(Q)
-        change -= p * change.sum(axis=1, keepdims=True)
-        return self.labels.costs[rows, None] * self.labels.of_outputs(change)
+    def bent(self, Q: Array) -> Array:
+        """The second derivative times changes of the decision values."""
+        change = self.p * self.labels.of_classes(Q)
+        change -= self.p * change.sum(axis=1, keepdims=True)
+        return self.labels.costs[:, None] * self.labels.of_outputs(change)
+
+
+def outputs(n_classes: int) -> int:
+    """One for two classes, else one for each."""
+    return 1 if n_classes == 2 else n_classes
+
+
+# --- passes over the rows ----------------------------------------------------------------------------------------
+
+
+class OfClasses(Pass):
+    """A pass over rows whose labels are class numbers."""
+
+    def __init__(self, labels: Any):
+        self.n_classes = len(labels.side)
+
+    def classes(self, block: Block) -> Classes:
+        codes, costs = block.labels(np.zeros(1, dtype=np.int64))
+        return Classes(codes[:, 0].astype(np.int64), costs[:, 0], self.n_classes)
+
+    def values(self, block: Block, V: Array) -> Array:
+        return block.values(np.zeros(len(V), dtype=np.int64), V)
+
+    def at(self, block: Block, V: Array) -> Point:
+        return self.classes(block).at(self.values(block, V))
+
+
+class Totals(OfClasses):
+    """Cost of each class."""
+
+    def __call__(self, block: Block) -> tuple[Array, ...]:
+        mine = self.classes(block)
+        return (np.bincount(mine.codes, weights=mine.costs, minlength=self.n_classes),)
+
+
+class Losses(OfClasses):
+    """Losses with each of several weights (tries x outputs x features + 1)."""
+
+    def __call__(self, block: Block, tried: Array) -> tuple[Array, ...]:
+        mine = self.classes(block)
+        return (np.array([mine.value(self.values(block, V)) for V in tried]),)
+
+
+class Evidence(OfClasses):
+    """What a certificate is made of: the loss; the duals' squares times k(x, x), and alone; their sums of features; the
+    classes' sums of features; and probabilities and entropies, summed over rows."""
+
+    def __call__(self, block: Block, V: Array) -> tuple[Array, ...]:
+        point, K = self.at(block, V), block.features()
+        mine = point.labels
+        squares = point.duals**2
+        own = mine.costs[:, None] * (mine.codes[:, None] == np.arange(self.n_classes))
+        spread = np.abs(block.sizes()) @ squares, squares.sum(axis=0)
+        return np.array(point.value), *spread, K.T @ point.duals, K.T @ own, mine.costs @ point.p
+
+
+class Entropy(OfClasses):
+    """Of the mixtures ``(1 - t) p + t r``."""
+
+    def __call__(self, block: Block, V: Array, t: float, r: Array) -> tuple[Array, ...]:
+        point = self.at(block, V)
+        return (np.array(point.labels.costs @ entr((1 - t) * point.p + t * r).sum(axis=1)),)
+
+
+def moments(P: Array, A: Array) -> Array:
+    """``A'[P 1]``."""
+    return np.hstack([A.T @ P, A.sum(axis=0)[:, None]])
+
+
+# --- the solver ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Weights:
-    """Weights over features and, in the last row, biases (features + 1 x outputs)."""
+    """Weights (outputs x features + 1), and the steps that they took."""
 
     V: Array
     n_iter: int = 0
 
     @classmethod
-    def without_features(cls, labels: Labels, size: int) -> Weights:
+    def without_features(cls, totals: Array, size: int) -> Weights:
         """Every row gets the shares of the classes: where all starts, and the best there is without a feature."""
-        V = np.zeros((size + 1, labels.outputs))
-        with np.errstate(divide="ignore"):
-            shares = np.log(np.maximum(labels.totals / labels.costs.sum(), np.finfo(float).tiny))
-        V[-1] = shares[1] - shares[0] if labels.n_classes == 2 else shares - shares.mean()
+        V = np.zeros((outputs(len(totals)), size + 1))
+        shares = np.log(np.maximum(totals / totals.sum(), np.finfo(float).tiny))
+        V[:, -1] = shares[1] - shares[0] if len(totals) == 2 else shares - shares.mean()
         return cls(V)
 
 
-def minimise(P: Features, labels: Labels, start: Weights | None, tol: float, max_iter: int = 100) -> Weights:
+def minimise(rows: Home, start: Weights | None, tol: float, max_iter: int = 100) -> Weights:
     """Newton's method until half the squared gradient, which is the duality gap, is below ``tol`` of the objective."""
-    m = P.shape[1]
-    begin = Weights.without_features(labels, m) if start is None else start
-    V, steps = begin.V.copy(), begin.n_iter
-    own = np.append(np.ones(m), 1e-12 * labels.costs.sum())  # the bias, too, must be determined
-    F = times(P, V[:m], V[m])
-    least = labels.of_outputs(labels.totals[None]).min()
+    m = rows.shape[1]
+    (totals,) = rows.total(Totals(rows.labels))
+    begin = Weights.without_features(totals, m) if start is None else start
+    steps = begin.n_iter
+    own = np.append(np.ones(m), 1e-12 * totals.sum())  # the bias, too, must be determined
+    least = totals[len(totals) - len(begin.V) :].min()
+    now = State.at(rows, begin.V)
     for _ in range(max_iter):
-        point = labels.at(F)
-        objective = 0.5 * float((V[:m] ** 2).sum()) + point.value
-        gradient = np.vstack([V[:m], np.zeros(V.shape[1])]) - sums(P, point.duals)[0]
-        if 0.5 * (gradient[:m] ** 2).sum() <= tol * objective and np.abs(gradient[m]).max() <= tol * least:
+        gradient = now.gradient
+        if 0.5 * (gradient[:, :m] ** 2).sum() <= tol * now.objective and np.abs(gradient[:, m]).max() <= tol * least:
             break
-        found = _step(P, point, gradient, own, objective)
-        if found is None:
+        step = _step(rows, now, own)
+        after = None if step is None else _moved(rows, now, step)
+        if after is None:
             break
-        t = _length(labels, F, V, found, objective)
-        if t == 0:
-            break
-        V, F, steps = V + t * found.step, F + t * found.Q, steps + 1
-    return Weights(V, steps)
+        now, steps = after, steps + 1
+    return Weights(now.V, steps)
 
 
 @dataclass(frozen=True)
-class _Step:
-    """A change of the weights, of the decision values, and what it gains at first: minus the slope of the objective."""
+class State:
+    """Weights, the objective and its gradient there, and the blocks' probabilities: conjugate gradients need them again
+    and again, and the rows of a layer are a sample."""
 
-    step: Array
-    Q: Array
-    gain: float
+    V: Array
+    objective: float
+    gradient: Array
+    points: tuple[Point, ...]
+
+    @classmethod
+    def at(cls, rows: Home, V: Array) -> State:
+        """In one look at the rows."""
+        work = OfClasses(rows.labels)
+        points, value, pull = [], 0.0, np.zeros_like(V)
+        for block in rows.blocks():
+            point, P = work.at(block, V), block.features()
+            points.append(point)
+            value += point.value
+            pull += moments(P, point.duals)
+        gradient = V - pull
+        gradient[:, -1] = -pull[:, -1]
+        return cls(V, norm(V) + value, gradient, tuple(points))
+
+    def bent(self, rows: Home, D: Array) -> Array:
+        """The second derivatives of the losses, times a change D of the weights."""
+        image = np.zeros_like(D)
+        for block, point in zip(rows.blocks(), self.points, strict=True):
+            P = block.features()
+            image += moments(P, point.bent(decision(P, D)))
+        return image
+
+    def weighted(self, rows: Home) -> Iterator[tuple[Array, Array]]:
+        """Features and mean curvatures, a block at a time."""
+        return ((block.features(), p.curvature()) for block, p in zip(rows.blocks(), self.points, strict=True))
 
 
-def _step(P: Features, point: Point, gradient: Array, own: Array, objective: float) -> _Step | None:
+def norm(V: Array) -> float:
+    """Half the sum of squares, without the biases."""
+    return 0.5 * float((V[:, :-1] ** 2).sum())
+
+
+def _step(rows: Home, now: State, own: Array) -> Array | None:
     """Newton's step, as exactly as is worth it; None where numbers are too large for one."""
-    solver = _preconditioner(P, point.curvature(), own)
+    gram = sum((weighted_gram(P, h) for P, h in now.weighted(rows)), np.diag(own))
+    solver = from_sums(gram) or from_rows(now.weighted(rows), own)
     if solver is None:
         return None
-    step, Q = np.zeros_like(gradient), np.zeros((P.shape[0], gradient.shape[1]))
-    rest = -gradient
-    better = _columns(solver, rest)
+    step = np.zeros_like(now.V)
+    rest = -now.gradient
+    better = _each(solver, rest)
     direction, size = better, float((rest * better).sum())
-    enough = size * min(0.01, size / objective)  # the nearer, the more exactly: it ends in a few steps
+    enough = size * min(0.01, size / now.objective)  # the nearer, the more exactly: it ends in a few steps
     for _ in range(MOST_PRODUCTS):
-        image, change = _product(P, point, direction, own)
+        image = now.bent(rows, direction) + own * direction
         bend = float((direction * image).sum())
         if not bend > 0 or not np.isfinite(bend):
             break
         t = size / bend
-        step, Q, rest = step + t * direction, Q + t * change, rest - t * image
-        better = _columns(solver, rest)
+        step, rest = step + t * direction, rest - t * image
+        better = _each(solver, rest)
         before, size = size, float((rest * better).sum())
         if size <= enough:
             break
         direction = better + (size / before) * direction
-    gain = -float((gradient * step).sum())
-    return _Step(step, Q, gain) if gain > 0 and np.isfinite(gain) else None
+    gain = _gain(now, step)
+    return step if gain > 0 and np.isfinite(gain) else None
 
 
-def _preconditioner(P: Features, h: Array, own: Array) -> Solver | None:
-    gram = sums(P, np.zeros((len(h), 1)), h[:, None])[1]
-    assert gram is not None
-    matrix = gram[0] + np.diag(own)
-    return from_sums(matrix) or from_rows(((block, h[rows]) for rows, block in P.blocks()), own)
+def _gain(now: State, step: Array) -> float:
+    """What a step gains at first: minus the slope of the objective."""
+    return -float((now.gradient * step).sum())
 
 
-def _columns(solver: Solver, right: Array) -> Array:
-    return np.stack([solver(column) for column in right.T], axis=1)
+def _each(solver: Solver, right: Array) -> Array:
+    return np.stack([solver(row) for row in right])
 
 
-def _product(P: Features, point: Point, direction: Array, own: Array) -> tuple[Array, Array]:
-    """The matrix of second derivatives times a direction, and the decision values of the direction."""
-    image = own[:, None] * direction
-    change = np.empty((P.shape[0], direction.shape[1]))
-    for rows, block in P.blocks():
-        change[rows] = block @ direction[:-1] + direction[-1]
-        bent = point.bent(rows, change[rows])
-        image[:-1] += block.T @ bent
-        image[-1] += bent.sum(axis=0)
-    return image, change
+def _moved(rows: Home, now: State, step: Array) -> State | None:
+    """After the largest of 1, 1/2, 1/4, ... of the step that gains; None if none does."""
+    gain = _gain(now, step)
+
+    def enough(t: float, objective: float) -> bool:
+        return objective <= now.objective - 1e-4 * t * gain + 1e-15 * now.objective
+
+    whole = State.at(rows, now.V + step)  # nearly always the one, and known with all that the next step needs
+    if enough(1.0, whole.objective):
+        return whole
+    t = 0.5 ** np.arange(1, 1 + TRIES)
+    while t[0] > 1e-9:
+        tried = now.V + t[:, None, None] * step
+        (values,) = rows.total(Losses(rows.labels), tried)
+        for each, V, value in zip(t, tried, values, strict=True):
+            if enough(each, norm(V) + float(value)):
+                return State.at(rows, V)
+        t = t * 0.5**TRIES
+    return None
 
 
-def _length(labels: Labels, F: Array, V: Array, found: _Step, objective: float) -> float:
-    """The largest of 1, 1/2, 1/4, ... that gains; 0 if none does."""
-    t = 1.0
-    while t > 1e-9:
-        w = V[:-1] + t * found.step[:-1]
-        there = 0.5 * float((w**2).sum()) + labels.value(F + t * found.Q)
-        if there <= objective - 1e-4 * t * found.gain + 1e-15 * objective:
-            return t
-        t /= 2
-    return 0.0
-
-
-# --- the layer and its certificate -----------------------------------------------------------------------------
+# --- the layer and its certificate -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -279,7 +366,7 @@ def fit_layer(
     kernel: Kernel,
     X: Any,
     Z: Any,
-    labels: Labels,
+    labels: ClassLabels,
     regularizer: Regularizer,
     tol: float = 1e-4,
     max_iter: int = 100,
@@ -288,58 +375,54 @@ def fit_layer(
 ) -> Layer:
     """The best layer over the vectors Z, to a relative duality gap of ``tol`` of the model that is returned."""
     if not Z.shape[0]:
-        start = Weights.without_features(labels, 0)
-        value = labels.value(np.broadcast_to(start.V[-1], (len(labels.codes), labels.outputs)))
-        return Layer(np.zeros((labels.outputs, 0)), start.V[-1], value, 0.0, 0)
+        rows = Given(np.zeros((labels.size, 0)), labels)
+        V = Weights.without_features(rows.total(Totals(labels))[0], 0).V
+        (value,) = rows.total(Losses(labels), V[None])
+        return Layer(V[:, :0], V[:, -1], float(value[0]), 0.0, 0)
     gram = kernel(double(Z), double(Z))
     basis = Basis.of(regularizer.settled(gram), gram)
-    P = features(kernel, double(X), double(Z), basis.T, np.float64, threads, memory)
-    exact = Exact(kernel, X, Z, threads)
+    rows = features(kernel, X, labels, Z, basis.T, threads, memory)
+    plain = seen_through(kernel, X, labels, double(Z), np.eye(len(gram)), np.float64, threads, memory)
     found, best = None, None
     for accuracy in tol * np.array([0.3, 1e-3, 1e-6]):
-        found = minimise(P, labels, found, accuracy, max_iter - (found.n_iter if found else 0))
-        coef, bias = basis.T @ found.V[:-1], found.V[-1]
-        objective, gap = certified(exact, basis, labels, coef, bias)
+        found = minimise(rows, found, accuracy, max_iter - (found.n_iter if found else 0))
+        coef, bias = found.V[:, :-1] @ basis.T.T, found.V[:, -1]
+        objective, gap = certified(plain, basis, coef, bias)
         stuck = best is not None and not gap < 0.5 * best.gap
         if best is None or gap < best.gap:
-            best = Layer(np.ascontiguousarray(coef.T), bias, objective, gap, found.n_iter)
+            best = Layer(np.ascontiguousarray(coef), bias, objective, gap, found.n_iter)
         if gap <= tol or stuck or found.n_iter >= max_iter:
             break
     assert best is not None
     return best
 
 
-def certified(exact: Exact, basis: Basis, labels: Labels, coef: Array, bias: Array) -> tuple[float, float]:
-    """Objective and relative gap of a layer (vectors x outputs), in one pass over kernel values in float64.
+def features(kernel: Kernel, X: Any, labels: ClassLabels, Z: Any, T: Array, threads: int, memory: float) -> Any:
+    """Rows as the layer sees them: their features are arrays, kept if they fit, because it multiplies by them often."""
+    return kept(Computed(kernel, X, labels, double(Z), T, np.float64, threads), memory)
+
+
+def certified(plain: Home, basis: Basis, coef: Array, bias: Array) -> tuple[float, float]:
+    """Objective and relative gap of a layer (outputs x vectors), in passes over kernel values in float64.
 
     The model's own probabilities p are not quite feasible: their mixture q = (1 - t) p + t r with one distribution
     r for all rows is, for the least t that leaves r non-negative.
     """
-    m = len(basis.R)
-    value, spread = 0.0, 0.0
-    p = np.empty((len(labels.codes), labels.n_classes))
-    pull, classes = np.zeros((m, labels.outputs)), np.zeros((m, labels.n_classes))
-    reach = basis.sizes @ coef**2
-    for rows, K, sizes in exact.blocks():
-        mine = labels.take(rows)
-        point = mine.at(K @ coef + bias)
-        value += point.value
-        p[rows] = point.p
-        pull += K.T @ point.duals
-        classes += K.T @ (mine.costs[:, None] * (mine.codes[:, None] == np.arange(labels.n_classes)))
-        spread += float(np.abs(sizes) @ point.duals**2 @ reach + (point.duals**2).sum(axis=0) @ bias**2)
-    t, r = _mixture(labels, p)
-    moved = labels.of_outputs(classes - np.outer(classes.sum(axis=1), r))
+    V = np.ascontiguousarray(np.hstack([coef, bias[:, None]]))
+    value, spread, squares, pull, classes, found = plain.total(Evidence(plain.labels), V)
+    t, r = _mixture(plain.total(Totals(plain.labels))[0], found)
+    moved = (classes - np.outer(classes.sum(axis=1), r))[:, len(r) - len(V) :]
     v = basis.T.T @ ((1 - t) * pull + t * moved)
-    primal = float(basis.norms(coef).sum()) + value
-    dual = float(labels.costs @ entr((1 - t) * p + t * r).sum(axis=1)) - 0.5 * float((v**2).sum())
-    doubt = 2 * UNITS * np.sqrt(spread) + float((basis.doubt(coef) + basis.doubt(basis.T @ v)).sum())
+    primal = float(basis.norms(coef.T).sum()) + float(value)
+    dual = float(plain.total(Entropy(plain.labels), V, t, r)[0]) - 0.5 * float((v**2).sum())
+    reach = basis.sizes @ coef.T**2
+    doubt = 2 * UNITS * np.sqrt(float(spread @ reach + squares @ bias**2))
+    doubt += float((basis.doubt(coef.T) + basis.doubt(basis.T @ v)).sum())
     return primal, relative_gap(primal + doubt, dual)
 
 
-def _mixture(labels: Labels, p: Array) -> tuple[float, Array]:
-    """t and r, with which probabilities sum to the classes' totals."""
-    wanted, found = labels.totals, labels.costs @ p
+def _mixture(wanted: Array, found: Array) -> tuple[float, Array]:
+    """t and r, with which probabilities that sum to ``found`` come to the classes' totals."""
     t = float(np.clip(np.max(1 - wanted / np.maximum(found, np.finfo(float).tiny)), 0.0, 1.0))
     r = np.maximum(wanted - (1 - t) * found, 0)
     total = float(r.sum())

@@ -131,6 +131,13 @@ def of_task(task: Any, wanted: list[Output], C: Array | float) -> ClassLabels:
     )
 
 
+def numbers(codes: Array, counts: Array, factors: Array) -> ClassLabels:
+    """Class numbers as the one side of each row; a row costs its count times a factor of its class."""
+    return ClassLabels(
+        codes, counts, np.arange(len(factors), dtype=np.float64)[:, None], np.asarray(factors, float)[:, None]
+    )
+
+
 def joined(groups: Any, size: int) -> RowLabels:
     """Groups of outputs (`data.Targets`), each over its own rows, as one: a row takes no part elsewhere."""
     if len(groups) == 1 and groups[0].rows is None:

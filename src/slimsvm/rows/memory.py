@@ -15,8 +15,8 @@ from .labels import Labels
 from .seam import Block, Pass, Pieces, decision, total
 
 BLOCK_BYTES = 1 << 24
-# Multiplications of a Gram matrix up to which calls of Python cost more than the work.
-FEW = 1 << 21
+# Multiplications of a Gram matrix up to which one thread of the core, which leaves out rows of no weight, is enough.
+FEW = 1 << 30
 
 
 def row_blocks(n: int, row_bytes: int) -> list[slice]:
@@ -247,8 +247,16 @@ def seen_through(
     """Rows with features ``k(X, Z) T``: in the core where it knows the kernel, else kept if they fit, else computed."""
     if kernel.in_core:
         return Fused(X, labels, dtype, threads, keep).look(kernel, Z, T)
-    home = Computed(kernel, X, labels, Z, T, dtype, threads)
+    return kept(Computed(kernel, X, labels, Z, T, dtype, threads), keep)
+
+
+def kept(home: Computed, keep: float) -> Given | Computed:
+    """With the features kept, if they take at most so many bytes."""
     n, m = home.shape
-    if n * m * np.dtype(dtype).itemsize > keep:
+    if n * m * np.dtype(home.dtype).itemsize > keep:
         return home
-    return Given(np.vstack([block.features() for block in home.blocks()]), labels)
+    P = np.empty((n, m), dtype=home.dtype)
+    for block in home.blocks():
+        part = block.features()
+        P[block.first : block.first + len(part)] = part
+    return Given(P, home.labels)

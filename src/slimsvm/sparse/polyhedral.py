@@ -9,16 +9,17 @@ rank r, with ``z = H'a``, Newton's equations have r + 1 unknowns. Bounds on coef
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import lapack
 
 from ..certificate import TINY, balanced, relative_gap
 from ..formulation import Array
+from ..primal.equations import from_sums
+from ..primal.mehrotra import Point, Towards, advanced, mean_product
 
 # Iterations without progress.
 PATIENCE = 6
@@ -90,7 +91,7 @@ class Largest:
 
 
 @dataclass
-class Point:
+class Iterate(Point):
     """An iterate, or a step. ``s`` and ``xi`` are the margins' parts, ``alpha`` and ``room`` their multipliers; ``low``
     and ``high`` are the multipliers of ``tau - a`` and ``tau + a``."""
 
@@ -105,9 +106,9 @@ class Point:
     low: Array
     high: Array
 
-    def moved(self, t: float, step: Point) -> Point:
-        """This point after t times a step."""
-        return Point(*(x + t * d for x, d in zip(vars(self).values(), vars(step).values(), strict=True)))
+    def pairs(self) -> tuple[tuple[Array, Array], ...]:
+        below, above = self.tau - self.a, self.tau + self.a
+        return (self.alpha, self.s), (self.room, self.xi), (self.low, below), (self.high, above)
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ class PolyhedralMachine:
 
     def solve(self, tol: float = 1e-10, max_iter: int = 100, enough: float = 1e-8) -> PolyhedralSolution:
         """To a relative gap of ``tol``, or as near as rounding allows; other starts if that is not ``enough``."""
-        tried: list[tuple[tuple[float, float], Point, int]] = []
+        tried: list[tuple[tuple[float, float], Iterate, int]] = []
         for farthest in STARTS:
             tried.append(self.descend(self.start(farthest), tol, max_iter))
             if tried[-1][0][0] <= enough:
@@ -159,12 +160,12 @@ class PolyhedralMachine:
         limited = gap > enough and tried[-1][2] == max_iter
         return PolyhedralSolution(best.a / self.size, u, sure, gap, n_iter, limited)
 
-    def descend(self, now: Point, tol: float, max_iter: int) -> tuple[tuple[float, float], Point, int]:
+    def descend(self, now: Iterate, tol: float, max_iter: int) -> tuple[tuple[float, float], Iterate, int]:
         """The least gap (and the objective), where, and the number of iterations."""
         best, least_gap, best_mu = now, (np.inf, np.inf), 0.0
         least, moved_at = np.inf, 0
         for iteration in range(max_iter):
-            gap, mu = self.gap(now), self.mean_product(now)
+            gap, mu = self.gap(now), mean_product(now)
             if gap < least_gap:
                 # Objectives of points that prove nothing count for the result, not as progress.
                 best_mu, moved_at = (mu, iteration) if gap[0] < np.inf else (best_mu, moved_at)
@@ -175,15 +176,16 @@ class PolyhedralMachine:
             if gap[0] <= tol or iteration > moved_at + PATIENCE or mu < 1e-4 * best_mu:
                 break
             with np.errstate(all="ignore"):
-                step = self.step(now)
-            if step is None:
+                towards = self.equations(now)
+                after = None if towards is None else advanced(now, towards)
+            if after is None:
                 break
-            now = now.moved(min(1.0, 0.995 * self.longest(now, step)), step)
+            now = after
             # The step's own z has other rounding errors, which add up.
             now.z = now.a @ self.H
         return least_gap, best, iteration + (iteration == max_iter - 1)
 
-    def start(self, farthest: float) -> Point:
+    def start(self, farthest: float) -> Iterate:
         """No coefficients, and all products equal: costs may differ by many orders of magnitude."""
         m, r = self.H.shape
         share = 0.5 * self.C_alpha * self.bound.size(m) / m
@@ -193,9 +195,11 @@ class PolyhedralMachine:
         far = min(mu / share, farthest)
         tau = np.full(self.bound.size(m), far)
         shares = np.full(m, mu / far)
-        return Point(np.zeros(m), np.zeros(r), 0.0, tau, slack, slack.copy(), half, half.copy(), shares, shares.copy())
+        return Iterate(
+            np.zeros(m), np.zeros(r), 0.0, tau, slack, slack.copy(), half, half.copy(), shares, shares.copy()
+        )
 
-    def gap(self, now: Point) -> tuple[float, float]:
+    def gap(self, now: Iterate) -> tuple[float, float]:
         """Relative gap, between the objective and the dual's at the nearest feasible duals, and the objective."""
         y, kernel_norm = self.y, self.kernel_norm
         f = self.G @ now.z + now.bias
@@ -211,13 +215,8 @@ class PolyhedralMachine:
         left = (pull if kernel_norm else self.H @ pull) - rest
         return relative_gap(primal, float(y @ u) - 0.5 * float(left @ left)), primal
 
-    def mean_product(self, now: Point) -> float:
-        """How far from the end: the mean of the products that are zero there."""
-        products = now.alpha @ now.s + now.room @ now.xi + now.low @ (now.tau - now.a) + now.high @ (now.tau + now.a)
-        return float(products) / (2 * len(now.s) + 2 * len(now.a))
-
-    def step(self, now: Point) -> Point | None:
-        """Predictor, then corrector; None if rounding has made the equations useless."""
+    def equations(self, now: Iterate) -> Towards | None:
+        """Newton's equations; None if rounding has made them useless."""
         y, G, H, norm = self.y, self.G, self.H, self.kernel_norm
         m = len(now.a)
         below, above = now.tau - now.a, now.tau + now.a
@@ -246,7 +245,7 @@ class PolyhedralMachine:
         A[r, :r] = A[:r, r] = h @ P
         A[r, r] = h.sum()
         A[np.arange(r), np.arange(r)] += 1
-        solve = equilibrated(A)
+        solve = from_sums(A, 0.0, lifts=(0.0, 1e-15, 1e-14, 1e-12, 1e-10))
         if solve is None:
             return None
         f = G @ now.z + now.bias
@@ -254,8 +253,8 @@ class PolyhedralMachine:
         stationary = -((1 - norm) * now.a + H @ (norm * now.z - (y * now.alpha) @ G) + now.low - now.high)
         shares = self.C_alpha - self.bound.total(now.low + now.high)
 
-        def towards(rounds: int, cs: Array, cx: Array, cl: Array, ch: Array) -> Point:
-            """Newton's step that changes the complementarity products by these amounts; later rounds refine it."""
+        def towards(targets: Sequence[Array | float], rounds: int) -> Iterate:
+            cs, cx, cl, ch = (target - x * z for target, (x, z) in zip(targets, now.pairs(), strict=True))
             goal = margin - cx / now.room + cs / now.alpha
             near, far = cl / below, ch / above
             bent = (plus - minus) * ((self.bound.total(near + far) - shares) / self.bound.total(both))
@@ -274,49 +273,6 @@ class PolyhedralMachine:
             dtau = (self.bound.total(near + far + (plus - minus) * da) - shares) / self.bound.total(both)
             dlow, dhigh = near - plus * (dtau - da), far - minus * (dtau + da)
             ds, dxi = (cs - now.s * dalpha) / now.alpha, (cx + now.xi * dalpha) / now.room
-            return Point(da, dz, db, dtau, ds, dxi, dalpha, -dalpha, dlow, dhigh)
+            return Iterate(da, dz, db, dtau, ds, dxi, dalpha, -dalpha, dlow, dhigh)
 
-        products = (now.alpha * now.s, now.room * now.xi, now.low * below, now.high * above)
-        count = 2 * len(y) + 2 * m
-        mu = sum(float(p.sum()) for p in products) / count
-        probe = towards(1, *(-p for p in products))
-        after = now.moved(self.longest(now, probe), probe)
-        ends = (after.alpha @ after.s, after.room @ after.xi, after.low @ (after.tau - after.a))
-        mu_after = (sum(map(float, ends)) + float(after.high @ (after.tau + after.a))) / count
-        centre = mu * max(mu_after / mu, 0.0) ** 3
-        step = towards(
-            2,
-            centre - products[0] - probe.alpha * probe.s,
-            centre - products[1] - probe.room * probe.xi,
-            centre - products[2] - probe.low * (probe.tau - probe.a),
-            centre - products[3] - probe.high * (probe.tau + probe.a),
-        )
-        return step if np.isfinite(step.a).all() and np.isfinite(step.alpha).all() else None
-
-    def longest(self, now: Point, step: Point) -> float:
-        """How far the step may go before a positive part is zero, at most 1."""
-        pairs = [
-            (now.s, step.s),
-            (now.xi, step.xi),
-            (now.alpha, step.alpha),
-            (now.room, step.room),
-            (now.low, step.low),
-            (now.high, step.high),
-            (now.tau - now.a, step.tau - step.a),
-            (now.tau + now.a, step.tau + step.a),
-        ]
-        return 1 / max(1.0, *(float((-change / part).max()) for part, change in pairs))
-
-
-def equilibrated(A: Array) -> Callable[[Array], Array] | None:
-    """Solves equations of a positive definite matrix, in units in which its diagonal is 1; None if it is not finite."""
-    unit = 1 / np.sqrt(A.diagonal())
-    if not np.isfinite(unit).all():
-        return None
-    scaled = A * np.outer(unit, unit)
-    for held in (0.0, 1e-15, 1e-14, 1e-12, 1e-10):
-        scaled[np.diag_indices(len(A))] = 1 + held
-        factor, info = lapack.dpotrf(scaled, lower=1)
-        if not info:
-            return lambda right: unit * lapack.dpotrs(factor, unit * right, lower=1)[0]
-    return None
+        return towards

@@ -17,9 +17,10 @@ from ..data import Task, outputs
 from ..expansion import Expansion
 from ..notices import warn
 from ..parts.regularizers import KernelNorm
-from ..primal.features import Features, double, features, times
-from ..primal.probability import Labels, Report, Weights, fit_layer, log_probabilities, minimise
+from ..primal.probability import Losses, Report, Weights, features, fit_layer, minimise
 from ..progress import ProgressLine
+from ..rows.labels import numbers
+from ..rows.memory import double
 from .folds import Groups, held_out
 from .training import Recipe, Setting
 from .trials import MOST_ROWS
@@ -92,22 +93,23 @@ class Judge:
     def __init__(self, piece: Piece, memory: float):
         self.piece = piece
         self.known: dict[float, Weights] = {}
-        self.train, self.test = self._features(piece.train, memory), self._features(piece.test, memory)
+        self.train, self.test = self._rows(piece.train, memory), self._rows(piece.test, memory)
 
-    def _features(self, task: Task, memory: float) -> Features:
+    def _rows(self, task: Task, memory: float) -> Any:
         kernel, Z = self.piece.kernel, double(self.piece.vectors)
         gram = kernel(Z, Z)
         T = norm_among(kernel, self.piece.train).settled(gram).whitening(gram)
-        return features(kernel, double(task.X), Z, T, np.float64, task.threads, memory)
+        return features(kernel, task.X, numbers(task.codes, task.counts, task.factors), Z, T, task.threads, memory)
 
     def __call__(self, cost: float) -> float:
-        train, test = self.piece.train, self.piece.test
         near = min(self.known, key=lambda other: abs(np.log(other / cost)), default=None)
-        start = None if near is None else replace(self.known[near], n_iter=0)
-        labels = Labels(train.codes, cost * train.weights, train.n_classes)
-        found = self.known[cost] = minimise(self.train, labels, start, tol=1e-3, max_iter=30)
-        log_p = log_probabilities(times(self.test, found.V[:-1], found.V[-1]))
-        return float(np.average(-log_p[np.arange(test.size), test.codes], weights=test.weights))
+        start = None if near is None else self.known[near]
+        train = replace(self.train, labels=self.train.labels.take(slice(None), cost))
+        V = minimise(train, start, tol=1e-3, max_iter=30).V
+        self.known[cost] = Weights(V)
+        labels = self.test.labels
+        (loss,) = self.test.total(Losses(labels), V[None])
+        return float(loss[0] / labels.totals[0])
 
 
 def norm_among(kernel: Any, task: Task) -> KernelNorm:
@@ -167,7 +169,7 @@ def fit_probabilities(
     cost = choose_cost(pieces, C, memory, line.update if line else None)
     rows = task.sample(MOST_LAYER_ROWS, rng)
     kernel, vectors = expansion.kernel, expansion.vectors
-    labels = Labels(rows.codes, cost * rows.weights, rows.n_classes)
+    labels = numbers(rows.codes, rows.counts, cost * rows.factors)
     layer = fit_layer(
         kernel, rows.X, vectors, labels, norm_among(kernel, rows), tol, threads=rows.threads, memory=memory
     )
