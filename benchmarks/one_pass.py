@@ -1,4 +1,4 @@
-"""One measurement for `benchmarks.passes`, in a process of its own: python -m benchmarks.one_pass SOURCES WHAT ARGUMENTS
+"""One measurement for `benchmarks.passes`, in a process of its own: python -m benchmarks.one_pass SOURCES WHAT GIVEN
 
 It also runs over the sources of an earlier version, so it imports nothing that has changed since.
 """

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from . import parts
-from .report import Table
 from .one_pass import N_TEST
+from .report import Table
 from .scale import labels, write_rows
 from .sets import D
 

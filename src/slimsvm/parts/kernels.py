@@ -52,7 +52,7 @@ def aligned(X: Array) -> Array:
 
 
 def core_rows(X: Any, offset: Array | None = None, scales: Array | None = None) -> _core.Rows:
-    """The core's view of X, or of X times one scale for each input: no copy for float arrays of any layout and for CSR."""
+    """The core's view of X, or of X times a scale for each input: no copy for floats of any layout and for CSR."""
     if sp.issparse(X):
         X = X.tocsr()
         if not X.has_canonical_format:

@@ -64,7 +64,7 @@ def fit_coefficients(
     memory: float = 2.0**30,
     near: tuple[Array, Array] | None = None,
 ) -> Coefficients:
-    """The best coefficients and biases of all machines over the vectors Z; ``near`` are such that are not far from them.
+    """The best coefficients and biases of all machines over the vectors Z; ``near`` are some not far from them.
 
     float32 features find most of it at half the price; what counts is the gap of the model in float64. Where that is
     above ``tol``, float64 features do the rest.
@@ -174,8 +174,8 @@ class _Fit:
         return now if before is None else before.or_better(now)
 
     def duals(self, rows: Home, which: Array, found: primal.LinearSolution) -> Any:
-        """What is known of the duals. Those of a smooth loss are best at whitened features in float64, where kernel values
-        are so large that sums of them cancel."""
+        """What is known of the duals. Those of a smooth loss are best at whitened features in float64, where kernel
+        values are so large that sums of them cancel."""
         n = rows.shape[0]
         if not self.loss.smooth or any(len(duals) for _, duals in found.known):
             return found.known

@@ -65,7 +65,7 @@ class Line(OfLoss):
 
 
 class Pull(OfLoss):
-    """Losses at V, and of ``M_ij = -sum_o a_io beta_jo k'(x_i, z_j)`` the sums that a kernel's `pulled` makes a gradient of.
+    """Losses at V, and sums of ``M_ij = -sum_o a_io beta_jo k'(x_i, z_j)``: `pulled` makes a gradient of them.
 
     For the core's kernels only; others have a `pullback`.
     """
@@ -77,8 +77,8 @@ class Pull(OfLoss):
 class Evidence(OfLoss):
     """What a certificate is made of: losses, duals of either sign, and their sums of features.
 
-    Duals are those of a smooth loss at the decision values, or at the bounds of the hinge; ``known`` ones go before. With
-    ``units`` and ``reach`` decision values are known to ``units (k(x, x)^1/2 reach + |b| + 1)``.
+    Duals are those of a smooth loss at the decision values, or at the bounds of the hinge; ``known`` ones go before.
+    With ``units`` and ``reach`` decision values are known to ``units (k(x, x)^1/2 reach + |b| + 1)``.
     """
 
     def __call__(
@@ -110,13 +110,14 @@ class Evidence(OfLoss):
         listed = [
             (np.ascontiguousarray(r, dtype=np.int64), np.ascontiguousarray(a, dtype=np.float64)) for r, a in known
         ]
-        return (passes.evidence(which.tolist(), V, *self.pieces, listed, reach, units),)
+        width, least, most = self.pieces
+        return (passes.evidence(which.tolist(), V, width, least, most, listed, reach, units),)
 
 
 class Conjugate(OfLoss):
     """The dual's share of duals scaled by two factors, of those above zero and of those below: for any loss."""
 
-    pieces = None  # type: ignore[assignment]
+    pieces = None
 
     def __call__(self, block: Block, which: Array, V: Array, known: Known, up: Array, down: Array) -> tuple[Array, ...]:
         F = decision(block.features().astype(np.float64, copy=False), V)

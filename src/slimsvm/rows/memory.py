@@ -175,8 +175,8 @@ class CoreBlock:
 class Fused:
     """Features ``k(X, Z) T`` of a kernel that the core evaluates: a pass is fused over rows that stay in the cache.
 
-    Features are kept where they take at most ``keep`` bytes, else computed anew in each pass. Other vectors may be looked
-    at later on (`look`).
+    Features are kept where they take at most ``keep`` bytes, else computed anew in each pass. Other vectors may be
+    looked at later on (`look`).
     """
 
     def __init__(self, X: Any, labels: Labels, dtype: Any = np.float64, threads: int = 1, keep: float = 2.0**30):
@@ -187,7 +187,8 @@ class Fused:
     def look(self, kernel: Any, Z: Any, T: Array) -> Fused:
         """Through other vectors, or another kernel."""
         T = np.ascontiguousarray(T, dtype=np.float64)
-        self.passes.look(*kernel.core_view(self.X, Z), T)
+        rows, core, vectors = kernel.core_view(self.X, Z)
+        self.passes.look(rows, core, vectors, T)
         self.seen = kernel, Z, T
         return self
 

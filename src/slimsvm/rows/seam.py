@@ -1,8 +1,8 @@
 """The seam between solvers and rows.
 
-A *pass* is a pure function of one block of rows and a few small arrays, and returns sums; a solver sees their total over
-all blocks (`Home.total`) and nothing else, but for a few rows that it names (`Home.features`). So rows may be in memory, in
-a file, on a GPU or on the workers of a cluster: each is one class with the methods of `Home`.
+A *pass* is a pure function of one block of rows and a few small arrays, and returns sums; a solver sees their total
+over all blocks (`Home.total`) and nothing else, but for a few rows that it names (`Home.features`). So rows may be in
+memory, in a file, on a GPU or on the workers of a cluster: each is one class with the methods of `Home`.
 
 Rows have features p (a row of P) and labels, see `labels`. Weights V of outputs are outputs x (features + 1), the bias
 last; decision values are ``[P 1] V'``.

@@ -1,7 +1,8 @@
 """Trials of a search: each a short run of learning on the training rows of a fold, judged on its other rows.
 
-A trial is a pure function of its setting, of where it starts and of its fold. So those that a search will ask for can run
-ahead on other threads: the search takes its way as if they had run when they are asked for, and ends with the same choice.
+A trial is a pure function of its setting, of where it starts and of its fold. So those that a search will ask for can
+run ahead on other threads: the search takes its way as if they had run when they are asked for, and ends with the same
+choice.
 """
 
 from __future__ import annotations
