@@ -94,5 +94,6 @@ void kernels();
 void decisions();
 void threads();
 void solver();
+void passes();
 
 }  // namespace tests
