@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import reference_bases as slow
 from problems import blobs
-from slimsvm import EmpiricalSVC, ReducedSVC, SlimSVC, bases, kernels, losses, regularizers, slacks
+from slimsvm import EmpiricalSVC, ReducedSVC, SlimSVC, kernels, losses, regularizers, slacks
 from slimsvm.certificate import Basis, balanced, of_rows
 from slimsvm.primal import equations
 from slimsvm.primal.coefficients import fit_coefficients

@@ -97,7 +97,8 @@ def test_conflicting_copies_are_few_rows():
 
 def test_max_iter_is_obeyed_and_named():
     X, y = blobs(200, d=3, noise=1.5)
-    for model in (SlimSVC(10, C=1e3, gamma=3.0, scales="fixed", max_iter=1), ReducedSVC(30, C=1e4, max_iter=1)):
+    small = SlimSVC(10, "kmeans", C=1e3, gamma=3.0, scales="fixed", max_iter=1)
+    for model in (small, ReducedSVC(30, C=1e4, max_iter=1)):
         with pytest.warns(ConvergenceWarning, match="max_iter=1 ended"):
             model.fit(X, y)
         assert (model.n_iter_ <= 1).all()

@@ -42,18 +42,47 @@
 #define MODEL_INT32(number) (number)
 #endif
 
+/* For each input: 3 bits for the step of its bytes, 6 for how far the exponent of its gain is below the largest,
+   7 for the mantissa. */
+static const uint16_t model_steps[2] MODEL_ROM = {
+    57443, 57463,
+};
+
+static inline float model_float(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
 /* A row in integers: (x - offset) * gain, to the nearest, for the inputs that count. Further out than 32767 nothing
    changes; what is no number goes to the lower end. */
 static inline void model_to_int16(const float x[MODEL_INPUTS], int16_t u[MODEL_USED])
 {
     int n = 0;
     for (int i = 0; i < MODEL_INPUTS; ++i) {
-        float t = (x[i] - 0.500599f) * 4659.4365f;
+        const uint16_t s = MODEL_UINT16(model_steps[n]);
+        float t = (x[i] - 0.0f) * model_float(((uint32_t)(139 - ((s >> 7) & 63)) << 23) | ((uint32_t)(s & 127u) << 16));
         if (!(t > -32767.0f)) t = -32767.0f;
         if (t > 32767.0f) t = 32767.0f;
         u[n++] = (int16_t)(t + (t < 0.0f ? -0.5f : 0.5f));
     }
 }
+
+/* For readings in integers: offsets in 256ths. */
+static const int32_t model_reading_offset[2] MODEL_ROM = {
+    0, 0,
+};
+
+/* Gains, in units of 2^-shift. */
+static const int32_t model_reading_gain[2] MODEL_ROM = {
+    7438336, 8093696,
+};
+
+/* ... */
+static const uint8_t model_reading_shift[2] MODEL_ROM = {
+    18, 18,
+};
 
 /* The same from readings in integers, of a converter for example, if the model was trained on such: no float at all. */
 static inline void model_from_readings(const int16_t x[MODEL_INPUTS], int16_t u[MODEL_USED])
@@ -62,8 +91,8 @@ static inline void model_from_readings(const int16_t x[MODEL_INPUTS], int16_t u[
     for (int i = 0; i < MODEL_INPUTS; ++i) {
         int64_t t;
         uint64_t size;
-        t = ((int64_t)x[i] * 256 - 128) * 4771263;
-        size = ((uint64_t)(t < 0 ? -t : t) + ((uint64_t)1 << (18 - 1))) >> 18;
+        t = ((int64_t)x[i] * 256 - MODEL_INT32(model_reading_offset[n])) * MODEL_INT32(model_reading_gain[n]);
+        size = ((uint64_t)(t < 0 ? -t : t) + ((uint64_t)1 << (MODEL_UINT8(model_reading_shift[n]) - 1))) >> MODEL_UINT8(model_reading_shift[n]);
         if (size > 32767u) size = 32767u;
         u[n++] = (int16_t)(t < 0 ? -(int32_t)size : (int32_t)size);
     }
@@ -71,32 +100,32 @@ static inline void model_from_readings(const int16_t x[MODEL_INPUTS], int16_t u[
 
 /* A row for each vector. */
 static const int8_t model_vectors[16] MODEL_ROM = {
-    -86, -39, -51, 20, -51, -36, -39, 3, 47, -69, 44, -26, 50, -62, 87, 24,
+    -47, -1, -33, 51, -5, 10, 17, 75, 26, -36, 64, 24, 92, -19, 102, 43,
 };
 
 /* A row for each vector: its coefficients, one for each value. */
 static const int16_t model_coef[8] MODEL_ROM = {
-    -3286, -6079, 2946, 6682, -15561, -9262, 21956, 2709,
+    -15926, -15111, 18893, -8683, 7457, -23253, 16906, 16975,
 };
 
 /* Coefficients of the logarithms of odds. */
 static const int16_t model_layer_coef[8] MODEL_ROM = {
-    -4514, -8453, 3963, 9273, -22317, -12797, 31046, 3556,
+    -11819, -11249, 13917, -6237, 4454, -17123, 12158, 11833,
 };
 
 /* In the units of the sums. */
 static const int32_t model_bias[1] MODEL_ROM = {
-    -2808034,
+    6076145,
 };
 
 /* A sum stands for sum * 2^-(exponent + bits). */
 static const int8_t model_exponent[1] MODEL_ROM = {
-    9,
+    13,
 };
 
 /* Biases of the logarithms of odds. */
 static const int32_t model_layer_bias[1] MODEL_ROM = {
-    121082,
+    13130448,
 };
 
 /* 2^-x for x = 0, 1/64 .. 1, in 15 bits. */
@@ -122,8 +151,8 @@ static inline uint32_t model_distance(const int16_t u[MODEL_USED], const int8_t 
 {
 #if UINTPTR_MAX > 0xFFFFFFFFu
     uint64_t d = 0;
-    for (int n = 0; n < MODEL_USED; ++n) {
-        const uint32_t t = (uint32_t)u[n] - ((uint32_t)MODEL_INT8(z[n]) << 6);
+    for (int n = MODEL_USED; n-- > 0;) {
+        const uint32_t t = (uint32_t)u[n] - ((uint32_t)MODEL_INT8(z[n]) << (MODEL_UINT16(model_steps[n]) >> 13));
         d += t * t;
     }
     return d < 268435456u ? (uint32_t)d : 268435456u;
@@ -131,7 +160,7 @@ static inline uint32_t model_distance(const int16_t u[MODEL_USED], const int8_t 
     /* Counted from minus the limit up, the sum overflows where it reaches the limit. */
     uint32_t d = (uint32_t)0 - 268435456u;
     for (int n = 0; n < MODEL_USED; ++n) {
-        const uint32_t t = (uint32_t)u[n] - ((uint32_t)MODEL_INT8(z[n]) << 6), s = t * t;
+        const uint32_t t = (uint32_t)u[n] - ((uint32_t)MODEL_INT8(z[n]) << (MODEL_UINT16(model_steps[n]) >> 13)), s = t * t;
         d += s;
         if (d < s) return 268435456u;
     }
@@ -208,8 +237,8 @@ static inline int32_t model_label(int number) { return (int32_t)number; }
 /* 2^-size in 15 bits, for logarithms of odds in their own units. */
 static inline uint32_t model_share(uint64_t size)
 {
-    if (size >= ((uint64_t)16 << 22)) return 0;
-    return model_power_of_half((uint32_t)((size + 32u) >> 6));
+    if (size >= ((uint64_t)16 << 25)) return 0;
+    return model_power_of_half((uint32_t)((size + 256u) >> 9));
 }
 
 /* Probabilities of the classes in units of 1/32768, for a row in integers. The class that is predicted is the

@@ -177,7 +177,8 @@ class Objective:
         """Vectors far from every row, or with next to no coefficient in any output."""
         kernel = self.kernel if scales is None else Scaled(self.kernel, scales)
         some = self.X[:: -(-self.X.shape[0] // SOME_ROWS)]
-        most = np.abs(kernel(some, Z, threads=self.threads)).max(axis=0)
+        K = kernel(some, Z, out=np.empty((some.shape[0], len(Z)), dtype=some.dtype), threads=self.threads)
+        most = np.maximum(K.max(axis=0), -K.min(axis=0))
         sizes = np.maximum(kernel(Z, Z).diagonal(), np.finfo(float).tiny)
         say = np.abs(self.coefficients(Z, scales)).max(axis=1)
         return np.flatnonzero((most < 1e-3 * np.sqrt(sizes)) | (say < 1e-6 * say.max()))
@@ -278,7 +279,7 @@ def minimised(
     progress = _Progress(watch)
     limited = False
     for _ in range(3 if max_iter else 0):
-        Z, objective.machine = _revived(objective, Z, scales, rng), None
+        Z = _revived(objective, Z, scales, rng)
         found = minimize(
             objective,
             objective.pack(Z, scales),
@@ -367,4 +368,5 @@ def _revived(objective: Objective, Z: Array, scales: Array | None, rng: np.rando
     rows = objective.best_rows(kernel, len(dead), np.delete(Z, dead, axis=0), rng)
     Z = Z.copy()
     Z[dead[: len(rows)]] = dense(objective.X[rows])
+    objective.machine = None
     return Z

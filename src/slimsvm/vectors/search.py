@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Any
 
 import numpy as np
@@ -211,9 +211,10 @@ def _raced(race: Race, space: Space, folds: list[Fold]) -> Finding:
         _further_widths(race, space, at_once)
     best = [start for scaled in space.scaled for start in _best_widths(race, scaled)]
     if space.cost is None:
-        _ahead(race, best, at_once)
-        for start in best:
-            _all_costs(race, start, _costs(race, start, best), at_once)
+        for some in _in_turn(race, best):
+            _ahead(race, some, best, at_once)
+            for start in some:
+                _all_costs(race, start, _costs(race, start, best), at_once)
     if not few:
         rows = sorted((_row(race, start) for start in best), key=lambda row: _score(race, row))[:ROWS]
         _looks_ahead(race, rows)
@@ -222,25 +223,35 @@ def _raced(race: Race, space: Space, folds: list[Fold]) -> Finding:
     return Finding(race.winner(best), race.results(), folds)
 
 
-def _ahead(race: Race, best: list[Setting], folds: int | None) -> None:
-    """Costs that are sure to be asked for: those of the first widths of a kind, or of all where rows are few."""
+def _in_turn(race: Race, best: list[Setting]) -> list[list[Setting]]:
+    """Where rows are many, the costs of a second width depend on those of the first one of its kind."""
+    if race.few:
+        return [best]
+    first = [next(other for other in best if other.scaled == s.scaled) == s for s in best]
+    return [[s for s, leads in zip(best, first, strict=True) if leads == turn] for turn in (True, False)]
+
+
+def _ahead(race: Race, some: list[Setting], best: list[Setting], folds: int | None) -> None:
+    """All costs that some widths are to be tried at, but for those that follow from others."""
     if race.solved():
         return
-    sure = [s for s in best if race.few or s == next(other for other in best if other.scaled == s.scaled)]
+    chains = []
     for fold in range(folds or race.folds):
-        for start in sorted(sure, key=lambda s: not s.scaled):  # those that take longest come first
+        for start in sorted(some, key=lambda s: not s.scaled):  # those that take longest come first
             costs = _costs(race, start, best)
             for way in ([C for C in costs if C > start.C], [C for C in reversed(costs) if C < start.C]):
-                chain = [start, *(replace(start, C=C) for C in way)]
-                race.trial.expect((setting, near, fold) for near, setting in pairwise(chain))
+                row = [start, *(replace(start, C=C) for C in way)]
+                chains.append([(setting, near, fold) for near, setting in pairwise(row)])
+    # A trial waits for the one before it in its chain: chains take turns, so that few have to.
+    for links in zip_longest(*chains):
+        race.trial.expect(filter(None, links))
 
 
 def _looks_ahead(race: Race, rows: list[list[Setting]]) -> None:
     """What second looks ask for, as long as nothing is given up."""
-    for fold in range(1, race.folds):
-        for row in rows:
-            best, beside = _looked_at(race, row)
-            race.trial.expect([(best, None, fold), *((setting, best, fold) for setting in beside)])
+    looks = [(fold, *_looked_at(race, row)) for fold in range(1, race.folds) for row in rows]
+    race.trial.expect((best, None, fold) for fold, best, _ in looks)
+    race.trial.expect((setting, best, fold) for fold, best, beside in looks for setting in beside)
 
 
 def _best_widths(race: Race, scaled: bool) -> list[Setting]:
