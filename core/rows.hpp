@@ -117,7 +117,7 @@ class DenseRows final : public RowsOf<DenseRows<T>> {
   void pack_as(const Index* ids, int count, int stride, Real* panel) const {
     if constexpr (std::is_same_v<Real, T>)
       if (column_stride_ == 1 && !shifted<Real>() && count == stride && count % 16 == 0 && count <= 32) {
-        const T* rows[32];
+        const T* rows[32] = {};
         for (int i = 0; i < count; ++i) rows[i] = data_ + ids[i] * row_stride_;
         dispatch<PackSquares<Real>>(static_cast<const Real* const*>(rows), count, width, stride, panel);
         for (std::size_t k = 0; k < scale_.size(); ++k)
