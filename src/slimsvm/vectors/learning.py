@@ -28,7 +28,7 @@ from ..primal.interior import solve_interior
 from ..primal.newton import newton
 from ..primal.passes import Equations, Pull
 from ..rows.labels import Labels
-from ..rows.memory import Fused, Given
+from ..rows.memory import Fused, Given, row_blocks
 from ..rows.seam import decision
 from .selection import forward_rows
 
@@ -339,7 +339,10 @@ def centred(kernel: Any, X: Any, double_rows: int) -> tuple[Any, Any]:
     if sp.issparse(X) or not kernel.translation_invariant:
         return 0.0, X.astype(dtype, copy=False)
     centre = X.mean(axis=0, dtype=np.float64)
-    return centre, np.subtract(X, centre, dtype=np.float64).astype(dtype, copy=False)
+    around = np.empty(X.shape, dtype=dtype)
+    for some in row_blocks(X.shape[0], 8 * X.shape[1]):
+        np.subtract(X[some], centre, out=around[some], dtype=np.float64, casting="same_kind")
+    return centre, around
 
 
 def separated(Z: Array, kernel: Any, X: Any, rng: np.random.Generator) -> Array:
