@@ -230,18 +230,6 @@ class Task:
             labels[rows] = side[self.codes[rows]]
         return labels
 
-    def targets(self, wanted: list[Output], C: Array | float) -> list[Targets]:
-        """Labels and costs (C for all problems, or one for each): problems over all rows together, others each over
-        their own rows."""
-        costs = np.broadcast_to(C, len(wanted))
-        if all(len(output.members) == self.n_classes for output in wanted):
-            return [Targets(None, self.labels(wanted), np.outer(self.weights, costs))]
-        groups = []
-        for output, cost in zip(wanted, costs, strict=True):
-            rows, y, weights = self.binary(output)
-            groups.append(Targets(rows, y[:, None], cost * weights[:, None]))
-        return groups
-
     def binary(self, output: Output) -> tuple[Array, Array, Array]:
         """Rows of one problem, their labels (+-1) and weights."""
         rows = np.flatnonzero(np.isin(self.codes, output.members))

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..formulation import Array
 from ..parts.losses import SmoothLoss
-from ..rows.seam import Home
+from ..rows.seam import Home, Weights
 from .equations import from_rows, from_sums
 from .passes import Equations, Line
 
@@ -18,21 +18,12 @@ ROUNDING = 1e-6  # relative, of sums over features in float32
 
 
 @dataclass(frozen=True)
-class NewtonState:
+class NewtonState(Weights):
     """Weights (outputs x features + 1, the bias last), steps taken, and which outputs are solved."""
 
     V: Array
     n_iter: Array
     converged: Array
-
-    @property
-    def w(self) -> Array:
-        """Weights, features x outputs."""
-        return np.ascontiguousarray(self.V[:, :-1].T)
-
-    @property
-    def bias(self) -> Array:
-        return self.V[:, -1].copy()
 
 
 def newton(

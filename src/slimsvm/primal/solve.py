@@ -16,14 +16,14 @@ import numpy as np
 
 from ..certificate import of_rows
 from ..formulation import Array
-from ..rows.seam import Home
+from ..rows.seam import Home, Weights
 from .interior import careful, solve_interior
 from .newton import newton
 from .passes import Known
 
 
 @dataclass(frozen=True)
-class LinearSolution:
+class LinearSolution(Weights):
     """Weights (outputs x features + 1, the bias last), and the certificate of each output.
 
     ``known`` are signed duals that decision values do not tell, by rows; of a smooth loss there may be none.
@@ -34,15 +34,6 @@ class LinearSolution:
     objective: Array  # of the primal
     gap: Array  # (primal - dual) / dual
     n_iter: Array
-
-    @property
-    def w(self) -> Array:
-        """Weights, features x outputs."""
-        return np.ascontiguousarray(self.V[:, :-1].T)
-
-    @property
-    def bias(self) -> Array:
-        return self.V[:, -1].copy()
 
     def or_better(self, other: LinearSolution) -> LinearSolution:
         """The better of both for each output; ``other`` came after this one and counts its steps too."""

@@ -102,3 +102,18 @@ def decision(P: Array, V: Array) -> Array:
     """``[P 1] V'`` in float64, multiplied in the precision of P."""
     F = (P @ V[:, :-1].T.astype(P.dtype, copy=False)).astype(np.float64, copy=False)
     return F + V[:, -1]
+
+
+class Weights:
+    """Weights V of outputs in two parts."""
+
+    V: Array
+
+    @property
+    def w(self) -> Array:
+        """Features x outputs."""
+        return np.ascontiguousarray(self.V[:, :-1].T)
+
+    @property
+    def bias(self) -> Array:
+        return self.V[:, -1].copy()
