@@ -670,13 +670,14 @@ class BoundPasses {
     });
     return nb::make_tuple(to_numpy(std::move(first), {outputs, tries}), to_numpy(std::move(second), {outputs, tries}));
   }
-  nb::tuple pull(const Which& which, const Matrix& w, const Matrix& beta, double width, double least, double most) {
+  nb::tuple pull(const Which& which, const Matrix& w, const Matrix& beta, double width, double least, double most, bool scales) {
     const std::size_t outputs = checked(which, w), vectors = static_cast<std::size_t>(passes_->vectors());
     const std::size_t inputs = static_cast<std::size_t>(passes_->inputs());
     if (beta.shape(0) != vectors || beta.shape(1) != outputs) throw nb::value_error("beta must be vectors x outputs");
-    std::vector<double> value(outputs), products(vectors * (inputs + 1)), squares(inputs);
+    std::vector<double> value(outputs), products(vectors * (inputs + 1)), squares(inputs);  // zeros where scales are not learned
     run([&](Monitor& monitor) {
-      passes_->pull(which, w.data(), beta.data(), {width, least, most}, value.data(), products.data(), squares.data(), monitor);
+      passes_->pull(which, w.data(), beta.data(), {width, least, most}, value.data(), products.data(),
+                    scales ? squares.data() : nullptr, monitor);
     });
     return nb::make_tuple(to_numpy(std::move(value), {outputs}), to_numpy(std::move(products), {vectors, inputs + 1}),
                           to_numpy(std::move(squares), {inputs}));
@@ -807,7 +808,7 @@ NB_MODULE(_core, m) {
       .def("equations", &BoundPasses::equations, "which"_a, "w"_a, "width"_a, "least"_a, "most"_a)
       .def("newton", &BoundPasses::newton, "which"_a, "start"_a, "bias_curvature"_a, "width"_a, "least"_a, "most"_a, "tol"_a, "max_steps"_a)
       .def("line", &BoundPasses::line, "which"_a, "w"_a, "step"_a, "t"_a, "width"_a, "least"_a, "most"_a)
-      .def("pull", &BoundPasses::pull, "which"_a, "w"_a, "beta"_a, "width"_a, "least"_a, "most"_a)
+      .def("pull", &BoundPasses::pull, "which"_a, "w"_a, "beta"_a, "width"_a, "least"_a, "most"_a, "scales"_a = true)
       .def("evidence", &BoundPasses::evidence, "which"_a, "w"_a, "width"_a, "least"_a, "most"_a, "known"_a, "reach"_a, "units"_a)
       .def("values", &BoundPasses::values, "which"_a, "w"_a, "begin"_a, "end"_a)
       .def("features", &BoundPasses::features, "rows"_a);

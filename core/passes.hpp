@@ -181,7 +181,7 @@ class AnyPasses {
   virtual void line(const Which& which, const double* w, const double* step, const double* t, int tries, QuadraticLoss loss,
                     double* first, double* second, Monitor& monitor) = 0;
   // With the duals at w and coefficients beta (vectors x outputs): M_ij = -sum_o a_io beta_jo k'(x_i, z_j), and of it
-  // M'[x 1] (vectors x inputs + 1) and sum_ij M_ij x_i^2 (inputs).
+  // M'[x 1] (vectors x inputs + 1) and sum_ij M_ij x_i^2 (inputs; null: nobody asks).
   virtual void pull(const Which& which, const double* w, const double* beta, QuadraticLoss loss, double* value, double* products,
                     double* squares, Monitor& monitor) = 0;
   // What a certificate is made of: see `Evidence`. `reach` and `units` say how well decision values are known.
@@ -331,19 +331,22 @@ class Passes final : public AnyPasses {
             double* squares, Monitor& monitor) override {
     const int outputs = static_cast<int>(which.size()), inputs = static_cast<int>(x_->width);
     const bool listed = sparse_ && inputs > few_inputs;  // their nonzeros; products are then transposed while summed
-    const int left = room_for<Real>(vectors_), right = listed ? 0 : room_for<Real>(inputs + 1);
-    const std::size_t table = listed ? static_cast<std::size_t>(inputs + 1) * vectors_ : static_cast<std::size_t>(left) * right;
+    const int left = room_for<Real>(vectors_), right = listed ? 0 : room_for<Real>(inputs);
+    const std::size_t table = listed ? static_cast<std::size_t>(inputs) * vectors_ : static_cast<std::size_t>(left) * right;
     const Packed<Real> weights = packed(w, outputs);
     Packed<Real> coefficients;
     coefficients.pack(beta, vectors_, outputs, outputs, 1);
-    OrderedSums sums(outputs + table + inputs);
+    const std::size_t masses = outputs + table, inner = masses + vectors_;  // where sums of M and of M x^2 begin
+    OrderedSums sums(inner + (squares ? inputs : 0));
     over_slots(sums, monitor, [&](Local& mine, Index begin, Index end, double* sum) {
       mine.used.clear();
       mine.used_duals.clear();
       Real* by_row = mine.buffer.reserve(static_cast<std::size_t>(pulled_rows) * left);
       const auto flush = [&] {
         if (!kernel_kept_) pull_panels(mine, outputs, coefficients, by_row, left);
-        add_pulled(mine, by_row, left, right, sum + outputs, sum + outputs + table);
+        for (std::size_t r = 0; r < mine.used.size(); ++r)
+          dispatch<AddRow<Real>>(static_cast<const Real*>(by_row + r * left), 1.0, vectors_, sum + masses);
+        add_pulled(mine, by_row, left, right, sum + outputs, squares ? sum + inner : nullptr);
         mine.used.clear();
         mine.used_duals.clear();
       };
@@ -357,6 +360,7 @@ class Passes final : public AnyPasses {
           for (int o = 0; o < outputs; ++o) any |= mine.a[o * panel_rows + r] != 0;
           if (!any) continue;
           mine.used.push_back(first + r);
+          if (!listed) x_->expect(first + r);  // its inputs are asked for some panels later
           for (int o = 0; o < outputs; ++o) mine.used_duals.push_back(static_cast<Real>(mine.a[o * panel_rows + r]));
         }
         if (kernel_kept_ && mine.used.size() > before) pull_kept(mine, outputs, coefficients, first, before, by_row, left);
@@ -365,12 +369,13 @@ class Passes final : public AnyPasses {
     });
     const double* from = sums.total.data();
     std::copy(from, from + outputs, value);
-    from += outputs;
-    for (int j = 0; j < vectors_; ++j)
-      for (int k = 0; k <= inputs; ++k)
-        products[static_cast<std::size_t>(j) * (inputs + 1) + k] =
-            -from[listed ? static_cast<std::size_t>(k) * vectors_ + j : static_cast<std::size_t>(j) * right + k];
-    for (int k = 0; k < inputs; ++k) squares[k] = -from[table + k];
+    for (int j = 0; j < vectors_; ++j) {
+      double* row = products + static_cast<std::size_t>(j) * (inputs + 1);
+      for (int k = 0; k < inputs; ++k)
+        row[k] = -from[outputs + (listed ? static_cast<std::size_t>(k) * vectors_ + j : static_cast<std::size_t>(j) * right + k)];
+      row[inputs] = -from[masses + j];
+    }
+    for (int k = 0; squares && k < inputs; ++k) squares[k] = -from[inner + k];
     if (sizeof(Real) == sizeof(float)) unshift(products, squares);
   }
 
@@ -657,11 +662,11 @@ class Passes final : public AnyPasses {
     for (int r = 0; r < rows; ++r) {
       Real* row = x + static_cast<std::size_t>(r) * right;
       x_->copy(mine.used[r], row);
-      row[inputs] = Real(1);
-      std::fill(row + inputs + 1, row + right, Real(0));
-      dispatch<AddSquares<Real>>(static_cast<const Real*>(row), total_of(by_row + static_cast<std::size_t>(r) * left), inputs, squares);
+      std::fill(row + inputs, row + right, Real(0));
+      if (squares)
+        dispatch<AddSquares<Real>>(static_cast<const Real*>(row), total_of(by_row + static_cast<std::size_t>(r) * left), inputs, squares);
     }
-    dispatch<SumOverRows<Real>>(by_row, left, static_cast<const Real*>(x), right, rows, vectors_, inputs + 1, table, right, false);
+    dispatch<SumOverRows<Real>>(by_row, left, static_cast<const Real*>(x), right, rows, vectors_, inputs, table, right, false);
   }
 
   // From sums over rows as they are packed, x - s, to those over x.
@@ -677,7 +682,7 @@ class Passes final : public AnyPasses {
         mass += row[inputs];
         row[k] += s * row[inputs];
       }
-      squares[k] += s * (2 * sum + s * mass);
+      if (squares) squares[k] += s * (2 * sum + s * mass);
     }
   }
 
@@ -692,9 +697,8 @@ class Passes final : public AnyPasses {
         const double v = mine.nonzeros.values[p];
         const std::size_t column = static_cast<std::size_t>(mine.nonzeros.columns[p]);
         dispatch<AddRow<Real>>(weight, v, vectors_, table + column * vectors_);
-        squares[column] += sum * v * v;
+        if (squares) squares[column] += sum * v * v;
       }
-      dispatch<AddRow<Real>>(weight, 1.0, vectors_, table + static_cast<std::size_t>(x_->width) * vectors_);
     }
   }
 

@@ -37,6 +37,8 @@ class Rows {
   // The row in memory, if it is there as it is: of this type, contiguous. Null otherwise.
   virtual const float* contiguous(Index, float) const { return nullptr; }
   virtual const double* contiguous(Index, double) const { return nullptr; }
+  // A row that will be asked for soon is brought nearer.
+  virtual void expect(Index) const {}
   virtual double density() const = 0;  // share of nonzeros, estimated for dense data
   virtual Index terms() const { return width; }  // the most that a row can have of them
   // What is taken out of a column before it is rounded to float.
@@ -90,6 +92,11 @@ class DenseRows final : public RowsOf<DenseRows<T>> {
     return column_stride_ == 1 && scale_.empty() ? data_ + id * row_stride_ : nullptr;
   }
   using Rows::contiguous;
+  void expect(Index id) const override {
+    if (column_stride_ != 1) return;
+    const T* row = data_ + id * row_stride_;
+    for (Index k = 0; k < width; k += 64 / sizeof(T)) __builtin_prefetch(row + k, 0, 2);
+  }
   double offset(Index column) const override { return shift_.empty() ? 0.0 : shift_[static_cast<std::size_t>(column)]; }
   double density() const override {
     if (!shift_.empty()) return 1.0;

@@ -355,10 +355,10 @@ def check_pull(problem, home=None, which=None):
     close(problem, vectors, *exact["vectors"])
     close(problem, rows, *exact["rows"])
     if len(which) == problem.labels.outputs:
-        for a, b in zip(
-            home.total(Pull(problem.loss), problem.V[which], exact["beta"]), (value, products, squares), strict=True
-        ):
-            np.testing.assert_array_equal(a, b)
+        for scales, wanted in (True, squares), (False, np.zeros_like(squares)):
+            found = home.total(Pull(problem.loss), problem.V[which], exact["beta"], scales)
+            for a, b in zip(found, (value, products, wanted), strict=True):
+                np.testing.assert_array_equal(a, b)
 
 
 @precisions

@@ -67,11 +67,12 @@ class Line(OfLoss):
 class Pull(OfLoss):
     """Losses at V, and sums of ``M_ij = -sum_o a_io beta_jo k'(x_i, z_j)``: `pulled` makes a gradient of them.
 
-    For the core's kernels only; others have a `pullback`.
+    For the core's kernels only; others have a `pullback`. Sums that only scales of the inputs need are left out (zero)
+    unless these are learned.
     """
 
-    def in_core(self, passes: _core.Passes, V: Array, beta: Array) -> tuple[Array, ...]:
-        return passes.pull(list(range(len(V))), V, beta, *self.pieces)
+    def in_core(self, passes: _core.Passes, V: Array, beta: Array, scales: bool) -> tuple[Array, ...]:
+        return passes.pull(list(range(len(V))), V, beta, *self.pieces, scales)
 
 
 class Evidence(OfLoss):

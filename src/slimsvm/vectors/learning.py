@@ -214,7 +214,7 @@ class FusedObjective(Objective):
 
     def pulled(self, Z: Array, scales: Array | None, stretched: Array, Kz: Array) -> tuple[float, Array, Array, Array]:
         V, beta = self.solved(self.rows, Z, scales, Kz)
-        losses, products, squares = self.rows.total(Pull(self.loss), V, beta)
+        losses, products, squares = self.rows.total(Pull(self.loss), V, beta, scales is not None)
         value = 0.5 * float((V[:, :-1] ** 2).sum()) + float(losses.sum())
         return value, beta, *self.kernel.pulled(products, squares, stretched)
 
