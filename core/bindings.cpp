@@ -12,10 +12,12 @@
 
 #include "descent.hpp"
 #include "expansion.hpp"
+#include "keys.hpp"
 #include "passes.hpp"
 #include "row_model.hpp"
 #include "smooth.hpp"
 #include "solver.hpp"
+#include "whitening.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -30,10 +32,11 @@ using Ids = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::devic
 using Output = nb::ndarray<nb::device::cpu, nb::ndim<2>, nb::c_contig>;
 using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-nb::ndarray<nb::numpy, double> to_numpy(std::vector<double>&& values, std::vector<std::size_t> shape) {
-  auto* owned = new std::vector<double>(std::move(values));
-  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
-  return nb::ndarray<nb::numpy, double>(owned->data(), shape.size(), shape.data(), owner);
+template <class T>
+nb::ndarray<nb::numpy, T> to_numpy(std::vector<T>&& values, std::vector<std::size_t> shape) {
+  auto* owned = new std::vector<T>(std::move(values));
+  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return nb::ndarray<nb::numpy, T>(owned->data(), shape.size(), shape.data(), owner);
 }
 
 // The numbers of an array; they must lie where the machine expects such numbers.
@@ -606,6 +609,32 @@ void kernel_matrix(const AnyKernel& kernel, const std::shared_ptr<Rows>& x, cons
     kernel_into<float>(kernel, *x, *z, in_float, threads, monitor);
 }
 
+using Keys = nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+nb::ndarray<nb::numpy, std::uint64_t> keys_of(const std::shared_ptr<Rows>& x, const Keys& constants, int threads) {
+  if (static_cast<Index>(constants.shape(0)) != x->width) throw nb::value_error("a constant for each column is needed");
+  std::vector<std::uint64_t> keys(static_cast<std::size_t>(x->size));
+  {
+    PythonMonitor monitor{nb::object()};
+    nb::gil_scoped_release release;
+    ThreadPool pool(threads);
+    row_keys(*x, constants.data(), keys.data(), pool, monitor);
+  }
+  const std::size_t count = keys.size();
+  return to_numpy(std::move(keys), {count});
+}
+
+nb::ndarray<nb::numpy, Index> key_part(const Keys& keys, int bits, std::uint64_t part) {
+  if (bits < 0 || bits > 63) throw nb::value_error("bits must be between 0 and 63");
+  std::vector<Index> rows;
+  {
+    nb::gil_scoped_release release;
+    rows = rows_of_part(keys.data(), keys.shape(0), bits, part);
+  }
+  const std::size_t count = rows.size();
+  return to_numpy(std::move(rows), {count});
+}
+
 nb::tuple smooth_machine(Matrix features, Vector y, Vector c, Vector start, double width, double least, double most, double tol,
                          int max_steps) {
   const std::size_t n = features.shape(0), m = features.shape(1);
@@ -634,10 +663,25 @@ class BoundPasses {
   }
 
   void look(std::shared_ptr<Rows> x, const AnyKernel& kernel, const std::shared_ptr<Rows>& z, const Matrix& T) {
-    if (x->size != passes_->size()) throw nb::value_error("the number of rows has changed");
-    if (x->width != z->width || static_cast<Index>(T.shape(0)) != z->size) throw nb::value_error("rows, vectors and T do not fit together");
+    check_look(*x, *z);
+    if (static_cast<Index>(T.shape(0)) != z->size) throw nb::value_error("T must have a row for each vector");
     nb::gil_scoped_release release;
     passes_->look(std::move(x), kernel, *z, T.data(), static_cast<int>(T.shape(1)));
+  }
+  // The same through features in which beta'(k(Z, Z) + diag(epsilon + jitter |k(z, z)|)) beta is a plain norm, k(Z, Z), and
+  // T. None where that matrix is not safely positive definite: then nothing is looked at.
+  std::optional<nb::tuple> look_whitened(std::shared_ptr<Rows> x, const AnyKernel& kernel, const std::shared_ptr<Rows>& z, double epsilon, double jitter) {
+    check_look(*x, *z);
+    const std::size_t m = static_cast<std::size_t>(z->size);
+    std::vector<double> gram(m * m), T(m * m);
+    bool safe = false;
+    run([&](Monitor& monitor) {
+      kernel_into<double>(kernel, *z, *z, gram.data(), 1, monitor);
+      safe = inverse_root(gram.data(), static_cast<int>(m), epsilon, jitter, T.data());
+      if (safe) passes_->look(std::move(x), kernel, *z, T.data(), static_cast<int>(m));
+    });
+    if (!safe) return std::nullopt;
+    return nb::make_tuple(to_numpy(std::move(gram), {m, m}), to_numpy(std::move(T), {m, m}));
   }
   nb::tuple equations(const Which& which, const Matrix& w, double width, double least, double most) {
     const std::size_t outputs = checked(which, w), size = w.shape(1);
@@ -717,6 +761,10 @@ class BoundPasses {
   }
 
  private:
+  void check_look(const Rows& x, const Rows& z) const {
+    if (x.size != passes_->size()) throw nb::value_error("the number of rows has changed");
+    if (x.width != z.width) throw nb::value_error("rows and vectors differ in width");
+  }
   std::size_t checked(const Which& which, const Matrix& w) const {
     if (w.shape(0) != which.size() || static_cast<int>(w.shape(1)) != passes_->features() + 1)
       throw nb::value_error("weights must be outputs x (features + 1)");
@@ -800,6 +848,8 @@ NB_MODULE(_core, m) {
       .def("product", &product, "view"_a, "x"_a, "single"_a = false)
       .def("rows", &matrix_rows, "view"_a, "variables"_a)
       .def("diagonal", &diagonal, "view"_a);
+  m.def("row_keys", &keys_of, "x"_a, "constants"_a, "threads"_a = 1);
+  m.def("key_part", &key_part, "keys"_a, "bits"_a, "part"_a);
   m.def("kernel_machine", &kernel_machine, "rows"_a, "order"_a, "lengths"_a, "kernel"_a, "cache_bytes"_a, "threads"_a = 1);
   m.def("matrix_machine", &matrix_machine, "matrix"_a, "order"_a, "lengths"_a, "cache_bytes"_a, "threads"_a = 1, nb::keep_alive<0, 1>());
   m.def("function_machine", &function_machine, "function"_a, "diagonal"_a, "lengths"_a, "cache_bytes"_a, "threads"_a = 1);
@@ -808,6 +858,7 @@ NB_MODULE(_core, m) {
       .def("equations", &BoundPasses::equations, "which"_a, "w"_a, "width"_a, "least"_a, "most"_a)
       .def("newton", &BoundPasses::newton, "which"_a, "start"_a, "bias_curvature"_a, "width"_a, "least"_a, "most"_a, "tol"_a, "max_steps"_a)
       .def("line", &BoundPasses::line, "which"_a, "w"_a, "step"_a, "t"_a, "width"_a, "least"_a, "most"_a)
+      .def("look_whitened", &BoundPasses::look_whitened, "x"_a, "kernel"_a, "z"_a, "epsilon"_a, "jitter"_a)
       .def("pull", &BoundPasses::pull, "which"_a, "w"_a, "beta"_a, "width"_a, "least"_a, "most"_a, "scales"_a = true)
       .def("evidence", &BoundPasses::evidence, "which"_a, "w"_a, "width"_a, "least"_a, "most"_a, "known"_a, "reach"_a, "units"_a)
       .def("values", &BoundPasses::values, "which"_a, "w"_a, "begin"_a, "end"_a)

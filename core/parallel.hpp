@@ -74,8 +74,7 @@ class ThreadPool {
     }
     wake_.notify_all();
     drain(0, &monitor);
-    std::unique_lock<std::mutex> lock(mutex_);
-    done_.wait(lock, [this] { return running_ == 0; });
+    await(done_, [this] { return running_ == 0; });
     if (failure_) std::rethrow_exception(failure_);
   }
 
@@ -94,26 +93,48 @@ class ThreadPool {
   }
   void work(int thread) {
     std::size_t seen = 0;
-    std::unique_lock<std::mutex> lock(mutex_);
     for (;;) {
-      wake_.wait(lock, [&] { return closing_ || generation_ != seen; });
+      await(wake_, [&] { return closing_ || generation_ != seen; });
       if (closing_) return;
       seen = generation_;
-      lock.unlock();
       drain(thread, nullptr);
-      lock.lock();
-      if (--running_ == 0) done_.notify_one();
+      if (--running_ == 0) {
+        std::lock_guard<std::mutex> lock(mutex_);
+        done_.notify_one();
+      }
     }
+  }
+  // Passes follow each other within microseconds: it takes longer to fall asleep and be woken than to look again.
+  template <class Ready>
+  void await(std::condition_variable& bell, Ready ready) {
+    const auto begin = std::chrono::steady_clock::now();
+    do {
+      for (int k = 0; k < 32; ++k) {
+        if (ready()) return;
+        relax();
+      }
+    } while (std::chrono::steady_clock::now() - begin < std::chrono::microseconds(50));
+    std::unique_lock<std::mutex> lock(mutex_);
+    bell.wait(lock, ready);
+  }
+  static void relax() {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ __volatile__("yield");
+#else
+    std::this_thread::yield();
+#endif
   }
 
   std::vector<std::thread> workers_;
   std::mutex mutex_;
   std::condition_variable wake_, done_;
   const std::function<void(std::size_t, int)>* task_ = nullptr;
-  std::size_t count_ = 0, generation_ = 0;
-  std::atomic<std::size_t> next_{0};
-  int running_ = 0;
-  bool closing_ = false;
+  std::size_t count_ = 0;
+  std::atomic<std::size_t> next_{0}, generation_{0};
+  std::atomic<int> running_{0};
+  std::atomic<bool> closing_{false};
   std::exception_ptr failure_;
 };
 

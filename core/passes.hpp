@@ -2,8 +2,8 @@
 //
 // A pass computes everything that it needs of a row anew (kernel values, features, decision values, duals) while the row
 // is in the cache, and leaves sums over rows only. Features are kept where memory allows; nothing else is held for a row.
-// Rows are split into slots by their number alone, and sums of slots are added in order: the same bits whatever the number
-// of threads.
+// Rows are split into slots by their number alone, and sums of slots are added in a fixed order: the same bits whatever the
+// number of threads.
 #pragma once
 
 #include <algorithm>
@@ -58,12 +58,14 @@ struct Labels {
   double count(Index i) const { return counts[i * count_step]; }
 };
 
-// Sums of slots, added in the order of the slots. A slot that is done before its turn waits.
+// Sums of slots, added in pairs of neighbours, then pairs of pairs: in the same order whichever slot is done first. Who
+// completes a pair adds it, so that threads do not wait for each other.
 class OrderedSums {
  public:
   // `parts`: begin and end of what counts, where not all does.
   using Parts = std::vector<std::pair<std::size_t, std::size_t>>;
-  explicit OrderedSums(std::size_t size, Parts parts = {}) : total(size, 0.0), parts_(std::move(parts)) {
+  OrderedSums(int slots, std::size_t size, Parts parts = {})
+      : total(size, 0.0), slots_(static_cast<std::size_t>(slots)), parts_(std::move(parts)) {
     if (parts_.empty()) parts_.emplace_back(0, size);
   }
   std::vector<double> total;
@@ -80,23 +82,34 @@ class OrderedSums {
     return std::vector<double>(total.size(), 0.0);
   }
   void give(std::size_t slot, std::vector<double>&& part) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    waiting_.emplace(slot, std::move(part));
-    while (!waiting_.empty() && waiting_.begin()->first == next_) {
-      std::vector<double>& now = waiting_.begin()->second;
+    std::vector<double> sum = std::move(part);
+    std::size_t place = slot, level = 0, count = slots_;
+    for (; count > 1; ++level, place /= 2, count = (count + 1) / 2) {
+      if (place + 1 == count && place % 2 == 0) continue;  // it has no neighbour
+      std::vector<double> other;
+      {
+        std::lock_guard<std::mutex> lock(mutex_);
+        const auto found = waiting_.find({level, place ^ 1});
+        if (found == waiting_.end()) {
+          waiting_.emplace(std::pair(level, place), std::move(sum));
+          return;
+        }
+        other = std::move(found->second);
+        waiting_.erase(found);
+      }
       for (const auto& [begin, end] : parts_)
-        for (std::size_t k = begin; k < end; ++k) total[k] += now[k], now[k] = 0;
-      free_.push_back(std::move(now));
-      waiting_.erase(waiting_.begin());
-      ++next_;
+        for (std::size_t k = begin; k < end; ++k) sum[k] += other[k], other[k] = 0;  // a + b is b + a
+      std::lock_guard<std::mutex> lock(mutex_);
+      free_.push_back(std::move(other));
     }
+    total = std::move(sum);
   }
 
  private:
   std::mutex mutex_;
-  std::size_t next_ = 0;
+  std::size_t slots_;
   Parts parts_;
-  std::map<std::size_t, std::vector<double>> waiting_;
+  std::map<std::pair<std::size_t, std::size_t>, std::vector<double>> waiting_;  // by level and place
   std::vector<std::vector<double>> free_;
 };
 
@@ -251,7 +264,7 @@ class Passes final : public AnyPasses {
         lower.emplace_back(row, row + i + 1);
       }
     }
-    OrderedSums sums(own * outputs, std::move(lower));
+    OrderedSums sums(slots(), own * outputs, std::move(lower));
     over_slots(sums, monitor, [&](Local& mine, Index begin, Index end, double* sum) {
       constexpr int most = 64;
       const std::size_t turned_size = static_cast<std::size_t>(panel_rows) * room;
@@ -308,7 +321,7 @@ class Passes final : public AnyPasses {
     std::vector<double> both(w, w + static_cast<std::size_t>(outputs) * size);
     both.insert(both.end(), step, step + static_cast<std::size_t>(outputs) * size);
     const Packed<Real> weights = packed(both.data(), 2 * outputs);
-    OrderedSums sums(static_cast<std::size_t>(outputs) * tries * 2);
+    OrderedSums sums(slots(), static_cast<std::size_t>(outputs) * tries * 2);
     over_slots(sums, monitor, [&](Local& mine, Index begin, Index end, double* sum) {
       each_panel(begin, end, [&](Index start, int rows) {
         const Real* panel = features_of(mine, start, rows);
@@ -337,7 +350,7 @@ class Passes final : public AnyPasses {
     Packed<Real> coefficients;
     coefficients.pack(beta, vectors_, outputs, outputs, 1);
     const std::size_t masses = outputs + table, inner = masses + vectors_;  // where sums of M and of M x^2 begin
-    OrderedSums sums(inner + (squares ? inputs : 0));
+    OrderedSums sums(slots(), inner + (squares ? inputs : 0));
     over_slots(sums, monitor, [&](Local& mine, Index begin, Index end, double* sum) {
       mine.used.clear();
       mine.used_duals.clear();
@@ -384,7 +397,7 @@ class Passes final : public AnyPasses {
     const int outputs = static_cast<int>(which.size()), size = features_ + 1;
     const std::size_t own = evidence_count + 2 * static_cast<std::size_t>(features_);
     const Packed<Real> weights = packed(w, outputs);
-    OrderedSums sums(own * outputs);
+    OrderedSums sums(slots(), own * outputs);
     over_slots(sums, monitor, [&](Local& mine, Index begin, Index end, double* sum) {
       std::vector<Index> next(outputs, 0);
       for (int o = 0; o < outputs && !known.empty(); ++o)

@@ -7,7 +7,7 @@ import pytest
 
 from pass_problems import INPUTS, KERNELS, LAYOUTS, LOSSES, dense, kernel_sizes, make
 from slimsvm import kernels, losses
-from slimsvm.parts.kernels import core_rows
+from slimsvm.arrays import core_rows
 from slimsvm.primal.passes import (
     DOUBT,
     DOWN,

@@ -159,7 +159,7 @@ class Task:
 
     def _ordered(self) -> Iterator[Array]:
         """Rows that are no copies in canonical order, some at a time."""
-        for rows in rows_by_key(self.keys, self.codes):
+        for rows in rows_by_key(self.keys, self.codes, self.threads):
             yield rows if self.copies is None else self.copies.others(rows)
 
     def canonical(self) -> Array:
@@ -187,9 +187,7 @@ class Task:
             return self.sorted()
         best = _Best(self._shares(most))
         counts = self._drawn(best, rng)
-        rows, weights = best.drawn()
-        order = np.lexsort((rows, self.codes[rows], self.keys[rows]))
-        rows, weights = rows[order], weights[order]
+        rows, weights = best.drawn()  # in the order in which they were seen
         weights = np.maximum(weights, self._counts(rows))
         return replace(self.take(rows), counts=weights * (counts / weights.sum()))
 
@@ -247,7 +245,7 @@ class Task:
 class _Best:
     """Rows of the highest priorities in each class, of rows that are seen some at a time; ties go to the earlier row.
 
-    One more than its share is kept of each class: its priority is the least weight of the others.
+    They stay in the order in which they were seen. One more than its share is kept of each class: its priority is the least weight of the others.
     """
 
     def __init__(self, shares: Array) -> None:
@@ -255,24 +253,34 @@ class _Best:
         self.rows = self.codes = np.empty(0, dtype=np.intp)
         self.priority, self.spare = np.empty(0), np.empty(0, dtype=bool)
         self.least = np.full(len(shares), -np.inf)
+        self.new: list[tuple[Array, Array, Array]] = []
 
     def see(self, rows: Array, codes: Array, priority: Array) -> None:
         """These come after all that were seen before."""
         new = np.flatnonzero(priority > self.least[codes])
-        rows = np.concatenate([self.rows, rows[new]])
-        codes = np.concatenate([self.codes, codes[new]])
-        priority = np.concatenate([self.priority, priority[new]])
-        order = np.lexsort((-priority, codes))
-        # Places among those of their class, less its share: 0 is the one more.
-        ends = np.cumsum(class_sums(codes, len(self.shares)))
-        over = np.arange(len(order)) - (np.append(0, ends[:-1]) + self.shares)[codes[order]]
-        order = order[over <= 0]
-        self.rows, self.codes, self.priority = rows[order], codes[order], priority[order]
-        self.spare = over[over <= 0] == 0
-        self.least[self.codes[self.spare]] = self.priority[self.spare]
+        self.new.append((rows[new], codes[new], priority[new]))
+        if sum(len(some) for some, *_ in self.new) > 3 * self.shares.sum():
+            self._drop()
+
+    def _drop(self) -> None:
+        """Keep those that may still be drawn."""
+        rows, codes, priority = map(np.concatenate, zip((self.rows, self.codes, self.priority), *self.new, strict=True))
+        kept, spare = np.zeros(len(rows), dtype=bool), np.zeros(len(rows), dtype=bool)
+        for c, share in enumerate(self.shares.tolist()):
+            mine = np.flatnonzero(codes == c)
+            if len(mine) > share:
+                worth = priority[mine]
+                self.least[c] = least = np.partition(worth, len(mine) - share - 1)[len(mine) - share - 1]
+                better, equal = mine[worth > least], mine[worth == least][: share + 1 - np.count_nonzero(worth > least)]
+                spare[equal[-1]] = True
+                mine = np.append(better, equal)
+            kept[mine] = True
+        self.rows, self.codes, self.priority, self.spare = rows[kept], codes[kept], priority[kept], spare[kept]
+        self.new = []
 
     def drawn(self) -> tuple[Array, Array]:
         """The rows, and what each counts at least."""
+        self._drop()
         return self.rows[~self.spare], self.least[self.codes[~self.spare]]
 
 
@@ -310,7 +318,7 @@ def merged(task: Task, contents: Any) -> Task:
     """
     if contents is None:
         return task
-    copies, repeated = repeats(contents, task.keys, task.codes)
+    copies, repeated = repeats(contents, task.keys, task.codes, task.threads)
     if not len(copies):
         return task
     firsts, place = np.unique(repeated, return_inverse=True)

@@ -5,14 +5,19 @@ All of it goes by parts of the rows, so that many rows take few bytes each besid
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
+from . import _core
+from .arrays import core_rows
 from .formulation import Array
+from .threads import in_order
+
+Found = TypeVar("Found")
 
 FEW_COLUMNS = 4096  # whose constants are kept
 BLOCK = 1 << 16  # entries that are looked at together
@@ -28,20 +33,12 @@ def blocks(n: int, width: int = 1) -> Iterator[slice]:
 # --- keys ------------------------------------------------------------------------------------------------------
 
 
-def row_keys(X: Any) -> Array:
+def row_keys(X: Any, threads: int = 1) -> Array:
     """A 64-bit number for each row that depends on its contents alone: the same for float32, float64 and sparse."""
     constants = _few_constants()[: X.shape[1]] if X.shape[1] <= FEW_COLUMNS else _constants(X.shape[1])
-    keys = np.empty(X.shape[0], dtype=np.uint64)
-    for rows in blocks(X.shape[0], X.shape[1]):
-        block = X[rows]
-        if sp.issparse(block):
-            sums = np.append(
-                np.uint64(0), np.cumsum(_scrambled(block.data) * constants[block.indices], dtype=np.uint64)
-            )
-            keys[rows] = _mixed(sums[block.indptr[1:]] - sums[block.indptr[:-1]])
-        else:
-            keys[rows] = _mixed(np.einsum("ij,j->i", _scrambled(block), constants))
-    return keys
+    return _core.row_keys(
+        core_rows(X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)), constants, threads
+    )
 
 
 def _constants(count: int) -> Array:
@@ -55,30 +52,16 @@ def _few_constants() -> Array:
     return _constants(FEW_COLUMNS)
 
 
-def _scrambled(values: Array) -> Array:
-    """The bits of floats, well mixed; 0 stays 0, and -0 is 0."""
-    return _mixed(np.add(values, 0.0, dtype=np.float64, order="C").view(np.uint64))
-
-
-def _mixed(bits: Array) -> Array:
-    bits ^= bits >> np.uint64(29)
-    bits *= np.uint64(0xBF58476D1CE4E5B9)
-    bits ^= bits >> np.uint64(32)
-    return bits
-
-
 # --- their order -----------------------------------------------------------------------------------------------
 
 
-def rows_by_key(keys: Array, codes: Array) -> Iterator[Array]:
+def rows_by_key(keys: Array, codes: Array, threads: int = 1) -> Iterator[Array]:
     """Numbers of all rows in the order of keys, then classes, then as they come; some at a time."""
-    return (_by_key(rows, keys[rows], codes) for rows in _key_parts(keys))
+    return _of_parts(lambda rows: _by_class(rows, keys[rows], codes), keys, threads)
 
 
-def _by_key(rows: Array, keys: Array, codes: Array) -> Array:
-    """Rows in the order of their own keys, then classes, then as they come."""
-    order = np.argsort(keys)
-    rows, keys = rows[order], keys[order]
+def _by_class(rows: Array, keys: Array, codes: Array) -> Array:
+    """Those of equal keys in the order of their classes."""
     again = _repeated(keys)
     if again.any():
         tied = np.flatnonzero(again | np.append(again[1:], False))
@@ -87,17 +70,15 @@ def _by_key(rows: Array, keys: Array, codes: Array) -> Array:
     return rows
 
 
-def n_distinct(keys: Array) -> int:
+def n_distinct(keys: Array, threads: int = 1) -> int:
     """How many of the keys differ."""
-    return sum(len(part) - int(_repeated(np.sort(keys[part])).sum()) for part in _key_parts(keys))
+    return sum(_of_parts(lambda rows: len(rows) - int(_repeated(keys[rows]).sum()), keys, threads))
 
 
 def _of_shared_keys(keys: Array, rows: Array) -> Array:
-    """Those of the rows whose keys others of them have too."""
-    mine = keys[rows]
-    found = np.sort(mine)
-    shared = found[_repeated(found)]
-    return rows[np.isin(mine, shared)] if len(shared) else np.empty(0, dtype=rows.dtype)
+    """Those of rows in the order of their keys whose keys others of them have too."""
+    again = _repeated(keys[rows])
+    return rows[again | np.append(again[1:], False)] if again.any() else rows[:0]
 
 
 def _repeated(found: Array) -> Array:
@@ -107,27 +88,23 @@ def _repeated(found: Array) -> Array:
     return again
 
 
-def _key_parts(keys: Array) -> Iterator[Array]:
-    """Rows by the first bits of their keys, in order: sorting a part at a time takes a part of the memory."""
+def _of_parts(work: Callable[[Array], Found], keys: Array, threads: int = 1) -> Iterator[Found]:
+    """What is made of the rows whose keys begin with the same bits, in the order of their keys: a part of the rows at a
+    time takes a part of the memory."""
     bits = min(PART_BITS, (len(keys) // PART).bit_length())
-    if not bits:
-        yield np.arange(len(keys))
-        return
-    shift = np.uint64(64 - bits)
-    for part in range(1 << bits):
-        yield np.concatenate([np.flatnonzero(keys[b] >> shift == part) + b.start for b in blocks(len(keys))])
+    return in_order(lambda part: work(_core.key_part(keys, bits, part)), range(1 << bits), threads)
 
 
 # --- equal rows ------------------------------------------------------------------------------------------------
 
 
-def repeats(X: Any, keys: Array, codes: Array | None = None) -> tuple[Array, Array]:
+def repeats(X: Any, keys: Array, codes: Array | None = None, threads: int = 1) -> tuple[Array, Array]:
     """Rows that repeat an earlier one (of their class), in order, and the first of those that each repeats.
 
     ``keys`` are those of `row_keys`.
     """
     codes = np.broadcast_to(np.int8(0), len(keys)) if codes is None else codes
-    rows = np.concatenate([_of_shared_keys(keys, part) for part in _key_parts(keys)])
+    rows = np.concatenate(list(_of_parts(lambda part: _of_shared_keys(keys, part), keys, threads)))
     if not len(rows):
         return rows, rows
     rows = rows[np.lexsort((rows, codes[rows], keys[rows]))]

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import joblib
 import threadpoolctl
 from threadpoolctl import ThreadpoolController
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
 
 _lock = threading.Lock()
 _wanted: list[int] = []  # by the fits under way
@@ -25,6 +30,21 @@ def thread_count(n_jobs: int | None) -> int:
     if n_jobs > 0:
         return min(int(n_jobs), 4 * (os.cpu_count() or 1))
     return max(1, joblib.cpu_count() + 1 + int(n_jobs))
+
+
+def in_order(work: Callable[[Item], Made], items: Iterable[Item], threads: int) -> Iterator[Made]:
+    """What is made of each item, in their order; no more than one for each thread waits to be asked for."""
+    if threads == 1:
+        yield from map(work, items)
+        return
+    ahead: deque[Future[Made]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        for item in items:
+            ahead.append(pool.submit(work, item))
+            if len(ahead) > threads:
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
 
 
 @lru_cache(maxsize=1)

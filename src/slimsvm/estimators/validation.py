@@ -133,18 +133,9 @@ def task(estimator: Any, X: Any, y: Any, sample_weight: Any, merge: bool = True)
     classes, codes = class_numbers(y)
     check_classes(classes, weight)
     factors = class_weights(estimator.class_weight, classes, codes, counts)
-    whole = Task(
-        X,
-        codes,
-        counts,
-        factors,
-        rows,
-        row_keys(contents),
-        classes,
-        kernel,
-        n_samples,
-        thread_count(estimator.n_jobs),
-    )
+    threads = thread_count(estimator.n_jobs)
+    keys = row_keys(contents, threads)
+    whole = Task(X, codes, counts, factors, rows, keys, classes, kernel, n_samples, threads)
     return merged(whole, contents if merge else None)
 
 

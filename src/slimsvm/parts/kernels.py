@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import _core
+from ..arrays import aligned, core_rows
 from ..formulation import Array, Part
 from ..keys import blocks
 
@@ -44,24 +45,6 @@ def _offset(X: Any) -> Array | None:
         center = rows.sum(axis=0) / len(rows)
         around = rows - center
         return center if 4 * np.vdot(around, around) / len(rows) < center @ center < np.inf else None
-
-
-def aligned(X: Array) -> Array:
-    """X, or a copy where its numbers lie across the machine's words, as in a record array or a buffer of bytes."""
-    return X if X.flags.aligned and not any(step % X.itemsize for step in X.strides) else X.copy()
-
-
-def core_rows(X: Any, offset: Array | None = None, scales: Array | None = None) -> _core.Rows:
-    """The core's view of X, or of X times a scale for each input: no copy for floats of any layout and for CSR."""
-    if sp.issparse(X):
-        X = X.tocsr()
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        index = np.result_type(X.indices, X.indptr)
-        starts, columns = (aligned(np.ascontiguousarray(part, dtype=index)) for part in (X.indptr, X.indices))
-        return _core.sparse_rows(aligned(np.ascontiguousarray(X.data)), columns, starts, X.shape[1], scales)
-    return _core.dense_rows(aligned(X), offset, scales)
 
 
 def _as_float(X: Any) -> Any:

@@ -19,7 +19,11 @@ __all__ = ["ALL", "Identity", "KernelNorm", "Regularizer", "ReweightedNorm", "re
 
 
 class Regularizer(Protocol):
-    """A quadratic penalty on the coefficients."""
+    """A quadratic penalty on the coefficients.
+
+    One with ``R = k(Z, Z) + diag(epsilon + jitter |k(z, z)|)`` may say so in ``on_diagonal``, a pair: the core then
+    finds T.
+    """
 
     follows_kernel: ClassVar[bool]  # does R change with the vectors as k(Z, Z) does?
     reweighted: ClassVar[bool]  # is it a penalty that is solved by rounds of quadratic ones?
@@ -102,6 +106,10 @@ class KernelNorm(Part):
         """R itself."""
         return gram + np.diag((self.epsilon or 0.0) + self.jitter * np.abs(gram.diagonal()))
 
+    @property
+    def on_diagonal(self) -> tuple[float, float]:
+        return self.epsilon or 0.0, self.jitter
+
     def whitening(self, gram: Array) -> Array:
         return inverse_root(self.matrix(gram))
 
@@ -112,6 +120,7 @@ class Identity(Part):
 
     follows_kernel: ClassVar[bool] = False
     reweighted: ClassVar[bool] = False
+    on_diagonal: ClassVar[None] = None
 
     def among(self, kernel: Any, X: Any, learned: bool) -> Identity:
         return self
@@ -159,6 +168,11 @@ class ReweightedNorm(Part):
     def matrix(self, gram: Array) -> Array:
         """R of the first round, when all coefficients are taken to be 1."""
         return self.base.matrix(gram) + self.C_alpha * np.eye(len(gram))
+
+    @property
+    def on_diagonal(self) -> tuple[float, float] | None:
+        known = self.base.on_diagonal
+        return None if known is None else (known[0] + self.C_alpha, known[1])
 
     def whitening(self, gram: Array) -> Array:
         return inverse_root(self.matrix(gram))

@@ -72,7 +72,8 @@ class Pull(OfLoss):
     """
 
     def in_core(self, passes: _core.Passes, V: Array, beta: Array, scales: bool) -> tuple[Array, ...]:
-        return passes.pull(list(range(len(V))), V, beta, *self.pieces, scales)
+        width, least, most = self.pieces
+        return passes.pull(list(range(len(V))), V, beta, width, least, most, scales)
 
 
 class Evidence(OfLoss):

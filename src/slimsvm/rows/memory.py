@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .. import _core
+from ..arrays import core_rows
 from ..formulation import Array
-from ..parts.kernels import core_rows
 from .labels import Labels
 from .seam import Block, Pass, Pieces, decision, total
 
@@ -191,6 +191,17 @@ class Fused:
         self.passes.look(rows, core, vectors, T)
         self.seen = kernel, Z, T
         return self
+
+    def look_whitened(self, kernel: Any, Z: Any, added: tuple[float, float]) -> Array | None:
+        """Through T with ``T'RT = I``, R being ``k(Z, Z)`` with something added to its diagonal (see `Regularizer`):
+        k(Z, Z). None, with nothing done, where R is not safely positive definite."""
+        rows, core, vectors = kernel.core_view(self.X, Z)
+        found = self.passes.look_whitened(rows, core, vectors, *added)
+        if found is None:
+            return None
+        gram, T = found
+        self.seen = kernel, Z, T
+        return gram
 
     @property
     def shape(self) -> tuple[int, int]:

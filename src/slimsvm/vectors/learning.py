@@ -112,8 +112,7 @@ class Objective:
         """Value and gradient, as far as numbers go."""
         Z, scales = self.unpack(theta)
         stretched = Z if scales is None else Z * scales
-        Kz = self.kernel(stretched, stretched)
-        value, beta, G, inner = self.pulled(Z, scales, stretched, Kz)
+        value, beta, Kz, G, inner = self.pulled(Z, scales, stretched)
         if self.regularizer.follows_kernel:
             G = G + self.kernel.pullback(stretched, stretched, beta @ beta.T, Kz)
         parts = [np.ravel(G if scales is None else G * scales) * self.unit]
@@ -121,9 +120,10 @@ class Objective:
             parts.append(inner + np.einsum("ij,ij->j", stretched, G))
         return value / self.total, np.concatenate(parts) / self.total
 
-    def pulled(self, Z: Array, scales: Array | None, stretched: Array, Kz: Array) -> tuple[float, Array, Array, Array]:
-        """W, the coefficients (vectors x outputs), the rows' share of the gradient with respect to the scaled vectors,
-        and of that with respect to the logarithms of the scales."""
+    def pulled(self, Z: Array, scales: Array | None, stretched: Array) -> tuple[float, Array, Array, Array, Array]:
+        """W, the coefficients (vectors x outputs), the matrix of the scaled vectors, the rows' share of the gradient
+        with respect to these, and of that with respect to the logarithms of the scales."""
+        Kz = self.kernel(stretched, stretched)
         kernel = self.kernel if scales is None else Scaled(self.kernel, scales)
         X = self.X if scales is None else kernel.apply(self.X)
         K = self.kernel(X, stretched, out=np.empty((X.shape[0], len(Z)), dtype=X.dtype), threads=self.threads)
@@ -137,7 +137,7 @@ class Objective:
             Gx = self.kernel.pullback(stretched, Xu, W.T, Kx.T)
             product = Xu.multiply(Gx).sum(axis=0) if sp.issparse(Xu) else np.einsum("ij,ij->j", Xu, Gx)
             inner = np.asarray(product).ravel()
-        return value, beta, G, inner
+        return value, beta, Kz, G, inner
 
     def machines(self, Z: Array, scales: Array | None) -> tuple[float, Array, Array]:
         """W for each unit of cost, the coefficients (vectors x outputs) and biases, in float64."""
@@ -205,33 +205,37 @@ class FusedObjective(Objective):
             kernel.in_core and hasattr(kernel, "pulled") and loss.smooth and getattr(loss, "pieces", None) is not None
         )
 
-    def solved(self, rows: Fused, Z: Array, scales: Array | None, Kz: Array) -> tuple[Array, Array]:
-        """Weights, and the coefficients (vectors x outputs) at fixed vectors."""
-        T = self.regularizer.whitening(Kz)
-        rows.look(self.kernel if scales is None else Scaled(self.kernel, scales), Z, T)
+    def solved(self, rows: Fused, Z: Array, scales: Array | None) -> tuple[Array, Array, Array]:
+        """Weights, the coefficients (vectors x outputs) and the vectors' matrix at fixed vectors."""
+        kernel = self.kernel if scales is None else Scaled(self.kernel, scales)
+        added = getattr(self.regularizer, "on_diagonal", None)
+        Kz = None if added is None else rows.look_whitened(kernel, Z, added)
+        if Kz is None:
+            Kz = kernel(Z, Z)
+            rows.look(kernel, Z, self.regularizer.whitening(Kz))
+        assert rows.seen is not None
+        T = rows.seen[2]
         self.machine = newton(rows, self.loss, self.start(T.shape[1]), tol=1e-7, max_iter=50).V
-        return self.machine, np.ascontiguousarray(T @ self.machine[:, :-1].T)
+        return self.machine, np.ascontiguousarray(T @ self.machine[:, :-1].T), Kz
 
-    def pulled(self, Z: Array, scales: Array | None, stretched: Array, Kz: Array) -> tuple[float, Array, Array, Array]:
-        V, beta = self.solved(self.rows, Z, scales, Kz)
+    def pulled(self, Z: Array, scales: Array | None, stretched: Array) -> tuple[float, Array, Array, Array, Array]:
+        V, beta, Kz = self.solved(self.rows, Z, scales)
         losses, products, squares = self.rows.total(Pull(self.loss), V, beta, scales is not None)
         value = 0.5 * float((V[:, :-1] ** 2).sum()) + float(losses.sum())
-        return value, beta, *self.kernel.pulled(products, squares, stretched)
+        return value, beta, Kz, *self.kernel.pulled(products, squares, stretched)
 
     def machines(self, Z: Array, scales: Array | None) -> tuple[float, Array, Array]:
-        kernel = self.kernel if scales is None else Scaled(self.kernel, scales)
         # Vectors that are nearly dependent have features that float32 knows little of.
         wide = self.rows.dtype == np.float64
         rows = (
             self.rows if wide or self.X.shape[0] > SOME_ROWS else Fused(self.X, self.labels, np.float64, self.threads)
         )
-        V, beta = self.solved(rows, Z, scales, kernel(Z, Z))
+        V, beta, _ = self.solved(rows, Z, scales)
         value, *_ = rows.total(Equations(self.loss), np.arange(len(V)), V)
         return (0.5 * float((V[:, :-1] ** 2).sum()) + float(value.sum())) / self.total, beta, V[:, -1].copy()
 
     def coefficients(self, Z: Array, scales: Array | None) -> Array:
-        kernel = self.kernel if scales is None else Scaled(self.kernel, scales)
-        return self.solved(self.rows, Z, scales, kernel(Z, Z))[1]
+        return self.solved(self.rows, Z, scales)[1]
 
 
 def objective_for(kernel: Any, loss: Any) -> type[Objective]:

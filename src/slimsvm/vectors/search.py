@@ -77,8 +77,9 @@ def space_of(task: Task, C: float | str, gamma: float | str, scales: str, recipe
     scaled = {"fixed": [False], "learned": [True], "search": may_scale}[scales]
     if not kernels.takes_gamma(task.kernel):
         return Space(cost, 1.0, scaled)
-    unit = kernels.scale_gamma("scale", task.X, task.counts)
-    return Space(cost, None if gamma == "search" else kernels.scale_gamma(gamma, task.X, task.counts), scaled, unit)
+    given = None if gamma == "search" else kernels.scale_gamma(gamma, task.X, task.counts)
+    known = given is not None and cost is not None  # nobody asks for the unit then
+    return Space(cost, given, scaled, 1.0 if known else kernels.scale_gamma("scale", task.X, task.counts))
 
 
 @dataclass(frozen=True)

@@ -219,7 +219,11 @@ def lloyd(X: Any, weight: Array, count: int, max_iter: int, rng: np.random.Gener
     squares = np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
 
     def distances(centres: Array) -> Array:
-        return np.maximum(squares[:, None] - 2 * (X @ centres.T) + np.einsum("ij,ij->i", centres, centres), 0)
+        apart = np.asarray(X @ centres.T)
+        apart *= -2
+        apart += squares[:, None]
+        apart += np.einsum("ij,ij->i", centres, centres)
+        return np.maximum(apart, 0, out=apart)
 
     centres = _spread_rows(X, weight, count, distances, rng)
     labels = np.full(X.shape[0], -1)

@@ -59,12 +59,12 @@ class Trials:
         self.known: dict[tuple[Setting, int], tuple[Setting | None, Future[Trial] | Trial]] = {}
         self.threads = folds[0].train.threads
         self.pool: ThreadPoolExecutor | None = None
+        self.jobs: list[tuple[Future[Trial], Future[Trial] | None]] = []  # each with the one that it waits for
         self.limit = limited(1)
 
     def __enter__(self) -> Trials:
         if self.threads > 1:
             self.pool = ThreadPoolExecutor(self.threads)
-            self._share(1)  # a trial is one thread's work
             self.limit.__enter__()
         return self
 
@@ -72,11 +72,11 @@ class Trials:
         if self.pool is not None:
             self.pool.shutdown(wait=True, cancel_futures=True)
             self.limit.__exit__(None, None, None)
-            self._share(self.threads)
 
-    def _share(self, threads: int) -> None:
-        for fold in self.folds:
-            fold.train, fold.test = replace(fold.train, threads=threads), replace(fold.test, threads=threads)
+    def _share(self) -> int:
+        """Threads for a trial that begins now, as many as there are for each that may be under way."""
+        ready = sum(not job.done() and (before is None or before.done()) for job, before in tuple(self.jobs))
+        return max(1, self.threads // max(1, ready))
 
     def expect(self, wanted: Iterable[tuple[Setting, Setting | None, int]]) -> None:
         """Start trials ahead: settings, where they start (None: anew, else where another one ended) and folds."""
@@ -84,9 +84,10 @@ class Trials:
             return
         for setting, near, fold in wanted:
             if (setting, fold) not in self.known:
-                before = None if near is None else self.known.get((near, fold))
+                _, before = (None, None) if near is None else self.known.get((near, fold), (None, None))
                 self.prepare(fold, setting)
-                job = self.pool.submit(self._run, setting, before[1] if before else None, fold)
+                job = self.pool.submit(self._run, setting, before, fold)
+                self.jobs.append((job, before if isinstance(before, Future) else None))
                 self.known[setting, fold] = near, job
 
     def __call__(self, setting: Setting, near: Setting | None, fold: int) -> Trial:
@@ -104,23 +105,23 @@ class Trials:
         """Where learning starts on a fold: the same for all settings."""
         here = self.folds[fold]
         if here.start is None and self.recipe.basis.learns:
-            candidates = self._candidates(setting, here)
+            candidates = self._candidates(setting, here.train)
             start = bases.resolve(self.recipe.basis.init, "init").choose(candidates, self.recipe.count)
             here.start = bases.dense(start.vectors)
 
-    def _candidates(self, setting: Setting, fold: Fold) -> Any:
+    def _candidates(self, setting: Setting, train: Task) -> Any:
         # One machine for each class is enough to tell settings apart, and cheaper than one for each pair.
         rng = np.random.default_rng(self.seed)
-        return replace(self.recipe.candidates(fold.train, setting, rng), taught=None, watch=None)
+        return replace(self.recipe.candidates(train, setting, rng), taught=None, watch=None)
 
     def _run(self, setting: Setting, before: Future[Trial] | Trial | None, fold: int) -> Trial:
         here, recipe = self.folds[fold], self.recipe
-        train, test = here.train, here.test
+        warm = None if before is None else _done(before).learned
+        train, test = replace(here.train, threads=self._share()), here.test
         rest = outputs(train.n_classes, "ovr")
-        candidates = self._candidates(setting, here)
+        candidates = self._candidates(setting, train)
         learned = None
         if recipe.basis.learns:
-            warm = None if before is None else _done(before).learned
             candidates = replace(candidates, start=warm or here.start)
             choice = _short(recipe.basis, setting.scaled, warm is not None).choose(candidates, recipe.count)
             learned = choice.learned
