@@ -662,6 +662,10 @@ class BoundPasses {
       passes_ = std::make_unique<Passes<double>>(std::move(rows), std::move(labels), threads, keep);
   }
 
+  void use(int threads) {
+    nb::gil_scoped_release release;
+    passes_->use(threads);
+  }
   void look(std::shared_ptr<Rows> x, const AnyKernel& kernel, const std::shared_ptr<Rows>& z, const Matrix& T) {
     check_look(*x, *z);
     if (static_cast<Index>(T.shape(0)) != z->size) throw nb::value_error("T must have a row for each vector");
@@ -858,6 +862,7 @@ NB_MODULE(_core, m) {
       .def("equations", &BoundPasses::equations, "which"_a, "w"_a, "width"_a, "least"_a, "most"_a)
       .def("newton", &BoundPasses::newton, "which"_a, "start"_a, "bias_curvature"_a, "width"_a, "least"_a, "most"_a, "tol"_a, "max_steps"_a)
       .def("line", &BoundPasses::line, "which"_a, "w"_a, "step"_a, "t"_a, "width"_a, "least"_a, "most"_a)
+      .def("use", &BoundPasses::use, "threads"_a)
       .def("look_whitened", &BoundPasses::look_whitened, "x"_a, "kernel"_a, "z"_a, "epsilon"_a, "jitter"_a)
       .def("pull", &BoundPasses::pull, "which"_a, "w"_a, "beta"_a, "width"_a, "least"_a, "most"_a, "scales"_a = true)
       .def("evidence", &BoundPasses::evidence, "which"_a, "w"_a, "width"_a, "least"_a, "most"_a, "known"_a, "reach"_a, "units"_a)

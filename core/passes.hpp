@@ -184,6 +184,11 @@ class AnyPasses {
   Index inputs() const { return x_->width; }
   int slots() const { return static_cast<int>((size() + slot_rows_ - 1) / slot_rows_); }
 
+  // From now on so many threads, at most; results do not depend on it.
+  virtual void use(int threads) {
+    threads = std::min(threads, std::max(1, slots()));
+    if (threads != pool_->size()) pool_ = std::make_unique<ThreadPool>(threads);
+  }
   // New rows (the same number: scaled ones), other vectors: T is vectors x features.
   virtual void look(std::shared_ptr<Rows> x, const AnyKernel& kernel, const Rows& z, const double* T, int features) = 0;
   // All that follows is for the outputs in `which`, at weights w (one row of features + 1 for each, the bias last).
@@ -210,7 +215,8 @@ class AnyPasses {
     constexpr Index many = 32;
     const Index least = 256 + 60 * (labels_.outputs - 1);  // sums of many outputs cost more to add up
     slot_rows_ = std::max((least + panel_rows - 1) / panel_rows * panel_rows, ((x_->size + many - 1) / many + panel_rows - 1) / panel_rows * panel_rows);
-    pool_ = std::make_unique<ThreadPool>(std::min(threads, std::max(1, slots())));
+    pool_ = std::make_unique<ThreadPool>(1);
+    AnyPasses::use(threads);
   }
 
   std::shared_ptr<Rows> x_;
@@ -226,6 +232,11 @@ class Passes final : public AnyPasses {
   // `keep`: bytes that features may take.
   Passes(std::shared_ptr<Rows> x, Labels labels, int threads, std::size_t keep)
       : AnyPasses(std::move(x), std::move(labels), threads), keep_(keep), local_(pool_->size()) {}
+
+  void use(int threads) override {
+    AnyPasses::use(threads);
+    local_.resize(static_cast<std::size_t>(pool_->size()));
+  }
 
   void look(std::shared_ptr<Rows> x, const AnyKernel& kernel, const Rows& z, const double* T, int features) override {
     x_ = std::move(x);

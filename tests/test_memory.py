@@ -232,3 +232,29 @@ def test_the_numbers_of_all_rows():
     np.testing.assert_array_equal(np.asarray(numbers), np.arange(5))
     np.testing.assert_array_equal(numbers[np.array([3, 1])], [3, 1])
     np.testing.assert_array_equal(numbers[np.array([True, False, True, False, False])], [0, 2])
+
+
+def key_by_hand(row):
+    """The key of a row in whole numbers of any size."""
+    most = 1 << 64
+    constants = (2 * int(c) + 1 for c in np.random.default_rng(20).integers(1 << 63, size=4096, dtype=np.uint64))
+
+    def mixed(bits):
+        bits ^= bits >> 29
+        bits = bits * 0xBF58476D1CE4E5B9 % most
+        return bits ^ (bits >> 32)
+
+    bits = [int(np.float64(value + 0.0).view(np.uint64)) for value in row.tolist()]
+    return mixed(sum(mixed(b) * c for b, c in zip(bits, constants, strict=False)) % most)
+
+
+@pytest.mark.parametrize("container", [np.asarray, np.asfortranarray, sp.csr_array], ids=["C", "F", "sparse"])
+def test_keys_are_those_made_by_hand(container):
+    rng = np.random.default_rng(1)
+    X = np.where(rng.random((9000, 5)) < 0.4, rng.normal(size=(9000, 5)), 0.0).astype(np.float32)
+    X[3] = -0.0
+    for threads in 1, 3:
+        found = keys.row_keys(container(X), threads)
+        np.testing.assert_array_equal(found, keys.row_keys(X.astype(np.float64)))
+    assert found[:20].tolist() == [key_by_hand(row) for row in X[:20].astype(np.float64)]
+    assert found[3] == 0

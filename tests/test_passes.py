@@ -8,6 +8,8 @@ import pytest
 from pass_problems import INPUTS, KERNELS, LAYOUTS, LOSSES, dense, kernel_sizes, make
 from slimsvm import kernels, losses
 from slimsvm.arrays import core_rows
+from slimsvm.parts.kernels import Gaussian, Scaled
+from slimsvm.parts.regularizers import KernelNorm, ReweightedNorm
 from slimsvm.primal.passes import (
     DOUBT,
     DOWN,
@@ -439,3 +441,44 @@ def test_instruction_sets(wish, tmp_path):
     """All of the above in the other sets that the core is compiled for."""
     used = run(EVERYTHING, tmp_path, SLIMSVM_ISA=wish).split()[0]
     assert used in (wish, "baseline")
+
+
+# --- whitening -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "norm", [KernelNorm(1e-3), KernelNorm(0.0, 1e-2), ReweightedNorm(C_alpha=0.3, base=KernelNorm(0.1))]
+)
+@pytest.mark.parametrize("scales", [None, np.array([0.5, 2.0, 1.0])])
+def test_whitening_in_the_core_makes_the_norm_a_plain_one(norm, scales):
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(40, 3)), rng.normal(size=(13, 3))
+    kernel = Gaussian(0.4) if scales is None else Scaled(Gaussian(0.4), scales)
+    home = Fused(X, RowLabels(np.ones((40, 1)), np.ones((40, 1))))
+    gram = home.look_whitened(kernel, Z, norm.on_diagonal)
+    np.testing.assert_allclose(gram, kernel(Z, Z), rtol=1e-14)
+    T = home.seen[2]
+    np.testing.assert_allclose(T.T @ norm.matrix(gram) @ T, np.eye(13), atol=1e-10)
+    np.testing.assert_allclose(T, norm.whitening(gram), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(home.features(np.arange(40)), kernel(X, Z) @ T, rtol=1e-9, atol=1e-12)
+
+
+def test_whitening_in_the_core_leaves_what_is_not_safe_to_others():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    home = Fused(X, RowLabels(np.ones((20, 1)), np.ones((20, 1))))
+    twice = np.vstack([X[:4], X[:1]])
+    assert home.look_whitened(Gaussian(0.4), twice, (0.0, 0.0)) is None
+    assert home.seen is None
+    assert home.look_whitened(Gaussian(0.4), np.full((2, 3), np.nan), (0.0, 0.0)) is None
+    assert home.look_whitened(Gaussian(0.4), twice, (1e-3, 0.0)) is not None
+
+
+@pytest.mark.parametrize("threads", [1, 3, 8])
+def test_threads_may_change_between_passes(threads):
+    problem = make(n=4000, dtype=np.float32, outputs=2)
+    home = problem.fused()
+    which, V = np.arange(2), problem.V
+    before = home.total(Equations(problem.loss), which, V)
+    home.use(threads)
+    for a, b in zip(before, home.total(Equations(problem.loss), which, V), strict=True):
+        np.testing.assert_array_equal(a, b)

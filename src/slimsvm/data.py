@@ -245,7 +245,8 @@ class Task:
 class _Best:
     """Rows of the highest priorities in each class, of rows that are seen some at a time; ties go to the earlier row.
 
-    They stay in the order in which they were seen. One more than its share is kept of each class: its priority is the least weight of the others.
+    They stay in the order in which they were seen. One more than its share is kept of each class: its priority is the
+    least weight of the others.
     """
 
     def __init__(self, shares: Array) -> None:

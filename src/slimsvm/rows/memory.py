@@ -184,6 +184,12 @@ class Fused:
         self.passes = labels.passes(core_rows(X), self.dtype == np.float32, int(keep), threads)
         self.seen: tuple[Any, Any, Array] | None = None
 
+    def use(self, threads: int) -> None:
+        """From now on so many threads; results do not depend on it."""
+        if threads != self.threads:
+            self.passes.use(threads)
+            self.threads = threads
+
     def look(self, kernel: Any, Z: Any, T: Array) -> Fused:
         """Through other vectors, or another kernel."""
         T = np.ascontiguousarray(T, dtype=np.float64)

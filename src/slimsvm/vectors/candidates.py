@@ -53,6 +53,7 @@ class TaskCandidates:
     start: LearnedVectors | Array | None = None
     taught: list[Output] | None = None  # the problems that vectors are learned for, if they are others
     watch: Callable[[int, int], Any] | None = None  # makes what hears of learning so many vectors on so many rows
+    free: Callable[[], int] | None = None  # threads that learning may use now, where their number changes
 
     @property
     def X(self) -> Any:
@@ -128,6 +129,7 @@ class TaskCandidates:
             regularizer=self.regularizer,
             threads=self.task.threads,
             watch=watch,
+            free=self.free,
         )
         if watch is not None:
             watch.finish(found.n_iter, found.value)

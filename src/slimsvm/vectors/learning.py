@@ -39,6 +39,7 @@ SOME_ROWS = 20_000  # that say which vectors are dead, and where they gain most;
 TOO_FAR = 1e30  # as the objective of vectors so far out that numbers overflow
 
 Watch = Callable[[int, float], None]
+Threads = Callable[[], int]  # that may be used now
 
 
 @dataclass(frozen=True)
@@ -76,9 +77,11 @@ class Objective:
         count: int,
         scaled: bool,
         threads: int = 1,
+        free: Threads | None = None,
     ):
         self.kernel, self.X, self.labels = kernel, X, labels
-        self.loss, self.regularizer, self.count, self.scaled, self.threads = loss, regularizer, count, scaled, threads
+        self.loss, self.regularizer, self.count, self.scaled = loss, regularizer, count, scaled
+        self.threads, self.free = threads, free
         self.unit = kernel.length(X)
         self.size = X.shape[1]
         self.total = float(labels.totals.sum())
@@ -198,6 +201,11 @@ class FusedObjective(Objective):
         super().__init__(*args, **kwargs)
         self.rows = Fused(self.X, self.labels, self.X.dtype, self.threads, 2.0**62)
 
+    def __call__(self, theta: Array) -> tuple[float, Array]:
+        if self.free is not None:
+            self.rows.use(self.free())
+        return super().__call__(theta)
+
     @staticmethod
     def serves(kernel: Any, loss: Any) -> bool:
         """Does the core have all that it takes?"""
@@ -256,6 +264,7 @@ def learn(
     regularizer: Regularizer | None = None,
     threads: int = 1,
     watch: Watch | None = None,
+    free: Threads | None = None,
 ) -> LearnedVectors:
     """Move vectors (and scales) from their start to a local minimum of W by L-BFGS.
 
@@ -266,7 +275,7 @@ def learn(
     centre, X = centred(kernel, X, DOUBLE_ROWS)
     Z = separated(begin - centre, kernel, X, rng)
     regularizer = (KernelNorm() if regularizer is None else regularizer).among(kernel, X, True)
-    objective = objective_for(kernel, loss)(kernel, X, labels, loss, regularizer, len(Z), learn_scales, threads)
+    objective = objective_for(kernel, loss)(kernel, X, labels, loss, regularizer, len(Z), learn_scales, threads, free)
     found = minimised(objective, Z, scales, rng, max_iter, watch)
     return replace(found, vectors=found.vectors + centre)
 

@@ -204,7 +204,8 @@ def _raced(race: Race, space: Space, folds: list[Fold]) -> Finding:
     few = race.few
     at_once = None if few else 1
     first = [space.first(gamma, scaled) for scaled in space.scaled for gamma in space.gammas(scaled, few)]
-    race.trial.expect((setting, None, fold) for fold in range(at_once or race.folds) for setting in first)
+    ahead = first + (_ends(space, first) if race.trial.threads > len(first) else [])
+    race.trial.expect((setting, None, fold) for fold in range(at_once or race.folds) for setting in ahead)
     for setting in first:
         if not race.solved():
             race.run(setting, folds=at_once)
@@ -212,8 +213,11 @@ def _raced(race: Race, space: Space, folds: list[Fold]) -> Finding:
         _further_widths(race, space, at_once)
     best = [start for scaled in space.scaled for start in _best_widths(race, scaled)]
     if space.cost is None:
-        for some in _in_turn(race, best):
+        leading, following = _in_turn(race, best)
+        for some in (leading, following):
             _ahead(race, some, best, at_once)
+            if some is following and following and race.trial.threads > 2 * len(some):  # others would have no work
+                _looks_ahead(race, [_row(race, start) for start in leading])
             for start in some:
                 _all_costs(race, start, _costs(race, start, best), at_once)
     if not few:
@@ -224,12 +228,13 @@ def _raced(race: Race, space: Space, folds: list[Fold]) -> Finding:
     return Finding(race.winner(best), race.results(), folds)
 
 
-def _in_turn(race: Race, best: list[Setting]) -> list[list[Setting]]:
+def _in_turn(race: Race, best: list[Setting]) -> tuple[list[Setting], list[Setting]]:
     """Where rows are many, the costs of a second width depend on those of the first one of its kind."""
     if race.few:
-        return [best]
+        return best, []
     first = [next(other for other in best if other.scaled == s.scaled) == s for s in best]
-    return [[s for s, leads in zip(best, first, strict=True) if leads == turn] for turn in (True, False)]
+    leading, following = ([s for s, leads in zip(best, first, strict=True) if leads == turn] for turn in (True, False))
+    return leading, following
 
 
 def _ahead(race: Race, some: list[Setting], best: list[Setting], folds: int | None) -> None:
@@ -266,12 +271,18 @@ def _further_widths(race: Race, space: Space, folds: int | None) -> None:
         fixed = [s for s in race.trials if not s.scaled]
         if not fixed:
             break
-        gammas = sorted(s.gamma for s in fixed)
         best = _best_widths(race, False)[0].gamma
-        further = best / 3 if best == gammas[0] else best * 3
-        if gammas[0] < best < gammas[-1] or not LEAST_WIDTH <= further / space.unit <= MOST_WIDTH:
+        further = [s for s in _ends(space, fixed) if s.gamma in (best / 3, best * 3)]
+        if not further:
             break
-        race.run(space.first(further, False), folds=folds)
+        race.run(further[0], folds=folds)
+
+
+def _ends(space: Space, tried: list[Setting]) -> list[Setting]:
+    """The next widths below and above those that were tried, where nothing is to be scaled."""
+    gammas = sorted(s.gamma for s in tried if not s.scaled)
+    further = [gammas[0] / 3, gammas[-1] * 3] if gammas and space.gamma is None else []
+    return [space.first(gamma, False) for gamma in further if LEAST_WIDTH <= gamma / space.unit <= MOST_WIDTH]
 
 
 def _costs(race: Race, start: Setting, best: list[Setting]) -> list[float]:

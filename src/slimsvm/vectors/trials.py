@@ -33,7 +33,7 @@ class Fold:
 
     train: Task
     test: Task
-    start: Array | None = None
+    start: Future[Array] | Array | None = None
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Trials:
             self.limit.__exit__(None, None, None)
 
     def _share(self) -> int:
-        """Threads for a trial that begins now, as many as there are for each that may be under way."""
+        """Threads for a trial at this moment: as many as there are for each that may be under way."""
         ready = sum(not job.done() and (before is None or before.done()) for job, before in tuple(self.jobs))
         return max(1, self.threads // max(1, ready))
 
@@ -105,9 +105,14 @@ class Trials:
         """Where learning starts on a fold: the same for all settings."""
         here = self.folds[fold]
         if here.start is None and self.recipe.basis.learns:
-            candidates = self._candidates(setting, here.train)
-            start = bases.resolve(self.recipe.basis.init, "init").choose(candidates, self.recipe.count)
-            here.start = bases.dense(start.vectors)
+            if self.pool is None:
+                here.start = self._start(fold, setting)
+            else:
+                here.start = self.pool.submit(self._start, fold, setting)
+
+    def _start(self, fold: int, setting: Setting) -> Array:
+        candidates = self._candidates(setting, self.folds[fold].train)
+        return bases.dense(bases.resolve(self.recipe.basis.init, "init").choose(candidates, self.recipe.count).vectors)
 
     def _candidates(self, setting: Setting, train: Task) -> Any:
         # One machine for each class is enough to tell settings apart, and cheaper than one for each pair.
@@ -119,10 +124,10 @@ class Trials:
         warm = None if before is None else _done(before).learned
         train, test = replace(here.train, threads=self._share()), here.test
         rest = outputs(train.n_classes, "ovr")
-        candidates = self._candidates(setting, train)
+        candidates = replace(self._candidates(setting, train), free=self._share if self.pool else None)
         learned = None
         if recipe.basis.learns:
-            candidates = replace(candidates, start=warm or here.start)
+            candidates = replace(candidates, start=warm or _done(here.start))
             choice = _short(recipe.basis, setting.scaled, warm is not None).choose(candidates, recipe.count)
             learned = choice.learned
             coef, bias = learned.coef, learned.bias
@@ -138,8 +143,9 @@ class Trials:
         return Trial(float(share @ wrong), float(np.mean(loss)), share * wrong, learned)
 
 
-def _done(trial: Future[Trial] | Trial) -> Trial:
-    return trial if isinstance(trial, Trial) else trial.result()
+def _done(work: Any) -> Any:
+    """What it gave, when it is done, if it is done by another thread."""
+    return work.result() if isinstance(work, Future) else work
 
 
 def _short(basis: Any, scaled: bool, warm: bool) -> Any:
