@@ -239,7 +239,7 @@ def test_what_does_not_fit_is_refused():
         home.passes.pull([0, 1, 2], V, np.ones((6, 3)), *pieces)
     with pytest.raises(ValueError, match="output"):
         home.passes.line([0, 1, 2], V, V, np.ones((2, 3)), *pieces)
-    with pytest.raises(ValueError, match="fit together"):
+    with pytest.raises(ValueError, match="each vector"):
         home.look(problem.kernel, problem.Z, problem.T[1:])
     with pytest.raises(ValueError, match="output"):
         home.passes.evidence([0, 1, 2], V, *pieces, [], np.ones(2), 0.0)

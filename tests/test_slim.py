@@ -317,6 +317,7 @@ from slimsvm import EmpiricalSVC, SlimSVC
 from slimsvm.bases import Learned
 from slimsvm.primal.interior import Members
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
 moments = Members.moments
 Members.moments = lambda *args: time.sleep(0.1) or moments(*args)
 models = {
