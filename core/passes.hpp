@@ -160,6 +160,22 @@ struct TimesSlope {
   }
 };
 
+// Of a single output, both at once: out[j][row] = beta_j a_row k'.
+template <class Real>
+struct PullOne {
+  template <class Isa>
+  static SLIM_INLINE void run(const Real* beta, const Real* duals, const Real* slope, bool squared, int vectors, Real* out) {
+    constexpr int L = lanes<Real, Isa>;
+    using V = Vec<Real, L>;
+    for (int j = 0; j < vectors; ++j)
+#pragma GCC unroll 8
+      for (int r = 0; r < panel_rows; r += L) {
+        const V s = load<V>(slope + j * panel_rows + r), product = splat<V>(beta[j]) * load<V>(duals + r);
+        store(out + j * panel_rows + r, product * (squared ? splat<V>(Real(1)) - s * s : s));
+      }
+  }
+};
+
 using Which = std::vector<int>;
 
 // Signed duals of one output that are known better than from its decision values, by ascending row.
@@ -239,6 +255,8 @@ class Passes final : public AnyPasses {
   }
 
   void look(std::shared_ptr<Rows> x, const AnyKernel& kernel, const Rows& z, const double* T, int features) override {
+    const bool stay = kind_ == kernel.index() && x_->same(*x);  // the same rows are looked at again
+    kind_ = kernel.index();
     x_ = std::move(x);
     vectors_ = static_cast<int>(z.size);
     features_ = features;
@@ -259,6 +277,12 @@ class Passes final : public AnyPasses {
     const std::size_t cells = panels * vectors_ * panel_rows;
     kernel_kept_ = kept_ && !plain_ && x_->width >= wide && tells_slope(kernel) && cells * sizeof(Real) <= keep_;
     if (kernel_kept_) kernel_store_.reserve(cells);
+    // Wide rows that are looked at again cost more to pack than to keep packed.
+    const std::size_t packed = panels * panel_rows * static_cast<std::size_t>(x_->width) * sizeof(Real);
+    if (!stay || sparse_ || exact_ || x_->width < wide || packed > std::min(keep_, most_packed))
+      strips_.clear();
+    else if (strips_.empty())
+      strips_.resize(panels);
   }
 
   void equations(const Which& which, const double* w, QuadraticLoss loss, double* value, double* moments, double* grams,
@@ -495,6 +519,7 @@ class Passes final : public AnyPasses {
  private:
   static constexpr std::size_t pulled_rows = 128;  // at a time
   static constexpr Index wide = 64;
+  static constexpr std::size_t most_packed = std::size_t(1) << 28;  // bytes of rows that are kept packed
   static constexpr int few_inputs = 512;  // up to which rows with few nonzeros are summed as dense ones
 
   // Kernel values of panels of rows against all vectors, computed in K.
@@ -514,13 +539,17 @@ class Passes final : public AnyPasses {
         blocks->prepare(z, ids.data() + first, static_cast<int>(std::min(chunk, z.size - first)), lefts[c]);
       }
     }
-    // out[j][row], of the rows with these numbers.
+    // out[j][row], of the rows with these numbers; they may be in the strip already.
     void evaluate(const Rows& x, const Index* ids, int count, Scratch<K>& scratch, K* out) const {
-      blocks->pack(x, ids, count, scratch.strip);
+      scratch.strip.count = 0;
+      evaluate(x, ids, count, scratch.strip, scratch, out);
+    }
+    void evaluate(const Rows& x, const Index* ids, int count, Strip<K>& strip, Scratch<K>& scratch, K* out) const {
+      if (strip.count != count) blocks->pack(x, ids, count, strip);
       for (const Left<K>& left : lefts) {
         K* rows[512];
         for (int i = 0; i < left.count; ++i) rows[i] = out + static_cast<std::size_t>(i) * panel_rows;
-        blocks->evaluate(left, left.count, scratch.strip, x.width, 0, count, rows, scratch);
+        blocks->evaluate(left, left.count, strip, x.width, 0, count, rows, scratch);
         out += static_cast<std::size_t>(left.count) * panel_rows;
       }
     }
@@ -600,7 +629,10 @@ class Passes final : public AnyPasses {
       kernel_double_.evaluate(*x_, ids, rows, mine.scratch_double, wide);
       std::copy(wide, wide + cells, kernel);
     } else {
-      kernel_.evaluate(*x_, ids, rows, mine.scratch, kernel);
+      if (strips_.empty())
+        kernel_.evaluate(*x_, ids, rows, mine.scratch, kernel);
+      else
+        kernel_.evaluate(*x_, ids, rows, strips_[panel], mine.scratch, kernel);
     }
     if (!plain_) dispatch<PanelProduct<Real>>(&whitening_, static_cast<const Real*>(kernel), features);
     if (kept_) filled_[panel] = 1;
@@ -672,8 +704,12 @@ class Passes final : public AnyPasses {
   void pull_panel(Local& mine, const Packed<Real>& coefficients, const Real* duals, const Real* slope, Real* by_row, int left) const {
     const std::size_t cells = static_cast<std::size_t>(vectors_) * panel_rows;
     Real* pulled = mine.pulled.reserve(cells);
-    dispatch<PanelProduct<Real>>(&coefficients, duals, pulled);
-    dispatch<TimesSlope<Real>>(slope, squared_, cells, pulled);
+    if (coefficients.lengths[0] == 1) {
+      dispatch<PullOne<Real>>(static_cast<const Real*>(coefficients.data.get()), duals, slope, squared_, vectors_, pulled);
+    } else {
+      dispatch<PanelProduct<Real>>(&coefficients, duals, pulled);
+      dispatch<TimesSlope<Real>>(slope, squared_, cells, pulled);
+    }
     for (int r = 0; r < panel_rows; ++r) std::fill(by_row + r * left + vectors_, by_row + (r + 1) * left, Real(0));
     dispatch<ToRows<Real>>(static_cast<const Real*>(pulled), vectors_, by_row, left);
   }
@@ -733,6 +769,8 @@ class Passes final : public AnyPasses {
   Packed<Real> whitening_;
   bool plain_ = false, sparse_ = false, exact_ = false, squared_ = false, kept_ = false, kernel_kept_ = false;
   Buffer<Real> store_, kernel_store_;
+  std::vector<Strip<Real>> strips_;
+  std::size_t kind_ = std::variant_npos;  // of the kernel
   std::vector<char> filled_;
 };
 

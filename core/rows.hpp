@@ -37,6 +37,8 @@ class Rows {
   // The row in memory, if it is there as it is: of this type, contiguous. Null otherwise.
   virtual const float* contiguous(Index, float) const { return nullptr; }
   virtual const double* contiguous(Index, double) const { return nullptr; }
+  // Are these the same rows: the same numbers in memory, packed in the same way? Only dense ones can tell.
+  virtual bool same(const Rows&) const { return false; }
   // A row that will be asked for soon is brought nearer.
   virtual void expect(Index) const {}
   virtual double density() const = 0;  // share of nonzeros, estimated for dense data
@@ -92,6 +94,11 @@ class DenseRows final : public RowsOf<DenseRows<T>> {
     return column_stride_ == 1 && scale_.empty() ? data_ + id * row_stride_ : nullptr;
   }
   using Rows::contiguous;
+  bool same(const Rows& other) const override {
+    const auto* o = dynamic_cast<const DenseRows*>(&other);
+    return o && o->data_ == data_ && o->size == size && o->width == width && o->row_stride_ == row_stride_ &&
+           o->column_stride_ == column_stride_ && o->shift_ == shift_ && o->scale_ == scale_;
+  }
   void expect(Index id) const override {
     if (column_stride_ != 1) return;
     const T* row = data_ + id * row_stride_;

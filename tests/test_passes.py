@@ -482,3 +482,26 @@ def test_threads_may_change_between_passes(threads):
     home.use(threads)
     for a, b in zip(before, home.total(Equations(problem.loss), which, V), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("other", ["vectors", "rows", "scales", "kernel"])
+def test_wide_rows_that_are_looked_at_again(other):
+    """Rows that stay packed are those that are looked at."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(130, 80)).astype(np.float32)
+    Z = rng.normal(size=(7, 80))
+    labels = RowLabels(np.ones((130, 1)), np.ones((130, 1)))
+    home, kernel, T = Fused(X, labels, np.float32), Gaussian(0.01), np.eye(7)
+    for _ in range(3):
+        home.look(kernel, Z, T).features(np.arange(130))
+    if other == "vectors":
+        Z = Z + 1
+    elif other == "rows":
+        home.X = X = np.ascontiguousarray(X[::-1])
+    elif other == "scales":
+        kernel = Scaled(kernel, rng.uniform(0.5, 2, size=80))
+    else:
+        kernel = kernels.Linear()
+    found = home.look(kernel, Z, T).features(np.arange(130))
+    np.testing.assert_array_equal(found, Fused(X, labels, np.float32).look(kernel, Z, T).features(np.arange(130)))
+    np.testing.assert_allclose(found, kernel(X, Z), rtol=2e-5, atol=2e-4)

@@ -260,7 +260,7 @@ class _Best:
         """These come after all that were seen before."""
         new = np.flatnonzero(priority > self.least[codes])
         self.new.append((rows[new], codes[new], priority[new]))
-        if sum(len(some) for some, *_ in self.new) > 3 * self.shares.sum():
+        if sum(len(some) for some, *_ in self.new) > self.shares.sum():
             self._drop()
 
     def _drop(self) -> None:
