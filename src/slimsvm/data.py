@@ -322,13 +322,20 @@ def merged(task: Task, contents: Any) -> Task:
     copies, repeated = repeats(contents, task.keys, task.codes, task.threads)
     if not len(copies):
         return task
-    firsts, place = np.unique(repeated, return_inverse=True)
-    counts = task.counts[firsts]
-    np.add.at(counts, place, task.counts[copies])
-    task = replace(task, copies=Copies(copies, firsts, counts))
+    task = with_copies(task, copies, repeated)
     if len(copies) * FEW_COPIES <= task.size and _bytes(task.X) > MUCH:
         return task
     return task.take(np.arange(task.size))
+
+
+def with_copies(task: Task, copies: Array, repeated: Array) -> Task:
+    """The task with what is known of its copies: these rows, which repeat those."""
+    if not len(copies):
+        return task
+    firsts, place = np.unique(repeated, return_inverse=True)
+    counts = task.counts[firsts]
+    np.add.at(counts, place, task.counts[copies])
+    return replace(task, copies=Copies(copies, firsts, counts))
 
 
 def _bytes(X: Any) -> int:

@@ -101,7 +101,7 @@ def _of_parts(work: Callable[[Array], Found], keys: Array, threads: int = 1) -> 
 def repeats(X: Any, keys: Array, codes: Array | None = None, threads: int = 1) -> tuple[Array, Array]:
     """Rows that repeat an earlier one (of their class), in order, and the first of those that each repeats.
 
-    ``keys`` are those of `row_keys`.
+    ``keys`` are those of `row_keys`; without X, equal keys are taken for equal rows.
     """
     codes = np.broadcast_to(np.int8(0), len(keys)) if codes is None else codes
     rows = np.concatenate(list(_of_parts(lambda part: _of_shared_keys(keys, part), keys, threads)))
@@ -111,7 +111,7 @@ def repeats(X: Any, keys: Array, codes: Array | None = None, threads: int = 1) -
     found, classes = keys[rows], codes[rows]
     again = np.append(False, (found[1:] == found[:-1]) & (classes[1:] == classes[:-1]))[: len(rows)]
     copies = np.flatnonzero(again)
-    for some in np.array_split(copies, 1 + len(copies) * X.shape[1] // (16 * BLOCK)):
+    for some in [] if X is None else np.array_split(copies, 1 + len(copies) * X.shape[1] // (16 * BLOCK)):
         a, b = X[rows[some]], X[rows[some - 1]]
         if (a != b).nnz if sp.issparse(X) else (a != b).any():  # two rows share a key: once in 10^19 / n^2 data sets
             return _slowly_repeated(X, np.sort(rows), codes)

@@ -73,6 +73,8 @@ class ExpansionModel(BaseEstimator):
 
     def _values(self, X: Any, coef: Array, bias: Array) -> Array:
         """Values of outputs over the vectors, one row for each row of X."""
+        if hasattr(X, "pieces"):  # of a file
+            return np.concatenate([self._values(rows, coef, bias) for rows in X.rows()])
         X = validation.check_data(self, X)
         threads = thread_count(self.n_jobs) if X.shape[0] >= SHARED else 1
         return self.kernel_.decision(X, self.vectors_, coef, bias, threads)
@@ -212,15 +214,16 @@ class ExpansionClassifier(ClassifierMixin, Probabilities, metaclass=ABCMeta):
     def _train(self, task: Task) -> Model:
         """The model for checked data."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit the classifier.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows; for ``kernel="precomputed"`` the square kernel matrix.
+            Training rows; for ``kernel="precomputed"`` the square kernel matrix. Classifiers over few vectors also take
+            labelled rows of files, see `slimsvm.rows`.
         y : array-like of shape (n_samples,)
-            Class labels, of any type.
+            Class labels, of any type. Left out where the rows have their labels with them.
         sample_weight : array-like of shape (n_samples,), optional
             Weight 0 is the same as leaving the row out, weight k as k copies of it.
 

@@ -25,6 +25,7 @@ class SmallBasisClassifier(LayerClassifier):
     """Trains on explicit features, one for each vector; subclasses say which vectors."""
 
     random_state: Any = 0
+    takes_blocks = True  # rows may be read a block at a time
 
     def __init__(
         self,

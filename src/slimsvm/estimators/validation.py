@@ -12,10 +12,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from ..data import AllRows, Task, class_numbers, class_sums, merged
+from ..data import AllRows, Task, class_numbers, class_sums, merged, with_copies
 from ..formulation import Array, Kernel
-from ..keys import blocks, row_keys
+from ..keys import blocks, repeats, row_keys
 from ..parts import kernels
+from ..rows.reading import Read
 from ..threads import thread_count
 
 FLOATS = [np.float64, np.float32]
@@ -111,6 +112,8 @@ def check_common(estimator: Any, least_iter: int, gammas: tuple[str, ...] = ("sc
 
 def task(estimator: Any, X: Any, y: Any, sample_weight: Any, merge: bool = True) -> Task:
     """Checked data: the rows that count, with class numbers and weights; equal rows of a class are one row."""
+    if hasattr(X, "pieces"):
+        return apart_task(estimator, X, y, sample_weight)
     X, y = check_data(estimator, X, y=y)
     check_targets(y)
     kernel, contents = estimator.kernel, X
@@ -137,6 +140,31 @@ def task(estimator: Any, X: Any, y: Any, sample_weight: Any, merge: bool = True)
     keys = row_keys(contents, threads)
     whole = Task(X, codes, counts, factors, rows, keys, classes, kernel, n_samples, threads)
     return merged(whole, contents if merge else None)
+
+
+def apart_task(estimator: Any, source: Any, y: Any, sample_weight: Any) -> Task:
+    """Labelled rows that are read a block at a time. Copies stay: draws see each row once all the same."""
+    name = type(estimator).__name__
+    if not getattr(estimator, "takes_blocks", False):
+        raise TypeError(
+            f"{name} needs all rows in memory; {source!r} is read a block at a time. SlimSVC, ReducedSVC and EmpiricalSVC "
+            "take it"
+        )
+    if y is not None or sample_weight is not None:
+        raise ValueError(f"{source!r} has its labels and weights with it: fit(rows), without y and sample_weight")
+    if is_precomputed(estimator.kernel):
+        raise ValueError("kernel='precomputed' needs a matrix in memory")
+    threads = thread_count(estimator.n_jobs)
+    X = Read(source, threads)
+    estimator.n_features_in_ = X.shape[1]
+    if source.names is not None:
+        estimator.feature_names_in_ = np.array(source.names, dtype=object)
+    check_targets(X.classes)
+    check_classes(X.classes, None)
+    factors = class_weights(estimator.class_weight, X.classes, X.codes, X.weights)
+    n = X.shape[0]
+    whole = Task(X, X.codes, X.weights, factors, AllRows(n), X.keys, X.classes, estimator.kernel, n, threads)
+    return with_copies(whole, *repeats(None, whole.keys, whole.codes, threads))
 
 
 def check_classes(classes: Array, weight: Array | None) -> None:

@@ -517,6 +517,8 @@ def scale_gamma(gamma: float | str, X: Any, weight: Array | None = None) -> floa
 
 def _variance(X: Any, weight: Array) -> float:
     """Variance of all entries, a block of rows at a time."""
+    if hasattr(X, "variance"):  # rows that are not in memory
+        return X.variance()
     size = float(weight.sum()) * X.shape[1]
     if sp.issparse(X):
         return _sparse_variance(X, weight, size)

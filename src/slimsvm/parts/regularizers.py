@@ -93,7 +93,8 @@ class KernelNorm(Part):
         """With epsilon made a number: constant whatever the vectors, so that learning has one objective."""
         if self.epsilon is not None:
             return self
-        return replace(self, epsilon=1e-6 * float(kernel.diagonal(X).mean()) if learned else 0.0)
+        size = X.mean_size(kernel) if hasattr(X, "mean_size") else float(kernel.diagonal(X).mean())
+        return replace(self, epsilon=1e-6 * size if learned else 0.0)
 
     def settled(self, gram: Array) -> KernelNorm:
         R = self.matrix(gram)

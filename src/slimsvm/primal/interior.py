@@ -19,7 +19,7 @@ from ..formulation import Array
 from ..parts.losses import HuberHinge, Loss, SquaredHinge
 from ..rows.labels import RowLabels
 from ..rows.memory import Given, row_blocks
-from ..rows.seam import Home
+from ..rows.seam import Block, Home
 from .equations import from_rows, from_sums
 from .mehrotra import Point, Towards, advanced, mean_product
 from .newton import newton
@@ -297,38 +297,50 @@ def screened(
     return V, known, total + used
 
 
-def _shorts(rows: Home, which: Array, V: Array) -> Iterator[tuple[Array, Array]]:
-    """Row numbers of an output's rows, and ``1 - y f`` with each of the weights V, a block at a time."""
-    for block in rows.blocks():
-        Y, C = block.labels(which)
-        mine = np.flatnonzero(C[:, 0])
-        F = block.values(np.repeat(which, len(V)), V)
-        yield block.first + mine, 1 - Y[mine] * F[mine]
+def _shorts(block: Block, which: Array, V: Array) -> tuple[Array, Array]:
+    """Row numbers of an output's rows in a block, and ``1 - y f`` with each of the weights V."""
+    Y, C = block.labels(which)
+    mine = np.flatnonzero(C[:, 0])
+    F = block.values(np.repeat(which, len(V)), V)
+    return block.first + mine, 1 - Y[mine] * F[mine]
 
 
 def _closest(rows: Home, which: Array, V: Array, count: int) -> Array:
     """Rows on the margin, as far as the corner was rounded, or so many of the closest."""
     nearest = np.empty(0)
-    for _, short in _shorts(rows, which, V):
-        nearest = np.concatenate([nearest, np.abs(short[:, 0])])
+    for found in rows.gathered(_distances, which, V, count):
+        nearest = np.concatenate([nearest, found])
         if len(nearest) > count:
             nearest = np.partition(nearest, count)[: count + 1]
     return _within(rows, which, V, max(float(nearest.max(initial=0.0)), 2 * ROUNDING))
 
 
+def _distances(block: Block, which: Array, V: Array, count: int) -> Array:
+    """From the margin, those of the closest rows."""
+    far = np.abs(_shorts(block, which, V)[1][:, 0])
+    return np.partition(far, count)[: count + 1] if len(far) > count else far
+
+
 def _within(rows: Home, which: Array, V: Array, width: float) -> Array:
     """Rows at most so far from the margin."""
-    return np.concatenate([some[np.abs(short[:, 0]) <= width] for some, short in _shorts(rows, which, V)])
+    return np.concatenate(list(rows.gathered(_rows_within, which, V, width)))
+
+
+def _rows_within(block: Block, which: Array, V: Array, width: float) -> Array:
+    some, short = _shorts(block, which, V)
+    return some[np.abs(short[:, 0]) <= width]
 
 
 def _crossed(rows: Home, which: Array, before: Array, after: Array, close: Array) -> tuple[Array, float]:
     """Rows, other than those close, that have changed sides; and how far the farthest is from the margin now."""
-    found, farthest = [], 0.0
-    for some, short in _shorts(rows, which, np.vstack([before, after])):
-        changed = ((short[:, 0] > 0) != (short[:, 1] > 0)) & ~np.isin(some, close)
-        found.append(some[changed])
-        farthest = max(farthest, float(np.abs(short[changed, 1]).max(initial=0.0)))
-    return np.concatenate(found), farthest
+    found = list(rows.gathered(_rows_crossed, which, np.vstack([before, after]), close))
+    return np.concatenate([some for some, _ in found]), max(far for _, far in found)
+
+
+def _rows_crossed(block: Block, which: Array, V: Array, close: Array) -> tuple[Array, float]:
+    some, short = _shorts(block, which, V)
+    changed = ((short[:, 0] > 0) != (short[:, 1] > 0)) & ~np.isin(some, close)
+    return some[changed], float(np.abs(short[changed, 1]).max(initial=0.0))
 
 
 def _rounded(rows: Home, which: Array, max_iter: int) -> tuple[Array, int]:

@@ -76,6 +76,12 @@ class Pull(OfLoss):
         return passes.pull(list(range(len(V))), V, beta, width, least, most, scales)
 
 
+def _known_within(known: Known, first: int, last: int) -> Known:
+    """What is known of rows in a range, which begin at 0 there."""
+    places = [slice(*np.searchsorted(rows, (first, last))) for rows, _ in known]
+    return [(rows[at] - first, duals[at]) for at, (rows, duals) in zip(places, known, strict=True)]
+
+
 class Evidence(OfLoss):
     """What a certificate is made of: losses, duals of either sign, and their sums of features.
 
@@ -115,11 +121,17 @@ class Evidence(OfLoss):
         width, least, most = self.pieces
         return (passes.evidence(which.tolist(), V, width, least, most, listed, reach, units),)
 
+    def within(self, first: int, last: int, which: Array, V: Array, known: Known, *rest: Any) -> tuple[Any, ...]:
+        return which, V, _known_within(known, first, last), *rest
+
 
 class Conjugate(OfLoss):
     """The dual's share of duals scaled by two factors, of those above zero and of those below: for any loss."""
 
     pieces = None
+
+    def within(self, first: int, last: int, which: Array, V: Array, known: Known, *rest: Any) -> tuple[Any, ...]:
+        return which, V, _known_within(known, first, last), *rest
 
     def __call__(self, block: Block, which: Array, V: Array, known: Known, up: Array, down: Array) -> tuple[Array, ...]:
         F = decision(block.features().astype(np.float64, copy=False), V)

@@ -1,1 +1,19 @@
-"""Where rows live, and the one way to ask them: passes that return sums."""
+"""Where rows live, and the one way to ask them: passes that return sums.
+
+`from_blocks`, `from_parquet`, `from_arrow`, `from_csv` and `from_svmlight` make labelled rows that are read a block at a
+time: ``SlimSVC().fit(slimsvm.rows.from_parquet("rows.parquet", target="label"))``.
+"""
+
+from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+    """Loaded when asked for: the parts of the package that solve need none of it."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import files, reading
+
+    return getattr(reading if name in ("Blocks", "from_blocks") else files, name)
+
+
+__all__ = ["Blocks", "from_arrow", "from_blocks", "from_csv", "from_parquet", "from_svmlight"]

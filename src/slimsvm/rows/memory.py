@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,6 +76,9 @@ class Given:
     def total(self, work: Pass, *small: Any) -> tuple[Array, ...]:
         return total(self.blocks(), work, *small)
 
+    def gathered(self, work: Callable[..., Any], *small: Any) -> Iterator[Any]:
+        return (work(block, *small) for block in self.blocks())
+
     def features(self, rows: Array) -> Array:
         return self.P[rows].astype(np.float64, copy=False)
 
@@ -130,6 +133,9 @@ class Computed:
 
     def total(self, work: Pass, *small: Any) -> tuple[Array, ...]:
         return total(self.blocks(), work, *small)
+
+    def gathered(self, work: Callable[..., Any], *small: Any) -> Iterator[Any]:
+        return (work(block, *small) for block in self.blocks())
 
     def features(self, rows: Array) -> Array:
         blocks = row_blocks(len(rows), max(self.T.shape) * 8)
@@ -224,6 +230,9 @@ class Fused:
             return work.in_core(self.passes, *small)
         return total(self.blocks(), work, *small)
 
+    def gathered(self, work: Callable[..., Any], *small: Any) -> Iterator[Any]:
+        return (work(block, *small) for block in self.blocks())
+
     def features(self, rows: Array) -> Array:
         return self.passes.features(np.ascontiguousarray(rows, dtype=np.int64))
 
@@ -262,7 +271,12 @@ def seen_through(
     threads: int = 1,
     keep: float = 2.0**30,
 ) -> Any:
-    """Rows with features ``k(X, Z) T``: in the core where it knows the kernel, else kept if they fit, else computed."""
+    """Rows with features ``k(X, Z) T``: in the core where it knows the kernel, else kept if they fit, else computed.
+
+    Rows that are not in memory know how to be seen themselves.
+    """
+    if hasattr(X, "seen_through"):
+        return X.seen_through(kernel, labels, Z, T, dtype, threads, keep)
     if kernel.in_core:
         return Fused(X, labels, dtype, threads, keep).look(kernel, Z, T)
     return kept(Computed(kernel, X, labels, Z, T, dtype, threads), keep)

@@ -10,7 +10,7 @@ last; decision values are ``[P 1] V'``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -57,6 +57,10 @@ class Pass:
         """The total over all rows of the core."""
         raise NotImplementedError
 
+    def within(self, first: int, last: int, *small: Any) -> tuple[Any, ...]:
+        """The small arrays for rows from ``first`` to before ``last`` alone, which begin at 0 there."""
+        return small
+
 
 class Home(Protocol):
     """Where labelled rows live."""
@@ -74,6 +78,9 @@ class Home(Protocol):
 
     def blocks(self) -> Iterator[Block]:
         """All rows, a block at a time."""
+
+    def gathered(self, work: Callable[..., Any], *small: Any) -> Iterator[Any]:
+        """What a function makes of each block; where rows are elsewhere it is sent there."""
 
     def features(self, rows: Array) -> Array:
         """Features of some rows, in float64; row numbers are ascending."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from ..parts.bases import SAME, dense
 from ..parts.losses import SmoothLoss, SquaredHinge
 from ..parts.regularizers import inverse_root
 from ..primal.newton import newton
+from ..rows.apart import MOST_BROUGHT
 from ..rows.labels import Labels, RowLabels
 from ..rows.memory import Given
 from ..rows.seam import decision
@@ -30,23 +31,37 @@ def independent_rows(kernel: Kernel, X: Any, eta: float, order: Array | None = N
     """
     order = np.arange(X.shape[0]) if order is None else order
     most = len(order) if most is None else most
-    kept = np.empty(0, dtype=np.int64)
+    kept, vectors = np.empty(0, dtype=np.int64), X[:0]
     L = np.zeros((0, 0))
-    for begin in range(0, len(order), 256):
-        rows = order[begin : begin + 256]
+    for rows, some in _in_blocks(X, order, 256):
         known = np.zeros((0, len(rows)))
         if len(kept):
-            known = solve_triangular(L, kernel(X[kept], X[rows]), lower=True)
-        rest = kernel.diagonal(X[rows]) - np.einsum("ij,ij->j", known, known)
+            known = solve_triangular(L, kernel(vectors, some), lower=True)
+        rest = kernel.diagonal(some) - np.einsum("ij,ij->j", known, known)
         alive = np.flatnonzero(rest > eta)
-        rows, known = rows[alive], known[:, alive]
-        chosen, own = _eliminate(kernel(X[rows], X[rows]) - known.T @ known, rest[alive], eta, most - len(kept))
+        some, known = some[alive], known[:, alive]
+        chosen, own = _eliminate(kernel(some, some) - known.T @ known, rest[alive], eta, most - len(kept))
         if len(chosen):
             L = np.block([[L, np.zeros((len(kept), len(chosen)))], [known[:, chosen].T, own]])
-            kept = np.append(kept, rows[chosen])
+            kept = np.append(kept, rows[alive[chosen]])
+            vectors = _stacked(vectors, some[chosen])
         if len(kept) >= most:
             break
     return kept
+
+
+def _in_blocks(X: Any, order: Array, size: int) -> Iterator[tuple[Array, Any]]:
+    """Row numbers in order, and their rows, so many at a time; more of those that have to come from elsewhere."""
+    together = max(size, MOST_BROUGHT // max(1, X.shape[1] * X.dtype.itemsize)) if hasattr(X, "brought") else size
+    for begin in range(0, len(order), together):
+        rows = order[begin : begin + together]
+        some = X[rows]
+        for i in range(0, len(rows), size):
+            yield rows[i : i + size], some[i : i + size]
+
+
+def _stacked(above: Any, below: Any) -> Any:
+    return sp.vstack([above, below], format="csr") if sp.issparse(below) else np.concatenate([above, below])
 
 
 def _eliminate(residual: Array, rest: Array, eta: float, most: int) -> tuple[list[int], Array]:

@@ -1,0 +1,209 @@
+"""Rows that are not in memory: in files, or on the workers of a cluster.
+
+They are the X of a task like an array: with a shape and a type, and rows by number (``X[rows]``, brought here). All else
+is asked of them in one way, `Apart.mapped`: a pure function of a block, run where the block is. The caller holds a key
+and a class number for each row, and its weight where there are weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..formulation import Array
+from ..parts.kernels import Base
+from .labels import ClassLabels, Labels
+from .memory import double, seen_through
+from .seam import Block, Pass
+
+MOST_BROUGHT = 1 << 26  # bytes of rows that come here at a time
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A block of rows, with their class numbers and what they count."""
+
+    X: Any
+    codes: Array
+    counts: Array
+    first: int  # number of its first row
+
+    def labels(self, tables: tuple[Array, Array]) -> ClassLabels:
+        """What the rows are to outputs, by tables of sides and costs (classes x outputs)."""
+        return ClassLabels(self.codes, self.counts, *tables)
+
+
+class Apart:
+    """Rows that are apart. Subclasses say how a function is run on all blocks (`mapped`), how rows come here
+    (`brought`), and how long the blocks are."""
+
+    ndim = 2
+    shape: tuple[int, int]
+    dtype: Any
+    lengths: Array  # of the blocks
+
+    def mapped(self, work: Callable[..., Any], *small: Any, each: list[Any] | None = None) -> Iterator[Any]:
+        """``work(piece, *small)`` of each block, in their order; with ``each`` a last argument for each block."""
+        raise NotImplementedError
+
+    def brought(self, rows: Array) -> Array:
+        """Rows by ascending numbers, each once."""
+        raise NotImplementedError
+
+    @property
+    def starts(self) -> Array:
+        """Numbers of the blocks' first rows."""
+        return np.append(0, np.cumsum(self.lengths)[:-1])
+
+    def __getitem__(self, rows: Any) -> Array:
+        if isinstance(rows, tuple):
+            raise TypeError("columns cannot be taken out of rows that are not in memory")
+        numbers = np.arange(self.shape[0])[rows] if isinstance(rows, slice) else np.asarray(rows)
+        numbers = np.flatnonzero(numbers) if numbers.dtype == bool else numbers
+        if not len(numbers):
+            return np.empty((0, self.shape[1]), dtype=self.dtype)
+        wanted, place = np.unique(numbers, return_inverse=True)
+        found = self.brought(wanted)
+        return found if len(wanted) == len(numbers) and (numbers[1:] > numbers[:-1]).all() else found[place]
+
+    def summed(self, work: Callable[..., Any], *small: Any) -> Any:
+        """The sum over blocks."""
+        return sum(self.mapped(work, *small))
+
+    def variance(self) -> float:
+        """Of all entries; rows count by their weights."""
+        mass, total = self.summed(_moments)
+        mean = total / (mass * self.shape[1])
+        return float(self.summed(_squares, mean)) / (mass * self.shape[1])
+
+    def mean_size(self, kernel: Base) -> float:
+        """The mean of ``k(x, x)``."""
+        return float(self.summed(_sizes, kernel)) / self.shape[0]
+
+    def seen_through(self, kernel: Any, labels: Any, Z: Any, T: Array, dtype: Any, threads: int, keep: float) -> Spread:
+        """With features ``k(X, Z) T``."""
+        return Spread(self, labels, Look(kernel, Z, T, np.dtype(dtype), threads, keep))
+
+
+def _moments(piece: Piece) -> Array:
+    rows = np.asarray(piece.X.sum(axis=1, dtype=np.float64)).ravel()
+    return np.array([piece.counts.sum(), piece.counts @ rows])
+
+
+def _squares(piece: Piece, mean: float) -> float:
+    if sp.issparse(piece.X):
+        X = piece.X.astype(np.float64)
+        about = X.copy()
+        about.data = (X.data - mean) ** 2 - mean**2
+        return float(piece.counts @ np.asarray(about.sum(axis=1)).ravel()) + mean**2 * X.shape[1] * piece.counts.sum()
+    about = np.subtract(piece.X, mean, dtype=np.float64)
+    return float(piece.counts @ np.einsum("ij,ij->i", about, about))
+
+
+def _sizes(piece: Piece, kernel: Base) -> float:
+    return float(np.sum(kernel.diagonal(piece.X)))
+
+
+# --- their features ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Look:
+    """What rows are looked at through: features ``k(X, Z) T``, on so many threads, kept if they take few bytes."""
+
+    kernel: Any
+    Z: Any
+    T: Array
+    dtype: Any
+    threads: int
+    keep: float
+
+    def at(self, X: Any, labels: Labels) -> Any:
+        """Rows in memory."""
+        return seen_through(self.kernel, X, labels, self.Z, self.T, self.dtype, self.threads, self.keep)
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """A block of rows whose numbers begin elsewhere."""
+
+    block: Block
+    start: int
+
+    @property
+    def first(self) -> int:
+        return self.start + self.block.first
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.block, name)
+
+
+def _total(piece: Piece, look: Look, tables: tuple[Array, Array], work: Pass, small: tuple[Any, ...]) -> Any:
+    return look.at(piece.X, piece.labels(tables)).total(work, *small)
+
+
+def _each(
+    piece: Piece, look: Look, tables: tuple[Array, Array], work: Callable[..., Any], small: tuple[Any, ...]
+) -> list[Any]:
+    home = look.at(piece.X, piece.labels(tables))
+    return [work(Shifted(block, piece.first), *small) for block in home.blocks()]
+
+
+def _itself(piece: Piece) -> Piece:
+    return piece
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The home of rows that are apart: passes run where the blocks are, and sums come here."""
+
+    X: Apart
+    labels: ClassLabels
+    look: Look
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.X.shape[0], self.look.T.shape[1]
+
+    def total(self, work: Pass, *small: Any) -> tuple[Array, ...]:
+        each = [
+            work.within(int(first), int(first + length), *small)
+            for first, length in zip(self.X.starts, self.X.lengths, strict=True)
+        ]
+        tables = self.labels.side, self.labels.cost
+        sums: tuple[Array, ...] | None = None
+        for part in self.X.mapped(_total, self.look, tables, work, each=each):
+            sums = part if sums is None else tuple(a + b for a, b in zip(sums, part, strict=True))
+        assert sums is not None
+        return sums
+
+    def blocks(self) -> Iterator[Block]:
+        """Brought here one after the other."""
+        for piece in self.X.mapped(_itself):
+            home = self.look.at(piece.X, piece.labels((self.labels.side, self.labels.cost)))
+            for block in home.blocks():
+                yield Shifted(block, piece.first)
+
+    def gathered(self, work: Callable[..., Any], *small: Any) -> Iterator[Any]:
+        tables = self.labels.side, self.labels.cost
+        for parts in self.X.mapped(_each, self.look, tables, work, small):
+            yield from parts
+
+    def features(self, rows: Array) -> Array:
+        X = double(self.X[rows])
+        K = self.look.kernel(X, self.look.Z, threads=self.look.threads)
+        return K @ self.look.T
+
+    def thinned(self, step: int) -> Any:
+        """Brought here, and not too many: a rough solution is all that they are for."""
+        step = max(step, -(-self.X.shape[0] * self.X.shape[1] * self.X.dtype.itemsize // MOST_BROUGHT))
+        some = slice(None, None, step)
+        return self.look.at(self.X[some], self.labels.take(some, step))
+
+    def minimised(self, *_: Any) -> None:
+        """By passes."""
+        return

@@ -1,0 +1,275 @@
+"""Labelled rows of files larger than memory: Parquet, Arrow, CSV and svmlight, a block at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .reading import Blocks, Given
+
+BLOCK_ROWS = 1 << 17
+
+
+def from_parquet(
+    path: Any,
+    target: str | None = None,
+    columns: Sequence[str] | None = None,
+    weight: str | None = None,
+    block_rows: int = BLOCK_ROWS,
+    dtype: Any = np.float32,
+) -> Blocks:
+    """Labelled rows of Parquet files.
+
+    Parameters
+    ----------
+    path : str, path or list of them
+        A file, a folder of files, or several.
+    target : str, optional
+        The column of the labels; may be left out for rows to predict.
+    columns : list of str, optional
+        The inputs, in this order; all other columns unless said. They must be numbers or truth values: categories and
+        dates are refused by name, and so are missing values when they are met.
+    weight : str, optional
+        The column of the weights.
+    block_rows : int, default=131072
+        Rows that are read together.
+    dtype : dtype, default=float32
+        What inputs are computed in: float32 or float64.
+
+    Returns
+    -------
+    Blocks
+        For ``SlimSVC().fit(rows)``, ``predict(rows)``.
+    """
+    data = _pyarrow("from_parquet").dataset
+    return from_arrow(data.dataset(_paths(path), format="parquet"), target, columns, weight, block_rows, dtype)
+
+
+def from_arrow(
+    data: Any,
+    target: str | None = None,
+    columns: Sequence[str] | None = None,
+    weight: str | None = None,
+    block_rows: int = BLOCK_ROWS,
+    dtype: Any = np.float32,
+) -> Blocks:
+    """Labelled rows of an Arrow dataset, table, or list of record batches; see `from_parquet`."""
+    arrow = _pyarrow("from_arrow")
+    if isinstance(data, arrow.RecordBatch):
+        data = arrow.Table.from_batches([data])
+    elif not hasattr(data, "schema"):
+        data = arrow.Table.from_batches(list(data))
+    if isinstance(data, arrow.RecordBatchReader):
+        raise TypeError(
+            "a RecordBatchReader can be gone through only once, and a fit takes several passes; pass the dataset or the "
+            "table that it reads"
+        )
+    inputs = _inputs(list(data.schema.names), target, columns, weight)
+    _check_arrow_types(arrow, data.schema, inputs)
+    wanted = [*inputs, *(name for name in (target, weight) if name is not None)]
+
+    def batches() -> Iterator[Any]:
+        if isinstance(data, arrow.Table):
+            return iter(data.select(wanted).to_batches(max_chunksize=block_rows))
+        # In order and few at a time: the numbers of rows must not change, and memory is bounded.
+        return data.to_batches(columns=wanted, batch_size=block_rows, batch_readahead=2, fragment_readahead=1)
+
+    def pieces() -> Iterator[Given]:
+        for batch in batches():
+            if batch.num_rows:
+                X = np.empty((batch.num_rows, len(inputs)), dtype=dtype)
+                for k, name in enumerate(inputs):
+                    X[:, k] = _numbers(batch.column(name))
+                yield X, None if target is None else _labels(batch.column(target), target), _weights(batch, weight)
+
+    return Blocks(pieces, inputs, _shown(data))
+
+
+def from_csv(
+    path: Any,
+    target: str | None = None,
+    columns: Sequence[str] | None = None,
+    weight: str | None = None,
+    block_rows: int = BLOCK_ROWS,
+    dtype: Any = np.float32,
+    **options: Any,
+) -> Blocks:
+    """Labelled rows of CSV files, read in pieces by pandas; see `from_parquet`.
+
+    Parameters
+    ----------
+    path : str, path or list of them
+        A file, or several with the same columns.
+    target, columns, weight, block_rows, dtype
+        As for `from_parquet`.
+    **options
+        For ``pandas.read_csv``: ``sep``, ``header``, ``names``, ``compression`` ...
+
+    Returns
+    -------
+    Blocks
+    """
+    pandas = _module("pandas", "from_csv", "pip install pandas")
+    paths = [path] if isinstance(path, (str, Path)) or hasattr(path, "read") else list(path)
+    if any(hasattr(one, "read") for one in paths):
+        raise TypeError("from_csv reads its files again in every pass: give paths, not open files")
+    found = [str(name) for name in pandas.read_csv(paths[0], nrows=0, **options).columns]
+    inputs = _inputs(found, target, columns, weight)
+
+    def pieces() -> Iterator[Given]:
+        for one in paths:
+            with pandas.read_csv(one, chunksize=block_rows, **options) as reader:
+                for frame in reader:
+                    frame.columns = [str(name) for name in frame.columns]
+                    kinds = frame[inputs].dtypes
+                    words = [name for name, kind in zip(inputs, kinds, strict=True) if kind.kind not in "fiub"]
+                    if words:
+                        raise ValueError(_no_numbers(words, str(one)))
+                    X = frame[inputs].to_numpy(dtype=dtype)
+                    y = None if target is None else _whole(frame[target].to_numpy(), target)
+                    yield X, y, None if weight is None else frame[weight].to_numpy()
+
+    return Blocks(pieces, inputs, f"CSV, {len(paths)} files" if len(paths) > 1 else f"CSV, {Path(paths[0]).name}")
+
+
+def from_svmlight(
+    path: Any, n_features: int, block_rows: int = BLOCK_ROWS, dtype: Any = np.float32, zero_based: bool = False
+) -> Blocks:
+    """Labelled sparse rows of svmlight (LIBSVM) files, parsed in pieces by scikit-learn.
+
+    Parameters
+    ----------
+    path : str, path or list of them
+    n_features : int
+        The number of inputs: a piece of the file does not know it.
+    block_rows, dtype
+        As for `from_parquet`.
+    zero_based : bool, default=False
+        Do columns begin with 0?
+
+    Returns
+    -------
+    Blocks
+    """
+    from io import BytesIO
+    from itertools import islice
+
+    from sklearn.datasets import load_svmlight_file
+
+    paths = [path] if isinstance(path, (str, Path)) else list(path)
+
+    def pieces() -> Iterator[Given]:
+        for one in paths:
+            with Path(one).open("rb") as lines:
+                while text := b"".join(islice(lines, block_rows)):
+                    X, y = load_svmlight_file(BytesIO(text), n_features=n_features, dtype=dtype, zero_based=zero_based)
+                    if X.shape[0]:
+                        yield X, y, None
+
+    return Blocks(
+        pieces, None, f"svmlight, {len(paths)} files" if len(paths) > 1 else f"svmlight, {Path(paths[0]).name}"
+    )
+
+
+# --- columns ---------------------------------------------------------------------------------------------------
+
+
+def _inputs(found: list[str], target: str | None, columns: Iterable[str] | None, weight: str | None) -> list[str]:
+    """The columns of the inputs."""
+    wanted = None if columns is None else list(columns)
+    for name in (*(wanted or ()), *(one for one in (target, weight) if one is not None)):
+        if name not in found:
+            shown = ", ".join(found[:20]) + (", ..." if len(found) > 20 else "")
+            raise ValueError(f"there is no column {name!r}; there are {shown}")
+    if wanted is not None and target in wanted:
+        raise ValueError(f"target={target!r} is among the columns of the inputs")
+    inputs = [name for name in found if name not in (target, weight)] if wanted is None else wanted
+    if not inputs:
+        raise ValueError("no column is left for the inputs")
+    return inputs
+
+
+def _no_numbers(names: list[str], where: str) -> str:
+    shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+    return (
+        f"columns {shown} of {where} are no numbers: name others with columns=[...], or encode them first (scikit-learn's "
+        "OneHotEncoder, or the command line `slimsvm train`)"
+    )
+
+
+def _check_arrow_types(arrow: Any, schema: Any, inputs: list[str]) -> None:
+    types = arrow.types
+    words = [
+        name
+        for name in inputs
+        if not (
+            types.is_integer(kind := schema.field(name).type)
+            or types.is_floating(kind)
+            or types.is_boolean(kind)
+            or types.is_decimal(kind)
+        )
+    ]
+    if words:
+        raise ValueError(_no_numbers(words, "the data"))
+
+
+def _numbers(column: Any) -> Any:
+    """A column of an Arrow batch; missing values are NaN, which are refused by name later on."""
+    if column.null_count or str(column.type).startswith(("decimal", "bool")):
+        return column.cast("float64").to_numpy(zero_copy_only=False)
+    return column.to_numpy(zero_copy_only=False)
+
+
+def _labels(column: Any, name: str) -> Any:
+    if hasattr(column, "dictionary_decode"):
+        column = column.dictionary_decode()
+    if column.null_count:
+        raise ValueError(f"{column.null_count} labels in column {name!r} are missing: leave these rows out")
+    return _whole(column.to_numpy(zero_copy_only=False), name)
+
+
+def _whole(y: Any, name: str) -> Any:
+    """Labels without missing ones."""
+    missing = (
+        np.isnan(y).sum() if y.dtype.kind == "f" else sum(one is None or one != one for one in y) * (y.dtype == object)
+    )
+    if missing:
+        raise ValueError(f"{missing} labels in column {name!r} are missing: leave these rows out")
+    return y.astype(str) if y.dtype == object else y
+
+
+def _weights(batch: Any, weight: str | None) -> Any:
+    return None if weight is None else _numbers(batch.column(weight)).astype(np.float64)
+
+
+def _paths(path: Any) -> Any:
+    return str(path) if isinstance(path, (str, Path)) else [str(one) for one in path]
+
+
+def _shown(data: Any) -> str:
+    files = getattr(data, "files", None)
+    return (
+        f"Arrow {type(data).__name__}"
+        if not files
+        else f"{len(files)} files"
+        if len(files) > 1
+        else Path(files[0]).name
+    )
+
+
+def _module(name: str, user: str, remedy: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise ImportError(f"slimsvm.rows.{user} needs {name}: {remedy}") from error
+
+
+def _pyarrow(user: str) -> Any:
+    arrow = _module("pyarrow", user, "pip install 'slimsvm[files]'")
+    _module("pyarrow.dataset", user, "pip install 'slimsvm[files]'")
+    return arrow

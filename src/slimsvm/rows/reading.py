@@ -1,0 +1,223 @@
+"""Rows that are read a block at a time, again in each pass: of files, or of anything that gives blocks again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..formulation import Array
+from ..keys import row_keys
+from .apart import Apart, Piece
+
+Item = TypeVar("Item")
+Given = tuple[Any, Any, Any]  # rows, labels and weights (or None) of a block
+
+
+class Blocks:
+    """Labelled rows in blocks: what `SlimSVC.fit` takes instead of X and y.
+
+    ``pieces`` makes a new iterator over blocks of rows, labels and weights (None where there are none). ``names`` are
+    those of the columns, if they have any.
+    """
+
+    def __init__(self, pieces: Callable[[], Iterator[Given]], names: list[str] | None = None, what: str = "blocks"):
+        self.pieces, self.names, self.what = pieces, names, what
+
+    def __repr__(self) -> str:
+        return f"<slimsvm.rows: {self.what}>"
+
+    def __iter__(self) -> Iterator[Given]:
+        """Checked blocks: floats, two-dimensional, finite, as many labels as rows."""
+        columns: int | None = None
+        for number, (X, y, weight) in enumerate(self.pieces()):
+            X = _floats(X, number)
+            if columns is not None and X.shape[1] != columns:
+                raise ValueError(f"block {number} has {X.shape[1]} columns, those before it {columns}")
+            columns = X.shape[1]
+            _check_finite(X, number, self.names)
+            yield X, y if y is None else _as_long(y, X, "y", number), _weights(weight, X, number)
+
+    def rows(self) -> Iterator[Any]:
+        """Rows alone."""
+        return (X for X, _, _ in ahead(iter(self)))
+
+
+def _floats(X: Any, number: int) -> Any:
+    if sp.issparse(X):
+        X = X.tocsr()
+    else:
+        X = np.asarray(X)
+        if X.ndim != 2:
+            raise ValueError(f"block {number} has rows of shape {X.shape}; rows x columns are needed")
+        if X.dtype.kind not in "fiub":
+            raise ValueError(
+                f"block {number} has values of type {X.dtype}, not numbers; encode categories first, for example with "
+                "scikit-learn's OneHotEncoder or OrdinalEncoder"
+            )
+    X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+    return X if sp.issparse(X) else np.ascontiguousarray(X)
+
+
+def _check_finite(X: Any, number: int, names: list[str] | None) -> None:
+    values = X.data if sp.issparse(X) else X
+    if np.isfinite(values).all():
+        return
+    bad = np.flatnonzero(~np.isfinite(X.toarray() if sp.issparse(X) else X).all(axis=0))
+    shown = ", ".join(str(k if names is None else names[k]) for k in bad[:5].tolist())
+    raise ValueError(
+        f"block {number} has missing or infinite values in columns {shown}{', ...' if len(bad) > 5 else ''}: fill them or "
+        "leave these rows out before fitting"
+    )
+
+
+def _as_long(y: Any, X: Any, name: str, number: int) -> Array:
+    y = np.asarray(y)
+    if y.ndim != 1 or len(y) != X.shape[0]:
+        raise ValueError(f"block {number} has {X.shape[0]} rows, but {name} of shape {y.shape}")
+    return y
+
+
+def _weights(weight: Any, X: Any, number: int) -> Array | None:
+    if weight is None:
+        return None
+    weight = _as_long(weight, X, "weights", number).astype(np.float64)
+    if not (np.isfinite(weight).all() and (weight >= 0).all()):
+        raise ValueError(f"block {number} has weights that are negative, infinite or missing; they must be 0 or more")
+    return weight
+
+
+def ahead(items: Iterator[Item]) -> Iterator[Item]:
+    """The same items; the next one is made on another thread while one is in use."""
+    done = object()
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, items, done)
+        while (item := coming.result()) is not done:
+            coming = pool.submit(next, items, done)
+            yield item  # type: ignore[misc]
+
+
+class Read(Apart):
+    """Rows that are read in each pass. Class numbers and weights of all rows are kept here."""
+
+    def __init__(self, source: Blocks, threads: int = 1):
+        """Looked through once: classes, weights, and a key for each row. Rows of weight 0 are left out."""
+        self.source = source
+        found: dict[Any, int] = {}
+        lengths, codes, weights, keys, kinds = [], [], [], [], set()
+        width = 0
+        for X, y, weight in ahead(iter(source)):
+            if y is None:
+                raise ValueError("these blocks have no labels; name the column of the labels, or give (X, y) pairs")
+            kept = None if weight is None or weight.all() else np.flatnonzero(weight)
+            if kept is not None:
+                X, y, weight = X[kept], y[kept], weight[kept]
+            labels, numbers = np.unique(y, return_inverse=True)
+            mine = np.array([found.setdefault(label, len(found)) for label in labels.tolist()], dtype=np.int64)
+            codes.append(mine[numbers].astype(np.min_scalar_type(-1 - len(found))))
+            weights.append(weight)
+            keys.append(row_keys(X, threads))
+            lengths.append(X.shape[0])
+            kinds.add(X.dtype)
+            width = X.shape[1]
+        if not sum(lengths):
+            raise ValueError(f"{source!r} has no rows" + (" of a weight above 0" if lengths else ""))
+        if any(w is None for w in weights) != all(w is None for w in weights):
+            raise ValueError("some blocks have weights and others have none")
+        self.lengths = np.array(lengths)
+        self.shape = int(self.lengths.sum()), width
+        self.dtype = np.dtype(np.float64 if np.dtype(np.float64) in kinds else np.float32)
+        self.classes = np.unique(np.array(list(found), dtype=None if len({type(k) for k in found}) == 1 else object))
+        place = np.argsort(np.argsort(np.array(list(found), dtype=self.classes.dtype), kind="stable"), kind="stable")
+        kind = np.min_scalar_type(-1 - len(found))
+        self.codes = np.empty(self.shape[0], dtype=kind)
+        start = 0
+        while codes:  # one after the other is let go
+            part = codes.pop(0)
+            self.codes[start : start + len(part)] = place[part]
+            start += len(part)
+        ones = weights[0] is None
+        self.weights = np.broadcast_to(1.0, self.shape[0]) if ones else np.concatenate(weights)
+        self.keys = np.empty(self.shape[0], dtype=np.uint64)
+        start = 0
+        while keys:
+            part = keys.pop(0)
+            self.keys[start : start + len(part)] = part
+            start += len(part)
+
+    def pieces(self) -> Iterator[Piece]:
+        """All blocks, with what is known of them."""
+        first = 0
+        for X, _, weight in ahead(iter(self.source)):
+            if weight is not None and not weight.all():
+                X = X[np.flatnonzero(weight)]
+            rows = slice(first, first + X.shape[0])
+            if rows.stop > self.shape[0]:
+                break
+            X = X if X.dtype == self.dtype else X.astype(self.dtype)
+            yield Piece(X, self.codes[rows], self.weights[rows], first)
+            first = rows.stop
+        if first != self.shape[0]:
+            raise ValueError(
+                f"{self.source!r} had {self.shape[0]} rows in the first pass and {first} or more in a later one: it must "
+                "give the same rows each time"
+            )
+
+    def mapped(self, work: Callable[..., Any], *small: Any, each: list[Any] | None = None) -> Iterator[Any]:
+        for k, piece in enumerate(self.pieces()):
+            yield work(piece, *small) if each is None else work(piece, *small, each[k])
+
+    def brought(self, rows: Array) -> Array:
+        found: list[Any] = []
+        for piece in self.pieces():
+            mine = rows[slice(*np.searchsorted(rows, (piece.first, piece.first + len(piece.codes))))]
+            if len(mine):
+                found.append(piece.X[mine - piece.first])
+        return sp.vstack(found, format="csr") if sp.issparse(found[0]) else np.concatenate(found)
+
+
+def from_blocks(blocks: Iterable[Any] | Callable[[], Iterator[Any]], names: Iterable[str] | None = None) -> Blocks:
+    """Labelled rows from anything that gives blocks again and again.
+
+    Parameters
+    ----------
+    blocks : iterable, or function without arguments that returns an iterator
+        Blocks ``(X, y)`` or ``(X, y, weights)``: arrays, sparse matrices or data frames. They are gone through in every
+        pass, so an iterator that is used up after the first, such as a generator, is refused: pass the function that
+        makes it.
+    names : iterable of str, optional
+        Names of the columns.
+
+    Returns
+    -------
+    Blocks
+        For ``SlimSVC().fit(rows)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm import SlimSVC, rows
+    >>> def blocks():
+    ...     for seed in range(20):
+    ...         X = np.random.default_rng(seed).normal(size=(500, 4))
+    ...         yield X, X[:, 0] * X[:, 1] > 0
+    >>> SlimSVC(10).fit(rows.from_blocks(blocks)).n_vectors_
+    10
+    """
+    if not callable(blocks) and iter(blocks) is blocks:
+        raise TypeError(
+            f"blocks={type(blocks).__name__} can be gone through only once, and a fit takes several passes; pass a list of "
+            "blocks, or the function that makes the iterator: from_blocks(read)"
+        )
+
+    def pieces() -> Iterator[Given]:
+        for number, block in enumerate(blocks() if callable(blocks) else blocks):
+            if not isinstance(block, (tuple, list)) or len(block) not in (1, 2, 3):
+                raise TypeError(f"block {number} is {type(block).__name__}; (X, y) or (X, y, weights) is needed")
+            X, y, weight = (*block, None, None)[:3]
+            yield X, y, weight
+
+    return Blocks(pieces, None if names is None else [str(name) for name in names])
