@@ -147,7 +147,8 @@ class Task:
         """Some of the rows (numbers or a mask); copies are left out, and those that they repeat count for them."""
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows
         rows = rows if self.copies is None else self.copies.others(rows)
-        X = self.X[rows] if sp.issparse(self.X) else np.ascontiguousarray(self.X[rows])
+        X = self.X[rows]
+        X = X if sp.issparse(X) else np.ascontiguousarray(X)
         mine = {name: getattr(self, name)[rows] for name in ("codes", "numbers", "keys")}
         return replace(self, X=X, counts=self._counts(rows), copies=None, **mine)
 

@@ -194,6 +194,14 @@ class SlimSVC(SmallBasisClassifier):
                 "max_bytes, or let a basis choose: 'learned', 'forward', 'kmeans', 'random' or 'cholesky'"
             )
 
+    def _check_apart(self) -> None:
+        super()._check_apart()
+        if self.max_bytes is not None:
+            raise ValueError(
+                f"max_bytes={self.max_bytes} chooses inputs and steps with all rows in memory; fit n_vectors to rows "
+                "that are read a block at a time and quantize the model, or fit max_bytes to a sample"
+            )
+
     def _basis(self) -> Any:
         return bases.resolve(self.basis)
 

@@ -88,6 +88,19 @@ class SmallBasisClassifier(LayerClassifier):
         slacks.loss(self.slack)
         regularizers.resolve(self.regularizer)
 
+    def _check_apart(self) -> None:
+        """What takes all rows at once, and so cannot have them from a file."""
+        if regularizers.resolve(self.regularizer).reweighted:
+            raise ValueError(
+                f"regularizer={self.regularizer!r} needs all kernel values in memory; rows that are read a block at a "
+                "time take 'kernel' or 'identity'"
+            )
+        if getattr(self._basis(), "selection", None) == "pivoted":
+            raise ValueError(
+                "a pivoted Cholesky basis needs all rows in memory; for rows that are read a block at a time use the "
+                "basis 'learned', 'forward', 'kmeans' or 'random', or bases.Cholesky(eta) with the rows as they come"
+            )
+
     def _train(self, task: Task) -> Model:
         rng, recipe, setting = self._rng(), self._recipe(task), Setting(float(self.C), self._gamma(task))
         model = train(task, recipe, setting, rng)

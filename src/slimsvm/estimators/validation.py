@@ -147,13 +147,14 @@ def apart_task(estimator: Any, source: Any, y: Any, sample_weight: Any) -> Task:
     name = type(estimator).__name__
     if not getattr(estimator, "takes_blocks", False):
         raise TypeError(
-            f"{name} needs all rows in memory; {source!r} is read a block at a time. SlimSVC, ReducedSVC and EmpiricalSVC "
-            "take it"
+            f"{name} needs all rows in memory; {source!r} is read a block at a time. SlimSVC, ReducedSVC and "
+            "EmpiricalSVC take it"
         )
     if y is not None or sample_weight is not None:
         raise ValueError(f"{source!r} has its labels and weights with it: fit(rows), without y and sample_weight")
     if is_precomputed(estimator.kernel):
         raise ValueError("kernel='precomputed' needs a matrix in memory")
+    estimator._check_apart()
     threads = thread_count(estimator.n_jobs)
     X = Read(source, threads)
     estimator.n_features_in_ = X.shape[1]
@@ -284,9 +285,10 @@ def is_precomputed(kernel: Any) -> bool:
 
 def scale_complaint(X: Any, kernel: Any, names: Array | None) -> str | None:
     """Columns that hide the others in sums over the inputs."""
-    if not isinstance(kernel, str) or kernel == "precomputed" or sp.issparse(X):
+    some = X[:: max(1, X.shape[0] // 2000)]
+    if not isinstance(kernel, str) or kernel == "precomputed" or sp.issparse(some):
         return None
-    some = np.asarray(X[:: max(1, X.shape[0] // 2000)], dtype=np.float64)
+    some = np.asarray(some, dtype=np.float64)
     spread = _spread(some)
     if not (np.isfinite(spread).all() and spread.max(initial=0.0) > 1e-100):  # squares of such numbers are lost
         spread = _spread(some / max(float(np.abs(some).max(initial=0.0)), np.finfo(float).tiny))

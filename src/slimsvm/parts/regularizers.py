@@ -94,7 +94,8 @@ class KernelNorm(Part):
         if self.epsilon is not None:
             return self
         size = X.mean_size(kernel) if hasattr(X, "mean_size") else float(kernel.diagonal(X).mean())
-        return replace(self, epsilon=1e-6 * size if learned else 0.0)
+        # Two digits: they depend neither on the order of the rows nor on a few copies.
+        return replace(self, epsilon=1e-6 * float(f"{size:.2g}") if learned else 0.0)
 
     def settled(self, gram: Array) -> KernelNorm:
         R = self.matrix(gram)

@@ -1,7 +1,7 @@
 """Where rows live, and the one way to ask them: passes that return sums.
 
-`from_blocks`, `from_parquet`, `from_arrow`, `from_csv` and `from_svmlight` make labelled rows that are read a block at a
-time: ``SlimSVC().fit(slimsvm.rows.from_parquet("rows.parquet", target="label"))``.
+`from_blocks`, `from_parquet`, `from_arrow`, `from_csv` and `from_svmlight` make labelled rows that are read a block at
+a time: ``SlimSVC().fit(slimsvm.rows.from_parquet("rows.parquet", target="label"))``.
 """
 
 from typing import Any

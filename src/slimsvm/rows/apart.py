@@ -1,14 +1,15 @@
 """Rows that are not in memory: in files, or on the workers of a cluster.
 
-They are the X of a task like an array: with a shape and a type, and rows by number (``X[rows]``, brought here). All else
-is asked of them in one way, `Apart.mapped`: a pure function of a block, run where the block is. The caller holds a key
-and a class number for each row, and its weight where there are weights.
+They are the X of a task like an array: with a shape and a type, and rows by number (``X[rows]``, brought here). All
+else is asked of them in one way, `Apart.mapped`: a pure function of a block, run where the block is. The caller holds a
+key and a class number for each row, and its weight where there are weights.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,24 @@ from .seam import Block, Pass
 MOST_BROUGHT = 1 << 26  # bytes of rows that come here at a time
 
 
+class Keeper:
+    """Blocks with their features, kept for as long as rows are looked at in the same way."""
+
+    def __init__(self) -> None:
+        self.look: Look | None = None
+        self.homes: dict[int, Any] = {}
+
+    def __call__(self, look: Look, first: int, made: Callable[[], Any]) -> Any:
+        """The home of the block that starts with this row."""
+        if not look.kept:
+            return made()
+        if look is not self.look:
+            self.look, self.homes = look, {}
+        if first not in self.homes:
+            self.homes[first] = made()
+        return self.homes[first]
+
+
 @dataclass(frozen=True)
 class Piece:
     """A block of rows, with their class numbers and what they count."""
@@ -31,6 +50,12 @@ class Piece:
     codes: Array
     counts: Array
     first: int  # number of its first row
+    keeper: Keeper | None = None  # of features, from one pass to the next
+
+    def home(self, look: Look, tables: tuple[Array, Array]) -> Any:
+        """The rows with their features, and labels by tables of sides and costs (classes x outputs)."""
+        made = partial(look.at, self.X, self.labels(tables))
+        return made() if self.keeper is None else self.keeper(look, self.first, made)
 
     def labels(self, tables: tuple[Array, Array]) -> ClassLabels:
         """What the rows are to outputs, by tables of sides and costs (classes x outputs)."""
@@ -70,42 +95,50 @@ class Apart:
         found = self.brought(wanted)
         return found if len(wanted) == len(numbers) and (numbers[1:] > numbers[:-1]).all() else found[place]
 
-    def summed(self, work: Callable[..., Any], *small: Any) -> Any:
-        """The sum over blocks."""
-        return sum(self.mapped(work, *small))
-
     def variance(self) -> float:
         """Of all entries; rows count by their weights."""
-        mass, total = self.summed(_moments)
-        mean = total / (mass * self.shape[1])
-        return float(self.summed(_squares, mean)) / (mass * self.shape[1])
+        mass, mean, squares = 0.0, 0.0, 0.0
+        for more, other, theirs in self.mapped(_spread):
+            mass += more
+            step = (other - mean) * more / mass
+            squares += theirs + step * (other - mean) * (mass - more)  # of the means about the new one
+            mean += step
+        return squares / mass
 
     def mean_size(self, kernel: Base) -> float:
         """The mean of ``k(x, x)``."""
-        return float(self.summed(_sizes, kernel)) / self.shape[0]
+        if kernel.translation_invariant:
+            return float(kernel.diagonal(np.zeros((1, self.shape[1])))[0])
+        return float(sum(total for total, _ in self.mapped(_sizes, kernel))) / self.shape[0]
+
+    def largest_size(self, kernel: Base) -> float:
+        """The largest ``k(x, x)``."""
+        if kernel.translation_invariant:
+            return self.mean_size(kernel)
+        return float(max(largest for _, largest in self.mapped(_sizes, kernel)))
 
     def seen_through(self, kernel: Any, labels: Any, Z: Any, T: Array, dtype: Any, threads: int, keep: float) -> Spread:
-        """With features ``k(X, Z) T``."""
-        return Spread(self, labels, Look(kernel, Z, T, np.dtype(dtype), threads, keep))
+        """With features ``k(X, Z) T``, which stay where they and the rows take at most ``keep`` bytes."""
+        n, d = self.shape
+        take = n * (T.shape[1] * np.dtype(dtype).itemsize + d * self.dtype.itemsize)
+        return Spread(self, labels, Look(kernel, Z, T, np.dtype(dtype), threads, keep, take <= keep))
 
 
-def _moments(piece: Piece) -> Array:
-    rows = np.asarray(piece.X.sum(axis=1, dtype=np.float64)).ravel()
-    return np.array([piece.counts.sum(), piece.counts @ rows])
+def _spread(piece: Piece) -> tuple[float, float, float]:
+    """The number of entries, their mean, and the sum of squares about it; rows count by their weights."""
+    X, w = piece.X, piece.counts
+    mass = float(w.sum()) * X.shape[1]
+    mean = float(w @ np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()) / mass
+    if not sp.issparse(X):
+        about = np.subtract(X, mean, dtype=np.float64)
+        return mass, mean, float(w @ np.einsum("ij,ij->i", about, about))
+    stored = np.repeat(w, np.diff(X.indptr))
+    return mass, mean, float(stored @ (X.data.astype(np.float64) - mean) ** 2) + (mass - stored.sum()) * mean**2
 
 
-def _squares(piece: Piece, mean: float) -> float:
-    if sp.issparse(piece.X):
-        X = piece.X.astype(np.float64)
-        about = X.copy()
-        about.data = (X.data - mean) ** 2 - mean**2
-        return float(piece.counts @ np.asarray(about.sum(axis=1)).ravel()) + mean**2 * X.shape[1] * piece.counts.sum()
-    about = np.subtract(piece.X, mean, dtype=np.float64)
-    return float(piece.counts @ np.einsum("ij,ij->i", about, about))
-
-
-def _sizes(piece: Piece, kernel: Base) -> float:
-    return float(np.sum(kernel.diagonal(piece.X)))
+def _sizes(piece: Piece, kernel: Base) -> tuple[float, float]:
+    sizes = np.asarray(kernel.diagonal(piece.X))
+    return float(sizes.sum()), float(sizes.max())
 
 
 # --- their features ------------------------------------------------------------------------------------------------
@@ -113,7 +146,8 @@ def _sizes(piece: Piece, kernel: Base) -> float:
 
 @dataclass(frozen=True)
 class Look:
-    """What rows are looked at through: features ``k(X, Z) T``, on so many threads, kept if they take few bytes."""
+    """What rows are looked at through: features ``k(X, Z) T``, on so many threads. Features of a block take at most
+    ``keep`` bytes; ``kept``: all together take so few that they stay from one pass to the next."""
 
     kernel: Any
     Z: Any
@@ -121,6 +155,7 @@ class Look:
     dtype: Any
     threads: int
     keep: float
+    kept: bool = False
 
     def at(self, X: Any, labels: Labels) -> Any:
         """Rows in memory."""
@@ -143,13 +178,13 @@ class Shifted:
 
 
 def _total(piece: Piece, look: Look, tables: tuple[Array, Array], work: Pass, small: tuple[Any, ...]) -> Any:
-    return look.at(piece.X, piece.labels(tables)).total(work, *small)
+    return piece.home(look, tables).total(work, *small)
 
 
 def _each(
     piece: Piece, look: Look, tables: tuple[Array, Array], work: Callable[..., Any], small: tuple[Any, ...]
 ) -> list[Any]:
-    home = look.at(piece.X, piece.labels(tables))
+    home = piece.home(look, tables)
     return [work(Shifted(block, piece.first), *small) for block in home.blocks()]
 
 
@@ -184,7 +219,7 @@ class Spread:
     def blocks(self) -> Iterator[Block]:
         """Brought here one after the other."""
         for piece in self.X.mapped(_itself):
-            home = self.look.at(piece.X, piece.labels((self.labels.side, self.labels.cost)))
+            home = piece.home(self.look, (self.labels.side, self.labels.cost))
             for block in home.blocks():
                 yield Shifted(block, piece.first)
 

@@ -64,8 +64,8 @@ def from_arrow(
         data = arrow.Table.from_batches(list(data))
     if isinstance(data, arrow.RecordBatchReader):
         raise TypeError(
-            "a RecordBatchReader can be gone through only once, and a fit takes several passes; pass the dataset or the "
-            "table that it reads"
+            "a RecordBatchReader can be gone through only once, and a fit takes several passes; pass the dataset or "
+            "the table that it reads"
         )
     inputs = _inputs(list(data.schema.names), target, columns, weight)
     _check_arrow_types(arrow, data.schema, inputs)
@@ -112,7 +112,8 @@ def from_csv(
     -------
     Blocks
     """
-    pandas = _module("pandas", "from_csv", "pip install pandas")
+    pandas = _module("pandas", "from_csv", "pip install 'slimsvm[files]'")
+    options.setdefault("float_precision", "round_trip")
     paths = [path] if isinstance(path, (str, Path)) or hasattr(path, "read") else list(path)
     if any(hasattr(one, "read") for one in paths):
         raise TypeError("from_csv reads its files again in every pass: give paths, not open files")
@@ -195,8 +196,8 @@ def _inputs(found: list[str], target: str | None, columns: Iterable[str] | None,
 def _no_numbers(names: list[str], where: str) -> str:
     shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
     return (
-        f"columns {shown} of {where} are no numbers: name others with columns=[...], or encode them first (scikit-learn's "
-        "OneHotEncoder, or the command line `slimsvm train`)"
+        f"columns {shown} of {where} are no numbers: name others with columns=[...], or encode them first "
+        "(scikit-learn's OneHotEncoder, or the command line `slimsvm train`)"
     )
 
 

@@ -1,4 +1,4 @@
-"""Rows that are read a block at a time, again in each pass: of files, or of anything that gives blocks again and again."""
+"""Rows that are read a block at a time, again in each pass: of files, or of what gives blocks again and again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from ..formulation import Array
 from ..keys import row_keys
-from .apart import Apart, Piece
+from .apart import Apart, Keeper, Piece
 
 Item = TypeVar("Item")
 Given = tuple[Any, Any, Any]  # rows, labels and weights (or None) of a block
@@ -69,8 +69,8 @@ def _check_finite(X: Any, number: int, names: list[str] | None) -> None:
     bad = np.flatnonzero(~np.isfinite(X.toarray() if sp.issparse(X) else X).all(axis=0))
     shown = ", ".join(str(k if names is None else names[k]) for k in bad[:5].tolist())
     raise ValueError(
-        f"block {number} has missing or infinite values in columns {shown}{', ...' if len(bad) > 5 else ''}: fill them or "
-        "leave these rows out before fitting"
+        f"block {number} has missing or infinite values in columns {shown}{', ...' if len(bad) > 5 else ''}: fill them "
+        "or leave these rows out before fitting"
     )
 
 
@@ -105,7 +105,7 @@ class Read(Apart):
 
     def __init__(self, source: Blocks, threads: int = 1):
         """Looked through once: classes, weights, and a key for each row. Rows of weight 0 are left out."""
-        self.source = source
+        self.source, self.keeper = source, Keeper()
         found: dict[Any, int] = {}
         lengths, codes, weights, keys, kinds = [], [], [], [], set()
         width = 0
@@ -158,12 +158,12 @@ class Read(Apart):
             if rows.stop > self.shape[0]:
                 break
             X = X if X.dtype == self.dtype else X.astype(self.dtype)
-            yield Piece(X, self.codes[rows], self.weights[rows], first)
+            yield Piece(X, self.codes[rows], self.weights[rows], first, self.keeper)
             first = rows.stop
         if first != self.shape[0]:
             raise ValueError(
-                f"{self.source!r} had {self.shape[0]} rows in the first pass and {first} or more in a later one: it must "
-                "give the same rows each time"
+                f"{self.source!r} had {self.shape[0]} rows in the first pass and {first} or more in a later one: it "
+                "must give the same rows each time"
             )
 
     def mapped(self, work: Callable[..., Any], *small: Any, each: list[Any] | None = None) -> Iterator[Any]:
@@ -209,8 +209,8 @@ def from_blocks(blocks: Iterable[Any] | Callable[[], Iterator[Any]], names: Iter
     """
     if not callable(blocks) and iter(blocks) is blocks:
         raise TypeError(
-            f"blocks={type(blocks).__name__} can be gone through only once, and a fit takes several passes; pass a list of "
-            "blocks, or the function that makes the iterator: from_blocks(read)"
+            f"blocks={type(blocks).__name__} can be gone through only once, and a fit takes several passes; pass a "
+            "list of blocks, or the function that makes the iterator: from_blocks(read)"
         )
 
     def pieces() -> Iterator[Given]:

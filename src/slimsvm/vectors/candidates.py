@@ -136,4 +136,5 @@ class TaskCandidates:
         return found
 
     def _absolute(self, eta: float) -> float:
-        return eta * float(self.kernel.diagonal(self.X).max())
+        apart = hasattr(self.X, "largest_size")  # rows that are not in memory
+        return eta * (self.X.largest_size(self.kernel) if apart else float(self.kernel.diagonal(self.X).max()))
