@@ -67,7 +67,7 @@ def test_blocks_give_the_model_of_the_same_rows_in_memory(data, passes, name, we
     np.testing.assert_array_equal(two.vectors_, found["vectors_"])
     np.testing.assert_allclose(two.objective_, found["objective_"], rtol=1e-8)
     assert (two.duality_gap_ <= model.tol).all()
-    np.testing.assert_array_equal(two.classes_, found["classes_"])
+    np.testing.assert_array_equal(two.classes_, found["classes_"], strict=True)
     assert len(passes) <= most
     if name == "search":
         assert two.search_results_ == found["search_results_"]
@@ -182,6 +182,7 @@ def test_words_for_what_cannot_be(data, frame, tmp_path):
         "among the columns": lambda: rows.from_arrow(table, "x0", COLUMNS),
         "no labels": lambda: fitted(rows.from_arrow(table, columns=COLUMNS)),
         "has no rows": lambda: fitted(rows.from_blocks([])),
+        "words in some blocks": lambda: fitted(rows.from_blocks([(X[:50], y[:50]), (X[:50], np.arange(50) % 2)])),
         "one class": lambda: fitted(rows.from_blocks([(X[:50], np.zeros(50))])),
         "columns, those before it": lambda: fitted(rows.from_blocks([(X[:50], y[:50]), (X[:50, :2], y[:50])])),
         "rows, but y": lambda: fitted(rows.from_blocks([(X[:50], y[:40])])),

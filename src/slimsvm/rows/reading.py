@@ -90,6 +90,13 @@ def _weights(weight: Any, X: Any, number: int) -> Array | None:
     return weight
 
 
+def _common(types: set[Any]) -> Any:
+    """A type for labels of all these types."""
+    if len({kind.kind for kind in types} & set("US")) and len({kind.kind for kind in types}) > 1:
+        raise ValueError(f"labels are words in some blocks and numbers in others: {sorted(map(str, types))}")
+    return np.result_type(*types)
+
+
 def ahead(items: Iterator[Item]) -> Iterator[Item]:
     """The same items; the next one is made on another thread while one is in use."""
     done = object()
@@ -107,7 +114,8 @@ class Read(Apart):
         """Looked through once: classes, weights, and a key for each row. Rows of weight 0 are left out."""
         self.source, self.keeper = source, Keeper()
         found: dict[Any, int] = {}
-        lengths, codes, weights, keys, kinds = [], [], [], [], set()
+        lengths, codes, weights, keys = [], [], [], []
+        kinds, types = set(), set()  # of rows, of labels
         width = 0
         for X, y, weight in ahead(iter(source)):
             if y is None:
@@ -122,6 +130,7 @@ class Read(Apart):
             keys.append(row_keys(X, threads))
             lengths.append(X.shape[0])
             kinds.add(X.dtype)
+            types.add(y.dtype)
             width = X.shape[1]
         if not sum(lengths):
             raise ValueError(f"{source!r} has no rows" + (" of a weight above 0" if lengths else ""))
@@ -130,8 +139,8 @@ class Read(Apart):
         self.lengths = np.array(lengths)
         self.shape = int(self.lengths.sum()), width
         self.dtype = np.dtype(np.float64 if np.dtype(np.float64) in kinds else np.float32)
-        self.classes = np.unique(np.array(list(found), dtype=None if len({type(k) for k in found}) == 1 else object))
-        place = np.argsort(np.argsort(np.array(list(found), dtype=self.classes.dtype), kind="stable"), kind="stable")
+        seen = np.array(list(found), dtype=_common(types))
+        self.classes, place = np.unique(seen, return_inverse=True)
         kind = np.min_scalar_type(-1 - len(found))
         self.codes = np.empty(self.shape[0], dtype=kind)
         start = 0
