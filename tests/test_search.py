@@ -156,3 +156,11 @@ def test_trials_that_run_ahead_change_nothing(n):
     assert alone.search_results_ == together.search_results_
     np.testing.assert_array_equal(alone.vectors_, together.vectors_)
     np.testing.assert_array_equal(alone.vector_coef_, together.vector_coef_)
+
+
+def test_costs_of_very_many_rows_are_those_of_a_million():
+    few = search.Space(None, None, [False], 0.5, rows=2e5)
+    many = search.Space(None, None, [False], 0.5, rows=5e7)
+    assert few.costs == list(search.COSTS)
+    np.testing.assert_allclose(many.costs, np.array(search.COSTS) / 50)
+    assert pytest.approx(few.first(0.5, False).C / 50) == many.first(0.5, False).C

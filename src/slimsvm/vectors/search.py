@@ -25,6 +25,7 @@ from .trials import MOST_ROWS, Fold, Trial, Trials
 COSTS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 FIRST = 0.3  # the cost at which widths are compared, times gamma in units of gamma="scale"
 MOST_COST = 1e4
+MILLION = 1e6  # rows up to which these are the costs; more rows share what a million would cost
 WIDTHS = (0.03, 0.1, 0.3, 1.0, 3.0)  # gamma, in units of gamma="scale"
 LEAST_WIDTH, MOST_WIDTH = 0.003, 30.0
 SCALED_WIDTHS = (0.3, 1.0)  # where scales start: they can grow, and every row is to see vectors
@@ -43,6 +44,17 @@ class Space:
     gamma: float | None
     scaled: Sequence[bool]
     unit: float = 1.0  # gamma="scale"
+    rows: float = 1.0  # by their weights
+
+    @property
+    def share(self) -> float:
+        """Of a cost in `COSTS`, for each row."""
+        return min(1.0, MILLION / self.rows)
+
+    @property
+    def costs(self) -> list[float]:
+        """Costs to try."""
+        return [C * self.share for C in COSTS]
 
     @property
     def settled(self) -> bool:
@@ -64,8 +76,8 @@ class Space:
 
     def first(self, gamma: float, scaled: bool) -> Setting:
         """The setting that speaks for a width: with a cost in inverse proportion, unless one is given."""
-        wanted = FIRST * self.unit / gamma
-        cost = min(COSTS, key=lambda C: abs(np.log(C / wanted))) if self.cost is None else self.cost
+        wanted = FIRST * self.share * self.unit / gamma
+        cost = min(self.costs, key=lambda C: abs(np.log(C / wanted))) if self.cost is None else self.cost
         return Setting(cost, gamma, scaled)
 
 
@@ -75,11 +87,12 @@ def space_of(task: Task, C: float | str, gamma: float | str, scales: str, recipe
     # With more inputs than rows, scales would fit anything.
     may_scale = [False, True] if recipe.basis.learns and task.X.shape[1] <= task.size else [False]
     scaled = {"fixed": [False], "learned": [True], "search": may_scale}[scales]
+    rows = float(task.counts.sum())
     if not kernels.takes_gamma(task.kernel):
-        return Space(cost, 1.0, scaled)
+        return Space(cost, 1.0, scaled, rows=rows)
     given = None if gamma == "search" else kernels.scale_gamma(gamma, task.X, task.counts)
     known = given is not None and cost is not None  # nobody asks for the unit then
-    return Space(cost, given, scaled, 1.0 if known else kernels.scale_gamma("scale", task.X, task.counts))
+    return Space(cost, given, scaled, 1.0 if known else kernels.scale_gamma("scale", task.X, task.counts), rows)
 
 
 @dataclass(frozen=True)
@@ -103,8 +116,8 @@ class Race:
     than the noise.
     """
 
-    def __init__(self, trial: Trials, few: bool, report: Callable[[str], None] | None):
-        self.trial, self.few, self.report = trial, few, report
+    def __init__(self, trial: Trials, space: Space, few: bool, report: Callable[[str], None] | None):
+        self.trial, self.space, self.few, self.report = trial, space, few, report
         self.folds = len(trial.folds)
         self.trials: dict[Setting, list[Trial]] = {}
 
@@ -197,7 +210,7 @@ def search(task: Task, recipe: Recipe, space: Space, report: Callable[[str], Non
     rng = np.random.default_rng(0)
     folds = split(task, rng)
     with Trials(folds, recipe, int(rng.integers(2**31))) as trial:
-        return _raced(Race(trial, few, report), space, folds)
+        return _raced(Race(trial, space, few, report), space, folds)
 
 
 def _raced(race: Race, space: Space, folds: list[Fold]) -> Finding:
@@ -293,7 +306,7 @@ def _costs(race: Race, start: Setting, best: list[Setting]) -> list[float]:
         middle, reach = start.C, 12.0 if start.scaled else np.inf
     else:
         middle, reach = race.leader(_row(race, first).__contains__).C, np.inf if start == first else 4.0
-    return [C for C in COSTS if middle / reach < C < middle * reach]
+    return [C for C in race.space.costs if middle / reach < C < middle * reach]
 
 
 def _all_costs(race: Race, start: Setting, costs: Sequence[float], folds: int | None) -> None:
@@ -308,7 +321,7 @@ def _all_costs(race: Race, start: Setting, costs: Sequence[float], folds: int | 
             near = replace(start, C=C)
     while not race.few and not race.solved():
         top = race.leader(_row(race, start).__contains__)
-        if max(s.C for s in _row(race, start)) > top.C or 3 * top.C > MOST_COST:
+        if max(s.C for s in _row(race, start)) > top.C or MOST_COST * race.space.share < 3 * top.C:
             break
         race.run(replace(top, C=3 * top.C), top, folds)
 
