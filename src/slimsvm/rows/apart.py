@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -84,6 +84,9 @@ class Apart:
         """The mean of ``k(x, x)``."""
         return float(self.summed(_sizes, kernel)) / self.shape[0]
 
+    def close(self) -> None:
+        """No more will be asked."""
+
     def seen_through(self, kernel: Any, labels: Any, Z: Any, T: Array, dtype: Any, threads: int, keep: float) -> Spread:
         """With features ``k(X, Z) T``."""
         return Spread(self, labels, Look(kernel, Z, T, np.dtype(dtype), threads, keep))
@@ -126,6 +129,10 @@ class Look:
         """Rows in memory."""
         return seen_through(self.kernel, X, labels, self.Z, self.T, self.dtype, self.threads, self.keep)
 
+    def on(self, piece: Piece, tables: tuple[Array, Array]) -> Any:
+        """A block, with labels by tables."""
+        return self.at(piece.X, piece.labels(tables))
+
 
 @dataclass(frozen=True)
 class Shifted:
@@ -143,13 +150,13 @@ class Shifted:
 
 
 def _total(piece: Piece, look: Look, tables: tuple[Array, Array], work: Pass, small: tuple[Any, ...]) -> Any:
-    return look.at(piece.X, piece.labels(tables)).total(work, *small)
+    return look.on(piece, tables).total(work, *small)
 
 
 def _each(
     piece: Piece, look: Look, tables: tuple[Array, Array], work: Callable[..., Any], small: tuple[Any, ...]
 ) -> list[Any]:
-    home = look.at(piece.X, piece.labels(tables))
+    home = look.on(piece, tables)
     return [work(Shifted(block, piece.first), *small) for block in home.blocks()]
 
 
@@ -164,6 +171,7 @@ class Spread:
     X: Apart
     labels: ClassLabels
     look: Look
+    apart: ClassVar[bool] = True
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -175,8 +183,12 @@ class Spread:
             for first, length in zip(self.X.starts, self.X.lengths, strict=True)
         ]
         tables = self.labels.side, self.labels.cost
+        return self.summed(_total, self.look, tables, work, each=each)
+
+    def summed(self, work: Callable[..., Any], *small: Any, each: list[Any]) -> tuple[Array, ...]:
+        """The sum over blocks, in their order."""
         sums: tuple[Array, ...] | None = None
-        for part in self.X.mapped(_total, self.look, tables, work, each=each):
+        for part in self.X.mapped(work, *small, each=each):
             sums = part if sums is None else tuple(a + b for a, b in zip(sums, part, strict=True))
         assert sums is not None
         return sums
