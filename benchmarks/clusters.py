@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from .machine import describe
+from .machine import facts
 
 HERE = Path(__file__).parent
 COLUMNS = 20
@@ -28,12 +28,13 @@ COLUMNS = 20
 def block(seed: int, rows: int) -> np.ndarray:
     """Rows whose labels depend on all columns; the last column is the label."""
     rng = np.random.default_rng(seed)
-    centres, heights = np.random.default_rng(0).standard_normal((30, COLUMNS)), np.random.default_rng(1).standard_normal(30)
+    teacher = np.random.default_rng(0)
+    centres, heights = teacher.standard_normal((30, COLUMNS)), teacher.standard_normal(30)
     X = rng.standard_normal((rows, COLUMNS)).astype(np.float32)
     values = np.zeros(rows)
     for centre, height in zip(centres, heights, strict=True):
         values += height * np.exp(-((X - centre) ** 2).sum(axis=1) * (0.5 / COLUMNS))
-    label = values + 0.05 * values.std() * rng.standard_normal(rows) > 0
+    label = values + 0.05 * values.std() * rng.standard_normal(rows) > np.median(values)
     return np.column_stack([X, label.astype(np.float32)])
 
 
@@ -126,7 +127,9 @@ def page(found: list[dict[str, Any]], given: Any) -> str:
         "",
         "## Machine",
         "",
-        describe(),
+        "|  |  |",
+        "|---|---:|",
+        *(f"| {name} | {value} |" for name, value in facts().items()),
         "",
         "## Workers",
         "",

@@ -85,7 +85,7 @@ def _parts(collection: Any) -> tuple[list[Any], list[int] | None]:
 def _lengths(parts: list[Any], site: Any) -> list[int]:
     import dask
 
-    return list(site.results([dask.delayed(len, pure=False)(part) for part in parts]))
+    return list(site.results(lambda: [dask.delayed(len, pure=False)(part) for part in parts]))
 
 
 def _cut(parts: list[Any], theirs: list[int], wanted: list[int], name: str) -> list[Any]:

@@ -11,6 +11,7 @@ import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,6 +26,7 @@ from .partitions import matched, on_workers, partitions
 from .prepared import about, coded, prepared, rows_again
 
 ROOM = 0.6  # of a worker's memory limit: beyond it no features are kept
+PATIENCE = 2.0  # seconds until a worker may be thought lost
 AT_ONCE = 64  # blocks that are worked on together where there is no cluster
 GROUP = 4  # sums that a worker adds up
 
@@ -167,24 +169,67 @@ def current_client() -> Any:
         return None
 
 
+Make = Callable[[], list[Any]]  # tasks, anew with each call
+
+
+class Lost(Exception):
+    """A worker that has blocks is gone."""
+
+
 class Cluster:
-    """Tasks run by the workers of a client; results are asked for in order."""
+    """Tasks run by the workers of a client; results are asked for in order.
+
+    Those of a block run where it is, and nowhere else: features are there, and dask does not know what they cost. When
+    that worker is gone, dask makes the block again elsewhere, and the tasks are made again.
+    """
 
     def __init__(self, client: Any):
         self.client = client
+        self.places: dict[str, str] = {}
 
     def kept(self, tasks: list[Any]) -> list[Any]:
         """Results that stay where they are made, until nobody has them any more."""
         return self.client.compute(tasks)
 
-    def results(self, tasks: list[Any]) -> Iterator[Any]:
-        futures = self.client.compute(tasks)
+    def beside(self, block: Any) -> Any:
+        """Within this context tasks are made that run where a block is."""
+        import dask
+
+        place = self.places.get(block.key)
+        return nullcontext() if place is None else dask.annotate(workers=[place], allow_other_workers=False)
+
+    def settle(self, blocks: list[Any]) -> None:
+        """Where the blocks are, as far as that is known."""
+        if not self.places:
+            found = self.client.who_has(blocks)
+            self.places = {key: places[0] for key, places in found.items() if places}
+
+    def results(self, make: Make) -> Iterator[Any]:
+        futures, done = self.client.compute(make()), 0
         try:
-            while futures:
-                yield futures[0].result()
-                futures.pop(0)
+            while done < len(futures):
+                try:
+                    found = self._result(futures[done])
+                except Lost:
+                    self.places = {}
+                    self.client.cancel(futures)
+                    futures = [None] * done + self.client.compute(make()[done:])
+                    continue
+                yield found
+                futures[done] = None
+                done += 1
         finally:
-            self.client.cancel(futures)
+            self.client.cancel([future for future in futures if future is not None])
+
+    def _result(self, future: Any) -> Any:
+        while True:
+            try:
+                return future.result(timeout=PATIENCE)
+            except TimeoutError:
+                if future.done():  # it is an error of the task
+                    raise
+                if not set(self.places.values()) <= set(self.client.nthreads()):
+                    raise Lost from None
 
     def end(self, fit: str) -> None:
         """Workers forget it; those that are gone have nothing to forget."""
@@ -198,9 +243,16 @@ class InProcess:
     def kept(self, tasks: list[Any]) -> list[Any]:
         return tasks
 
-    def results(self, tasks: list[Any]) -> Iterator[Any]:
+    def beside(self, block: Any) -> Any:
+        return nullcontext()
+
+    def settle(self, blocks: list[Any]) -> None:
+        """They are nowhere."""
+
+    def results(self, make: Make) -> Iterator[Any]:
         import dask
 
+        tasks = make()
         for start in range(0, len(tasks), AT_ONCE):
             yield from dask.compute(*tasks[start : start + AT_ONCE])
 
@@ -225,7 +277,7 @@ class OnWorkers(Apart):
         task = dask.delayed(prepared, pure=False)
         given = partitions(X, y, sample_weight, self.site)
         raw = self.site.kept([task(*block, k, self.dtype, self.names) for k, block in enumerate(given)])
-        found = list(self.site.results([dask.delayed(about, pure=False)(block) for block in raw]))
+        found = list(self.site.results(lambda: [dask.delayed(about, pure=False)(block) for block in raw]))
         self._count(found, sample_weight is not None)
         task = dask.delayed(coded, pure=False)
         self.held = self.site.kept([task(block, self.classes, first) for block, _, first in self._full(raw, found)])
@@ -281,16 +333,20 @@ class OnWorkers(Apart):
             self.numbers = np.concatenate(kept)
 
     def mapped(self, work: Callable[..., Any], *small: Any, each: list[Any] | None = None) -> Iterator[Any]:
-        return self.site.results(self._tasks(_run, work, *small, each=each))
+        return self.site.results(lambda: self._tasks(_run, work, *small, each=each))
 
     def added(self, work: Callable[..., Any], *small: Any, each: list[Any]) -> tuple[Array, ...]:
         """The sum over blocks of what a function makes of them. Workers add up neighbours, and the order of all sums is
         the same whatever ends first and wherever blocks are."""
-        parts = self._tasks(_packed, work, *small, each=each)
-        add = self.delayed(_sum, pure=False)
-        while len(parts) > GROUP:
-            parts = [add(parts[k : k + GROUP]) for k in range(0, len(parts), GROUP)]
-        total = _sum(list(self.site.results(parts)))
+
+        def make() -> list[Any]:
+            parts = self._tasks(_packed, work, *small, each=each)
+            add = self.delayed(_sum, pure=False)
+            while len(parts) > GROUP:
+                parts = [add(parts[k : k + GROUP]) for k in range(0, len(parts), GROUP)]
+            return parts
+
+        total = _sum(list(self.site.results(make)))
         return tuple(part.whole() if isinstance(part, Triangle) else part for part in total)
 
     def _tasks(self, run: Callable[..., Any], work: Any, *small: Any, each: list[Any] | None = None) -> list[Any]:
@@ -299,9 +355,13 @@ class OnWorkers(Apart):
         if small and isinstance(small[0], KeptLook):
             look, small = self._sent(small[0]), small[1:]
         sent = self.delayed(bytes, pure=False)(self.dumps((work, small)))
-        task = self.delayed(run, pure=False)
         own: list[Any] = [()] * len(self.held) if each is None else [(one,) for one in each]
-        return [task(block, sent, look, mine) for block, mine in zip(self.held, own, strict=True)]
+        self.site.settle(self.held)
+        return [self._task(run, block, sent, look, mine) for block, mine in zip(self.held, own, strict=True)]
+
+    def _task(self, run: Callable[..., Any], block: Any, *given: Any) -> Any:
+        with self.site.beside(block):
+            return self.delayed(run, pure=False)(block, *given)
 
     def _sent(self, look: KeptLook) -> Any:
         """On the workers; one at a time, as they keep features of one."""
@@ -312,14 +372,17 @@ class OnWorkers(Apart):
     def brought(self, rows: Array) -> Any:
         starts = np.append(self.starts, self.shape[0])
         places = np.searchsorted(rows, starts)
-        task = self.delayed(_run, pure=False)
         sent = self.dumps((_picked, ()))
-        tasks = [
-            task(block, sent, None, (rows[a:b] - first,))
-            for block, a, b, first in zip(self.held, places[:-1], places[1:], starts[:-1], strict=True)
-            if a < b
-        ]
-        found = list(self.site.results(tasks))
+
+        def make() -> list[Any]:
+            self.site.settle(self.held)
+            return [
+                self._task(_run, block, sent, None, (rows[a:b] - first,))
+                for block, a, b, first in zip(self.held, places[:-1], places[1:], starts[:-1], strict=True)
+                if a < b
+            ]
+
+        found = list(self.site.results(make))
         return sp.vstack(found, format="csr") if sp.issparse(found[0]) else np.concatenate(found)
 
     def seen_through(self, kernel: Any, labels: Any, Z: Any, T: Array, dtype: Any, threads: int, keep: float) -> Spread:
