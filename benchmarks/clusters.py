@@ -91,7 +91,7 @@ def one(workers: int, rows: int, vectors: int, blocks: int, learned: bool) -> di
 
     with (
         LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0
+            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=0
         ) as cluster,
         Client(cluster),
     ):

@@ -219,7 +219,9 @@ class Cluster:
                 futures[done] = None
                 done += 1
         finally:
-            self.client.cancel([future for future in futures if future is not None])
+            left = [future for future in futures if future is not None]
+            if left:  # the caller was interrupted, or a task failed
+                self.client.cancel(left)
 
     def _result(self, future: Any) -> Any:
         while True:
