@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable
-from functools import update_wrapper
+from functools import update_wrapper, wraps
 from types import MethodType
 from typing import Any
 
@@ -20,6 +20,9 @@ from ..export.quantize import Problem, model_bytes
 from ..formulation import Array, Part
 from ..notices import warn
 from ..parts.kernels import Scaled
+from ..rows.apart import Apart
+from ..rows.partitions import on_workers
+from ..rows.workers import answers
 from ..threads import limited, thread_count
 from ..votes import Votes
 from . import validation
@@ -44,6 +47,16 @@ class offered:
         if reason:
             raise AttributeError(reason)
         return MethodType(self.method, estimator)
+
+
+def lazy_where_far(method: Callable[..., Array]) -> Callable[..., Array]:
+    """A method that answers for rows; those of a dask collection are answered when the result is computed."""
+
+    @wraps(method)
+    def answer(self: Any, X: Any) -> Any:
+        return answers(self._snapshot(), method.__name__, X) if on_workers(X) else method(self, X)
+
+    return answer
 
 
 class ExpansionModel(BaseEstimator):
@@ -161,6 +174,7 @@ class Probabilities(ExpansionModel):
     """`predict_proba` and `predict_log_proba`, where there are probabilities."""
 
     @offered
+    @lazy_where_far
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes; `predict` gives the class of the highest one.
 
@@ -175,6 +189,7 @@ class Probabilities(ExpansionModel):
         return np.exp(self._snapshot()._log_probabilities(X))
 
     @offered
+    @lazy_where_far
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithms of the classes' probabilities, which stay finite where these would be rounded to 0.
 
@@ -221,7 +236,7 @@ class ExpansionClassifier(ClassifierMixin, Probabilities, metaclass=ABCMeta):
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Training rows; for ``kernel="precomputed"`` the square kernel matrix. Classifiers over few vectors also take
-            labelled rows of files, see `slimsvm.rows`.
+            labelled rows of files, see `slimsvm.rows`, and dask arrays and dataframes, whose rows stay where they are.
         y : array-like of shape (n_samples,)
             Class labels, of any type. Left out where the rows have their labels with them.
         sample_weight : array-like of shape (n_samples,), optional
@@ -241,6 +256,13 @@ class ExpansionClassifier(ClassifierMixin, Probabilities, metaclass=ABCMeta):
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         self._check_params()
         task = validation.task(self, X, y, sample_weight, self.merges_copies)
+        try:
+            self._fit_to(task)
+        finally:
+            if isinstance(task.X, Apart):
+                task.X.close()
+
+    def _fit_to(self, task: Task) -> None:
         names = getattr(self, "feature_names_in_", None)
         with limited(self._blas_threads(task)):
             complaints = [validation.scale_complaint(task.X, self.kernel, names)]
@@ -283,6 +305,7 @@ class ExpansionClassifier(ClassifierMixin, Probabilities, metaclass=ABCMeta):
         fresh._keep(task, model)
         return fresh
 
+    @lazy_where_far
     def decision_function(self, X: Any) -> Array:
         """Signed scores; binary: positive means ``classes_[1]``.
 
@@ -302,6 +325,7 @@ class ExpansionClassifier(ClassifierMixin, Probabilities, metaclass=ABCMeta):
             return shown.scores(scores, len(fitted.classes_))
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
+    @lazy_where_far
     def predict(self, X: Any) -> Array:
         """Class labels: the class with the highest score.
 

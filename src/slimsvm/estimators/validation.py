@@ -16,7 +16,9 @@ from ..data import AllRows, Task, class_numbers, class_sums, merged, with_copies
 from ..formulation import Array, Kernel
 from ..keys import blocks, repeats, row_keys
 from ..parts import kernels
+from ..rows.partitions import on_workers
 from ..rows.reading import Read
+from ..rows.workers import OnWorkers
 from ..threads import thread_count
 
 FLOATS = [np.float64, np.float32]
@@ -114,6 +116,8 @@ def task(estimator: Any, X: Any, y: Any, sample_weight: Any, merge: bool = True)
     """Checked data: the rows that count, with class numbers and weights; equal rows of a class are one row."""
     if hasattr(X, "pieces"):
         return apart_task(estimator, X, y, sample_weight)
+    if on_workers(X):
+        return workers_task(estimator, X, y, sample_weight)
     X, y = check_data(estimator, X, y=y)
     check_targets(y)
     kernel, contents = estimator.kernel, X
@@ -157,15 +161,55 @@ def apart_task(estimator: Any, source: Any, y: Any, sample_weight: Any) -> Task:
     estimator._check_apart()
     threads = thread_count(estimator.n_jobs)
     X = Read(source, threads)
+    return _task_of(estimator, X, source.names, AllRows(X.shape[0]), X.shape[0], threads)
+
+
+def workers_task(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Task:
+    """Labelled rows of dask collections, which stay where they are."""
+    if not getattr(estimator, "takes_blocks", False):
+        raise TypeError(_refusal(estimator, X))
+    if is_precomputed(estimator.kernel):
+        raise ValueError(f"kernel='precomputed' needs a matrix in memory, X is {_kind(X)}: X.compute() brings it here")
+    far = OnWorkers(X, y, sample_weight)
+    n = far.n_samples
+    try:
+        rows = AllRows(n) if far.numbers is None else far.numbers
+        return _task_of(estimator, far, far.names, rows, n, thread_count(estimator.n_jobs), sample_weight)
+    except BaseException:
+        far.close()
+        raise
+
+
+def _task_of(
+    estimator: Any, X: Any, names: Any, rows: Any, n_samples: int, threads: int, sample_weight: Any = None
+) -> Task:
+    """Of rows that are apart."""
     estimator.n_features_in_ = X.shape[1]
-    if source.names is not None:
-        estimator.feature_names_in_ = np.array(source.names, dtype=object)
+    if names is not None:
+        estimator.feature_names_in_ = np.array(names, dtype=object)
     check_targets(X.classes)
-    check_classes(X.classes, None)
+    check_classes(X.classes, sample_weight)
     factors = class_weights(estimator.class_weight, X.classes, X.codes, X.weights)
-    n = X.shape[0]
-    whole = Task(X, X.codes, X.weights, factors, AllRows(n), X.keys, X.classes, estimator.kernel, n, threads)
+    whole = Task(X, X.codes, X.weights, factors, rows, X.keys, X.classes, estimator.kernel, n_samples, threads)
     return with_copies(whole, *repeats(None, whole.keys, whole.codes, threads))
+
+
+def _kind(X: Any) -> str:
+    return f"a dask {type(X).__name__}"
+
+
+def _refusal(estimator: Any, X: Any) -> str:
+    return (
+        f"{type(estimator).__name__} needs all rows in memory, and {_kind(X)} was given. SlimSVC, ReducedSVC and "
+        "EmpiricalSVC with X as a dask collection are fitted where its blocks are; if they fit into memory here, pass X.compute(), y.compute()"
+    )
+
+
+def here(estimator: Any, *given: Any) -> None:
+    """Collections that are elsewhere are not brought here unasked."""
+    for one in given:
+        if on_workers(one):
+            raise TypeError(_refusal(estimator, one))
 
 
 def check_classes(classes: Array, weight: Array | None) -> None:
@@ -196,6 +240,7 @@ def check_data(estimator: Any, X: Any, **target: Any) -> Any:
     """X (and y) as float arrays or CSR, without a copy where they already are. Bad columns are named."""
     if not target and _is_plain(estimator, X):
         return X
+    here(estimator, X, target.get("y"))
     try:
         return validate_data(estimator, X, **target, reset="y" in target, accept_sparse="csr", dtype=FLOATS)
     except ValueError as error:
@@ -246,6 +291,7 @@ def sample_weights(estimator: Any, sample_weight: Any, X: Any) -> Array | None:
     """One weight of at least 0 for each row, not all zero; None if all are 1."""
     if sample_weight is None:
         return None
+    here(estimator, sample_weight)
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if weight.min(initial=0) < 0:
         raise ValueError(f"sample_weight has {np.count_nonzero(weight < 0)} negative values; weights must be 0 or more")

@@ -179,7 +179,7 @@ class _Fit:
         n = rows.shape[0]
         if not self.loss.smooth or any(len(duals) for _, duals in found.known):
             return found.known
-        if n * len(which) > MOST_DUALS:
+        if rows.apart or n * len(which) > MOST_DUALS:
             return ()
         parts: list[list[tuple[Array, Array]]] = [[] for _ in which]
         for block in rows.blocks():
@@ -194,7 +194,7 @@ class _Fit:
         """What may be better where rounding is felt: slightly larger functions, and none but the bias."""
         for stretch in STRETCHES:
             yield V * (1 + stretch)
-        total = sum((C * Y).sum(axis=0) for Y, C in (block.labels(which) for block in self.plain.blocks()))
+        total = sum(self.plain.gathered(_signed_costs, which))
         mean = np.asarray(total) / self.labels.totals[which]
         for bias in (mean, np.sign(mean)):
             yield np.hstack([np.zeros((len(V), V.shape[1] - 1)), bias[:, None]])
@@ -204,6 +204,11 @@ class _Fit:
         coef = np.hstack([V[:, :-1] @ self.basis.T.T, V[:, -1:]])
         objective, gap = of_rows(self.plain, self.loss, which, coef, self.basis, known)
         return Fitted(V, coef, objective, gap, n_iter)
+
+
+def _signed_costs(block: Any, which: Array) -> Array:
+    Y, C = block.labels(which)
+    return (C * Y).sum(axis=0)
 
 
 def _reweighted(

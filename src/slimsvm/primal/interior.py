@@ -22,7 +22,7 @@ from ..rows.memory import Given, row_blocks
 from ..rows.seam import Block, Home
 from .equations import from_rows, from_sums
 from .mehrotra import Point, Towards, advanced, mean_product
-from .newton import newton
+from .newton import coarse, newton
 from .passes import DOWN, DOWN_GAIN, SUMS, UP, UP_GAIN, Evidence, weighted_gram
 
 Found = tuple[Array, tuple[Array, Array], int]  # weights (1 x features + 1), rows and their signed duals, steps
@@ -345,7 +345,7 @@ def _rows_crossed(block: Block, which: Array, V: Array, close: Array) -> tuple[A
 
 def _rounded(rows: Home, which: Array, max_iter: int) -> tuple[Array, int]:
     """The solution for a hinge with a rounded corner: roughly on an eighth of the rows, then in steps on all."""
-    part, most = rows.thinned(8), min(20, max_iter)
+    part, most = coarse(rows) if rows.apart else rows.thinned(8), min(20, max_iter)
     state = newton(part, SquaredHinge(), tol=1e-3, max_iter=most, which=which)
     for width in (0.5, ROUNDING):
         state = newton(part, HuberHinge(width), state.V, tol=1e-3, max_iter=most, which=which)

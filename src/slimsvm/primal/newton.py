@@ -14,6 +14,7 @@ from .equations import from_rows, from_sums
 from .passes import Equations, Line
 
 NEARLY = 0.1  # of the slope where a step begins: a step with less at its end needs no line search
+COARSE = 20_000  # rows that first steps look at, where all of them are apart
 ROUNDING = 1e-6  # relative, of sums over features in float32
 
 
@@ -48,6 +49,8 @@ def newton(
     found = None if pieces is None else rows.minimised(pieces, which, V, trifle, tol, max_iter)
     if found is not None:
         return NewtonState(*found)
+    if rows.apart and start is None:
+        V = newton(coarse(rows), loss, None, 1e-3, max_iter, which).V
     own = np.hstack([np.ones((outputs, m)), trifle[:, None]])
     n_iter = np.zeros(outputs, dtype=int)
     converged = np.zeros(outputs, dtype=bool)
@@ -74,6 +77,11 @@ def newton(
         at = at.take(moving).moved(rows, loss, which[o], steps[moving], gain[moving])
         V[o] = at.V
     return NewtonState(V, n_iter, converged)
+
+
+def coarse(rows: Home) -> Home:
+    """Few of the rows that are apart, brought here: passes over all of them cost more than steps over these."""
+    return rows.thinned(max(1, rows.shape[0] // COARSE))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -117,6 +117,9 @@ class Apart:
             return self.mean_size(kernel)
         return float(max(largest for _, largest in self.mapped(_sizes, kernel)))
 
+    def close(self) -> None:
+        """No more will be asked."""
+
     def seen_through(self, kernel: Any, labels: Any, Z: Any, T: Array, dtype: Any, threads: int, keep: float) -> Spread:
         """With features ``k(X, Z) T``, which stay where they and the rows take at most ``keep`` bytes."""
         n, d = self.shape
@@ -161,6 +164,10 @@ class Look:
         """Rows in memory."""
         return seen_through(self.kernel, X, labels, self.Z, self.T, self.dtype, self.threads, self.keep)
 
+    def on(self, piece: Piece, tables: tuple[Array, Array]) -> Any:
+        """A block, with labels by tables."""
+        return piece.home(self, tables)
+
 
 @dataclass(frozen=True)
 class Shifted:
@@ -178,13 +185,13 @@ class Shifted:
 
 
 def _total(piece: Piece, look: Look, tables: tuple[Array, Array], work: Pass, small: tuple[Any, ...]) -> Any:
-    return piece.home(look, tables).total(work, *small)
+    return look.on(piece, tables).total(work, *small)
 
 
 def _each(
     piece: Piece, look: Look, tables: tuple[Array, Array], work: Callable[..., Any], small: tuple[Any, ...]
 ) -> list[Any]:
-    home = piece.home(look, tables)
+    home = look.on(piece, tables)
     return [work(Shifted(block, piece.first), *small) for block in home.blocks()]
 
 
@@ -199,6 +206,7 @@ class Spread:
     X: Apart
     labels: ClassLabels
     look: Look
+    apart: ClassVar[bool] = True
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -210,8 +218,12 @@ class Spread:
             for first, length in zip(self.X.starts, self.X.lengths, strict=True)
         ]
         tables = self.labels.side, self.labels.cost
+        return self.summed(_total, self.look, tables, work, each=each)
+
+    def summed(self, work: Callable[..., Any], *small: Any, each: list[Any]) -> tuple[Array, ...]:
+        """The sum over blocks, in their order."""
         sums: tuple[Array, ...] | None = None
-        for part in self.X.mapped(_total, self.look, tables, work, each=each):
+        for part in self.X.mapped(work, *small, each=each):
             sums = part if sums is None else tuple(a + b for a, b in zip(sums, part, strict=True))
         assert sums is not None
         return sums

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -63,6 +63,7 @@ class Given:
 
     P: Array
     labels: Labels
+    apart: ClassVar[bool] = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -114,6 +115,7 @@ class Computed:
     T: Array
     dtype: Any = np.float64
     threads: int = 1
+    apart: ClassVar[bool] = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -184,6 +186,8 @@ class Fused:
     Features are kept where they take at most ``keep`` bytes, else computed anew in each pass. Other vectors may be
     looked at later on (`look`).
     """
+
+    apart: ClassVar[bool] = False
 
     def __init__(self, X: Any, labels: Labels, dtype: Any = np.float64, threads: int = 1, keep: float = 2.0**30):
         self.X, self.labels, self.dtype, self.threads, self.keep = X, labels, np.dtype(dtype), threads, keep

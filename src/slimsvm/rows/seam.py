@@ -11,7 +11,7 @@ last; decision values are ``[P 1] V'``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -64,6 +64,8 @@ class Pass:
 
 class Home(Protocol):
     """Where labelled rows live."""
+
+    apart: ClassVar[bool]  # is each row sent or read for whoever asks for it?
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -1,0 +1,176 @@
+"""A fit on the workers of a local dask cluster: python -m benchmarks.clusters --workers 1,2 --rows 2000000
+
+Rows are made on the workers. Each number of workers has a cluster of its own, in turns; what is reported is the best of
+the turns. Bytes are those that all sockets of this machine sent to it meanwhile (Linux), so they count each way
+between the caller, the scheduler and the workers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .machine import facts
+
+HERE = Path(__file__).parent
+COLUMNS = 20
+
+
+def block(seed: int, rows: int) -> np.ndarray:
+    """Rows whose labels depend on all columns; the last column is the label."""
+    rng = np.random.default_rng(seed)
+    teacher = np.random.default_rng(0)
+    centres, heights = teacher.standard_normal((30, COLUMNS)), teacher.standard_normal(30)
+    X = rng.standard_normal((rows, COLUMNS)).astype(np.float32)
+    values = np.zeros(rows)
+    for centre, height in zip(centres, heights, strict=True):
+        values += height * np.exp(-((X - centre) ** 2).sum(axis=1) * (0.5 / COLUMNS))
+    label = values + 0.05 * values.std() * rng.standard_normal(rows) > np.median(values)
+    return np.column_stack([X, label.astype(np.float32)])
+
+
+def collection(rows: int, blocks: int) -> Any:
+    """A dask array of such rows, in the workers' memory."""
+    import dask
+    import dask.array as da
+    from distributed import wait
+
+    sizes = np.diff(np.linspace(0, rows, blocks + 1).astype(int))
+    made = [
+        da.from_delayed(dask.delayed(block)(100 + k, int(size)), (int(size), COLUMNS + 1), dtype=np.float32)
+        for k, size in enumerate(sizes)
+    ]
+    whole = da.concatenate(made).persist()
+    wait(whole)
+    return whole
+
+
+def sent() -> int:
+    """Bytes that this machine sent to itself."""
+    try:
+        lines = Path("/proc/net/dev").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split(":")[1].split()[8]) for line in lines if line.strip().startswith("lo:")), 0)
+
+
+@contextmanager
+def counted() -> Iterator[list[dict[str, float]]]:
+    """Passes meanwhile: what was sent, and how long each took."""
+    from slimsvm.rows.workers import OnWorkers
+
+    whole, passes = OnWorkers.added, []
+
+    def added(self: Any, *given: Any, **named: Any) -> Any:
+        before, start = sent(), time.perf_counter()
+        found = whole(self, *given, **named)
+        passes.append({"bytes": sent() - before, "s": time.perf_counter() - start})
+        return found
+
+    OnWorkers.added = added
+    try:
+        yield passes
+    finally:
+        OnWorkers.added = whole
+
+
+def one(workers: int, rows: int, vectors: int, blocks: int, learned: bool) -> dict[str, Any]:
+    """Seconds, passes and bytes of a fit."""
+    from distributed import Client, LocalCluster
+
+    from slimsvm import SlimSVC
+
+    with (
+        LocalCluster(
+            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=0
+        ) as cluster,
+        Client(cluster),
+    ):
+        data = collection(rows, blocks)
+        X, y = data[:, :COLUMNS].persist(), data[:, COLUMNS].persist()
+        basis = "learned" if learned else "random"
+        model = SlimSVC(vectors, basis, C=1.0, gamma="scale", scales="fixed", cache_size=1e6)
+        with counted() as passes, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(X[: 16 * blocks].rechunk(16), y[: 16 * blocks].rechunk(16))  # workers import what they need
+            passes.clear()
+            start = time.perf_counter()
+            model.fit(X, y)
+            seconds = time.perf_counter() - start
+    return {
+        "workers": workers,
+        "s": seconds,
+        "passes": len(passes),
+        "s in passes": sum(p["s"] for p in passes),
+        "MB a pass": float(np.median([p["bytes"] for p in passes])) / 1e6,
+        "objective": float(model.objective_[0]),
+        "gap": float(model.duality_gap_[0]),
+    }
+
+
+def page(found: list[dict[str, Any]], given: Any) -> str:
+    """The tables."""
+    least = found[0]
+    lines = [
+        "# Rows on a cluster",
+        "",
+        f"Measured with `python -m benchmarks.clusters {' '.join(sys.argv[1:])}`.",
+        "",
+        "## Machine",
+        "",
+        "|  |  |",
+        "|---|---:|",
+        *(f"| {name} | {value} |" for name, value in facts().items()),
+        "",
+        "## Workers",
+        "",
+        f"{given.rows:,} × {COLUMNS} float32 rows in {given.blocks} blocks, made on the workers; {given.vectors} "
+        f"{'learned' if given.learned else 'random'} vectors, squared hinge. `LocalCluster`, one thread a worker. The "
+        f"best of {given.turns} turns. Efficiency is the gain in speed over the gain in workers; that of passes leaves out "
+        "what the caller does alone, such as the choice of the vectors.",
+        "",
+        "| workers | s | efficiency | passes | s in passes | efficiency | MB a pass | objective |",
+        "|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for row in found:
+        more = row["workers"] / least["workers"]
+        lines.append(
+            f"| {row['workers']} | {row['s']:.1f} | {least['s'] / row['s'] / more:.2f} | {row['passes']} | "
+            f"{row['s in passes']:.1f} | {least['s in passes'] / row['s in passes'] / more:.2f} | "
+            f"{row['MB a pass']:.2f} | {row['objective']:.10g} |"
+        )
+    return "\n".join([*lines, ""])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--workers", default="1,2", help="numbers of workers to compare")
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--vectors", type=int, default=100)
+    parser.add_argument("--blocks", type=int, default=16)
+    parser.add_argument("--turns", type=int, default=2)
+    parser.add_argument("--learned", action="store_true", help="learn the vectors, which the caller does on a sample")
+    parser.add_argument("--output", default=str(HERE / "CLUSTERS.md"))
+    given = parser.parse_args()
+    counts = [int(count) for count in given.workers.split(",")]
+    best: dict[int, dict[str, Any]] = {}
+    for _ in range(given.turns):
+        for workers in counts:
+            row = one(workers, given.rows, given.vectors, given.blocks, given.learned)
+            print(json.dumps(row), flush=True)
+            if workers not in best or row["s"] < best[workers]["s"]:
+                best[workers] = row
+    Path(given.output).write_text(page([best[count] for count in counts], given))
+
+
+if __name__ == "__main__":
+    main()

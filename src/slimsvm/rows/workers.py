@@ -1,0 +1,447 @@
+"""Rows on the workers of a dask cluster, or in the graph of a dask collection where there is no cluster.
+
+Blocks are results of tasks that dask can run again: those of a lost worker come back by themselves. Workers also keep
+features between passes, as far as their memory allows; these are computed again where they are missing.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..formulation import Array
+from ..keys import row_keys
+from ..threads import limited
+from .apart import Apart, Look, Piece, Spread
+from .partitions import matched, on_workers, partitions
+from .prepared import about, coded, prepared, rows_again
+
+ROOM = 0.6  # of a worker's memory limit: beyond it no features are kept
+PATIENCE = 2.0  # seconds until a worker may be thought lost
+AT_ONCE = 64  # blocks that are worked on together where there is no cluster
+GROUP = 4  # sums that a worker adds up
+
+
+# --- on the workers ------------------------------------------------------------------------------------------------
+
+
+class Shelf:
+    """Features that a worker's process keeps between passes: of each fit those of its latest look."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.fits: dict[str, tuple[str, dict[int, tuple[Any, int]]]] = {}
+
+    def home(self, look: KeptLook, piece: Piece, tables: tuple[Array, Array]) -> Any:
+        """The home of a block: as it is kept, or a new one."""
+        size = len(piece.codes) * look.T.shape[1] * look.dtype.itemsize
+        with self.lock:
+            if look.fit not in self.fits or self.fits[look.fit][0] != look.token:
+                self.fits[look.fit] = look.token, {}
+            mine = self.fits[look.fit][1]
+            if piece.first in mine and mine[piece.first][0] is not None:
+                return mine[piece.first][0]
+            taken = sum(size for kept in self.fits.values() for _, size in kept[1].values())
+            keeps = taken + size <= look.keep and _has_room(size)
+            if keeps:
+                mine[piece.first] = None, size  # its room, before others take it
+        # A home for one pass keeps its features, too, if they are few: most passes look at them more than once.
+        home = replace(look, keep=float(size) if keeps else 0.0).at(piece.X, piece.labels(tables))
+        if keeps:
+            with self.lock:
+                mine[piece.first] = home, size
+        return home
+
+    def forget(self, fit: str) -> None:
+        """All of a fit."""
+        with self.lock:
+            self.fits.pop(fit, None)
+
+
+SHELF = Shelf()
+
+
+def _has_room(size: int) -> bool:
+    """Would a worker stay well below its limit with so many bytes more? Dask ends workers that come near it."""
+    try:
+        from distributed import get_worker
+
+        worker = get_worker()
+    except (ImportError, ValueError):
+        return True  # no worker
+    limit = worker.memory_manager.memory_limit
+    return not limit or worker.monitor.get_process_memory() + size <= ROOM * limit
+
+
+async def forget(fit: str) -> None:
+    """The features of a fit, on a worker; nobody waits for it."""
+    SHELF.forget(fit)
+
+
+@dataclass(frozen=True)
+class KeptLook(Look):
+    """A look whose features stay on the workers; ``keep`` counts for each of them."""
+
+    fit: str = ""
+    token: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def on(self, piece: Piece, tables: tuple[Array, Array]) -> Any:
+        return SHELF.home(self, piece, tables)
+
+
+@dataclass(frozen=True)
+class Triangle:
+    """Half of symmetric matrices."""
+
+    size: int
+    values: Array
+
+    @classmethod
+    def of(cls, found: Any) -> Any:
+        """Arrays of symmetric matrices by half of them, all else as it is."""
+        square = isinstance(found, np.ndarray) and found.ndim > 1 and 1 < found.shape[-1] == found.shape[-2]
+        if not square or not np.array_equal(found, found.swapaxes(-1, -2)):
+            return found
+        return cls(found.shape[-1], found[..., *np.triu_indices(found.shape[-1])])
+
+    def __add__(self, other: Triangle) -> Triangle:
+        return Triangle(self.size, self.values + other.values)
+
+    def whole(self) -> Array:
+        """The matrices."""
+        rows, columns = np.triu_indices(self.size)
+        found = np.empty((*self.values.shape[:-1], self.size, self.size), dtype=self.values.dtype)
+        found[..., rows, columns] = found[..., columns, rows] = self.values
+        return found
+
+
+def _run(held: Any, sent: bytes, look: Any, own: Any = ()) -> Any:
+    """What a function makes of a block; the look, if there is one, is its first argument after the block."""
+    work, small = pickle.loads(sent)
+    X, codes, counts, first = held
+    piece = Piece(X, codes, np.broadcast_to(1.0, len(codes)) if counts is None else counts, first)
+    with limited(1):
+        return work(piece, *(() if look is None else (look,)), *small, *own)
+
+
+def _packed(*given: Any) -> tuple[Any, ...]:
+    return tuple(Triangle.of(part) for part in _run(*given))
+
+
+def _sum(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """In their order."""
+    total = parts[0]
+    for part in parts[1:]:
+        total = tuple(a + b for a, b in zip(total, part, strict=True))
+    return total
+
+
+def _keys(piece: Piece) -> tuple[Array, Array, Array | None]:
+    """What the caller holds of each row."""
+    return row_keys(piece.X), piece.codes, None if piece.counts.strides == (0,) else piece.counts
+
+
+def _picked(piece: Piece, rows: Array) -> Any:
+    return piece.X[rows]
+
+
+# --- at the caller -------------------------------------------------------------------------------------------------
+
+
+def current_client() -> Any:
+    """Of `dask.distributed`; None if there is none."""
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import get_client
+
+    try:
+        return get_client()
+    except ValueError:
+        return None
+
+
+Make = Callable[[], list[Any]]  # tasks, anew with each call
+
+
+class Lost(Exception):
+    """A worker that has blocks is gone."""
+
+
+class Cluster:
+    """Tasks run by the workers of a client; results are asked for in order.
+
+    Those of a block run where it is, and nowhere else: features are there, and dask does not know what they cost. When
+    that worker is gone, dask makes the block again elsewhere, and the tasks are made again.
+    """
+
+    def __init__(self, client: Any):
+        self.client = client
+        self.places: dict[str, str] = {}
+
+    def kept(self, tasks: list[Any]) -> list[Any]:
+        """Results that stay where they are made, until nobody has them any more."""
+        return self.client.compute(tasks)
+
+    def beside(self, block: Any) -> Any:
+        """Within this context tasks are made that run where a block is."""
+        import dask
+
+        place = self.places.get(block.key)
+        return nullcontext() if place is None else dask.annotate(workers=[place], allow_other_workers=False)
+
+    def settle(self, blocks: list[Any]) -> None:
+        """Where the blocks are, as far as that is known."""
+        if not self.places:
+            found = self.client.who_has(blocks)
+            self.places = {key: places[0] for key, places in found.items() if places}
+
+    def results(self, make: Make) -> Iterator[Any]:
+        futures, done = self.client.compute(make()), 0
+        try:
+            while done < len(futures):
+                try:
+                    found = self._result(futures[done])
+                except Lost:
+                    self.places = {}
+                    self.client.cancel(futures)
+                    futures = [None] * done + self.client.compute(make()[done:])
+                    continue
+                yield found
+                futures[done] = None
+                done += 1
+        finally:
+            left = [future for future in futures if future is not None]
+            if left:  # the caller was interrupted, or a task failed
+                self.client.cancel(left)
+
+    def _result(self, future: Any) -> Any:
+        while True:
+            try:
+                return future.result(timeout=PATIENCE)
+            except TimeoutError:
+                if future.done():  # it is an error of the task
+                    raise
+                if not set(self.places.values()) <= set(self.client.nthreads()):
+                    raise Lost from None
+
+    def end(self, fit: str) -> None:
+        """Workers forget it; those that are gone have nothing to forget."""
+        if self.client.status == "running":
+            self.client.run(forget, fit, wait=False, on_error="ignore")
+
+
+class InProcess:
+    """Dask's own scheduler: blocks are made anew in each pass, unless the user has them in memory."""
+
+    def kept(self, tasks: list[Any]) -> list[Any]:
+        return tasks
+
+    def beside(self, block: Any) -> Any:
+        return nullcontext()
+
+    def settle(self, blocks: list[Any]) -> None:
+        """They are nowhere."""
+
+    def results(self, make: Make) -> Iterator[Any]:
+        import dask
+
+        tasks = make()
+        for start in range(0, len(tasks), AT_ONCE):
+            yield from dask.compute(*tasks[start : start + AT_ONCE])
+
+    def end(self, fit: str) -> None:
+        SHELF.forget(fit)
+
+
+class OnWorkers(Apart):
+    """Rows of dask collections. Keys, class numbers and weights of all rows are kept here."""
+
+    def __init__(self, X: Any, y: Any, sample_weight: Any = None):
+        """Two looks: the classes; then class numbers, and a key for each row. Rows of weight 0 are left out."""
+        import cloudpickle
+        import dask
+
+        self.delayed, self.dumps = dask.delayed, cloudpickle.dumps
+        self.names, self.dtype = matched(X, y)
+        client = current_client()
+        self.site: Any = InProcess() if client is None else Cluster(client)
+        self.fit = uuid.uuid4().hex
+        self.looks: dict[str, Any] = {}
+        task = dask.delayed(prepared, pure=False)
+        given = partitions(X, y, sample_weight, self.site)
+        raw = self.site.kept([task(*block, k, self.dtype, self.names) for k, block in enumerate(given)])
+        found = list(self.site.results(lambda: [dask.delayed(about, pure=False)(block) for block in raw]))
+        self._count(found, sample_weight is not None)
+        task = dask.delayed(coded, pure=False)
+        self.held = self.site.kept([task(block, self.classes, first) for block, _, first in self._full(raw, found)])
+        self._gather(found)
+        if client is None:  # labels are here, and need not be made again with the rows
+            self.held = [self._with_labels(block[0], what, first) for block, what, first in self._full(given, found)]
+
+    def _full(self, given: list[Any], found: list[Any]) -> Iterator[tuple[Any, Any, int]]:
+        """Blocks that have rows, what is known of them, and their first rows."""
+        first = 0
+        for block, what in zip(given, found, strict=True):
+            if what.rows:
+                yield block, what, first
+            first += what.rows
+
+    def _with_labels(self, X: Any, what: Any, first: int) -> Any:
+        rows = slice(first, first + what.rows)
+        counts = self.weights[rows] if self.weighted else None
+        return self.delayed(rows_again, pure=False)(X, what.kept, self.dtype, self.codes[rows], counts, first)
+
+    def _count(self, found: list[Any], weighted: bool) -> None:
+        """What all blocks have together."""
+        self.lengths = np.array([what.rows for what in found if what.rows], dtype=np.int64)
+        self.n_samples = sum(what.given for what in found)
+        if not self.n_samples:
+            raise ValueError("X has no rows")
+        if not len(self.lengths):
+            raise ValueError("sample_weight is zero for every sample: nothing is left to fit")
+        self.shape = int(self.lengths.sum()), found[0].columns
+        self.classes = np.unique(np.concatenate([what.labels for what in found if what.rows]))
+        self.weighted = weighted
+
+    def _gather(self, found: list[Any]) -> None:
+        """Keys, class numbers and weights of the rows, and their numbers where some are left out."""
+        n = self.shape[0]
+        self.keys = np.empty(n, dtype=np.uint64)
+        self.codes = np.empty(n, dtype=np.min_scalar_type(-1 - len(self.classes)))
+        self.weights = np.empty(n) if self.weighted else np.broadcast_to(1.0, n)
+        start = 0
+        for keys, codes, counts in self.mapped(_keys):
+            rows = slice(start, start + len(keys))
+            self.keys[rows], self.codes[rows] = keys, codes
+            if counts is not None:
+                self.weights[rows] = counts
+            start = rows.stop
+        self.numbers: Array | None = None
+        if n < self.n_samples:
+            befores = np.append(0, np.cumsum([what.given for what in found])[:-1])
+            kept = [
+                before + (np.arange(what.given) if what.kept is None else what.kept)
+                for before, what in zip(befores, found, strict=True)
+            ]
+            self.numbers = np.concatenate(kept)
+
+    def mapped(self, work: Callable[..., Any], *small: Any, each: list[Any] | None = None) -> Iterator[Any]:
+        return self.site.results(lambda: self._tasks(_run, work, *small, each=each))
+
+    def added(self, work: Callable[..., Any], *small: Any, each: list[Any]) -> tuple[Array, ...]:
+        """The sum over blocks of what a function makes of them. Workers add up neighbours, and the order of all sums is
+        the same whatever ends first and wherever blocks are."""
+
+        def make() -> list[Any]:
+            parts = self._tasks(_packed, work, *small, each=each)
+            add = self.delayed(_sum, pure=False)
+            while len(parts) > GROUP:
+                parts = [add(parts[k : k + GROUP]) for k in range(0, len(parts), GROUP)]
+            return parts
+
+        total = _sum(list(self.site.results(make)))
+        return tuple(part.whole() if isinstance(part, Triangle) else part for part in total)
+
+    def _tasks(self, run: Callable[..., Any], work: Any, *small: Any, each: list[Any] | None = None) -> list[Any]:
+        """One for each block. What all of them need goes out once, and a look once for all its passes."""
+        look = None
+        if small and isinstance(small[0], KeptLook):
+            look, small = self._sent(small[0]), small[1:]
+        sent = self.delayed(bytes, pure=False)(self.dumps((work, small)))
+        own: list[Any] = [()] * len(self.held) if each is None else [(one,) for one in each]
+        self.site.settle(self.held)
+        return [self._task(run, block, sent, look, mine) for block, mine in zip(self.held, own, strict=True)]
+
+    def _task(self, run: Callable[..., Any], block: Any, *given: Any) -> Any:
+        with self.site.beside(block):
+            return self.delayed(run, pure=False)(block, *given)
+
+    def _sent(self, look: KeptLook) -> Any:
+        """On the workers; one at a time, as they keep features of one."""
+        if look.token not in self.looks:
+            self.looks = {look.token: self.site.kept([self.delayed(pickle.loads, pure=False)(self.dumps(look))])[0]}
+        return self.looks[look.token]
+
+    def brought(self, rows: Array) -> Any:
+        starts = np.append(self.starts, self.shape[0])
+        places = np.searchsorted(rows, starts)
+        sent = self.dumps((_picked, ()))
+
+        def make() -> list[Any]:
+            self.site.settle(self.held)
+            return [
+                self._task(_run, block, sent, None, (rows[a:b] - first,))
+                for block, a, b, first in zip(self.held, places[:-1], places[1:], starts[:-1], strict=True)
+                if a < b
+            ]
+
+        found = list(self.site.results(make))
+        return sp.vstack(found, format="csr") if sp.issparse(found[0]) else np.concatenate(found)
+
+    def seen_through(self, kernel: Any, labels: Any, Z: Any, T: Array, dtype: Any, threads: int, keep: float) -> Spread:
+        """With features ``k(X, Z) T``; each worker computes on one thread for each of its own."""
+        return Far(self, labels, KeptLook(kernel, Z, T, np.dtype(dtype), 1, keep, fit=self.fit))
+
+    def close(self) -> None:
+        """The fit has ended: workers may forget all of it."""
+        self.held, self.looks = [], {}
+        self.site.end(self.fit)
+
+
+class Far(Spread):
+    """The home of rows on workers, who also add up."""
+
+    X: OnWorkers
+
+    def summed(self, work: Callable[..., Any], *small: Any, each: list[Any]) -> tuple[Array, ...]:
+        return self.X.added(work, *small, each=each)
+
+
+# --- predictions ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A method of a fitted model, for blocks."""
+
+    model: Any
+    name: str
+    columns: list[str] | None
+
+    def __call__(self, X: Any) -> Array:
+        if self.columns is not None and not hasattr(X, "columns"):
+            import pandas
+
+            X = pandas.DataFrame(X, columns=self.columns)
+        with limited(1):
+            return getattr(self.model, self.name)(X)
+
+
+def answers(model: Any, name: str, X: Any) -> Any:
+    """What a method of a fitted model says of the rows of a dask collection: a dask array, computed when asked for."""
+    import dask.array as da
+
+    names, dtype = matched(X)
+    frame = hasattr(X, "columns")
+    columns = [str(column) for column in X.columns] if frame else None
+    answer = Answer(model, name, columns if names is not None else None)
+    # One row of zeros: the model says what is wrong with the columns, and which type and shape answers have.
+    sample = answer(X._meta_nonempty[:1].fillna(0) if frame else np.zeros((1, X.shape[1]), dtype=dtype))
+    meta = np.empty((0,) * sample.ndim, dtype=sample.dtype)
+    X = X.to_dask_array() if frame else X.rechunk({1: X.shape[1]})
+    if sample.ndim == 1:
+        return da.map_blocks(answer, X, dtype=sample.dtype, drop_axis=1, meta=meta)
+    chunks = (X.chunks[0], (sample.shape[1],))
+    return da.map_blocks(answer, X, dtype=sample.dtype, chunks=chunks, meta=meta)
+
+
+__all__ = ["OnWorkers", "answers", "on_workers"]

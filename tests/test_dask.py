@@ -1,0 +1,303 @@
+"""Rows on dask workers: the same model as in memory, few passes, lost and small workers, lazy predictions."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+distributed = pytest.importorskip("distributed")
+
+from slimsvm import AnyNormSVC, EmpiricalSVC, ReducedSVC, SlimSVC  # noqa: E402
+from slimsvm.rows import workers  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
+
+FIXED = {"C": 1.0, "gamma": 0.5, "scales": "fixed"}
+
+
+def rows(n, classes=2, d=5, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    f = np.sin(2 * X[:, 0]) * X[:, 1] + X[:, 2] ** 2
+    return X, np.digitize(f + 0.1 * rng.standard_normal(n), np.quantile(f, np.arange(1, classes) / classes))
+
+
+def same_model(a, b, objective=1e-8):
+    """Bit-equal vectors, and the same objective and certificate."""
+    assert np.array_equal(a.vectors_, b.vectors_)
+    assert np.array_equal(a.classes_, b.classes_)
+    np.testing.assert_allclose(b.objective_, a.objective_, rtol=objective)
+    assert (b.duality_gap_ <= a.tol).all()
+    if hasattr(a, "support_"):
+        assert np.array_equal(a.support_, b.support_)
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Two workers, processes of their own."""
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=0
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def passes(monkeypatch):
+    """A list that grows with each pass over the blocks."""
+    seen = []
+    for name in ("mapped", "added"):
+        whole = getattr(workers.OnWorkers, name)
+
+        def counted(self, *given, whole=whole, **named):
+            seen.append(given[0].__name__)
+            return whole(self, *given, **named)
+
+        monkeypatch.setattr(workers.OnWorkers, name, counted)
+    return seen
+
+
+MODELS = {
+    "l2": SlimSVC(8, **FIXED),
+    "l1": SlimSVC(8, slack="l1", tol=1e-9, **FIXED),
+    "random rows": SlimSVC(30, "random", C=1.0, gamma="scale", scales="fixed", class_weight="balanced"),
+    "search": SlimSVC(8, probability=True),
+    "reduced": ReducedSVC(30),
+    "empirical": EmpiricalSVC(0.05, tol=1e-9),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_two_classes(client, passes, name):
+    X, y = rows(6000)
+    model = MODELS[name]
+    here = clone(model).fit(X, y)
+    assert not passes
+    far = clone(model).fit(da.from_array(X, chunks=(1000, 3)), da.from_array(y, chunks=1500))
+    same_model(here, far)
+    assert len(passes) <= (25 if model.slack == "l1" else 10)
+    assert np.array_equal(here.predict(X), far.predict(X))
+
+
+@pytest.mark.parametrize("slack", ["l1", "l2"])
+@pytest.mark.parametrize("scheme", ["ovo", "ovr"])
+def test_several_classes(client, scheme, slack):
+    X, y = rows(3000, classes=3)
+    labels = np.array(["one", "two", "three"])[y]
+    model = SlimSVC(6, multi_class=scheme, slack=slack, tol=1e-9, **FIXED)
+    here = clone(model).fit(X, labels)
+    far = clone(model).fit(da.from_array(X, chunks=700), da.from_array(labels, chunks=700))
+    same_model(here, far)
+
+
+def test_weights(client):
+    """Rows of weight 0 are left out, and rows keep their numbers; labels may be here, weights elsewhere."""
+    X, y = rows(4000)
+    weight = np.random.default_rng(1).integers(0, 3, len(y)).astype(float)
+    weight[:1000] = 0  # a block without rows
+    model = SlimSVC(20, "random", class_weight={0: 1.0, 1: 2.0}, **FIXED)
+    here = clone(model).fit(X, y, weight)
+    far = clone(model).fit(da.from_array(X, chunks=1000), y, da.from_array(weight, chunks=1300))
+    same_model(here, far)
+
+
+def test_without_a_cluster():
+    """Dask's own scheduler, and features that are not kept."""
+    X, y = rows(5000)
+    here = SlimSVC(8, slack="l1", tol=1e-9, **FIXED).fit(X, y)
+    with dask.config.set(scheduler="threads"):
+        for cache_size in (1000, 1e-3):
+            model = SlimSVC(8, slack="l1", tol=1e-9, cache_size=cache_size, **FIXED)
+            same_model(here, model.fit(da.from_array(X, chunks=800), da.from_array(y, chunks=800)))
+    assert not workers.SHELF.fits
+
+
+def test_same_bits_however_blocks_are_spread(client):
+    X, y = rows(6000)
+    far = SlimSVC(10, "random", **FIXED).fit(da.from_array(X, chunks=500), y)
+    with dask.config.set(scheduler="sync"):
+        again = SlimSVC(10, "random", cache_size=1e-3, **FIXED)
+        again.fit(da.from_array(X, chunks=500).persist(), y)
+    assert np.array_equal(far.vector_coef_, again.vector_coef_)
+
+
+def test_data_frames(client):
+    """Columns by name, lengths unknown."""
+    import pandas as pd
+
+    X, y = rows(3000)
+    frame = pd.DataFrame(X, columns=list("abcde")).assign(label=y)
+    far = dd.from_pandas(frame, npartitions=5)
+    far = far[far.a < 2]
+    frame = frame[frame.a < 2]
+    here = SlimSVC(8, **FIXED).fit(frame[list("abcde")], frame.label)
+    there = SlimSVC(8, **FIXED).fit(far[list("abcde")], far.label)
+    same_model(here, there)
+    assert there.feature_names_in_.tolist() == list("abcde")
+    assert np.array_equal(there.predict(far[list("abcde")]).compute(), here.predict(frame[list("abcde")]))
+    same_model(here, SlimSVC(8, **FIXED).fit(far[list("abcde")], frame.label.to_numpy()))
+    with pytest.raises(ValueError, match="feature names"):
+        there.predict(far[list("edcba")])
+
+
+def test_answers_are_lazy(client):
+    X, y = rows(2000, classes=3)
+    model = SlimSVC(6, probability=True, **FIXED).fit(X, y)
+    far = da.from_array(X, chunks=(300, 2))
+    for name in ("predict", "decision_function", "predict_proba", "predict_log_proba"):
+        lazy, whole = getattr(model, name)(far), getattr(model, name)(X)
+        assert isinstance(lazy, da.Array)
+        assert (lazy.shape, lazy.dtype) == (whole.shape, whole.dtype)
+        np.testing.assert_array_equal(lazy.compute(), whole)
+    with pytest.raises(ValueError, match="features"):
+        model.predict(far[:, :3])
+    assert model.score(X, y) == np.mean((model.predict(far) == y).compute())
+
+
+def test_nothing_stays_on_the_workers(client):
+    """After a fit, and after one that fails."""
+    X, y = rows(2000)
+    far = da.from_array(X, chunks=500)
+    SlimSVC(5, **FIXED).fit(far, y)
+    with pytest.raises(ValueError, match="one class"):
+        SlimSVC(5, **FIXED).fit(far, np.zeros(len(y)))
+    end = time.monotonic() + 10
+    while any(client.run(kept_fits).values()) or any(client.has_what().values()):
+        assert time.monotonic() < end, (client.run(kept_fits), client.has_what())
+        time.sleep(0.05)
+
+
+def kept_fits():
+    from slimsvm.rows import workers
+
+    return list(workers.SHELF.fits)
+
+
+def bad_inputs():
+    X, y = rows(100)
+    far = da.from_array(X, chunks=30)
+    missing = X.copy()
+    missing[70, 2] = np.nan
+    yield "missing values", da.from_array(missing, chunks=30), y, "missing or infinite values in columns 2"
+    yield "no labels", far, None, "needs y"
+    yield "length of y", far, y[:-1], "X has 100 rows, y has 99"
+    yield "one dimension", far[:, 0], y, "1 dimension"
+    yield "texts", far.astype(str), y, "not numbers"
+    yield "numbers to regress on", far, X[:, 0], "class labels"
+    yield "labels that are missing", far, np.where(y == 1, np.nan, y), "missing"
+
+
+@pytest.mark.parametrize("case", list(bad_inputs()), ids=lambda case: case[0])
+def test_bad_input(case):
+    _, X, y, words = case
+    with dask.config.set(scheduler="sync"), pytest.raises(ValueError, match=words):
+        SlimSVC(5, **FIXED).fit(X, y)
+
+
+def test_categories_are_refused():
+    import pandas as pd
+
+    X, y = rows(100)
+    frame = pd.DataFrame(X, columns=list("abcde")).assign(kind=pd.Categorical(["u", "v"] * 50))
+    with pytest.raises(ValueError, match="columns kind hold no numbers"):
+        SlimSVC(5, **FIXED).fit(dd.from_pandas(frame, npartitions=2), y)
+
+
+def test_never_brought_here_unasked():
+    X, y = rows(100)
+    far = da.from_array(X, chunks=30)
+    with pytest.raises(TypeError, match=r"SlimSVC, ReducedSVC and .*X\.compute\(\)"):
+        AnyNormSVC().fit(far, y)
+    with pytest.raises(TypeError, match=r"compute\(\)"):
+        SlimSVC(5, **FIXED).fit(X, da.from_array(y, chunks=30))
+    with pytest.raises(TypeError, match=r"compute\(\)"):
+        SlimSVC(5, **FIXED).fit(X, y, da.from_array(np.ones(100), chunks=30))
+
+
+def test_import_needs_no_dask():
+    code = "import sys, slimsvm, slimsvm.estimators; sys.exit('dask' in sys.modules or 'distributed' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# --- workers that are lost, or small -------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+def test_a_worker_is_killed(monkeypatch):
+    """In mid-fit; its blocks and features are made again."""
+    X, y = rows(6000)
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=0
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        far = da.from_array(X, chunks=500), da.from_array(y, chunks=500)
+        whole = SlimSVC(20, "random", **FIXED).fit(*far)
+        victim = next(iter(client.run(os.getpid).values()))
+        added, count = workers.OnWorkers.added, []
+
+        def killing(self, *given, **named):
+            count.append(None)
+            if len(count) == 3:
+                os.kill(victim, signal.SIGKILL)
+            return added(self, *given, **named)
+
+        monkeypatch.setattr(workers.OnWorkers, "added", killing)
+        again = SlimSVC(20, "random", **FIXED).fit(*far)
+    assert len(count) > 3
+    same_model(whole, again, objective=1e-12)
+
+
+def test_a_worker_smaller_than_its_data():
+    """Blocks go to the worker's disk and come back."""
+    limit, n, d = 500, 600_000, 110  # megabytes, of which a bare worker takes some 250; rows take 528
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=f"{limit}MB"
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        before = client.run(os.getpid)
+        X = da.random.default_rng(0).standard_normal((n, d), chunks=(25_000, d))
+        model = SlimSVC(5, "random", C=1.0, gamma=0.01, scales="fixed")
+        model.fit(X, (X[:, 0] > 0).astype(np.int8))
+        assert client.run(os.getpid) == before  # dask has not ended it
+    assert model.duality_gap_[0] <= model.tol
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGINT")
+def test_an_interrupt_ends_it(client):
+    """And leaves nothing running."""
+    X, y = rows(2000)
+    slow = da.from_array(X, chunks=500).map_blocks(slowly, dtype=float)
+    timer = threading.Timer(1.0, lambda: signal.raise_signal(signal.SIGINT))
+    model = SlimSVC(5, **FIXED)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(slow, y)
+            time.sleep(10)
+    finally:
+        signal.signal(signal.SIGINT, before)
+        timer.cancel()
+    assert not hasattr(model, "vectors_")
+
+
+def slowly(X):
+    time.sleep(2)
+    return X
