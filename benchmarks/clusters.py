@@ -83,7 +83,7 @@ def counted() -> Iterator[list[dict[str, float]]]:
         OnWorkers.added = whole
 
 
-def one(workers: int, rows: int, vectors: int, blocks: int, learned: bool) -> dict[str, Any]:
+def one(workers: int, given: Any) -> dict[str, Any]:
     """Seconds, passes and bytes of a fit."""
     from distributed import Client, LocalCluster
 
@@ -95,13 +95,16 @@ def one(workers: int, rows: int, vectors: int, blocks: int, learned: bool) -> di
         ) as cluster,
         Client(cluster),
     ):
-        data = collection(rows, blocks)
+        data = collection(given.rows, given.blocks)
         X, y = data[:, :COLUMNS].persist(), data[:, COLUMNS].persist()
-        basis = "learned" if learned else "random"
-        model = SlimSVC(vectors, basis, C=1.0, gamma="scale", scales="fixed", cache_size=1e6)
+        own = block(0, given.vectors)[:, :COLUMNS]
+        basis = own if given.basis == "given" else given.basis
+        setting = {"C": 1.0, "gamma": "scale", "scales": "fixed", "cache_size": 1e6, "n_jobs": given.threads}
+        model = SlimSVC(given.vectors, basis, **setting)
         with counted() as passes, warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model.fit(X[: 16 * blocks].rechunk(16), y[: 16 * blocks].rechunk(16))  # workers import what they need
+            few = 64 * given.blocks
+            model.fit(X[:few].rechunk((64, COLUMNS)), y[:few].rechunk(64))  # workers import what they need
             passes.clear()
             start = time.perf_counter()
             model.fit(X, y)
@@ -134,9 +137,9 @@ def page(found: list[dict[str, Any]], given: Any) -> str:
         "## Workers",
         "",
         f"{given.rows:,} × {COLUMNS} float32 rows in {given.blocks} blocks, made on the workers; {given.vectors} "
-        f"{'learned' if given.learned else 'random'} vectors, squared hinge. `LocalCluster`, one thread a worker. The "
-        f"best of {given.turns} turns. Efficiency is the gain in speed over the gain in workers; that of passes leaves out "
-        "what the caller does alone, such as the choice of the vectors.",
+        f"vectors ({given.basis}), squared hinge. `LocalCluster`, one thread a worker, {given.threads} of the caller. "
+        f"The best of {given.turns} turns. Efficiency is the gain in speed over the gain in workers; that of passes "
+        "leaves out what the caller does alone, such as the choice of the vectors.",
         "",
         "| workers | s | efficiency | passes | s in passes | efficiency | MB a pass | objective |",
         "|---:|---:|---:|---:|---:|---:|---:|---:|",
@@ -158,14 +161,15 @@ def main() -> None:
     parser.add_argument("--vectors", type=int, default=100)
     parser.add_argument("--blocks", type=int, default=16)
     parser.add_argument("--turns", type=int, default=2)
-    parser.add_argument("--learned", action="store_true", help="learn the vectors, which the caller does on a sample")
+    parser.add_argument("--basis", default="given", choices=["given", "random", "kmeans", "learned"])
+    parser.add_argument("--threads", type=int, default=1, help="of the caller")
     parser.add_argument("--output", default=str(HERE / "CLUSTERS.md"))
     given = parser.parse_args()
     counts = [int(count) for count in given.workers.split(",")]
     best: dict[int, dict[str, Any]] = {}
     for _ in range(given.turns):
         for workers in counts:
-            row = one(workers, given.rows, given.vectors, given.blocks, given.learned)
+            row = one(workers, given)
             print(json.dumps(row), flush=True)
             if workers not in best or row["s"] < best[workers]["s"]:
                 best[workers] = row

@@ -57,7 +57,11 @@ def run_page(monkeypatch):
     return run
 
 
-NEEDS = {"onnx": ("onnxruntime", "skl2onnx", "pandas"), "rows": ("pandas", "pyarrow")}  # of pages: packages
+NEEDS = {  # of pages: packages
+    "large": ("dask", "distributed", "pandas", "pyarrow"),
+    "onnx": ("onnxruntime", "skl2onnx", "pandas"),
+    "rows": ("pandas", "pyarrow"),
+}
 WITH_TESTS = {"own_slack", "command"}  # pages that other tests run
 PAGES = {path.stem for path in (ROOT / "docs").glob("*.md") if code_blocks(path.read_text())} - WITH_TESTS
 

@@ -201,7 +201,8 @@ def _kind(X: Any) -> str:
 def _refusal(estimator: Any, X: Any) -> str:
     return (
         f"{type(estimator).__name__} needs all rows in memory, and {_kind(X)} was given. SlimSVC, ReducedSVC and "
-        "EmpiricalSVC with X as a dask collection are fitted where its blocks are; if they fit into memory here, pass X.compute(), y.compute()"
+        "EmpiricalSVC are fitted where the blocks of a dask X are; if they fit into memory here, pass X.compute() and "
+        "y.compute()"
     )
 
 

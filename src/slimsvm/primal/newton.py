@@ -14,7 +14,7 @@ from .equations import from_rows, from_sums
 from .passes import Equations, Line
 
 NEARLY = 0.1  # of the slope where a step begins: a step with less at its end needs no line search
-COARSE = 20_000  # rows that first steps look at, where all of them are apart
+COARSE, COARSE_EACH = 20_000, 500  # rows, and rows a feature, that first steps look at where all are apart
 ROUNDING = 1e-6  # relative, of sums over features in float32
 
 
@@ -81,7 +81,8 @@ def newton(
 
 def coarse(rows: Home) -> Home:
     """Few of the rows that are apart, brought here: passes over all of them cost more than steps over these."""
-    return rows.thinned(max(1, rows.shape[0] // COARSE))
+    n, m = rows.shape
+    return rows.thinned(max(1, n // max(COARSE, COARSE_EACH * m)))
 
 
 @dataclass(frozen=True)

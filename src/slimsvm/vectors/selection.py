@@ -51,13 +51,17 @@ def independent_rows(kernel: Kernel, X: Any, eta: float, order: Array | None = N
 
 
 def _in_blocks(X: Any, order: Array, size: int) -> Iterator[tuple[Array, Any]]:
-    """Row numbers in order, and their rows, so many at a time; more of those that have to come from elsewhere."""
-    together = max(size, MOST_BROUGHT // max(1, X.shape[1] * X.dtype.itemsize)) if hasattr(X, "brought") else size
-    for begin in range(0, len(order), together):
-        rows = order[begin : begin + together]
+    """Row numbers in order, and their rows, so many at a time; of those that have to come from elsewhere ever more."""
+    far = hasattr(X, "brought")
+    most = max(size, MOST_BROUGHT // max(1, X.shape[1] * X.dtype.itemsize)) if far else size
+    together, begin = 4 * size if far else size, 0
+    while begin < len(order):
+        rows = order[begin : begin + min(together, most)]
         some = X[rows]
         for i in range(0, len(rows), size):
             yield rows[i : i + size], some[i : i + size]
+        begin += len(rows)
+        together *= 8 if far else 1
 
 
 def _stacked(above: Any, below: Any) -> Any:
