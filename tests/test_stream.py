@@ -218,6 +218,28 @@ def test_settings_found_by_fit_are_kept():
     assert (clf.C_, clf.kernel_.gamma, clf.search_results_) == found
 
 
+def test_a_model_without_its_rows_goes_on_as_after_fit(tmp_path):
+    X, y = moons()
+    clf = fed(SlimSVC(**QUICK), X[:600], y[:600])
+    before = clf.vector_coef_
+    del clf.stream_
+    slimsvm.save(clf, tmp_path / "model.slim")
+    clf = slimsvm.load(tmp_path / "model.slim")
+    fed(clf, X[600:800], y[600:800])
+    assert np.array_equal(clf.vector_coef_, before)  # 300 rows are to come
+    fed(clf, X[800:900], y[800:900])
+    assert not np.array_equal(clf.vector_coef_, before)
+    assert clf.n_samples_seen_ == 900
+
+
+def test_rows_one_by_one():
+    """As loops of other libraries feed them, from the first row on."""
+    X, y = three(60)
+    clf = fed(SlimSVC(**QUICK), X, y, 1, classes=["a", "b", "c"])
+    assert clf.stream_.memory.size == 60
+    assert (clf.predict(X) == y).mean() > 0.9
+
+
 def test_few_new_rows_only_fill_the_memory():
     X, y = moons()
     clf = SlimSVC(**QUICK).partial_fit(X[:200], y[:200])

@@ -218,6 +218,8 @@ def _memory_complaint(state: dict[str, Any]) -> str:
     same = [len(state[name]) == len(codes) for name in ("weights", "numbers", "priorities")]
     if X.ndim != 2 or X.shape[0] != len(codes) or not all(same) or len(state["dropped"]) != classes:
         return "its arrays are not of the same length"
+    if state["seen"] < len(codes):
+        return "it has more rows than came"
     if not len(codes) or codes.min() < 0 or codes.max() >= classes:
         return "it has no rows, or rows of classes that it has not"
     numbers = [state[name] for name in ("weights", "priorities", "totals", "dropped")]
