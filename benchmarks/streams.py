@@ -1,6 +1,6 @@
 """`SlimSVC.partial_fit` on streams: beside a fit on all rows, and beside random features with stochastic gradients.
 
-a9a and Gaussians in blocks, and teachers that change: what is kept in memory decides. Each row is seen once; scores on a
+a9a and Gaussians in blocks, and teachers that change: what is kept decides. Each row is seen once; scores on a
 changing stream are those of each block before it is learned from.
 """
 
