@@ -34,16 +34,17 @@ SHARED = 256
 
 
 class offered:
-    """A method for estimators that have probabilities; on others it is no attribute, and the error says why."""
+    """A method for some estimators, such as those with probabilities; on others it is no attribute, and the error says
+    why: the method ``lacks`` does."""
 
-    def __init__(self, method: Callable[..., Array]):
-        self.method = method
+    def __init__(self, method: Callable[..., Any], lacks: str = "_lacks_probabilities"):
+        self.method, self.lacks = method, lacks
         update_wrapper(self, method)  # type: ignore[arg-type]
 
     def __get__(self, estimator: Any, owner: type | None = None) -> Any:
         if estimator is None:
             return self.method
-        reason = estimator._lacks_probabilities()
+        reason = getattr(estimator, self.lacks)()
         if reason:
             raise AttributeError(reason)
         return MethodType(self.method, estimator)

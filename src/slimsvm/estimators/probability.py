@@ -13,7 +13,7 @@ from ..expansion import Model
 from ..export.machine import ProbabilityLayer
 from ..formulation import Array
 from ..primal.probability import led_by, log_probabilities
-from ..vectors.probabilities import Learn, fit_probabilities, pieces_of
+from ..vectors.probabilities import Learn, fit_at, fit_probabilities, pieces_of
 from .base import ExpansionClassifier, Probabilities
 
 TOLERANCE = 1e-4  # a smaller gap would not show in probabilities
@@ -64,4 +64,11 @@ class LayerClassifier(Layer, ExpansionClassifier):
         pieces = pieces_of(task, learn, rng)
         tol = max(float(self.tol), TOLERANCE)
         layer = fit_probabilities(task, model.expansion, C, pieces, rng, tol, memory, bool(self.verbose))
+        return replace(model, more=model.more | layer)
+
+    def _with_layer_at(
+        self, task: Task, model: Model, cost: float, rng: np.random.Generator, memory: float = 2.0**30
+    ) -> Model:
+        """The model with a layer of known cost over its vectors."""
+        layer = fit_at(task, model.expansion, cost, rng, max(float(self.tol), TOLERANCE), memory)
         return replace(model, more=model.more | layer)

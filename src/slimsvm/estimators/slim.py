@@ -20,12 +20,12 @@ from ..vectors import sizes
 from ..vectors.search import Finding, Space, search, space_of
 from ..vectors.training import Recipe, train
 from .documentation import documented
-from .small_basis import SmallBasisClassifier
+from .stream import StreamClassifier
 from .validation import FLOATS, check_choice, check_number, check_number_or, is_precomputed
 
 
 @documented
-class SlimSVC(SmallBasisClassifier):
+class SlimSVC(StreamClassifier):
     """Kernel classifier of at most ``n_vectors`` vectors, made as accurate as learning can make it.
 
     The vectors are not training rows: they are learned, together with the coefficients over them, so that 10 to 50 of
@@ -65,6 +65,11 @@ class SlimSVC(SmallBasisClassifier):
         Bytes that the model may take on a device, in the place of ``n_vectors``: 8-bit vectors, 16-bit coefficients,
         and all else that it needs (`slimsvm.export.quantize`). The vectors are then numbers that 8 bits can hold, and
         the coefficients the best over them.
+    memory : int, default=20000
+        Rows of a stream that `partial_fit` keeps at most. Not used in `fit`.
+    recent : bool, default=False
+        Which rows `partial_fit` keeps: a random sample of all that came, or the last ones. For streams whose rows or
+        labels change with time; ``memory`` then says how far back it looks, such as 5000 rows.
     <probability>
     <primal_tol>
     <n_jobs>
@@ -95,6 +100,11 @@ class SlimSVC(SmallBasisClassifier):
     learning_gain_left_ : float
         What learning may have left: the relative gain of its last quarter of iterations where their limit ended it
         (with a warning from 0.02 on), else 0.
+    n_samples_seen_ : int
+        Rows that `fit` or all calls of `partial_fit` were given.
+    stream_ : object
+        Only after `partial_fit`: the rows in memory, ``stream_.memory.X``, and what else it needs to go on.
+        ``objective_`` and ``duality_gap_`` are about these rows.
 
     References
     ----------
@@ -128,6 +138,8 @@ class SlimSVC(SmallBasisClassifier):
         class_weight: Any = None,
         multi_class: str = "ovo",
         max_bytes: int | None = None,
+        memory: int = 20000,
+        recent: bool = False,
         probability: bool = False,
         tol: float = 1e-6,
         max_iter: int = 100,
@@ -149,6 +161,8 @@ class SlimSVC(SmallBasisClassifier):
         self.class_weight = class_weight
         self.multi_class = multi_class
         self.max_bytes = max_bytes
+        self.memory = memory
+        self.recent = recent
         self.probability = probability
         self.tol = tol
         self.max_iter = max_iter
@@ -159,6 +173,7 @@ class SlimSVC(SmallBasisClassifier):
 
     def _check_params(self) -> None:
         self._check_parts(gammas=("search", "scale", "auto"))
+        self._check_memory()
         check_number_or("C", self.C, "search", above=0)
         check_number_or("n_vectors", self.n_vectors, "auto", at_least=1, integer=True)
         check_choice("scales", self.scales, ("search", "fixed", "learned"))
@@ -217,6 +232,7 @@ class SlimSVC(SmallBasisClassifier):
         rng = self._rng()
         recipe = self._recipe(task)
         found = self._found(task, recipe, self._space(task, recipe))
+        self._setting = found.setting
         model = train(task, recipe, found.setting, rng)
         self._tell(model)
         model = replace(model, more=model.more | {"C_": found.setting.C, "search_results_": found.tried})
@@ -237,7 +253,7 @@ class SlimSVC(SmallBasisClassifier):
             rng,
             line.update if line else None,
         )
-        self.multi_class_ = plan.scheme
+        self.multi_class_, self._setting = plan.scheme, plan.setting
         count = model.expansion.vectors.shape[0]
         if line is not None:
             line.finish(f"{size_of(model)} of {self.max_bytes}, {count} vectors")
@@ -251,6 +267,7 @@ class SlimSVC(SmallBasisClassifier):
         """As few vectors as do as well as any number of them."""
         floor = sizes.least_size(task.n_classes)
         plan = self._plan(task, sizes.powers(floor, task.n_classes))
+        self._setting = plan.setting
         line = ProgressLine("sizes") if self.verbose else None
         curve = plan.judged(self._judge, line.update if line else None)
         size = curve.best(floor=floor)

@@ -170,6 +170,7 @@ def workers_task(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Task:
         raise TypeError(_refusal(estimator, X))
     if is_precomputed(estimator.kernel):
         raise ValueError(f"kernel='precomputed' needs a matrix in memory, X is {_kind(X)}: X.compute() brings it here")
+    estimator._check_apart()
     far = OnWorkers(X, y, sample_weight)
     n = far.n_samples
     try:
@@ -213,6 +214,15 @@ def here(estimator: Any, *given: Any) -> None:
             raise TypeError(_refusal(estimator, one))
 
 
+def task_of_rows(estimator: Any, X: Any, codes: Array, counts: Array, classes: Array, factors: Array) -> Task:
+    """The same for rows that were checked before: all count, and each class has some."""
+    threads, numbers = thread_count(estimator.n_jobs), AllRows(len(codes))
+    X = canonical(X) if sp.issparse(X) else X
+    codes = codes.astype(np.min_scalar_type(-1 - len(classes)))
+    keys = row_keys(X, threads)
+    return merged(Task(X, codes, counts, factors, numbers, keys, classes, estimator.kernel, len(codes), threads), X)
+
+
 def check_classes(classes: Array, weight: Array | None) -> None:
     """Two at least, among the rows that count."""
     if len(classes) < 2:
@@ -237,13 +247,16 @@ def canonical(X: Any) -> Any:
     return X
 
 
-def check_data(estimator: Any, X: Any, **target: Any) -> Any:
-    """X (and y) as float arrays or CSR, without a copy where they already are. Bad columns are named."""
+def check_data(estimator: Any, X: Any, goes_on: bool = False, **target: Any) -> Any:
+    """X (and y) as float arrays or CSR, without a copy where they already are. Bad columns are named.
+
+    Columns are those of rows before, where the estimator ``goes_on``, or where there is no y."""
     if not target and _is_plain(estimator, X):
         return X
     here(estimator, X, target.get("y"))
     try:
-        return validate_data(estimator, X, **target, reset="y" in target, accept_sparse="csr", dtype=FLOATS)
+        reset = "y" in target and not goes_on
+        return validate_data(estimator, X, **target, reset=reset, accept_sparse="csr", dtype=FLOATS)
     except ValueError as error:
         bad = _bad_columns(X) if "NaN" in str(error) or "infinity" in str(error) else []
         if bad:

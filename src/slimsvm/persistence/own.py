@@ -7,6 +7,7 @@ nothing is allocated that the file did not bring.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache, partial
 from itertools import combinations
 from typing import Any
@@ -19,10 +20,13 @@ from .. import estimators
 from ..compression import Compression
 from ..data import Output
 from ..estimators.base import MANY
+from ..estimators.stream import Stream
 from ..formulation import Array
 from ..goals import Classes, Inside, Values
 from ..parts import bases, kernels, losses, regularizers, slacks
+from ..reservoir import Reservoir
 from ..vectors.sizes import Curve
+from ..vectors.training import Setting
 from ..votes import Votes
 from .checks import (
     COLUMNS,
@@ -83,7 +87,8 @@ LEARNED = {"learning_iter_": COUNT, "learning_gain_left_": NUMBER, "regularizer_
 MORE: dict[type, dict[str, Check]] = {
     estimators.SlimSVC: LAYER
     | LEARNED
-    | {"C_": NUMBER, "search_results_": DATA, "multi_class_": TEXT, "frontier_": of(Curve)},
+    | {"C_": NUMBER, "search_results_": DATA, "multi_class_": TEXT, "frontier_": of(Curve)}
+    | {"n_samples_seen_": WHOLE, "_setting": of(Setting), "stream_": of(Stream)},
     estimators.AnyNormSVC: {},
     estimators.BudgetSVC: LEARNED | {"C_": FLOATS},
     estimators.LeastSquaresSVC: {"loo_residuals_": TABLE},
@@ -180,6 +185,7 @@ def _records() -> list[Form]:
         ),
         record(Values, "slimsvm.Values", epsilon=NUMBER),
         record(Inside, "slimsvm.Inside"),
+        *_streams(),
         record(Curve, "slimsvm.Curve", sizes=whole_numbers, scores=FLOATS, standard_errors=FLOATS, behind=FLOATS),
         record(
             Compression,
@@ -192,6 +198,32 @@ def _records() -> list[Form]:
             **numbers,
         ),
     ]
+
+
+def _streams() -> list[Form]:
+    """What `partial_fit` goes on from: it trusts these rows, as they were checked when they came."""
+    whole = dict.fromkeys(("waits_for", "fitted", "known", "searched", "searched_rows"), WHOLE)
+    rows = {"X": ROWS, "codes": INTEGERS, "weights": FLOATS, "numbers": INTEGERS, "priorities": FLOATS}
+    known = {"seed": COUNT, "recent": FLAG, "seen": WHOLE, "totals": FLOATS, "dropped": FLOATS}
+    memory = record(Reservoir, "slimsvm.Reservoir", **rows, **known)
+    return [
+        record(Setting, "slimsvm.Setting", C=FINITE, gamma=FINITE, scaled=FLAG),
+        replace(memory, fits=_memory_complaint),
+        record(Stream, "slimsvm.Stream", memory=of(Reservoir), **whole),
+    ]
+
+
+def _memory_complaint(state: dict[str, Any]) -> str:
+    X, codes, classes = state["X"], state["codes"], len(state["totals"])
+    same = [len(state[name]) == len(codes) for name in ("weights", "numbers", "priorities")]
+    if X.ndim != 2 or X.shape[0] != len(codes) or not all(same) or len(state["dropped"]) != classes:
+        return "its arrays are not of the same length"
+    if state["seen"] < len(codes):
+        return "it has more rows than came"
+    if not len(codes) or codes.min() < 0 or codes.max() >= classes:
+        return "it has no rows, or rows of classes that it has not"
+    numbers = [state[name] for name in ("weights", "priorities", "totals", "dropped")]
+    return "" if all(map(finite, [X, *numbers])) and state["weights"].min() > 0 else "its rows are not all finite"
 
 
 # --- estimators --------------------------------------------------------------------------------------------------
@@ -333,7 +365,20 @@ def _layer_complaint(state: dict[str, Any]) -> str:
 
 
 def _classifier_complaint(state: dict[str, Any]) -> str:
-    return _votes_complaint(len(state["classes_"]), state["_votes"], state["_factors"], len(state["intercept_"]))
+    return first_complaint(
+        _votes_complaint(len(state["classes_"]), state["_votes"], state["_factors"], len(state["intercept_"])),
+        _stream_complaint(state),
+    )
+
+
+def _stream_complaint(state: dict[str, Any]) -> str:
+    """Rows in memory are like those that the model is for."""
+    if "stream_" not in state:
+        return ""
+    memory, inputs = state["stream_"].memory, state["n_features_in_"]
+    if memory.X.shape[1] != inputs:
+        return f"its rows in memory have {memory.X.shape[1]} inputs, and the model {inputs}"
+    return shape_complaint("what is known of the classes of the stream", memory.totals, state["classes_"].shape)
 
 
 def _votes_complaint(classes: int, votes: Votes, factors: Array, outputs: int) -> str:

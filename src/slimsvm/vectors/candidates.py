@@ -109,9 +109,17 @@ class TaskCandidates:
             found = part.moved(found, count, most, smoothing)
             done += found.n_iter
         assert isinstance(found, LearnedVectors)
+        return self._chosen(replace(found, n_iter=done))
+
+    def learned_on(self, iterations: int, smoothing: float) -> Choice:
+        """Vectors that were learned before, moved on, on all of these rows at once."""
+        assert isinstance(self.start, LearnedVectors)
+        return self._chosen(self.moved(self.start, len(self.start.vectors), iterations, smoothing))
+
+    def _chosen(self, found: LearnedVectors) -> Choice:
+        """Vectors have the rows' precision: coefficients are fitted, and certified, over the vectors that are kept."""
         kernel = None if found.scales is None else Scaled(self.kernel, found.scales)
-        # Vectors have the rows' precision: coefficients are fitted, and certified, over the vectors that are kept.
-        return Choice(found.vectors.astype(self.X.dtype), None, kernel, replace(found, n_iter=done))
+        return Choice(found.vectors.astype(self.X.dtype), None, kernel, found)
 
     def moved(self, begin: LearnedVectors | Array, count: int, most: int, smoothing: float) -> LearnedVectors:
         """Vectors moved on, on these rows."""

@@ -167,6 +167,19 @@ def fit_probabilities(
     """Fitted attributes of the layer over the vectors of a model; C is the model's cost, where the choice starts."""
     line = ProgressLine("probabilities") if verbose else None
     cost = choose_cost(pieces, C, memory, line.update if line else None)
+    return fit_at(task, expansion, cost, rng, tol, memory, line)
+
+
+def fit_at(
+    task: Task,
+    expansion: Expansion,
+    cost: float,
+    rng: np.random.Generator,
+    tol: float,
+    memory: float,
+    line: ProgressLine | None = None,
+) -> dict[str, Any]:
+    """The same where the cost of the layer is known."""
     rows = task.sample(MOST_LAYER_ROWS, rng)
     kernel, vectors = expansion.kernel, expansion.vectors
     labels = numbers(rows.codes, rows.counts, cost * rows.factors)

@@ -1,0 +1,86 @@
+"""Classes that have no rows yet: a model of the others becomes one of all classes, which never gives an absent one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..data import outputs
+from ..expansion import Model
+from ..formulation import Array
+
+LAYER = ("probability_coef_", "probability_intercept_")
+
+
+def among_all(model: Model, present: Array, n_classes: int, scheme: str, rows: int) -> Model:
+    """A model of the ``present`` classes, fitted to so many rows, as one of all classes."""
+    if len(present) == n_classes:
+        return model
+    mixed, shift = _pairs(present, n_classes) if n_classes == 2 or scheme == "ovo" else _values(present, n_classes)
+    machine = model.expansion
+    # Only outputs that were fitted have a certificate; others cost nothing.
+    own = (np.count_nonzero(mixed, axis=1) == 1)[:, None] * np.abs(mixed)
+    return replace(
+        model,
+        expansion=replace(machine, coef=mixed @ machine.coef, bias=mixed @ machine.bias + shift),
+        objective=own @ model.objective,
+        gap=None if model.gap is None else own @ model.gap,
+        n_iter=(own @ model.n_iter).astype(int),
+        more=model.more | _layer(model.more, present, n_classes, rows),
+    )
+
+
+def _pairs(present: Array, n_classes: int) -> tuple[Array, Array]:
+    """Outputs of all pairs, in terms of those of the present classes, and what is added: pairs with one absent class
+    vote for the other one."""
+    known = {tuple(present[list(o.members)]): k for k, o in enumerate(outputs(len(present), "ovo"))}
+    wanted = outputs(n_classes, "ovo")
+    mixed, shift = np.zeros((len(wanted), _fitted_outputs(len(present), "ovo"))), np.zeros(len(wanted))
+    there = set(present.tolist())
+    for o, output in enumerate(wanted):
+        first, second = output.positive, output.negative[0]
+        pair = tuple(output.members)
+        if pair in known and len(present) > 1:
+            mixed[o, known[pair]] = -1 if len(present) == 2 else 1  # of two classes, the second is positive
+        else:
+            shift[o] = float(first in there) - float(second in there)
+    return mixed, shift
+
+
+def _values(present: Array, n_classes: int) -> tuple[Array, Array]:
+    """The same for one output a class: an absent class has less than the mean of the others, so less than the best."""
+    mixed, shift = np.zeros((n_classes, _fitted_outputs(len(present), "ovr"))), np.zeros(n_classes)
+    mixed[present] = _of_classes(len(present))
+    return _behind(mixed, shift, present, 1.0)
+
+
+def _layer(more: dict[str, Any], present: Array, n_classes: int, rows: int) -> dict[str, Any]:
+    """Probabilities of absent classes are at most 1 / (rows + 1)."""
+    if LAYER[0] not in more:
+        return {}
+    rare = np.log1p(rows)
+    if n_classes == 2:  # the only class
+        mixed, shift = np.zeros((1, 0)), np.array([rare if present[0] else -rare])
+    else:
+        coef = 0.5 * _of_classes(2) if len(present) == 2 else _of_classes(len(present))
+        mixed = np.zeros((n_classes, coef.shape[1]))
+        mixed[present] = coef
+        mixed, shift = _behind(mixed, np.zeros(n_classes), present, rare)
+    return {LAYER[0]: mixed @ more[LAYER[0]], LAYER[1]: mixed @ more[LAYER[1]] + shift}
+
+
+def _behind(mixed: Array, shift: Array, present: Array, far: float) -> tuple[Array, Array]:
+    absent = np.setdiff1d(np.arange(len(mixed)), present)
+    mixed[absent], shift[absent] = mixed[present].mean(axis=0), shift[present].mean() - far
+    return mixed, shift
+
+
+def _of_classes(count: int) -> Array:
+    """Values of the classes in terms of outputs of a model of one value a class; two classes have one output."""
+    return np.eye(count) if count > 2 else np.array([[-1.0], [1.0]]) if count == 2 else np.zeros((1, 0))
+
+
+def _fitted_outputs(count: int, scheme: str) -> int:
+    return len(outputs(count, scheme)) if count > 1 else 0
