@@ -1,5 +1,7 @@
 """Rows of files and blocks: the model that the same rows give in memory, in few passes; clear words where not."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -154,6 +156,11 @@ def test_files_give_the_model_of_their_rows(data, frame, tmp_path, kind):
     assert model.classes_.tolist() == ["no", "yes"]
     assert model.feature_names_in_.tolist() == COLUMNS
     np.testing.assert_array_equal(model.predict(frame[COLUMNS][:50]), expected.predict(X[:50]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(model.predict(source), expected.predict(X))
+    with pytest.raises(ValueError, match="in this order"):
+        model.predict(rows.from_arrow(table, columns=COLUMNS[::-1]))
 
 
 def test_svmlight_in_pieces(data, tmp_path):

@@ -88,7 +88,7 @@ class ExpansionModel(BaseEstimator):
     def _values(self, X: Any, coef: Array, bias: Array) -> Array:
         """Values of outputs over the vectors, one row for each row of X."""
         if hasattr(X, "pieces"):  # of a file
-            return np.concatenate([self._values(rows, coef, bias) for rows in X.rows()])
+            return np.concatenate([self._values(rows, coef, bias) for rows in validation.rows_of(self, X)])
         X = validation.check_data(self, X)
         threads = thread_count(self.n_jobs) if X.shape[0] >= SHARED else 1
         return self.kernel_.decision(X, self.vectors_, coef, bias, threads)

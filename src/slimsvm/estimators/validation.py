@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numbers
+import warnings
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -162,6 +164,18 @@ def apart_task(estimator: Any, source: Any, y: Any, sample_weight: Any) -> Task:
     threads = thread_count(estimator.n_jobs)
     X = Read(source, threads)
     return _task_of(estimator, X, source.names, AllRows(X.shape[0]), X.shape[0], threads)
+
+
+def rows_of(estimator: Any, source: Any) -> Iterator[Any]:
+    """Rows to predict, a block at a time; their columns must be those of the model."""
+    known = vars(estimator).get("feature_names_in_")
+    if known is not None and source.names is not None and list(known) != source.names:
+        raise ValueError(
+            f"{source!r} has the columns {source.names}; the model was fitted with {list(known)}, in this order"
+        )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")  # they were just compared
+        yield from source.rows()
 
 
 def workers_task(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Task:
