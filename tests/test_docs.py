@@ -57,7 +57,10 @@ def run_page(monkeypatch):
     return run
 
 
-NEEDS = {"onnx": ("onnxruntime", "skl2onnx", "pandas"), "large": ("dask.array", "distributed", "pyarrow")}  # of pages: packages
+NEEDS = {
+    "onnx": ("onnxruntime", "skl2onnx", "pandas"),
+    "large": ("dask.array", "distributed", "pyarrow"),
+}  # of pages: packages
 WITH_TESTS = {"own_slack", "command"}  # pages that other tests run
 PAGES = {path.stem for path in (ROOT / "docs").glob("*.md") if code_blocks(path.read_text())} - WITH_TESTS
 
