@@ -138,8 +138,8 @@ def page(found: list[dict[str, Any]], given: Any) -> str:
         "",
         f"{given.rows:,} × {COLUMNS} float32 rows in {given.blocks} blocks, made on the workers; {given.vectors} "
         f"vectors ({given.basis}), squared hinge. `LocalCluster`, one thread a worker, {given.threads} of the caller. "
-        f"The best of {given.turns} turns. Efficiency is the gain in speed over the gain in workers; that of passes leaves "
-        "out what the caller does alone, such as the choice of the vectors.",
+        f"The best of {given.turns} turns. Efficiency is the gain in speed over the gain in workers; that of passes "
+        "leaves out what the caller does alone, such as the choice of the vectors.",
         "",
         "| workers | s | efficiency | passes | s in passes | efficiency | MB a pass | objective |",
         "|---:|---:|---:|---:|---:|---:|---:|---:|",

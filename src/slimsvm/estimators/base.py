@@ -360,7 +360,7 @@ class ExpansionClassifier(ClassifierMixin, Probabilities, metaclass=ABCMeta):
         from sklearn.metrics import accuracy_score
 
         # Answers and labels come here, rows do not.
-        given = self.predict(X), y, sample_weight
+        given: tuple[Any, ...] = self.predict(X), y, sample_weight
         found, y, sample_weight = (v.compute() if on_workers(v) else v for v in given)
         return float(accuracy_score(y, found, sample_weight=sample_weight))
 
