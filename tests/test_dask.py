@@ -148,6 +148,7 @@ def test_data_frames(client):
     same_model(here, there)
     assert there.feature_names_in_.tolist() == list("abcde")
     assert np.array_equal(there.predict(far[list("abcde")]).compute(), here.predict(frame[list("abcde")]))
+    assert there.score(far[list("abcde")], far.label) == here.score(frame[list("abcde")], frame.label)
     same_model(here, SlimSVC(8, **FIXED).fit(far[list("abcde")], frame.label.to_numpy()))
     with pytest.raises(ValueError, match="feature names"):
         there.predict(far[list("edcba")])

@@ -228,8 +228,8 @@ class Cluster:
             try:
                 return future.result(timeout=PATIENCE)
             except TimeoutError:
-                if future.done():  # it is an error of the task
-                    raise
+                if future.done():  # since then; or it is an error of the task, raised again
+                    return future.result()
                 if not set(self.places.values()) <= set(self.client.nthreads()):
                     raise Lost from None
 
