@@ -54,7 +54,6 @@ class Shelf:
             keeps = taken + size <= look.keep and _has_room(size)
             if keeps:
                 mine[piece.first] = None, size  # its room, before others take it
-        # A home for one pass keeps its features, too, if they are few: most passes look at them more than once.
         home = replace(look, keep=float(size) if keeps else 0.0).at(piece.X, piece.labels(tables))
         if keeps:
             with self.lock:
