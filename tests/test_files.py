@@ -1,243 +1,308 @@
-"""Rows of files and blocks: the model that the same rows give in memory, in few passes; clear words where not."""
+"""Models in files: what comes back is what was saved."""
 
-import warnings
+from __future__ import annotations
+
+import pickle
+from collections import UserList
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.datasets import dump_svmlight_file
+from sklearn.base import clone
+from sklearn.svm import SVC, SVR, NuSVC, OneClassSVM
 
-from slimsvm import AnyNormSVC, EmpiricalSVC, LpSVC, ReducedSVC, SlimSVC, bases, regularizers, rows
-from slimsvm.rows import reading
+import slimsvm
+from kept_files import answers, slim
+from problems import NORMS, blobs, fitted_to, three_classes
+from slimsvm import (
+    AnyNormSVC,
+    BudgetSVC,
+    CompressedClassifier,
+    EmpiricalSVC,
+    LpSVC,
+    ReducedSVC,
+    RelevanceVectorClassifier,
+    SlimSVC,
+    bases,
+    compress,
+    estimators,
+    kernels,
+    losses,
+    regularizers,
+    slacks,
+)
+from slimsvm.persistence import from_bytes, to_bytes
 
-N, D = 9000, 5
-FIXED = {"C": 1.0, "gamma": 0.2, "scales": "fixed"}
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of fits, which end early here
 
-
-@pytest.fixture(scope="module")
-def data():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(N, D)).astype(np.float32)
-    X[5000:5040] = X[:40]  # copies in other blocks
-    f = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=N)
-    weight = rng.uniform(0.5, 2, N)
-    weight[::11] = 0
-    return X, np.where(f > 0, "yes", "no"), np.digitize(f, [-1, 0.5]), weight
-
-
-def blocks(X, *others, size=1300):
-    """Blocks of different lengths."""
-    starts = [0, 100, *range(100 + size, len(X), size)]
-    return [tuple(part[a:b] for part in (X, *others)) for a, b in zip(starts, [*starts[1:], len(X)], strict=True)]
-
-
-@pytest.fixture
-def passes(monkeypatch):
-    """How many passes were made."""
-    made = []
-    mapped = reading.Read.mapped
-    monkeypatch.setattr(reading.Read, "mapped", lambda self, *a, **k: made.append(1) or mapped(self, *a, **k))
-    return made
+X, Y = blobs(60)
+X3, Y3 = three_classes(60)
 
 
-MODELS = {
-    "l2": (SlimSVC(12, **FIXED, tol=1e-9), False, 10),
-    "search": (SlimSVC(8), False, 10),
-    "l1": (SlimSVC(12, slack="l1", **FIXED, tol=1e-9), False, 30),
-    "pairs": (SlimSVC(12, **FIXED, tol=1e-9), True, 12),
-    "pairs, l1": (SlimSVC(12, slack="l1", **FIXED, tol=1e-9), True, 90),
-    "rest": (SlimSVC(12, **FIXED, multi_class="ovr", tol=1e-9), True, 12),
-    "rows": (SlimSVC(12, basis="forward", **FIXED, tol=1e-9), False, 12),
-    "polynomial": (SlimSVC(12, kernel="poly", C=1.0, gamma=0.2, coef0=1.0, scales="fixed", tol=1e-9), False, 14),
-    "reduced": (ReducedSVC(20, tol=1e-9), False, 16),
-    "empirical": (EmpiricalSVC(0.5, tol=1e-9), False, 80),
-    "balanced": (SlimSVC(12, **FIXED, class_weight="balanced", tol=1e-9), True, 12),
-    "an own kernel": (SlimSVC(6, basis="random", kernel=lambda X, Z: (1 + X @ Z.T) ** 2, C=1.0, tol=1e-9), False, 14),
+def again(model):
+    """Saved and loaded."""
+    return from_bytes(to_bytes(model))
+
+
+def same(a, b):
+    """The very same values and types, all the way down."""
+    a, b = (list(one.data) if isinstance(one, UserList) else one for one in (a, b))  # scikit-learn below 1.9
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, np.ndarray):
+        if a.dtype != b.dtype or a.shape != b.shape:
+            return False
+        if a.dtype == object:
+            return all(map(same, a.ravel().tolist(), b.ravel().tolist()))
+        return a.tobytes() == b.tobytes()
+    if sp.issparse(a):
+        return a.shape == b.shape and all(same(getattr(a, k), getattr(b, k)) for k in ("data", "indices", "indptr"))
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(map(same, a, b))
+    if hasattr(a, "__dict__") and not isinstance(a, type):
+        mine, theirs = vars(a), vars(b)
+        return mine.keys() == theirs.keys() and all(same(mine[key], theirs[key]) for key in mine)
+    return a is b or a == b or (a != a and b != b)
+
+
+def check(model, rows):
+    """A model comes back with all that it has, and says the same of rows, to the last bit."""
+    loaded = again(model)
+    assert type(loaded) is type(model)
+    assert same(model, loaded)
+    for method, values in answers(model, rows).items():
+        assert same(getattr(loaded, method)(rows), values), method
+    assert to_bytes(loaded) == to_bytes(model)
+    assert same(clone(loaded), clone(model))
+
+
+# --- every estimator -------------------------------------------------------------------------------------------------
+
+QUICK = {
+    SlimSVC: {"n_vectors": 4, "basis": bases.Learned(iterations=3), "C": 1.0, "gamma": 0.4, "scales": "fixed"},
+    ReducedSVC: {"n_vectors": 8},
+    EmpiricalSVC: {"eta": 0.2},
+    AnyNormSVC: {},
 }
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
-@pytest.mark.parametrize("name", MODELS)
-def test_blocks_give_the_model_of_the_same_rows_in_memory(data, passes, name, weighted):
-    X, yes, three, weight = data
-    model, several, most = MODELS[name]
-    y = three if several else yes
-    w = weight if weighted else None
-    one = model.fit(X, y, w)
-    found = {key: value for key, value in vars(one).items() if key.endswith("_")}
-    two = model.fit(rows.from_blocks(blocks(X, y) if w is None else blocks(X, y, w)))
-    np.testing.assert_array_equal(two.vectors_, found["vectors_"])
-    np.testing.assert_allclose(two.objective_, found["objective_"], rtol=1e-8)
-    assert (two.duality_gap_ <= model.tol).all()
-    np.testing.assert_array_equal(two.classes_, found["classes_"], strict=True)
-    assert len(passes) <= most
-    if name == "search":
-        assert two.search_results_ == found["search_results_"]
+def quick(kind, **params):
+    return kind(**{**QUICK.get(kind, {}), **params})
 
 
-@pytest.mark.parametrize(("slack", "most"), [("l2", 10), ("l1", 25)])
-def test_few_passes_at_the_default_accuracy(passes, slack, most):
+@pytest.mark.parametrize("kind", [*estimators.ALL, *estimators.COMPRESSED])
+def test_not_fitted(kind):
+    model = kind()
+    assert same(again(model), model)
+
+
+@pytest.mark.parametrize("kind", estimators.ALL)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("container", [np.asarray, np.asfortranarray, sp.csr_array, sp.csr_matrix])
+def test_every_classifier(kind, dtype, container):
+    rows = container(X.astype(dtype))
+    check(quick(kind).fit(rows, Y), rows)
+
+
+@pytest.mark.parametrize("kind", estimators.ALL)
+def test_several_classes_and_probabilities(kind):
+    params = {"probability": True} if "probability" in kind().get_params() else {}
+    check(quick(kind, **params).fit(X3, Y3), X3)
+
+
+KERNELS = {
+    "linear": "linear",
+    "laplacian": "laplacian",
+    "poly": kernels.Polynomial(0.5, 1.0, 2),
+    "sigmoid": kernels.Sigmoid(0.1, 0.2),
+    "scaled": kernels.Scaled(kernels.Gaussian(0.5), np.array([1.0, 0.5, 2.0, 0.0])),
+    "one scale": kernels.Scaled(kernels.Scaled(kernels.Laplacian(0.5), 2.0), [1.0, 0.5, 2.0, 0.0]),
+}
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kind", [AnyNormSVC, RelevanceVectorClassifier])
+def test_every_kernel(kernel, kind):
+    check(kind(kernel=KERNELS[kernel]).fit(X, Y), X)
+
+
+@pytest.mark.parametrize("kind", estimators.ALL)
+def test_precomputed_kernel(kind):
+    params = {"basis": "random"} if kind is SlimSVC else {}
+    K = np.exp(-0.4 * ((X[:, None] - X) ** 2).sum(axis=2))
+    check(quick(kind, **params, kernel="precomputed").fit(K, Y), K)
+
+
+@pytest.mark.parametrize("slack", NORMS, ids=str)
+def test_every_slack(slack):
+    check(AnyNormSVC(fitted_to(slack, 60), "equality", gamma=0.3).fit(X, Y), X)
+
+
+VARIANTS = {
+    "auto": SlimSVC("auto", bases.Learned(iterations=3), C=1.0, gamma=0.4, scales="fixed"),
+    "search": SlimSVC(3, bases.Learned(iterations=2)),
+    "bytes": SlimSVC(max_bytes=300, basis=bases.Learned(iterations=3), C=1.0, gamma=0.4),
+    "scales": slim(scales="learned", probability=True, class_weight={-1.0: 1.0, 1.0: 2.5}),
+    "given": SlimSVC(basis=X[:3], C=1.0, gamma=0.4),
+    "given sparse": SlimSVC(basis=bases.Given(sp.csr_array(X[:3])), C=1.0, gamma=0.4),
+    "learned from given": SlimSVC(3, bases.Learned(init=X[:3], iterations=2), C=1.0, gamma=0.4, scales="fixed"),
+    "learned from basis": SlimSVC(
+        3, bases.Learned(init=bases.Forward(), iterations=2), C=1.0, gamma=0.4, scales="fixed"
+    ),
+    "loss": ReducedSVC(6, slack=losses.HuberHinge(0.3), regularizer=regularizers.KernelNorm(1e-3)),
+    "reweighted": ReducedSVC(9, regularizer=regularizers.ReweightedNorm(0.5, 0.1, regularizers.Identity())),
+    "inputs": EmpiricalSVC(selection="inputs", kernel="linear"),
+    "budget select": BudgetSVC(8, hard="select"),
+    "budget learn": BudgetSVC(8, hard="learn"),
+    "budget l2": BudgetSVC(8.5, norm="l2"),
+    "lp 1": LpSVC(p=1.0),
+    "lp infinity": LpSVC(p=np.inf),
+    "lp half": LpSVC(p=0.5, C_alpha=np.float32(0.1)),
+    "numpy numbers": AnyNormSVC(slacks.TopSum(np.int64(9)), C=np.float64(2.0), gamma=np.float32(0.5)),
+    "threads": AnyNormSVC(n_jobs=-1, verbose=0),
+}
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_every_way_to_fit(name):
+    check(clone(VARIANTS[name]).fit(X, Y), X)
+
+
+def test_no_vector_left():
+    model = LpSVC(C_alpha=1e6).fit(X, Y)
+    assert model.n_vectors_ == 0
+    check(model, X)
+
+
+def test_many_coefficients_that_are_mostly_zero():
+    """They are kept in sparse form, and come back as they were."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(40_000, 4)).astype(np.float32)
-    y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] > 0
-    SlimSVC(12, slack=slack, **FIXED).fit(rows.from_blocks(blocks(X, y, size=9000)))
-    assert len(passes) <= most
+    rows, labels = rng.normal(size=(400, 2)), np.arange(400) % 20
+    model = AnyNormSVC(gamma=2.0).fit(rows, labels)
+    assert model.vector_coef_.size >= 10_000
+    check(model, rows)
+    assert len(to_bytes(model)) < model.vector_coef_.nbytes / 2
 
 
-def test_probabilities_and_the_number_of_vectors(data):
-    X, y, *_ = data
-    for model in (SlimSVC(6, **FIXED, probability=True), SlimSVC("auto", **FIXED)):
-        one = model.fit(X, y)
-        expected = one.vectors_, one.decision_function(X[:50])
-        two = model.fit(rows.from_blocks(blocks(X, y)))
-        np.testing.assert_array_equal(two.vectors_, expected[0])
-        np.testing.assert_allclose(two.decision_function(X[:50]), expected[1], rtol=1e-4, atol=1e-4)
-        if model.probability:
-            assert two.predict_proba(X[:5]).shape == (5, 2)
+# --- compressed models -----------------------------------------------------------------------------------------------
+
+ORIGINALS = {
+    "two classes": (SVC(), X, Y),
+    "several classes": (NuSVC(nu=0.2, break_ties=True), X3, Y3),
+    "pairs": (SVC(decision_function_shape="ovo"), X3, Y3),
+    "ours": (AnyNormSVC(multi_class="ovr"), X3, Y3),
+    "regression": (SVR(), X, X[:, 0]),
+    "one class": (OneClassSVM(), X, None),
+}
 
 
-def test_predictions_a_block_at_a_time(data):
-    X, y, *_ = data
-    model = SlimSVC(6, **FIXED, probability=True).fit(X, y)
-    source = rows.from_blocks([(X[:100],), (X[100:120],)])
-    np.testing.assert_array_equal(model.predict(source), model.predict(X[:120]))
-    np.testing.assert_allclose(model.decision_function(source), model.decision_function(X[:120]), rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(model.predict_proba(source), model.predict_proba(X[:120]), rtol=1e-5, atol=1e-5)
+@pytest.mark.parametrize("name", ORIGINALS)
+def test_compressed(name):
+    original, rows, labels = ORIGINALS[name]
+    check(compress(clone(original).fit(rows, labels), 4, rows), rows)
 
 
-# --- files ------------------------------------------------------------------------------------------------------
+def test_compressed_with_probabilities_and_twice():
+    small = compress(SVC().fit(X3, Y3), 8, X3, Y3, probability=True)
+    check(small, X3)
+    check(compress(again(small), 4), X3)
 
 
-@pytest.fixture(scope="module")
-def frame(data):
-    pandas = pytest.importorskip("pandas")
-    X, yes, _, weight = data
-    frame = pandas.DataFrame(X, columns=[f"x{k}" for k in range(D)])
-    return frame.assign(label=yes, weight=weight, word="a", number=range(N))
+def test_the_original_in_a_compressed_model_is_kept_by_its_parameters():
+    """That is all that a later fit uses; a fitted one may be large."""
+    small = CompressedClassifier(SVC(C=3.0, class_weight={-1: 1, 1: 2}).fit(X, Y), 4).fit(X, Y)
+    loaded = again(small)
+    assert loaded.estimator.get_params() == small.estimator.get_params()
+    assert not hasattr(loaded.estimator, "support_vectors_")
+    assert same(clone(loaded).fit(X, Y).decision_function(X), small.decision_function(X))
 
 
-def fitted(source):
-    return SlimSVC(6, **FIXED).fit(source)
+# --- what can be done with a loaded model ----------------------------------------------------------------------------
 
 
-COLUMNS = [f"x{k}" for k in range(D)]
+def test_a_loaded_model_is_a_model():
+    model = AnyNormSVC(gamma=0.3).fit(X, Y)
+    loaded = again(model)
+    assert same(compress(loaded, 4).decision_function(X), compress(model, 4).decision_function(X))
+    assert loaded.model_bytes_ == model.model_bytes_
+    assert same(slimsvm.export.quantize(loaded).predict(X), slimsvm.export.quantize(model).predict(X))
+    assert same(pickle.loads(pickle.dumps(loaded)), model)
+    loaded.set_params(C=5.0).fit(X3, Y3)
+    assert same(loaded, AnyNormSVC(gamma=0.3, C=5.0).fit(X3, Y3))
 
 
-@pytest.mark.parametrize("kind", ["parquet", "folder", "table", "batches", "dataset", "csv", "several csv"])
-def test_files_give_the_model_of_their_rows(data, frame, tmp_path, kind):
-    arrow = pytest.importorskip("pyarrow")
-    import pyarrow.dataset
-    import pyarrow.parquet
+def test_arrays_of_a_loaded_model_can_be_changed():
+    loaded = again(AnyNormSVC().fit(X, Y))
+    loaded.intercept_ += 1
+    assert loaded.vectors_.flags.owndata
+    assert loaded.vectors_.flags.writeable
 
-    X, y, _, weight = data
-    table = arrow.Table.from_pandas(frame, preserve_index=False)
-    parts = [table.slice(0, 4000), table.slice(4000)]
-    options = {"target": "label", "columns": COLUMNS, "weight": "weight", "block_rows": 1000}
-    if kind == "csv":
-        frame.to_csv(tmp_path / "rows.csv", index=False)
-        source = rows.from_csv(tmp_path / "rows.csv", **options)
-    elif kind == "several csv":
-        for k, part in enumerate(np.array_split(np.arange(N), 2)):
-            frame.iloc[part].to_csv(tmp_path / f"{k}.csv", index=False, sep=";")
-        source = rows.from_csv([tmp_path / "0.csv", tmp_path / "1.csv"], sep=";", **options)
-    elif kind in ("table", "batches"):
-        source = rows.from_arrow(table if kind == "table" else table.to_batches(2000), **options)
+
+# --- labels ----------------------------------------------------------------------------------------------------------
+
+LABELS = {
+    "str": np.array(["no", "yes"]),
+    "long str": np.array(["a", "ein längeres Wort ☂"]),
+    "object": np.array(["no", "yes"], dtype=object),
+    "int8": np.array([-3, 4], dtype=np.int8),
+    "uint64": np.array([1, 2**63 + 1], dtype=np.uint64),
+    "bool": np.array([False, True]),
+    "float32": np.array([0.0, 7.0], dtype=np.float32),
+    "object int": np.array([10**30, 10**31], dtype=object),
+}
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_labels_keep_their_type(name):
+    model = AnyNormSVC().fit(X, LABELS[name][(Y > 0).astype(int)]) if name != "object int" else None
+    if model is None:  # too large for numpy, but a mapping may have them
+        model = AnyNormSVC(class_weight={10**30: 1.0, "x": 2, None: np.float32(3), (1, "a"): 4, True: 5, 2.5: 6})
+        assert same(again(model), model)
     else:
-        for k, part in enumerate(parts):
-            pyarrow.parquet.write_table(part, tmp_path / f"{k}.parquet", row_group_size=1700)
-        paths = [tmp_path / "0.parquet", tmp_path / "1.parquet"]
-        if kind == "dataset":
-            source = rows.from_arrow(pyarrow.dataset.dataset([str(p) for p in paths]), **options)
-        else:
-            source = rows.from_parquet(tmp_path if kind == "folder" else paths, **options)
-    model = fitted(source)
-    expected = SlimSVC(6, **FIXED).fit(X, y, weight)
-    np.testing.assert_array_equal(model.vectors_, expected.vectors_)
-    assert model.classes_.tolist() == ["no", "yes"]
-    assert model.feature_names_in_.tolist() == COLUMNS
-    np.testing.assert_array_equal(model.predict(frame[COLUMNS][:50]), expected.predict(X[:50]))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        np.testing.assert_array_equal(model.predict(source), expected.predict(X))
-    with pytest.raises(ValueError, match="in this order"):
-        model.predict(rows.from_arrow(table, columns=COLUMNS[::-1]))
+        check(model, X)
 
 
-def test_svmlight_in_pieces(data, tmp_path):
-    X, *_, three = data[:3]
-    X = np.where(np.abs(X) > 1, X, 0)
-    dump_svmlight_file(X, three, str(tmp_path / "rows.txt"), zero_based=False)
-    model = fitted(rows.from_svmlight(tmp_path / "rows.txt", D, block_rows=1000, dtype=np.float64))
-    exact = np.array([[float(f"{value:.16g}") for value in row] for row in X])
-    expected = SlimSVC(6, **FIXED).fit(sp.csr_array(exact), three.astype(float))
-    np.testing.assert_allclose(model.decision_function(exact), expected.decision_function(exact), rtol=1e-3, atol=1e-3)
-    assert (model.duality_gap_ <= model.tol).all()
+def test_labels_of_pandas():
+    pd = pytest.importorskip("pandas")
+    for labels in (pd.Series(np.where(Y > 0, "yes", "no")), pd.Series(Y).astype(int).astype("category")):
+        frame = pd.DataFrame(X, columns=list("abcd"))
+        check(AnyNormSVC().fit(frame, labels), frame)
 
 
-# --- what is refused ----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.array(["a", 1, None, 2.5, True, np.int8(3), np.str_("b")], dtype=object),
+        np.array([[1, "a"], [None, 2.0]], dtype=object),
+        np.array(3.0),
+        np.zeros((0, 4)),
+        np.arange(24.0).reshape(2, 3, 4)[:, ::2],
+        np.arange(6.0).reshape(2, 3).T,
+        np.array([], dtype=object),
+        [float("nan"), float("inf"), -float("inf"), -0.0, 5e-324, 10**90, -(10**90)],
+        {1: "a", "1": "b", (1, 2): [3], None: {}, 2.5: (), np.int64(7): slice(None, "z", 2)},
+        np.array([1.5, np.nan, np.inf], dtype=np.float16),
+        [np.float32("nan"), np.bool_(True), np.uint8(255), np.str_("x")],
+        [float, np.float64, np.number, np.dtype("f4"), np.dtype(object), np.dtype("U5")],
+        "\ud800 a lone surrogate",
+        sp.csr_matrix(np.eye(3, dtype=np.int8)),
+    ],
+    ids=repr,
+)
+def test_values(value):
+    """Whatever a parameter may hold comes back with its type."""
+    loaded = again(AnyNormSVC(class_weight=value)).class_weight
+    expected = np.ascontiguousarray(value) if isinstance(value, np.ndarray) and not value.flags.forc else value
+    assert same(loaded, expected)
 
 
-def test_words_for_what_cannot_be(data, frame, tmp_path):
-    arrow = pytest.importorskip("pyarrow")
-    X, y, *_ = data
-    table = arrow.Table.from_pandas(frame, preserve_index=False)
-    good = rows.from_blocks([(X[:50], y[:50])])
-    wrong = {
-        "only once": lambda: rows.from_blocks(block for block in blocks(X, y)),
-        "RecordBatchReader": lambda: rows.from_arrow(table.to_reader(), "label", COLUMNS),
-        "word": lambda: rows.from_arrow(table, "label"),
-        "among the columns": lambda: rows.from_arrow(table, "x0", COLUMNS),
-        "no labels": lambda: fitted(rows.from_arrow(table, columns=COLUMNS)),
-        "has no rows": lambda: fitted(rows.from_blocks([])),
-        "words in some blocks": lambda: fitted(rows.from_blocks([(X[:50], y[:50]), (X[:50], np.arange(50) % 2)])),
-        "one class": lambda: fitted(rows.from_blocks([(X[:50], np.zeros(50))])),
-        "columns, those before it": lambda: fitted(rows.from_blocks([(X[:50], y[:50]), (X[:50, :2], y[:50])])),
-        "rows, but y": lambda: fitted(rows.from_blocks([(X[:50], y[:40])])),
-        "negative": lambda: fitted(rows.from_blocks([(X[:50], y[:50], -np.ones(50))])),
-        "weight above 0": lambda: fitted(rows.from_blocks([(X[:50], y[:50], np.zeros(50))])),
-        "others have none": lambda: fitted(rows.from_blocks([(X[:50], y[:50], np.ones(50)), (X[:50], y[:50])])),
-        "not numbers": lambda: fitted(rows.from_blocks([(y[:50, None], y[:50])])),
-        r"\(X, y\)": lambda: fitted(rows.from_blocks([X[:50]])),
-        "with it": lambda: SlimSVC(6).fit(good, y[:50]),
-        "SlimSVC, ReducedSVC": lambda: AnyNormSVC().fit(good),
-        "in memory": lambda: LpSVC().fit(good),
-        "needs a matrix": lambda: SlimSVC(6, basis="random", kernel="precomputed").fit(good),
-        "max_bytes": lambda: SlimSVC(max_bytes=512).fit(good),
-        "pivoted": lambda: SlimSVC(6, basis="cholesky").fit(good),
-        "kernel values in memory": lambda: SlimSVC(6, regularizer=regularizers.ReweightedNorm()).fit(good),
-    }
-    wrong["no column 'lable'"] = lambda: rows.from_arrow(table, "lable")
-    for words, attempt in wrong.items():
-        with pytest.raises((ValueError, TypeError), match=words):
-            attempt()
-    assert bases.Cholesky(0.5).selection == "order"
-
-
-def test_missing_values_are_named(data, frame, tmp_path):
-    pytest.importorskip("pyarrow")
-    broken = frame.assign(x3=frame.x3.where(frame.index != 7000))
-    broken.to_parquet(tmp_path / "rows.parquet")
-    with pytest.raises(ValueError, match=r"missing or infinite values in columns x3"):
-        fitted(rows.from_parquet(tmp_path / "rows.parquet", "label", COLUMNS, block_rows=1000))
-    frame.assign(label=frame.label.where(frame.index != 10)).to_parquet(tmp_path / "rows.parquet")
-    with pytest.raises(ValueError, match="1 labels in column 'label' are missing"):
-        fitted(rows.from_parquet(tmp_path / "rows.parquet", "label", COLUMNS))
-
-
-def test_rows_that_change_between_passes(data):
-    X, y, *_ = data
-    sizes = iter([3000, 2900, 2900, 2900])
-
-    def read():
-        n = next(sizes)
-        yield X[:n], y[:n]
-
-    with pytest.raises(ValueError, match="same rows each time"):
-        fitted(rows.from_blocks(read))
-
-
-def test_nothing_is_loaded_before_it_is_asked_for(tmp_path):
-    from test_process import run
-
-    code = "import sys, {}; print([m for m in ('pyarrow', 'dask', 'torch', 'pandas') if m in sys.modules])"
-    assert run(code.format("slimsvm"), tmp_path) == run(code.format("sklearn.svm"), tmp_path)
+def test_big_endian_and_memory_mapped_numbers(tmp_path):
+    path = tmp_path / "x.npy"
+    np.save(path, X)
+    mapped = AnyNormSVC().fit(np.load(path, mmap_mode="r"), Y)
+    assert same(again(mapped).decision_function(X), mapped.decision_function(X))
+    loaded = again(AnyNormSVC(class_weight=np.array([1.0, 2.0], dtype=">f8"))).class_weight
+    assert loaded.dtype.isnative
+    assert loaded.tolist() == [1.0, 2.0]

@@ -113,7 +113,8 @@ def from_csv(
     Blocks
     """
     pandas = _module("pandas", "from_csv", "pip install 'slimsvm[files]'")
-    options.setdefault("float_precision", "round_trip")
+    if int(pandas.__version__.partition(".")[0]) < 3:  # later versions read numbers exactly
+        options.setdefault("float_precision", "round_trip")
     paths = [path] if isinstance(path, (str, Path)) or hasattr(path, "read") else list(path)
     if any(hasattr(one, "read") for one in paths):
         raise TypeError("from_csv reads its files again in every pass: give paths, not open files")

@@ -1,0 +1,243 @@
+"""Rows of files and blocks: the model that the same rows give in memory, in few passes; clear words where not."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import dump_svmlight_file
+
+from slimsvm import AnyNormSVC, EmpiricalSVC, LpSVC, ReducedSVC, SlimSVC, bases, regularizers, rows
+from slimsvm.rows import reading
+
+N, D = 9000, 5
+FIXED = {"C": 1.0, "gamma": 0.2, "scales": "fixed"}
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, D)).astype(np.float32)
+    X[5000:5040] = X[:40]  # copies in other blocks
+    f = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=N)
+    weight = rng.uniform(0.5, 2, N)
+    weight[::11] = 0
+    return X, np.where(f > 0, "yes", "no"), np.digitize(f, [-1, 0.5]), weight
+
+
+def blocks(X, *others, size=1300):
+    """Blocks of different lengths."""
+    starts = [0, 100, *range(100 + size, len(X), size)]
+    return [tuple(part[a:b] for part in (X, *others)) for a, b in zip(starts, [*starts[1:], len(X)], strict=True)]
+
+
+@pytest.fixture
+def passes(monkeypatch):
+    """How many passes were made."""
+    made = []
+    mapped = reading.Read.mapped
+    monkeypatch.setattr(reading.Read, "mapped", lambda self, *a, **k: made.append(1) or mapped(self, *a, **k))
+    return made
+
+
+MODELS = {
+    "l2": (SlimSVC(12, **FIXED, tol=1e-9), False, 10),
+    "search": (SlimSVC(8), False, 10),
+    "l1": (SlimSVC(12, slack="l1", **FIXED, tol=1e-9), False, 30),
+    "pairs": (SlimSVC(12, **FIXED, tol=1e-9), True, 12),
+    "pairs, l1": (SlimSVC(12, slack="l1", **FIXED, tol=1e-9), True, 90),
+    "rest": (SlimSVC(12, **FIXED, multi_class="ovr", tol=1e-9), True, 12),
+    "rows": (SlimSVC(12, basis="forward", **FIXED, tol=1e-9), False, 12),
+    "polynomial": (SlimSVC(12, kernel="poly", C=1.0, gamma=0.2, coef0=1.0, scales="fixed", tol=1e-9), False, 14),
+    "reduced": (ReducedSVC(20, tol=1e-9), False, 16),
+    "empirical": (EmpiricalSVC(0.5, tol=1e-9), False, 80),
+    "balanced": (SlimSVC(12, **FIXED, class_weight="balanced", tol=1e-9), True, 12),
+    "an own kernel": (SlimSVC(6, basis="random", kernel=lambda X, Z: (1 + X @ Z.T) ** 2, C=1.0, tol=1e-9), False, 14),
+}
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
+@pytest.mark.parametrize("name", MODELS)
+def test_blocks_give_the_model_of_the_same_rows_in_memory(data, passes, name, weighted):
+    X, yes, three, weight = data
+    model, several, most = MODELS[name]
+    y = three if several else yes
+    w = weight if weighted else None
+    one = model.fit(X, y, w)
+    found = {key: value for key, value in vars(one).items() if key.endswith("_")}
+    two = model.fit(rows.from_blocks(blocks(X, y) if w is None else blocks(X, y, w)))
+    np.testing.assert_array_equal(two.vectors_, found["vectors_"])
+    np.testing.assert_allclose(two.objective_, found["objective_"], rtol=1e-8)
+    assert (two.duality_gap_ <= model.tol).all()
+    np.testing.assert_array_equal(two.classes_, found["classes_"], strict=True)
+    assert len(passes) <= most
+    if name == "search":
+        assert two.search_results_ == found["search_results_"]
+
+
+@pytest.mark.parametrize(("slack", "most"), [("l2", 10), ("l1", 25)])
+def test_few_passes_at_the_default_accuracy(passes, slack, most):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40_000, 4)).astype(np.float32)
+    y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] > 0
+    SlimSVC(12, slack=slack, **FIXED).fit(rows.from_blocks(blocks(X, y, size=9000)))
+    assert len(passes) <= most
+
+
+def test_probabilities_and_the_number_of_vectors(data):
+    X, y, *_ = data
+    for model in (SlimSVC(6, **FIXED, probability=True), SlimSVC("auto", **FIXED)):
+        one = model.fit(X, y)
+        expected = one.vectors_, one.decision_function(X[:50])
+        two = model.fit(rows.from_blocks(blocks(X, y)))
+        np.testing.assert_array_equal(two.vectors_, expected[0])
+        np.testing.assert_allclose(two.decision_function(X[:50]), expected[1], rtol=1e-4, atol=1e-4)
+        if model.probability:
+            assert two.predict_proba(X[:5]).shape == (5, 2)
+
+
+def test_predictions_a_block_at_a_time(data):
+    X, y, *_ = data
+    model = SlimSVC(6, **FIXED, probability=True).fit(X, y)
+    source = rows.from_blocks([(X[:100],), (X[100:120],)])
+    np.testing.assert_array_equal(model.predict(source), model.predict(X[:120]))
+    np.testing.assert_allclose(model.decision_function(source), model.decision_function(X[:120]), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(model.predict_proba(source), model.predict_proba(X[:120]), rtol=1e-5, atol=1e-5)
+
+
+# --- files ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def frame(data):
+    pandas = pytest.importorskip("pandas")
+    X, yes, _, weight = data
+    frame = pandas.DataFrame(X, columns=[f"x{k}" for k in range(D)])
+    return frame.assign(label=yes, weight=weight, word="a", number=range(N))
+
+
+def fitted(source):
+    return SlimSVC(6, **FIXED).fit(source)
+
+
+COLUMNS = [f"x{k}" for k in range(D)]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "folder", "table", "batches", "dataset", "csv", "several csv"])
+def test_files_give_the_model_of_their_rows(data, frame, tmp_path, kind):
+    arrow = pytest.importorskip("pyarrow")
+    import pyarrow.dataset
+    import pyarrow.parquet
+
+    X, y, _, weight = data
+    table = arrow.Table.from_pandas(frame, preserve_index=False)
+    parts = [table.slice(0, 4000), table.slice(4000)]
+    options = {"target": "label", "columns": COLUMNS, "weight": "weight", "block_rows": 1000}
+    if kind == "csv":
+        frame.to_csv(tmp_path / "rows.csv", index=False)
+        source = rows.from_csv(tmp_path / "rows.csv", **options)
+    elif kind == "several csv":
+        for k, part in enumerate(np.array_split(np.arange(N), 2)):
+            frame.iloc[part].to_csv(tmp_path / f"{k}.csv", index=False, sep=";")
+        source = rows.from_csv([tmp_path / "0.csv", tmp_path / "1.csv"], sep=";", **options)
+    elif kind in ("table", "batches"):
+        source = rows.from_arrow(table if kind == "table" else table.to_batches(2000), **options)
+    else:
+        for k, part in enumerate(parts):
+            pyarrow.parquet.write_table(part, tmp_path / f"{k}.parquet", row_group_size=1700)
+        paths = [tmp_path / "0.parquet", tmp_path / "1.parquet"]
+        if kind == "dataset":
+            source = rows.from_arrow(pyarrow.dataset.dataset([str(p) for p in paths]), **options)
+        else:
+            source = rows.from_parquet(tmp_path if kind == "folder" else paths, **options)
+    model = fitted(source)
+    expected = SlimSVC(6, **FIXED).fit(X, y, weight)
+    np.testing.assert_array_equal(model.vectors_, expected.vectors_)
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert model.feature_names_in_.tolist() == COLUMNS
+    np.testing.assert_array_equal(model.predict(frame[COLUMNS][:50]), expected.predict(X[:50]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(model.predict(source), expected.predict(X))
+    with pytest.raises(ValueError, match="in this order"):
+        model.predict(rows.from_arrow(table, columns=COLUMNS[::-1]))
+
+
+def test_svmlight_in_pieces(data, tmp_path):
+    X, *_, three = data[:3]
+    X = np.where(np.abs(X) > 1, X, 0)
+    dump_svmlight_file(X, three, str(tmp_path / "rows.txt"), zero_based=False)
+    model = fitted(rows.from_svmlight(tmp_path / "rows.txt", D, block_rows=1000, dtype=np.float64))
+    exact = np.array([[float(f"{value:.16g}") for value in row] for row in X])
+    expected = SlimSVC(6, **FIXED).fit(sp.csr_array(exact), three.astype(float))
+    np.testing.assert_allclose(model.decision_function(exact), expected.decision_function(exact), rtol=1e-3, atol=1e-3)
+    assert (model.duality_gap_ <= model.tol).all()
+
+
+# --- what is refused ----------------------------------------------------------------------------------------------
+
+
+def test_words_for_what_cannot_be(data, frame, tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    X, y, *_ = data
+    table = arrow.Table.from_pandas(frame, preserve_index=False)
+    good = rows.from_blocks([(X[:50], y[:50])])
+    wrong = {
+        "only once": lambda: rows.from_blocks(block for block in blocks(X, y)),
+        "RecordBatchReader": lambda: rows.from_arrow(table.to_reader(), "label", COLUMNS),
+        "word": lambda: rows.from_arrow(table, "label"),
+        "among the columns": lambda: rows.from_arrow(table, "x0", COLUMNS),
+        "no labels": lambda: fitted(rows.from_arrow(table, columns=COLUMNS)),
+        "has no rows": lambda: fitted(rows.from_blocks([])),
+        "words in some blocks": lambda: fitted(rows.from_blocks([(X[:50], y[:50]), (X[:50], np.arange(50) % 2)])),
+        "one class": lambda: fitted(rows.from_blocks([(X[:50], np.zeros(50))])),
+        "columns, those before it": lambda: fitted(rows.from_blocks([(X[:50], y[:50]), (X[:50, :2], y[:50])])),
+        "rows, but y": lambda: fitted(rows.from_blocks([(X[:50], y[:40])])),
+        "negative": lambda: fitted(rows.from_blocks([(X[:50], y[:50], -np.ones(50))])),
+        "weight above 0": lambda: fitted(rows.from_blocks([(X[:50], y[:50], np.zeros(50))])),
+        "others have none": lambda: fitted(rows.from_blocks([(X[:50], y[:50], np.ones(50)), (X[:50], y[:50])])),
+        "not numbers": lambda: fitted(rows.from_blocks([(y[:50, None], y[:50])])),
+        r"\(X, y\)": lambda: fitted(rows.from_blocks([X[:50]])),
+        "with it": lambda: SlimSVC(6).fit(good, y[:50]),
+        "SlimSVC, ReducedSVC": lambda: AnyNormSVC().fit(good),
+        "in memory": lambda: LpSVC().fit(good),
+        "needs a matrix": lambda: SlimSVC(6, basis="random", kernel="precomputed").fit(good),
+        "max_bytes": lambda: SlimSVC(max_bytes=512).fit(good),
+        "pivoted": lambda: SlimSVC(6, basis="cholesky").fit(good),
+        "kernel values in memory": lambda: SlimSVC(6, regularizer=regularizers.ReweightedNorm()).fit(good),
+    }
+    wrong["no column 'lable'"] = lambda: rows.from_arrow(table, "lable")
+    for words, attempt in wrong.items():
+        with pytest.raises((ValueError, TypeError), match=words):
+            attempt()
+    assert bases.Cholesky(0.5).selection == "order"
+
+
+def test_missing_values_are_named(data, frame, tmp_path):
+    pytest.importorskip("pyarrow")
+    broken = frame.assign(x3=frame.x3.where(frame.index != 7000))
+    broken.to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(ValueError, match=r"missing or infinite values in columns x3"):
+        fitted(rows.from_parquet(tmp_path / "rows.parquet", "label", COLUMNS, block_rows=1000))
+    frame.assign(label=frame.label.where(frame.index != 10)).to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(ValueError, match="1 labels in column 'label' are missing"):
+        fitted(rows.from_parquet(tmp_path / "rows.parquet", "label", COLUMNS))
+
+
+def test_rows_that_change_between_passes(data):
+    X, y, *_ = data
+    sizes = iter([3000, 2900, 2900, 2900])
+
+    def read():
+        n = next(sizes)
+        yield X[:n], y[:n]
+
+    with pytest.raises(ValueError, match="same rows each time"):
+        fitted(rows.from_blocks(read))
+
+
+def test_nothing_is_loaded_before_it_is_asked_for(tmp_path):
+    from test_process import run
+
+    code = "import sys, {}; print([m for m in ('pyarrow', 'dask', 'torch', 'pandas') if m in sys.modules])"
+    assert run(code.format("slimsvm"), tmp_path) == run(code.format("sklearn.svm"), tmp_path)
