@@ -159,6 +159,7 @@ def test_files_give_the_model_of_their_rows(data, frame, tmp_path, kind):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         np.testing.assert_array_equal(model.predict(source), expected.predict(X))
+    assert model.score(source) == expected.score(X, y, weight)
     with pytest.raises(ValueError, match="in this order"):
         model.predict(rows.from_arrow(table, columns=COLUMNS[::-1]))
 
@@ -199,6 +200,8 @@ def test_words_for_what_cannot_be(data, frame, tmp_path):
         "not numbers": lambda: fitted(rows.from_blocks([(y[:50, None], y[:50])])),
         r"\(X, y\)": lambda: fitted(rows.from_blocks([X[:50]])),
         "with it": lambda: SlimSVC(6).fit(good, y[:50]),
+        "X is an iterator": lambda: SlimSVC(6).fit(iter(blocks(X, y))),
+        "has no labels; name": lambda: fitted(good).score(rows.from_blocks([(X[:50],)])),
         "SlimSVC, ReducedSVC": lambda: AnyNormSVC().fit(good),
         "in memory": lambda: LpSVC().fit(good),
         "needs a matrix": lambda: SlimSVC(6, basis="random", kernel="precomputed").fit(good),

@@ -342,24 +342,27 @@ class ExpansionClassifier(ClassifierMixin, Probabilities, metaclass=ABCMeta):
         scores = fitted._scores(X)  # first: it says what is missing before fit
         return fitted.classes_[fitted._winners(scores)]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The share of rows that are predicted right, by weight.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
-            True labels.
+            True labels. Left out where the rows have their labels with them (`slimsvm.rows`).
         sample_weight : array-like of shape (n_samples,), optional
 
         Returns
         -------
         float
         """
-        if not on_workers(X):
-            return super().score(X, y, sample_weight)
         from sklearn.metrics import accuracy_score
 
+        if hasattr(X, "pieces") and y is None:  # of a file
+            labels, sample_weight = validation.labels_of(X)
+            return float(accuracy_score(labels, self.predict(X), sample_weight=sample_weight))
+        if not on_workers(X):
+            return super().score(X, y, sample_weight)
         # Answers and labels come here, rows do not.
         given: tuple[Any, ...] = self.predict(X), y, sample_weight
         found, y, sample_weight = (v.compute() if on_workers(v) else v for v in given)

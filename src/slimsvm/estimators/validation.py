@@ -118,6 +118,11 @@ def task(estimator: Any, X: Any, y: Any, sample_weight: Any, merge: bool = True)
     """Checked data: the rows that count, with class numbers and weights; equal rows of a class are one row."""
     if hasattr(X, "pieces"):
         return apart_task(estimator, X, y, sample_weight)
+    if y is None and hasattr(X, "__next__"):
+        raise TypeError(
+            f"X is an iterator ({type(X).__name__}), which can be gone through only once; pass rows as "
+            "slimsvm.rows.from_blocks(read), where read() makes a new iterator over blocks (X, y)"
+        )
     if on_workers(X):
         return workers_task(estimator, X, y, sample_weight)
     X, y = check_data(estimator, X, y=y)
@@ -176,6 +181,15 @@ def rows_of(estimator: Any, source: Any) -> Iterator[Any]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X does not have valid feature names")  # they were just compared
         yield from source.rows()
+
+
+def labels_of(source: Any) -> tuple[Array, Array | None]:
+    """Labels of rows that have them with them, and weights, if there are any."""
+    found = [(y, weight) for _, y, weight in source]
+    if not found or found[0][0] is None:
+        raise ValueError(f"{source!r} has no labels; name their column, or pass y")
+    weighted = found[0][1] is not None
+    return np.concatenate([y for y, _ in found]), np.concatenate([w for _, w in found]) if weighted else None
 
 
 def workers_task(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Task:
