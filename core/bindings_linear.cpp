@@ -1,10 +1,12 @@
 // Products and factors for Python: `slimsvm.linear` is what calls them.
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 
 #include <optional>
 
 #include "bindings.hpp"
 #include "factors.hpp"
+#include "lbfgs.hpp"
 
 namespace slimsvm {
 
@@ -109,6 +111,27 @@ nb::tuple eliminate(const Whole& m, int threads) {
   return nb::make_tuple(to_numpy(std::move(order), {m.shape(0)}), regular);
 }
 
+std::vector<double> copied(const Vector& values) { return std::vector<double>(values.data(), values.data() + values.shape(0)); }
+
+Lbfgs lbfgs(const Vector& start, int memory, std::optional<Vector> lower, std::optional<Vector> upper, double reduction, double flatness) {
+  if (lower.has_value() != upper.has_value()) throw nb::value_error("expected both bounds, or none");
+  for (const auto& bound : {lower, upper})
+    if (bound && bound->shape(0) != start.shape(0)) throw nb::value_error("expected a bound for each variable");
+  const std::vector<double> none;
+  return Lbfgs(copied(start), memory, lower ? copied(*lower) : none, upper ? copied(*upper) : none, reduction, flatness);
+}
+
+int tell(Lbfgs& method, double value, const Vector& gradient) {
+  if (gradient.shape(0) != method.x().size()) throw nb::value_error("expected a derivative for each variable");
+  nb::gil_scoped_release release;
+  return static_cast<int>(method.tell(value, gradient.data()));
+}
+
+int go_on(Lbfgs& method) {
+  nb::gil_scoped_release release;
+  return static_cast<int>(method.go_on());
+}
+
 }  // namespace
 
 void bind_linear(nb::module_& m) {
@@ -116,6 +139,13 @@ void bind_linear(nb::module_& m) {
   m.def("cholesky", &cholesky, "m"_a.noconvert(), "threads"_a = 1);
   m.def("inverse_lower", &inverse_lower, "l"_a.noconvert(), "threads"_a = 1);
   m.def("solve_triangles", &solve_triangles, "t"_a.noconvert(), "x"_a.noconvert(), "kinds"_a, "threads"_a = 1);
+  nb::class_<Lbfgs>(m, "Lbfgs", "L-BFGS with bounds, one step after the other.")
+      .def(nb::new_(&lbfgs), "start"_a, "memory"_a, "lower"_a.none(), "upper"_a.none(), "reduction"_a, "flatness"_a)
+      .def("tell", &tell, "value"_a, "gradient"_a)
+      .def("go_on", &go_on)
+      .def_prop_ro("x", [](const Lbfgs& method) { return to_numpy(std::vector<double>(method.x()), {method.x().size()}); },
+                   nb::rv_policy::automatic)
+      .def_prop_ro("value", &Lbfgs::value);
   m.def("eliminate", &eliminate, "m"_a.noconvert(), "threads"_a = 1);
 }
 

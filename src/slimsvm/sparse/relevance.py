@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
-from scipy.optimize import minimize
 from scipy.special import expit
 
 from ..data import row_numbers
 from ..formulation import Array, Kernel
+from ..quasi_newton import lbfgs
 
 # Kernel values that are kept: candidates are thinned out beyond.
 MOST_VALUES = 2**24
@@ -339,15 +339,8 @@ class Refinement:
         # With a slope g in the logarithm of a precision there is about g^2 left to gain from it, but where it is flat
         # g for each factor of e.
         small, slope = 0.1 * self.tol / max(abs(now.evidence), 1.0), min(np.sqrt(0.05 * self.tol), self.tol)
-        limits = tuple(np.log(PRECISIONS))
-        minimize(
-            downhill,
-            np.log(now.alpha),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[limits] * len(now.alpha),
-            options={"maxiter": 100, "ftol": small, "gtol": slope},
-        )
+        least, most = (np.full(len(now.alpha), limit) for limit in np.log(PRECISIONS))
+        lbfgs(downhill, np.log(now.alpha), (least, most), 100, 15_000, small, slope, memory=10)
         gamma = 1 - best.alpha * self.variances(best)
         keep = np.append(True, gamma[1:] > UNDETERMINED)
         if not keep.all():

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import minimize
 
 from ..formulation import Array
 from ..parts.bases import dense
@@ -27,6 +26,7 @@ from ..parts.regularizers import KernelNorm, Regularizer
 from ..primal.interior import solve_interior
 from ..primal.newton import newton
 from ..primal.passes import Equations, Pull
+from ..quasi_newton import lbfgs
 from ..rows.labels import Labels
 from ..rows.memory import Fused, Given, row_blocks
 from ..rows.seam import decision
@@ -99,10 +99,12 @@ class Objective:
         Z = theta[: self.count * self.size].reshape(self.count, self.size) * self.unit
         return Z, np.exp(theta[self.count * self.size :]) if self.scaled else None
 
-    def bounds(self) -> list[tuple[float, float]] | None:
+    def bounds(self) -> tuple[Array, Array] | None:
         """Scales stay within e^6 = 400 times their start: beyond, a line search may overflow."""
-        free = [(-np.inf, np.inf)] * (self.count * self.size)
-        return free + [(-6.0, 6.0)] * self.size if self.scaled else None
+        if not self.scaled:
+            return None
+        most = np.append(np.full(self.count * self.size, np.inf), np.full(self.size, 6.0))
+        return -most, most
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Value and gradient; a step so long that numbers overflow is no good."""
@@ -293,22 +295,11 @@ def minimised(
     limited = False
     for _ in range(3 if max_iter else 0):
         Z = _revived(objective, Z, scales, rng)
-        found = minimize(
-            objective,
-            objective.pack(Z, scales),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=objective.bounds(),
-            callback=progress,
-            options={
-                "maxiter": max_iter - progress.done,
-                "maxcor": 20,
-                "ftol": 1e-9,
-                "gtol": 1e-9,
-                "maxfun": 3 * max_iter,
-            },
+        left = max_iter - progress.done
+        found = lbfgs(
+            objective, objective.pack(Z, scales), objective.bounds(), left, max_values=3 * max_iter, watch=progress
         )
-        limited = found.status == 1
+        limited = found.limited
         Z, scales = objective.unpack(found.x)
         if progress.done >= max_iter or not len(_dead(objective, Z, scales)):
             break
@@ -328,8 +319,8 @@ class _Progress:
     def done(self) -> int:
         return len(self.values)
 
-    def __call__(self, intermediate_result: Any) -> None:
-        self.values.append(float(intermediate_result.fun))
+    def __call__(self, value: float) -> None:
+        self.values.append(value)
         if self.watch is not None:
             self.watch(self.done, self.values[-1])
 
