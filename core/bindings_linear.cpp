@@ -7,6 +7,7 @@
 #include "bindings.hpp"
 #include "factors.hpp"
 #include "lbfgs.hpp"
+#include "orthogonal.hpp"
 
 namespace slimsvm {
 
@@ -111,6 +112,13 @@ nb::tuple eliminate(const Whole& m, int threads) {
   return nb::make_tuple(to_numpy(std::move(order), {m.shape(0)}), regular);
 }
 
+void orthogonal(const Whole& m, const Whole& q, int threads) {
+  const Square a = view_of<double>(m), to = view_of<double>(q);
+  if (to.rows != a.rows || to.columns != std::min(a.rows, a.columns)) throw nb::value_error("shapes do not fit");
+  const double size = static_cast<double>(a.rows) * static_cast<double>(a.columns) * static_cast<double>(to.columns);
+  build(2 * size, threads, [&](Workshop& shop) { orthogonalize(a, to, shop); });
+}
+
 std::vector<double> copied(const Vector& values) { return std::vector<double>(values.data(), values.data() + values.shape(0)); }
 
 Lbfgs lbfgs(const Vector& start, int memory, std::optional<Vector> lower, std::optional<Vector> upper, double reduction, double flatness) {
@@ -146,6 +154,7 @@ void bind_linear(nb::module_& m) {
       .def_prop_ro("x", [](const Lbfgs& method) { return to_numpy(std::vector<double>(method.x()), {method.x().size()}); },
                    nb::rv_policy::automatic)
       .def_prop_ro("value", &Lbfgs::value);
+  m.def("orthogonal", &orthogonal, "m"_a.noconvert(), "q"_a.noconvert(), "threads"_a = 1);
   m.def("eliminate", &eliminate, "m"_a.noconvert(), "threads"_a = 1);
 }
 

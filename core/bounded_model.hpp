@@ -12,36 +12,6 @@
 
 namespace slimsvm {
 
-struct LongDot {
-  template <class Isa>
-  static SLIM_INLINE double run(const double* x, const double* y, Index count) {
-    constexpr int L = lanes<double, Isa>, U = 4;
-    using V = Vec<double, L>;
-    V sum[U];
-    for (V& part : sum) part = V{};
-    Index k = 0;
-    for (; k + U * L <= count; k += U * L)
-#pragma GCC unroll 4
-      for (int u = 0; u < U; ++u) sum[u] += load<V>(x + k + u * L) * load<V>(y + k + u * L);
-    double total = linear::across<double, L>((sum[0] + sum[1]) + (sum[2] + sum[3]));
-    for (; k < count; ++k) total += x[k] * y[k];
-    return total;
-  }
-};
-struct AddTimes {  // y += factor x
-  template <class Isa>
-  static SLIM_INLINE void run(double factor, const double* x, Index count, double* y) {
-    for (Index k = 0; k < count; ++k) y[k] += factor * x[k];
-  }
-};
-
-inline double dot(const std::vector<double>& x, const std::vector<double>& y) {
-  return dispatch<LongDot>(x.data(), y.data(), static_cast<Index>(x.size()));
-}
-inline void add(double factor, const std::vector<double>& x, std::vector<double>& y) {
-  dispatch<AddTimes>(factor, x.data(), static_cast<Index>(x.size()), y.data());
-}
-
 // A step, how it changed the gradient, s'y and y'y / s'y.
 struct Pair {
   std::vector<double> s, y;

@@ -35,33 +35,33 @@ namespace linear {
 constexpr Index factor_block = 96, direct = 160;  // rows at once; rows up to which blocks do not pay
 }
 
-// The inverse of a lower triangle, in place; what is above it is left as it is.
+// The inverse of a lower triangle, in place; there are zeros above it.
 inline void invert_lower(const Square& l, Workshop& shop) {
   const Index n = l.rows;
   if (n <= linear::factor_block) {
     dispatch<InvertLower>(shop.copied(l), static_cast<int>(n));
-    const std::vector<double>& inverse = shop.block;
-    for (Index i = 0; i < n; ++i) std::copy_n(inverse.data() + i * n, i + 1, &l(i, 0));
+    shop.back(l);
     return;
   }
   // (A 0; B C): below the inverses of A and C there is -C^-1 B A^-1.
-  const Index half = std::max<Index>(linear::up(n / 2, 32), 32), rest = n - half;
+  const Index half = linear::up(n / 2, 32), rest = n - half;
   const Square a = l.part(0, 0, half, half), b = l.part(half, 0, rest, half), c = l.part(half, half, rest, rest);
   invert_lower(a, shop);
   invert_lower(c, shop);
-  std::vector<double> left(static_cast<std::size_t>(rest * half)), whole(static_cast<std::size_t>(std::max(half * half, rest * rest)));
-  const auto clean = [&whole](const Square& t) {  // without what is above the diagonal
-    for (Index i = 0; i < t.rows; ++i) {
-      std::copy_n(&t(i, 0), i + 1, whole.data() + i * t.rows);
-      std::fill_n(whole.data() + i * t.rows + i + 1, t.rows - i - 1, 0.0);
+  constexpr Index wide = 256, tall = 192;
+  std::vector<double> memory(static_cast<std::size_t>(rest * std::min(wide, half)));
+  for (Index j = 0; j < half; j += wide) {  // later columns need only what is to the right of these
+    const Index width = std::min(wide, half - j);
+    const Square between{memory.data(), rest, width, width, 1};
+    shop.multiply(b.part(0, j, rest, half - j), a.part(j, j, half - j, width), between, Store::set);
+    for (Index i = 0; i < rest; i += tall) {
+      const Index rows = std::min(tall, rest - i);
+      const Square to = b.part(i, j, rows, width);
+      shop.multiply(c.part(i, 0, rows, i + rows), between.part(0, 0, i + rows, width), to, Store::set);
+      for (Index r = 0; r < rows; ++r)
+        for (Index k = 0; k < width; ++k) to(r, k) = -to(r, k);
     }
-    return Square{whole.data(), t.rows, t.rows, t.rows, 1};
-  };
-  const Square between{left.data(), rest, half, half, 1};
-  shop.multiply(b, clean(a), between, Store::set);
-  shop.multiply(clean(c), between, b, Store::set);
-  for (Index i = 0; i < rest; ++i)
-    for (Index j = 0; j < half; ++j) b(i, j) = -b(i, j);
+  }
 }
 
 // The Cholesky factor in the lower triangle, in place; above it there is anything. False if m is not positive definite.

@@ -128,3 +128,56 @@ def test_matrices_without_a_factor_are_named():
         linear.cholesky(np.diag(np.append(np.ones(250), 0.0)))
     with pytest.raises(np.linalg.LinAlgError, match="singular"):
         linear.solve(np.zeros((3, 3)), np.ones(3))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (40, 7), (300, 90), (33, 70)])
+def test_orthogonal_factors(shape):
+    """Also of columns that depend on each other, and of rows of very different sizes."""
+    rng = np.random.default_rng(0)
+    for A in (
+        rng.standard_normal(shape),
+        np.outer(rng.standard_normal(shape[0]), rng.standard_normal(shape[1])),
+        rng.standard_normal(shape) * np.geomspace(1e-150, 1e150, shape[0])[:, None],
+        np.zeros(shape),
+    ):
+        Q, R = linear.orthogonal(A)
+        size = min(shape)
+        assert Q.shape == (shape[0], size)
+        assert R.shape == (size, shape[1])
+        assert np.array_equal(R, np.triu(R))
+        unit = 30 * np.finfo(float).eps * np.sqrt(max(shape))
+        assert np.abs(Q.T @ Q - np.eye(size)).max() <= unit
+        assert np.abs(Q @ R - A).max() <= unit * np.abs(A).max()
+        for found, other in zip((Q, R), linear.orthogonal(A, threads=2), strict=True):
+            assert np.array_equal(found, other)
+
+
+def test_a_pivoted_factor_ends_where_nothing_is_left():
+    H = np.random.default_rng(0).standard_normal((60, 5))
+    G, pivots = linear.pivoted_cholesky(H @ H.T, 1e-10)
+    assert len(pivots) == len(np.unique(pivots)) == 5
+    np.testing.assert_allclose(G.T @ G, H @ H.T, atol=1e-10)
+    assert np.array_equal(G[:, pivots], np.triu(G[:, pivots]))
+
+
+def test_many_small_systems():
+    rng = np.random.default_rng(0)
+    for size in (3, linear.FEW + 1):
+        A, b = rng.standard_normal((4, size, size)), rng.standard_normal((4, size))
+        x, logarithms = linear.solve_each(A, b)
+        np.testing.assert_allclose(np.einsum("kij,kj->ki", A, x), b, atol=1e-8)
+        np.testing.assert_allclose(logarithms, np.linalg.slogdet(A)[1])
+
+
+def test_nothing_has_factors_and_solutions():
+    none = np.empty((0, 0))
+    for found in (linear.cholesky(none), linear.inverse_lower(none), linear.cho_solve(none, np.empty((0, 3)))):
+        assert found.size == 0
+    assert linear.solve(none, np.empty(0)).shape == (0,)
+    assert linear.dot(np.empty((0, 5)), np.ones((5, 3))).shape == (0, 3)
+
+
+def test_definite_or_not():
+    assert linear.positive_definite(np.eye(3))
+    assert not linear.positive_definite(np.diag([1.0, -1e-3]))
+    assert linear.positive_definite(np.diag([1.0, -1e-3]), lift=2e-3)

@@ -63,11 +63,18 @@ def both(function, start, bounds=None, max_iter=200, tol=1e-9):
 
 
 @pytest.mark.parametrize(
-    ("function", "start"),
-    [rosenbrock(100), quadratic(60, 1e6), logistic(30), learning(False), learning(True)],
+    "problem",
+    [
+        lambda: rosenbrock(100),
+        lambda: quadratic(60, 1e6),
+        lambda: logistic(30),
+        lambda: learning(False),
+        lambda: learning(True),
+    ],
     ids=["Rosenbrock", "quadratic", "logistic", "vectors", "vectors and scales"],
 )
-def test_the_way_is_that_of_scipy(function, start):
+def test_the_way_is_that_of_scipy(problem):
+    function, start = problem()
     bounds = function.bounds() if isinstance(function, FusedObjective) else None
     _, _, (theirs, ours) = both(function, start, bounds, 12)
     assert len(theirs) == len(ours)

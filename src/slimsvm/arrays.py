@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from . import _core
-from .formulation import Array
+
+if TYPE_CHECKING:  # the protocols of formulation.py compute, too
+    from .formulation import Array
 
 
 def aligned(X: Array) -> Array:

@@ -87,6 +87,7 @@ void factors(Index n) {
       check(l[i * n + j] == other[i * n + j], "a factor is the same on more threads");
     }
   std::vector<double> inverse = l;
+  for (Index i = 0; i < n; ++i) std::fill_n(inverse.data() + i * n + i + 1, n - i - 1, 0.0);
   invert_lower(whole(inverse, n), one.shop);
   for (Index i = 0; i < n; ++i)
     for (Index j = 0; j <= i; ++j) {

@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..formulation import Array
+from ..linear import dot
 from ..parts.bases import dense
 from ..parts.kernels import Scaled
 from ..parts.regularizers import KernelNorm, Regularizer
@@ -119,7 +120,7 @@ class Objective:
         stretched = Z if scales is None else Z * scales
         value, beta, Kz, G, inner = self.pulled(Z, scales, stretched)
         if self.regularizer.follows_kernel:
-            G = G + self.kernel.pullback(stretched, stretched, beta @ beta.T, Kz)
+            G = G + self.kernel.pullback(stretched, stretched, dot(beta, beta.T), Kz)
         parts = [np.ravel(G if scales is None else G * scales) * self.unit]
         if scales is not None:
             parts.append(inner + np.einsum("ij,ij->j", stretched, G))
@@ -226,7 +227,7 @@ class FusedObjective(Objective):
         assert rows.seen is not None
         T = rows.seen[2]
         self.machine = newton(rows, self.loss, self.start(T.shape[1]), tol=1e-7, max_iter=50).V
-        return self.machine, np.ascontiguousarray(T @ self.machine[:, :-1].T), Kz
+        return self.machine, np.ascontiguousarray(dot(T, self.machine[:, :-1].T)), Kz
 
     def pulled(self, Z: Array, scales: Array | None, stretched: Array) -> tuple[float, Array, Array, Array, Array]:
         V, beta, Kz = self.solved(self.rows, Z, scales)
