@@ -11,6 +11,11 @@ from . import _core
 from .formulation import Array
 
 
+class Elsewhere:
+    """Rows that are not an array in memory, but the X of a task all the same: see `rows.apart`, which has all that is
+    asked of them."""
+
+
 def aligned(X: Array) -> Array:
     """X, or a copy where its numbers lie across the machine's words, as in a record array or a buffer of bytes."""
     return X if X.flags.aligned and not any(step % X.itemsize for step in X.strides) else X.copy()

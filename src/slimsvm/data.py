@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .arrays import Elsewhere
 from .formulation import Array
 from .keys import blocks, repeats, rows_by_key
 from .keys import row_keys as row_keys
@@ -147,10 +148,14 @@ class Task:
         """Some of the rows (numbers or a mask); copies are left out, and those that they repeat count for them."""
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows
         rows = rows if self.copies is None else self.copies.others(rows)
-        X = self.X[rows]
-        X = X if sp.issparse(X) else np.ascontiguousarray(X)
+        X = self.X.taken(rows) if isinstance(self.X, Elsewhere) else self.X[rows]
+        X = np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X
         mine = {name: getattr(self, name)[rows] for name in ("codes", "numbers", "keys")}
         return replace(self, X=X, counts=self._counts(rows), copies=None, **mine)
+
+    def in_memory(self) -> Task:
+        """With its rows here, if they are elsewhere."""
+        return replace(self, X=self.X[:]) if isinstance(self.X, Elsewhere) else self
 
     def _counts(self, rows: Array) -> Array:
         """Of rows that are no copies, each with its copies."""

@@ -11,9 +11,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import _core
-from ..arrays import aligned, core_rows
+from ..arrays import Elsewhere, aligned, core_rows
 from ..formulation import Array, Part
 from ..keys import blocks
+from ..namespaces import beside, cast, is_foreign, namespace, wide
 
 __all__ = [
     "ALL",
@@ -48,6 +49,8 @@ def _offset(X: Any) -> Array | None:
 
 
 def _as_float(X: Any) -> Any:
+    if is_foreign(X):
+        return X
     if sp.issparse(X):
         return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
     X = np.asarray(X)
@@ -74,7 +77,14 @@ def _row_squares(X: Any) -> Array:
     """``|x_i|^2`` in float64."""
     if sp.issparse(X):
         return np.asarray(X.power(2).sum(axis=1, dtype=np.float64)).ravel()
+    if is_foreign(X):
+        return namespace(X).sum(cast(X, wide(X)) ** 2, axis=1)
     return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+
+
+def _ones(X: Any) -> Array:
+    """One for each row."""
+    return beside(X, np.ones(X.shape[0]), wide(X)) if is_foreign(X) else np.ones(X.shape[0])
 
 
 def _is_number(value: Any) -> bool:
@@ -119,7 +129,10 @@ class Base(Part):
 
     def length(self, X: Any) -> float:
         """The root of the mean square of all entries: a kernel of products has no other length."""
-        square = X.power(2).mean() if sp.issparse(X) else np.mean(X**2)
+        if isinstance(X, Elsewhere):
+            square = X.mean_square()
+        else:
+            square = X.power(2).mean() if sp.issparse(X) else np.mean(X**2)
         return float(np.sqrt(square)) or 1.0
 
     def dimensions(self, inputs: int) -> float:
@@ -170,11 +183,21 @@ class _CoreKernel(Base):
     def core(self) -> _core.Kernel:
         raise NotImplementedError
 
+    def over(self, X: Any, Z: Any) -> Any:
+        """The matrix k(x_i, z_j) for arrays of another library, where they are and in their precision."""
+        raise NotImplementedError
+
+    def slopes(self, X: Any, Z: Any) -> Any:
+        """For such arrays the derivative that `pulled` takes sums of: with respect to ``x.z``, or the kernel itself."""
+        return self.over(X, Z)
+
     def _offset(self, X: Any) -> Array | None:
         return _offset(X) if self.translation_invariant else None
 
     def __call__(self, X: Any, Z: Any, out: Array | None = None, threads: int = 1) -> Array:
         """The matrix k(x_i, z_j), in float64 or the type of ``out``."""
+        if is_foreign(X):
+            return self.over(X, Z)
         X, Z = _as_float(X), _as_float(Z)
         offset = None if sp.issparse(X) or sp.issparse(Z) else self._offset(Z)
         out = np.empty((X.shape[0], Z.shape[0])) if out is None else out
@@ -216,6 +239,12 @@ class Linear(_CoreKernel):
     def core(self) -> _core.Kernel:
         return _core.linear()
 
+    def over(self, X: Any, Z: Any) -> Any:
+        return X @ Z.T
+
+    def slopes(self, X: Any, Z: Any) -> Any:
+        return namespace(X).ones_like(X[:, :1])
+
     def diagonal(self, X: Any) -> Array:
         return _row_squares(_as_float(X))
 
@@ -242,8 +271,13 @@ class Gaussian(_CoreKernel):
     def core(self) -> _core.Kernel:
         return _core.gaussian(_positive_gamma(self.gamma))
 
+    def over(self, X: Any, Z: Any) -> Any:
+        xp = namespace(X)
+        squares = xp.sum(X * X, axis=1)[:, None] + xp.sum(Z * Z, axis=1)
+        return xp.exp(-self.gamma * xp.clip(squares - 2 * (X @ Z.T), 0, None))
+
     def diagonal(self, X: Any) -> Array:
-        return np.ones(X.shape[0])
+        return _ones(X)
 
     def pullback(self, X: Any, Z: Array, W: Array, K: Array | None = None) -> Array:
         """``2 gamma sum_i W_ij k(x_i, z_j) (x_i - z_j)``."""
@@ -274,8 +308,12 @@ class Laplacian(_CoreKernel):
     def core(self) -> _core.Kernel:
         return _core.laplacian(_positive_gamma(self.gamma))
 
+    def over(self, X: Any, Z: Any) -> Any:
+        xp = namespace(X)
+        return xp.exp(-self.gamma * sum(xp.abs(X[:, k][:, None] - Z[:, k]) for k in range(X.shape[1])))
+
     def diagonal(self, X: Any) -> Array:
-        return np.ones(X.shape[0])
+        return _ones(X)
 
     def pullback(self, X: Any, Z: Array, W: Array, K: Array | None = None) -> Array:
         """``gamma sum_i W_ij k(x_i, z_j) sign(x_i - z_j)``; zero where a coordinate is the same in both."""
@@ -297,6 +335,13 @@ class Polynomial(_CoreKernel):
 
     def core(self) -> _core.Kernel:
         return _core.polynomial(_positive_gamma(self.gamma), self.coef0, _whole_degree(self.degree))
+
+    def over(self, X: Any, Z: Any) -> Any:
+        return (self.gamma * (X @ Z.T) + self.coef0) ** self.degree
+
+    def slopes(self, X: Any, Z: Any) -> Any:
+        lower = max(self.degree - 1, 0)  # a constant has no slope: its factor in `pulled` is 0
+        return (self.gamma * (X @ Z.T) + self.coef0) ** lower
 
     def diagonal(self, X: Any) -> Array:
         return (self.gamma * _row_squares(_as_float(X)) + self.coef0) ** self.degree
@@ -324,8 +369,15 @@ class Sigmoid(_CoreKernel):
     def core(self) -> _core.Kernel:
         return _core.sigmoid(_positive_gamma(self.gamma), self.coef0)
 
+    def over(self, X: Any, Z: Any) -> Any:
+        return namespace(X).tanh(self.gamma * (X @ Z.T) + self.coef0)
+
+    def slopes(self, X: Any, Z: Any) -> Any:
+        return 1 - self.over(X, Z) ** 2
+
     def diagonal(self, X: Any) -> Array:
-        return np.tanh(self.gamma * _row_squares(_as_float(X)) + self.coef0)
+        argument = self.gamma * _row_squares(_as_float(X)) + self.coef0
+        return namespace(argument).tanh(argument)
 
     def pullback(self, X: Any, Z: Array, W: Array, K: Array | None = None) -> Array:
         """``gamma sum_i W_ij (1 - k(x_i, z_j)^2) x_i``."""
@@ -384,6 +436,8 @@ class Scaled(Base):
         X = _as_float(X)
         if np.ndim(self.scales) and len(self.scales) != X.shape[1]:
             raise ValueError(f"there are scales for {len(self.scales)} columns; the rows have {X.shape[1]}")
+        if is_foreign(X):
+            return X * beside(X, self.scales, X.dtype)
         scales = np.asarray(self.scales, dtype=X.dtype)
         if sp.issparse(X):
             return sp.csr_array(X @ sp.diags_array(np.broadcast_to(scales, X.shape[1:])))
@@ -392,6 +446,10 @@ class Scaled(Base):
     def __call__(self, X: Any, Z: Any, out: Array | None = None, threads: int = 1) -> Array:
         """The matrix k(x_i, z_j)."""
         return self.kernel(self.apply(X), self.apply(Z), out=out, threads=threads)
+
+    def slopes(self, X: Any, Z: Any) -> Any:
+        """Those of the kernel over scaled rows."""
+        return self.kernel.slopes(self.apply(X), self.apply(Z))
 
     def diagonal(self, X: Any) -> Array:
         return self.kernel.diagonal(self.apply(X))
@@ -464,19 +522,21 @@ class Function(Base):
         """The function's matrix, checked for shape and finite values."""
         expected = (X.shape[0], Z.shape[0])
         try:
-            K = np.ascontiguousarray(self.function(X, Z), dtype=np.float64)
+            K = self.function(X, Z)
+            K = K if is_foreign(K) else np.ascontiguousarray(K, dtype=np.float64)
         except Exception as error:
             error.add_note(
                 f"A kernel function gets two sets of rows (here {X.shape} and {Z.shape}) and returns the matrix "
                 f"of kernel values between them (here {expected})."
             )
             raise
-        if K.shape != expected:
+        if tuple(K.shape) != expected:
             raise ValueError(
                 f"the kernel function returned shape {K.shape} where {expected} was expected: it gets two sets "
                 "of rows and returns the matrix of kernel values between them"
             )
-        if not np.isfinite(K).all():
+        xp = namespace(K)
+        if not bool(xp.all(xp.isfinite(K))):
             raise ValueError("the kernel function returned NaN or infinite values")
         return _into(out, K)
 
@@ -517,7 +577,7 @@ def scale_gamma(gamma: float | str, X: Any, weight: Array | None = None) -> floa
 
 def _variance(X: Any, weight: Array) -> float:
     """Variance of all entries, a block of rows at a time."""
-    if hasattr(X, "variance"):  # rows that are not in memory
+    if isinstance(X, Elsewhere):
         return X.variance()
     size = float(weight.sum()) * X.shape[1]
     if sp.issparse(X):

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..certificate import Basis, of_rows
 from ..formulation import Array, Kernel
+from ..namespaces import host, namespace
 from ..parts.losses import Loss
 from ..parts.regularizers import Regularizer
 from ..rows.labels import Labels
@@ -208,7 +209,7 @@ class _Fit:
 
 def _signed_costs(block: Any, which: Array) -> Array:
     Y, C = block.labels(which)
-    return (C * Y).sum(axis=0)
+    return host(namespace(C).sum(C * Y, axis=0))
 
 
 def _reweighted(

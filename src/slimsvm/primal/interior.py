@@ -16,6 +16,7 @@ import numpy as np
 from scipy.special import expit
 
 from ..formulation import Array
+from ..namespaces import host, namespace
 from ..parts.losses import HuberHinge, Loss, SquaredHinge
 from ..rows.labels import RowLabels
 from ..rows.memory import Given, row_blocks
@@ -300,9 +301,10 @@ def screened(
 def _shorts(block: Block, which: Array, V: Array) -> tuple[Array, Array]:
     """Row numbers of an output's rows in a block, and ``1 - y f`` with each of the weights V."""
     Y, C = block.labels(which)
-    mine = np.flatnonzero(C[:, 0])
-    F = block.values(np.repeat(which, len(V)), V)
-    return block.first + mine, 1 - Y[mine] * F[mine]
+    F = block.values(np.repeat(which, V.shape[0]), V)
+    xp = namespace(F)
+    (mine,) = xp.nonzero(C[:, 0])
+    return block.first + mine, 1 - xp.take(Y, mine, axis=0) * xp.take(F, mine, axis=0)
 
 
 def _closest(rows: Home, which: Array, V: Array, count: int) -> Array:
@@ -317,7 +319,7 @@ def _closest(rows: Home, which: Array, V: Array, count: int) -> Array:
 
 def _distances(block: Block, which: Array, V: Array, count: int) -> Array:
     """From the margin, those of the closest rows."""
-    far = np.abs(_shorts(block, which, V)[1][:, 0])
+    far = np.abs(host(_shorts(block, which, V)[1][:, 0]))
     return np.partition(far, count)[: count + 1] if len(far) > count else far
 
 
@@ -328,7 +330,7 @@ def _within(rows: Home, which: Array, V: Array, width: float) -> Array:
 
 def _rows_within(block: Block, which: Array, V: Array, width: float) -> Array:
     some, short = _shorts(block, which, V)
-    return some[np.abs(short[:, 0]) <= width]
+    return host(some[namespace(short).abs(short[:, 0]) <= width])
 
 
 def _crossed(rows: Home, which: Array, before: Array, after: Array, close: Array) -> tuple[Array, float]:
@@ -339,8 +341,10 @@ def _crossed(rows: Home, which: Array, before: Array, after: Array, close: Array
 
 def _rows_crossed(block: Block, which: Array, V: Array, close: Array) -> tuple[Array, float]:
     some, short = _shorts(block, which, V)
-    changed = ((short[:, 0] > 0) != (short[:, 1] > 0)) & ~np.isin(some, close)
-    return some[changed], float(np.abs(short[changed, 1]).max(initial=0.0))
+    changed = (short[:, 0] > 0) != (short[:, 1] > 0)
+    rows, far = host(some[changed]), np.abs(host(short[:, 1][changed]))
+    others = ~np.isin(rows, close)
+    return rows[others], float(far[others].max(initial=0.0))
 
 
 def _rounded(rows: Home, which: Array, max_iter: int) -> tuple[Array, int]:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
+from ..arrays import Elsewhere
 from ..formulation import Array
 from ..parts.kernels import Base
 from .labels import ClassLabels, Labels
@@ -62,7 +63,7 @@ class Piece:
         return ClassLabels(self.codes, self.counts, *tables)
 
 
-class Apart:
+class Apart(Elsewhere):
     """Rows that are apart. Subclasses say how a function is run on all blocks (`mapped`), how rows come here
     (`brought`), and how long the blocks are."""
 
@@ -94,6 +95,10 @@ class Apart:
         wanted, place = np.unique(numbers, return_inverse=True)
         found = self.brought(wanted)
         return found if len(wanted) == len(numbers) and (numbers[1:] > numbers[:-1]).all() else found[place]
+
+    def taken(self, rows: Array) -> Any:
+        """Some rows by number, for work that looks at them again and again."""
+        return np.ascontiguousarray(found) if not sp.issparse(found := self[rows]) else found
 
     def variance(self) -> float:
         """Of all entries; rows count by their weights."""

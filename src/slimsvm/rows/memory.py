@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import _core
-from ..arrays import core_rows
+from ..arrays import Elsewhere, core_rows
 from ..formulation import Array
 from .labels import Labels
 from .seam import Block, Pass, Pieces, decision, total
@@ -279,7 +279,7 @@ def seen_through(
 
     Rows that are not in memory know how to be seen themselves.
     """
-    if hasattr(X, "seen_through"):
+    if isinstance(X, Elsewhere):
         return X.seen_through(kernel, labels, Z, T, dtype, threads, keep)
     if kernel.in_core:
         return Fused(X, labels, dtype, threads, keep).look(kernel, Z, T)

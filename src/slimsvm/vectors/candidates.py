@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import Elsewhere
 from ..data import Output, Task
 from ..formulation import Array
 from ..parts.bases import Basis, Choice, dense
@@ -81,17 +82,22 @@ class TaskCandidates:
     def independent(self, eta: float, order: Array | None = None, most: int | None = None) -> Array:
         return independent_rows(self.kernel, self.X, self._absolute(eta), order, most)
 
+    @property
+    def here(self) -> Any:
+        """The rows in memory: those of a sample may be on a device."""
+        return self.X[:] if isinstance(self.X, Elsewhere) else self.X
+
     def pivoted(self, eta: float, most: int) -> Array:
         rank = self.task.ranks()
-        return pivoted_factor(self.kernel, self.X, self._absolute(eta), most, self.task.threads, rank)[0]
+        return pivoted_factor(self.kernel, self.here, self._absolute(eta), most, self.task.threads, rank)[0]
 
     def forward(self, count: int, candidates: int | None) -> Array:
         return forward_rows(
-            self.kernel, self.X, self.labels, count, self.rng, candidates=candidates, threads=self.task.threads
+            self.kernel, self.here, self.labels, count, self.rng, candidates=candidates, threads=self.task.threads
         )
 
     def centres(self, count: int, max_iter: int) -> Array:
-        return class_centres(self.X, self.task.codes, self.task.weights, count, max_iter, self.rng)
+        return class_centres(self.here, self.task.codes, self.task.weights, count, max_iter, self.rng)
 
     def learned(self, start: Basis, count: int, iterations: Any, smoothing: float) -> Choice:
         """Coarse to fine: most iterations on few of the rows, the last ones on all."""
@@ -144,5 +150,5 @@ class TaskCandidates:
         return found
 
     def _absolute(self, eta: float) -> float:
-        apart = hasattr(self.X, "largest_size")  # rows that are not in memory
+        apart = isinstance(self.X, Elsewhere)
         return eta * (self.X.largest_size(self.kernel) if apart else float(self.kernel.diagonal(self.X).max()))

@@ -14,12 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import minimize
 
+from ..arrays import Elsewhere
 from ..formulation import Array
 from ..parts.bases import dense
 from ..parts.kernels import Scaled
@@ -199,7 +201,9 @@ class FusedObjective(Objective):
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
-        self.rows = Fused(self.X, self.labels, self.X.dtype, self.threads, 2.0**62)
+        there = isinstance(self.X, Elsewhere)
+        home = self.X.looked if there else partial(Fused, self.X, threads=self.threads)
+        self.rows: Any = home(self.labels, dtype=self.X.dtype, keep=2.0**62)
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         if self.free is not None:
@@ -213,7 +217,7 @@ class FusedObjective(Objective):
             kernel.in_core and hasattr(kernel, "pulled") and loss.smooth and getattr(loss, "pieces", None) is not None
         )
 
-    def solved(self, rows: Fused, Z: Array, scales: Array | None) -> tuple[Array, Array, Array]:
+    def solved(self, rows: Any, Z: Array, scales: Array | None) -> tuple[Array, Array, Array]:
         """Weights, the coefficients (vectors x outputs) and the vectors' matrix at fixed vectors."""
         kernel = self.kernel if scales is None else Scaled(self.kernel, scales)
         added = getattr(self.regularizer, "on_diagonal", None)
@@ -234,10 +238,10 @@ class FusedObjective(Objective):
 
     def machines(self, Z: Array, scales: Array | None) -> tuple[float, Array, Array]:
         # Vectors that are nearly dependent have features that float32 knows little of.
-        wide = self.rows.dtype == np.float64
-        rows = (
-            self.rows if wide or self.X.shape[0] > SOME_ROWS else Fused(self.X, self.labels, np.float64, self.threads)
-        )
+        rows = self.rows
+        if rows.dtype != np.float64 and self.X.shape[0] <= SOME_ROWS:
+            X = self.X[:] if isinstance(self.X, Elsewhere) else self.X
+            rows = Fused(X, self.labels, np.float64, self.threads)
         V, beta, _ = self.solved(rows, Z, scales)
         value, *_ = rows.total(Equations(self.loss), np.arange(len(V)), V)
         return (0.5 * float((V[:, :-1] ** 2).sum()) + float(value.sum())) / self.total, beta, V[:, -1].copy()
@@ -272,6 +276,8 @@ def learn(
     learning goes on.
     """
     begin, scales = (start.vectors, start.scales) if isinstance(start, LearnedVectors) else (start, None)
+    if isinstance(X, Elsewhere) and not FusedObjective.serves(kernel, loss):
+        X = X[:]  # on a device; such kernels and losses have what learning needs in memory only
     centre, X = centred(kernel, X, DOUBLE_ROWS)
     Z = separated(begin - centre, kernel, X, rng)
     regularizer = (KernelNorm() if regularizer is None else regularizer).among(kernel, X, True)
@@ -347,6 +353,8 @@ def centred(kernel: Any, X: Any, double_rows: int) -> tuple[Any, Any]:
     More rows than ``double_rows`` are in float32.
     """
     dtype = np.float32 if X.shape[0] > double_rows else np.float64
+    if isinstance(X, Elsewhere):
+        return X.centred(kernel, dtype)
     if sp.issparse(X) and X.shape[0] * X.shape[1] <= DENSE:
         X = X.toarray()
     if sp.issparse(X) or not kernel.translation_invariant:
@@ -366,6 +374,7 @@ def separated(Z: Array, kernel: Any, X: Any, rng: np.random.Generator) -> Array:
     with np.errstate(invalid="ignore", divide="ignore"):
         twin = np.tril(size[:, None] + size - 2 * K <= 1e-12 * (size[:, None] + size), -1).any(axis=1)
     if twin.any():
+        X = X[:: -(-X.shape[0] // SOME_ROWS)] if isinstance(X, Elsewhere) else X
         spread = np.sqrt(np.maximum(np.asarray((X.power(2) if sp.issparse(X) else X**2).mean(axis=0)).ravel(), 0))
         Z[twin] += 0.1 * np.where(spread > 0, spread, 0.0) * rng.standard_normal((int(twin.sum()), Z.shape[1]))
     return Z
