@@ -56,9 +56,9 @@ class Line(OfLoss):
 
     def __call__(self, block: Block, which: Array, V: Array, D: Array, t: Array) -> tuple[Array, ...]:
         Y, C = block.labels(which)
-        F = block.values(which, V)
-        Q = block.values(which, D)
-        xp, first, second = namespace(F), [], []
+        xp, o, first, second = namespace(V), V.shape[0], [], []
+        both = block.values(np.concatenate([which, which]), xp.concat([V, D], axis=0))
+        F, Q = both[:, :o], both[:, o:]
         for k in range(t.shape[1]):
             at = F + t[:, k] * Q
             first.append(-xp.sum(self.loss.duals(at, Y, C) * Q, axis=0))
@@ -81,8 +81,8 @@ class Pull(OfLoss):
         F, (Y, C) = block.values(which, V), block.labels(which)
         X, slopes = block.slopes()
         xp = namespace(X)
-        M = -(cast(self.loss.duals(F, Y, C), X.dtype) @ cast(beta, X.dtype).T) * slopes
-        products = xp.concat([M.T @ X, xp.sum(M, axis=0)[:, None]], axis=1)
+        M = (cast(self.loss.duals(F, Y, C), X.dtype) @ cast(-beta, X.dtype).T) * slopes
+        products = M.T @ xp.concat([X, xp.ones_like(X[:, :1])], axis=1)
         squares = xp.sum(xp.sum(M, axis=1)[:, None] * X**2, axis=0) if scales else xp.zeros_like(X[0, :])
         return self.loss.value(F, Y, C), cast(products, wide(X)), cast(squares, wide(X))
 
@@ -175,12 +175,12 @@ def duals_at(loss: Any, block: Block, F: Array, which: Array, known: Known) -> A
 
 def weighted_gram(P: Array, h: Array) -> Array:
     """``[P 1]' diag(h) [P 1]``."""
-    xp, plain = namespace(P), isinstance(P, np.ndarray)
-    used = np.flatnonzero(h) if plain else ()  # elsewhere to leave rows out costs more than to take them along
-    if plain and len(used) < 0.9 * len(h):
-        P, h = P[used], h[used]
-    if plain and len(h) and h.min() == h.max():
-        gram = h[0] * (P.T @ P)
+    xp = namespace(P)
+    (used,) = xp.nonzero(h)
+    if used.shape[0] < 0.9 * h.shape[0]:
+        P, h = xp.take(P, used, axis=0), xp.take(h, used, axis=0)
+    if h.shape[0] and xp.min(h) == xp.max(h):
+        gram = cast(h[0], P.dtype) * (P.T @ P)
     else:
         scaled = P * cast(xp.sqrt(h), P.dtype)[:, None]
         gram = scaled.T @ scaled

@@ -22,10 +22,13 @@ from .memory import ArrayBlock, label_bytes, seen_through
 from .seam import Block, Pass, Pieces, total
 
 FEW = 1 << 19  # numbers
-BLOCK_BYTES = 1 << 29  # of features that are looked at together: a device works on many rows at a time
+# Bytes of features that are looked at together: as a device works on many rows at a time as soon as on few, half of
+# them, but no more than it has room for.
+LEAST, MOST = 1 << 27, 1 << 32
 
 
-def _slices(n: int, row_bytes: int, most: int = BLOCK_BYTES) -> list[slice]:
+def _slices(n: int, row_bytes: int, most: int | None = None) -> list[slice]:
+    most = int(np.clip(n * row_bytes // 2, LEAST, MOST)) if most is None else most
     size = max(1, most // max(1, row_bytes))
     return [slice(i, min(i + size, n)) for i in range(0, n, size)]
 
@@ -166,6 +169,15 @@ class PlacedBlock(ArrayBlock):
 
     home: Any = None
 
+    def labels(self, which: Array) -> tuple[Any, Any]:
+        """Those of all outputs stay for the next pass, as long as features take much more."""
+        known, outputs = self.home.sides, self.home.labels.outputs
+        if len(which) != outputs or 4 * outputs > self.P.shape[1]:
+            return self.own.of(self.rows, which)
+        if self.rows.start not in known:
+            known[self.rows.start] = self.own.of(self.rows, which)
+        return known[self.rows.start]
+
     def slopes(self) -> tuple[Any, Any]:
         """The rows as the kernel sees them, and its derivatives (see `Pull`)."""
         kernel = self.home.seen[0]
@@ -189,6 +201,7 @@ class Placed:
         self.kind = getattr(namespace(X.values), self.dtype.name)
         self.seen: tuple[Any, Any, Array] | None = None
         self.P: Any = None
+        self.sides: dict[int, tuple[Any, Any]] = {}  # and costs, by the first row of a block
 
     def use(self, threads: int) -> None:
         """There are no threads of ours there."""
@@ -205,6 +218,8 @@ class Placed:
         self.offset = Z.mean(axis=0) if kernel.translation_invariant and len(Z) else np.zeros(Z.shape[1])
         self.shift = beside(values, self.offset, self.kind)
         self.Z, self.T = beside(values, Z - self.offset, self.kind), beside(values, T, self.kind)
+        if self.seen is None or self.seen[2].shape[1] != m:
+            self.sides = {}  # blocks are others
         self.seen = kernel, Z, T
         if n * m * self.dtype.itemsize > self.keep:
             self.P = None
