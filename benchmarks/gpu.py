@@ -13,12 +13,11 @@ import warnings
 from typing import Any
 
 import numpy as np
-
-from slimsvm import SlimSVC
 from slimsvm.bases import Learned
-from slimsvm.data import outputs
 from slimsvm.kernels import Gaussian
 from slimsvm.losses import SquaredHinge
+
+from slimsvm import SlimSVC
 from slimsvm.rows.device import OnDevice
 from slimsvm.rows.labels import ClassLabels
 from slimsvm.vectors.learning import learn
@@ -97,23 +96,15 @@ def main() -> None:
         peak = torch.cuda.max_memory_allocated() / 2**30 if cuda else 0
         told("learning on the device", rows=given.rows, turn=turn, GiB=peak, **found)
     here = X.cpu().numpy()
-    told("learning on the CPU", rows=given.rows, threads=given.threads, **learned(here, codes, start, given, given.threads))
-    Xt, yt = made(1_000_000, given.device, 1)
+    found = learned(here, codes, start, given, given.threads)
+    told("learning on the CPU", rows=given.rows, threads=given.threads, **found)
+    test = made(1_000_000, given.device, 1)
+    fixed = {"C": 1.0, "gamma": 0.5 / D, "scales": "fixed"}
+    whole = {**fixed, "basis": Learned(rows=given.rows, iterations=given.iterations)}
     for place, rows, labels in (("device", X, y), ("CPU", here, codes)):
-        for name, options in (
-            ("on all rows", {"C": 1.0, "gamma": 0.5 / D, "scales": "fixed", "basis": Learned(rows=given.rows, iterations=given.iterations)}),
-            ("defaults", {}),
-        ):  # fmt: skip
-            began = time.perf_counter()
-            model = SlimSVC(given.vectors, n_jobs=given.threads, **options).fit(rows, labels)
-            seconds = time.perf_counter() - began
-            began = time.perf_counter()
-            model.predict(rows)[-1].item()
-            told(
-                f"fit, {name}, {place}", s=seconds, objective=float(model.objective_[0]), gap=float(model.duality_gap_[0]),
-                error=1 - model.score(Xt, yt), predict_s=time.perf_counter() - began,
-            )  # fmt: skip
-    del here, X, y
+        for name, options in (("vectors learned on all rows", whole), ("defaults", {})):
+            told(f"fit on the {place}, {name}", rows=given.rows, **fitted(rows, labels, test, given, options))
+    del here, X, y, rows, labels
     if not given.large:
         return
     if cuda:
@@ -121,15 +112,27 @@ def main() -> None:
         torch.cuda.reset_peak_memory_stats()
     X, y = made(given.large, given.device)
     codes = y.cpu().numpy()
-    rows = OnDevice(X, codes, np.broadcast_to(1.0, given.large))
-    found = learned(rows, codes, start, given, 1)
-    told("learning on the device", rows=given.large, GiB=torch.cuda.max_memory_allocated() / 2**30 if cuda else 0, **found)
+    found = learned(OnDevice(X, codes, np.broadcast_to(1.0, given.large)), codes, start, given, 1)
+    peak = torch.cuda.max_memory_allocated() / 2**30 if cuda else 0
+    told("learning on the device", rows=given.large, GiB=peak, **found)
+    told("fit on the device, defaults", rows=given.large, **fitted(X, y, test, given, {}))
+
+
+def fitted(rows: Any, labels: Any, test: Any, given: Any, options: dict[str, Any]) -> dict[str, float]:
+    """Seconds, certificate and error of a whole fit, and seconds of predictions."""
     began = time.perf_counter()
-    model = SlimSVC(given.vectors, n_jobs=given.threads).fit(X, y)
-    told(
-        "fit, defaults, device", rows=given.large, s=time.perf_counter() - began, gap=float(model.duality_gap_[0]),
-        error=1 - model.score(Xt, yt), GiB=torch.cuda.max_memory_allocated() / 2**30 if cuda else 0,
-    )  # fmt: skip
+    model = SlimSVC(given.vectors, n_jobs=given.threads, **options).fit(rows, labels)
+    seconds = time.perf_counter() - began
+    began = time.perf_counter()
+    model.predict(rows)[-1].item()
+    predicted = time.perf_counter() - began
+    return {
+        "s": seconds,
+        "objective": float(model.objective_[0]),
+        "gap": float(model.duality_gap_[0]),
+        "error": 1 - model.score(*test),
+        "s of predictions": predicted,
+    }
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,6 +14,12 @@ from .formulation import Array
 class Elsewhere:
     """Rows that are not an array in memory, but the X of a task all the same: see `rows.apart`, which has all that is
     asked of them."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+        def __getitem__(self, rows: Any) -> Any: ...
 
 
 def aligned(X: Array) -> Array:

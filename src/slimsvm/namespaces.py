@@ -5,7 +5,6 @@ namespace of the Python array API standard; that of a numpy array is numpy.
 from __future__ import annotations
 
 import importlib
-import sys
 from functools import lru_cache
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 
 from .formulation import Array
 
-CPU = ("cpu", "CPU_DEVICE")
+_double: dict[tuple[str, str], bool] = {}  # by library and device
 
 
 def is_foreign(X: Any) -> bool:
@@ -29,11 +28,15 @@ def stays_there(X: Any) -> bool:
     scikit-learn's ``array_api_dispatch`` asks for answers of the same kind."""
     if not is_foreign(X):
         return False
-    if str(_compat().device(X)) not in CPU:
+    if not _in_cpu_memory(X):
         return True
     from sklearn import get_config
 
     return bool(get_config()["array_api_dispatch"])
+
+
+def _in_cpu_memory(X: Any) -> bool:
+    return "cpu" in str(device(X)).lower()
 
 
 @lru_cache(maxsize=1)
@@ -65,7 +68,7 @@ def host(X: Any) -> Array:
         return X.detach().cpu().numpy()
     if hasattr(X, "get") and hasattr(X, "data"):  # CuPy
         return X.get()
-    if str(device(X)) not in CPU:
+    if not _in_cpu_memory(X):
         X = _compat().to_device(X, device(namespace(X).zeros(1)))
     return np.from_dlpack(X) if hasattr(X, "__dlpack__") else np.asarray(X)
 
@@ -99,15 +102,14 @@ def has_double(X: Any) -> bool:
     """Are there float64 numbers where X is?"""
     if isinstance(X, np.ndarray):
         return True
-    return _has_double(namespace(X), device(X))
-
-
-@lru_cache(maxsize=16)
-def _has_double(xp: Any, place: Any) -> bool:
-    try:
-        return bool(xp.zeros(1, dtype=xp.float64, device=place).dtype == xp.float64)
-    except (TypeError, ValueError, RuntimeError):  # as torch says of Apple's devices
-        return False
+    xp, place = namespace(X), device(X)
+    key = xp.__name__, str(place)
+    if key not in _double:
+        try:
+            _double[key] = bool(xp.zeros(1, dtype=xp.float64, device=place).dtype == xp.float64)
+        except (TypeError, ValueError, RuntimeError):  # as torch says of Apple's devices
+            _double[key] = False
+    return _double[key]
 
 
 def numpy_type(X: Any) -> np.dtype[Any]:
@@ -118,8 +120,3 @@ def numpy_type(X: Any) -> np.dtype[Any]:
         if X.dtype == getattr(xp, name):
             return np.dtype(kind)
     raise TypeError(f"X is of type {X.dtype}; arrays on a device must be float32 or float64")
-
-
-def torch_of(X: Any) -> Any:
-    """The module torch, if X is of it."""
-    return sys.modules["torch"] if type(X).__module__.partition(".")[0] == "torch" else None

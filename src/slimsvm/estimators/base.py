@@ -377,13 +377,13 @@ class ExpansionClassifier(ClassifierMixin, Probabilities, metaclass=ABCMeta):
             labels, sample_weight = validation.labels_of(X)
             return float(accuracy_score(labels, self.predict(X), sample_weight=sample_weight))
         if stays_there(X):
-            given = self.predict(X), y, sample_weight
-            found, y, sample_weight = (host(v) if is_foreign(v) else v for v in given)
+            mine = self.predict(X), y, sample_weight
+            found, y, sample_weight = (host(v) if is_foreign(v) else v for v in mine)
             return float(accuracy_score(y, found, sample_weight=sample_weight))
         if not on_workers(X):
             return super().score(X, y, sample_weight)
         # Answers and labels come here, rows do not.
-        given = self.predict(X), y, sample_weight
+        given: tuple[Any, ...] = self.predict(X), y, sample_weight
         found, y, sample_weight = (v.compute() if on_workers(v) else v for v in given)
         return float(accuracy_score(y, found, sample_weight=sample_weight))
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ..data import AllRows, Task, class_numbers, class_sums, merged, with_copies
@@ -219,8 +219,8 @@ def device_task(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Task:
     """Labelled rows of an array on a device, which stay there; labels and weights may be there or here."""
     if not getattr(estimator, "takes_blocks", False):
         raise TypeError(
-            f"{type(estimator).__name__} needs all rows in the CPU's memory; X is {kind_of(X)}. SlimSVC, ReducedSVC and "
-            f"EmpiricalSVC are fitted where it is; if it fits into memory here, pass {COPY.format('X')}"
+            f"{type(estimator).__name__} needs all rows in the CPU's memory; X is {kind_of(X)}. SlimSVC, ReducedSVC "
+            f"and EmpiricalSVC are fitted where it is; if it fits into memory here, pass {COPY.format('X')}"
         )
     if is_precomputed(estimator.kernel):
         raise ValueError(f"kernel='precomputed' needs a matrix in memory here; X is {kind_of(X)}")

@@ -38,6 +38,8 @@ class OnDevice(Apart):
 
     def __init__(self, values: Any, codes: Array, weights: Array):
         self.values, self.codes, self.weights = values, codes, weights
+        self.classes: Any = None  # known where the rows are those of a fit, as their keys are
+        self.keys: Any = None
         self.shape = values.shape[0], values.shape[1]
         self.dtype = numpy_type(values)
         rows = _slices(self.shape[0], self.shape[1] * self.dtype.itemsize, MOST_BROUGHT)
