@@ -261,8 +261,9 @@ def _at_once(
     near: Array | None,
     careful: bool = False,
 ) -> Found:
+    mine = Members(rows, members)
     Y, C = rows.labels.of(members, which)
-    machine = InteriorPoint(Members(rows, members), Y[:, 0], C[:, 0], loss, careful=careful)
+    machine = InteriorPoint(mine, Y[:, 0], C[:, 0], loss, careful=careful)
     v, alpha, used = machine.solve(tol, max_iter, None if near is None else near[0])
     return v[None], (members, Y[:, 0] * alpha), used
 
