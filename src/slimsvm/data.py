@@ -195,15 +195,16 @@ class Task:
             return self.sorted()
         shares = self._shares(most)
         near = _Near(shares)
-        for rows in self._ordered():
-            late = 1 - rng.random(len(rows))
-            near.see(rows, self.codes[rows], *self._bounds(rows), late)
+        for part in self._ordered():
+            for some in blocks(len(part), 8):  # numbers of a row that are looked at
+                rows, late = part[some], 1 - rng.random(some.stop - some.start)
+                near.see(rows, self.codes[rows], *self._bounds(rows), late)
         rows, late = near.found()  # in canonical order
-        part = self.take(rows)
-        drawn, least = _highest(part.codes, part.counts / late, shares)
-        part = part.take(drawn)
-        weights = np.maximum(least, part.counts)
-        return replace(part, counts=weights * (self.total / weights.sum()))
+        drawn = self.take(rows)
+        chosen, least = _highest(drawn.codes, drawn.counts / late, shares)
+        drawn = drawn.take(chosen)
+        weights = np.maximum(least, drawn.counts)
+        return replace(drawn, counts=weights * (self.total / weights.sum()))
 
     def _shares(self, most: int) -> Array:
         """How many rows of each class a sample has."""
