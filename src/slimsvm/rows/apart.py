@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..counts import Elsewhere, rounded
+from ..data import class_sums
 from ..formulation import Array
 from ..parts.kernels import Base
 from .labels import ClassLabels, Labels
@@ -73,6 +74,24 @@ class SummedLabels(ClassLabels):
     def totals(self) -> Array:
         return self.masses @ self.cost
 
+    def members(self, output: int) -> Any:
+        used = self.cost[:, output] > 0
+        return None if used.all() else Among(self.codes, used)
+
+
+@dataclass(frozen=True)
+class Among:
+    """Rows of some of the classes, listed when that is asked for: their numbers take eight bytes each."""
+
+    codes: Array
+    used: Array  # classes: are they?
+
+    def __len__(self) -> int:
+        return int(class_sums(self.codes, len(self.used))[self.used].sum())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.flatnonzero(self.used[self.codes]).astype(dtype or np.intp)
+
 
 class Apart:
     """Rows that are apart. Subclasses say how a function is run on all blocks (`mapped`), how rows come here
@@ -108,13 +127,14 @@ class Apart:
 
     def counted(self, rows: Any) -> Array:
         """What rows count. Those whose rows came here last need not be asked for again."""
-        wanted, place = np.unique(self._numbers(rows), return_inverse=True)
-        if not len(wanted):
+        numbers = self._numbers(rows)
+        if not len(numbers):
             return np.empty(0)
-        if self.latest is None or not np.array_equal(self.latest[0], wanted):
-            self.brought(wanted)
+        if self.latest is None or not np.isin(numbers, self.latest[0]).all():
+            self.brought(np.unique(numbers))
         assert self.latest is not None
-        return self.latest[1][place]
+        known, counts = self.latest
+        return counts[np.searchsorted(known, numbers)]
 
     def _numbers(self, rows: Any) -> Array:
         if isinstance(rows, slice):
