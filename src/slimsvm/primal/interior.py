@@ -31,7 +31,9 @@ MEMORY = 2.0**30  # bytes that features of some rows may take
 
 TINY = np.finfo(float).tiny
 ROUNDING = 0.03  # of the hinge's corner, where rows are screened
+NARROWER = 0.25 ** np.arange(6)  # of it, where that leaves too many rows
 MOST_CLOSE = 0.7  # of the rows: beyond it screening saves nothing
+MOST_BYTES = 2.0**26  # of the features of all rows that are close
 
 
 @dataclass
@@ -293,7 +295,12 @@ def screened(
     m = rows.shape[1]
     V, used = _rounded(rows, which, max_iter) if near is None else (near.copy(), np.zeros(len(which), dtype=int))
     found: list[Found | None] = [None] * len(which)
-    close = _closest(rows, which, V, 8 * m)
+    nearest, width = _nearest(rows, which, V, 8 * m)
+    if near is None and width < ROUNDING:
+        V, more = _narrowed(rows, which, V, width, max_iter)
+        used += more
+        nearest, width = _nearest(rows, which, V, 8 * m)
+    close = _within(rows, which, V, np.maximum(nearest, 2 * width))
     left = np.arange(len(which))
     while True:
         left = np.array([k for k in left if 0 < len(close[k]) < MOST_CLOSE * sizes[k]], dtype=int)
@@ -327,13 +334,17 @@ def _shorts(block: Block, which: Array, *weights: Array) -> tuple[Array, list[Ar
     return C > 0, [1 - Y * part for part in np.split(F, len(weights), axis=1)]
 
 
-def _closest(rows: Home, which: Array, V: Array, count: int) -> list[Array]:
-    """For each output rows on the margin, as far as the corner was rounded, or so many of the closest."""
+def _nearest(rows: Home, which: Array, V: Array, count: int) -> tuple[Array, float]:
+    """How far from the margin of each output so many of its rows are; and a width of the corner, the usual one or a
+    part of it, that leaves few enough rows of all outputs at twice the width."""
     nearest = [np.empty(0)] * len(which)
-    for found in rows.gathered(_distances, which, V, count):
-        nearest = [_least(np.concatenate(both), count) for both in zip(nearest, found, strict=True)]
-    widths = [max(float(some.max(initial=0.0)), 2 * ROUNDING) for some in nearest]
-    return _within(rows, which, V, np.array(widths))
+    within = np.zeros(len(NARROWER))
+    for distances, counts in rows.gathered(_distances, which, V, count):
+        nearest = [_least(np.concatenate(both), count) for both in zip(nearest, distances, strict=True)]
+        within += counts
+    few = within * 8 * rows.shape[1] <= MOST_BYTES
+    width = ROUNDING * NARROWER[int(few.argmax()) if few.any() else -1]
+    return np.array([some.max(initial=0.0) for some in nearest]), width
 
 
 def _least(values: Array, count: int) -> Array:
@@ -341,10 +352,12 @@ def _least(values: Array, count: int) -> Array:
     return np.partition(values, count)[: count + 1] if len(values) > count else values
 
 
-def _distances(block: Block, which: Array, V: Array, count: int) -> list[Array]:
-    """From the margin of each output, those of the closest rows."""
+def _distances(block: Block, which: Array, V: Array, count: int) -> tuple[list[Array], Array]:
+    """From the margin of each output, those of the closest rows; and how many rows are within each of some widths."""
     member, (short,) = _shorts(block, which, V)
-    return [_least(np.abs(far[own]), count) for far, own in zip(short.T, member.T, strict=True)]
+    far = [np.abs(some[own]) for some, own in zip(short.T, member.T, strict=True)]
+    within = [sum(np.count_nonzero(some <= 2 * ROUNDING * part) for some in far) for part in NARROWER]
+    return [_least(some, count) for some in far], np.array(within)
 
 
 def _within(rows: Home, which: Array, V: Array, widths: Array) -> list[Array]:
@@ -389,6 +402,18 @@ def _rounded(rows: Home, which: Array, max_iter: int) -> tuple[Array, Array]:
         state = newton(part, HuberHinge(width), state.V, tol=1e-3, max_iter=most, which=which)
     state = newton(rows, HuberHinge(ROUNDING), state.V, tol=1e-5, max_iter=min(10, max_iter), which=which)
     return state.V, state.n_iter
+
+
+def _narrowed(rows: Home, which: Array, V: Array, width: float, max_iter: int) -> tuple[Array, Array]:
+    """The solutions for a narrower corner, from those for the usual one; and the steps."""
+    used = np.zeros(len(which), dtype=int)
+    for part in NARROWER[1:]:
+        if part * ROUNDING < width:
+            break
+        loss = HuberHinge(part * ROUNDING)
+        state = newton(rows, loss, V, tol=1e-5, max_iter=min(10, max_iter), which=which)
+        V, used = state.V, used + state.n_iter
+    return V, used
 
 
 def solve_interior(
