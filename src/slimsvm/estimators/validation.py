@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -241,6 +241,7 @@ def device_task(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Task:
     classes, codes = class_numbers(y)
     there = OnDevice(X, codes, counts)
     there.classes, there.keys = classes, there.row_keys()
+    there.masses = class_sums(codes, len(classes), counts)
     return _task_of(estimator, there, None, rows, n, thread_count(estimator.n_jobs), sample_weight)
 
 
@@ -276,8 +277,8 @@ def _task_of(
         estimator.feature_names_in_ = np.array(names, dtype=object)
     check_targets(X.classes)
     check_classes(X.classes, sample_weight)
-    factors = class_weights(estimator.class_weight, X.classes, X.codes, X.weights)
-    whole = Task(X, X.codes, X.weights, factors, rows, X.keys, X.classes, estimator.kernel, n_samples, threads)
+    factors = class_factors(estimator.class_weight, X.classes, lambda: X.masses)
+    whole = Task(X, X.codes, X.counts, factors, rows, X.keys, X.classes, estimator.kernel, n_samples, threads)
     return with_copies(whole, *repeats(None, whole.keys, whole.codes, threads))
 
 
@@ -407,12 +408,17 @@ def sample_weights(estimator: Any, sample_weight: Any, X: Any) -> Array | None:
 
 def class_weights(class_weight: Any, classes: Array, codes: Array, weight: Array) -> Array:
     """The factor of each class. "balanced" counts samples by their weights, as if they were repeated."""
+    return class_factors(class_weight, classes, lambda: class_sums(codes, len(classes), weight))
+
+
+def class_factors(class_weight: Any, classes: Array, masses: Callable[[], Array]) -> Array:
+    """The same from the sums of the weights of each class, if these are needed."""
     if class_weight is None:
         return np.ones(len(classes))
     if isinstance(class_weight, str):
         check_choice("class_weight", class_weight, ("balanced",))
-        counts = class_sums(codes, len(classes), weight)
-        return weight.sum() / (len(classes) * counts)
+        mass = masses()
+        return mass.sum() / (len(classes) * mass)
     if not hasattr(class_weight, "get"):
         raise ValueError(f"class_weight={class_weight!r} must be None, 'balanced' or a dict of class: weight")
     labels = classes.tolist()

@@ -196,7 +196,7 @@ class _Fit:
         for stretch in STRETCHES:
             yield V * (1 + stretch)
         total = sum(self.plain.gathered(_signed_costs, which))
-        mean = np.asarray(total) / self.labels.totals[which]
+        mean = np.asarray(total) / self.plain.labels.totals[which]
         for bias in (mean, np.sign(mean)):
             yield np.hstack([np.zeros((len(V), V.shape[1] - 1)), bias[:, None]])
 

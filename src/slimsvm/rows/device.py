@@ -36,8 +36,8 @@ def _slices(n: int, row_bytes: int, most: int | None = None) -> list[slice]:
 class OnDevice(Apart):
     """Rows in an array of another library, with their class numbers and weights here."""
 
-    def __init__(self, values: Any, codes: Array, weights: Array):
-        self.values, self.codes, self.weights = values, codes, weights
+    def __init__(self, values: Any, codes: Array, counts: Array):
+        self.values, self.codes, self.counts = values, codes, counts
         self.classes: Any = None  # known where the rows are those of a fit, as their keys are
         self.keys: Any = None
         self.shape = values.shape[0], values.shape[1]
@@ -54,17 +54,20 @@ class OnDevice(Apart):
         """Blocks are brought here one after the other: for what is not written over namespaces."""
         for k, (first, length) in enumerate(zip(self.starts, self.lengths, strict=True)):
             rows = slice(int(first), int(first + length))
-            piece = Piece(host(self.values[rows, :]), self.codes[rows], self.weights[rows], int(first))
+            piece = Piece(host(self.values[rows, :]), self.codes[rows], self.counts[rows], int(first))
             yield work(piece, *small) if each is None else work(piece, *small, each[k])
 
-    def brought(self, rows: Array) -> Array:
-        return host(self._some(rows))
+    def picked(self, rows: Array) -> tuple[Any, Array]:
+        return host(self._some(rows)), self.counts[rows]
+
+    def known(self, labels: ClassLabels) -> ClassLabels:
+        return labels
 
     def taken(self, rows: Array) -> Any:
         """Some of the rows, which stay there, but for few: on these the core is done before a device has begun."""
         if len(rows) * self.shape[1] <= FEW:
             return self[rows]
-        return OnDevice(self._some(rows), self.codes[rows], self.weights[rows])
+        return OnDevice(self._some(rows), self.codes[rows], self.counts[rows])
 
     def _some(self, rows: Array) -> Any:
         return namespace(self.values).take(self.values, beside(self.values, rows.astype(np.int64)), axis=0)
@@ -74,13 +77,13 @@ class OnDevice(Apart):
         xp, X = namespace(self.values), self.values
         kind = getattr(xp, np.dtype(dtype).name) if has_double(X) else xp.float32
         if not kernel.translation_invariant:
-            return 0.0, OnDevice(cast(X, kind), self.codes, self.weights)
+            return 0.0, OnDevice(cast(X, kind), self.codes, self.counts)
         mean = self._sums(lambda part: xp.sum(cast(part, wide(X)), axis=0)) / self.shape[0]
         around = xp.empty(self.shape, dtype=kind, device=device(X))
         centre = beside(X, mean, wide(X))
         for some in _slices(self.shape[0], 16 * self.shape[1]):
             around[some, :] = cast(cast(X[some, :], wide(X)) - centre, kind)
-        return mean, OnDevice(around, self.codes, self.weights)
+        return mean, OnDevice(around, self.codes, self.counts)
 
     def _sums(self, work: Callable[[Any], Any]) -> Any:
         return sum(host(work(self.values[some, :])) for some in _slices(self.shape[0], 16 * self.shape[1]))
@@ -88,8 +91,8 @@ class OnDevice(Apart):
     def variance(self) -> float:
         xp, X = namespace(self.values), self.values
         parts = _slices(self.shape[0], 16 * self.shape[1])
-        weights = [beside(X, self.weights[some], wide(X)) for some in parts]
-        mass = float(self.weights.sum()) * self.shape[1]
+        weights = [beside(X, self.counts[some], wide(X)) for some in parts]
+        mass = float(self.counts.sum()) * self.shape[1]
 
         def over(work: Callable[[Any], Any]) -> float:
             each = zip(parts, weights, strict=True)

@@ -49,13 +49,46 @@ class About:
     columns: int
     labels: Array
     given: int  # rows, those of weight 0 too
-    kept: Array | None  # numbers of those that are left, where not all are
+    kept: Array | None  # which of them are left, where not all are: a bit for each
 
 
 def about(raw: Raw) -> About:
     """Of a block that is prepared."""
     X, labels, _, _, kept, given = raw
-    return About(X.shape[0], X.shape[1], labels, given, kept)
+    bits = None if kept is None else np.packbits(np.bincount(kept, minlength=given).astype(bool))
+    return About(X.shape[0], X.shape[1], labels, given, bits)
+
+
+class KeptRows:
+    """Numbers of the rows that are left among those that were given: a bit for each of these, in blocks."""
+
+    def __init__(self, found: list[About]):
+        self.found = found
+        self.ends = np.cumsum([what.rows for what in found])
+        self.before = np.append(0, np.cumsum([what.given for what in found])[:-1])
+
+    def __len__(self) -> int:
+        return int(self.ends[-1])
+
+    def __getitem__(self, rows: Any) -> Array:
+        rows = np.asarray(rows)
+        rows = np.flatnonzero(rows) if rows.dtype == bool else rows
+        numbers = np.empty(len(rows), dtype=np.intp)
+        block = np.searchsorted(self.ends, rows, side="right")
+        for k in np.unique(block).tolist():
+            mine, what = block == k, self.found[k]
+            place = rows[mine] - (self.ends[k] - what.rows)
+            numbers[mine] = self.before[k] + (place if what.kept is None else _places(what)[place])
+        return numbers
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return self[np.arange(len(self))].astype(dtype or np.intp)
+
+
+def _places(what: About) -> Array:
+    """Of the rows that are left in a block."""
+    assert what.kept is not None
+    return np.flatnonzero(np.unpackbits(what.kept, count=what.given))
 
 
 def coded(raw: Raw, classes: Array, first: int) -> tuple[Any, Array, Array | None, int]:
@@ -65,9 +98,11 @@ def coded(raw: Raw, classes: Array, first: int) -> tuple[Any, Array, Array | Non
     return X, place[numbers], weight, first
 
 
-def rows_again(
-    X: Any, kept: Array | None, dtype: Any, codes: Array, weight: Array | None, first: int
-) -> tuple[Any, Array, Array | None, int]:
+def rows_again(X: Any, weight: Any, dtype: Any, codes: Array, first: int) -> tuple[Any, Array, Array | None, int]:
     """The same from a block that was checked before."""
     X = _of_type(X, 0, dtype)
-    return X if kept is None else X[kept], codes, weight, first
+    if weight is None:
+        return X, codes, None, first
+    weight = _row_values(weight, "sample_weight").astype(np.float64)
+    kept = np.flatnonzero(weight)
+    return X if len(kept) == len(weight) else X[kept], codes, weight[kept], first

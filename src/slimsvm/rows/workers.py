@@ -18,12 +18,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..counts import UNIT, exact_sums, heads
+from ..data import class_sums
 from ..formulation import Array
 from ..keys import row_keys
 from ..threads import limited
 from .apart import Apart, Look, Piece, Spread
 from .partitions import matched, on_workers, partitions
-from .prepared import about, coded, prepared, rows_again
+from .prepared import KeptRows, about, coded, prepared, rows_again
 
 ROOM = 0.6  # of a worker's memory limit: beyond it no features are kept
 PATIENCE = 2.0  # seconds until a worker may be thought lost
@@ -144,13 +146,15 @@ def _sum(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
     return total
 
 
-def _keys(piece: Piece) -> tuple[Array, Array, Array | None]:
-    """What the caller holds of each row."""
-    return row_keys(piece.X), piece.codes, None if piece.counts.strides == (0,) else piece.counts
+def _keys(piece: Piece, n_classes: int, weighted: bool) -> tuple[Array, Array, Array | None, list[int]]:
+    """What the caller holds of each row, and the exact sums of what the rows of each class count."""
+    if not weighted:
+        return row_keys(piece.X), piece.codes, None, [n << UNIT for n in class_sums(piece.codes, n_classes).tolist()]
+    return row_keys(piece.X), piece.codes, heads(piece.counts), exact_sums(piece.counts, piece.codes, n_classes)
 
 
-def _picked(piece: Piece, rows: Array) -> Any:
-    return piece.X[rows]
+def _picked(piece: Piece, rows: Array) -> tuple[Any, Array]:
+    return piece.X[rows], piece.counts[rows]
 
 
 # --- at the caller -------------------------------------------------------------------------------------------------
@@ -262,7 +266,7 @@ class InProcess:
 
 
 class OnWorkers(Apart):
-    """Rows of dask collections. Keys, class numbers and weights of all rows are kept here."""
+    """Rows of dask collections. Keys and class numbers of all rows are kept here."""
 
     def __init__(self, X: Any, y: Any, sample_weight: Any = None):
         """Two looks: the classes; then class numbers, and a key for each row. Rows of weight 0 are left out."""
@@ -284,7 +288,7 @@ class OnWorkers(Apart):
         self.held = self.site.kept([task(block, self.classes, first) for block, _, first in self._full(raw, found)])
         self._gather(found)
         if client is None:  # labels are here, and need not be made again with the rows
-            self.held = [self._with_labels(block[0], what, first) for block, what, first in self._full(given, found)]
+            self.held = [self._with_labels(block, what, first) for block, what, first in self._full(given, found)]
 
     def _full(self, given: list[Any], found: list[Any]) -> Iterator[tuple[Any, Any, int]]:
         """Blocks that have rows, what is known of them, and their first rows."""
@@ -294,10 +298,10 @@ class OnWorkers(Apart):
                 yield block, what, first
             first += what.rows
 
-    def _with_labels(self, X: Any, what: Any, first: int) -> Any:
-        rows = slice(first, first + what.rows)
-        counts = self.weights[rows] if self.weighted else None
-        return self.delayed(rows_again, pure=False)(X, what.kept, self.dtype, self.codes[rows], counts, first)
+    def _with_labels(self, block: Any, what: Any, first: int) -> Any:
+        X, _, weight = block
+        codes = self.codes[first : first + what.rows]
+        return self.delayed(rows_again, pure=False)(X, weight, self.dtype, codes, first)
 
     def _count(self, found: list[Any], weighted: bool) -> None:
         """What all blocks have together."""
@@ -312,26 +316,21 @@ class OnWorkers(Apart):
         self.weighted = weighted
 
     def _gather(self, found: list[Any]) -> None:
-        """Keys, class numbers and weights of the rows, and their numbers where some are left out."""
-        n = self.shape[0]
+        """Keys, class numbers and leading bits of the weights, and the rows' numbers where some are left out."""
+        n, k = self.shape[0], len(self.classes)
         self.keys = np.empty(n, dtype=np.uint64)
-        self.codes = np.empty(n, dtype=np.min_scalar_type(-1 - len(self.classes)))
-        self.weights = np.empty(n) if self.weighted else np.broadcast_to(1.0, n)
-        start = 0
-        for keys, codes, counts in self.mapped(_keys):
+        self.codes = np.empty(n, dtype=np.min_scalar_type(-1 - k))
+        bits = np.empty(n, dtype=np.uint16) if self.weighted else None
+        units, start = [0] * k, 0
+        for keys, codes, mine, sums in self.mapped(_keys, k, self.weighted):
             rows = slice(start, start + len(keys))
             self.keys[rows], self.codes[rows] = keys, codes
-            if counts is not None:
-                self.weights[rows] = counts
+            if bits is not None:
+                bits[rows] = mine
+            units = [a + b for a, b in zip(units, sums, strict=True)]
             start = rows.stop
-        self.numbers: Array | None = None
-        if n < self.n_samples:
-            befores = np.append(0, np.cumsum([what.given for what in found])[:-1])
-            kept = [
-                before + (np.arange(what.given) if what.kept is None else what.kept)
-                for before, what in zip(befores, found, strict=True)
-            ]
-            self.numbers = np.concatenate(kept)
+        self.weigh(bits, units)
+        self.numbers = KeptRows(found) if n < self.n_samples else None
 
     def mapped(self, work: Callable[..., Any], *small: Any, each: list[Any] | None = None) -> Iterator[Any]:
         return self.site.results(lambda: self._tasks(_run, work, *small, each=each))
@@ -370,7 +369,7 @@ class OnWorkers(Apart):
             self.looks = {look.token: self.site.kept([self.delayed(pickle.loads, pure=False)(self.dumps(look))])[0]}
         return self.looks[look.token]
 
-    def brought(self, rows: Array) -> Any:
+    def picked(self, rows: Array) -> tuple[Any, Array]:
         starts = np.append(self.starts, self.shape[0])
         places = np.searchsorted(rows, starts)
         sent = self.dumps((_picked, ()))
@@ -383,12 +382,13 @@ class OnWorkers(Apart):
                 if a < b
             ]
 
-        found = list(self.site.results(make))
-        return sp.vstack(found, format="csr") if sp.issparse(found[0]) else np.concatenate(found)
+        found, counts = zip(*self.site.results(make), strict=True)
+        X = sp.vstack(found, format="csr") if sp.issparse(found[0]) else np.concatenate(found)
+        return X, np.concatenate(counts)
 
     def seen_through(self, kernel: Any, labels: Any, Z: Any, T: Array, dtype: Any, threads: int, keep: float) -> Spread:
         """With features ``k(X, Z) T``; each worker computes on one thread for each of its own."""
-        return Far(self, labels, KeptLook(kernel, Z, T, np.dtype(dtype), 1, keep, fit=self.fit))
+        return Far(self, self.known(labels), KeptLook(kernel, Z, T, np.dtype(dtype), 1, keep, fit=self.fit))
 
     def close(self) -> None:
         """The fit has ended: workers may forget all of it."""
