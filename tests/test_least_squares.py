@@ -120,38 +120,29 @@ def test_equal_rows(cache_size):
     assert model.duality_gap_[0] <= 1e-9
 
 
-# --- Large matrices, in panels -------------------------------------------------------------------------------
+# --- Threads, and matrices that are not definite ---------------------------------------------------------------
 
 
-@pytest.fixture
-def small_panels(monkeypatch):
-    monkeypatch.setattr(least_squares, "WHOLE", 100)
-    monkeypatch.setattr(least_squares, "NARROW", 16)
-    monkeypatch.setattr(least_squares, "WIDE", 48)
-
-
-@pytest.mark.parametrize("n", [101, 144, 150])
-def test_panels_give_the_same_solution(n, request):
+@pytest.mark.parametrize("n", [101, 400])
+def test_threads_give_the_same_solution(n):
     X, y = blobs(n, seed=7)
-    whole = LeastSquaresSVC(C=10.0, gamma=0.3).fit(X, y)
-    request.getfixturevalue("small_panels")
-    panels = LeastSquaresSVC(C=10.0, gamma=0.3).fit(X, y)
-    np.testing.assert_allclose(panels.vector_coef_, whole.vector_coef_, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(panels.loo_residuals_, whole.loo_residuals_, rtol=1e-9)
+    alone, together = (LeastSquaresSVC(C=10.0, gamma=0.3, n_jobs=jobs).fit(X, y) for jobs in (1, 2))
+    np.testing.assert_array_equal(together.vector_coef_, alone.vector_coef_)
+    np.testing.assert_array_equal(together.loo_residuals_, alone.loo_residuals_)
 
 
-@pytest.mark.parametrize("n", [20, 101, 150])
-def test_elimination_of_an_indefinite_matrix(n, small_panels):
+@pytest.mark.parametrize("n", [20, 101, 300])
+def test_elimination_of_an_indefinite_matrix(n):
     rng = np.random.default_rng(n)
     A = rng.normal(size=(n, n))
     A, right = A + A.T, rng.normal(size=(n, 3))
-    solved, corners = least_squares._indefinite(A.copy(), right)
+    solved, corners = least_squares._indefinite(A.copy(), right, 1)
     inverse = np.linalg.inv(A)
     np.testing.assert_allclose(solved, (inverse @ right).T, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(corners, inverse.diagonal(), rtol=1e-7, atol=1e-9)
 
 
-def test_a_singular_matrix_gives_numbers(small_panels):
+def test_a_singular_matrix_gives_numbers():
     for A in (np.zeros((120, 120)), np.ones((120, 120))):
-        for found in least_squares._indefinite(A.copy(), np.ones((120, 1))):
+        for found in least_squares._indefinite(A.copy(), np.ones((120, 1)), 1):
             assert np.isfinite(found).all()

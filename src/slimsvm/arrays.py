@@ -8,7 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from . import _core
-from .formulation import Array
+
+if TYPE_CHECKING:  # the protocols of formulation.py compute, too
+    from .formulation import Array
 
 
 class Elsewhere:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from .formulation import Array
+from .linear import dot
 from .parts.regularizers import Regularizer
 from .primal.passes import (
     DOUBT,
@@ -58,15 +59,15 @@ class Basis:
 
     def weights(self, coef: Array, bias: Array) -> Array:
         """Weights of the whitened features, the bias last, that mean such coefficients (outputs x vectors)."""
-        return np.hstack([coef @ self.R @ self.T, bias[:, None]])
+        return np.hstack([dot(dot(coef, self.R), self.T), bias[:, None]])
 
     def norms(self, coef: Array) -> Array:
         """``1/2 beta'R beta`` of each column."""
-        return 0.5 * (coef * (self.R @ coef)).sum(axis=0)
+        return 0.5 * (coef * dot(self.R, coef)).sum(axis=0)
 
     def doubt(self, coef: Array) -> Array:
         """How far rounding of R may have moved `norms`."""
-        return 0.5 * UNITS * np.abs(self.R.diagonal()) @ coef**2
+        return dot(0.5 * UNITS * np.abs(self.R.diagonal()), coef**2)
 
 
 def balancing(duals: Array) -> tuple[Array, Array]:
@@ -101,7 +102,7 @@ def of_rows(
     V = np.ascontiguousarray(V)
     coef, bias = V[:, :-1].T, V[:, -1]
     m = len(coef)
-    reach = np.zeros(len(V)) if basis is None else np.sqrt(basis.sizes @ coef**2)
+    reach = np.zeros(len(V)) if basis is None else np.sqrt(dot(basis.sizes, coef**2))
     (found,) = rows.total(Evidence(loss), which, V, known, reach, UNITS if proof else 0.0)
     norms = 0.5 * (coef**2).sum(axis=0) if basis is None else basis.norms(coef)
     primal = norms + found[:, VALUE]
@@ -109,7 +110,7 @@ def of_rows(
     scale_up, scale_down = least / np.maximum(found[:, UP], TINY), least / np.maximum(found[:, DOWN], TINY)
     above, below = found[:, SUMS : SUMS + m].T, found[:, SUMS + m :].T
     v = scale_up * above + scale_down * below
-    v = v if basis is None else basis.T.T @ v
+    v = v if basis is None else dot(basis.T.T, v)
     gain = scale_up * found[:, UP_GAIN] + scale_down * found[:, DOWN_GAIN]
     ridge = scale_up**2 * found[:, UP_RIDGE] + scale_down**2 * found[:, DOWN_RIDGE]
     bend = ridge + (v**2).sum(axis=0)
@@ -124,5 +125,5 @@ def of_rows(
     if not proof or basis is None:
         return primal, relative_gap(primal, dual)
     spread = found[:, SPREAD] * reach**2 + found[:, SQUARES] * bias**2
-    doubt = found[:, DOUBT] + 2 * UNITS * np.sqrt(spread) + basis.doubt(coef) + basis.doubt(basis.T @ v)
+    doubt = found[:, DOUBT] + 2 * UNITS * np.sqrt(spread) + basis.doubt(coef) + basis.doubt(dot(basis.T, v))
     return primal, relative_gap(primal + doubt, dual)

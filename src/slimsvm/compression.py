@@ -22,6 +22,7 @@ from .data import Targets, Task, row_keys, same_rows
 from .expansion import Expansion
 from .formulation import Array
 from .goals import Goal, Lesson
+from .linear import dot
 from .parts.bases import Learned, dense
 from .parts.losses import Hinge
 from .parts.regularizers import Identity, KernelNorm, Regularizer
@@ -341,7 +342,7 @@ def weight_vectors(original: Original) -> Expansion | None:
     if machine.kernel.dimensions(inputs) > inputs:
         return None
     # k(., z) is linear in z: sum_i a_i k(., x_i) = k(., sum_i a_i x_i).
-    weights = dense(machine.vectors.T @ machine.coef.T).T
+    weights = dense(dot(machine.vectors.T, machine.coef.T)).T
     if len(weights) <= inputs:
         return replace(machine, vectors=weights, coef=np.eye(len(weights)))
     return replace(machine, vectors=np.eye(inputs), coef=weights)
@@ -386,9 +387,9 @@ def multiply_adds(machine: Expansion) -> int:
 def distances(original: Original, small: Expansion) -> tuple[Array, float]:
     """``|f - g| / |f|`` in the kernel's space, biases aside, of each output and of all together; NaN without a norm."""
     machine = original.expansion
-    v = machine.kernel(small.vectors, machine.vectors) @ machine.coef.T
+    v = dot(machine.kernel(small.vectors, machine.vectors), machine.coef.T)
     beta = small.coef.T
-    own = (beta * (machine.kernel(small.vectors, small.vectors) @ beta)).sum(axis=0)
+    own = (beta * dot(machine.kernel(small.vectors, small.vectors), beta)).sum(axis=0)
     norms = original.norms
     squares = np.maximum(norms - 2 * (beta * v).sum(axis=0) + own, 0)
     if not norms.any() and not squares.any():

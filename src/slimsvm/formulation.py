@@ -23,6 +23,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .linear import dot
+
 Array = NDArray[Any]
 
 
@@ -184,7 +186,7 @@ class FeasibleSet:
     def norm(self, duals: Array) -> float:
         """The norm whose ball it is."""
         if self.metric is not None:
-            return float(np.sqrt(max(float(duals @ self.metric @ duals), 0.0)))
+            return float(np.sqrt(max(float(dot(dot(duals, self.metric), duals)), 0.0)))
         sizes = np.abs(duals)
         most = float(sizes.max())
         if not most > 0:

@@ -26,7 +26,6 @@ from .formulation import Array
 from .frontier_result import Frontier, FullMachine, classifier_of
 from .notices import warn
 from .progress import ProgressLine
-from .threads import limited
 from .vectors import sizes as sizing
 from .vectors.sizes import Plan, Verdict
 
@@ -128,13 +127,12 @@ def frontier(
     report = line.update if line else None
     score = _scorer(scoring, model, sample_weight is not None)
     hold_out = partial(_held_out, data, _splitter(cv, y), groups)
-    with limited(model._blas_threads(task)):
-        plan = model._plan(task, wanted, hold_out)
-        # Only scorers ask for probabilities.
-        layered = None if scoring is None else clone(model).set_params(verbose=False)
-        curve = plan.judged(partial(_judged, score, plan, layered), report)
-        machine = _full_machine(data, plan, task, score, report) if full else None
-        models, seconds = _models(data, plan, task, report)
+    plan = model._plan(task, wanted, hold_out)
+    # Only scorers ask for probabilities.
+    layered = None if scoring is None else clone(model).set_params(verbose=False)
+    curve = plan.judged(partial(_judged, score, plan, layered), report)
+    machine = _full_machine(data, plan, task, score, report) if full else None
+    models, seconds = _models(data, plan, task, report)
     floor = sizing.least_size(task.n_classes)
     found = Frontier(models, curve, seconds, machine, _name(scoring), floor)
     if line is not None:

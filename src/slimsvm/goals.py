@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from .data import Output, Targets, sides
 from .formulation import Array
+from .linear import dot
 from .parts.losses import Between
 from .vectors.teaching import QUADRATIC
 from .votes import Votes
@@ -167,8 +168,8 @@ class Values:
     def agreement(self, F: Array, G: Array, weights: Array) -> float:
         """R^2 of G, taken as a prediction of F."""
         f, g = F[:, 0], G[:, 0]
-        around = float(weights @ (f - np.average(f, weights=weights)) ** 2)
-        return 1 - float(weights @ (f - g) ** 2) / around if around > 0 else float(np.allclose(f, g))
+        around = float(dot(weights, (f - np.average(f, weights=weights)) ** 2))
+        return 1 - float(dot(weights, (f - g) ** 2)) / around if around > 0 else float(np.allclose(f, g))
 
     def codes(self, F: Array) -> Array:
         return np.zeros(len(F), dtype=np.intp)

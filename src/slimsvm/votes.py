@@ -11,6 +11,7 @@ import numpy as np
 from . import _core
 from .data import outputs, sides
 from .formulation import Array
+from .linear import dot
 from .namespaces import beside, cast, is_foreign, namespace, wide
 
 
@@ -72,8 +73,8 @@ class Votes:
     def _counted(self, F: Array, n_classes: int) -> tuple[Array, Array]:
         """Votes and summed values of the classes."""
         side = _sides_of_pairs(n_classes)
-        sums = F @ (side.astype(F.dtype) if F.dtype.kind == "i" else side)
-        return np.where(self._wins(F), 1.0, -1.0) @ side / 2 + (n_classes - 1) / 2, sums
+        sums = dot(F, side.astype(F.dtype) if F.dtype.kind == "i" else side)
+        return dot(np.where(self._wins(F), 1.0, -1.0), side) / 2 + (n_classes - 1) / 2, sums
 
 
 @lru_cache(maxsize=16)

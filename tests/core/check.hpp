@@ -95,5 +95,6 @@ void decisions();
 void threads();
 void solver();
 void passes();
+void linear_algebra();
 
 }  // namespace tests

@@ -17,10 +17,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
 import numpy as np
-import scipy.linalg as la
 
 from ..certificate import balanced
 from ..formulation import Array, FeasibleSet
+from ..linear import NotPositiveDefinite, cho_solve, cholesky, dot
 
 MOST_STEPS = 120
 GROWTH = 5.0  # of a slack in one step, as a multiple of it
@@ -44,7 +44,7 @@ def solutions(K: Array, y: Array, feasible: FeasibleSet) -> Iterator[tuple[Array
                 duals = balanced(path.duals(x))
                 if duals.any() and np.isfinite(duals).all():
                     yield min(1.0, feasible.share(duals)) * duals, left
-    except (la.LinAlgError, StopIteration):
+    except (np.linalg.LinAlgError, StopIteration):
         return
 
 
@@ -140,8 +140,8 @@ class Path:
         up, down = np.abs(x[side]).sum(), np.abs(x[~side]).sum()
         x *= np.where(side, min(up, down) / up, min(up, down) / down)
         x *= 0.5 / max(0.5, np.abs(x).sum() / self.total, self.norm(x) if self.ball else 0.0)
-        off = np.abs(self.sign * (self.K @ self.duals(x) - self.y)[self.row] + self.ridge * x)
-        nu = float(np.abs(x) @ np.maximum(off, 1.0)) / len(x)
+        off = np.abs(self.sign * (dot(self.K, self.duals(x)) - self.y)[self.row] + self.ridge * x)
+        nu = float(dot(np.abs(x), np.maximum(off, 1.0))) / len(x)
         z, w, xi = np.zeros_like(x), np.zeros_like(x), np.zeros_like(x)
         z[self.below] = nu / (x - self.lower)[self.below]
         w[self.above] = nu / (self.upper - x)[self.above]
@@ -172,7 +172,7 @@ class Path:
     def sum_of_products(self, s: State) -> float:
         """Of those that fall to zero together."""
         below, above = self.below, self.above
-        total = (s.x - self.lower)[below] @ s.z[below] + (self.upper - s.x)[above] @ s.w[above]
+        total = dot((s.x - self.lower)[below], s.z[below]) + dot((self.upper - s.x)[above], s.w[above])
         return float(total) + s.room * s.theta + s.depth * s.mu
 
     def mean_product(self, s: State) -> float:
@@ -187,7 +187,7 @@ class Path:
         falls[1, high] = (self.upper - s.x)[high] * before.w[high] < 0.5 * (self.upper - before.x)[high] * s.w[high]
         x = np.where(falls[0], self.lower, np.where(falls[1], self.upper, s.x))
         # What that does to the sum is taken from the other parts of the heavier side.
-        off = float(self.sign @ x)
+        off = float(dot(self.sign, x))
         free = ~falls.any(axis=0) & (self.sign * x * off > 0)
         mass = float(np.abs(x[free]).sum())
         return np.where(free, x * (1 - abs(off) / mass), x) if mass > abs(off) else x
@@ -221,9 +221,9 @@ class Step:
         """dx where ``sign * (K da) + D dx = h``."""
         path = self.path
         mean = path.by_row(path.sign * h / self.D) / self.W
-        da = la.cho_solve(self.factor, mean, check_finite=False)
+        da = cho_solve(self.factor, mean)
         # The stiffer part of a row from its own equation, the other one from da: a small D would magnify rounding.
-        x = np.where(self.stiff, (h - path.sign * (path.K @ da)[path.row]) / self.D, 0.0)
+        x = np.where(self.stiff, (h - path.sign * dot(path.K, da)[path.row]) / self.D, 0.0)
         return np.where(self.stiff, x, path.sign * (da - path.duals(x))[path.row])
 
     def change(self, centre: float, ahead: State | None = None) -> State:
@@ -233,7 +233,8 @@ class Step:
         z = np.where(path.below, (centre - d.x * d.z) / self.down - s.z, 0.0)
         w = np.where(path.above, (centre + d.x * d.w) / self.up - s.w, 0.0)
         a = path.duals(s.x)
-        h = path.sign * (path.y - path.K @ a - s.bias)[path.row] - path.ridge * s.x - s.theta - s.xi + s.z - s.w + z - w
+        short = path.sign * (path.y - dot(path.K, a) - s.bias)[path.row]
+        h = short - path.ridge * s.x - s.theta - s.xi + s.z - s.w + z - w
         right, own = [-float(a.sum())], [0.0]
         room = depth = 0.0
         off: Array | float = 0.0
@@ -248,8 +249,8 @@ class Step:
             right.append(1 - path.norm(s.x) - s.depth - depth)
             own.append(-s.depth)
         x = self.answer(h)
-        found = _solve(self.rows @ self.answers.T + np.diag(own), np.array(right) - self.rows @ x)
-        x = x + found @ self.answers
+        found = _solve(dot(self.rows, self.answers.T) + np.diag(own), np.array(right) - dot(self.rows, x))
+        x = x + dot(found, self.answers)
         theta = float(found[1]) if path.capped else 0.0
         growth = float(found[-1]) if path.ball else 0.0  # of the logarithm of mu
         return State(
@@ -277,16 +278,16 @@ class Step:
         return 1 / max(1.0, -float(np.concatenate(ratios).min(initial=0.0)))
 
 
-def _factor(K: Array, diagonal: Array) -> tuple[Array, bool]:
+def _factor(K: Array, diagonal: Array) -> Array:
     """Cholesky factor of ``K + diag(diagonal)``, lifted where rounding made it indefinite."""
     A = K + np.diag(diagonal)
     corner = np.diag(A).copy()
     for lift in (0.0, 1e-15, 1e-13, 1e-11, 1e-9):
         try:
-            return la.cho_factor(A + np.diag(lift * corner), lower=True, check_finite=False)
-        except la.LinAlgError:
+            return cholesky(A + np.diag(lift * corner))
+        except NotPositiveDefinite:
             continue
-    raise la.LinAlgError("the kernel is not positive semidefinite")
+    raise NotPositiveDefinite("the kernel is not positive semidefinite")
 
 
 def _solve(A: Array, b: Array) -> Array:

@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from math import fsum, sqrt
 
 import numpy as np
-import scipy.linalg as la
 
 from .. import _core
 from ..formulation import Array
+from ..linear import Eliminated, NotPositiveDefinite, cho_solve, cholesky, dot, inverse_lower, norm, solve_lower
 from .solve import ROUNDOFF, DualSolution, Progress
 
 BLOCK = 64  # pivots taken at once
-WHOLE = 2048  # rows up to which LAPACK is done in a moment
-NARROW, WIDE = 128, 640  # rows or columns taken at once beyond that; the second a multiple of the first
+WIDE = 256  # columns of an inverse looked at together
 
 
 @dataclass(frozen=True)
@@ -29,6 +28,7 @@ class System:
     machine: _core.Machine
     view: list[int]
     C: Array
+    threads: int = 1
 
     @property
     def size(self) -> int:
@@ -73,12 +73,12 @@ def _solutions(
     for y, a, values in zip(targets, duals, f, strict=True):
         bias = float(np.average(y - values, weights=system.C))
         errors = y - values - bias
-        primal = 0.5 * float(a @ values) + 0.5 * float(system.C @ errors**2)
-        dual = float(y @ a) - 0.5 * float(a @ values) - 0.5 * float(a @ (a / system.C))
+        primal = 0.5 * float(dot(a, values)) + 0.5 * float(dot(system.C, errors**2))
+        dual = float(dot(y, a)) - 0.5 * float(dot(a, values)) - 0.5 * float(dot(a, a / system.C))
         away = errors - a / system.C
-        doubt = ROUNDOFF * (sizes * float(np.linalg.norm(sizes * a)) + 1 + np.abs(values) + abs(bias))
+        doubt = ROUNDOFF * (sizes * norm(sizes * a) + 1 + np.abs(values) + abs(bias))
         # Primal minus dual without cancellation, and what is left of the sum of the duals times a bound of the bias.
-        apart = 0.5 * float(system.C @ (away**2 + doubt**2)) + 2 * float(np.linalg.norm(a * doubt))
+        apart = 0.5 * float(dot(system.C, away**2 + doubt**2)) + 2 * norm(a * doubt)
         apart += abs(fsum(a.tolist())) * (1 + float(sizes.max()) * sqrt(2 * max(primal, 0.0)))
         gap = apart / dual if dual > 0 else np.inf
         solution = DualSolution(a, bias, primal, gap, float(np.abs(away).max()), n_iter, gap <= tol, indefinite)
@@ -94,12 +94,14 @@ def _solutions(
 def _direct(system: System, targets: Array, tol: float, progress: Progress | None) -> tuple[list[DualSolution], Array]:
     right = np.vstack([targets, np.ones(system.size)]).T
     try:
-        factor = _factor(_shifted(system))
-        solved = la.cho_solve((factor.T, False), right, check_finite=False).T  # by columns, as LAPACK wants it
-        corners = _inverse_corners(factor)
+        factor = cholesky(_shifted(system), system.threads, overwrite=True)
+        solved = cho_solve(factor, right, system.threads).T
+        # The diagonal of (L L')^-1: squares of L^-1 summed by column.
+        inverse = inverse_lower(factor, system.threads, overwrite=True)
+        corners = np.einsum("ij,ij->j", inverse, inverse)
         indefinite = False
-    except la.LinAlgError:  # not a kernel: a stationary point
-        solved, corners = _indefinite(_shifted(system), right)
+    except NotPositiveDefinite:  # not a kernel: a stationary point
+        solved, corners = _indefinite(_shifted(system), right, system.threads)
         indefinite = True
     solutions, ones = solved[:-1], solved[-1]
     duals = solutions - np.outer(solutions.sum(axis=1) / ones.sum(), ones)
@@ -116,83 +118,19 @@ def _shifted(system: System) -> Array:
     return A
 
 
-# LAPACK hears no Ctrl-C: a large matrix is worked on in panels, by many calls of which none takes long.
-
-
-def _panels(first: int, last: int, width: int) -> list[slice]:
-    return [slice(i, min(i + width, last)) for i in range(first, last, width)]
-
-
-def _factor(A: Array) -> Array:
-    """The lower Cholesky factor of a symmetric A, in its place; what is above its diagonal has no meaning."""
-    n = len(A)
-    if n <= WHOLE:
-        return la.cholesky(A.T, lower=False, overwrite_a=True, check_finite=False).T
-    for now in _panels(0, n, WIDE):
-        for rows in _panels(now.start, n, WIDE):
-            A[rows, now] -= A[rows, : now.start] @ A[now, : now.start].T
-        A[now, now] = la.cholesky(A[now, now], lower=True, check_finite=False)
-        for rows in _panels(now.stop, n, WIDE):
-            A[rows, now] = la.solve_triangular(A[now, now], A[rows, now].T, lower=True, check_finite=False).T
-    return A
-
-
-def _inverse_corners(factor: Array) -> Array:
-    """The diagonal of ``(L L')^-1``: squares of ``L^-1`` summed by column, some columns at a time."""
-    n = len(factor)
-    if n <= WHOLE:
-        inverse, _ = la.lapack.dtrtri(factor.T, lower=0)
-        return np.einsum("ij,ij->i", inverse, inverse)
-    small = {p.start: _triangular_inverse(factor[p, p]) for p in _panels(0, n, NARROW)}
-    corners = np.empty(n)
-    for now in _panels(0, n, WIDE):
-        columns = np.zeros((n - now.start, now.stop - now.start))
-        columns[: now.stop - now.start] = _triangular_inverse(factor[now, now])
-        for rows in _panels(now.stop, n, NARROW):
-            top, end = rows.start - now.start, rows.stop - now.start
-            columns[top:end] = -small[rows.start] @ (factor[rows, now.start : rows.start] @ columns[:top])
-        corners[now] = np.einsum("ij,ij->j", columns, columns)
-    return corners
-
-
-def _triangular_inverse(L: Array) -> Array:
-    return np.tril(la.lapack.dtrtri(L, lower=1)[0])
-
-
-def _indefinite(A: Array, right: Array) -> tuple[Array, Array]:
+def _indefinite(A: Array, right: Array, threads: int) -> tuple[Array, Array]:
     """Solutions of ``A x = right`` for each column, as rows, and the diagonal of the inverse."""
     scale = float(np.abs(A).max())
-    factor, swaps = _eliminate(A)
-    pivots = factor.diagonal()
+    factors = Eliminated(A, threads, overwrite=True)
+    pivots = factors.factor.diagonal()
     least = np.finfo(float).eps * scale or 1.0
-    np.fill_diagonal(factor, np.where(np.abs(pivots) < least, np.copysign(least, pivots), pivots))  # singular
-    factor = np.asfortranarray(factor)
-    solved = la.lu_solve((factor, swaps), right, check_finite=False).T
+    np.fill_diagonal(factors.factor, np.where(np.abs(pivots) < least, np.copysign(least, pivots), pivots))  # singular
     corners = np.empty(len(A))
-    for first in range(0, len(A), BLOCK):
-        last = min(first + BLOCK, len(A))
+    for first in range(0, len(A), WIDE):
+        last = min(first + WIDE, len(A))
         unit = np.eye(len(A), last - first, -first)
-        corners[first:last] = la.lu_solve((factor, swaps), unit, check_finite=False)[first:last].diagonal()
-    return solved, corners
-
-
-def _eliminate(A: Array) -> tuple[Array, Array]:
-    """Gaussian elimination with row exchanges, in the place of A, and the exchanges, as LAPACK gives them."""
-    n = len(A)
-    swaps = np.empty(n, dtype=np.int32)
-    for now in _panels(0, n, WIDE):
-        lower, exchanges, _ = la.lapack.dgetrf(A[now.start :, now])
-        swaps[now] = exchanges + now.start
-        for row, other in zip(range(now.start, now.stop), swaps[now], strict=True):
-            if row != other:
-                A[[row, other]] = A[[other, row]]
-        A[now.start :, now] = lower
-        for columns in _panels(now.stop, n, WIDE):
-            A[now, columns] = la.solve_triangular(
-                A[now, now], A[now, columns], lower=True, unit_diagonal=True, check_finite=False
-            )
-            A[now.stop :, columns] -= A[now.stop :, now] @ A[now, columns]
-    return A, swaps
+        corners[first:last] = factors.solve(unit)[first:last].diagonal()
+    return factors.solve(right).T, corners
 
 
 # --- Iterative --------------------------------------------------------------------------------------------
@@ -213,32 +151,33 @@ class Preconditioner:
         scale = float(left.max())
         L = np.empty((rank, n))
         used = 0
-        while used < rank and float(self.C @ left) > 0.1 * n and np.count_nonzero(left > 1e-10 * scale) > 0:
+        while used < rank and float(dot(self.C, left)) > 0.1 * n and np.count_nonzero(left > 1e-10 * scale) > 0:
             likely = np.where(left > 1e-10 * scale, left, 0.0)
             count = min(BLOCK, rank - used, int(np.count_nonzero(likely)))
             pivots = np.sort(rng.choice(n, count, replace=False, p=likely / likely.sum()))
-            rows = system.machine.rows(system.view, pivots) - L[:used, pivots].T @ L[:used]
+            rows = system.machine.rows(system.view, pivots) - dot(L[:used, pivots].T, L[:used], system.threads)
             corner = rows[:, pivots]
             corner.flat[:: count + 1] += 1e-9 * scale  # equal rows
             try:
-                factor = la.cholesky(corner, lower=True, check_finite=False)
-            except la.LinAlgError:
+                factor = cholesky(corner)
+            except NotPositiveDefinite:
                 break
-            L[used : used + count] = la.solve_triangular(factor, rows, lower=True, check_finite=False)
+            L[used : used + count] = solve_lower(factor, rows, threads=system.threads)
             left = np.maximum(left - np.einsum("ij,ij->j", L[used : used + count], L[used : used + count]), 0.0)
             used += count
         self.L = L[:used]
         inner = np.eye(used)
         for first in range(0, n, 1024):  # without a second copy of L
             part = self.L[:, first : first + 1024]
-            inner += (part * self.C[first : first + 1024]) @ part.T
-        self.factor = la.cho_factor(inner, lower=True, check_finite=False)
+            inner += dot(part * self.C[first : first + 1024], part.T, system.threads)
+        self.factor, self.threads = cholesky(inner, system.threads, overwrite=True), system.threads
         ones = self._inverse(np.ones((1, n)))[0]
         self.ones = ones / ones.sum()
 
     def _inverse(self, r: Array) -> Array:
         scaled = r * self.C
-        return scaled - (la.cho_solve(self.factor, self.L @ scaled.T, check_finite=False).T @ self.L) * self.C
+        inner = cho_solve(self.factor, dot(self.L, scaled.T, self.threads), self.threads)
+        return scaled - dot(inner.T, self.L, self.threads) * self.C
 
     def __call__(self, r: Array) -> Array:
         z = self._inverse(r)
@@ -301,7 +240,7 @@ def _conjugate_gradients(
         active = np.flatnonzero(~(gaps <= tol))
         if progress is not None:
             worst = int(np.argmax(gaps))
-            progress(step, 0.5 * float(duals[worst] @ (targets[worst] + residual[worst])), gaps[worst], system.size)
+            progress(step, 0.5 * float(dot(duals[worst], targets[worst] + residual[worst])), gaps[worst], system.size)
         if not len(active):
             return step, False
         p = direction[active]
@@ -321,7 +260,7 @@ def _conjugate_gradients(
 
 def _gaps(system: System, targets: Array, duals: Array, residual: Array) -> Array:
     """Relative duality gaps from the residuals of the system, up to its constant."""
-    centred = residual - (residual @ system.C / system.C.sum())[:, None]
-    difference = 0.5 * (centred**2 @ system.C)
+    centred = residual - (dot(residual, system.C) / system.C.sum())[:, None]
+    difference = 0.5 * dot(centred**2, system.C)
     dual = 0.5 * np.einsum("ij,ij->i", duals, targets + residual)
     return np.divide(difference, dual, where=dual > 0, out=np.full(len(dual), np.inf))

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..formulation import Array, Certificate, FeasibleSet
+from ..linear import dot
 from .programs import Point, Program
 
 MOST_ROUNDS = 200
@@ -110,7 +111,7 @@ class Inside:
         if not point.duals.any():
             return point
         most = self.feasible.share(point.duals)
-        curvature = float(point.duals @ point.f + np.sum(self.feasible.ridge * point.duals**2))
+        curvature = float(dot(point.duals, point.f) + np.sum(self.feasible.ridge * point.duals**2))
         share = min(point.gain / curvature, most) if curvature > 0 else most
         return replace(point, duals=share * point.duals, f=share * point.f, gain=share * point.gain)
 

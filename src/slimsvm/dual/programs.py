@@ -11,6 +11,7 @@ import numpy as np
 from .. import _core
 from ..certificate import balanced
 from ..formulation import Array, FeasibleSet
+from ..linear import dot
 
 DRIFT = 1e-12  # a sum of duals, as a share of their sizes, that many rounded steps may leave
 
@@ -141,7 +142,7 @@ class BoxProgram:
         if self.doubled:
             plus, minus = np.split(duals, 2)
             duals, product = plus + minus, product[: len(plus)]
-        gain = float(self.linear[: len(duals)] @ duals)
+        gain = float(dot(self.linear[: len(duals)], duals))
         return Point(duals, product, gain, gap, violation, steps, indefinite, state)
 
 
@@ -155,7 +156,7 @@ class MetricProgram:
         self.feasible = FeasibleSet(feasible.lower, feasible.upper, feasible.ridge, feasible.total)
 
     def product(self, duals: Array) -> Array:
-        return self.K @ duals
+        return dot(self.K, duals)
 
     def diagonal(self) -> Array:
         return np.diag(self.K)
@@ -182,13 +183,13 @@ class MetricProgram:
         found = BoxProgram(machine, [0], self.y, self.feasible).solve(
             0.0, tol, max_steps, double_rows, start, exact, callback
         )
-        return replace(found, f=self.K @ found.duals)
+        return replace(found, f=dot(self.K, found.duals))
 
     @staticmethod
     def _product(matrix: Array, duals: Array) -> Array:
         """Of all variables of the core, which may be two for each row."""
         n = len(matrix)
-        return np.tile(matrix @ duals.reshape(-1, n).sum(axis=0), len(duals) // n)
+        return np.tile(dot(matrix, duals.reshape(-1, n).sum(axis=0)), len(duals) // n)
 
 
 def program(machine: _core.Machine, view: list[int], y: Array, feasible: FeasibleSet) -> Program:

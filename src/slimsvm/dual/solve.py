@@ -11,6 +11,7 @@ import numpy as np
 
 from ..certificate import relative_gap
 from ..formulation import Array, Certificate, Constraint, FeasibleSet, Slack
+from ..linear import dot, norm, positive_definite
 from ..progress import ProgressLine
 from . import interior, multiplier
 from .programs import Point, Program
@@ -75,12 +76,12 @@ class Binary:
         their sum costs at most the best bias: ``|b| <= 1 + max|f|``, where ``|f(x)| <= |f| largest`` for all rows.
         """
         bias = self.slack.bias(self.y - f, self.y, self.weights, self.constraint)
-        norm, sizes = float(duals @ f), np.abs(duals)
+        norm, sizes = float(dot(duals, f)), np.abs(duals)
         primal = 0.5 * norm + self._cost(f, bias)
         share = min(1.0, self.feasible.share(duals))
         curvature = norm + float(np.sum(self.feasible.ridge * sizes**2))
         off = abs(fsum(duals.tolist())) * (1 + largest * sqrt(2 * max(primal, 0.0)))
-        dual = share * (float(self.y @ duals) - off) - 0.5 * share**2 * curvature
+        dual = share * (float(dot(self.y, duals)) - off) - 0.5 * share**2 * curvature
         # A cap that is used up by duals whose f vanishes: the primal is then the cap, whatever the kernel.
         full = sizes.sum() >= self.feasible.total * (1 - 1e-6)
         void = full and norm <= 4 * max(primal - dual, 1e-9 * primal)
@@ -94,8 +95,8 @@ class Binary:
         bias, primal, dual = certificate.bias, certificate.primal, certificate.dual
         doubt = doubt + ROUNDOFF * (1 + np.abs(f) + abs(bias))  # of the slacks
         charges = np.abs(duals) * doubt
-        corners = self._cost(f, bias, doubt) - (primal - 0.5 * float(duals @ f)) - float(charges.sum())
-        blur = max(corners, 0.0) + 2 * float(np.linalg.norm(charges))
+        corners = self._cost(f, bias, doubt) - (primal - 0.5 * float(dot(duals, f))) - float(charges.sum())
+        blur = max(corners, 0.0) + 2 * norm(charges)
         return replace(certificate, gap=relative_gap(primal + blur, dual), rounding=relative_gap(dual + blur, dual))
 
     def _cost(self, f: Array, bias: float, doubt: Array | float = 0.0) -> float:
@@ -118,10 +119,10 @@ class Certifier:
 
     def blurred(self, certificate: Certificate, duals: Array, f: Array) -> Certificate:
         """With the rounding of f; its estimate is refined where it tells."""
-        doubt = ROUNDOFF * self.sizes * float(np.linalg.norm(self.sizes * duals))
+        doubt = ROUNDOFF * self.sizes * norm(self.sizes * duals)
         blurred = self.binary.blurred(certificate, duals, f, doubt)
         if blurred.rounding > 0.01 * self.tol and len(duals) <= FEW:
-            doubt = ROUNDOFF * np.sqrt(self.over.matrix() ** 2 @ duals**2)
+            doubt = ROUNDOFF * np.sqrt(dot(self.over.matrix() ** 2, duals**2))
             blurred = self.binary.blurred(certificate, duals, f, doubt)
         return blurred
 
@@ -212,9 +213,9 @@ def _by_interior(over: Program, binary: Binary, certify: Certifier, point: Point
     good: list[Found] = []
     late = 0
     for steps, (duals, left) in enumerate(interior.solutions(K, binary.y, binary.feasible), 1):
-        f = K @ duals
-        gain = float(binary.y @ duals)
-        wanted = limits.tol * abs(gain - 0.5 * float(duals @ f))
+        f = dot(K, duals)
+        gain = float(dot(binary.y, duals))
+        wanted = limits.tol * abs(gain - 0.5 * float(dot(duals, f)))
         if left > 100 * wanted and steps % 20:  # too early: now and then to see whether it goes anywhere
             continue
         certificate = certify(duals, f)
@@ -230,5 +231,7 @@ def _by_interior(over: Program, binary: Binary, certify: Certifier, point: Point
 
 
 def _semidefinite(K: Array) -> bool:
+    if positive_definite(K, 1e-9 * max(float(K.diagonal().max()), 0.0)):
+        return True
     values = np.linalg.eigvalsh(K)
     return bool(values[0] >= -1e-9 * max(values[-1], 0.0))

@@ -25,7 +25,7 @@ from ..rows import device as there
 from ..rows.apart import Apart
 from ..rows.partitions import on_workers
 from ..rows.workers import answers
-from ..threads import limited, thread_count
+from ..threads import thread_count
 from ..votes import Votes
 from . import validation
 
@@ -280,19 +280,15 @@ class ExpansionClassifier(ClassifierMixin, Probabilities, metaclass=ABCMeta):
 
     def _fit_to(self, task: Task) -> None:
         names = getattr(self, "feature_names_in_", None)
-        with limited(self._blas_threads(task)):
-            complaints = [validation.scale_complaint(task.X, self.kernel, names)]
-            model = self._train(task)
-            # Learned scales are as they should be: what may be odd is the kernel that they were learned for.
-            kernel: Any = model.expansion.kernel
-            learned = isinstance(kernel, Scaled) and kernel is not task.kernel
-            complaints.append(validation.kernel_complaint(kernel.kernel if learned else kernel, task.X))
+        complaints = [validation.scale_complaint(task.X, self.kernel, names)]
+        model = self._train(task)
+        # Learned scales are as they should be: what may be odd is the kernel that they were learned for.
+        kernel: Any = model.expansion.kernel
+        learned = isinstance(kernel, Scaled) and kernel is not task.kernel
+        complaints.append(validation.kernel_complaint(kernel.kernel if learned else kernel, task.X))
         for complaint in filter(None, complaints):
             warn(complaint)
         self._keep(task, model)
-
-    def _blas_threads(self, task: Task) -> int:
-        return task.threads
 
     def _keep(self, task: Task, model: Model) -> None:
         """Fitted attributes."""

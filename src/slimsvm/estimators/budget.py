@@ -14,6 +14,7 @@ from ..dual.solve import DualSolution
 from ..dual.training import Subproblem, subproblems
 from ..expansion import Model
 from ..formulation import INEQUALITY, Array, Constraint, Slack
+from ..linear import dot
 from ..notices import warn
 from ..parts import bases, kernels, regularizers, slacks
 from ..vectors.candidates import TaskCandidates
@@ -205,5 +206,5 @@ class BudgetSVC(AllPointsClassifier):
             return float(self.C) / max(1 - t, 1e-3)
         idle = slack[solution.duals == 0]
         above = np.maximum(slack - (idle.max() if len(idle) else 0.0), 0)
-        size = float(np.sqrt(problem.weights @ above**2))
+        size = float(np.sqrt(dot(problem.weights, above**2)))
         return float(self.C) / size if size > 0 else 1e6 * float(self.C)

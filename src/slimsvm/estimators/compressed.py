@@ -32,7 +32,7 @@ from ..formulation import Array
 from ..goals import Classes, Inside, Values
 from ..notices import warn
 from ..parts.losses import Hinge
-from ..threads import limited, thread_count
+from ..threads import thread_count
 from ..vectors.probabilities import fit_probabilities, pieces_of
 from ..votes import Votes
 from . import validation
@@ -235,17 +235,15 @@ class CompressedModel(ExpansionModel):
     def _compress(self, source: Source, X: Any, y: Any, sample_weight: Any) -> None:
         """Fitted attributes, from a large machine and what else is known."""
         threads = thread_count(self.n_jobs)
-        # The core's sums do not depend on its threads; those of BLAS do, and learning would end elsewhere.
-        with limited(1):
-            known = self._known(source, X, y, sample_weight)
-            original = source.original()
-            method = self._method_for(original, known)
-            seed = check_random_state(self.random_state).randint(2**31)
-            compressor = Compressor(original, known, seed, threads, bool(self.verbose))
-            small, used, note = self._small(compressor, method)
-            self.compression_ = Compression.of(compressor, small, used, note)
-            self._keep(source, small)
-            self._finish(compressor, small, used)
+        known = self._known(source, X, y, sample_weight)
+        original = source.original()
+        method = self._method_for(original, known)
+        seed = check_random_state(self.random_state).randint(2**31)
+        compressor = Compressor(original, known, seed, threads, bool(self.verbose))
+        small, used, note = self._small(compressor, method)
+        self.compression_ = Compression.of(compressor, small, used, note)
+        self._keep(source, small)
+        self._finish(compressor, small, used)
         if note and used != "exact":
             warn(note)
         report = self.compression_

@@ -91,7 +91,7 @@ class LeastSquaresSVC(AllPointsClassifier):
         # Problems over the same rows have the same matrix.
         for view, same in groupby(problems, key=lambda problem: problem.view):
             group = list(same)
-            system = least_squares.System(machine, view, float(self.C) * group[0].weights)
+            system = least_squares.System(machine, view, float(self.C) * group[0].weights, task.threads)
             targets = np.array([problem.y for problem in group])
             progress = Progress(group[0].name) if self.verbose else None
             found, residuals = least_squares.solve(

@@ -70,10 +70,6 @@ class SmallBasisClassifier(LayerClassifier):
         """How many vectors at most."""
         return self.n_vectors
 
-    def _blas_threads(self, task: Task) -> int:
-        """One: the last digits of products depend on their number, and learning would end in other vectors."""
-        return 1
-
     def _problem(self) -> Problem:
         factors = partial(validation.factors_of, self)
         C = vars(self).get("C_", self.C)

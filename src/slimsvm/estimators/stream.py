@@ -15,7 +15,6 @@ from ..formulation import Array
 from ..notices import warn
 from ..parts.bases import dense
 from ..reservoir import Reservoir
-from ..threads import limited
 from ..vectors.learning import LearnedVectors
 from ..vectors.training import Recipe, Setting, fit_chosen, train
 from . import validation
@@ -189,13 +188,12 @@ class StreamClassifier(SmallBasisClassifier):
         fresh = self._anew()
         fresh.__dict__.update({name: value for name, value in vars(self).items() if name in STAYS})
         fresh.stream_, fresh.n_samples_seen_ = stream, self.n_samples_seen_
-        with limited(self._blas_threads(task)):
-            if len(present) == 1:
-                model = fresh._constant(task)
-            elif searches:
-                model = fresh._searched(task)
-            else:
-                model = fresh._moved_on(task, self, len(present) == stream.known)
+        if len(present) == 1:
+            model = fresh._constant(task)
+        elif searches:
+            model = fresh._searched(task)
+        else:
+            model = fresh._moved_on(task, self, len(present) == stream.known)
         if searches:
             stream = replace(stream, searched=memory.seen, searched_rows=memory.size)
         fresh.stream_ = replace(stream, waits_for=1, fitted=memory.seen, known=len(present))

@@ -18,6 +18,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from ..data import AllRows, Task, class_numbers, class_sums, merged, with_copies
 from ..formulation import Array, Kernel
 from ..keys import blocks, repeats, row_keys
+from ..linear import positive_definite
 from ..namespaces import beside, cast, device, host, is_foreign, namespace, stays_there, wide
 from ..parts import kernels
 from ..rows.device import OnDevice
@@ -516,7 +517,10 @@ INDEFINITE = (
 def _indefiniteness(K: Array) -> str | None:
     """A principal block with a negative eigenvalue proves it of the whole matrix."""
     K = np.asarray(K, dtype=np.float64)
-    lowest = np.linalg.eigvalsh(0.5 * (K + K.T))[0]
-    if lowest < -1e-6 * max(np.abs(K).max(), np.finfo(float).tiny):
+    K, noise = 0.5 * (K + K.T), 1e-6 * max(np.abs(K).max(), np.finfo(float).tiny)
+    if positive_definite(K, noise):
+        return None
+    lowest = np.linalg.eigvalsh(K)[0]
+    if lowest < -noise:
         return INDEFINITE.format(f"a block of it has the eigenvalue {lowest:.3g}")
     return None

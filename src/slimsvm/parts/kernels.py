@@ -14,6 +14,7 @@ from .. import _core
 from ..arrays import Elsewhere, aligned, core_rows
 from ..formulation import Array, Part
 from ..keys import blocks
+from ..linear import dot
 from ..namespaces import beside, cast, is_foreign, namespace, wide
 
 __all__ = [
@@ -45,7 +46,11 @@ def _offset(X: Any) -> Array | None:
     with np.errstate(over="ignore"):
         center = rows.sum(axis=0) / len(rows)
         around = rows - center
-        return center if 4 * np.vdot(around, around) / len(rows) < center @ center < np.inf else None
+        return (
+            center
+            if 4 * np.einsum("ij,ij->", around, around) / len(rows) < np.einsum("i,i->", center, center) < np.inf
+            else None
+        )
 
 
 def _as_float(X: Any) -> Any:
@@ -59,7 +64,7 @@ def _as_float(X: Any) -> Any:
 
 def _weighted_rows(W: Array, X: Any) -> Array:
     """``W' X``, dense."""
-    return (X.T @ W).T if sp.issparse(X) else W.T @ X
+    return (X.T @ W).T if sp.issparse(X) else dot(W.T, X)
 
 
 def _dense(Z: Any) -> Array:
@@ -153,7 +158,7 @@ class Base(Part):
     def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int = 1) -> Array:
         """``k(X, vectors) @ coef.T + bias``, in row blocks of at most 16 MB of kernel values."""
         rows = max(1, (2 << 20) // max(1, vectors.shape[0]))
-        parts = [self(X[i : i + rows], vectors) @ coef.T + bias for i in range(0, X.shape[0], rows)]
+        parts = [dot(self(X[i : i + rows], vectors), coef.T, threads) + bias for i in range(0, X.shape[0], rows)]
         return np.concatenate(parts) if parts else np.empty((0, len(bias)))
 
     def row_model(self, vectors: Array, coef: Array, bias: Array) -> _core.RowModel | None:
@@ -507,7 +512,7 @@ class Precomputed(Base):
     def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int = 1) -> Array:
         """Of rows of kernel values; a row's value does not depend on the other rows."""
         if self.matrix is not None:
-            return self(X, vectors) @ coef.T + bias
+            return dot(self(X, vectors), coef.T, threads) + bias
         columns = X[:, vectors]
         columns = columns.toarray() if sp.issparse(columns) else np.ascontiguousarray(columns)
         return np.einsum("ij,oj->io", columns, coef, dtype=np.float64) + bias
@@ -588,11 +593,11 @@ def _variance(X: Any, weight: Array) -> float:
     if sp.issparse(X):
         return _sparse_variance(X, weight, size)
     parts = list(blocks(X.shape[0], X.shape[1]))
-    mean = sum(float(np.ascontiguousarray(weight[b]) @ X[b].sum(axis=1, dtype=np.float64)) for b in parts) / size
+    mean = sum(float(dot(np.ascontiguousarray(weight[b]), X[b].sum(axis=1, dtype=np.float64))) for b in parts) / size
     total = 0.0
     for b in parts:
         around = np.subtract(X[b], mean, dtype=np.float64)
-        total += float(np.ascontiguousarray(weight[b]) @ np.einsum("ij,ij->i", around, around))
+        total += float(dot(np.ascontiguousarray(weight[b]), np.einsum("ij,ij->i", around, around)))
     return total / size
 
 
@@ -604,8 +609,8 @@ def _sparse_variance(X: Any, weight: Array, size: float) -> float:
             ends = X.indptr[b.start : b.stop + 1]
             yield np.repeat(weight[b], np.diff(ends)), X.data[ends[0] : ends[-1]]
 
-    mean = sum(float(w @ x) for w, x in stored()) / size
-    total = sum(float(w @ np.subtract(x, mean, dtype=np.float64) ** 2) for w, x in stored())
+    mean = sum(float(dot(w, x)) for w, x in stored()) / size
+    total = sum(float(dot(w, np.subtract(x, mean, dtype=np.float64) ** 2)) for w, x in stored())
     zeros = size - sum(float(w.sum()) for w, _ in stored())
     return (total + zeros * mean**2) / size
 

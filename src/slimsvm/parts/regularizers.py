@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from scipy.linalg import lapack
 
 from ..arrays import Elsewhere
 from ..formulation import Array, Part
+from ..linear import NotPositiveDefinite, cholesky, inverse_lower
 
 __all__ = ["ALL", "Identity", "KernelNorm", "Regularizer", "ReweightedNorm", "resolve"]
 
@@ -55,8 +55,11 @@ def _scales(R: Array) -> Array:
 
 def _safe_factor(R: Array) -> Array | None:
     """The Cholesky factor of a matrix with diagonal 1, unless rounding may be what makes it positive definite."""
-    L, indefinite = lapack.dpotrf(R, lower=1, clean=1)
-    return L if not indefinite and (L.diagonal() ** 2).min(initial=1.0) > 10 * rounding(len(R)) else None
+    try:
+        L = cholesky(R)
+    except NotPositiveDefinite:
+        return None
+    return L if (L.diagonal() ** 2).min(initial=1.0) > 10 * rounding(len(R)) else None
 
 
 def inverse_root(R: Array) -> Array:
@@ -68,7 +71,7 @@ def inverse_root(R: Array) -> Array:
     unit = R * np.outer(s, s)
     L = _safe_factor(unit)
     if L is not None:
-        return s[:, None] * lapack.dtrtri(L, lower=1)[0].T
+        return s[:, None] * inverse_lower(L).T
     values, basis = np.linalg.eigh(0.5 * (unit + unit.T))
     kept = values > rounding(len(R)) * max(values[-1], 0.0)
     return s[:, None] * (basis[:, kept] / np.sqrt(values[kept]))

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.optimize import brentq, nnls
 
 from ..formulation import INEQUALITY, Array, Constraint, FeasibleSet, Part, Slack
+from ..linear import cholesky, dot, solve
 from .losses import Hinge, Loss, SquaredHinge
 
 __all__ = [
@@ -63,7 +64,7 @@ class Norm(Part):
 
         def slope(b: float) -> float:
             xi = constraint.slacks(y, f, b)
-            return -float((y * np.sign(xi)) @ self.pull(np.abs(xi), weights))
+            return -float(dot(y * np.sign(xi), self.pull(np.abs(xi), weights)))
 
         low, high = float(residuals.min()), float(residuals.max())
         if low == high or slope(low) >= 0:
@@ -101,7 +102,7 @@ class OneNorm(Norm):
 
     def value(self, slacks: Array, weights: Array, constraint: Constraint) -> float:
         """``sum(|xi|)``."""
-        return float(weights @ np.abs(slacks))
+        return float(dot(weights, np.abs(slacks)))
 
     def bias(self, residuals: Array, y: Array, weights: Array, constraint: Constraint) -> float:
         """A quantile of the residuals: as many errors above it among y = 1 as below it among y = -1."""
@@ -122,13 +123,13 @@ class SquaredTwoNorm(Norm):
 
     def value(self, slacks: Array, weights: Array, constraint: Constraint) -> float:
         """``sum(xi**2) / 2``."""
-        return 0.5 * float(weights @ slacks**2)
+        return 0.5 * float(dot(weights, slacks**2))
 
     def bias(self, residuals: Array, y: Array, weights: Array, constraint: Constraint) -> float:
         """The mean residual of the points in error: a root of a piecewise linear function."""
         plus, minus = constraint.sides(y)
         if (plus & minus).all():
-            return float(weights @ residuals / weights.sum())
+            return float(dot(weights, residuals) / weights.sum())
         highest, lowest = residuals[plus].max(), residuals[minus].min()
         if highest <= lowest:  # no row is in error anywhere between
             return 0.5 * float(highest + lowest)
@@ -154,7 +155,7 @@ class TwoNorm(Norm):
     def value(self, slacks: Array, weights: Array, constraint: Constraint) -> float:
         """``sqrt(sum(xi**2))``."""
         most = float(np.abs(slacks).max())
-        return most * float(np.sqrt(weights @ (slacks / most) ** 2)) if most > 0 else 0.0
+        return most * float(np.sqrt(dot(weights, (slacks / most) ** 2))) if most > 0 else 0.0
 
     def bias(self, residuals: Array, y: Array, weights: Array, constraint: Constraint) -> float:
         """The same as without the root."""
@@ -186,7 +187,7 @@ class PNorm(Norm):
         """``sum(|xi|**p) ** (1/p)``."""
         sizes = np.abs(slacks)
         most = float(sizes.max())
-        return most * float(weights @ (sizes / most) ** self.p) ** (1 / self.p) if most > 0 else 0.0
+        return most * float(dot(weights, (sizes / most) ** self.p)) ** (1 / self.p) if most > 0 else 0.0
 
     def pull(self, sizes: Array, weights: Array) -> Array:
         """Up to a positive factor: its sign is all that matters."""
@@ -243,7 +244,7 @@ class TopSum(Norm):
         sizes = np.abs(slacks)
         order = np.argsort(-sizes, kind="stable")
         left = self.budget - (np.cumsum(weights[order]) - weights[order])
-        return float(np.clip(left, 0.0, weights[order]) @ sizes[order])
+        return float(dot(np.clip(left, 0.0, weights[order]), sizes[order]))
 
     def bias(self, residuals: Array, y: Array, weights: Array, constraint: Constraint) -> float:
         """Halfway between quantiles of the two classes, or the quantile of `OneNorm`.
@@ -298,7 +299,7 @@ class TopTwoNorm(Norm):
         def rises(k: int) -> bool:
             """Does the function rise at t = s_k?"""
             above = s[:k] - s[k]
-            return float(w[:k] @ above) <= reach * float(np.sqrt(w[:k] @ above**2))
+            return float(dot(w[:k], above)) <= reach * float(np.sqrt(dot(w[:k], above**2)))
 
         low, high = 0, len(w)  # rises at s_0, the largest
         if rises(high):
@@ -307,8 +308,8 @@ class TopTwoNorm(Norm):
             middle = (low + high) // 2
             low, high = (middle, high) if rises(middle) else (low, middle)
         mass = w[:high].sum()
-        mean = float(w[:high] @ s[:high]) / mass
-        spread = float(w[:high] @ (s[:high] - mean) ** 2)
+        mean = float(dot(w[:high], s[:high])) / mass
+        spread = float(dot(w[:high], (s[:high] - mean) ** 2))
         t = mean - reach * np.sqrt(spread / (mass * max(mass - self.budget, 1e-300)))
         return float(np.clip(t, s[high], s[low]))
 
@@ -368,7 +369,7 @@ class OneTwoNorm(Norm):
     def value(self, slacks: Array, weights: Array, constraint: Constraint) -> float:
         """``sum(min(1, |xi| / level) |xi|)``."""
         sizes = np.abs(slacks)
-        return float(self.pull(sizes, weights) @ sizes)
+        return float(dot(self.pull(sizes, weights), sizes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -395,7 +396,7 @@ class Mahalanobis(Norm):
         """M for these rows only: the norm of slacks that are zero elsewhere."""
         part = Mahalanobis(self._checked(n_samples)[np.ix_(rows, rows)])
         try:
-            np.linalg.cholesky(part.M)
+            cholesky(part.M)
         except np.linalg.LinAlgError:
             raise ValueError("M is not positive definite; add a multiple of the identity to it") from None
         return part
@@ -419,7 +420,7 @@ class Mahalanobis(Norm):
                 "Mahalanobis takes no sample or class weights other than 0 and 1; scale rows and columns of M "
                 "by the square roots of the weights instead"
             )
-        inverse = np.linalg.inv(self.M)
+        inverse = solve(self.M, np.eye(len(self.M)))
         if constraint.one_sided and inverse.min() < -1e-10 * np.abs(inverse).max():
             raise ValueError(
                 "with constraint='inequality', the inverse of M must have no negative entries (the least is "
@@ -436,34 +437,34 @@ class Mahalanobis(Norm):
         if not constraint.one_sided:
             return slacks
         # Complementarity: raised by d >= 0, with M (xi + d) >= 0 and zero where d > 0; sets of signs change at once.
-        pull = self.M @ slacks
+        pull = dot(self.M, slacks)
         raised = pull < 0
         noise = 1e-13 * np.abs(self.M).max() * np.abs(slacks).max()
         for _ in range(50):
             d = np.zeros_like(slacks)
-            d[raised] = np.linalg.solve(self.M[np.ix_(raised, raised)], -pull[raised])
-            wrong = np.where(raised, d < 0, pull + self.M @ d < -noise)
+            d[raised] = solve(self.M[np.ix_(raised, raised)], -pull[raised])
+            wrong = np.where(raised, d < 0, pull + dot(self.M, d) < -noise)
             if not wrong.any():
                 return slacks + d
             raised ^= wrong
-        factor = np.linalg.cholesky(self.M).T  # it went in circles
-        return slacks + nnls(factor, -factor @ slacks)[0]
+        factor = cholesky(self.M).T  # it went in circles
+        return slacks + nnls(factor, dot(-factor, slacks))[0]
 
     def value(self, slacks: Array, weights: Array, constraint: Constraint) -> float:
         """``sqrt(xi' M xi)``."""
         xi = self._raised(slacks, constraint)
-        return float(np.sqrt(max(xi @ self.M @ xi, 0.0)))
+        return float(np.sqrt(max(dot(dot(xi, self.M), xi), 0.0)))
 
     def bias(self, residuals: Array, y: Array, weights: Array, constraint: Constraint) -> float:
         """Weighted mean of the residuals (equality), or a root of the slope."""
         if not constraint.one_sided:
-            pull = self.M @ y
-            return float(pull @ (y * residuals) / (pull @ y))
+            pull = dot(self.M, y)
+            return float(dot(pull, y * residuals) / dot(pull, y))
         return super().bias(residuals, y, weights, constraint)
 
     def pull(self, sizes: Array, weights: Array) -> Array:
         """Up to a positive factor, for inequality constraints."""
-        return np.maximum(self.M @ self._raised(sizes, INEQUALITY), 0)
+        return np.maximum(dot(self.M, self._raised(sizes, INEQUALITY)), 0)
 
 
 ALL: tuple[type, ...] = (

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..certificate import Basis, of_rows
 from ..formulation import Array, Kernel
+from ..linear import dot
 from ..namespaces import host, namespace
 from ..parts.losses import Loss
 from ..parts.regularizers import Regularizer
@@ -202,7 +203,7 @@ class _Fit:
 
     def proved(self, which: Array, V: Array, known: Any, n_iter: Array) -> Fitted:
         """The model with these weights, and its certificate."""
-        coef = np.hstack([V[:, :-1] @ self.basis.T.T, V[:, -1:]])
+        coef = np.hstack([dot(V[:, :-1], self.basis.T.T), V[:, -1:]])
         objective, gap = of_rows(self.plain, self.loss, which, coef, self.basis, known)
         return Fitted(V, coef, objective, gap, n_iter)
 

@@ -9,11 +9,13 @@ that they do not, the rows themselves are factored: errors then grow with the si
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 import numpy as np
-from scipy.linalg import lapack, qr, solve_triangular
+from scipy.linalg import qr, solve_triangular
 
 from ..formulation import Array
+from ..linear import NotPositiveDefinite, cho_solve, cholesky
 
 Solver = Callable[[Array], Array]
 
@@ -33,10 +35,17 @@ def from_sums(H: Array, least: float = WORST_PIVOT, lifts: Sequence[float] = (0.
     scaled = H * np.outer(s, s)
     for lift in lifts:
         scaled[np.arange(len(s)), np.arange(len(s))] = 1 + lift
-        L, info = lapack.dpotrf(scaled, lower=1)
-        if not info and (L.diagonal() ** 2).min(initial=1.0) > least:
-            return lambda right: s * lapack.dpotrs(L, s * right, lower=1)[0]
+        try:
+            L = cholesky(scaled)
+        except NotPositiveDefinite:
+            continue
+        if (L.diagonal() ** 2).min(initial=1.0) > least:
+            return partial(_scaled_solution, L, s)
     return None
+
+
+def _scaled_solution(L: Array, s: Array, right: Array) -> Array:
+    return s * cho_solve(L, s * right)
 
 
 def from_rows(blocks: Iterable[tuple[Array, Array]], own: Array) -> Solver | None:

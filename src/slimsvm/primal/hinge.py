@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import lapack
 from scipy.optimize import lsq_linear
 
 from ..certificate import balanced, relative_gap
 from ..formulation import INEQUALITY, Array
+from ..linear import Eliminated, dot
 from ..parts.losses import HuberHinge
 from ..parts.slacks import OneNorm
 from ..rows.labels import RowLabels
@@ -59,11 +59,11 @@ class HingeMachine:
 
     def times(self, w: Array) -> Array:
         """``P w``."""
-        return self.G @ (self.B @ w)
+        return dot(self.G, dot(self.B, w))
 
     def moments(self, u: Array) -> Array:
         """``P'u``."""
-        return (u @ self.G) @ self.B
+        return dot(dot(u, self.G), self.B)
 
     def solve(
         self, tol: float, start: tuple[Array, float] | None = None, last: HingeSolution | None = None
@@ -112,7 +112,7 @@ class HingeMachine:
     @cached_property
     def rows(self) -> Given:
         """The product, for many steps over the same rows."""
-        return Given(np.ascontiguousarray(self.G @ self.B), RowLabels(self.y[:, None], self.C[:, None]))
+        return Given(np.ascontiguousarray(dot(self.G, self.B)), RowLabels(self.y[:, None], self.C[:, None]))
 
     def named(self, alpha: Array, width: float, most: int = 8) -> HingeSolution | None:
         """The exact solution, if the rows at the corner can be named: a few corrections of those that are there now."""
@@ -124,15 +124,15 @@ class HingeMachine:
             k = len(rows)
             if k > self.B.shape[1] + 1 + (width < 1e-3) * MOST_EQUAL:
                 return None
-            own = self.G[rows] @ self.B
+            own = dot(self.G[rows], self.B)
             A = np.ones((k + 1, k + 1))
-            A[:k, :k] = own @ own.T
+            A[:k, :k] = dot(own, own.T)
             A[k, k] = 0
-            found = self.balanced(A, np.append(y[rows] - own @ pull, -(y * C)[beyond].sum()))
+            found = self.balanced(A, np.append(y[rows] - dot(own, pull), -(y * C)[beyond].sum()))
             if found is None:
                 return None
             u = found[:k]
-            w = pull + u @ own
+            w = pull + dot(u, own)
             f = self.times(w)
             bias = float(found[k]) if k else OneNorm().bias(y - f, y, C, INEQUALITY)
             f += bias
@@ -156,7 +156,7 @@ class HingeMachine:
             corner = (corner & ~up & ~down) | into
             beyond = (beyond & ~into) | up
             change = (y * C)[moved] * (beyond[moved].astype(float) - was)
-            pull = pull + (change @ self.G[moved]) @ self.B
+            pull = pull + dot(dot(change, self.G[moved]), self.B)
         solution = self.certified(w, bias, f, np.clip(alpha, 0, C), width)
         return replace(solution, exact=not len(moved) and solution.gap <= 1e-7)
 
@@ -169,25 +169,25 @@ class HingeMachine:
         right[k] *= size
         held = A.copy()
         held[np.arange(k), np.arange(k)] += 1e-12
-        factor, pivots, info = lapack.dgetrf(held)
-        if info:
+        factors = Eliminated(held)
+        if not factors.regular:
             return None
         found = np.zeros(k + 1)
         for _ in range(3):
-            found = found + lapack.dgetrs(factor, pivots, right - A @ found)[0]
+            found = found + factors.solve(right - dot(A, found))
         found[:k] /= size
         return found if np.isfinite(found).all() else None
 
     def primal(self, w: Array, f: Array) -> float:
         """The objective."""
-        return 0.5 * float(w @ w) + float(self.C @ np.maximum(1 - self.y * f, 0))
+        return 0.5 * float(dot(w, w)) + float(dot(self.C, np.maximum(1 - self.y * f, 0)))
 
     def certified(self, w: Array, bias: float, f: Array, alpha: Array, width: float) -> HingeSolution:
         """With the duality gap, for which the heavier class's duals are scaled down: they sum to zero."""
         primal = self.primal(w, f)
         u = balanced(self.y * alpha)
         moments = self.moments(u)
-        dual = float(self.y @ u) - 0.5 * float(moments @ moments)
+        dual = float(dot(self.y, u)) - 0.5 * float(dot(moments, moments))
         return HingeSolution(w, bias, f, alpha, primal, relative_gap(primal, dual), self.n_iter, width)
 
 
@@ -195,4 +195,4 @@ def bounded_duals(A: Array, target: Array, C: Array) -> Array | None:
     """Duals between 0 and C with ``A alpha = target``, if there are any."""
     found = lsq_linear(A, target, (0, C), method="bvls", tol=1e-14, max_iter=5 * len(C))
     size = float(np.abs(A).max() * C.max()) + float(np.abs(target).max())
-    return found.x if float(np.abs(A @ found.x - target).max()) <= 1e-11 * size else None
+    return found.x if float(np.abs(dot(A, found.x) - target).max()) <= 1e-11 * size else None

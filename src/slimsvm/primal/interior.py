@@ -17,6 +17,7 @@ from scipy.special import expit
 
 from ..data import AllRows
 from ..formulation import Array
+from ..linear import dot
 from ..namespaces import host, namespace
 from ..parts.losses import HuberHinge, Loss, SquaredHinge
 from ..rows.labels import RowLabels
@@ -88,20 +89,20 @@ class Members:
 
     def moments(self, u: Array) -> Array:
         """``[P 1]'u``."""
-        return np.append(sum(u[some] @ P for some, P in self.blocks()), u.sum())
+        return np.append(sum(dot(u[some], P) for some, P in self.blocks()), u.sum())
 
     def equations(self, u: Array, h: Array) -> tuple[Array, Array]:
         """``[P 1]'u`` and ``[P 1]' diag(h) [P 1]``."""
         m = self.shape[1]
         pull, gram = np.zeros(m), np.zeros((m + 1, m + 1))
         for some, P in self.blocks():
-            pull += u[some] @ P
+            pull += dot(u[some], P)
             gram += weighted_gram(P, h[some])
         return np.append(pull, u.sum()), gram
 
     def values(self, v: Array) -> Array:
         """``[P 1] v``."""
-        return np.concatenate([P @ v[:-1] for _, P in self.blocks()]) + v[-1]
+        return np.concatenate([dot(P, v[:-1]) for _, P in self.blocks()]) + v[-1]
 
 
 class InteriorPoint:
@@ -167,7 +168,7 @@ class InteriorPoint:
             near, used = start.V[0], int(start.n_iter[0])
         f = self.rows.values(near)
         short = 1 - y * f
-        value = 0.5 * float(near[:-1] @ near[:-1]) + float(C @ np.maximum(short, 0))
+        value = 0.5 * float(dot(near[:-1], near[:-1])) + float(dot(C, np.maximum(short, 0)))
         spread = max(float(np.abs(short).mean()), 1e-3)
         mu = max(value / (2 * len(y)), 0.5 * spread * float(C.mean()))
         alpha, room = self.central(short, mu)
@@ -206,8 +207,8 @@ class InteriorPoint:
     def primal(self, now: Iterate) -> float:
         """The objective."""
         value = float(self.loss.value(now.f[:, None], self.y[:, None], self.C[:, None])[0])
-        linear = self.constant - float(self.fixed[:-1] @ now.w + self.fixed[-1] * now.bias)
-        return 0.5 * float(now.w @ now.w) + value + linear
+        linear = self.constant - float(dot(self.fixed[:-1], now.w) + self.fixed[-1] * now.bias)
+        return 0.5 * float(dot(now.w, now.w)) + value + linear
 
     def gap(self, now: Iterate, moments: Array) -> float:
         """Gap relative to the primal value, which is never negative, or how far the duals are from summing to zero."""
@@ -215,7 +216,7 @@ class InteriorPoint:
         dual = (
             self.constant
             + float(now.alpha.sum())
-            - 0.5 * float(moments[:-1] @ moments[:-1] + self.ridge @ now.alpha**2)
+            - 0.5 * float(dot(moments[:-1], moments[:-1]) + dot(self.ridge, now.alpha**2))
         )
         return max(
             abs(primal - dual) / max(primal, TINY), abs(float(moments[-1])) / (self.constant + float(now.alpha.sum()))

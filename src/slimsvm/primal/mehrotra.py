@@ -14,6 +14,7 @@ import numpy as np
 
 from ..certificate import TINY
 from ..formulation import Array
+from ..linear import dot
 
 NEARLY = 0.995  # of the way to the nearest bound
 
@@ -36,7 +37,7 @@ class Point:
 def mean_product(now: Point) -> float:
     """How far from the end: the mean of the products that are zero there."""
     pairs = now.pairs()
-    return max(sum(float(x @ z) for x, z in pairs), TINY) / sum(len(x) for x, _ in pairs)
+    return max(sum(float(dot(x, z)) for x, z in pairs), TINY) / sum(len(x) for x, _ in pairs)
 
 
 def longest(now: Point, step: Point) -> float:

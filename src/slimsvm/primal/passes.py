@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import _core
 from ..formulation import Array
+from ..linear import dot
 from ..namespaces import beside, cast, namespace, wide
 from ..rows.seam import Block, Pass, decision
 
@@ -43,7 +44,7 @@ class Equations(OfLoss):
         F = block.values(which, V)
         xp = namespace(P)
         A, H = self.loss.duals(F, Y, C), self.loss.curvature(F, Y, C)
-        sums = cast(P.T @ cast(A, P.dtype), wide(P)).T
+        sums = cast(dot(P.T, cast(A, P.dtype)), wide(P)).T
         moments = xp.concat([sums, xp.sum(A, axis=0)[:, None]], axis=1)
         return self.loss.value(F, Y, C), moments, xp.stack([weighted_gram(P, H[:, o]) for o in range(H.shape[1])])
 
@@ -81,8 +82,8 @@ class Pull(OfLoss):
         F, (Y, C) = block.values(which, V), block.labels(which)
         X, slopes = block.slopes()
         xp = namespace(X)
-        M = (cast(self.loss.duals(F, Y, C), X.dtype) @ cast(-beta, X.dtype).T) * slopes
-        products = M.T @ xp.concat([X, xp.ones_like(X[:, :1])], axis=1)
+        M = dot(cast(self.loss.duals(F, Y, C), X.dtype), cast(-beta, X.dtype).T) * slopes
+        products = dot(M.T, xp.concat([X, xp.ones_like(X[:, :1])], axis=1))
         squares = xp.sum(xp.sum(M, axis=1)[:, None] * X**2, axis=0) if scales else xp.zeros_like(X[0, :])
         return self.loss.value(F, Y, C), cast(products, wide(X)), cast(squares, wide(X))
 
@@ -124,9 +125,9 @@ class Evidence(OfLoss):
         for part, gain, ridge in ((up, UP_GAIN, UP_RIDGE), (down, DOWN_GAIN, DOWN_RIDGE)):
             whole, half = self.loss.conjugate(part, Y, C), self.loss.conjugate(0.5 * part, Y, C)
             found |= {gain: 4 * half - whole, ridge: 8 * half - 4 * whole}
-        found |= {SQUARES: xp.sum(A**2, axis=0), SPREAD: sizes @ A**2}
+        found |= {SQUARES: xp.sum(A**2, axis=0), SPREAD: dot(sizes, A**2)}
         columns = xp.stack([found[k] for k in range(SUMS)], axis=1)
-        return (xp.concat([columns, (P.T @ up).T, (P.T @ down).T], axis=1),)
+        return (xp.concat([columns, dot(P.T, up).T, dot(P.T, down).T], axis=1),)
 
     def in_core(
         self, passes: _core.Passes, which: Array, V: Array, known: Known, reach: Array, units: float
@@ -180,11 +181,11 @@ def weighted_gram(P: Array, h: Array) -> Array:
     if used.shape[0] < 0.9 * h.shape[0]:
         P, h = xp.take(P, used, axis=0), xp.take(h, used, axis=0)
     if h.shape[0] and xp.min(h) == xp.max(h):
-        gram = cast(h[0], P.dtype) * (P.T @ P)
+        gram = cast(h[0], P.dtype) * dot(P.T, P)
     else:
         scaled = P * cast(xp.sqrt(h), P.dtype)[:, None]
-        gram = scaled.T @ scaled
-    moments = cast(cast(h, P.dtype) @ P, wide(P))[:, None]
+        gram = dot(scaled.T, scaled)
+    moments = cast(dot(cast(h, P.dtype), P), wide(P))[:, None]
     corner = xp.reshape(xp.sum(h), (1, 1))
     upper = xp.concat([cast(gram, wide(P)), moments], axis=1)
     return xp.concat([upper, xp.concat([moments.T, corner], axis=1)], axis=0)

@@ -27,6 +27,7 @@ from scipy.special import entr, log_expit, log_softmax
 
 from ..certificate import UNITS, Basis, relative_gap
 from ..formulation import Array, Kernel
+from ..linear import dot
 from ..parts.regularizers import Regularizer
 from ..rows.labels import ClassLabels
 from ..rows.memory import Computed, Given, double, kept, seen_through
@@ -105,7 +106,7 @@ class Classes:
 
     def value(self, F: Array) -> float:
         """The loss of all rows."""
-        return float(self.costs @ self.losses(F)[0])
+        return float(dot(self.costs, self.losses(F)[0]))
 
     def at(self, F: Array) -> Point:
         """Loss, probabilities and duals."""
@@ -114,7 +115,7 @@ class Classes:
         duals = -p
         duals[own] = p.sum(axis=1)
         p[own] = np.exp(-loss)
-        return Point(self, float(self.costs @ loss), p, self.costs[:, None] * self.of_outputs(duals))
+        return Point(self, float(dot(self.costs, loss)), p, self.costs[:, None] * self.of_outputs(duals))
 
 
 @dataclass(frozen=True)
@@ -188,8 +189,8 @@ class Evidence(OfClasses):
         mine = point.labels
         squares = point.duals**2
         own = mine.costs[:, None] * (mine.codes[:, None] == np.arange(self.n_classes))
-        spread = np.abs(block.sizes()) @ squares, squares.sum(axis=0)
-        return np.array(point.value), *spread, K.T @ point.duals, K.T @ own, mine.costs @ point.p
+        spread = dot(np.abs(block.sizes()), squares), squares.sum(axis=0)
+        return np.array(point.value), *spread, dot(K.T, point.duals), dot(K.T, own), dot(mine.costs, point.p)
 
 
 class Entropy(OfClasses):
@@ -197,12 +198,12 @@ class Entropy(OfClasses):
 
     def __call__(self, block: Block, V: Array, t: float, r: Array) -> tuple[Array, ...]:
         point = self.at(block, V)
-        return (np.array(point.labels.costs @ entr((1 - t) * point.p + t * r).sum(axis=1)),)
+        return (np.array(dot(point.labels.costs, entr((1 - t) * point.p + t * r).sum(axis=1))),)
 
 
 def moments(P: Array, A: Array) -> Array:
     """``A'[P 1]``."""
-    return np.hstack([A.T @ P, A.sum(axis=0)[:, None]])
+    return np.hstack([dot(A.T, P), A.sum(axis=0)[:, None]])
 
 
 # --- the solver ----------------------------------------------------------------------------------------------------
@@ -386,7 +387,7 @@ def fit_layer(
     found, best = None, None
     for accuracy in tol * np.array([0.3, 1e-3, 1e-6]):
         found = minimise(rows, found, accuracy, max_iter - (found.n_iter if found else 0))
-        coef, bias = found.V[:, :-1] @ basis.T.T, found.V[:, -1]
+        coef, bias = dot(found.V[:, :-1], basis.T.T), found.V[:, -1]
         objective, gap = certified(plain, basis, coef, bias)
         stuck = best is not None and not gap < 0.5 * best.gap
         if best is None or gap < best.gap:
@@ -412,12 +413,12 @@ def certified(plain: Home, basis: Basis, coef: Array, bias: Array) -> tuple[floa
     value, spread, squares, pull, classes, found = plain.total(Evidence(plain.labels), V)
     t, r = _mixture(plain.total(Totals(plain.labels))[0], found)
     moved = (classes - np.outer(classes.sum(axis=1), r))[:, len(r) - len(V) :]
-    v = basis.T.T @ ((1 - t) * pull + t * moved)
+    v = dot(basis.T.T, (1 - t) * pull + t * moved)
     primal = float(basis.norms(coef.T).sum()) + float(value)
     dual = float(plain.total(Entropy(plain.labels), V, t, r)[0]) - 0.5 * float((v**2).sum())
-    reach = basis.sizes @ coef.T**2
-    doubt = 2 * UNITS * np.sqrt(float(spread @ reach + squares @ bias**2))
-    doubt += float((basis.doubt(coef.T) + basis.doubt(basis.T @ v)).sum())
+    reach = dot(basis.sizes, coef.T**2)
+    doubt = 2 * UNITS * np.sqrt(float(dot(spread, reach) + dot(squares, bias**2)))
+    doubt += float((basis.doubt(coef.T) + basis.doubt(dot(basis.T, v))).sum())
     return primal, relative_gap(primal + doubt, dual)
 
 

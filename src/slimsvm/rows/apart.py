@@ -19,6 +19,7 @@ from ..arrays import Elsewhere
 from ..counts import FarCounts, rounded
 from ..data import class_sums
 from ..formulation import Array
+from ..linear import dot
 from ..parts.kernels import Base
 from .labels import ClassLabels, Labels
 from .memory import double, seen_through
@@ -202,12 +203,12 @@ def _spread(piece: Piece) -> tuple[float, float, float]:
     """The number of entries, their mean, and the sum of squares about it; rows count by their weights."""
     X, w = piece.X, piece.counts
     mass = float(w.sum()) * X.shape[1]
-    mean = float(w @ np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()) / mass
+    mean = float(dot(w, np.asarray(X.sum(axis=1, dtype=np.float64)).ravel())) / mass
     if not sp.issparse(X):
         about = np.subtract(X, mean, dtype=np.float64)
-        return mass, mean, float(w @ np.einsum("ij,ij->i", about, about))
+        return mass, mean, float(dot(w, np.einsum("ij,ij->i", about, about)))
     stored = np.repeat(w, np.diff(X.indptr))
-    return mass, mean, float(stored @ (X.data.astype(np.float64) - mean) ** 2) + (mass - stored.sum()) * mean**2
+    return mass, mean, float(dot(stored, (X.data.astype(np.float64) - mean) ** 2)) + (mass - stored.sum()) * mean**2
 
 
 def _sizes(piece: Piece, kernel: Base) -> tuple[float, float]:
@@ -314,7 +315,7 @@ class Spread:
     def features(self, rows: Array) -> Array:
         X = double(self.X[rows])
         K = self.look.kernel(X, self.look.Z, threads=self.look.threads)
-        return K @ self.look.T
+        return dot(K, self.look.T)
 
     def thinned(self, step: int) -> Any:
         """Brought here, and not too many: a rough solution is all that they are for."""

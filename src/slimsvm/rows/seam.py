@@ -17,6 +17,7 @@ import numpy as np
 
 from .. import _core
 from ..formulation import Array
+from ..linear import dot
 from ..namespaces import cast, wide
 from .labels import Labels
 
@@ -110,7 +111,7 @@ def total(blocks: Iterator[Block], work: Pass, *small: Any) -> tuple[Array, ...]
 
 def decision(P: Array, V: Array) -> Array:
     """``[P 1] V'`` in float64, multiplied in the precision of P."""
-    return cast(P @ cast(V[:, :-1], P.dtype).T, wide(P)) + V[:, -1]
+    return cast(dot(P, cast(V[:, :-1], P.dtype).T), wide(P)) + V[:, -1]
 
 
 class Weights:

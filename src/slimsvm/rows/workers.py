@@ -22,7 +22,6 @@ from ..counts import UNIT, exact_sums, heads
 from ..data import class_sums
 from ..formulation import Array
 from ..keys import row_keys
-from ..threads import limited
 from .apart import Apart, Look, Piece, Spread
 from .partitions import matched, on_workers, partitions
 from .prepared import KeptRows, about, coded, prepared, rows_again
@@ -130,8 +129,7 @@ def _run(held: Any, sent: bytes, look: Any, own: Any = ()) -> Any:
     work, small = pickle.loads(sent)
     X, codes, counts, first = held
     piece = Piece(X, codes, np.broadcast_to(1.0, len(codes)) if counts is None else counts, first)
-    with limited(1):
-        return work(piece, *(() if look is None else (look,)), *small, *own)
+    return work(piece, *(() if look is None else (look,)), *small, *own)
 
 
 def _packed(*given: Any) -> tuple[Any, ...]:
@@ -421,8 +419,7 @@ class Answer:
             import pandas
 
             X = pandas.DataFrame(X, columns=self.columns)
-        with limited(1):
-            return getattr(self.model, self.name)(X)
+        return getattr(self.model, self.name)(X)
 
 
 def answers(model: Any, name: str, X: Any) -> Any:

@@ -19,6 +19,7 @@ import numpy as np
 
 from ..certificate import TINY
 from ..formulation import Array
+from ..linear import dot
 
 GOLDEN = 0.5 * (np.sqrt(5) - 1)
 
@@ -108,16 +109,16 @@ def lower_bound(
     """
     at = norm(a)
     rest = (pull - at)[penalised]
-    first = own - 0.5 * float(a @ at) - penalty.conjugate(rest)
+    first = own - 0.5 * float(dot(a, at)) - penalty.conjugate(rest)
     if first >= enough:
         return first
     step = other() - a
     along = norm(step)
-    squares = np.array([a @ at, 2 * (a @ along), step @ along])
+    squares = np.array([dot(a, at), 2 * dot(a, along), dot(step, along)])
     slope = along[penalised]
 
     def bound(t: float) -> float:
-        return own - 0.5 * float(squares @ (1.0, t, t * t)) - penalty.conjugate(rest - t * slope)
+        return own - 0.5 * float(dot(squares, (1.0, t, t * t))) - penalty.conjugate(rest - t * slope)
 
     low, high = 0.0, 1.0
     if bound(low) == -np.inf:

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..certificate import relative_gap
 from ..formulation import INEQUALITY, Array, Kernel
+from ..linear import dot, orthogonal, solve_lower, solve_upper
 from ..parts.losses import Hinge
 from ..parts.regularizers import Identity, KernelNorm, ReweightedNorm
 from ..parts.slacks import OneNorm
@@ -77,36 +78,37 @@ class Values:
         else:
             self.penalised = np.arange(len(Z))
             self.columns = kernel(data.X, Z, threads=threads)
-            self.factor = space.H
+            self.factor = orthogonal(space.H)
 
     def decision(self, a: Array) -> Array:
         """``K a``."""
-        return (self.gram @ a)[self.data.candidate] if self.square else self.columns @ a
+        return dot(self.gram, a)[self.data.candidate] if self.square else dot(self.columns, a)
 
     def pull(self, u: Array) -> tuple[Array, Array]:
         """``K'u``, and coefficients of nearly the same function as the duals."""
         if self.square:
             own = np.bincount(self.data.candidate, weights=u, minlength=len(self.gram))
-            return self.gram @ own, own
-        pull = u @ self.columns
-        return pull, np.linalg.lstsq(self.factor.T, np.linalg.lstsq(self.factor, pull, rcond=None)[0], rcond=None)[0]
+            return dot(self.gram, own), own
+        pull = dot(u, self.columns)
+        Q, R = self.factor
+        return pull, dot(Q, solve_lower(R.T, solve_upper(R, dot(pull, Q))))
 
     def objective(self, a: Array, penalty: Penalty, kernel_norm: bool) -> tuple[float, float]:
         """The best bias for these coefficients, and the objective."""
         y, C, every = self.data.y, self.data.C, self.padded(a)
         f = self.decision(every)
         bias = OneNorm().bias(y - f, y, C, INEQUALITY)
-        square = every @ (self.gram @ every) if kernel_norm else a @ a
-        return bias, 0.5 * float(square) + float(C @ np.maximum(1 - y * (f + bias), 0)) + penalty.value(a)
+        square = dot(every, dot(self.gram, every)) if kernel_norm else dot(a, a)
+        return bias, 0.5 * float(square) + float(dot(C, np.maximum(1 - y * (f + bias), 0))) + penalty.value(a)
 
     def bound(self, a: Array, u: Array, penalty: Penalty, kernel_norm: bool, enough: float) -> float:
         """What the duals prove with the help of these coefficients."""
         pull, other = self.pull(u)
-        own = float(self.data.y @ u)
+        own = float(dot(self.data.y, u))
         if kernel_norm:
             every = self.padded(a)
             return lower_bound(
-                own, pull, every, lambda: other, lambda x: self.gram @ x, penalty, self.penalised, enough
+                own, pull, every, lambda: other, lambda x: dot(self.gram, x), penalty, self.penalised, enough
             )
         pull = pull[self.penalised]
         return lower_bound(own, pull, a, lambda: pull, lambda x: x, penalty, enough=enough)

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..certificate import TINY, balanced, relative_gap
 from ..formulation import Array
+from ..linear import dot, orthogonal
 from ..primal.equations import from_sums
 from ..primal.mehrotra import Point, Towards, advanced, mean_product
 
@@ -182,7 +183,7 @@ class PolyhedralMachine:
                 break
             now = after
             # The step's own z has other rounding errors, which add up.
-            now.z = now.a @ self.H
+            now.z = dot(now.a, self.H)
         return least_gap, best, iteration + (iteration == max_iter - 1)
 
     def start(self, farthest: float) -> Iterate:
@@ -202,18 +203,18 @@ class PolyhedralMachine:
     def gap(self, now: Iterate) -> tuple[float, float]:
         """Relative gap, between the objective and the dual's at the nearest feasible duals, and the objective."""
         y, kernel_norm = self.y, self.kernel_norm
-        f = self.G @ now.z + now.bias
-        quadratic = now.z @ now.z if kernel_norm else now.a @ now.a
-        primal = 0.5 * float(quadratic) + float(self.C @ np.maximum(1 - y * f, 0))
+        f = dot(self.G, now.z) + now.bias
+        quadratic = dot(now.z, now.z) if kernel_norm else dot(now.a, now.a)
+        primal = 0.5 * float(quadratic) + float(dot(self.C, np.maximum(1 - y * f, 0)))
         primal += self.C_alpha * self.bound.norm(now.a)
         u = balanced(y * now.alpha)
-        pull = u @ self.G
+        pull = dot(u, self.G)
         # The part of the pull that the norm of the coefficients balances, made to fit.
-        rest = pull - now.z if kernel_norm else self.H @ pull - now.a
-        weight = self.bound.dual_norm(self.H @ rest if kernel_norm else rest)
+        rest = pull - now.z if kernel_norm else dot(self.H, pull) - now.a
+        weight = self.bound.dual_norm(dot(self.H, rest) if kernel_norm else rest)
         rest = rest * min(1.0, self.C_alpha / max(weight, TINY))
-        left = (pull if kernel_norm else self.H @ pull) - rest
-        return relative_gap(primal, float(y @ u) - 0.5 * float(left @ left)), primal
+        left = (pull if kernel_norm else dot(self.H, pull)) - rest
+        return relative_gap(primal, float(dot(y, u)) - 0.5 * float(dot(left, left))), primal
 
     def equations(self, now: Iterate) -> Towards | None:
         """Newton's equations; None if rounding has made them useless."""
@@ -223,34 +224,34 @@ class PolyhedralMachine:
         plus, minus = now.low / below, now.high / above
         both = plus + minus
         d, v, left = self.bound.eliminated(plus, minus, 1 - norm)
-        gamma = (1 / np.sqrt(left) - 1) / max(float(v @ v), TINY)
+        gamma = (1 / np.sqrt(left) - 1) / max(float(dot(v, v)), TINY)
 
         def root(x: Array) -> Array:
             """``D^-1/2 x`` for vectors or columns, where D is the matrix that is left for a."""
             x = (x.T / np.sqrt(d)).T
-            return x + gamma * np.multiply.outer(v, v @ x)
+            return x + gamma * np.multiply.outer(v, dot(v, x))
 
         def root_back(x: Array) -> Array:
             """The transpose of `root`."""
-            return (x + gamma * v * float(v @ x)) / np.sqrt(d)
+            return (x + gamma * v * float(dot(v, x))) / np.sqrt(d)
 
         # With z = R'x, what is left to solve is positive definite in (x, b), however small D gets.
-        Q, R = np.linalg.qr(root(H))
+        Q, R = orthogonal(root(H))
         h = 1 / (now.xi / now.room + now.s / now.alpha)
-        P = G @ R.T
+        P = dot(G, R.T)
         r = len(R)
         scaled = P * np.sqrt(h)[:, None]
         A = np.empty((r + 1, r + 1))
-        A[:r, :r] = scaled.T @ scaled + norm * (R @ R.T)
-        A[r, :r] = A[:r, r] = h @ P
+        A[:r, :r] = dot(scaled.T, scaled) + norm * dot(R, R.T)
+        A[r, :r] = A[:r, r] = dot(h, P)
         A[r, r] = h.sum()
         A[np.arange(r), np.arange(r)] += 1
         solve = from_sums(A, 0.0, lifts=(0.0, 1e-15, 1e-14, 1e-12, 1e-10))
         if solve is None:
             return None
-        f = G @ now.z + now.bias
+        f = dot(G, now.z) + now.bias
         margin = 1 - y * f - now.xi + now.s
-        stationary = -((1 - norm) * now.a + H @ (norm * now.z - (y * now.alpha) @ G) + now.low - now.high)
+        stationary = -((1 - norm) * now.a + dot(H, norm * now.z - dot(y * now.alpha, G)) + now.low - now.high)
         shares = self.C_alpha - self.bound.total(now.low + now.high)
 
         def towards(targets: Sequence[Array | float], rounds: int) -> Iterate:
@@ -259,17 +260,17 @@ class PolyhedralMachine:
             near, far = cl / below, ch / above
             bent = (plus - minus) * ((self.bound.total(near + far) - shares) / self.bound.total(both))
             right = stationary - (near - far) + bent
-            balance = float(y @ now.alpha)
+            balance = float(dot(y, now.alpha))
             da, dz, db = np.zeros(m), np.zeros(H.shape[1]), 0.0
             for _ in range(rounds):
-                pushed = h * (y * goal - G @ dz - db)
-                rest = root(right - d * da + v * np.sqrt(d) * float(v @ (np.sqrt(d) * da)) - norm * (H @ dz))
-                inside = rest @ Q
-                solved = solve(np.append(inside + pushed @ P, balance + pushed.sum()))
-                da = da + root_back(rest - Q @ inside + Q @ solved[:-1])
+                pushed = h * (y * goal - dot(G, dz) - db)
+                rest = root(right - d * da + v * np.sqrt(d) * float(dot(v, np.sqrt(d) * da)) - norm * dot(H, dz))
+                inside = dot(rest, Q)
+                solved = solve(np.append(inside + dot(pushed, P), balance + pushed.sum()))
+                da = da + root_back(rest - dot(Q, inside) + dot(Q, solved[:-1]))
                 # Not H'da: what of da has no effect on z may be huge.
-                dz, db = dz + solved[:-1] @ R, db + float(solved[-1])
-            dalpha = h * (goal - y * (G @ dz + db))
+                dz, db = dz + dot(solved[:-1], R), db + float(solved[-1])
+            dalpha = h * (goal - y * (dot(G, dz) + db))
             dtau = (self.bound.total(near + far + (plus - minus) * da) - shares) / self.bound.total(both)
             dlow, dhigh = near - plus * (dtau - da), far - minus * (dtau + da)
             ds, dxi = (cs - now.s * dalpha) / now.alpha, (cx + now.xi * dalpha) / now.room

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lapack, solve_triangular
-from scipy.optimize import minimize
 from scipy.special import expit
 
 from ..data import row_numbers
 from ..formulation import Array, Kernel
+from ..linear import NotPositiveDefinite, cho_solve, cholesky, dot, inverse_lower, solve_each, solve_lower
+from ..quasi_newton import lbfgs
 
 # Kernel values that are kept: candidates are thinned out beyond.
 MOST_VALUES = 2**24
@@ -111,28 +111,31 @@ class RelevanceMachine:
     def posterior(self, members: Array, alpha: Array, w: Array, accuracy: float = 1e-13) -> Posterior | None:
         """The most probable weights (Newton's method from w) and the evidence; None if rounding spoils them."""
         Phi = self.features(members)
-        f = Phi @ w
+        f = dot(Phi, w)
         value = self.log_posterior(f, w, alpha)
         factor = np.empty((0, 0))
         last = np.inf
         for _ in range(100):
             error, curvature = self.slopes(f)
-            gradient = error @ Phi - alpha * w
-            H = (Phi * curvature[:, None]).T @ Phi
+            gradient = dot(error, Phi) - alpha * w
+            H = dot((Phi * curvature[:, None]).T, Phi)
             H[np.arange(len(w)), np.arange(len(w))] += alpha
             # In units in which the diagonal is 1: precisions differ by many orders of magnitude.
             scale = np.sqrt(H.diagonal())
-            factor, info = lapack.dpotrf(H / np.outer(scale, scale), lower=1, clean=1)
-            if info or factor.diagonal().min() ** 2 < SINGULAR:
+            try:
+                factor = cholesky(H / np.outer(scale, scale))
+            except NotPositiveDefinite:
+                return None
+            if factor.diagonal().min() ** 2 < SINGULAR:
                 return None
             factor = factor * scale[:, None]
-            step = lapack.dpotrs(factor, gradient, lower=1)[0]
-            gain = float(step @ gradient)
+            step = cho_solve(factor, gradient)
+            gain = float(dot(step, gradient))
             small = gain <= 1e-13 * (1 + abs(value))
             if not gain > accuracy * (1 + abs(value)) or (small and gain >= 0.1 * last):
                 break
             last = gain
-            along = Phi @ step
+            along = dot(Phi, step)
             if small:  # too small to be seen in the value
                 w, f = w + step, f + along
                 continue
@@ -148,16 +151,16 @@ class RelevanceMachine:
 
     def log_posterior(self, f: Array, w: Array, alpha: Array) -> float:
         """Log likelihood and log prior, but for constants."""
-        likelihood = -float(self.weight @ np.logaddexp(0, self.sign * f))
-        return likelihood - 0.5 * float(alpha @ w**2)
+        likelihood = -float(dot(self.weight, np.logaddexp(0, self.sign * f)))
+        return likelihood - 0.5 * float(dot(alpha, w**2))
 
     def additions(self, now: Posterior) -> list[Move]:
         """The most promising candidates that are not in the model (Tipping and Faul, eqs. 20 to 30)."""
         error, curvature = self.slopes(now.f)
         Phi = self.features(now.members)
-        inner = solve_triangular(now.factor, (Phi * curvature[:, None]).T @ self.K, lower=True, check_finite=False)
-        whole = curvature @ self.squares
-        S, Q2 = whole - np.einsum("ij,ij->j", inner, inner), (error @ self.K) ** 2
+        inner = solve_lower(now.factor, dot((Phi * curvature[:, None]).T, self.K))
+        whole = dot(curvature, self.squares)
+        S, Q2 = whole - np.einsum("ij,ij->j", inner, inner), dot(error, self.K) ** 2
         good = (S / np.maximum(whole, TINY) > OUTSIDE) & (Q2 > S)
         good[now.members] = False
         candidates = np.flatnonzero(good)
@@ -168,7 +171,7 @@ class RelevanceMachine:
 
     def changes(self, now: Posterior) -> list[Move]:
         """What could be done with the vectors in the model and the bias."""
-        root = solve_triangular(now.factor, np.eye(len(now.w)), lower=True, check_finite=False)
+        root = inverse_lower(now.factor)
         variance = np.einsum("ij,ij->j", root, root)
         own = np.append(-1, now.members)
         return [
@@ -339,15 +342,8 @@ class Refinement:
         # With a slope g in the logarithm of a precision there is about g^2 left to gain from it, but where it is flat
         # g for each factor of e.
         small, slope = 0.1 * self.tol / max(abs(now.evidence), 1.0), min(np.sqrt(0.05 * self.tol), self.tol)
-        limits = tuple(np.log(PRECISIONS))
-        minimize(
-            downhill,
-            np.log(now.alpha),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[limits] * len(now.alpha),
-            options={"maxiter": 100, "ftol": small, "gtol": slope},
-        )
+        least, most = (np.full(len(now.alpha), limit) for limit in np.log(PRECISIONS))
+        lbfgs(downhill, np.log(now.alpha), (least, most), 100, 15_000, small, slope, memory=10)
         gamma = 1 - best.alpha * self.variances(best)
         keep = np.append(True, gamma[1:] > UNDETERMINED)
         if not keep.all():
@@ -358,17 +354,17 @@ class Refinement:
 
     def variances(self, now: Posterior) -> Array:
         """Of the weights."""
-        root = solve_triangular(now.factor, np.eye(len(now.w)), lower=True, check_finite=False)
+        root = inverse_lower(now.factor)
         return np.einsum("ij,ij->j", root, root)
 
     def gradient(self, now: Posterior) -> Array:
         """Of the evidence, in the logarithms of the precisions."""
         machine = self.machine
-        V = solve_triangular(now.factor, machine.features(now.members).T, lower=True, check_finite=False)
+        V = solve_lower(now.factor, machine.features(now.members).T)
         _, curvature = machine.slopes(now.f)
         # A precision moves f, and f the curvature.
         bend = curvature * (1 - 2 * expit(now.f)) * np.einsum("ij,ij->j", V, V)
-        pull = solve_triangular(now.factor, V @ bend, lower=True, trans=1, check_finite=False)
+        pull = solve_lower(now.factor, dot(V, bend), transposed=True)
         alpha, w = now.alpha, now.w
         return 0.5 * (1 - alpha * w**2 - alpha * self.variances(now) + alpha * w * pull)
 
@@ -441,20 +437,20 @@ class Refinement:
         machine = self.machine
         error, curvature = machine.slopes(now.f)
         Phi = machine.features(now.members)
-        V = solve_triangular(now.factor, Phi.T, lower=True, check_finite=False)
-        inner = (V * curvature) @ machine.K
-        whole = curvature @ machine.squares
-        S, Q = whole - np.einsum("ij,ij->j", inner, inner), error @ machine.K
+        V = solve_lower(now.factor, Phi.T)
+        inner = dot(V * curvature, machine.K)
+        whole = dot(curvature, machine.squares)
+        S, Q = whole - np.einsum("ij,ij->j", inner, inner), dot(error, machine.K)
         good = S / np.maximum(whole, TINY) > OUTSIDE
         good[now.members] = False
         some = np.flatnonzero(good)
         S, Q = S[some], Q[some]
-        line = machine.K[:, some] - V.T @ inner[:, some]  # how f changes as the weight grows and the others follow
+        line = machine.K[:, some] - dot(V.T, inner[:, some])  # how f changes as the weight grows and the others follow
         bend = curvature * (1 - 2 * expit(now.f)) * np.einsum("ij,ij->j", V, V)
-        dull = (Q**2 - Q * (bend @ line) < 0.7 * S) & (np.abs(Q) * np.abs(line).max(axis=0) < GENTLE * S)
+        dull = (Q**2 - Q * dot(bend, line) < 0.7 * S) & (np.abs(Q) * np.abs(line).max(axis=0) < GENTLE * S)
         some, promise = some[~dull], (Q**2 / S)[~dull]
         some = some[np.argsort(-promise)[: self.affordable(now, len(ANYWHERE))]]
-        return some, 0.25 * machine.weight @ machine.squares[:, some]
+        return some, dot(0.25 * machine.weight, machine.squares[:, some])
 
     def affordable(self, now: Posterior, tries: int) -> int:
         """How many vectors can be tried so often."""
@@ -507,8 +503,8 @@ class Tries:
             unit = 1 / np.sqrt(np.einsum("bii->bi", H))
             H *= unit[:, :, None] * unit[:, None, :]
             with np.errstate(all="ignore"):
-                step = unit * np.linalg.solve(H + 1e-14 * np.eye(H.shape[1]), (unit * gradient)[:, :, None])[:, :, 0]
-                determinant = np.linalg.slogdet(H)[1] - 2 * np.log(unit).sum(axis=1)
+                scaled, determinant = solve_each(H + 1e-14 * np.eye(H.shape[1]), unit * gradient)
+                step, determinant = unit * scaled, determinant - 2 * np.log(unit).sum(axis=1)
             gain = np.einsum("bi,bi->b", step, gradient)
             done = gain <= 1e-9 * (1 + np.abs(value))
             evidence[open_[done]] = (value + 0.5 * np.log(alpha).sum(axis=1) - 0.5 * determinant)[done]
@@ -532,12 +528,12 @@ class Tries:
     def decision(self, w: Array, extra: Array | None) -> Array:
         """f of each model, in columns."""
         m = self.Phi.shape[1]
-        f = self.Phi @ w[:, :m].T
+        f = dot(self.Phi, w[:, :m].T)
         return f if extra is None else f + extra * w[:, m]
 
     def log_posterior(self, f: Array, w: Array, alpha: Array) -> Array:
         machine = self.machine
-        value = -(machine.weight @ np.logaddexp(0, machine.sign[:, None] * f))
+        value = -dot(machine.weight, np.logaddexp(0, machine.sign[:, None] * f))
         return value - 0.5 * np.einsum("bi,bi->b", alpha, w**2)
 
     def derivatives(self, f: Array, w: Array, alpha: Array, extra: Array | None) -> tuple[Array, Array]:
@@ -547,12 +543,12 @@ class Tries:
         error, curvature = weight * np.where(machine.t[:, None] > 0, rest, -share), weight * share * rest
         H = np.empty((f.shape[1], alpha.shape[1], alpha.shape[1]))
         rows, columns = self.lower
-        H[:, rows, columns] = H[:, columns, rows] = curvature.T @ self.products
+        H[:, rows, columns] = H[:, columns, rows] = dot(curvature.T, self.products)
         gradient = np.empty_like(w)
-        gradient[:, :m] = error.T @ Phi
+        gradient[:, :m] = dot(error.T, Phi)
         if extra is not None:
             bent = curvature * extra
-            H[:, :m, m] = H[:, m, :m] = bent.T @ Phi
+            H[:, :m, m] = H[:, m, :m] = dot(bent.T, Phi)
             H[:, m, m] = np.einsum("ij,ij->j", bent, extra)
             gradient[:, m] = np.einsum("ij,ij->j", error, extra)
         np.einsum("bii->bi", H)[:] += alpha

@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from scipy.linalg import eigh, solve_triangular
 
 from ..certificate import TINY, balanced, relative_gap
 from ..data import row_numbers
 from ..formulation import INEQUALITY, Array, Kernel
+from ..linear import cholesky, dot, inverse_lower, pivoted_cholesky, solve_lower, solve_upper
 from ..parts.bases import SAME
 from ..parts.regularizers import ReweightedNorm
 from ..parts.slacks import OneNorm
@@ -150,11 +150,11 @@ class KernelColumns:
         M = base.matrix(self.gram) * np.outer(s, s)
         M[np.arange(len(s)), np.arange(len(s))] += 1
         L = definite_cholesky(M)
-        B = s[:, None] * solve_triangular(L, np.eye(len(s)), lower=True, check_finite=False).T
-        return Coordinates(self.columns, B, lambda w: B @ w, lambda a: (a / s) @ L)
+        B = s[:, None] * inverse_lower(L).T
+        return Coordinates(self.columns, B, lambda w: dot(B, w), lambda a: dot(a / s, L))
 
     def quadratic(self, a: Array, base: Any) -> float:
-        return 0.5 * float(a @ (base.matrix(self.gram) @ a))
+        return 0.5 * float(dot(a, dot(base.matrix(self.gram), a)))
 
     def take(self, keep: Array) -> KernelColumns:
         return KernelColumns(self.candidates[keep], self.columns[:, keep], self.gram[np.ix_(keep, keep)])
@@ -163,10 +163,10 @@ class KernelColumns:
 def definite_cholesky(M: Array) -> Array:
     """The factor of ``M = I + S R S``; where the kernel is indefinite, of what is left of M at 1 and above."""
     try:
-        return np.linalg.cholesky(M)
+        return cholesky(M)
     except np.linalg.LinAlgError:
         values, basis = np.linalg.eigh(M)
-        return np.linalg.cholesky((basis * np.maximum(values, 1)) @ basis.T)
+        return cholesky(dot(basis * np.maximum(values, 1), basis.T))
 
 
 @dataclass(frozen=True)
@@ -198,17 +198,22 @@ class LowRank:
         # Over an identity R there is no kernel norm, and the ridge is 1 larger.
         norm, s2 = (1.0, 1 / ridge) if base.follows_kernel else (0.0, 1 / (ridge + 1))
         scaled = self.H * np.sqrt(s2)[:, None]
-        t, U = eigh(scaled.T @ scaled, check_finite=False, driver="evd")
-        used = t > 1e-14 * t.max(initial=0.0)
-        t, U = t[used], U[:, used]
-        to_z = U * np.sqrt(t / (1 + norm * t))
-        from_z = U / np.sqrt(t / (1 + norm * t))
-        back = U / np.sqrt(t * (1 + norm * t))
-        return Coordinates(self.G, to_z, lambda w: s2 * (self.H @ (back @ w)), lambda a: (a @ self.H) @ from_z)
+        T = dot(scaled.T, scaled)
+        # T = L L' as far as float64 knows it; with z = L v the penalty is 1/2 v'(I + norm L'L) v = 1/2 |C'v|^2.
+        factor, pivots = pivoted_cholesky(T, 1e-14 * float(T.diagonal().max(initial=0.0)))
+        C = cholesky(norm * dot(factor, factor.T) + np.eye(len(pivots)))
+        to_z = solve_lower(C, factor).T
+        corner = factor[:, pivots]  # of L', where z alone tells v
+        from_z, back = np.zeros(to_z.shape), np.zeros(to_z.shape)
+        from_z[pivots] = solve_upper(corner, C)
+        back[pivots] = solve_upper(corner, inverse_lower(C).T)
+        return Coordinates(
+            self.G, to_z, lambda w: s2 * dot(self.H, dot(back, w)), lambda a: dot(dot(a, self.H), from_z)
+        )
 
     def quadratic(self, a: Array, base: Any) -> float:
-        z = a @ self.H if base.follows_kernel else a
-        return 0.5 * float(z @ z)
+        z = dot(a, self.H) if base.follows_kernel else a
+        return 0.5 * float(dot(z, z))
 
     def take(self, keep: Array) -> LowRank:
         return LowRank(self.candidates[keep], self.G, self.H[keep], self.mean_size, self.missing)
@@ -223,7 +228,7 @@ def solve_round(
     """A linear machine, from the last round's weights and bias: never above the objective there."""
     if not loss.smooth:
         return HingeMachine(at.G, at.B, y, C).solve(tol, start, last)
-    rows = Given(at.G @ at.B, RowLabels(y[:, None], C[:, None]))
+    rows = Given(dot(at.G, at.B), RowLabels(y[:, None], C[:, None]))
     first = None if start is None else np.append(*start)[None]
     state = newton(rows, loss, first, tol=1e-3 * tol, max_iter=50)
     s = certified(rows, loss, np.arange(1), state.V, (), state.n_iter)
@@ -275,7 +280,7 @@ class Rounds:
         # Above p = 1 nothing is dropped, and coefficients of no weight may take their time.
         size = np.abs(self.a) if norm.p < 1 else max(self.largest, TINY)
         self.change = float((np.abs(a - self.a) / size).max(initial=0.0)) if len(keep) == len(a) else np.inf
-        value = self.last.objective - 0.5 * float(ridge @ a**2) + self.penalty(a)
+        value = self.last.objective - 0.5 * float(dot(ridge, a**2)) + self.penalty(a)
         if len(keep) == len(a) and before is not None and self.steady:
             if value > self.values[-1] and self.tol <= EXACT:
                 # The round is worse than none: only rounding errors are left.
@@ -329,7 +334,7 @@ class Rounds:
     def enter(self, space: KernelColumns) -> None:
         """Go on with the kernel itself; what a factor made of the objective is shifted to meet its value there."""
         if self.space.truncated:
-            f = space.columns @ self.a
+            f = dot(space.columns, self.a)
             before = self.values[-1]
             at = self.smooth_part(space, f + self.last.bias) + self.penalty(self.a)
             self.values = [v + (at - before) for v in self.values]
@@ -344,7 +349,7 @@ class Rounds:
 
     def result(self, space: KernelColumns, converged: bool) -> Sparse:
         """Coefficients with the exact bias."""
-        f = space.columns @ self.a
+        f = dot(space.columns, self.a)
         if not len(self.a):
             bias = best_constant(self.y, self.C, self.loss)
         elif self.loss.smooth:
@@ -367,11 +372,11 @@ class Rounds:
         penalty: Penalty = Power(norm.C_alpha, norm.p) if norm.p > 1 else Touching(norm.C_alpha, norm.p, self.a)
         alpha = self.loss.duals((f + bias)[:, None], y, C) if self.loss.smooth else y * self.last.alpha[:, None]
         u = balanced(alpha)
-        pull = u[:, 0] @ space.columns
+        pull = dot(u[:, 0], space.columns)
 
         def other() -> Array:
             at = self.space.coordinates(norm.ridge(self.a), norm.base)
-            return at.coef((u[:, 0] @ at.G) @ at.B)
+            return at.coef(dot(dot(u[:, 0], at.G), at.B))
 
         primal = self.smooth_part(space, f + bias) + penalty.value(self.a)
         own = float(self.loss.conjugate(u, y, C)[0])
@@ -505,7 +510,7 @@ def starting_space(kernel: Kernel, data: Merged, rank: int, pruning: bool, threa
         L = np.tril(factor[:, pivots].T)  # of the pivots' own kernel matrix
         # Rows in one piece: solvers take some of them again and again.
         values = kernel(Z[some[pivots]], Z, threads=threads)
-        H = solve_triangular(L, values, lower=True, check_finite=False).T.copy()
+        H = solve_lower(L, values).T.copy()
     G = H if n == data.X.shape[0] else H[data.candidate]
     if not pruning and n > DENSE_ROWS:
         return LowRank(candidates[some[pivots]], G, H[some[pivots]], float(size.mean()))
@@ -517,7 +522,7 @@ def starting_space(kernel: Kernel, data: Merged, rank: int, pruning: bool, threa
 def apart(H: Array, rest: Array, same: float) -> Array:
     """Rows of H without those that equal another one: to the kernel they are copies, whatever the data say."""
     # Equal rows have equal products with any vector: they are neighbours.
-    order = np.argsort(H @ np.sqrt(1 + np.arange(H.shape[1])), kind="stable")
+    order = np.argsort(dot(H, np.sqrt(1 + np.arange(H.shape[1]))), kind="stable")
     known = rest[order] <= same
     steps = np.einsum("ij,ij->i", *(2 * [np.diff(H[order], axis=0)]))
     copy = np.append(False, (steps <= 1e-4 * same) & known[1:] & known[:-1])

@@ -19,16 +19,17 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import minimize
 
 from ..arrays import Elsewhere
 from ..formulation import Array
+from ..linear import dot
 from ..parts.bases import dense
 from ..parts.kernels import Scaled
 from ..parts.regularizers import KernelNorm, Regularizer
 from ..primal.interior import solve_interior
 from ..primal.newton import newton
 from ..primal.passes import Equations, Pull
+from ..quasi_newton import lbfgs
 from ..rows.labels import Labels
 from ..rows.memory import Fused, Given, row_blocks
 from ..rows.seam import decision
@@ -101,10 +102,12 @@ class Objective:
         Z = theta[: self.count * self.size].reshape(self.count, self.size) * self.unit
         return Z, np.exp(theta[self.count * self.size :]) if self.scaled else None
 
-    def bounds(self) -> list[tuple[float, float]] | None:
+    def bounds(self) -> tuple[Array, Array] | None:
         """Scales stay within e^6 = 400 times their start: beyond, a line search may overflow."""
-        free = [(-np.inf, np.inf)] * (self.count * self.size)
-        return free + [(-6.0, 6.0)] * self.size if self.scaled else None
+        if not self.scaled:
+            return None
+        most = np.append(np.full(self.count * self.size, np.inf), np.full(self.size, 6.0))
+        return -most, most
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Value and gradient; a step so long that numbers overflow is no good."""
@@ -119,7 +122,7 @@ class Objective:
         stretched = Z if scales is None else Z * scales
         value, beta, Kz, G, inner = self.pulled(Z, scales, stretched)
         if self.regularizer.follows_kernel:
-            G = G + self.kernel.pullback(stretched, stretched, beta @ beta.T, Kz)
+            G = G + self.kernel.pullback(stretched, stretched, dot(beta, beta.T), Kz)
         parts = [np.ravel(G if scales is None else G * scales) * self.unit]
         if scales is not None:
             parts.append(inner + np.einsum("ij,ij->j", stretched, G))
@@ -135,7 +138,7 @@ class Objective:
         value, A, beta = self.solve(K, Kz)
         used = np.flatnonzero(A.any(axis=1))
         Kx, Xu = K[used], X[used]
-        W = -(A[used].astype(K.dtype, copy=False) @ beta.T.astype(K.dtype, copy=False))
+        W = -dot(A[used].astype(K.dtype, copy=False), beta.T.astype(K.dtype, copy=False), self.threads)
         G = self.kernel.pullback(Xu, stretched, W, Kx)
         inner = np.zeros(self.size)
         if scales is not None:
@@ -158,7 +161,7 @@ class Objective:
     def solve(self, K: Array, Kz: Array) -> tuple[float, Array, Array]:
         """W, the signed duals and the coefficients (vectors x outputs) at fixed vectors."""
         T = self.regularizer.whitening(Kz)
-        rows = Given(K @ T.astype(K.dtype, copy=False), self.labels)
+        rows = Given(dot(K, T.astype(K.dtype, copy=False), self.threads), self.labels)
         Y, C = self.labels.of(slice(None))
         if not self.loss.smooth:
             V, known, _ = solve_interior(rows, self.loss, np.arange(self.labels.outputs), 1e-9, 100)
@@ -172,7 +175,7 @@ class Objective:
             A = self.loss.duals(F, Y, C)
         self.machine = V
         value = 0.5 * float((V[:, :-1] ** 2).sum()) + float(self.loss.value(F, Y, C).sum())
-        return value, A, T @ V[:, :-1].T
+        return value, A, dot(T, V[:, :-1].T)
 
     def start(self, features: int) -> Array | None:
         """The last weights, if there are as many."""
@@ -228,7 +231,7 @@ class FusedObjective(Objective):
         assert rows.seen is not None
         T = rows.seen[2]
         self.machine = newton(rows, self.loss, self.start(T.shape[1]), tol=1e-7, max_iter=50).V
-        return self.machine, np.ascontiguousarray(T @ self.machine[:, :-1].T), Kz
+        return self.machine, np.ascontiguousarray(dot(T, self.machine[:, :-1].T)), Kz
 
     def pulled(self, Z: Array, scales: Array | None, stretched: Array) -> tuple[float, Array, Array, Array, Array]:
         V, beta, Kz = self.solved(self.rows, Z, scales)
@@ -299,22 +302,11 @@ def minimised(
     limited = False
     for _ in range(3 if max_iter else 0):
         Z = _revived(objective, Z, scales, rng)
-        found = minimize(
-            objective,
-            objective.pack(Z, scales),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=objective.bounds(),
-            callback=progress,
-            options={
-                "maxiter": max_iter - progress.done,
-                "maxcor": 20,
-                "ftol": 1e-9,
-                "gtol": 1e-9,
-                "maxfun": 3 * max_iter,
-            },
+        left = max_iter - progress.done
+        found = lbfgs(
+            objective, objective.pack(Z, scales), objective.bounds(), left, max_values=3 * max_iter, watch=progress
         )
-        limited = found.status == 1
+        limited = found.limited
         Z, scales = objective.unpack(found.x)
         if progress.done >= max_iter or not len(_dead(objective, Z, scales)):
             break
@@ -334,8 +326,8 @@ class _Progress:
     def done(self) -> int:
         return len(self.values)
 
-    def __call__(self, intermediate_result: Any) -> None:
-        self.values.append(float(intermediate_result.fun))
+    def __call__(self, value: float) -> None:
+        self.values.append(value)
         if self.watch is not None:
             self.watch(self.done, self.values[-1])
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..formulation import Array, Kernel
+from ..linear import dot, positive_definite
 from ..parts.bases import SAME, dense
 from ..parts.kernels import Base
 from ..parts.regularizers import KernelNorm, Regularizer, inverse_root
@@ -44,9 +45,9 @@ class Distance(Objective):
     def solve(self, K: Array, Kz: Array) -> tuple[float, Array, Array]:
         """D / 2, the coefficients of the f_o, and those over the vectors (vectors x outputs)."""
         T = self.regularizer.whitening(Kz)
-        w = T.T @ (K.T @ self.Y.astype(K.dtype, copy=False))
+        w = dot(T.T, dot(K.T, self.Y.astype(K.dtype, copy=False), self.threads))
         self.machine = np.hstack([w.T, np.zeros((w.shape[1], 1))])
-        return self.total - 0.5 * float((w**2).sum()), self.Y, T @ w
+        return self.total - 0.5 * float((w**2).sum()), self.Y, dot(T, w)
 
     def best_rows(self, kernel: Any, count: int, given: Array, rng: np.random.Generator) -> Array:
         return greedy_rows(kernel, self.X, self.Y.T, count, given=given, threads=self.threads)
@@ -58,8 +59,7 @@ def has_norm(kernel: Kernel, X: Any) -> bool:
         return True
     some = X[:: max(1, X.shape[0] // 200)]
     K = np.asarray(kernel(some, some), dtype=np.float64)
-    lowest = float(np.linalg.eigvalsh(0.5 * (K + K.T))[0])
-    return lowest > -1e-6 * float(np.abs(K).max(initial=0.0))
+    return positive_definite(0.5 * (K + K.T), 1e-6 * float(np.abs(K).max(initial=0.0)))
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class AtRows(Base):
     rows: Any
 
     def __call__(self, X: Any, Z: Any, out: Array | None = None, threads: int = 1) -> Array:
-        K = self.kernel(X, self.rows, threads=threads) @ self.kernel(self.rows, Z, threads=threads)
+        K = dot(self.kernel(X, self.rows, threads=threads), self.kernel(self.rows, Z, threads=threads), threads)
         if out is None:
             return K
         out[...] = K
@@ -101,8 +101,8 @@ def greedy_rows(
     if m:
         T = inverse_root(kernel(given, given))
         m = T.shape[1]
-        Q[:m] = (kernel(X, given, threads=threads) @ T).T
-        left -= Q[:m].T @ (Q[:m] @ coef.T)
+        Q[:m] = dot(kernel(X, given, threads=threads), T, threads).T
+        left -= dot(Q[:m].T, dot(Q[:m], coef.T))
         rest -= np.einsum("ij,ij->j", Q[:m], Q[:m])
     rows: list[int] = []
     while len(rows) < count:
@@ -112,7 +112,7 @@ def greedy_rows(
         gains = np.divide((left**2).sum(axis=1), rest, out=np.full(len(rest), -1.0), where=apart)
         p = int(gains.argmax())
         column = kernel(X, X[[p]], threads=threads)[:, 0]
-        Q[m] = (column - Q[:m, p] @ Q[:m]) / np.sqrt(rest[p])
+        Q[m] = (column - dot(Q[:m, p], Q[:m])) / np.sqrt(rest[p])
         left -= np.outer(Q[m], left[p] / np.sqrt(rest[p]))
         rest = rest - Q[m] ** 2
         rest[p] = 0

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import solve_triangular
 
 from ..arrays import Elsewhere
 from ..data import row_keys, same_rows
 from ..formulation import Array, Kernel
+from ..linear import dot, solve_lower
 from ..parts.bases import SAME, dense
 from ..parts.losses import SmoothLoss, SquaredHinge
 from ..parts.regularizers import inverse_root
@@ -37,11 +37,11 @@ def independent_rows(kernel: Kernel, X: Any, eta: float, order: Array | None = N
     for rows, some in _in_blocks(X, order, 256):
         known = np.zeros((0, len(rows)))
         if len(kept):
-            known = solve_triangular(L, kernel(vectors, some), lower=True)
+            known = solve_lower(L, kernel(vectors, some))
         rest = kernel.diagonal(some) - np.einsum("ij,ij->j", known, known)
         alive = np.flatnonzero(rest > eta)
         some, known = some[alive], known[:, alive]
-        chosen, own = _eliminate(kernel(some, some) - known.T @ known, rest[alive], eta, most - len(kept))
+        chosen, own = _eliminate(kernel(some, some) - dot(known.T, known), rest[alive], eta, most - len(kept))
         if len(chosen):
             L = np.block([[L, np.zeros((len(kept), len(chosen)))], [known[:, chosen].T, own]])
             kept = np.append(kept, rows[alive[chosen]])
@@ -76,7 +76,7 @@ def _eliminate(residual: Array, rest: Array, eta: float, most: int) -> tuple[lis
     for a in range(len(rest)):
         if rest[a] > eta and len(chosen) < most:
             k = len(chosen)
-            columns[k] = (residual[a] - columns[:k, a] @ columns[:k]) / np.sqrt(rest[a])
+            columns[k] = (residual[a] - dot(columns[:k, a], columns[:k])) / np.sqrt(rest[a])
             columns[k, a] = np.sqrt(rest[a])
             rest = rest - columns[k] ** 2
             chosen.append(a)
@@ -102,7 +102,7 @@ def pivoted_factor(
         if rest[p] <= eta:
             break
         k = len(kept)
-        G[k] = (kernel(X, X[[p]], threads=threads)[:, 0] - G[:k, p] @ G[:k]) / np.sqrt(rest[p])
+        G[k] = (kernel(X, X[[p]], threads=threads)[:, 0] - dot(G[:k, p], G[:k])) / np.sqrt(rest[p])
         rest = np.maximum(rest - G[k] ** 2, 0)
         rest[p] = 0
         kept.append(p)
@@ -140,7 +140,7 @@ def forward_rows(
     if given is not None and given.shape[0]:
         T = inverse_root(kernel(given, given))
         m = T.shape[1]
-        P[:, :m] = kernel(X, given, threads=threads) @ T
+        P[:, :m] = dot(kernel(X, given, threads=threads), T, threads)
     V = np.zeros((Y.shape[1], m + 1))
     rows: list[int] = []
     while len(rows) < count:
@@ -160,8 +160,8 @@ def forward_rows(
                 continue
             break
         K = kernel(X, X[drawn], threads=threads) if columns is None else columns[:, drawn]
-        Q = (K - P[:, :m] @ known.T) / np.sqrt(rest)
-        score = ((Q.T @ A) ** 2 / (1 + (Q**2).T @ H)).sum(axis=1)
+        Q = (K - dot(P[:, :m], known.T, threads)) / np.sqrt(rest)
+        score = (dot(Q.T, A, threads) ** 2 / (1 + dot((Q**2).T, H, threads))).sum(axis=1)
         best = int(score.argmax())
         P[:, m] = Q[:, best]
         m += 1
@@ -195,7 +195,7 @@ def forward_vectors(K: Array, gram: Array, labels: Labels, count: int, loss: Smo
         F = decision(P[:, :m], V)
         A, H = loss.duals(F, Y, C), loss.curvature(F, Y, C)
         rest = np.where(free, gram.diagonal(), 1.0)[:, None]
-        score = ((K.T @ A) ** 2 / (rest + (K**2).T @ H)).sum(axis=1)
+        score = (dot(K.T, A) ** 2 / (rest + dot((K**2).T, H))).sum(axis=1)
         best = int(np.where(free, score, -1.0).argmax())
         root = np.sqrt(gram[best, best])
         along = gram[best] / root
@@ -239,7 +239,7 @@ def lloyd(X: Any, weight: Array, count: int, max_iter: int, rng: np.random.Gener
     squares = np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
 
     def distances(centres: Array) -> Array:
-        apart = np.asarray(X @ centres.T)
+        apart = np.asarray(dot(X, centres.T))
         apart *= -2
         apart += squares[:, None]
         apart += np.einsum("ij,ij->i", centres, centres)
@@ -255,7 +255,7 @@ def lloyd(X: Any, weight: Array, count: int, max_iter: int, rng: np.random.Gener
         members = sp.csr_array((weight, (labels, np.arange(len(labels)))), shape=(count, len(labels)))
         mass = np.asarray(members.sum(axis=1)).ravel()
         used = mass > 0
-        centres[used] = dense(members @ X)[used] / mass[used, None]
+        centres[used] = dense(dot(members, X))[used] / mass[used, None]
         if not used.all():  # the rows farthest from their centres start anew
             farthest = np.argsort(-apart.min(axis=1), kind="stable")[: np.count_nonzero(~used)]
             centres[~used] = dense(X[farthest])
@@ -275,7 +275,7 @@ def _spread_rows(
         drawn = np.minimum(np.searchsorted(share, rng.random(tries) * share[-1]), len(share) - 1)
         rows = dense(X[drawn])
         closer = np.minimum(nearest[:, None], distances(rows))
-        best = int((weight @ closer).argmin())
+        best = int(dot(weight, closer).argmin())
         centres[k], nearest = rows[best], closer[:, best]
     return centres
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from ..data import Targets
 from ..formulation import Array, Kernel
+from ..linear import dot
 from ..parts.losses import Between
 from ..parts.regularizers import KernelNorm, Regularizer
 from ..primal.newton import newton
@@ -53,16 +54,16 @@ class Taught(Objective):
 
     def solve(self, K: Array, Kz: Array) -> tuple[float, Array, Array]:
         T = self.regularizer.whitening(Kz)
-        P = K @ T.astype(K.dtype, copy=False)
-        u = (P.T @ self.pull.astype(K.dtype, copy=False)).astype(np.float64)
-        shifted = self.Y - (P @ u.astype(K.dtype, copy=False))[..., None]
+        P = dot(K, T.astype(K.dtype, copy=False), self.threads)
+        u = dot(P.T, self.pull.astype(K.dtype, copy=False)).astype(np.float64)
+        shifted = self.Y - dot(P, u.astype(K.dtype, copy=False))[..., None]
         rows = Given(P, RowLabels(shifted, self.C))
         state = newton(rows, self.loss, self.start(T.shape[1]), tol=1e-7, max_iter=50)
         self.machine = state.V
         F = decision(P, state.V)
         short = float(self.loss.value(F, shifted, self.C).sum())
         value = 0.5 * float((state.w**2).sum()) + 0.5 * (self.squares - float((u**2).sum())) + short
-        return value, self.loss.duals(F, shifted, self.C) + self.pull, T @ (state.w + u)
+        return value, self.loss.duals(F, shifted, self.C) + self.pull, dot(T, state.w + u)
 
     def best_rows(self, kernel: Any, count: int, given: Array, rng: np.random.Generator) -> Array:
         """As for a reduced set: of the function that the duals make, which the vectors are to hold."""
@@ -110,9 +111,9 @@ def taught_coefficients(
     Each lesson is for one or more outputs, in order, over its own rows. A bias that nothing decides stays what it is.
     """
     T = (KernelNorm() if regularizer is None else regularizer).among(kernel, X, True).whitening(kernel(Z, Z))
-    P = kernel(X, Z, threads=threads) @ T
-    u = P.T @ pull
-    shift = P @ u
+    P = dot(kernel(X, Z, threads=threads), T, threads)
+    u = dot(P.T, pull)
+    shift = dot(P, u)
     w, b, first = np.empty_like(u), np.array(bias, dtype=np.float64), 0
     for lesson in lessons:
         o = slice(first, first + lesson.Y.shape[1])
@@ -121,4 +122,4 @@ def taught_coefficients(
         labels = RowLabels(lesson.Y - shift[rows, o][..., None], lesson.C)
         state = newton(Given(P[rows], labels), loss, start, tol=1e-10, max_iter=100)
         w[:, o], b[o], first = u[:, o] + state.w, state.bias, o.stop
-    return np.ascontiguousarray((T @ w).T), b
+    return np.ascontiguousarray(dot(T, w).T), b

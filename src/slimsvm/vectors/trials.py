@@ -17,8 +17,8 @@ import numpy as np
 from ..arrays import Elsewhere
 from ..data import Task, outputs
 from ..formulation import Array
+from ..linear import dot
 from ..parts import bases
-from ..threads import limited
 from .learning import LearnedVectors
 from .training import Recipe, Setting
 
@@ -61,18 +61,15 @@ class Trials:
         self.threads = folds[0].train.threads
         self.pool: ThreadPoolExecutor | None = None
         self.jobs: list[tuple[Future[Trial], Future[Trial] | None]] = []  # each with the one that it waits for
-        self.limit = limited(1)
 
     def __enter__(self) -> Trials:
         if self.threads > 1:
             self.pool = ThreadPoolExecutor(self.threads)
-            self.limit.__enter__()
         return self
 
     def __exit__(self, *_: Any) -> None:
         if self.pool is not None:
             self.pool.shutdown(wait=True, cancel_futures=True)
-            self.limit.__exit__(None, None, None)
 
     def _share(self) -> int:
         """Threads for a trial at this moment: as many as there are for each that may be under way."""
@@ -140,11 +137,11 @@ class Trials:
         if isinstance(test.X, Elsewhere):
             F = test.X.decision(kernel, choice.vectors, coef, bias)
         else:
-            F = kernel(test.X, choice.vectors, threads=train.threads) @ coef.T + bias
+            F = dot(kernel(test.X, choice.vectors, threads=train.threads), coef.T, train.threads) + bias
         wrong = (F[:, 0] > 0) != (test.codes == 1) if test.n_classes == 2 else F.argmax(axis=1) != test.codes
         share = test.weights / test.weights.sum()
         loss = recipe.loss.value(F, test.labels(rest), np.repeat(share[:, None], len(rest), axis=1))
-        return Trial(float(share @ wrong), float(np.mean(loss)), share * wrong, learned)
+        return Trial(float(dot(share, wrong)), float(np.mean(loss)), share * wrong, learned)
 
 
 def _done(work: Any) -> Any:
