@@ -467,7 +467,7 @@ def test_a_narrower_corner_leaves_fewer_rows(monkeypatch):
 
     monkeypatch.setattr(interior.Members, "each", watched)
     usual = primal.solve(rows, losses.Hinge())
-    monkeypatch.setattr(interior, "MOST_BYTES", 8 * P.shape[1] * close[0] / 3)
+    monkeypatch.setattr(interior, "MOST_BYTES", {False: 8 * P.shape[1] * close[0] / 3})
     narrow = primal.solve(rows, losses.Hinge())
     assert close[-1] < close[0] / 2
     np.testing.assert_allclose(narrow.objective, usual.objective, rtol=1e-8)

@@ -35,7 +35,7 @@ TINY = np.finfo(float).tiny
 ROUNDING = 0.03  # of the hinge's corner, where rows are screened
 NARROWER = 0.25 ** np.arange(6)  # of it, where that leaves too many rows
 MOST_CLOSE = 0.7  # of the rows: beyond it screening saves nothing
-MOST_BYTES = 2.0**26  # of the features of all rows that are close
+MOST_BYTES = {False: 2.0**28, True: 2.0**24}  # of the features of all rows that are close; fewer where rows are apart
 
 
 @dataclass
@@ -345,7 +345,7 @@ def _nearest(rows: Home, which: Array, V: Array, count: int) -> tuple[Array, flo
     for distances, counts in rows.gathered(_distances, which, V, count):
         nearest = [_least(np.concatenate(both), count) for both in zip(nearest, distances, strict=True)]
         within += counts
-    few = within * 8 * rows.shape[1] <= MOST_BYTES
+    few = within * 8 * rows.shape[1] <= MOST_BYTES[rows.apart]
     width = ROUNDING * NARROWER[int(few.argmax()) if few.any() else -1]
     return np.array([some.max(initial=0.0) for some in nearest]), width
 

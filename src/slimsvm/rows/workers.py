@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,13 @@ from ..keys import row_keys
 from .apart import Apart, Look, Piece, Spread
 from .partitions import matched, on_workers, partitions
 from .prepared import KeptRows, about, coded, prepared, rows_again
+from .sums import Sums
 
 ROOM = 0.6  # of a worker's memory limit: beyond it no features are kept
 PATIENCE = 2.0  # seconds until a worker may be thought lost
 AT_ONCE = 64  # blocks that are worked on together where there is no cluster
-GROUP = 4  # sums that a worker adds up
+TOGETHER = 1 << 25  # bytes of rows that one task looks at, where blocks are small
+GROUP = 16  # sums of other workers that one adds up
 
 
 # --- on the workers ------------------------------------------------------------------------------------------------
@@ -98,32 +101,6 @@ class KeptLook(Look):
         return SHELF.home(self, piece, tables)
 
 
-@dataclass(frozen=True)
-class Triangle:
-    """Half of symmetric matrices."""
-
-    size: int
-    values: Array
-
-    @classmethod
-    def of(cls, found: Any) -> Any:
-        """Arrays of symmetric matrices by half of them, all else as it is."""
-        square = isinstance(found, np.ndarray) and found.ndim > 1 and 1 < found.shape[-1] == found.shape[-2]
-        if not square or not np.array_equal(found, found.swapaxes(-1, -2)):
-            return found
-        return cls(found.shape[-1], found[..., *np.triu_indices(found.shape[-1])])
-
-    def __add__(self, other: Triangle) -> Triangle:
-        return Triangle(self.size, self.values + other.values)
-
-    def whole(self) -> Array:
-        """The matrices."""
-        rows, columns = np.triu_indices(self.size)
-        found = np.empty((*self.values.shape[:-1], self.size, self.size), dtype=self.values.dtype)
-        found[..., rows, columns] = found[..., columns, rows] = self.values
-        return found
-
-
 def _run(held: Any, sent: bytes, look: Any, own: Any = ()) -> Any:
     """What a function makes of a block; the look, if there is one, is its first argument after the block."""
     work, small = pickle.loads(sent)
@@ -132,16 +109,17 @@ def _run(held: Any, sent: bytes, look: Any, own: Any = ()) -> Any:
     return work(piece, *(() if look is None else (look,)), *small, *own)
 
 
-def _packed(*given: Any) -> tuple[Any, ...]:
-    return tuple(Triangle.of(part) for part in _run(*given))
+def _together(blocks: list[Any], sent: bytes, look: Any, each: list[Any]) -> Sums:
+    """The sum of what a function makes of blocks."""
+    return _sum([Sums.of(_run(block, sent, look, own)) for block, own in zip(blocks, each, strict=True)])
 
 
-def _sum(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
-    """In their order."""
-    total = parts[0]
-    for part in parts[1:]:
-        total = tuple(a + b for a, b in zip(total, part, strict=True))
-    return total
+def _sum(parts: list[Sums]) -> Sums:
+    return reduce(Sums.__add__, parts)
+
+
+def _last_sum(parts: list[Sums]) -> Sums:
+    return _sum(parts).rounded()
 
 
 def _keys(piece: Piece, n_classes: int, weighted: bool) -> tuple[Array, Array, Array | None, list[int]]:
@@ -187,6 +165,7 @@ class Cluster:
     def __init__(self, client: Any):
         self.client = client
         self.places: dict[str, str] = {}
+        self.threads: dict[str, int] = {}
 
     def kept(self, tasks: list[Any]) -> list[Any]:
         """Results that stay where they are made, until nobody has them any more."""
@@ -204,6 +183,14 @@ class Cluster:
         if not self.places:
             found = self.client.who_has(blocks)
             self.places = {key: places[0] for key, places in found.items() if places}
+            self.threads = self.client.nthreads()
+
+    def spread(self, blocks: list[Any]) -> list[tuple[list[int], int]]:
+        """Numbers of the blocks of each worker, and its threads. Blocks that are nowhere yet are by themselves."""
+        found: dict[str, list[int]] = {}
+        for k, block in enumerate(blocks):
+            found.setdefault(self.places.get(block.key, f"{k}"), []).append(k)
+        return [(mine, self.threads.get(place, 1)) for place, mine in found.items()]
 
     def results(self, make: Make) -> Iterator[Any]:
         futures, done = self.client.compute(make()), 0
@@ -251,6 +238,10 @@ class InProcess:
 
     def settle(self, blocks: list[Any]) -> None:
         """They are nowhere."""
+
+    def spread(self, blocks: list[Any]) -> list[tuple[list[int], int]]:
+        """Each by itself."""
+        return [([k], 1) for k in range(len(blocks))]
 
     def results(self, make: Make) -> Iterator[Any]:
         import dask
@@ -334,28 +325,53 @@ class OnWorkers(Apart):
         return self.site.results(lambda: self._tasks(_run, work, *small, each=each))
 
     def added(self, work: Callable[..., Any], *small: Any, each: list[Any]) -> tuple[Array, ...]:
-        """The sum over blocks of what a function makes of them. Workers add up neighbours, and the order of all sums is
-        the same whatever ends first and wherever blocks are."""
+        """The sum over blocks of what a function makes of them. Workers add up what is theirs, then one of them what
+        all have: one sum is sent for each worker, and it has the same bits wherever blocks are."""
 
         def make() -> list[Any]:
-            parts = self._tasks(_packed, work, *small, each=each)
-            add = self.delayed(_sum, pure=False)
+            sent, look = self._shared(work, small)
+            self.site.settle(self.held)
+            parts = []
+            for groups in self._groups():
+                with self.site.beside(self.held[groups[0][0]]):
+                    task = self.delayed(_together, pure=False)
+                    mine = [task([self.held[k] for k in g], sent, look, [(each[k],) for k in g]) for g in groups]
+                    parts.append(mine[0] if len(mine) == 1 else self.delayed(_sum, pure=False)(mine))
             while len(parts) > GROUP:
-                parts = [add(parts[k : k + GROUP]) for k in range(0, len(parts), GROUP)]
-            return parts
+                parts = [self.delayed(_sum, pure=False)(parts[k : k + GROUP]) for k in range(0, len(parts), GROUP)]
+            return [self.delayed(_last_sum, pure=False)(parts)]
 
-        total = _sum(list(self.site.results(make)))
-        return tuple(part.whole() if isinstance(part, Triangle) else part for part in total)
+        (total,) = self.site.results(make)
+        return total.whole()
+
+    def _groups(self) -> Iterator[list[list[int]]]:
+        """For each worker the blocks that are there, some of them together where they are small."""
+        width = self.shape[1] * self.dtype.itemsize
+        for blocks, threads in self.site.spread(self.held):
+            most = max(1, -(-len(blocks) // threads))  # so that all threads have something to do
+            groups: list[list[int]] = [[]]
+            size = 0
+            for k in blocks:
+                size += int(self.lengths[k]) * width
+                if groups[-1] and (size > TOGETHER or len(groups[-1]) >= most):
+                    groups.append([])
+                    size = int(self.lengths[k]) * width
+                groups[-1].append(k)
+            yield groups
 
     def _tasks(self, run: Callable[..., Any], work: Any, *small: Any, each: list[Any] | None = None) -> list[Any]:
-        """One for each block. What all of them need goes out once, and a look once for all its passes."""
-        look = None
-        if small and isinstance(small[0], KeptLook):
-            look, small = self._sent(small[0]), small[1:]
-        sent = self.delayed(bytes, pure=False)(self.dumps((work, small)))
+        """One for each block."""
+        sent, look = self._shared(work, small)
         own: list[Any] = [()] * len(self.held) if each is None else [(one,) for one in each]
         self.site.settle(self.held)
         return [self._task(run, block, sent, look, mine) for block, mine in zip(self.held, own, strict=True)]
+
+    def _shared(self, work: Any, small: tuple[Any, ...]) -> tuple[Any, Any]:
+        """What all blocks need goes out once, and a look once for all its passes."""
+        look = None
+        if small and isinstance(small[0], KeptLook):
+            look, small = self._sent(small[0]), small[1:]
+        return self.delayed(bytes, pure=False)(self.dumps((work, small))), look
 
     def _task(self, run: Callable[..., Any], block: Any, *given: Any) -> Any:
         with self.site.beside(block):
