@@ -364,3 +364,24 @@ def test_fused_rows_are_not_used_there():
     data = problem()
     home = placed(data).looked(tables(*data[1:]), np.float64, 2.0**30)
     assert not isinstance(home, Fused)
+
+
+# --- blocks of a dask collection on devices ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+@pytest.mark.parametrize("slack", ["l1", "l2"])
+def test_dask_blocks_on_devices(slack, kernel, weighted):
+    da = pytest.importorskip("dask.array")
+    X, y = rows(900, 3)
+    weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float) if weighted else None
+    far = da.from_array(X, chunks=(300, 5)).map_blocks(there, dtype=X.dtype, meta=np.empty((0, 0)))
+    model = ReducedSVC(12, slack=slack, kernel=kernel, random_state=1)
+    one = clone(model).fit(X, y, weight)
+    other = clone(model).fit(far, da.from_array(y, chunks=300), None if weight is None else da.from_array(weight, 300))
+    np.testing.assert_array_equal(one.vectors_, other.vectors_)
+    np.testing.assert_allclose(other.objective_, one.objective_, rtol=1e-7)
+    assert (other.duality_gap_ <= other.tol).all()
+    parts = [other.predict(part.compute()) for part in far.to_delayed().ravel()]
+    np.testing.assert_array_equal(np.concatenate([host(part) for part in parts]), one.predict(X))

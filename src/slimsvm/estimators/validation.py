@@ -21,7 +21,7 @@ from ..keys import blocks, repeats, row_keys
 from ..linear import positive_definite
 from ..namespaces import beside, cast, device, host, is_foreign, namespace, stays_there, wide
 from ..parts import kernels
-from ..rows.device import OnDevice
+from ..rows.device import OnDevice, check_finite
 from ..rows.partitions import on_workers
 from ..rows.reading import Read
 from ..rows.workers import OnWorkers
@@ -258,9 +258,7 @@ def check_there(estimator: Any, X: Any, reset: bool = False) -> Any:
             f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} "
             "features as input"
         )
-    if not bool(xp.all(xp.isfinite(X))):
-        bad = np.flatnonzero(~host(xp.all(xp.isfinite(X), axis=0)))
-        raise ValueError(f"X contains NaN or infinite values, in columns {bad[:5].tolist()}")
+    check_finite(X, "X")
     return X
 
 

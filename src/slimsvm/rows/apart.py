@@ -202,6 +202,8 @@ class Apart(Elsewhere):
 def _spread(piece: Piece) -> tuple[float, float, float]:
     """The number of entries, their mean, and the sum of squares about it; rows count by their weights."""
     X, w = piece.X, piece.counts
+    if isinstance(X, Elsewhere):  # a block on a device
+        return X.spread()
     mass = float(w.sum()) * X.shape[1]
     mean = float(dot(w, np.asarray(X.sum(axis=1, dtype=np.float64)).ravel())) / mass
     if not sp.issparse(X):
@@ -212,6 +214,8 @@ def _spread(piece: Piece) -> tuple[float, float, float]:
 
 
 def _sizes(piece: Piece, kernel: Base) -> tuple[float, float]:
+    if isinstance(piece.X, Elsewhere):
+        return piece.X.sizes(kernel)
     sizes = np.asarray(kernel.diagonal(piece.X))
     return float(sizes.sum()), float(sizes.max())
 

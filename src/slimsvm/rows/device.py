@@ -89,6 +89,11 @@ class OnDevice(Apart):
         return sum(host(work(self.values[some, :])) for some in _slices(self.shape[0], 16 * self.shape[1]))
 
     def variance(self) -> float:
+        mass, _, squares = self.spread()
+        return squares / mass
+
+    def spread(self) -> tuple[float, float, float]:
+        """The number of entries, their mean, and the sum of squares about it; rows count by their weights."""
         xp, X = namespace(self.values), self.values
         parts = _slices(self.shape[0], 16 * self.shape[1])
         weights = [beside(X, self.counts[some], wide(X)) for some in parts]
@@ -96,10 +101,26 @@ class OnDevice(Apart):
 
         def over(work: Callable[[Any], Any]) -> float:
             each = zip(parts, weights, strict=True)
-            return sum(float(w @ xp.sum(work(cast(X[some, :], wide(X))), axis=1)) for some, w in each) / mass
+            return sum(float(w @ xp.sum(work(cast(X[some, :], wide(X))), axis=1)) for some, w in each)
 
-        mean = over(lambda part: part)
-        return over(lambda part: (part - mean) ** 2)
+        mean = over(lambda part: part) / mass
+        return mass, mean, over(lambda part: (part - mean) ** 2)
+
+    def sizes(self, kernel: Any) -> tuple[float, float]:
+        """The sum and the largest of ``k(x, x)``."""
+        if kernel.translation_invariant:
+            size = self.mean_size(kernel)
+            return size * self.shape[0], size
+        xp, parts = namespace(self.values), _slices(self.shape[0], 16 * self.shape[1])
+        found = [kernel.diagonal(cast(self.values[some, :], wide(self.values))) for some in parts]
+        return sum(float(xp.sum(part)) for part in found), max(float(xp.max(part)) for part in found)
+
+    def mean_size(self, kernel: Any) -> float:
+        known = kernel.translation_invariant
+        return super().mean_size(kernel) if known else self.sizes(kernel)[0] / self.shape[0]
+
+    def largest_size(self, kernel: Any) -> float:
+        return self.sizes(kernel)[1]
 
     def mean_square(self) -> float:
         """Of all entries."""
@@ -118,6 +139,14 @@ class OnDevice(Apart):
         if np.dtype(dtype) == np.float64 and not has_double(self.values):
             return super().seen_through(kernel, labels, Z, T, dtype, threads, keep)
         return Placed(self, labels, dtype, keep).look(kernel, Z, T)
+
+
+def check_finite(X: Any, name: str) -> None:
+    """Raise ValueError for rows on a device with values that are not finite."""
+    xp = namespace(X)
+    if not bool(xp.all(xp.isfinite(X))):
+        bad = np.flatnonzero(~host(xp.all(xp.isfinite(X), axis=0)))
+        raise ValueError(f"{name} contains NaN or infinite values, in columns {bad[:5].tolist()}")
 
 
 def _keys(X: Any) -> Array:

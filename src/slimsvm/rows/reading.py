@@ -13,6 +13,7 @@ from ..counts import UNIT, exact_sums, heads
 from ..data import class_sums
 from ..formulation import Array
 from ..keys import blocks, row_keys
+from ..namespaces import host, is_foreign
 from .apart import Apart, Keeper, Piece
 
 Item = TypeVar("Item")
@@ -52,7 +53,7 @@ def _floats(X: Any, number: int) -> Any:
     if sp.issparse(X):
         X = X.tocsr()
     else:
-        X = np.asarray(X)
+        X = host(X) if is_foreign(X) else np.asarray(X)
         if X.ndim != 2:
             raise ValueError(f"block {number} has rows of shape {X.shape}; rows x columns are needed")
         if X.dtype.kind not in "fiub":

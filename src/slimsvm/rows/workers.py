@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..arrays import Elsewhere
 from ..counts import UNIT, exact_sums, heads
 from ..data import class_sums
 from ..formulation import Array
@@ -124,9 +125,10 @@ def _last_sum(parts: list[Sums]) -> Sums:
 
 def _keys(piece: Piece, n_classes: int, weighted: bool) -> tuple[Array, Array, Array | None, list[int]]:
     """What the caller holds of each row, and the exact sums of what the rows of each class count."""
+    keys = piece.X.row_keys() if isinstance(piece.X, Elsewhere) else row_keys(piece.X)
     if not weighted:
-        return row_keys(piece.X), piece.codes, None, [n << UNIT for n in class_sums(piece.codes, n_classes).tolist()]
-    return row_keys(piece.X), piece.codes, heads(piece.counts), exact_sums(piece.counts, piece.codes, n_classes)
+        return keys, piece.codes, None, [n << UNIT for n in class_sums(piece.codes, n_classes).tolist()]
+    return keys, piece.codes, heads(piece.counts), exact_sums(piece.counts, piece.codes, n_classes)
 
 
 def _picked(piece: Piece, rows: Array) -> tuple[Any, Array]:
