@@ -99,7 +99,7 @@ class TaskCandidates:
     def centres(self, count: int, max_iter: int) -> Array:
         return class_centres(self.here, self.task.codes, self.task.weights, count, max_iter, self.rng)
 
-    def learned(self, start: Basis, count: int, iterations: Any, smoothing: float) -> Choice:
+    def learned(self, start: Basis, count: int, iterations: Any, smoothing: float, owned: bool = False) -> Choice:
         """Coarse to fine: most iterations on few of the rows, the last ones on all."""
         if not self.kernel.differentiable:
             raise ValueError(
@@ -110,9 +110,10 @@ class TaskCandidates:
         found: LearnedVectors | Array | None = self.start
         done = 0
         for size, most in stages(self.task.size, steps):
-            part = self if size == self.task.size else self.sample(size)
+            last = size == self.task.size
+            part = self if last else self.sample(size)
             found = dense(start.choose(part, count).vectors) if found is None else found
-            found = part.moved(found, count, most, smoothing)
+            found = part.moved(found, count, most, smoothing, owned or not last)
             done += found.n_iter
         assert isinstance(found, LearnedVectors)
         return self._chosen(replace(found, n_iter=done))
@@ -127,8 +128,10 @@ class TaskCandidates:
         kernel = None if found.scales is None else Scaled(self.kernel, found.scales)
         return Choice(found.vectors.astype(self.X.dtype), None, kernel, found)
 
-    def moved(self, begin: LearnedVectors | Array, count: int, most: int, smoothing: float) -> LearnedVectors:
-        """Vectors moved on, on these rows."""
+    def moved(
+        self, begin: LearnedVectors | Array, count: int, most: int, smoothing: float, owned: bool = False
+    ) -> LearnedVectors:
+        """Vectors moved on, on these rows; ``owned``: which nobody needs afterwards."""
         rounded = smoothing > 0 and not self.loss.smooth
         watch = self.watch(count, self.task.size) if self.watch else None
         found = learn(
@@ -144,6 +147,7 @@ class TaskCandidates:
             threads=self.task.threads,
             watch=watch,
             free=self.free,
+            owned=owned,
         )
         if watch is not None:
             watch.finish(found.n_iter, found.value)

@@ -272,8 +272,11 @@ def learn(
     threads: int = 1,
     watch: Watch | None = None,
     free: Threads | None = None,
+    owned: bool = False,
 ) -> LearnedVectors:
     """Move vectors (and scales) from their start to a local minimum of W by L-BFGS.
+
+    ``owned``: nobody else needs X, and it may be changed.
 
     A vector that contributes nothing has no gradient and would stay so: it is put where it gains most, and
     learning goes on.
@@ -281,7 +284,7 @@ def learn(
     begin, scales = (start.vectors, start.scales) if isinstance(start, LearnedVectors) else (start, None)
     if isinstance(X, Elsewhere) and not FusedObjective.serves(kernel, loss):
         X = X[:]  # on a device; such kernels and losses have what learning needs in memory only
-    centre, X = centred(kernel, X, DOUBLE_ROWS)
+    centre, X = centred(kernel, X, DOUBLE_ROWS, owned)
     Z = separated(begin - centre, kernel, X, rng)
     regularizer = (KernelNorm() if regularizer is None else regularizer).among(kernel, X, True)
     objective = objective_for(kernel, loss)(kernel, X, labels, loss, regularizer, len(Z), learn_scales, threads, free)
@@ -339,10 +342,10 @@ class _Progress:
         return (before - self.values[-1]) / max(abs(self.values[-1]), np.finfo(float).tiny)
 
 
-def centred(kernel: Any, X: Any, double_rows: int) -> tuple[Any, Any]:
+def centred(kernel: Any, X: Any, double_rows: int, owned: bool = False) -> tuple[Any, Any]:
     """A mean, and rows without it where the kernel depends on differences only: these then lose no digits.
 
-    More rows than ``double_rows`` are in float32.
+    More rows than ``double_rows`` are in float32. ``owned``: in the place of X, if they have its type.
     """
     dtype = np.float32 if X.shape[0] > double_rows else np.float64
     if isinstance(X, Elsewhere):
@@ -352,7 +355,7 @@ def centred(kernel: Any, X: Any, double_rows: int) -> tuple[Any, Any]:
     if sp.issparse(X) or not kernel.translation_invariant:
         return 0.0, X.astype(dtype, copy=False)
     centre = X.mean(axis=0, dtype=np.float64)
-    around = np.empty(X.shape, dtype=dtype)
+    around = X if owned and X.dtype == dtype and X.flags.writeable else np.empty(X.shape, dtype=dtype)
     for some in row_blocks(X.shape[0], 8 * X.shape[1]):
         np.subtract(X[some], centre, out=around[some], dtype=np.float64, casting="same_kind")
     return centre, around
