@@ -112,6 +112,15 @@ nb::tuple eliminate(const Whole& m, int threads) {
   return nb::make_tuple(to_numpy(std::move(order), {m.shape(0)}), regular);
 }
 
+nb::ndarray<nb::numpy, Index> pivoted(const Whole& m, const Whole& g, double least) {
+  const Square a = square_of(m), to = square_of(g);
+  if (a.rows != to.rows) throw nb::value_error("shapes do not fit");
+  std::vector<Index> pivots;
+  build(cube(a) / 3, 1, [&](Workshop& shop) { pivots = factorize_pivoted(a, to, least, shop); });
+  const std::size_t count = pivots.size();
+  return to_numpy(std::move(pivots), {count});
+}
+
 void orthogonal(const Whole& m, const Whole& q, int threads) {
   const Square a = view_of<double>(m), to = view_of<double>(q);
   if (to.rows != a.rows || to.columns != std::min(a.rows, a.columns)) throw nb::value_error("shapes do not fit");
@@ -154,6 +163,7 @@ void bind_linear(nb::module_& m) {
       .def_prop_ro("x", [](const Lbfgs& method) { return to_numpy(std::vector<double>(method.x()), {method.x().size()}); },
                    nb::rv_policy::automatic)
       .def_prop_ro("value", &Lbfgs::value);
+  m.def("pivoted_cholesky", &pivoted, "m"_a.noconvert(), "g"_a.noconvert(), "least"_a);
   m.def("orthogonal", &orthogonal, "m"_a.noconvert(), "q"_a.noconvert(), "threads"_a = 1);
   m.def("eliminate", &eliminate, "m"_a.noconvert(), "threads"_a = 1);
 }

@@ -92,6 +92,30 @@ inline bool factorize(const Square& m, Workshop& shop) {
   return true;
 }
 
+// Rows of a factor, a ~ g'g, while what is left of the diagonal is above `least` somewhere: the largest is the next pivot.
+// Column pivots[k] of g is zero from row k + 1 on.
+inline std::vector<Index> factorize_pivoted(const Square& a, const Square& g, double least, Workshop& shop) {
+  const Index n = a.rows;
+  std::vector<double> rest(static_cast<std::size_t>(n));
+  std::vector<Index> pivots;
+  for (Index i = 0; i < n; ++i) rest[i] = a(i, i);
+  for (Index k = 0; k < n; ++k) {
+    const Index p = std::max_element(rest.begin(), rest.end()) - rest.begin();
+    if (!(rest[p] > least)) break;
+    const double root = std::sqrt(rest[p]);
+    double* row = &g(k, 0);
+    std::copy_n(&a(p, 0), n, row);
+    shop.multiply(g.part(0, p, k, 1).transposed(), g.part(0, 0, k, n), g.part(k, 0, 1, n), Store::subtract);
+    for (Index i = 0; i < n; ++i) row[i] /= root;
+    for (const Index before : pivots) row[before] = 0;
+    row[p] = root;
+    for (Index i = 0; i < n; ++i) rest[i] -= row[i] * row[i];
+    rest[p] = -std::numeric_limits<double>::infinity();
+    pivots.push_back(p);
+  }
+  return pivots;
+}
+
 enum class Triangle { lower, lower_transposed, unit_lower, upper };
 
 // x = t^-1 x for a triangle of a few rows.

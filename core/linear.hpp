@@ -29,11 +29,20 @@ enum class Store { set, add, subtract };  // what becomes of a product
 
 namespace linear {
 
-constexpr Index deep = 256;    // summed at once
+constexpr Index deep = 512;    // summed at once
 constexpr Index tall = 96;     // rows of the result in a task: a multiple of every tile
 constexpr Index wide = 512;    // columns of the result in a task
 constexpr Index breadth = 2048;  // columns of the right side packed at once
 constexpr int few = 4, some = 16;  // columns that are not worth packing for: any rows; long rows in one piece
+
+template <class Real, int N, int... L>
+SLIM_INLINE Vec<typename IntOf<Real>::type, N> counted_lanes(std::integer_sequence<int, L...>) {
+  return Vec<typename IntOf<Real>::type, N>{L...};
+}
+template <class Real, int N>
+SLIM_INLINE Vec<typename IntOf<Real>::type, N> lane_numbers() {
+  return counted_lanes<Real, N>(std::make_integer_sequence<int, N>());
+}
 
 // The sum of the lanes, in pairs.
 template <class Real, int N, int Step = N / 2>
@@ -64,13 +73,15 @@ struct RowDots {
       for (int c = 0; c < C; ++c)
 #pragma GCC unroll 2
         for (int u = 0; u < U; ++u) part[r][c][u] = V{};
-    const auto add = [&](Index k, int u) SLIM_INLINE_LAMBDA {
+    // From k on, without the first lanes.
+    const auto add = [&](Index k, int u, int without) SLIM_INLINE_LAMBDA {
+      const auto counted = [&](V v) SLIM_INLINE_LAMBDA { return without ? (lane_numbers<Real, L>() >= without ? v : V{}) : v; };
       V y[C];
 #pragma GCC unroll 4
-      for (int c = 0; c < C; ++c) y[c] = load<V>(b + c * width + k);
+      for (int c = 0; c < C; ++c) y[c] = counted(load<V>(b + c * width + k));
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
-        const V x = load<V>(a + r * row + k);
+        const V x = counted(load<V>(a + r * row + k));
 #pragma GCC unroll 4
         for (int c = 0; c < C; ++c) part[r][c][u] += x * y[c];
       }
@@ -78,16 +89,19 @@ struct RowDots {
     Index k = 0;
     for (; k + U * L <= width; k += U * L)
 #pragma GCC unroll 2
-      for (int u = 0; u < U; ++u) add(k + u * L, u);
-    if (U == 2 && k + L <= width) add(k, 0), k += L;
+      for (int u = 0; u < U; ++u) add(k + u * L, u, 0);
+    if (U == 2 && k + L <= width) add(k, 0, 0), k += L;
+    if (k < width && width >= L) add(width - L, 0, static_cast<int>(L - (width - k))), k = width;
+    Real sums[R][C];
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r)
 #pragma GCC unroll 4
       for (int c = 0; c < C; ++c) {
-        Real sum = across<Real, L>(U == 2 ? part[r][c][0] + part[r][c][U - 1] : part[r][c][0]);
-        for (Index rest = k; rest < width; ++rest) sum += a[r * row + rest] * b[c * width + rest];
-        keep(out(r, c), sum, how);
+        sums[r][c] = across<Real, L>(U == 2 ? part[r][c][0] + part[r][c][U - 1] : part[r][c][0]);
+        for (Index rest = k; rest < width; ++rest) sums[r][c] += a[r * row + rest] * b[c * width + rest];
       }
+    for (int r = 0; r < R; ++r)
+      for (int c = 0; c < C; ++c) keep(out(r, c), sums[r][c], how);
   }
   // Columns in fours: rows of a stay near.
   template <class Isa, int R>
@@ -106,6 +120,8 @@ struct RowDots {
   template <class Isa>
   static SLIM_INLINE void run(const Real* a, std::ptrdiff_t row, const Real* b, Index width, MatrixView<Real> out, Store how) {
     Index i = 0;
+    if (out.columns == 1)
+      for (; i + 8 <= out.rows; i += 8) group<Isa, 8, 1>(a + i * row, row, b, width, out.part(i, 0, 8, 1), how);
     for (; i + 4 <= out.rows; i += 4) rows<Isa, 4>(a, row, b, width, out, i, how);
     for (; i < out.rows; ++i) rows<Isa, 1>(a, row, b, width, out, i, how);
   }
@@ -134,21 +150,26 @@ struct SumOfRows {
  private:
   template <class Isa, int R>
   static SLIM_INLINE void add(const Real* a, std::ptrdiff_t step, const Real* b, int count, Real* sums) {
-    constexpr int L = lanes<Real, Isa>;
-    using V = Vec<Real, L>;
     int i = 0;
-    for (; i + L <= count; i += L) {
-      V sum = load<V>(sums + i);
-#pragma GCC unroll 8
-      for (int r = 0; r < R; ++r) sum += splat<V>(b[r]) * load<V>(a + r * step + i);
-      store(sums + i, sum);
-    }
+    add_some<R, lanes<Real, Isa>>(a, step, b, count, sums, i);
     for (; i < count; ++i) {
       Real sum = sums[i];
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) sum += b[r] * a[r * step + i];
       sums[i] = sum;
     }
+  }
+  // As many as vectors hold, ever shorter ones.
+  template <int R, int L>
+  static SLIM_INLINE void add_some(const Real* a, std::ptrdiff_t step, const Real* b, int count, Real* sums, int& i) {
+    using V = Vec<Real, L>;
+    for (; i + L <= count; i += L) {
+      V sum = load<V>(sums + i);
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) sum += splat<V>(b[r]) * load<V>(a + r * step + i);
+      store(sums + i, sum);
+    }
+    if constexpr (L > 2) add_some<R, L / 2>(a, step, b, count, sums, i);
   }
 };
 
@@ -207,8 +228,8 @@ struct PackGroups {
 // out(i, j) from packed groups of left rows and packed panels of right columns; where `lower`, only j <= i + above counts.
 template <class Real>
 struct Tiles {
-  // M x N vectors of the result; `to` has room for rows x columns of it.
-  template <class Isa, int M, int N>
+  // M x N vectors of the result from a group of G rows; `to` has room for rows x columns of it.
+  template <class Isa, int G, int M, int N>
   static SLIM_INLINE void tile(const Real* left, const Real* right, Index depth, Real* to, std::ptrdiff_t row, std::ptrdiff_t column, int rows,
                                int columns, Store how) {
     constexpr int L = lanes<Real, Isa>, W = Isa::tile_vectors * L;
@@ -218,7 +239,7 @@ struct Tiles {
     for (int x = 0; x < M; ++x)
 #pragma GCC unroll 4
       for (int v = 0; v < N; ++v) sum[x][v] = V{};
-    for (Index k = 0; k < depth; ++k, left += M, right += W) {
+    for (Index k = 0; k < depth; ++k, left += G, right += W) {
       V y[N];
 #pragma GCC unroll 4
       for (int v = 0; v < N; ++v) y[v] = load<V>(right + v * L);
@@ -246,7 +267,9 @@ struct Tiles {
     for (int x = 0; x < M; ++x)
 #pragma GCC unroll 4
       for (int v = 0; v < N; ++v) store(&block[x][v * L], sum[x][v]);
-    if (row == 1)
+    if (column == 1 && how == Store::set)
+      for (int x = 0; x < rows; ++x) std::memcpy(to + x * row, block[x], static_cast<std::size_t>(columns) * sizeof(Real));
+    else if (row == 1)
       for (int y = 0; y < columns; ++y)
         for (int x = 0; x < rows; ++x) keep(to[x + y * column], block[x][y], how);
     else
@@ -261,10 +284,13 @@ struct Tiles {
       for (Index i = 0; i < out.rows; i += M) {
         if (lower && j > i + M - 1 + above) continue;
         const int rows = static_cast<int>(std::min<Index>(M, out.rows - i));
-        if (columns > L)
-          tile<Isa, M, N>(a + i * depth, b + j * depth, depth, &out(i, j), out.row, out.column, rows, columns, how);
+        const Real *left = a + i * depth, *right = b + j * depth;
+        if (rows <= few && columns > L)
+          tile<Isa, M, few, N>(left, right, depth, &out(i, j), out.row, out.column, rows, columns, how);
+        else if (columns > L)
+          tile<Isa, M, M, N>(left, right, depth, &out(i, j), out.row, out.column, rows, columns, how);
         else
-          tile<Isa, M, 1>(a + i * depth, b + j * depth, depth, &out(i, j), out.row, out.column, rows, columns, how);
+          tile<Isa, M, M, 1>(left, right, depth, &out(i, j), out.row, out.column, rows, columns, how);
       }
     }
   }
@@ -347,7 +373,7 @@ void tiled(const MatrixView<const Real>& a, const MatrixView<const Real>& b, con
             const Index top = static_cast<Index>(task) / pieces * tall, first = static_cast<Index>(task) % pieces * wide;
             const Index rows = std::min(tall, out.rows - top), width = std::min(wide, columns - first);
             if (lower && j + first > top + rows - 1) return;
-            Real* groups = left[thread].reserve(static_cast<std::size_t>(tall + tile_rows) * deep);
+            Real* groups = left[thread].reserve(static_cast<std::size_t>(up(std::min(tall, out.rows), group) * std::min(deep, a.columns)));
             dispatch<PackGroups<Real>>(a.part(top, k, rows, depth), group, groups);
             dispatch<Tiles<Real>>(static_cast<const Real*>(groups), group, static_cast<const Real*>(panels + first * depth), depth,
                                   out.part(top, j + first, rows, width), now, lower, top - j - first);

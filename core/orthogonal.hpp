@@ -73,10 +73,11 @@ inline void orthogonalize(const Square& a, const Square& q, Workshop& shop) {
         dispatch<AddTimes>(-t(j, j) * share, static_cast<const double*>(own), length, column);
       }
       // T grows by a column: -tau T V'v.
+      double across[width];
+      for (Index i = 0; i < j; ++i) across[i] = dispatch<LongDot>(static_cast<const double*>(&v(i, j)), static_cast<const double*>(own), length);
       for (Index i = 0; i < j; ++i) {
         double sum = 0;
-        for (Index l = i; l < j; ++l)
-          sum += t(i, l) * dispatch<LongDot>(static_cast<const double*>(&v(l, j)), static_cast<const double*>(own), length);
+        for (Index l = i; l < j; ++l) sum += t(i, l) * across[l];
         t(i, j) = -t(j, j) * sum;
       }
     }

@@ -27,8 +27,8 @@ from slimsvm import (
 
 warnings.simplefilter("ignore")
 jobs = {"n_jobs": int(sys.argv[1])}
-large, rows, wide = blobs(12_000, d=6, seed=1), blobs(1200, seed=2), blobs(700, d=256, seed=3)
-three = three_classes(700)
+large, rows = blobs(12_000, d=6, seed=1), blobs(1200, seed=2)
+wide, three = blobs(700, d=256, seed=3), three_classes(700)
 small = rows[0][:400], rows[1][:400]
 plain, learned = {"C": 1.0, "gamma": 0.3, "scales": "fixed", **jobs}, bases.Learned(iterations=4)
 ovo = {**plain, "multi_class": "ovo"}

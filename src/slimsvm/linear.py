@@ -148,19 +148,10 @@ def pivoted_cholesky(A: Array, least: float) -> tuple[Array, Array]:
 
     Column ``pivots[k]`` of G is zero from row k + 1 on.
     """
-    rest = A.diagonal().copy()
-    G, pivots = np.empty_like(A), np.empty(len(A), dtype=np.int64)
-    for k in range(len(A)):
-        p = int(rest.argmax())
-        if not rest[p] > least:
-            return G[:k], pivots[:k]
-        root = np.sqrt(rest[p])
-        G[k] = (A[p] - dot(G[:k, p], G[:k])) / root
-        G[k, pivots[:k]], G[k, p] = 0.0, root
-        pivots[k] = p
-        rest -= G[k] ** 2
-        rest[p] = -np.inf
-    return G, pivots
+    A = np.ascontiguousarray(A, dtype=np.float64)
+    G = np.empty_like(A)
+    pivots = _core.pivoted_cholesky(A, G, least)
+    return G[: len(pivots)], pivots
 
 
 def solve_each(A: Array, b: Array) -> tuple[Array, Array]:

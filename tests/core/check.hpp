@@ -96,5 +96,6 @@ void threads();
 void solver();
 void passes();
 void linear_algebra();
+void quasi_newton();
 
 }  // namespace tests
