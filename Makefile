@@ -9,13 +9,18 @@ INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check
 # The last two are for libsvm-official, which `make bench` compiles from its sources.
 BUILD_TOOLS := "scikit-build-core>=0.11" "nanobind>=2.4" ninja setuptools wheel
 
-.PHONY: demo test test-all test-aarch64 fuzz lint bench embedded docs sanitize sanitize-threads wheel test-wheel clean
+.PHONY: demo test test-all test-torch test-aarch64 fuzz lint bench embedded docs sanitize sanitize-threads wheel test-wheel clean
 
 demo: $(VENV)/.ready-demo
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.ready-test
 	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+# Rows on a device, with torch on the CPU too: a download of gigabytes that nothing else needs.
+test-torch: $(VENV)/.ready-test
+	$(INSTALL) torch
+	$(BIN)/python -m pytest -n 2 tests/test_device.py tests/test_docs.py -k "device or gpu" $(ARGS)
 
 # The large grids in full, which `make test` samples.
 test-all: $(VENV)/.ready-test

@@ -1,4 +1,5 @@
-"""Memory beside the rows, in bytes a row: checks, samples and whole fits on rows in a memory-mapped file.
+"""Memory beside the rows, in bytes a row: checks, samples and whole fits on rows in a memory-mapped file, and whole
+fits of rows that are read a block at a time.
 
 python -m benchmarks.memory. Each line is a process of its own. What counts is its private memory (RssAnon, Linux only)
 above that before the stage, with rows, labels and weights there: pages of the file do not count, buffers of sorts do.
@@ -23,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from slimsvm import SlimSVC
+from slimsvm import SlimSVC, rows
 from slimsvm.estimators import validation
 from slimsvm.parts import kernels
 from slimsvm.vectors.folds import Groups
@@ -34,6 +35,7 @@ from .report import Table
 from .scale import GAMMA, labels, write_rows
 from .sets import D
 
+BLOCK = 1 << 16  # rows that are read together
 COPIES = 500  # rows that come twice, among those with copies
 SAMPLES = (5_000, 20_000, 100_000)
 # Rows by a generator of numbers, as they come; the same with a few copies; with weights and balanced classes.
@@ -109,6 +111,30 @@ def measure_here(path: Path, n: int, kind: str, whole: bool) -> None:
         print(json.dumps(found), flush=True)
 
 
+def blocks_of(n: int, weighted: bool, classes: int) -> rows.Blocks:
+    """Rows that are made anew in each pass: those of the first block, a little larger each time."""
+    rng = np.random.default_rng(0)
+    given, weight = rng.standard_normal((BLOCK, D), dtype=np.float32), rng.uniform(0.1, 1.1, BLOCK)
+
+    def read() -> Iterator[tuple[Array, ...]]:
+        for k, first in enumerate(range(0, n, BLOCK)):
+            X = given[: n - first] * np.float32(1 + 1e-4 * k)
+            y = np.digitize(np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2], np.linspace(-1, 1, classes + 1)[1:-1])
+            yield (X, y, weight[: len(X)]) if weighted else (X, y)
+
+    return rows.from_blocks(read)
+
+
+def measure_apart(n: int, weighted: bool, slack: str, classes: int) -> None:
+    """Print the peak of a fit of rows that are read."""
+    warnings.simplefilter("ignore")
+    model = SlimSVC(20, C=1.0, gamma=GAMMA, scales="fixed", cache_size=1, slack=slack)
+    model.fit(blocks_of(2000, weighted, classes))
+    with PrivatePeak() as peak:
+        model.fit(blocks_of(n, weighted, classes))
+    print(json.dumps({"bytes": peak.bytes, "seconds": peak.seconds}), flush=True)
+
+
 # --- the table ----------------------------------------------------------------------------------
 
 
@@ -142,16 +168,46 @@ def measure(options: argparse.Namespace) -> Iterator[Table]:
     yield Table("Memory beside the rows", header, list(lines.values()), note)
 
 
+def apart(options: argparse.Namespace) -> Iterator[Table]:
+    """What the caller holds of each row, where rows are read a block at a time."""
+    n = 100_000 if options.quick else 4_000_000
+    lines = []
+    for slack, classes in (("l2", 2), ("l1", 2), ("l2", 4), ("l1", 4)):
+        cells = [f"{slack}, {classes} classes"]
+        for weighted in (False, True):
+            peaks = []
+            for size in (n, 3 * n):
+                given = [str(size), str(weighted), slack, str(classes)]
+                command = [sys.executable, "-m", "benchmarks.memory", "--apart", *given]
+                answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+                peaks.append(json.loads(answer.splitlines()[-1])["bytes"])
+            cells.append(f"{(peaks[1] - peaks[0]) / (2 * n):.1f}")
+            parts.say(f"{cells[0]}, weights: {weighted}: {cells[-1]} bytes a row")
+        lines.append(cells)
+    note = (
+        f"Highest private memory of whole fits of {n:,} and of {3 * n:,} rows that are made a block of {BLOCK:,} at a "
+        "time: the difference, over that of the rows. SlimSVC(20, C=1, scales='fixed') with gamma given; features are "
+        "not kept."
+    )
+    yield Table("Memory of the caller where rows are apart", ["", "bytes a row", "with weights"], lines, note)
+
+
 def main(argv: list[str] | None = None) -> None:
     parser = parts.parser("benchmarks.memory", __doc__, sets=False)
     parser.add_argument("--rows", type=int, help="how many; 8 million unless said")
     parser.add_argument("--measure", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--apart", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--only-apart", action="store_true", help="the second table alone")
     options = parser.parse_args(argv)
+    if options.apart:
+        size, weighted, slack, classes = options.apart
+        measure_apart(int(size), weighted == "True", slack, int(classes))
+        return
     if options.measure:
         path, n, kind, whole = options.measure
         measure_here(Path(path), int(n), kind, whole == "True")
         return
-    parts.run(options, "Memory", [measure])
+    parts.run(options, "Memory", [apart] if options.only_apart else [measure, apart])
 
 
 if __name__ == "__main__":

@@ -58,6 +58,7 @@ def run_page(monkeypatch):
 
 
 NEEDS = {  # of pages: packages
+    "gpu": ("torch",),
     "large": ("dask", "distributed", "pandas", "pyarrow"),
     "onnx": ("onnxruntime", "skl2onnx", "pandas"),
     "rows": ("pandas", "pyarrow"),

@@ -434,3 +434,41 @@ def test_losses_are_their_formulas(loss):
         # Fenchel's equality: value + conjugate's share = sum of a f at matching duals.
         A = loss.duals(F, Y, C)
         np.testing.assert_allclose(loss.value(F, Y, C), loss.conjugate(A, Y, C) - (A * F).sum(axis=0), atol=1e-9)
+
+
+def several_machines(n=12_000, m=6):
+    rng = np.random.default_rng(0)
+    P = rng.normal(size=(n, m))
+    f = P[:, 0] + 0.5 * P[:, 1] ** 2 + 0.5 * rng.normal(size=n)
+    Y = np.where(f[:, None] > [0.0, 0.5, 1.0], 1.0, -1.0)
+    C = np.where(rng.random((n, 3)) < [1.0, 0.8, 0.3], 1.0, 0.0)  # the last takes few of the rows, and all at once
+    return P, Y * (C > 0), C
+
+
+def test_machines_together_are_machines_alone():
+    """The hinge over many rows: outputs share their looks at the rows."""
+    P, Y, C = several_machines()
+    together = primal.solve(Given(P, RowLabels(Y, C)), losses.Hinge())
+    for o in range(Y.shape[1]):
+        alone = primal.solve(Given(P, RowLabels(Y[:, [o]], C[:, [o]])), losses.Hinge())
+        np.testing.assert_allclose(together.objective[o], alone.objective[0], rtol=1e-8)
+    assert (together.gap <= GAP).all()
+
+
+def test_a_narrower_corner_leaves_fewer_rows(monkeypatch):
+    """Where too many rows are close to the margin; the solution is the same."""
+    P, Y, C = several_machines()
+    rows, close = Given(P, RowLabels(Y, C)), []
+    each = interior.Members.each
+
+    def watched(rows, numbers):
+        close.append(sum(map(len, numbers)))
+        return each(rows, numbers)
+
+    monkeypatch.setattr(interior.Members, "each", watched)
+    usual = primal.solve(rows, losses.Hinge())
+    monkeypatch.setattr(interior, "MOST_BYTES", {False: 8 * P.shape[1] * close[0] / 3})
+    narrow = primal.solve(rows, losses.Hinge())
+    assert close[-1] < close[0] / 2
+    np.testing.assert_allclose(narrow.objective, usual.objective, rtol=1e-8)
+    assert (narrow.gap <= GAP).all()

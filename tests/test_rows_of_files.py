@@ -45,7 +45,7 @@ MODELS = {
     "search": (SlimSVC(8), False, 10),
     "l1": (SlimSVC(12, slack="l1", **FIXED, tol=1e-9), False, 30),
     "pairs": (SlimSVC(12, **FIXED, tol=1e-9), True, 12),
-    "pairs, l1": (SlimSVC(12, slack="l1", **FIXED, tol=1e-9), True, 90),
+    "pairs, l1": (SlimSVC(12, slack="l1", **FIXED, tol=1e-9), True, 40),
     "rest": (SlimSVC(12, **FIXED, multi_class="ovr", tol=1e-9), True, 12),
     "rows": (SlimSVC(12, basis="forward", **FIXED, tol=1e-9), False, 12),
     "polynomial": (SlimSVC(12, kernel="poly", C=1.0, gamma=0.2, coef0=1.0, scales="fixed", tol=1e-9), False, 14),

@@ -265,8 +265,8 @@ def test_verbose_shows_search_and_learning(capsys):
     SlimSVC(3, learned(iterations=2), verbose=True).fit(X, y)
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.count("\n") == 2
-    assert "search: " in err
+    # On a busy machine the search has time to say how far it is.
+    assert [line.split()[0] for line in err.splitlines() if "candidates" not in line] == ["search:", "learning"]
     assert "C=" in err
     assert f"learning 3 vectors on {len(np.unique(np.c_[X, y], axis=0))} rows" in err
     assert "2 iterations" in err

@@ -13,6 +13,17 @@ if TYPE_CHECKING:  # the protocols of formulation.py compute, too
     from .formulation import Array
 
 
+class Elsewhere:
+    """Rows that are not an array in memory, but the X of a task all the same: see `rows.apart`, which has all that is
+    asked of them."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+        def __getitem__(self, rows: Any) -> Any: ...
+
+
 def aligned(X: Array) -> Array:
     """X, or a copy where its numbers lie across the machine's words, as in a record array or a buffer of bytes."""
     return X if X.flags.aligned and not any(step % X.itemsize for step in X.strides) else X.copy()

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from .arrays import Elsewhere
+from .counts import bounds, exact_sums, rounded, total
 from .formulation import Array
 from .keys import blocks, repeats, rows_by_key
 from .keys import row_keys as row_keys
@@ -110,7 +113,7 @@ class Task:
 
     X: Any
     codes: Array  # class number of each row, in few bytes
-    counts: Array  # sample weights: how often a row counts; takes no memory where all are 1
+    counts: Any  # sample weights: how often a row counts; takes no memory where all are 1
     factors: Array  # of the classes: their weights
     numbers: Any  # of the rows in the user's data: the first of its copies
     keys: Array  # numbers made from a row's contents: the order of all draws
@@ -133,6 +136,11 @@ class Task:
     def n_classes(self) -> int:
         return len(self.classes)
 
+    @cached_property
+    def total(self) -> float:
+        """The sum of the counts, which does not depend on the order of the rows."""
+        return total(self.counts)
+
     @property
     def weights(self) -> Array:
         """Sample weight times class weight."""
@@ -147,10 +155,14 @@ class Task:
         """Some of the rows (numbers or a mask); copies are left out, and those that they repeat count for them."""
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows
         rows = rows if self.copies is None else self.copies.others(rows)
-        X = self.X[rows]
-        X = X if sp.issparse(X) else np.ascontiguousarray(X)
+        X = self.X.taken(rows) if isinstance(self.X, Elsewhere) else self.X[rows]
+        X = np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X
         mine = {name: getattr(self, name)[rows] for name in ("codes", "numbers", "keys")}
         return replace(self, X=X, counts=self._counts(rows), copies=None, **mine)
+
+    def in_memory(self) -> Task:
+        """With its rows here, if they are elsewhere."""
+        return replace(self, X=self.X[:]) if isinstance(self.X, Elsewhere) else self
 
     def _counts(self, rows: Array) -> Array:
         """Of rows that are no copies, each with its copies."""
@@ -186,11 +198,18 @@ class Task:
         """
         if self.n_distinct <= most:
             return self.sorted()
-        best = _Best(self._shares(most))
-        counts = self._drawn(best, rng)
-        rows, weights = best.drawn()  # in the order in which they were seen
-        weights = np.maximum(weights, self._counts(rows))
-        return replace(self.take(rows), counts=weights * (counts / weights.sum()))
+        shares = self._shares(most)
+        near = _Near(shares)
+        for part in self._ordered():
+            for some in blocks(len(part), 8):  # numbers of a row that are looked at
+                rows, late = part[some], 1 - rng.random(some.stop - some.start)
+                near.see(rows, self.codes[rows], *self._bounds(rows), late)
+        rows, late = near.found()  # in canonical order
+        drawn = self.take(rows)
+        chosen, least = _highest(drawn.codes, drawn.counts / late, shares)
+        drawn = drawn.take(chosen)
+        weights = np.maximum(least, drawn.counts)
+        return replace(drawn, counts=weights * (self.total / weights.sum()))
 
     def _shares(self, most: int) -> Array:
         """How many rows of each class a sample has."""
@@ -202,18 +221,10 @@ class Task:
             shares[shares.argmax()] -= 1
         return shares
 
-    def _drawn(self, best: _Best, rng: np.random.Generator) -> float:
-        """Show all rows to ``best``, each with a random priority; the sum of their counts."""
-
-        def counts() -> Iterator[Array]:
-            for rows in self._ordered():
-                mine = self._counts(rows)
-                best.see(rows, self.codes[rows], mine / (1 - rng.random(len(rows))))
-                yield mine
-
-        if self.counts.strides == (0,):
-            return float(sum(mine.sum() for mine in counts()))
-        return float(_filled(self.n_distinct, np.float64, counts()).sum())  # as if never in parts, to the last bit
+    def _bounds(self, rows: Array) -> tuple[Array, Array]:
+        """Between which numbers the counts of rows are that are no copies, each with its copies."""
+        least, most = bounds(self.counts, rows)
+        return (least, most) if self.copies is None else tuple(self.copies.joined(rows, b) for b in (least, most))  # type: ignore[return-value]
 
     def drawn_by_weight(self, rng: np.random.Generator) -> Array:
         """All rows, in random order: a row of twice the weight comes twice as likely first."""
@@ -243,47 +254,58 @@ class Task:
         return f"classes {first!s} and {second!s}"
 
 
-class _Best:
-    """Rows of the highest priorities in each class, of rows that are seen some at a time; ties go to the earlier row.
+class _Near:
+    """Rows that may have the highest priorities of their class, of rows that are seen some at a time.
 
-    They stay in the order in which they were seen. One more than its share is kept of each class: its priority is the
-    least weight of the others.
+    A priority is a row's count over a random number, ``late``. Of counts bounds are enough: each class keeps the rows
+    that may be among one more than its share. They stay in the order in which they were seen.
     """
 
     def __init__(self, shares: Array) -> None:
         self.shares = shares
-        self.rows = self.codes = np.empty(0, dtype=np.intp)
-        self.priority, self.spare = np.empty(0), np.empty(0, dtype=bool)
         self.least = np.full(len(shares), -np.inf)
-        self.new: list[tuple[Array, Array, Array]] = []
+        nothing = np.empty(0)
+        self.kept: tuple[Array, ...] = (np.empty(0, dtype=np.intp),) * 2 + (nothing,) * 3
+        self.new: list[tuple[Array, ...]] = []
 
-    def see(self, rows: Array, codes: Array, priority: Array) -> None:
-        """These come after all that were seen before."""
-        new = np.flatnonzero(priority > self.least[codes])
-        self.new.append((rows[new], codes[new], priority[new]))
+    def see(self, rows: Array, codes: Array, least: Array, most: Array, late: Array) -> None:
+        """These come after all that were seen before; their counts are between ``least`` and ``most``."""
+        low, high = least / late, most / late
+        new = np.flatnonzero(high >= self.least[codes])
+        self.new.append((rows[new], codes[new], low[new], high[new], late[new]))
         if sum(len(some) for some, *_ in self.new) > self.shares.sum():
             self._drop()
 
     def _drop(self) -> None:
         """Keep those that may still be drawn."""
-        rows, codes, priority = map(np.concatenate, zip((self.rows, self.codes, self.priority), *self.new, strict=True))
-        kept, spare = np.zeros(len(rows), dtype=bool), np.zeros(len(rows), dtype=bool)
+        _, codes, low, high, _ = self.kept = tuple(map(np.concatenate, zip(self.kept, *self.new, strict=True)))
         for c, share in enumerate(self.shares.tolist()):
-            mine = np.flatnonzero(codes == c)
+            mine = low[codes == c]
             if len(mine) > share:
-                worth = priority[mine]
-                self.least[c] = least = np.partition(worth, len(mine) - share - 1)[len(mine) - share - 1]
-                better, equal = mine[worth > least], mine[worth == least][: share + 1 - np.count_nonzero(worth > least)]
-                spare[equal[-1]] = True
-                mine = np.append(better, equal)
-            kept[mine] = True
-        self.rows, self.codes, self.priority, self.spare = rows[kept], codes[kept], priority[kept], spare[kept]
-        self.new = []
+                self.least[c] = np.partition(mine, len(mine) - share - 1)[len(mine) - share - 1]
+        may = high >= self.least[codes]
+        self.kept, self.new = tuple(part[may] for part in self.kept), []
 
-    def drawn(self) -> tuple[Array, Array]:
-        """The rows, and what each counts at least."""
+    def found(self) -> tuple[Array, Array]:
+        """The rows, and their random numbers."""
         self._drop()
-        return self.rows[~self.spare], self.least[self.codes[~self.spare]]
+        return self.kept[0], self.kept[-1]
+
+
+def _highest(codes: Array, priority: Array, shares: Array) -> tuple[Array, Array]:
+    """The rows of each class with the highest priorities, its share of them, and what each counts at least: the next
+    lower priority. Ties go to the earlier row."""
+    chosen, least = np.zeros(len(codes), dtype=bool), np.full(len(shares), -np.inf)
+    for c, share in enumerate(shares.tolist()):
+        mine = np.flatnonzero(codes == c)
+        if len(mine) > share:
+            worth = priority[mine]
+            least[c] = next_ = np.partition(worth, len(mine) - share - 1)[len(mine) - share - 1]
+            better = np.count_nonzero(worth > next_)
+            mine = np.append(mine[worth > next_], mine[worth == next_][: share - better])
+        chosen[mine] = True
+    rows = np.flatnonzero(chosen)
+    return rows, least[codes[rows]]
 
 
 # --- class numbers ---------------------------------------------------------------------------------------------
@@ -301,13 +323,12 @@ def class_numbers(y: Array) -> tuple[Array, Array]:
 
 def class_sums(codes: Array, n_classes: int, weights: Array | None = None) -> Array:
     """Sums of weights over the rows of each class; without weights, the numbers of rows."""
-    sums = np.zeros(n_classes, dtype=np.int64 if weights is None else np.float64)
-    for rows in blocks(len(codes)):
-        if weights is None:
+    if weights is None or weights.strides == (0,):
+        sums = np.zeros(n_classes, dtype=np.int64)
+        for rows in blocks(len(codes)):
             sums += np.bincount(codes[rows], minlength=n_classes)
-        else:
-            np.add.at(sums, codes[rows], weights[rows])
-    return sums
+        return sums if weights is None or not len(weights) else sums * weights[0]
+    return np.array([rounded(units) for units in exact_sums(weights, codes, n_classes)])
 
 
 # --- equal rows ------------------------------------------------------------------------------------------------

@@ -35,10 +35,13 @@ def blocks(n: int, width: int = 1) -> Iterator[slice]:
 
 def row_keys(X: Any, threads: int = 1) -> Array:
     """A 64-bit number for each row that depends on its contents alone: the same for float32, float64 and sparse."""
-    constants = _few_constants()[: X.shape[1]] if X.shape[1] <= FEW_COLUMNS else _constants(X.shape[1])
-    return _core.row_keys(
-        core_rows(X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)), constants, threads
-    )
+    X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+    return _core.row_keys(core_rows(X), column_constants(X.shape[1]), threads)
+
+
+def column_constants(count: int) -> Array:
+    """A factor for each column."""
+    return _few_constants()[:count] if count <= FEW_COLUMNS else _constants(count)
 
 
 def _constants(count: int) -> Array:

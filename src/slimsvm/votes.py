@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from . import _core
 from .data import outputs, sides
 from .formulation import Array
 from .linear import dot
+from .namespaces import beside, cast, is_foreign, namespace, wide
 
 
 @dataclass(frozen=True)
@@ -32,17 +34,20 @@ class Votes:
         Summed values are squeezed into (-1/3, 1/3), so that they never outweigh a vote.
         """
         if F.shape[1] == 1:
-            return np.hstack([~self._wins(F), self._wins(F)]).astype(np.float64)
+            wins = self._wins(F)
+            return cast(namespace(F).concat([~wins, wins], axis=1), wide(F))
         if not self.pairs:
             return F
+        if is_foreign(F):
+            return self._pair_scores(F, n_classes)
         F = np.ascontiguousarray(F, dtype=np.float64)
         return _core.pair_scores(F, n_classes, self.by_value, self.zero_is_positive)
 
     def leaders(self, F: Array, n_classes: int) -> Array:
         """Class numbers, by their scores."""
         if F.shape[1] == 1:
-            return self._wins(F)[:, 0].astype(np.intp)
-        return self.scores(F, n_classes).argmax(axis=1)
+            return cast(self._wins(F)[:, 0], np.intp if isinstance(F, np.ndarray) else namespace(F).int64)
+        return namespace(F).argmax(self.scores(F, n_classes), axis=1)
 
     def winners(self, F: Array, n_classes: int) -> Array:
         """Class numbers, without a rounding: for integers of any size, too."""
@@ -56,6 +61,14 @@ class Votes:
 
     def _wins(self, F: Array) -> Array:
         return F >= 0 if self.zero_is_positive else F > 0
+
+    def _pair_scores(self, F: Any, n_classes: int) -> Any:
+        """What the core computes, where F is."""
+        F = cast(F, wide(F))
+        side = beside(F, _sides_of_pairs(n_classes), F.dtype)
+        votes = (cast(self._wins(F), F.dtype) - 0.5) @ side + (n_classes - 1) / 2
+        sums = F @ side
+        return votes + sums / (3 * (namespace(F).abs(sums) + 1)) if self.by_value else votes
 
     def _counted(self, F: Array, n_classes: int) -> tuple[Array, Array]:
         """Votes and summed values of the classes."""

@@ -18,8 +18,10 @@ from ..expansion import Expansion, Model
 from ..export.machine import ProbabilityLayer
 from ..export.quantize import Problem, model_bytes
 from ..formulation import Array, Part
+from ..namespaces import beside, host, is_foreign, namespace, stays_there
 from ..notices import warn
 from ..parts.kernels import Scaled
+from ..rows import device as there
 from ..rows.apart import Apart
 from ..rows.partitions import on_workers
 from ..rows.workers import answers
@@ -60,6 +62,15 @@ def lazy_where_far(method: Callable[..., Array]) -> Callable[..., Array]:
     return answer
 
 
+def labels_beside(scores: Any, classes: Array, winners: Any) -> Any:
+    """Labels of class numbers, where the scores are; words are here."""
+    if not is_foreign(scores):
+        return classes[winners]
+    if classes.dtype.kind not in "iufb":
+        return classes[host(winners)]
+    return namespace(scores).take(beside(scores, classes), winners, axis=0)
+
+
 class ExpansionModel(BaseEstimator):
     """An estimator whose values are an expansion over `vectors_`: what needs no more than that."""
 
@@ -89,6 +100,9 @@ class ExpansionModel(BaseEstimator):
         """Values of outputs over the vectors, one row for each row of X."""
         if hasattr(X, "pieces"):  # of a file
             return np.concatenate([self._values(rows, coef, bias) for rows in validation.rows_of(self, X)])
+        if stays_there(X):
+            X = validation.check_there(self, X)
+            return there.values(self.kernel_, X, self.vectors_, coef, bias)
         X = validation.check_data(self, X)
         threads = thread_count(self.n_jobs) if X.shape[0] >= SHARED else 1
         return self.kernel_.decision(X, self.vectors_, coef, bias, threads)
@@ -187,7 +201,8 @@ class Probabilities(ExpansionModel):
         -------
         ndarray of shape (n_samples, n_classes), in the order of ``classes_``.
         """
-        return np.exp(self._snapshot()._log_probabilities(X))
+        found = self._snapshot()._log_probabilities(X)
+        return namespace(found).exp(found)
 
     @offered
     @lazy_where_far
@@ -336,7 +351,7 @@ class ExpansionClassifier(ClassifierMixin, Probabilities, metaclass=ABCMeta):
         """
         fitted = self._snapshot()
         scores = fitted._scores(X)  # first: it says what is missing before fit
-        return fitted.classes_[fitted._winners(scores)]
+        return labels_beside(scores, fitted.classes_, fitted._winners(scores))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The share of rows that are predicted right, by weight.
@@ -357,6 +372,10 @@ class ExpansionClassifier(ClassifierMixin, Probabilities, metaclass=ABCMeta):
         if hasattr(X, "pieces") and y is None:  # of a file
             labels, sample_weight = validation.labels_of(X)
             return float(accuracy_score(labels, self.predict(X), sample_weight=sample_weight))
+        if stays_there(X):
+            mine = self.predict(X), y, sample_weight
+            found, y, sample_weight = (host(v) if is_foreign(v) else v for v in mine)
+            return float(accuracy_score(y, found, sample_weight=sample_weight))
         if not on_workers(X):
             return super().score(X, y, sample_weight)
         # Answers and labels come here, rows do not.

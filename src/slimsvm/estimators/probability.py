@@ -12,6 +12,7 @@ from ..data import Task
 from ..expansion import Model
 from ..export.machine import ProbabilityLayer
 from ..formulation import Array
+from ..namespaces import beside, host, is_foreign
 from ..primal.probability import led_by, log_probabilities
 from ..vectors.probabilities import Learn, fit_at, fit_probabilities, pieces_of
 from .base import ExpansionClassifier, Probabilities
@@ -40,8 +41,9 @@ class Layer(Probabilities):
         check_is_fitted(self, "probability_coef_")
         coef = np.vstack([self.vector_coef_, self.probability_coef_])
         values = self._values(X, coef, np.append(self.intercept_, self.probability_intercept_))
-        scores, log_odds = np.split(values, [len(self.intercept_)], axis=1)
-        return led_by(self._winners(scores), log_probabilities(log_odds))
+        scores, log_odds = np.split(host(values), [len(self.intercept_)], axis=1)
+        found = led_by(self._winners(scores), log_probabilities(log_odds))
+        return beside(values, found, values.dtype) if is_foreign(values) else found
 
 
 class LayerClassifier(Layer, ExpansionClassifier):

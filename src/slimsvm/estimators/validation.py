@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
@@ -18,7 +19,9 @@ from ..data import AllRows, Task, class_numbers, class_sums, merged, with_copies
 from ..formulation import Array, Kernel
 from ..keys import blocks, repeats, row_keys
 from ..linear import positive_definite
+from ..namespaces import beside, cast, device, host, is_foreign, namespace, stays_there, wide
 from ..parts import kernels
+from ..rows.device import OnDevice, check_finite
 from ..rows.partitions import on_workers
 from ..rows.reading import Read
 from ..rows.workers import OnWorkers
@@ -26,6 +29,7 @@ from ..threads import thread_count
 
 FLOATS = [np.float64, np.float32]
 PLAIN = 1 << 14  # numbers up to which rows to predict are few
+COPY = "a copy in memory (of torch: {0}.cpu(), of CuPy: {0}.get())"
 # Times the spread of other columns: from here on a column hides them.
 LARGE = 100.0
 
@@ -126,6 +130,8 @@ def task(estimator: Any, X: Any, y: Any, sample_weight: Any, merge: bool = True)
         )
     if on_workers(X):
         return workers_task(estimator, X, y, sample_weight)
+    if stays_there(X):
+        return device_task(estimator, X, y, sample_weight)
     X, y = check_data(estimator, X, y=y)
     check_targets(y)
     kernel, contents = estimator.kernel, X
@@ -210,6 +216,57 @@ def workers_task(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Task:
         raise
 
 
+def device_task(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Task:
+    """Labelled rows of an array on a device, which stay there; labels and weights may be there or here."""
+    if not getattr(estimator, "takes_blocks", False):
+        raise TypeError(
+            f"{type(estimator).__name__} needs all rows in the CPU's memory; X is {kind_of(X)}. SlimSVC, ReducedSVC "
+            f"and EmpiricalSVC are fitted where it is; if it fits into memory here, pass {COPY.format('X')}"
+        )
+    if is_precomputed(estimator.kernel):
+        raise ValueError(f"kernel='precomputed' needs a matrix in memory here; X is {kind_of(X)}")
+    estimator._check_apart()
+    X, n = check_there(estimator, X, reset=True), X.shape[0]
+    if y is None:
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
+    y = column_or_1d(host(y) if is_foreign(y) else y, warn=True)
+    check_consistent_length(X, y)
+    weight = host(sample_weight) if is_foreign(sample_weight) else sample_weight
+    weight = sample_weights(estimator, weight, np.broadcast_to(0.0, (n, 1)))
+    rows = AllRows(n) if weight is None or weight.all() else np.flatnonzero(weight)
+    counts = np.broadcast_to(1.0, n) if weight is None else weight
+    check_targets(y)
+    if len(rows) < n:
+        y, counts = y[rows], counts[rows]
+        X = namespace(X).take(X, beside(X, rows), axis=0)
+    classes, codes = class_numbers(y)
+    there = OnDevice(X, codes, counts)
+    there.classes, there.keys = classes, there.row_keys()
+    there.masses = class_sums(codes, len(classes), counts)
+    return _task_of(estimator, there, None, rows, n, thread_count(estimator.n_jobs), sample_weight)
+
+
+def check_there(estimator: Any, X: Any, reset: bool = False) -> Any:
+    """Rows on a device as they must be: two-dimensional, floats, finite, with the columns of the fit."""
+    X = X.detach() if hasattr(X, "detach") else X
+    if X.ndim != 2:
+        raise ValueError(f"X is {kind_of(X)} of shape {tuple(X.shape)}; rows x columns are needed")
+    xp = namespace(X)
+    X = X if X.dtype in (xp.float32, xp.float64) else cast(X, wide(X))
+    if not reset and X.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} "
+            "features as input"
+        )
+    check_finite(X, "X")
+    return X
+
+
+def kind_of(X: Any) -> str:
+    """An array of another library in words."""
+    return f"an array of {type(X).__module__.partition('.')[0]} on {device(X)}"
+
+
 def _task_of(
     estimator: Any, X: Any, names: Any, rows: Any, n_samples: int, threads: int, sample_weight: Any = None
 ) -> Task:
@@ -219,8 +276,8 @@ def _task_of(
         estimator.feature_names_in_ = np.array(names, dtype=object)
     check_targets(X.classes)
     check_classes(X.classes, sample_weight)
-    factors = class_weights(estimator.class_weight, X.classes, X.codes, X.weights)
-    whole = Task(X, X.codes, X.weights, factors, rows, X.keys, X.classes, estimator.kernel, n_samples, threads)
+    factors = class_factors(estimator.class_weight, X.classes, lambda: X.masses)
+    whole = Task(X, X.codes, X.counts, factors, rows, X.keys, X.classes, estimator.kernel, n_samples, threads)
     return with_copies(whole, *repeats(None, whole.keys, whole.codes, threads))
 
 
@@ -241,6 +298,11 @@ def here(estimator: Any, *given: Any) -> None:
     for one in given:
         if on_workers(one):
             raise TypeError(_refusal(estimator, one))
+        if stays_there(one):
+            raise TypeError(
+                f"{type(estimator).__name__} takes rows, labels and weights in the CPU's memory here, and "
+                f"{kind_of(one)} was given; pass {COPY.format('it')}"
+            )
 
 
 def task_of_rows(estimator: Any, X: Any, codes: Array, counts: Array, classes: Array, factors: Array) -> Task:
@@ -345,12 +407,17 @@ def sample_weights(estimator: Any, sample_weight: Any, X: Any) -> Array | None:
 
 def class_weights(class_weight: Any, classes: Array, codes: Array, weight: Array) -> Array:
     """The factor of each class. "balanced" counts samples by their weights, as if they were repeated."""
+    return class_factors(class_weight, classes, lambda: class_sums(codes, len(classes), weight))
+
+
+def class_factors(class_weight: Any, classes: Array, masses: Callable[[], Array]) -> Array:
+    """The same from the sums of the weights of each class, if these are needed."""
     if class_weight is None:
         return np.ones(len(classes))
     if isinstance(class_weight, str):
         check_choice("class_weight", class_weight, ("balanced",))
-        counts = class_sums(codes, len(classes), weight)
-        return weight.sum() / (len(classes) * counts)
+        mass = masses()
+        return mass.sum() / (len(classes) * mass)
     if not hasattr(class_weight, "get"):
         raise ValueError(f"class_weight={class_weight!r} must be None, 'balanced' or a dict of class: weight")
     labels = classes.tolist()

@@ -111,7 +111,7 @@ class Budget:
         """With the caps: rows, the dimensions of the kernel's space, and what is of use at all."""
         kernel = recipe.kernel_of(1.0)
         inputs = task.X.shape[1]
-        rows = int(task.counts.sum())  # copies count: each makes the others' labels surer
+        rows = int(task.total)  # copies count: each makes the others' labels surer
         most = min(MOST, max(2, min(task.size, rows // ROWS)), kernel.dimensions(inputs))
         return cls(max_bytes, kernel, inputs, task.n_classes, int(most))
 

@@ -80,8 +80,9 @@ class Candidates(Protocol):
     def centres(self, count: int, max_iter: int) -> Array:
         """Centres of clusters within each class."""
 
-    def learned(self, start: Basis, count: int, iterations: Any, smoothing: float) -> Choice:
-        """Vectors moved from their start so that the objective of the best classifier over them falls."""
+    def learned(self, start: Basis, count: int, iterations: Any, smoothing: float, owned: bool = False) -> Choice:
+        """Vectors moved from their start so that the objective of the best classifier over them falls. ``owned``: rows
+        of a sample that nobody needs afterwards, so that they may be moved, too."""
 
 
 class Basis(Protocol):
@@ -217,7 +218,8 @@ class Learned(Part):
         start = resolve(self.init, "init")
         if start.learns:
             raise ValueError(f"init={self.init!r}: learned vectors must start somewhere; use 'kmeans' or 'forward'")
-        return rows.sample(self.most_rows(count)).learned(start, count, self.iterations, self.smoothing)
+        some = rows.sample(self.most_rows(count))  # a copy of the rows
+        return some.learned(start, count, self.iterations, self.smoothing, owned=True)
 
     def most_rows(self, count: int) -> int:
         """Rows that so many vectors are learned on at most."""

@@ -11,9 +11,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import _core
-from ..arrays import aligned, core_rows
+from ..arrays import Elsewhere, aligned, core_rows
 from ..formulation import Array, Part
 from ..keys import blocks
+from ..linear import dot
+from ..namespaces import beside, cast, is_foreign, namespace, wide
 
 __all__ = [
     "ALL",
@@ -44,10 +46,16 @@ def _offset(X: Any) -> Array | None:
     with np.errstate(over="ignore"):
         center = rows.sum(axis=0) / len(rows)
         around = rows - center
-        return center if 4 * np.vdot(around, around) / len(rows) < center @ center < np.inf else None
+        return (
+            center
+            if 4 * np.einsum("ij,ij->", around, around) / len(rows) < np.einsum("i,i->", center, center) < np.inf
+            else None
+        )
 
 
 def _as_float(X: Any) -> Any:
+    if is_foreign(X):
+        return X
     if sp.issparse(X):
         return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
     X = np.asarray(X)
@@ -56,7 +64,7 @@ def _as_float(X: Any) -> Any:
 
 def _weighted_rows(W: Array, X: Any) -> Array:
     """``W' X``, dense."""
-    return (X.T @ W).T if sp.issparse(X) else W.T @ X
+    return (X.T @ W).T if sp.issparse(X) else dot(W.T, X)
 
 
 def _dense(Z: Any) -> Array:
@@ -74,7 +82,14 @@ def _row_squares(X: Any) -> Array:
     """``|x_i|^2`` in float64."""
     if sp.issparse(X):
         return np.asarray(X.power(2).sum(axis=1, dtype=np.float64)).ravel()
+    if is_foreign(X):
+        return namespace(X).sum(cast(X, wide(X)) ** 2, axis=1)
     return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+
+
+def _ones(X: Any) -> Array:
+    """One for each row."""
+    return beside(X, np.ones(X.shape[0]), wide(X)) if is_foreign(X) else np.ones(X.shape[0])
 
 
 def _is_number(value: Any) -> bool:
@@ -115,11 +130,17 @@ class Base(Part):
 
     def diagonal(self, X: Any) -> Array:
         """The values k(x_i, x_i)."""
-        return np.concatenate([self(X[i : i + 64], X[i : i + 64]).diagonal() for i in range(0, X.shape[0], 64)])
+        n = X.shape[0]
+        parts = (X[i : min(i + 64, n), :] for i in range(0, n, 64))
+        found = [namespace(K).linalg.diagonal(K) for K in (self(part, part) for part in parts)]
+        return namespace(found[0]).concat(found) if found else np.empty(0)
 
     def length(self, X: Any) -> float:
         """The root of the mean square of all entries: a kernel of products has no other length."""
-        square = X.power(2).mean() if sp.issparse(X) else np.mean(X**2)
+        if isinstance(X, Elsewhere):
+            square = X.mean_square()
+        else:
+            square = X.power(2).mean() if sp.issparse(X) else np.mean(X**2)
         return float(np.sqrt(square)) or 1.0
 
     def dimensions(self, inputs: int) -> float:
@@ -137,7 +158,7 @@ class Base(Part):
     def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int = 1) -> Array:
         """``k(X, vectors) @ coef.T + bias``, in row blocks of at most 16 MB of kernel values."""
         rows = max(1, (2 << 20) // max(1, vectors.shape[0]))
-        parts = [self(X[i : i + rows], vectors) @ coef.T + bias for i in range(0, X.shape[0], rows)]
+        parts = [dot(self(X[i : i + rows], vectors), coef.T, threads) + bias for i in range(0, X.shape[0], rows)]
         return np.concatenate(parts) if parts else np.empty((0, len(bias)))
 
     def row_model(self, vectors: Array, coef: Array, bias: Array) -> _core.RowModel | None:
@@ -170,11 +191,21 @@ class _CoreKernel(Base):
     def core(self) -> _core.Kernel:
         raise NotImplementedError
 
+    def over(self, X: Any, Z: Any) -> Any:
+        """The matrix k(x_i, z_j) for arrays of another library, where they are and in their precision."""
+        raise NotImplementedError
+
+    def slopes(self, X: Any, Z: Any) -> Any:
+        """For such arrays the derivative that `pulled` takes sums of: with respect to ``x.z``, or the kernel itself."""
+        return self.over(X, Z)
+
     def _offset(self, X: Any) -> Array | None:
         return _offset(X) if self.translation_invariant else None
 
     def __call__(self, X: Any, Z: Any, out: Array | None = None, threads: int = 1) -> Array:
         """The matrix k(x_i, z_j), in float64 or the type of ``out``."""
+        if is_foreign(X):
+            return self.over(X, Z)
         X, Z = _as_float(X), _as_float(Z)
         offset = None if sp.issparse(X) or sp.issparse(Z) else self._offset(Z)
         out = np.empty((X.shape[0], Z.shape[0])) if out is None else out
@@ -216,6 +247,12 @@ class Linear(_CoreKernel):
     def core(self) -> _core.Kernel:
         return _core.linear()
 
+    def over(self, X: Any, Z: Any) -> Any:
+        return X @ Z.T
+
+    def slopes(self, X: Any, Z: Any) -> Any:
+        return namespace(X).ones_like(X[:, :1])
+
     def diagonal(self, X: Any) -> Array:
         return _row_squares(_as_float(X))
 
@@ -242,8 +279,15 @@ class Gaussian(_CoreKernel):
     def core(self) -> _core.Kernel:
         return _core.gaussian(_positive_gamma(self.gamma))
 
+    def over(self, X: Any, Z: Any) -> Any:
+        # The exponent in one product: what is done to as many numbers as there are kernel values is what takes time.
+        xp, ones = namespace(X), (namespace(X).ones_like(part[:, :1]) for part in (X, Z))
+        left, right = (-self.gamma * xp.sum(part * part, axis=1)[:, None] for part in (X, Z))
+        rows, vectors = [2 * self.gamma * X, left, next(ones)], [Z, next(ones), right]
+        return xp.exp(xp.clip(xp.concat(rows, axis=1) @ xp.concat(vectors, axis=1).T, None, 0))
+
     def diagonal(self, X: Any) -> Array:
-        return np.ones(X.shape[0])
+        return _ones(X)
 
     def pullback(self, X: Any, Z: Array, W: Array, K: Array | None = None) -> Array:
         """``2 gamma sum_i W_ij k(x_i, z_j) (x_i - z_j)``."""
@@ -274,8 +318,12 @@ class Laplacian(_CoreKernel):
     def core(self) -> _core.Kernel:
         return _core.laplacian(_positive_gamma(self.gamma))
 
+    def over(self, X: Any, Z: Any) -> Any:
+        xp = namespace(X)
+        return xp.exp(-self.gamma * sum(xp.abs(X[:, k][:, None] - Z[:, k]) for k in range(X.shape[1])))
+
     def diagonal(self, X: Any) -> Array:
-        return np.ones(X.shape[0])
+        return _ones(X)
 
     def pullback(self, X: Any, Z: Array, W: Array, K: Array | None = None) -> Array:
         """``gamma sum_i W_ij k(x_i, z_j) sign(x_i - z_j)``; zero where a coordinate is the same in both."""
@@ -297,6 +345,13 @@ class Polynomial(_CoreKernel):
 
     def core(self) -> _core.Kernel:
         return _core.polynomial(_positive_gamma(self.gamma), self.coef0, _whole_degree(self.degree))
+
+    def over(self, X: Any, Z: Any) -> Any:
+        return (self.gamma * (X @ Z.T) + self.coef0) ** self.degree
+
+    def slopes(self, X: Any, Z: Any) -> Any:
+        lower = max(self.degree - 1, 0)  # a constant has no slope: its factor in `pulled` is 0
+        return (self.gamma * (X @ Z.T) + self.coef0) ** lower
 
     def diagonal(self, X: Any) -> Array:
         return (self.gamma * _row_squares(_as_float(X)) + self.coef0) ** self.degree
@@ -324,8 +379,15 @@ class Sigmoid(_CoreKernel):
     def core(self) -> _core.Kernel:
         return _core.sigmoid(_positive_gamma(self.gamma), self.coef0)
 
+    def over(self, X: Any, Z: Any) -> Any:
+        return namespace(X).tanh(self.gamma * (X @ Z.T) + self.coef0)
+
+    def slopes(self, X: Any, Z: Any) -> Any:
+        return 1 - self.over(X, Z) ** 2
+
     def diagonal(self, X: Any) -> Array:
-        return np.tanh(self.gamma * _row_squares(_as_float(X)) + self.coef0)
+        argument = self.gamma * _row_squares(_as_float(X)) + self.coef0
+        return namespace(argument).tanh(argument)
 
     def pullback(self, X: Any, Z: Array, W: Array, K: Array | None = None) -> Array:
         """``gamma sum_i W_ij (1 - k(x_i, z_j)^2) x_i``."""
@@ -384,6 +446,8 @@ class Scaled(Base):
         X = _as_float(X)
         if np.ndim(self.scales) and len(self.scales) != X.shape[1]:
             raise ValueError(f"there are scales for {len(self.scales)} columns; the rows have {X.shape[1]}")
+        if is_foreign(X):
+            return X * beside(X, self.scales, X.dtype)
         scales = np.asarray(self.scales, dtype=X.dtype)
         if sp.issparse(X):
             return sp.csr_array(X @ sp.diags_array(np.broadcast_to(scales, X.shape[1:])))
@@ -392,6 +456,10 @@ class Scaled(Base):
     def __call__(self, X: Any, Z: Any, out: Array | None = None, threads: int = 1) -> Array:
         """The matrix k(x_i, z_j)."""
         return self.kernel(self.apply(X), self.apply(Z), out=out, threads=threads)
+
+    def slopes(self, X: Any, Z: Any) -> Any:
+        """Those of the kernel over scaled rows."""
+        return self.kernel.slopes(self.apply(X), self.apply(Z))
 
     def diagonal(self, X: Any) -> Array:
         return self.kernel.diagonal(self.apply(X))
@@ -444,7 +512,7 @@ class Precomputed(Base):
     def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int = 1) -> Array:
         """Of rows of kernel values; a row's value does not depend on the other rows."""
         if self.matrix is not None:
-            return self(X, vectors) @ coef.T + bias
+            return dot(self(X, vectors), coef.T, threads) + bias
         columns = X[:, vectors]
         columns = columns.toarray() if sp.issparse(columns) else np.ascontiguousarray(columns)
         return np.einsum("ij,oj->io", columns, coef, dtype=np.float64) + bias
@@ -464,19 +532,21 @@ class Function(Base):
         """The function's matrix, checked for shape and finite values."""
         expected = (X.shape[0], Z.shape[0])
         try:
-            K = np.ascontiguousarray(self.function(X, Z), dtype=np.float64)
+            K = self.function(X, Z)
+            K = K if is_foreign(K) else np.ascontiguousarray(K, dtype=np.float64)
         except Exception as error:
             error.add_note(
                 f"A kernel function gets two sets of rows (here {X.shape} and {Z.shape}) and returns the matrix "
                 f"of kernel values between them (here {expected})."
             )
             raise
-        if K.shape != expected:
+        if tuple(K.shape) != expected:
             raise ValueError(
                 f"the kernel function returned shape {K.shape} where {expected} was expected: it gets two sets "
                 "of rows and returns the matrix of kernel values between them"
             )
-        if not np.isfinite(K).all():
+        xp = namespace(K)
+        if not bool(xp.all(xp.isfinite(K))):
             raise ValueError("the kernel function returned NaN or infinite values")
         return _into(out, K)
 
@@ -517,17 +587,17 @@ def scale_gamma(gamma: float | str, X: Any, weight: Array | None = None) -> floa
 
 def _variance(X: Any, weight: Array) -> float:
     """Variance of all entries, a block of rows at a time."""
-    if hasattr(X, "variance"):  # rows that are not in memory
+    if isinstance(X, Elsewhere):
         return X.variance()
     size = float(weight.sum()) * X.shape[1]
     if sp.issparse(X):
         return _sparse_variance(X, weight, size)
     parts = list(blocks(X.shape[0], X.shape[1]))
-    mean = sum(float(np.ascontiguousarray(weight[b]) @ X[b].sum(axis=1, dtype=np.float64)) for b in parts) / size
+    mean = sum(float(dot(np.ascontiguousarray(weight[b]), X[b].sum(axis=1, dtype=np.float64))) for b in parts) / size
     total = 0.0
     for b in parts:
         around = np.subtract(X[b], mean, dtype=np.float64)
-        total += float(np.ascontiguousarray(weight[b]) @ np.einsum("ij,ij->i", around, around))
+        total += float(dot(np.ascontiguousarray(weight[b]), np.einsum("ij,ij->i", around, around)))
     return total / size
 
 
@@ -539,8 +609,8 @@ def _sparse_variance(X: Any, weight: Array, size: float) -> float:
             ends = X.indptr[b.start : b.stop + 1]
             yield np.repeat(weight[b], np.diff(ends)), X.data[ends[0] : ends[-1]]
 
-    mean = sum(float(w @ x) for w, x in stored()) / size
-    total = sum(float(w @ np.subtract(x, mean, dtype=np.float64) ** 2) for w, x in stored())
+    mean = sum(float(dot(w, x)) for w, x in stored()) / size
+    total = sum(float(dot(w, np.subtract(x, mean, dtype=np.float64) ** 2)) for w, x in stored())
     zeros = size - sum(float(w.sum()) for w, _ in stored())
     return (total + zeros * mean**2) / size
 

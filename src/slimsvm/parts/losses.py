@@ -15,6 +15,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from ..formulation import Array, Part
+from ..namespaces import namespace
 
 __all__ = [
     "ALL",
@@ -61,12 +62,23 @@ class SmoothLoss(Loss, Protocol):
 
 
 def _excess(F: Array, Y: Array) -> Array:
-    return np.maximum(1 - Y * F, 0)
+    return namespace(F).clip(1 - Y * F, 0, None)
+
+
+def _summed(values: Array) -> Array:
+    """Over the rows."""
+    return namespace(values).sum(values, axis=0)
+
+
+def _where(used: Array, C: Array) -> Array:
+    """Costs of some of the rows, 0 for the others."""
+    return namespace(C).where(used, C, 0.0)
 
 
 def _ridge(A: Array, C: Array) -> Array:
     """``sum(A**2 / C)`` over the rows that take part."""
-    return np.divide(A * A, C, out=np.zeros_like(A), where=C > 0).sum(axis=0)
+    xp, used = namespace(A), C > 0
+    return _summed(xp.where(used, A * A / xp.where(used, C, 1.0), 0.0))
 
 
 @dataclass(frozen=True)
@@ -77,14 +89,14 @@ class Hinge(Part):
     pieces: ClassVar[tuple[float, float, float]] = (0.0, 0.0, 1.0)
 
     def value(self, F: Array, Y: Array, C: Array) -> Array:
-        return (C * _excess(F, Y)).sum(axis=0)
+        return _summed(C * _excess(F, Y))
 
     def duals(self, F: Array, Y: Array, C: Array) -> Array:
         """At their bounds: right for rows that are not on the margin."""
-        return C * Y * (Y * F < 1)
+        return _where(Y * F < 1, C * Y)
 
     def conjugate(self, A: Array, Y: Array, C: Array) -> Array:
-        return (Y * A).sum(axis=0)
+        return _summed(Y * A)
 
     def dual_box(self, C: Array) -> tuple[Array, Array]:
         return np.zeros_like(C), C
@@ -98,10 +110,10 @@ class SquaredHinge(Part):
     pieces: ClassVar[tuple[float, float, float]] = (1.0, 0.0, np.inf)
 
     def value(self, F: Array, Y: Array, C: Array) -> Array:
-        return 0.5 * (C * _excess(F, Y) ** 2).sum(axis=0)
+        return 0.5 * _summed(C * _excess(F, Y) ** 2)
 
     def conjugate(self, A: Array, Y: Array, C: Array) -> Array:
-        return (Y * A).sum(axis=0) - 0.5 * _ridge(A, C)
+        return _summed(Y * A) - 0.5 * _ridge(A, C)
 
     def dual_box(self, C: Array) -> tuple[Array, Array]:
         return 1 / C, np.full_like(C, np.inf)
@@ -110,7 +122,7 @@ class SquaredHinge(Part):
         return C * Y * _excess(F, Y)
 
     def curvature(self, F: Array, Y: Array, C: Array) -> Array:
-        return C * (Y * F < 1)
+        return _where(Y * F < 1, C)
 
 
 @dataclass(frozen=True)
@@ -126,21 +138,21 @@ class HuberHinge(Part):
 
     def value(self, F: Array, Y: Array, C: Array) -> Array:
         xi = _excess(F, Y)
-        inner = np.minimum(xi, self.width)
-        return (C * (inner**2 / (2 * self.width) + (xi - inner))).sum(axis=0)
+        inner = namespace(xi).clip(xi, None, self.width)
+        return _summed(C * (inner**2 / (2 * self.width) + (xi - inner)))
 
     def conjugate(self, A: Array, Y: Array, C: Array) -> Array:
-        return (Y * A).sum(axis=0) - 0.5 * self.width * _ridge(A, C)
+        return _summed(Y * A) - 0.5 * self.width * _ridge(A, C)
 
     def dual_box(self, C: Array) -> tuple[Array, Array]:
         return self.width / C, C
 
     def duals(self, F: Array, Y: Array, C: Array) -> Array:
-        return C * Y * np.minimum(_excess(F, Y) / self.width, 1)
+        return C * Y * namespace(F).clip((1 - Y * F) / self.width, 0, 1)
 
     def curvature(self, F: Array, Y: Array, C: Array) -> Array:
         xi = 1 - Y * F
-        return (C / self.width) * ((xi > 0) & (xi < self.width))
+        return _where((xi > 0) & (xi < self.width), C / self.width)
 
 
 @dataclass(frozen=True)
@@ -151,16 +163,16 @@ class LeastSquares(Part):
     pieces: ClassVar[tuple[float, float, float]] = (1.0, -np.inf, np.inf)
 
     def value(self, F: Array, Y: Array, C: Array) -> Array:
-        return 0.5 * (C * (1 - Y * F) ** 2).sum(axis=0)
+        return 0.5 * _summed(C * (1 - Y * F) ** 2)
 
     def conjugate(self, A: Array, Y: Array, C: Array) -> Array:
-        return (Y * A).sum(axis=0) - 0.5 * _ridge(A, C)
+        return _summed(Y * A) - 0.5 * _ridge(A, C)
 
     def duals(self, F: Array, Y: Array, C: Array) -> Array:
         return C * (Y - F)
 
     def curvature(self, F: Array, Y: Array, C: Array) -> Array:
-        return C * np.ones_like(F)
+        return C * namespace(F).ones_like(F)
 
 
 @dataclass(frozen=True)

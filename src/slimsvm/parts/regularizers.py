@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from ..arrays import Elsewhere
 from ..formulation import Array, Part
 from ..linear import NotPositiveDefinite, cholesky, inverse_lower
 
@@ -96,7 +97,7 @@ class KernelNorm(Part):
         """With epsilon made a number: constant whatever the vectors, so that learning has one objective."""
         if self.epsilon is not None:
             return self
-        size = X.mean_size(kernel) if hasattr(X, "mean_size") else float(kernel.diagonal(X).mean())
+        size = X.mean_size(kernel) if isinstance(X, Elsewhere) else float(kernel.diagonal(X).mean())
         # Two digits: they depend neither on the order of the rows nor on a few copies.
         return replace(self, epsilon=1e-6 * float(f"{size:.2g}") if learned else 0.0)
 

@@ -11,6 +11,7 @@ import numpy as np
 from ..certificate import Basis, of_rows
 from ..formulation import Array, Kernel
 from ..linear import dot
+from ..namespaces import host, namespace
 from ..parts.losses import Loss
 from ..parts.regularizers import Regularizer
 from ..rows.labels import Labels
@@ -196,7 +197,7 @@ class _Fit:
         for stretch in STRETCHES:
             yield V * (1 + stretch)
         total = sum(self.plain.gathered(_signed_costs, which))
-        mean = np.asarray(total) / self.labels.totals[which]
+        mean = np.asarray(total) / self.plain.labels.totals[which]
         for bias in (mean, np.sign(mean)):
             yield np.hstack([np.zeros((len(V), V.shape[1] - 1)), bias[:, None]])
 
@@ -209,7 +210,7 @@ class _Fit:
 
 def _signed_costs(block: Any, which: Array) -> Array:
     Y, C = block.labels(which)
-    return (C * Y).sum(axis=0)
+    return host(namespace(C).sum(C * Y, axis=0))
 
 
 def _reweighted(

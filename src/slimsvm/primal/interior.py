@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from ..data import AllRows
 from ..formulation import Array
 from ..linear import dot
+from ..namespaces import host, namespace
 from ..parts.losses import HuberHinge, Loss, SquaredHinge
 from ..rows.labels import RowLabels
 from ..rows.memory import Given, row_blocks
@@ -31,6 +33,9 @@ MEMORY = 2.0**30  # bytes that features of some rows may take
 
 TINY = np.finfo(float).tiny
 ROUNDING = 0.03  # of the hinge's corner, where rows are screened
+NARROWER = 0.25 ** np.arange(6)  # of it, where that leaves too many rows
+MOST_CLOSE = 0.7  # of the rows: beyond it screening saves nothing
+MOST_BYTES = {False: 2.0**28, True: 2.0**24}  # of the features of all rows that are close; fewer where rows are apart
 
 
 @dataclass
@@ -60,11 +65,21 @@ class Uncapped(Iterate):
 class Members:
     """Some rows of a home, their features in memory, or computed block by block where they are too many."""
 
-    def __init__(self, rows: Home, numbers: Array):
+    def __init__(self, rows: Home, numbers: Array, known: Array | None = None):
         self.rows, self.numbers = rows, numbers
         self.shape = len(numbers), rows.shape[1]
         n, m = self.shape
-        self.kept = rows.features(numbers) if 8 * n * m <= MEMORY else None
+        self.kept = rows.features(numbers) if known is None and 8 * n * m <= MEMORY else known
+
+    @classmethod
+    def each(cls, rows: Home, numbers: list[Array]) -> Iterator[Members]:
+        """Several such, one after the other; rows that are to be fetched come together."""
+        together = np.unique(np.concatenate(numbers))
+        if len(numbers) == 1 or 8 * len(together) * rows.shape[1] > MEMORY:
+            yield from (cls(rows, mine) for mine in numbers)
+            return
+        P = rows.features(together)
+        yield from (cls(rows, mine, P[np.searchsorted(together, mine)]) for mine in numbers)
 
     def blocks(self) -> Iterator[tuple[slice, Array]]:
         """Slices of the numbers, and features."""
@@ -262,96 +277,157 @@ def _at_once(
     near: Array | None,
     careful: bool = False,
 ) -> Found:
+    mine = Members(rows, members)
     Y, C = rows.labels.of(members, which)
-    machine = InteriorPoint(Members(rows, members), Y[:, 0], C[:, 0], loss, careful=careful)
+    machine = InteriorPoint(mine, Y[:, 0], C[:, 0], loss, careful=careful)
     v, alpha, used = machine.solve(tol, max_iter, None if near is None else near[0])
     return v[None], (members, Y[:, 0] * alpha), used
 
 
 def screened(
-    rows: Home, which: Array, members: Array, loss: Loss, tol: float, max_iter: int, near: Array | None = None
-) -> Found:
+    rows: Home, which: Array, sizes: Array, loss: Loss, tol: float, max_iter: int, near: Array | None = None
+) -> tuple[list[Found | None], Array]:
     """The hinge with many rows: most are far from the margin, and it is clear which bound their duals end at.
 
     A rounded hinge, cheap to solve, gives decision values near the hinge's. Interior points are spent on the rows
     around the margin only; all rows are then looked at again, and those that were taken for far but changed sides
-    come in.
+    come in. All outputs share the looks at the rows. None where most of an output's rows (``sizes``) are close; and the
+    steps of each output.
     """
     m = rows.shape[1]
-    V, total = _rounded(rows, which, max_iter) if near is None else (near, 0)
-    close = _closest(rows, which, V, 8 * m)
-    while 0 < len(close) < 0.7 * len(members):
+    V, used = _rounded(rows, which, max_iter) if near is None else (near.copy(), np.zeros(len(which), dtype=int))
+    found: list[Found | None] = [None] * len(which)
+    nearest, width = _nearest(rows, which, V, 8 * m)
+    if near is None and width < ROUNDING:
+        V, more = _narrowed(rows, which, V, width, max_iter)
+        used += more
+        nearest, width = _nearest(rows, which, V, 8 * m)
+    close = _within(rows, which, V, np.maximum(nearest, 2 * width))
+    left = np.arange(len(which))
+    while True:
+        left = np.array([k for k in left if 0 < len(close[k]) < MOST_CLOSE * sizes[k]], dtype=int)
+        if not len(left):
+            return found, used
+        mine, before = [close[k] for k in left], V[left]
         # Duals of the close rows are what is looked for: without them, the others' sums are what is fixed.
-        (far,) = rows.total(Evidence(loss), which, V, [(close, np.zeros(len(close)))], np.zeros(1), 0.0)
-        fixed = np.append(far[0, SUMS : SUMS + m] + far[0, SUMS + m :], far[0, UP] - far[0, DOWN])
-        Y, C = rows.labels.of(close, which)
-        constant = float(far[0, UP_GAIN] + far[0, DOWN_GAIN])
-        reduced = InteriorPoint(Members(rows, close), Y[:, 0], C[:, 0], loss, fixed, constant)
-        v, alpha, used = reduced.solve(tol, max_iter - total, V[0])
-        total += used
-        before, V = V, v[None]
-        crossed, farthest = _crossed(rows, which, before, V, close)
-        if not len(crossed) or total >= max_iter:
-            return V, (close, Y[:, 0] * alpha), total
-        close = np.union1d(np.union1d(close, crossed), _within(rows, which, V, 2 * farthest))
-    V, known, used = direct(rows, which, members, loss, tol, max_iter - total)
-    return V, known, total + used
+        unknown = [(some, np.zeros(len(some))) for some in mine]
+        (far,) = rows.total(Evidence(loss), which[left], before, unknown, np.zeros(len(left)), 0.0)
+        for k, sums, some in zip(left.tolist(), far, Members.each(rows, mine), strict=True):
+            fixed = np.append(sums[SUMS : SUMS + m] + sums[SUMS + m :], sums[UP] - sums[DOWN])
+            Y, C = rows.labels.of(close[k], which[[k]])
+            reduced = InteriorPoint(some, Y[:, 0], C[:, 0], loss, fixed, float(sums[UP_GAIN] + sums[DOWN_GAIN]))
+            V[k], alpha, steps = reduced.solve(tol, max_iter - int(used[k]), V[k])
+            used[k] += steps
+            found[k] = V[[k]], (close[k], Y[:, 0] * alpha), int(used[k])
+        crossed, farthest = _crossed(rows, which[left], before, V[left], mine)
+        again = [k for k, some in enumerate(crossed) if len(some) and used[left[k]] < max_iter]
+        if not again:
+            return found, used
+        for k, more in zip(again, _within(rows, which[left[again]], V[left[again]], 2 * farthest[again]), strict=True):
+            close[left[k]] = np.union1d(np.union1d(close[left[k]], crossed[k]), more)
+            found[left[k]] = None
+        left = left[again]
 
 
-def _shorts(block: Block, which: Array, V: Array) -> tuple[Array, Array]:
-    """Row numbers of an output's rows in a block, and ``1 - y f`` with each of the weights V."""
+def _shorts(block: Block, which: Array, *weights: Array) -> tuple[Array, list[Array]]:
+    """Which rows of a block take part in each output, and ``1 - y f`` with each of several weights."""
     Y, C = block.labels(which)
-    mine = np.flatnonzero(C[:, 0])
-    F = block.values(np.repeat(which, len(V)), V)
-    return block.first + mine, 1 - Y[mine] * F[mine]
+    o = len(which)
+    F = block.values(np.tile(which, len(weights)), namespace(Y).concat(weights, axis=0))
+    return C > 0, [1 - Y * F[:, k * o : (k + 1) * o] for k in range(len(weights))]
 
 
-def _closest(rows: Home, which: Array, V: Array, count: int) -> Array:
-    """Rows on the margin, as far as the corner was rounded, or so many of the closest."""
-    nearest = np.empty(0)
-    for found in rows.gathered(_distances, which, V, count):
-        nearest = np.concatenate([nearest, found])
-        if len(nearest) > count:
-            nearest = np.partition(nearest, count)[: count + 1]
-    return _within(rows, which, V, max(float(nearest.max(initial=0.0)), 2 * ROUNDING))
+def _nearest(rows: Home, which: Array, V: Array, count: int) -> tuple[Array, float]:
+    """How far from the margin of each output so many of its rows are; and a width of the corner, the usual one or a
+    part of it, that leaves few enough rows of all outputs at twice the width."""
+    nearest = [np.empty(0)] * len(which)
+    within = np.zeros(len(NARROWER))
+    for distances, counts in rows.gathered(_distances, which, V, count):
+        nearest = [_least(np.concatenate(both), count) for both in zip(nearest, distances, strict=True)]
+        within += counts
+    few = within * 8 * rows.shape[1] <= MOST_BYTES[rows.apart]
+    width = ROUNDING * NARROWER[int(few.argmax()) if few.any() else -1]
+    return np.array([some.max(initial=0.0) for some in nearest]), width
 
 
-def _distances(block: Block, which: Array, V: Array, count: int) -> Array:
-    """From the margin, those of the closest rows."""
-    far = np.abs(_shorts(block, which, V)[1][:, 0])
-    return np.partition(far, count)[: count + 1] if len(far) > count else far
+def _least(values: Array, count: int) -> Array:
+    """One more than so many of the smallest; brought here."""
+    if values.shape[0] <= count:
+        return host(values)
+    if isinstance(values, np.ndarray):
+        return np.partition(values, count)[: count + 1]
+    return host(namespace(values).sort(values)[: count + 1])
 
 
-def _within(rows: Home, which: Array, V: Array, width: float) -> Array:
-    """Rows at most so far from the margin."""
-    return np.concatenate(list(rows.gathered(_rows_within, which, V, width)))
+def _distances(block: Block, which: Array, V: Array, count: int) -> tuple[list[Array], Array]:
+    """From the margin of each output, those of the closest rows; and how many rows are within each of some widths."""
+    member, (short,) = _shorts(block, which, V)
+    xp = namespace(short)
+    far = [xp.abs(short[:, k][member[:, k]]) for k in range(len(which))]
+    within = [sum(int(xp.count_nonzero(some <= 2 * ROUNDING * part)) for some in far) for part in NARROWER.tolist()]
+    return [_least(some, count) for some in far], np.array(within)
 
 
-def _rows_within(block: Block, which: Array, V: Array, width: float) -> Array:
-    some, short = _shorts(block, which, V)
-    return some[np.abs(short[:, 0]) <= width]
+def _within(rows: Home, which: Array, V: Array, widths: Array) -> list[Array]:
+    """Rows at most so far from the margin of each output."""
+    return _joined(rows.gathered(_rows_within, which, V, widths))
 
 
-def _crossed(rows: Home, which: Array, before: Array, after: Array, close: Array) -> tuple[Array, float]:
-    """Rows, other than those close, that have changed sides; and how far the farthest is from the margin now."""
-    found = list(rows.gathered(_rows_crossed, which, np.vstack([before, after]), close))
-    return np.concatenate([some for some, _ in found]), max(far for _, far in found)
+def _joined(found: Iterator[list[Array]]) -> list[Array]:
+    """For each output what its blocks say."""
+    return [np.concatenate(parts) for parts in zip(*found, strict=True)]
 
 
-def _rows_crossed(block: Block, which: Array, V: Array, close: Array) -> tuple[Array, float]:
-    some, short = _shorts(block, which, V)
-    changed = ((short[:, 0] > 0) != (short[:, 1] > 0)) & ~np.isin(some, close)
-    return some[changed], float(np.abs(short[changed, 1]).max(initial=0.0))
+def _rows_within(block: Block, which: Array, V: Array, widths: Array) -> list[Array]:
+    member, (short,) = _shorts(block, which, V)
+    xp = namespace(short)
+    near = member & (xp.abs(short) <= widths)
+    return [block.first + host(xp.nonzero(near[:, k])[0]) for k in range(len(which))]
 
 
-def _rounded(rows: Home, which: Array, max_iter: int) -> tuple[Array, int]:
-    """The solution for a hinge with a rounded corner: roughly on an eighth of the rows, then in steps on all."""
+def _crossed(rows: Home, which: Array, before: Array, after: Array, close: list[Array]) -> tuple[list[Array], Array]:
+    """For each output rows, other than those close, that have changed sides; and how far the farthest is from the
+    margin now."""
+    found = list(rows.gathered(_rows_crossed, which, before, after, close))
+    return _joined(some for some, _ in found), np.max([far for _, far in found], axis=0)
+
+
+def _rows_crossed(
+    block: Block, which: Array, before: Array, after: Array, close: list[Array]
+) -> tuple[list[Array], Array]:
+    member, (was, now) = _shorts(block, which, before, after)
+    xp = namespace(now)
+    changed = member & ((was > 0) != (now > 0))
+    found, farthest = [], np.zeros(len(which))
+    for k, known in enumerate(close):
+        rows = block.first + host(xp.nonzero(changed[:, k])[0])
+        far = np.abs(host(now[:, k][changed[:, k]]))
+        others = ~np.isin(rows, known)
+        found.append(rows[others])
+        farthest[k] = far[others].max(initial=0.0)
+    return found, farthest
+
+
+def _rounded(rows: Home, which: Array, max_iter: int) -> tuple[Array, Array]:
+    """The solutions for a hinge with a rounded corner: roughly on an eighth of the rows, then in steps on all."""
     part, most = coarse(rows) if rows.apart else rows.thinned(8), min(20, max_iter)
     state = newton(part, SquaredHinge(), tol=1e-3, max_iter=most, which=which)
     for width in (0.5, ROUNDING):
         state = newton(part, HuberHinge(width), state.V, tol=1e-3, max_iter=most, which=which)
     state = newton(rows, HuberHinge(ROUNDING), state.V, tol=1e-5, max_iter=min(10, max_iter), which=which)
-    return state.V, int(state.n_iter[0])
+    return state.V, state.n_iter
+
+
+def _narrowed(rows: Home, which: Array, V: Array, width: float, max_iter: int) -> tuple[Array, Array]:
+    """The solutions for a narrower corner, from those for the usual one; and the steps."""
+    used = np.zeros(len(which), dtype=int)
+    for part in NARROWER[1:]:
+        if part * ROUNDING < width:
+            break
+        loss = HuberHinge(part * ROUNDING)
+        state = newton(rows, loss, V, tol=1e-5, max_iter=min(10, max_iter), which=which)
+        V, used = state.V, used + state.n_iter
+    return V, used
 
 
 def solve_interior(
@@ -363,14 +439,24 @@ def solve_interior(
     start: Array | None = None,
     method: Any = None,
 ) -> tuple[Array, list[tuple[Array, Array]], Array]:
-    """Weights, known duals and iterations, one output at a time over the rows that take part in it."""
+    """Weights, known duals and iterations: outputs of many rows together, others one at a time over their rows."""
     n, m = rows.shape
-    V, known, n_iter = np.zeros((len(which), m + 1)), [], np.zeros(len(which), dtype=int)
-    for k, o in enumerate(which):
-        part = rows.labels.members(o)
-        members = np.arange(n) if part is None else part
-        solver = method or (screened if len(members) > 20 * m + 4000 and not loss.smooth else direct)
-        near = None if start is None else start[[k]]
-        V[[k]], duals, n_iter[k] = solver(rows, np.array([o]), members, loss, tol, max_iter, near)
-        known.append(duals)
-    return V, known, n_iter
+    labels = rows.labels
+    members = [AllRows(n) if part is None else part for part in map(labels.members, which)]
+    sizes = np.array([len(part) for part in members])
+    found: list[Found | None] = [None] * len(which)
+    used = np.zeros(len(which), dtype=int)
+    many = np.flatnonzero(sizes > 20 * m + 4000) if method is None and not loss.smooth else np.arange(0)
+    if len(many):
+        near = None if start is None else start[many]
+        some, used[many] = screened(rows, which[many], sizes[many], loss, tol, max_iter, near)
+        for k, one in zip(many.tolist(), some, strict=True):
+            found[k] = one
+    for k, one in enumerate(found):
+        if one is None:
+            near = None if start is None or used[k] else start[[k]]
+            left = max_iter - int(used[k])
+            V, known, steps = (method or direct)(rows, which[[k]], np.asarray(members[k]), loss, tol, left, near)
+            found[k] = V, known, int(used[k]) + steps
+    V, known, n_iter = zip(*(one for one in found if one is not None), strict=True)
+    return np.vstack(V), list(known), np.array(n_iter)

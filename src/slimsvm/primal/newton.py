@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..formulation import Array
+from ..namespaces import beside, host
 from ..parts.losses import SmoothLoss
 from ..rows.seam import Home, Weights
 from .equations import from_rows, from_sums
@@ -141,7 +142,9 @@ def _step(rows: Home, loss: Any, output: int, v: Array, gram: Array, own: Array,
 def _weighted(rows: Home, loss: Any, which: Array, V: Array) -> Any:
     """Features and curvatures of one output, a block at a time."""
     for block in rows.blocks():
-        yield block.features(), loss.curvature(block.values(which, V), *block.labels(which))[:, 0]
+        there = block.labels(which)
+        sent = beside(there[0], V, there[0].dtype)
+        yield host(block.features()), host(loss.curvature(block.values(which, sent), *there)[:, 0])
 
 
 def line_search(rows: Home, loss: Any, which: Array, V: Array, D: Array, gain: Array) -> Array:

@@ -1,5 +1,7 @@
 """Passes of the solvers for machines over features: what they ask of rows, a block at a time.
 
+They are written over the namespace of a block's arrays, which may be on a device.
+
 Weights V are those of the outputs ``which``, one row for each, the bias last.
 """
 
@@ -13,6 +15,8 @@ import numpy as np
 
 from .. import _core
 from ..formulation import Array
+from ..linear import dot
+from ..namespaces import beside, cast, namespace, wide
 from ..rows.seam import Block, Pass, decision
 
 # Of `Evidence`, in this order, from SUMS on those of a+ p and a- p. Duals times t give the dual t gain - t^2/2 ridge.
@@ -38,9 +42,11 @@ class Equations(OfLoss):
     def __call__(self, block: Block, which: Array, V: Array) -> tuple[Array, ...]:
         P, (Y, C) = block.features(), block.labels(which)
         F = block.values(which, V)
+        xp = namespace(P)
         A, H = self.loss.duals(F, Y, C), self.loss.curvature(F, Y, C)
-        moments = np.hstack([(P.T @ A.astype(P.dtype, copy=False)).T, A.sum(axis=0)[:, None]]).astype(np.float64)
-        return self.loss.value(F, Y, C), moments, np.stack([weighted_gram(P, h) for h in H.T])
+        sums = cast(dot(P.T, cast(A, P.dtype)), wide(P)).T
+        moments = xp.concat([sums, xp.sum(A, axis=0)[:, None]], axis=1)
+        return self.loss.value(F, Y, C), moments, xp.stack([weighted_gram(P, H[:, o]) for o in range(H.shape[1])])
 
     def in_core(self, passes: _core.Passes, which: Array, V: Array) -> tuple[Array, ...]:
         return passes.equations(which.tolist(), V, *self.pieces)
@@ -51,14 +57,14 @@ class Line(OfLoss):
 
     def __call__(self, block: Block, which: Array, V: Array, D: Array, t: Array) -> tuple[Array, ...]:
         Y, C = block.labels(which)
-        F = block.values(which, V)
-        Q = block.values(which, D)
-        first, second = np.empty(t.shape), np.empty(t.shape)
+        xp, o, first, second = namespace(V), V.shape[0], [], []
+        both = block.values(np.concatenate([which, which]), xp.concat([V, D], axis=0))
+        F, Q = both[:, :o], both[:, o:]
         for k in range(t.shape[1]):
             at = F + t[:, k] * Q
-            first[:, k] = -(self.loss.duals(at, Y, C) * Q).sum(axis=0)
-            second[:, k] = (self.loss.curvature(at, Y, C) * Q**2).sum(axis=0)
-        return first, second
+            first.append(-xp.sum(self.loss.duals(at, Y, C) * Q, axis=0))
+            second.append(xp.sum(self.loss.curvature(at, Y, C) * Q**2, axis=0))
+        return xp.stack(first, axis=1), xp.stack(second, axis=1)
 
     def in_core(self, passes: _core.Passes, which: Array, V: Array, D: Array, t: Array) -> tuple[Array, ...]:
         return passes.line(which.tolist(), V, D, np.ascontiguousarray(t), *self.pieces)
@@ -70,6 +76,16 @@ class Pull(OfLoss):
     For the core's kernels only; others have a `pullback`. Sums that only scales of the inputs need are left out (zero)
     unless these are learned.
     """
+
+    def __call__(self, block: Any, V: Array, beta: Array, scales: bool) -> tuple[Array, ...]:
+        which = np.arange(V.shape[0])
+        F, (Y, C) = block.values(which, V), block.labels(which)
+        X, slopes = block.slopes()
+        xp = namespace(X)
+        M = dot(cast(self.loss.duals(F, Y, C), X.dtype), cast(-beta, X.dtype).T) * slopes
+        products = dot(M.T, xp.concat([X, xp.ones_like(X[:, :1])], axis=1))
+        squares = xp.sum(xp.sum(M, axis=1)[:, None] * X**2, axis=0) if scales else xp.zeros_like(X[0, :])
+        return self.loss.value(F, Y, C), cast(products, wide(X)), cast(squares, wide(X))
 
     def in_core(self, passes: _core.Passes, V: Array, beta: Array, scales: bool) -> tuple[Array, ...]:
         width, least, most = self.pieces
@@ -92,25 +108,26 @@ class Evidence(OfLoss):
     def __call__(
         self, block: Block, which: Array, V: Array, known: Known, reach: Array, units: float
     ) -> tuple[Array, ...]:
-        P, (Y, C) = block.features().astype(np.float64, copy=False), block.labels(which)
-        F = decision(P, V)  # in float64 whatever the features are: what is left of a gap may be less than float32 tells
+        P, (Y, C) = block.features(), block.labels(which)
+        P = cast(P, wide(P))  # whatever the features are: what is left of a gap may be less than float32 tells
+        xp, F = namespace(P), decision(P, V)
         A = duals_at(self.loss, block, F, which, known)
-        up, down = np.maximum(A, 0), np.minimum(A, 0)
-        sizes, bias = np.abs(block.sizes()), np.abs(V[:, -1])
+        up, down = xp.clip(A, 0, None), xp.clip(A, None, 0)
+        sizes, bias = xp.abs(block.sizes()), xp.abs(V[:, -1])
         value = self.loss.value(F, Y, C)
-        found = np.empty((len(which), SUMS))
-        found[:, VALUE], found[:, DOUBT] = value, 0.0
+        found = {VALUE: value, DOUBT: xp.zeros_like(value)}
         if units:  # Errors of F cost what the duals say; at the corners of a loss more, and never less.
-            error = units * (np.outer(np.sqrt(sizes), reach) + bias + 1)
-            worse = self.loss.value(F - Y * error, Y, C) - value - (Y * A * error).sum(axis=0)
-            found[:, DOUBT] = np.maximum(worse, 0)
-        found[:, UP], found[:, DOWN] = up.sum(axis=0), -down.sum(axis=0)
+            error = units * (xp.sqrt(sizes)[:, None] * reach + bias + 1)
+            worse = self.loss.value(F - Y * error, Y, C) - value - xp.sum(Y * A * error, axis=0)
+            found[DOUBT] = xp.clip(worse, 0, None)
+        found |= {UP: xp.sum(up, axis=0), DOWN: -xp.sum(down, axis=0)}
         # The conjugate of a quadratic loss is known from two of its values.
         for part, gain, ridge in ((up, UP_GAIN, UP_RIDGE), (down, DOWN_GAIN, DOWN_RIDGE)):
             whole, half = self.loss.conjugate(part, Y, C), self.loss.conjugate(0.5 * part, Y, C)
-            found[:, gain], found[:, ridge] = 4 * half - whole, 8 * half - 4 * whole
-        found[:, SQUARES], found[:, SPREAD] = (A**2).sum(axis=0), sizes @ A**2
-        return (np.hstack([found, (P.T @ up).T, (P.T @ down).T]),)
+            found |= {gain: 4 * half - whole, ridge: 8 * half - 4 * whole}
+        found |= {SQUARES: xp.sum(A**2, axis=0), SPREAD: dot(sizes, A**2)}
+        columns = xp.stack([found[k] for k in range(SUMS)], axis=1)
+        return (xp.concat([columns, dot(P.T, up).T, dot(P.T, down).T], axis=1),)
 
     def in_core(
         self, passes: _core.Passes, which: Array, V: Array, known: Known, reach: Array, units: float
@@ -134,33 +151,41 @@ class Conjugate(OfLoss):
         return which, V, _known_within(known, first, last), *rest
 
     def __call__(self, block: Block, which: Array, V: Array, known: Known, up: Array, down: Array) -> tuple[Array, ...]:
-        F = decision(block.features().astype(np.float64, copy=False), V)
+        P = block.features()
+        F = decision(cast(P, wide(P)), V)
         A = duals_at(self.loss, block, F, which, known)
-        return (self.loss.conjugate(np.where(A > 0, up * A, down * A), *block.labels(which)),)
+        return (self.loss.conjugate(namespace(A).where(A > 0, up * A, down * A), *block.labels(which)),)
 
 
 def duals_at(loss: Any, block: Block, F: Array, which: Array, known: Known) -> Array:
     """Signed duals of a block's rows: those of the loss at the decision values, but for those that are known."""
     Y, C = block.labels(which)
-    A = loss.duals(F, Y, C) if hasattr(loss, "duals") else np.zeros_like(F)
+    A = loss.duals(F, Y, C) if hasattr(loss, "duals") else namespace(F).zeros_like(F)
+    if not len(known):
+        return A
+    # On a device entries cannot be set one by one: the known ones are sent there as a whole.
+    given = A if isinstance(A, np.ndarray) else np.full(tuple(A.shape), np.nan)
     for o, (rows, duals) in enumerate(known):
-        mine = slice(*np.searchsorted(rows, (block.first, block.first + len(F))))
-        A[rows[mine] - block.first, o] = duals[mine]
-    return A
+        mine = slice(*np.searchsorted(rows, (block.first, block.first + F.shape[0])))
+        given[rows[mine] - block.first, o] = duals[mine]
+    if given is A:
+        return A
+    xp, sent = namespace(A), beside(A, given, A.dtype)
+    return xp.where(xp.isnan(sent), A, sent)
 
 
 def weighted_gram(P: Array, h: Array) -> Array:
     """``[P 1]' diag(h) [P 1]``."""
-    used = np.flatnonzero(h)
-    if len(used) < 0.9 * len(h):
-        P, h = P[used], h[used]
-    m = P.shape[1]
-    gram = np.empty((m + 1, m + 1))
-    if len(h) and h.min() == h.max():
-        gram[:m, :m] = h[0] * (P.T @ P)
+    xp = namespace(P)
+    (used,) = xp.nonzero(h)
+    if used.shape[0] < 0.9 * h.shape[0]:
+        P, h = xp.take(P, used, axis=0), xp.take(h, used, axis=0)
+    if h.shape[0] and xp.min(h) == xp.max(h):
+        gram = cast(h[0], P.dtype) * dot(P.T, P)
     else:
-        scaled = P * np.sqrt(h).astype(P.dtype, copy=False)[:, None]
-        gram[:m, :m] = scaled.T @ scaled
-    gram[m, :m] = gram[:m, m] = h.astype(P.dtype, copy=False) @ P
-    gram[m, m] = h.sum()
-    return gram
+        scaled = P * cast(xp.sqrt(h), P.dtype)[:, None]
+        gram = dot(scaled.T, scaled)
+    moments = cast(dot(cast(h, P.dtype), P), wide(P))[:, None]
+    corner = xp.reshape(xp.sum(h), (1, 1))
+    upper = xp.concat([cast(gram, wide(P)), moments], axis=1)
+    return xp.concat([upper, xp.concat([moments.T, corner], axis=1)], axis=0)

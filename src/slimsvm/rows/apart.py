@@ -2,19 +2,22 @@
 
 They are the X of a task like an array: with a shape and a type, and rows by number (``X[rows]``, brought here). All
 else is asked of them in one way, `Apart.mapped`: a pure function of a block, run where the block is. The caller holds a
-key and a class number for each row, and its weight where there are weights.
+key and a class number for each row, and the leading bits of its weight where there are weights (`counts.FarCounts`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
+from ..arrays import Elsewhere
+from ..counts import FarCounts, rounded
+from ..data import class_sums
 from ..formulation import Array
 from ..linear import dot
 from ..parts.kernels import Base
@@ -63,22 +66,83 @@ class Piece:
         return ClassLabels(self.codes, self.counts, *tables)
 
 
-class Apart:
+@dataclass(frozen=True)
+class SummedLabels(ClassLabels):
+    """Labels of all rows, with the sum of what the rows of each class count."""
+
+    masses: Array
+
+    @cached_property
+    def totals(self) -> Array:
+        return self.masses @ self.cost
+
+    def members(self, output: int) -> Any:
+        used = self.cost[:, output] > 0
+        return None if used.all() else Among(self.codes, used)
+
+
+@dataclass(frozen=True)
+class Among:
+    """Rows of some of the classes, listed when that is asked for: their numbers take eight bytes each."""
+
+    codes: Array
+    used: Array  # classes: are they?
+
+    def __len__(self) -> int:
+        return int(class_sums(self.codes, len(self.used))[self.used].sum())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.flatnonzero(self.used[self.codes]).astype(dtype or np.intp)
+
+
+class Apart(Elsewhere):
     """Rows that are apart. Subclasses say how a function is run on all blocks (`mapped`), how rows come here
-    (`brought`), and how long the blocks are."""
+    (`picked`), and how long the blocks are."""
 
     ndim = 2
     shape: tuple[int, int]
     dtype: Any
     lengths: Array  # of the blocks
+    counts: Any  # what each row counts
+    masses: Array  # the sums of these for each class
+    latest: tuple[Array, Array] | None = None  # row numbers that came here, and what these rows count
 
     def mapped(self, work: Callable[..., Any], *small: Any, each: list[Any] | None = None) -> Iterator[Any]:
         """``work(piece, *small)`` of each block, in their order; with ``each`` a last argument for each block."""
         raise NotImplementedError
 
-    def brought(self, rows: Array) -> Array:
-        """Rows by ascending numbers, each once."""
+    def picked(self, rows: Array) -> tuple[Any, Array]:
+        """Rows by ascending numbers, each once, and what they count."""
         raise NotImplementedError
+
+    def weigh(self, heads: Array | None, units: list[int]) -> None:
+        """What rows count: leading bits of each (None: all count 1), and the exact sums of each class."""
+        ones = np.broadcast_to(1.0, self.shape[0])
+        self.counts = ones if heads is None else FarCounts(heads, sum(units), self.counted)
+        self.masses = np.array([rounded(unit) for unit in units])
+
+    def brought(self, rows: Array) -> Any:
+        """Rows by ascending numbers, each once."""
+        X, counts = self.picked(rows)
+        self.latest = rows, counts
+        return X
+
+    def counted(self, rows: Any) -> Array:
+        """What rows count. Those whose rows came here last need not be asked for again."""
+        numbers = self._numbers(rows)
+        if not len(numbers):
+            return np.empty(0)
+        if self.latest is None or not np.isin(numbers, self.latest[0]).all():
+            self.brought(np.unique(numbers))
+        assert self.latest is not None
+        known, counts = self.latest
+        return counts[np.searchsorted(known, numbers)]
+
+    def _numbers(self, rows: Any) -> Array:
+        if isinstance(rows, slice):
+            return np.arange(*rows.indices(self.shape[0]))
+        numbers = np.asarray(rows)
+        return np.flatnonzero(numbers) if numbers.dtype == bool else numbers
 
     @property
     def starts(self) -> Array:
@@ -88,13 +152,16 @@ class Apart:
     def __getitem__(self, rows: Any) -> Array:
         if isinstance(rows, tuple):
             raise TypeError("columns cannot be taken out of rows that are not in memory")
-        numbers = np.arange(self.shape[0])[rows] if isinstance(rows, slice) else np.asarray(rows)
-        numbers = np.flatnonzero(numbers) if numbers.dtype == bool else numbers
+        numbers = self._numbers(rows)
         if not len(numbers):
             return np.empty((0, self.shape[1]), dtype=self.dtype)
         wanted, place = np.unique(numbers, return_inverse=True)
         found = self.brought(wanted)
         return found if len(wanted) == len(numbers) and (numbers[1:] > numbers[:-1]).all() else found[place]
+
+    def taken(self, rows: Array) -> Any:
+        """Some rows by number, for work that looks at them again and again."""
+        return np.ascontiguousarray(found) if not sp.issparse(found := self[rows]) else found
 
     def variance(self) -> float:
         """Of all entries; rows count by their weights."""
@@ -118,6 +185,10 @@ class Apart:
             return self.mean_size(kernel)
         return float(max(largest for _, largest in self.mapped(_sizes, kernel)))
 
+    def known(self, labels: ClassLabels) -> ClassLabels:
+        """Labels of these rows, with the sums that need no look at them."""
+        return SummedLabels(labels.codes, labels.counts, labels.side, labels.cost, self.masses)
+
     def close(self) -> None:
         """No more will be asked."""
 
@@ -125,12 +196,14 @@ class Apart:
         """With features ``k(X, Z) T``, which stay where they and the rows take at most ``keep`` bytes."""
         n, d = self.shape
         take = n * (T.shape[1] * np.dtype(dtype).itemsize + d * self.dtype.itemsize)
-        return Spread(self, labels, Look(kernel, Z, T, np.dtype(dtype), threads, keep, take <= keep))
+        return Spread(self, self.known(labels), Look(kernel, Z, T, np.dtype(dtype), threads, keep, take <= keep))
 
 
 def _spread(piece: Piece) -> tuple[float, float, float]:
     """The number of entries, their mean, and the sum of squares about it; rows count by their weights."""
     X, w = piece.X, piece.counts
+    if isinstance(X, Elsewhere):  # a block on a device
+        return X.spread()
     mass = float(w.sum()) * X.shape[1]
     mean = float(dot(w, np.asarray(X.sum(axis=1, dtype=np.float64)).ravel())) / mass
     if not sp.issparse(X):
@@ -141,6 +214,8 @@ def _spread(piece: Piece) -> tuple[float, float, float]:
 
 
 def _sizes(piece: Piece, kernel: Base) -> tuple[float, float]:
+    if isinstance(piece.X, Elsewhere):
+        return piece.X.sizes(kernel)
     sizes = np.asarray(kernel.diagonal(piece.X))
     return float(sizes.sum()), float(sizes.max())
 

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import _core
-from ..arrays import core_rows
+from ..arrays import Elsewhere, core_rows
 from ..formulation import Array
+from ..linear import dot
 from .labels import Labels
 from .seam import Block, Pass, Pieces, decision, total
 
@@ -131,7 +132,7 @@ class Computed:
     def _of(self, X: Any) -> Array:
         K = np.empty((X.shape[0], self.T.shape[0]), dtype=self.dtype)
         # Whitening comes before any product of features: a whitened float32 Gram matrix is not definite.
-        return self.kernel(X, self.Z, out=K, threads=self.threads) @ self.T.astype(self.dtype)
+        return dot(self.kernel(X, self.Z, out=K, threads=self.threads), self.T.astype(self.dtype), self.threads)
 
     def total(self, work: Pass, *small: Any) -> tuple[Array, ...]:
         return total(self.blocks(), work, *small)
@@ -279,7 +280,7 @@ def seen_through(
 
     Rows that are not in memory know how to be seen themselves.
     """
-    if hasattr(X, "seen_through"):
+    if isinstance(X, Elsewhere):
         return X.seen_through(kernel, labels, Z, T, dtype, threads, keep)
     if kernel.in_core:
         return Fused(X, labels, dtype, threads, keep).look(kernel, Z, T)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..formulation import Array
+from ..namespaces import host, is_foreign
 
 
 def on_workers(X: Any) -> bool:
@@ -63,7 +64,7 @@ def partitions(X: Any, y: Any, weight: Any, site: Any) -> list[tuple[Any, Any, A
 
 
 def _row_values(other: Any, name: str) -> Array:
-    values = np.asarray(other)
+    values = host(other) if is_foreign(other) else np.asarray(other)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1:

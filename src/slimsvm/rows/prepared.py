@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..formulation import Array
+from ..namespaces import beside, cast, has_double, is_foreign, namespace
+from .device import OnDevice, check_finite
 from .partitions import _row_values
 from .reading import _as_long, _check_finite, _floats, _weights
 
@@ -18,12 +20,15 @@ def prepared(X: Any, y: Any, weight: Any, number: int, dtype: Any, names: list[s
     """Checked rows of a weight above 0, with the labels among them and their numbers."""
     given = X.shape[0]
     X = _of_type(X, number, dtype)
-    _check_finite(X, number, names)
+    if is_foreign(X):
+        check_finite(X, f"block {number}")
+    else:
+        _check_finite(X, number, names)
     y = _as_long(_row_values(y, "y"), X, "y", number)
     weight = None if weight is None else _weights(_row_values(weight, "sample_weight"), X, number)
     kept = None if weight is None or weight.all() else np.flatnonzero(weight)
     if kept is not None:
-        X, y, weight = X[kept], y[kept], weight[kept]
+        X, y, weight = _some(X, kept), y[kept], weight[kept]
     try:
         labels, numbers = np.unique(y, return_inverse=True)
     except TypeError as error:
@@ -36,7 +41,20 @@ def prepared(X: Any, y: Any, weight: Any, number: int, dtype: Any, names: list[s
     return X, labels, numbers.astype(np.min_scalar_type(-1 - len(labels))), weight, kept, given
 
 
+def _some(X: Any, rows: Array) -> Any:
+    return namespace(X).take(X, beside(X, rows), axis=0) if is_foreign(X) else X[rows]
+
+
+def _placed(X: Any, codes: Array, weight: Array | None) -> Any:
+    """Rows as passes take them; a block may be on a device."""
+    if not is_foreign(X):
+        return X
+    return OnDevice(X, codes, np.broadcast_to(1.0, len(codes)) if weight is None else weight)
+
+
 def _of_type(X: Any, number: int, dtype: Any) -> Any:
+    if is_foreign(X):
+        return cast(X, getattr(namespace(X), dtype.name) if has_double(X) else namespace(X).float32)
     X = _floats(X.to_numpy(dtype=dtype, na_value=np.nan) if hasattr(X, "columns") else X, number)
     return X if X.dtype == dtype else X.astype(dtype)
 
@@ -49,25 +67,62 @@ class About:
     columns: int
     labels: Array
     given: int  # rows, those of weight 0 too
-    kept: Array | None  # numbers of those that are left, where not all are
+    kept: Array | None  # which of them are left, where not all are: a bit for each
 
 
 def about(raw: Raw) -> About:
     """Of a block that is prepared."""
     X, labels, _, _, kept, given = raw
-    return About(X.shape[0], X.shape[1], labels, given, kept)
+    bits = None if kept is None else np.packbits(np.bincount(kept, minlength=given).astype(bool))
+    return About(X.shape[0], X.shape[1], labels, given, bits)
+
+
+class KeptRows:
+    """Numbers of the rows that are left among those that were given: a bit for each of these, in blocks."""
+
+    def __init__(self, found: list[About]):
+        self.found = found
+        self.ends = np.cumsum([what.rows for what in found])
+        self.before = np.append(0, np.cumsum([what.given for what in found])[:-1])
+
+    def __len__(self) -> int:
+        return int(self.ends[-1])
+
+    def __getitem__(self, rows: Any) -> Array:
+        rows = np.asarray(rows)
+        rows = np.flatnonzero(rows) if rows.dtype == bool else rows
+        numbers = np.empty(len(rows), dtype=np.intp)
+        block = np.searchsorted(self.ends, rows, side="right")
+        for k in np.unique(block).tolist():
+            mine, what = block == k, self.found[k]
+            place = rows[mine] - (self.ends[k] - what.rows)
+            numbers[mine] = self.before[k] + (place if what.kept is None else _places(what)[place])
+        return numbers
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return self[np.arange(len(self))].astype(dtype or np.intp)
+
+
+def _places(what: About) -> Array:
+    """Of the rows that are left in a block."""
+    assert what.kept is not None
+    return np.flatnonzero(np.unpackbits(what.kept, count=what.given))
 
 
 def coded(raw: Raw, classes: Array, first: int) -> tuple[Any, Array, Array | None, int]:
     """Rows, class numbers, weights (or None) and the number of the first row: a tuple, whose bytes dask can count."""
     X, labels, numbers, weight, _, _ = raw
     place = np.searchsorted(classes, labels).astype(np.min_scalar_type(-1 - len(classes)))
-    return X, place[numbers], weight, first
+    codes = place[numbers]
+    return _placed(X, codes, weight), codes, weight, first
 
 
-def rows_again(
-    X: Any, kept: Array | None, dtype: Any, codes: Array, weight: Array | None, first: int
-) -> tuple[Any, Array, Array | None, int]:
+def rows_again(X: Any, weight: Any, dtype: Any, codes: Array, first: int) -> tuple[Any, Array, Array | None, int]:
     """The same from a block that was checked before."""
     X = _of_type(X, 0, dtype)
-    return X if kept is None else X[kept], codes, weight, first
+    if weight is None:
+        return _placed(X, codes, None), codes, None, first
+    weight = _row_values(weight, "sample_weight").astype(np.float64)
+    kept = np.flatnonzero(weight)
+    X = X if len(kept) == len(weight) else _some(X, kept)
+    return _placed(X, codes, weight[kept]), codes, weight[kept], first

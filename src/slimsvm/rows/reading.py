@@ -9,8 +9,11 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
+from ..counts import UNIT, exact_sums, heads
+from ..data import class_sums
 from ..formulation import Array
-from ..keys import row_keys
+from ..keys import blocks, row_keys
+from ..namespaces import host, is_foreign
 from .apart import Apart, Keeper, Piece
 
 Item = TypeVar("Item")
@@ -50,7 +53,7 @@ def _floats(X: Any, number: int) -> Any:
     if sp.issparse(X):
         X = X.tocsr()
     else:
-        X = np.asarray(X)
+        X = host(X) if is_foreign(X) else np.asarray(X)
         if X.ndim != 2:
             raise ValueError(f"block {number} has rows of shape {X.shape}; rows x columns are needed")
         if X.dtype.kind not in "fiub":
@@ -107,15 +110,38 @@ def ahead(items: Iterator[Item]) -> Iterator[Item]:
             yield item  # type: ignore[misc]
 
 
+class Parts:
+    """Arrays that come one after the other, joined without holding all of them twice."""
+
+    def __init__(self) -> None:
+        self.parts: list[Array] = []
+
+    def add(self, part: Array) -> None:
+        self.parts.append(part)
+
+    def joined(self) -> Array:
+        """All of them; the parts are let go."""
+        whole = np.empty(sum(map(len, self.parts)), dtype=np.result_type(*{part.dtype for part in self.parts}))
+        start = 0
+        self.parts.reverse()
+        while self.parts:
+            part = self.parts.pop()
+            whole[start : start + len(part)] = part
+            start += len(part)
+        return whole
+
+
 class Read(Apart):
-    """Rows that are read in each pass. Class numbers and weights of all rows are kept here."""
+    """Rows that are read in each pass, with their weights. Class numbers of all rows are kept here."""
 
     def __init__(self, source: Blocks, threads: int = 1):
         """Looked through once: classes, weights, and a key for each row. Rows of weight 0 are left out."""
         self.source, self.keeper = source, Keeper()
         found: dict[Any, int] = {}
-        lengths, codes, weights, keys = [], [], [], []
+        lengths, codes, keys, weights = [], Parts(), Parts(), Parts()
+        units: list[int] = []  # exact sums of the weights of each class
         kinds, types = set(), set()  # of rows, of labels
+        weighted: set[bool] = set()
         width = 0
         for X, y, weight in ahead(iter(source)):
             if y is None:
@@ -125,49 +151,47 @@ class Read(Apart):
                 X, y, weight = X[kept], y[kept], weight[kept]
             labels, numbers = np.unique(y, return_inverse=True)
             mine = np.array([found.setdefault(label, len(found)) for label in labels.tolist()], dtype=np.int64)
-            codes.append(mine[numbers].astype(np.min_scalar_type(-1 - len(found))))
-            weights.append(weight)
-            keys.append(row_keys(X, threads))
+            own = mine[numbers].astype(np.min_scalar_type(-1 - len(found)))
+            units += [0] * (len(found) - len(units))
+            if weight is not None and len(weight):
+                weights.add(heads(weight))
+                units = [a + b for a, b in zip(units, exact_sums(weight, own, len(found)), strict=True)]
+            codes.add(own)
+            keys.add(row_keys(X, threads))
             lengths.append(X.shape[0])
+            weighted.add(weight is not None)
             kinds.add(X.dtype)
             types.add(y.dtype)
             width = X.shape[1]
         if not sum(lengths):
             raise ValueError(f"{source!r} has no rows" + (" of a weight above 0" if lengths else ""))
-        if any(w is None for w in weights) != all(w is None for w in weights):
+        if len(weighted) > 1:
             raise ValueError("some blocks have weights and others have none")
         self.lengths = np.array(lengths)
         self.shape = int(self.lengths.sum()), width
         self.dtype = np.dtype(np.float64 if np.dtype(np.float64) in kinds else np.float32)
         seen = np.array(list(found), dtype=_common(types))
         self.classes, place = np.unique(seen, return_inverse=True)
-        kind = np.min_scalar_type(-1 - len(found))
-        self.codes = np.empty(self.shape[0], dtype=kind)
-        start = 0
-        while codes:  # one after the other is let go
-            part = codes.pop(0)
-            self.codes[start : start + len(part)] = place[part]
-            start += len(part)
-        ones = weights[0] is None
-        self.weights = np.broadcast_to(1.0, self.shape[0]) if ones else np.concatenate(weights)
-        self.keys = np.empty(self.shape[0], dtype=np.uint64)
-        start = 0
-        while keys:
-            part = keys.pop(0)
-            self.keys[start : start + len(part)] = part
-            start += len(part)
+        self.codes, self.keys = codes.joined(), keys.joined()
+        for rows in blocks(len(self.codes)):
+            self.codes[rows] = place[self.codes[rows]]
+        if not all(weighted):
+            self.weigh(None, [int(mass) << UNIT for mass in class_sums(self.codes, len(found))])
+        else:
+            self.weigh(weights.joined(), [units[k] for k in np.argsort(place)])
 
     def pieces(self) -> Iterator[Piece]:
         """All blocks, with what is known of them."""
         first = 0
         for X, _, weight in ahead(iter(self.source)):
             if weight is not None and not weight.all():
-                X = X[np.flatnonzero(weight)]
+                X, weight = X[np.flatnonzero(weight)], weight[weight > 0]
             rows = slice(first, first + X.shape[0])
             if rows.stop > self.shape[0]:
                 break
             X = X if X.dtype == self.dtype else X.astype(self.dtype)
-            yield Piece(X, self.codes[rows], self.weights[rows], first, self.keeper)
+            counts = np.broadcast_to(1.0, X.shape[0]) if weight is None else weight
+            yield Piece(X, self.codes[rows], counts, first, self.keeper)
             first = rows.stop
         if first != self.shape[0]:
             raise ValueError(
@@ -179,13 +203,15 @@ class Read(Apart):
         for k, piece in enumerate(self.pieces()):
             yield work(piece, *small) if each is None else work(piece, *small, each[k])
 
-    def brought(self, rows: Array) -> Array:
+    def picked(self, rows: Array) -> tuple[Any, Array]:
         found: list[Any] = []
+        counts = np.empty(len(rows))
         for piece in self.pieces():
-            mine = rows[slice(*np.searchsorted(rows, (piece.first, piece.first + len(piece.codes))))]
-            if len(mine):
-                found.append(piece.X[mine - piece.first])
-        return sp.vstack(found, format="csr") if sp.issparse(found[0]) else np.concatenate(found)
+            mine = slice(*np.searchsorted(rows, (piece.first, piece.first + len(piece.codes))))
+            if mine.start < mine.stop:
+                found.append(piece.X[rows[mine] - piece.first])
+                counts[mine] = piece.counts[rows[mine] - piece.first]
+        return sp.vstack(found, format="csr") if sp.issparse(found[0]) else np.concatenate(found), counts
 
 
 def from_blocks(blocks: Iterable[Any] | Callable[[], Iterator[Any]], names: Iterable[str] | None = None) -> Blocks:

@@ -17,6 +17,8 @@ import numpy as np
 
 from .. import _core
 from ..formulation import Array
+from ..linear import dot
+from ..namespaces import cast, wide
 from .labels import Labels
 
 Pieces = tuple[float, float, float]  # of a loss: its slope is clip(xi / width, least, most)
@@ -109,8 +111,7 @@ def total(blocks: Iterator[Block], work: Pass, *small: Any) -> tuple[Array, ...]
 
 def decision(P: Array, V: Array) -> Array:
     """``[P 1] V'`` in float64, multiplied in the precision of P."""
-    F = (P @ V[:, :-1].T.astype(P.dtype, copy=False)).astype(np.float64, copy=False)
-    return F + V[:, -1]
+    return cast(dot(P, cast(V[:, :-1], P.dtype).T), wide(P)) + V[:, -1]
 
 
 class Weights:

@@ -13,21 +13,27 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from ..arrays import Elsewhere
+from ..counts import UNIT, exact_sums, heads
+from ..data import class_sums
 from ..formulation import Array
 from ..keys import row_keys
 from .apart import Apart, Look, Piece, Spread
 from .partitions import matched, on_workers, partitions
-from .prepared import about, coded, prepared, rows_again
+from .prepared import KeptRows, about, coded, prepared, rows_again
+from .sums import Sums
 
 ROOM = 0.6  # of a worker's memory limit: beyond it no features are kept
 PATIENCE = 2.0  # seconds until a worker may be thought lost
 AT_ONCE = 64  # blocks that are worked on together where there is no cluster
-GROUP = 4  # sums that a worker adds up
+TOGETHER = 1 << 25  # bytes of rows that one task looks at, where blocks are small
+GROUP = 16  # sums of other workers that one adds up
 
 
 # --- on the workers ------------------------------------------------------------------------------------------------
@@ -96,32 +102,6 @@ class KeptLook(Look):
         return SHELF.home(self, piece, tables)
 
 
-@dataclass(frozen=True)
-class Triangle:
-    """Half of symmetric matrices."""
-
-    size: int
-    values: Array
-
-    @classmethod
-    def of(cls, found: Any) -> Any:
-        """Arrays of symmetric matrices by half of them, all else as it is."""
-        square = isinstance(found, np.ndarray) and found.ndim > 1 and 1 < found.shape[-1] == found.shape[-2]
-        if not square or not np.array_equal(found, found.swapaxes(-1, -2)):
-            return found
-        return cls(found.shape[-1], found[..., *np.triu_indices(found.shape[-1])])
-
-    def __add__(self, other: Triangle) -> Triangle:
-        return Triangle(self.size, self.values + other.values)
-
-    def whole(self) -> Array:
-        """The matrices."""
-        rows, columns = np.triu_indices(self.size)
-        found = np.empty((*self.values.shape[:-1], self.size, self.size), dtype=self.values.dtype)
-        found[..., rows, columns] = found[..., columns, rows] = self.values
-        return found
-
-
 def _run(held: Any, sent: bytes, look: Any, own: Any = ()) -> Any:
     """What a function makes of a block; the look, if there is one, is its first argument after the block."""
     work, small = pickle.loads(sent)
@@ -130,25 +110,29 @@ def _run(held: Any, sent: bytes, look: Any, own: Any = ()) -> Any:
     return work(piece, *(() if look is None else (look,)), *small, *own)
 
 
-def _packed(*given: Any) -> tuple[Any, ...]:
-    return tuple(Triangle.of(part) for part in _run(*given))
+def _together(blocks: list[Any], sent: bytes, look: Any, each: list[Any]) -> Sums:
+    """The sum of what a function makes of blocks."""
+    return _sum([Sums.of(_run(block, sent, look, own)) for block, own in zip(blocks, each, strict=True)])
 
 
-def _sum(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
-    """In their order."""
-    total = parts[0]
-    for part in parts[1:]:
-        total = tuple(a + b for a, b in zip(total, part, strict=True))
-    return total
+def _sum(parts: list[Sums]) -> Sums:
+    return reduce(Sums.__add__, parts)
 
 
-def _keys(piece: Piece) -> tuple[Array, Array, Array | None]:
-    """What the caller holds of each row."""
-    return row_keys(piece.X), piece.codes, None if piece.counts.strides == (0,) else piece.counts
+def _last_sum(parts: list[Sums]) -> Sums:
+    return _sum(parts).rounded()
 
 
-def _picked(piece: Piece, rows: Array) -> Any:
-    return piece.X[rows]
+def _keys(piece: Piece, n_classes: int, weighted: bool) -> tuple[Array, Array, Array | None, list[int]]:
+    """What the caller holds of each row, and the exact sums of what the rows of each class count."""
+    keys = piece.X.row_keys() if isinstance(piece.X, Elsewhere) else row_keys(piece.X)
+    if not weighted:
+        return keys, piece.codes, None, [n << UNIT for n in class_sums(piece.codes, n_classes).tolist()]
+    return keys, piece.codes, heads(piece.counts), exact_sums(piece.counts, piece.codes, n_classes)
+
+
+def _picked(piece: Piece, rows: Array) -> tuple[Any, Array]:
+    return piece.X[rows], piece.counts[rows]
 
 
 # --- at the caller -------------------------------------------------------------------------------------------------
@@ -183,6 +167,7 @@ class Cluster:
     def __init__(self, client: Any):
         self.client = client
         self.places: dict[str, str] = {}
+        self.threads: dict[str, int] = {}
 
     def kept(self, tasks: list[Any]) -> list[Any]:
         """Results that stay where they are made, until nobody has them any more."""
@@ -200,6 +185,14 @@ class Cluster:
         if not self.places:
             found = self.client.who_has(blocks)
             self.places = {key: places[0] for key, places in found.items() if places}
+            self.threads = self.client.nthreads()
+
+    def spread(self, blocks: list[Any]) -> list[tuple[list[int], int]]:
+        """Numbers of the blocks of each worker, and its threads. Blocks that are nowhere yet are by themselves."""
+        found: dict[str, list[int]] = {}
+        for k, block in enumerate(blocks):
+            found.setdefault(self.places.get(block.key, f"{k}"), []).append(k)
+        return [(mine, self.threads.get(place, 1)) for place, mine in found.items()]
 
     def results(self, make: Make) -> Iterator[Any]:
         futures, done = self.client.compute(make()), 0
@@ -248,6 +241,10 @@ class InProcess:
     def settle(self, blocks: list[Any]) -> None:
         """They are nowhere."""
 
+    def spread(self, blocks: list[Any]) -> list[tuple[list[int], int]]:
+        """Each by itself."""
+        return [([k], 1) for k in range(len(blocks))]
+
     def results(self, make: Make) -> Iterator[Any]:
         import dask
 
@@ -260,7 +257,7 @@ class InProcess:
 
 
 class OnWorkers(Apart):
-    """Rows of dask collections. Keys, class numbers and weights of all rows are kept here."""
+    """Rows of dask collections. Keys and class numbers of all rows are kept here."""
 
     def __init__(self, X: Any, y: Any, sample_weight: Any = None):
         """Two looks: the classes; then class numbers, and a key for each row. Rows of weight 0 are left out."""
@@ -282,7 +279,7 @@ class OnWorkers(Apart):
         self.held = self.site.kept([task(block, self.classes, first) for block, _, first in self._full(raw, found)])
         self._gather(found)
         if client is None:  # labels are here, and need not be made again with the rows
-            self.held = [self._with_labels(block[0], what, first) for block, what, first in self._full(given, found)]
+            self.held = [self._with_labels(block, what, first) for block, what, first in self._full(given, found)]
 
     def _full(self, given: list[Any], found: list[Any]) -> Iterator[tuple[Any, Any, int]]:
         """Blocks that have rows, what is known of them, and their first rows."""
@@ -292,10 +289,10 @@ class OnWorkers(Apart):
                 yield block, what, first
             first += what.rows
 
-    def _with_labels(self, X: Any, what: Any, first: int) -> Any:
-        rows = slice(first, first + what.rows)
-        counts = self.weights[rows] if self.weighted else None
-        return self.delayed(rows_again, pure=False)(X, what.kept, self.dtype, self.codes[rows], counts, first)
+    def _with_labels(self, block: Any, what: Any, first: int) -> Any:
+        X, _, weight = block
+        codes = self.codes[first : first + what.rows]
+        return self.delayed(rows_again, pure=False)(X, weight, self.dtype, codes, first)
 
     def _count(self, found: list[Any], weighted: bool) -> None:
         """What all blocks have together."""
@@ -310,53 +307,73 @@ class OnWorkers(Apart):
         self.weighted = weighted
 
     def _gather(self, found: list[Any]) -> None:
-        """Keys, class numbers and weights of the rows, and their numbers where some are left out."""
-        n = self.shape[0]
+        """Keys, class numbers and leading bits of the weights, and the rows' numbers where some are left out."""
+        n, k = self.shape[0], len(self.classes)
         self.keys = np.empty(n, dtype=np.uint64)
-        self.codes = np.empty(n, dtype=np.min_scalar_type(-1 - len(self.classes)))
-        self.weights = np.empty(n) if self.weighted else np.broadcast_to(1.0, n)
-        start = 0
-        for keys, codes, counts in self.mapped(_keys):
+        self.codes = np.empty(n, dtype=np.min_scalar_type(-1 - k))
+        bits = np.empty(n, dtype=np.uint16) if self.weighted else None
+        units, start = [0] * k, 0
+        for keys, codes, mine, sums in self.mapped(_keys, k, self.weighted):
             rows = slice(start, start + len(keys))
             self.keys[rows], self.codes[rows] = keys, codes
-            if counts is not None:
-                self.weights[rows] = counts
+            if bits is not None:
+                bits[rows] = mine
+            units = [a + b for a, b in zip(units, sums, strict=True)]
             start = rows.stop
-        self.numbers: Array | None = None
-        if n < self.n_samples:
-            befores = np.append(0, np.cumsum([what.given for what in found])[:-1])
-            kept = [
-                before + (np.arange(what.given) if what.kept is None else what.kept)
-                for before, what in zip(befores, found, strict=True)
-            ]
-            self.numbers = np.concatenate(kept)
+        self.weigh(bits, units)
+        self.numbers = KeptRows(found) if n < self.n_samples else None
 
     def mapped(self, work: Callable[..., Any], *small: Any, each: list[Any] | None = None) -> Iterator[Any]:
         return self.site.results(lambda: self._tasks(_run, work, *small, each=each))
 
     def added(self, work: Callable[..., Any], *small: Any, each: list[Any]) -> tuple[Array, ...]:
-        """The sum over blocks of what a function makes of them. Workers add up neighbours, and the order of all sums is
-        the same whatever ends first and wherever blocks are."""
+        """The sum over blocks of what a function makes of them. Workers add up what is theirs, then one of them what
+        all have: one sum is sent for each worker, and it has the same bits wherever blocks are."""
 
         def make() -> list[Any]:
-            parts = self._tasks(_packed, work, *small, each=each)
-            add = self.delayed(_sum, pure=False)
+            sent, look = self._shared(work, small)
+            self.site.settle(self.held)
+            parts = []
+            for groups in self._groups():
+                with self.site.beside(self.held[groups[0][0]]):
+                    task = self.delayed(_together, pure=False)
+                    mine = [task([self.held[k] for k in g], sent, look, [(each[k],) for k in g]) for g in groups]
+                    parts.append(mine[0] if len(mine) == 1 else self.delayed(_sum, pure=False)(mine))
             while len(parts) > GROUP:
-                parts = [add(parts[k : k + GROUP]) for k in range(0, len(parts), GROUP)]
-            return parts
+                parts = [self.delayed(_sum, pure=False)(parts[k : k + GROUP]) for k in range(0, len(parts), GROUP)]
+            return [self.delayed(_last_sum, pure=False)(parts)]
 
-        total = _sum(list(self.site.results(make)))
-        return tuple(part.whole() if isinstance(part, Triangle) else part for part in total)
+        (total,) = self.site.results(make)
+        return total.whole()
+
+    def _groups(self) -> Iterator[list[list[int]]]:
+        """For each worker the blocks that are there, some of them together where they are small."""
+        width = self.shape[1] * self.dtype.itemsize
+        for blocks, threads in self.site.spread(self.held):
+            most = max(1, -(-len(blocks) // threads))  # so that all threads have something to do
+            groups: list[list[int]] = [[]]
+            size = 0
+            for k in blocks:
+                size += int(self.lengths[k]) * width
+                if groups[-1] and (size > TOGETHER or len(groups[-1]) >= most):
+                    groups.append([])
+                    size = int(self.lengths[k]) * width
+                groups[-1].append(k)
+            yield groups
 
     def _tasks(self, run: Callable[..., Any], work: Any, *small: Any, each: list[Any] | None = None) -> list[Any]:
-        """One for each block. What all of them need goes out once, and a look once for all its passes."""
-        look = None
-        if small and isinstance(small[0], KeptLook):
-            look, small = self._sent(small[0]), small[1:]
-        sent = self.delayed(bytes, pure=False)(self.dumps((work, small)))
+        """One for each block."""
+        sent, look = self._shared(work, small)
         own: list[Any] = [()] * len(self.held) if each is None else [(one,) for one in each]
         self.site.settle(self.held)
         return [self._task(run, block, sent, look, mine) for block, mine in zip(self.held, own, strict=True)]
+
+    def _shared(self, work: Any, small: tuple[Any, ...]) -> tuple[Any, Any]:
+        """What all blocks need goes out once, and a look once for all its passes."""
+        look = None
+        if small and isinstance(small[0], KeptLook):
+            look, small = self._sent(small[0]), small[1:]
+        return self.delayed(bytes, pure=False)(self.dumps((work, small))), look
 
     def _task(self, run: Callable[..., Any], block: Any, *given: Any) -> Any:
         with self.site.beside(block):
@@ -368,7 +385,7 @@ class OnWorkers(Apart):
             self.looks = {look.token: self.site.kept([self.delayed(pickle.loads, pure=False)(self.dumps(look))])[0]}
         return self.looks[look.token]
 
-    def brought(self, rows: Array) -> Any:
+    def picked(self, rows: Array) -> tuple[Any, Array]:
         starts = np.append(self.starts, self.shape[0])
         places = np.searchsorted(rows, starts)
         sent = self.dumps((_picked, ()))
@@ -381,12 +398,13 @@ class OnWorkers(Apart):
                 if a < b
             ]
 
-        found = list(self.site.results(make))
-        return sp.vstack(found, format="csr") if sp.issparse(found[0]) else np.concatenate(found)
+        found, counts = zip(*self.site.results(make), strict=True)
+        X = sp.vstack(found, format="csr") if sp.issparse(found[0]) else np.concatenate(found)
+        return X, np.concatenate(counts)
 
     def seen_through(self, kernel: Any, labels: Any, Z: Any, T: Array, dtype: Any, threads: int, keep: float) -> Spread:
         """With features ``k(X, Z) T``; each worker computes on one thread for each of its own."""
-        return Far(self, labels, KeptLook(kernel, Z, T, np.dtype(dtype), 1, keep, fit=self.fit))
+        return Far(self, self.known(labels), KeptLook(kernel, Z, T, np.dtype(dtype), 1, keep, fit=self.fit))
 
     def close(self) -> None:
         """The fit has ended: workers may forget all of it."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import Elsewhere
 from ..data import Output, Task
 from ..formulation import Array
 from ..parts.bases import Basis, Choice, dense
@@ -81,19 +82,24 @@ class TaskCandidates:
     def independent(self, eta: float, order: Array | None = None, most: int | None = None) -> Array:
         return independent_rows(self.kernel, self.X, self._absolute(eta), order, most)
 
+    @property
+    def here(self) -> Any:
+        """The rows in memory: those of a sample may be on a device."""
+        return self.X[:] if isinstance(self.X, Elsewhere) else self.X
+
     def pivoted(self, eta: float, most: int) -> Array:
         rank = self.task.ranks()
-        return pivoted_factor(self.kernel, self.X, self._absolute(eta), most, self.task.threads, rank)[0]
+        return pivoted_factor(self.kernel, self.here, self._absolute(eta), most, self.task.threads, rank)[0]
 
     def forward(self, count: int, candidates: int | None) -> Array:
         return forward_rows(
-            self.kernel, self.X, self.labels, count, self.rng, candidates=candidates, threads=self.task.threads
+            self.kernel, self.here, self.labels, count, self.rng, candidates=candidates, threads=self.task.threads
         )
 
     def centres(self, count: int, max_iter: int) -> Array:
-        return class_centres(self.X, self.task.codes, self.task.weights, count, max_iter, self.rng)
+        return class_centres(self.here, self.task.codes, self.task.weights, count, max_iter, self.rng)
 
-    def learned(self, start: Basis, count: int, iterations: Any, smoothing: float) -> Choice:
+    def learned(self, start: Basis, count: int, iterations: Any, smoothing: float, owned: bool = False) -> Choice:
         """Coarse to fine: most iterations on few of the rows, the last ones on all."""
         if not self.kernel.differentiable:
             raise ValueError(
@@ -104,9 +110,10 @@ class TaskCandidates:
         found: LearnedVectors | Array | None = self.start
         done = 0
         for size, most in stages(self.task.size, steps):
-            part = self if size == self.task.size else self.sample(size)
+            last = size == self.task.size
+            part = self if last else self.sample(size)
             found = dense(start.choose(part, count).vectors) if found is None else found
-            found = part.moved(found, count, most, smoothing)
+            found = part.moved(found, count, most, smoothing, owned or not last)
             done += found.n_iter
         assert isinstance(found, LearnedVectors)
         return self._chosen(replace(found, n_iter=done))
@@ -121,8 +128,10 @@ class TaskCandidates:
         kernel = None if found.scales is None else Scaled(self.kernel, found.scales)
         return Choice(found.vectors.astype(self.X.dtype), None, kernel, found)
 
-    def moved(self, begin: LearnedVectors | Array, count: int, most: int, smoothing: float) -> LearnedVectors:
-        """Vectors moved on, on these rows."""
+    def moved(
+        self, begin: LearnedVectors | Array, count: int, most: int, smoothing: float, owned: bool = False
+    ) -> LearnedVectors:
+        """Vectors moved on, on these rows; ``owned``: which nobody needs afterwards."""
         rounded = smoothing > 0 and not self.loss.smooth
         watch = self.watch(count, self.task.size) if self.watch else None
         found = learn(
@@ -138,11 +147,12 @@ class TaskCandidates:
             threads=self.task.threads,
             watch=watch,
             free=self.free,
+            owned=owned,
         )
         if watch is not None:
             watch.finish(found.n_iter, found.value)
         return found
 
     def _absolute(self, eta: float) -> float:
-        apart = hasattr(self.X, "largest_size")  # rows that are not in memory
+        apart = isinstance(self.X, Elsewhere)
         return eta * (self.X.largest_size(self.kernel) if apart else float(self.kernel.diagonal(self.X).max()))

@@ -33,7 +33,7 @@ class Groups:
     @property
     def known_well(self) -> bool:
         """Has each row many copies? Leaving all copies of one out would test something else."""
-        return COPIES * self.size <= float(self.task.counts.sum())
+        return COPIES * self.size <= self.task.total
 
     def places(self, count: int, rng: np.random.Generator, most: int | None = None, least: int = 1) -> Array:
         """For each row a place, 0 to ``count`` - 1; a class has about as many of its groups in each.

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from ..arrays import Elsewhere
 from ..formulation import Array
 from ..linear import dot
 from ..parts.bases import dense
@@ -136,7 +138,7 @@ class Objective:
         value, A, beta = self.solve(K, Kz)
         used = np.flatnonzero(A.any(axis=1))
         Kx, Xu = K[used], X[used]
-        W = -(A[used].astype(K.dtype, copy=False) @ beta.T.astype(K.dtype, copy=False))
+        W = -dot(A[used].astype(K.dtype, copy=False), beta.T.astype(K.dtype, copy=False), self.threads)
         G = self.kernel.pullback(Xu, stretched, W, Kx)
         inner = np.zeros(self.size)
         if scales is not None:
@@ -159,7 +161,7 @@ class Objective:
     def solve(self, K: Array, Kz: Array) -> tuple[float, Array, Array]:
         """W, the signed duals and the coefficients (vectors x outputs) at fixed vectors."""
         T = self.regularizer.whitening(Kz)
-        rows = Given(K @ T.astype(K.dtype, copy=False), self.labels)
+        rows = Given(dot(K, T.astype(K.dtype, copy=False), self.threads), self.labels)
         Y, C = self.labels.of(slice(None))
         if not self.loss.smooth:
             V, known, _ = solve_interior(rows, self.loss, np.arange(self.labels.outputs), 1e-9, 100)
@@ -173,7 +175,7 @@ class Objective:
             A = self.loss.duals(F, Y, C)
         self.machine = V
         value = 0.5 * float((V[:, :-1] ** 2).sum()) + float(self.loss.value(F, Y, C).sum())
-        return value, A, T @ V[:, :-1].T
+        return value, A, dot(T, V[:, :-1].T)
 
     def start(self, features: int) -> Array | None:
         """The last weights, if there are as many."""
@@ -202,7 +204,9 @@ class FusedObjective(Objective):
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
-        self.rows = Fused(self.X, self.labels, self.X.dtype, self.threads, 2.0**62)
+        there = isinstance(self.X, Elsewhere)
+        home = self.X.looked if there else partial(Fused, self.X, threads=self.threads)
+        self.rows: Any = home(self.labels, dtype=self.X.dtype, keep=2.0**62)
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         if self.free is not None:
@@ -216,7 +220,7 @@ class FusedObjective(Objective):
             kernel.in_core and hasattr(kernel, "pulled") and loss.smooth and getattr(loss, "pieces", None) is not None
         )
 
-    def solved(self, rows: Fused, Z: Array, scales: Array | None) -> tuple[Array, Array, Array]:
+    def solved(self, rows: Any, Z: Array, scales: Array | None) -> tuple[Array, Array, Array]:
         """Weights, the coefficients (vectors x outputs) and the vectors' matrix at fixed vectors."""
         kernel = self.kernel if scales is None else Scaled(self.kernel, scales)
         added = getattr(self.regularizer, "on_diagonal", None)
@@ -237,10 +241,10 @@ class FusedObjective(Objective):
 
     def machines(self, Z: Array, scales: Array | None) -> tuple[float, Array, Array]:
         # Vectors that are nearly dependent have features that float32 knows little of.
-        wide = self.rows.dtype == np.float64
-        rows = (
-            self.rows if wide or self.X.shape[0] > SOME_ROWS else Fused(self.X, self.labels, np.float64, self.threads)
-        )
+        rows = self.rows
+        if rows.dtype != np.float64 and self.X.shape[0] <= SOME_ROWS:
+            X = self.X[:] if isinstance(self.X, Elsewhere) else self.X
+            rows = Fused(X, self.labels, np.float64, self.threads)
         V, beta, _ = self.solved(rows, Z, scales)
         value, *_ = rows.total(Equations(self.loss), np.arange(len(V)), V)
         return (0.5 * float((V[:, :-1] ** 2).sum()) + float(value.sum())) / self.total, beta, V[:, -1].copy()
@@ -268,14 +272,19 @@ def learn(
     threads: int = 1,
     watch: Watch | None = None,
     free: Threads | None = None,
+    owned: bool = False,
 ) -> LearnedVectors:
     """Move vectors (and scales) from their start to a local minimum of W by L-BFGS.
+
+    ``owned``: nobody else needs X, and it may be changed.
 
     A vector that contributes nothing has no gradient and would stay so: it is put where it gains most, and
     learning goes on.
     """
     begin, scales = (start.vectors, start.scales) if isinstance(start, LearnedVectors) else (start, None)
-    centre, X = centred(kernel, X, DOUBLE_ROWS)
+    if isinstance(X, Elsewhere) and not FusedObjective.serves(kernel, loss):
+        X = X[:]  # on a device; such kernels and losses have what learning needs in memory only
+    centre, X = centred(kernel, X, DOUBLE_ROWS, owned)
     Z = separated(begin - centre, kernel, X, rng)
     regularizer = (KernelNorm() if regularizer is None else regularizer).among(kernel, X, True)
     objective = objective_for(kernel, loss)(kernel, X, labels, loss, regularizer, len(Z), learn_scales, threads, free)
@@ -333,18 +342,20 @@ class _Progress:
         return (before - self.values[-1]) / max(abs(self.values[-1]), np.finfo(float).tiny)
 
 
-def centred(kernel: Any, X: Any, double_rows: int) -> tuple[Any, Any]:
+def centred(kernel: Any, X: Any, double_rows: int, owned: bool = False) -> tuple[Any, Any]:
     """A mean, and rows without it where the kernel depends on differences only: these then lose no digits.
 
-    More rows than ``double_rows`` are in float32.
+    More rows than ``double_rows`` are in float32. ``owned``: in the place of X, if they have its type.
     """
     dtype = np.float32 if X.shape[0] > double_rows else np.float64
+    if isinstance(X, Elsewhere):
+        return X.centred(kernel, dtype)
     if sp.issparse(X) and X.shape[0] * X.shape[1] <= DENSE:
         X = X.toarray()
     if sp.issparse(X) or not kernel.translation_invariant:
         return 0.0, X.astype(dtype, copy=False)
     centre = X.mean(axis=0, dtype=np.float64)
-    around = np.empty(X.shape, dtype=dtype)
+    around = X if owned and X.dtype == dtype and X.flags.writeable else np.empty(X.shape, dtype=dtype)
     for some in row_blocks(X.shape[0], 8 * X.shape[1]):
         np.subtract(X[some], centre, out=around[some], dtype=np.float64, casting="same_kind")
     return centre, around
@@ -358,6 +369,7 @@ def separated(Z: Array, kernel: Any, X: Any, rng: np.random.Generator) -> Array:
     with np.errstate(invalid="ignore", divide="ignore"):
         twin = np.tril(size[:, None] + size - 2 * K <= 1e-12 * (size[:, None] + size), -1).any(axis=1)
     if twin.any():
+        X = X[:: -(-X.shape[0] // SOME_ROWS)] if isinstance(X, Elsewhere) else X
         spread = np.sqrt(np.maximum(np.asarray((X.power(2) if sp.issparse(X) else X**2).mean(axis=0)).ravel(), 0))
         Z[twin] += 0.1 * np.where(spread > 0, spread, 0.0) * rng.standard_normal((int(twin.sum()), Z.shape[1]))
     return Z

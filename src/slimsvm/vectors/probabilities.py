@@ -58,7 +58,7 @@ def _parts(task: Task, rng: np.random.Generator) -> list[tuple[Task, Task]]:
     """
     if Groups.of(task).known_well:
         return []
-    some = task.sample(max(5000, min(20_000, 200_000 // task.n_classes)), rng)
+    some = task.sample(max(5000, min(20_000, 200_000 // task.n_classes)), rng).in_memory()
     groups = Groups.of(some)
     many = groups.size >= 3000
     count = 4 if many else 3 if groups.size >= 1000 else 5
@@ -180,7 +180,7 @@ def fit_at(
     line: ProgressLine | None = None,
 ) -> dict[str, Any]:
     """The same where the cost of the layer is known."""
-    rows = task.sample(MOST_LAYER_ROWS, rng)
+    rows = task.sample(MOST_LAYER_ROWS, rng).in_memory()
     kernel, vectors = expansion.kernel, expansion.vectors
     labels = numbers(rows.codes, rows.counts, cost * rows.factors)
     layer = fit_layer(

@@ -87,7 +87,7 @@ def space_of(task: Task, C: float | str, gamma: float | str, scales: str, recipe
     # With more inputs than rows, scales would fit anything.
     may_scale = [False, True] if recipe.basis.learns and task.X.shape[1] <= task.size else [False]
     scaled = {"fixed": [False], "learned": [True], "search": may_scale}[scales]
-    rows = float(task.counts.sum())
+    rows = task.total
     if not kernels.takes_gamma(task.kernel):
         return Space(cost, 1.0, scaled, rows=rows)
     given = None if gamma == "search" else kernels.scale_gamma(gamma, task.X, task.counts)

@@ -105,7 +105,7 @@ def parts(task: Task, rng: np.random.Generator, folds: int | None = None) -> lis
     place = groups.places(count, rng, MOST_ROWS, least=2 * (folds or 5))[order]
     drawn, place = task.take(order[place >= 0]), place[place >= 0]
     # The rows that were drawn stand for all: the cost of errors weighs against the norm as it does there.
-    share = task.counts.sum() / drawn.counts.sum()
+    share = task.total / drawn.total
     found = held_out(drawn, (place == k for k in range(1 if many and not folds else count)))
     # Where no part has all classes, the training rows judge.
     return [Part(replace(train, counts=train.counts * share), test) for train, test in found] or [Part(task, task)]

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import Elsewhere
 from ..data import Task, outputs
 from ..formulation import Array
 from ..linear import dot
@@ -133,7 +134,10 @@ class Trials:
             fitted = replace(recipe, tol=1e-3).coefficients(train, choice, candidates, rest)
             coef, bias = fitted.coef, fitted.bias
         kernel = choice.kernel or candidates.kernel
-        F = dot(kernel(test.X, choice.vectors, threads=train.threads), coef.T, train.threads) + bias
+        if isinstance(test.X, Elsewhere):
+            F = test.X.decision(kernel, choice.vectors, coef, bias)
+        else:
+            F = dot(kernel(test.X, choice.vectors, threads=train.threads), coef.T, train.threads) + bias
         wrong = (F[:, 0] > 0) != (test.codes == 1) if test.n_classes == 2 else F.argmax(axis=1) != test.codes
         share = test.weights / test.weights.sum()
         loss = recipe.loss.value(F, test.labels(rest), np.repeat(share[:, None], len(rest), axis=1))

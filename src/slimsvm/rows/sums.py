@@ -1,0 +1,75 @@
+"""Sums over blocks of rows that have the same bits in whatever order blocks are added up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+
+from ..formulation import Array
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Arrays of sums, each number as a float64 (``high``) and what that leaves out (``low``; None: nothing).
+
+    Twice the digits make up for the order: after rounding it shows once in some 10^15 sums. Of symmetric matrices half
+    is kept: ``sizes`` are theirs, 0 for other arrays.
+    """
+
+    high: tuple[Array, ...]
+    low: tuple[Array, ...] | None
+    sizes: tuple[int, ...]
+
+    @classmethod
+    def of(cls, found: tuple[Any, ...]) -> Sums:
+        """What a pass has found."""
+        arrays = [np.asarray(part) for part in found]
+        sizes = tuple(_symmetric(part) for part in arrays)
+        return cls(tuple(_half(part) if n else part for part, n in zip(arrays, sizes, strict=True)), None, sizes)
+
+    def __add__(self, other: Sums) -> Sums:
+        if self.sizes != other.sizes:
+            return Sums(self.whole(), None, (0,) * len(self.sizes)) + Sums(other.whole(), None, (0,) * len(self.sizes))
+        both = [_two_sum(a, b) for a, b in zip(self.high, other.high, strict=True)]
+        low = [rest for _, rest in both]
+        for more in (self.low, other.low):
+            low = low if more is None else [a + b for a, b in zip(low, more, strict=True)]
+        return Sums(tuple(total for total, _ in both), tuple(low), self.sizes)
+
+    def rounded(self) -> Sums:
+        """To float64."""
+        low = repeat(0.0) if self.low is None else self.low
+        return Sums(tuple(a + b for a, b in zip(self.high, low, strict=False)), None, self.sizes)
+
+    def whole(self) -> tuple[Array, ...]:
+        """The arrays."""
+        return tuple(_whole(part, n) if n else part for part, n in zip(self.rounded().high, self.sizes, strict=True))
+
+
+def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+    """The sum, and exactly what its rounding leaves out; nothing where it is infinite."""
+    with np.errstate(invalid="ignore"):
+        total = a + b
+        other = total - a
+        rest = (a - (total - other)) + (b - other)
+    return total, np.where(np.isfinite(rest), rest, 0)
+
+
+def _symmetric(part: Array) -> int:
+    """How large its matrices are if they are symmetric, else 0."""
+    square = part.ndim > 1 and 1 < part.shape[-1] == part.shape[-2]
+    return part.shape[-1] if square and np.array_equal(part, part.swapaxes(-1, -2)) else 0
+
+
+def _half(part: Array) -> Array:
+    return part[..., *np.triu_indices(part.shape[-1])]
+
+
+def _whole(values: Array, size: int) -> Array:
+    rows, columns = np.triu_indices(size)
+    found = np.empty((*values.shape[:-1], size, size), dtype=values.dtype)
+    found[..., rows, columns] = found[..., columns, rows] = values
+    return found
