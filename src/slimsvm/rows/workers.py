@@ -10,6 +10,7 @@ import pickle
 import sys
 import threading
 import uuid
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -108,6 +109,10 @@ def _run(held: Any, sent: bytes, look: Any, own: Any = ()) -> Any:
     X, codes, counts, first = held
     piece = Piece(X, codes, np.broadcast_to(1.0, len(codes)) if counts is None else counts, first)
     return work(piece, *(() if look is None else (look,)), *small, *own)
+
+
+def _unpacked(sent: bytes) -> Any:
+    return pickle.loads(zlib.decompress(sent))
 
 
 def _together(blocks: list[Any], sent: bytes, look: Any, each: list[Any]) -> Sums:
@@ -382,7 +387,8 @@ class OnWorkers(Apart):
     def _sent(self, look: KeptLook) -> Any:
         """On the workers; one at a time, as they keep features of one."""
         if look.token not in self.looks:
-            self.looks = {look.token: self.site.kept([self.delayed(pickle.loads, pure=False)(self.dumps(look))])[0]}
+            sent = zlib.compress(self.dumps(look), 1)  # T is mostly triangular, or of ones and zeros
+            self.looks = {look.token: self.site.kept([self.delayed(_unpacked, pure=False)(sent)])[0]}
         return self.looks[look.token]
 
     def picked(self, rows: Array) -> tuple[Any, Array]:
