@@ -15,7 +15,7 @@ from ..arrays import Elsewhere, aligned, core_rows
 from ..formulation import Array, Part
 from ..keys import blocks
 from ..linear import dot
-from ..namespaces import beside, cast, is_foreign, namespace, wide
+from ..namespaces import beside, cast, device, is_foreign, namespace, wide
 
 __all__ = [
     "ALL",
@@ -251,7 +251,7 @@ class Linear(_CoreKernel):
         return X @ Z.T
 
     def slopes(self, X: Any, Z: Any) -> Any:
-        return namespace(X).ones_like(X[:, :1])
+        return namespace(X).ones((X.shape[0], Z.shape[0]), dtype=X.dtype, device=device(X))
 
     def diagonal(self, X: Any) -> Array:
         return _row_squares(_as_float(X))

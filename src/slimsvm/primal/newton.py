@@ -14,7 +14,7 @@ from ..rows.seam import Home, Weights
 from .equations import from_rows, from_sums
 from .passes import Equations, Line
 
-NEARLY = 0.1  # of the slope where a step begins: a step with less at its end needs no line search
+NEARLY = 0.2  # of the slope where a step begins: a step with less at its end needs no line search
 COARSE, COARSE_EACH = 20_000, 500  # rows, and rows a feature, that first steps look at where all are apart
 ROUNDING = 1e-6  # relative, of sums over features in float32
 
@@ -150,10 +150,10 @@ def _weighted(rows: Home, loss: Any, which: Array, V: Array) -> Any:
 def line_search(rows: Home, loss: Any, which: Array, V: Array, D: Array, gain: Array) -> Array:
     """The t that minimises ``1/2 |w + t d|^2 + loss(V + t D)`` for each output: the root of its derivative.
 
-    The derivative is increasing: ``-2 gain`` at t = 0, and to be at most a thousandth of that. A pass looks at three
+    The derivative is increasing: ``-2 gain`` at t = 0, and to be at most a hundredth of that. A pass looks at three
     places at once; then Newton's steps from either end of the bracket, and the secant between, are the next three.
     """
-    accuracy = 2e-3 * gain
+    accuracy = 2e-2 * gain
     slope, bend = (V[:, :-1] * D[:, :-1]).sum(axis=1)[:, None], (D[:, :-1] ** 2).sum(axis=1)[:, None]
     work, outputs = Line(loss), len(which)
     t = np.tile([0.5, 1.0, 2.0], (outputs, 1))

@@ -82,9 +82,17 @@ class Pull(OfLoss):
         F, (Y, C) = block.values(which, V), block.labels(which)
         X, slopes = block.slopes()
         xp = namespace(X)
-        M = dot(cast(self.loss.duals(F, Y, C), X.dtype), cast(-beta, X.dtype).T) * slopes
-        products = dot(M.T, xp.concat([X, xp.ones_like(X[:, :1])], axis=1))
-        squares = xp.sum(xp.sum(M, axis=1)[:, None] * X**2, axis=0) if scales else xp.zeros_like(X[0, :])
+        A, B, rows = cast(self.loss.duals(F, Y, C), X.dtype), cast(-beta, X.dtype), xp.concat([X, _one(X)], axis=1)
+        # For few outputs it takes fewer looks at as many numbers as there are kernel values to multiply by beta last.
+        few = A.shape[1] * rows.shape[1] <= slopes.shape[1]
+        if few:
+            products = sum(B[:, o][:, None] * dot(slopes.T, A[:, o][:, None] * rows) for o in range(A.shape[1]))
+            pulls = xp.sum(A * dot(slopes, B), axis=1) if scales else None
+        else:
+            M = dot(A, B.T) * slopes
+            products = dot(M.T, rows)
+            pulls = xp.sum(M, axis=1) if scales else None
+        squares = xp.zeros_like(X[0, :]) if pulls is None else xp.sum(pulls[:, None] * X**2, axis=0)
         return self.loss.value(F, Y, C), cast(products, wide(X)), cast(squares, wide(X))
 
     def in_core(self, passes: _core.Passes, V: Array, beta: Array, scales: bool) -> tuple[Array, ...]:
@@ -96,6 +104,10 @@ def _known_within(known: Known, first: int, last: int) -> Known:
     """What is known of rows in a range, which begin at 0 there."""
     places = [slice(*np.searchsorted(rows, (first, last))) for rows, _ in known]
     return [(rows[at] - first, duals[at]) for at, (rows, duals) in zip(places, known, strict=True)]
+
+
+def _one(X: Array) -> Array:
+    return namespace(X).ones_like(X[:, :1])
 
 
 class Evidence(OfLoss):

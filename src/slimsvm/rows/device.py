@@ -234,7 +234,7 @@ class Placed:
         self.placed = PlacedLabels.of_labels(labels, X.values)
         self.kind = getattr(namespace(X.values), self.dtype.name)
         self.seen: tuple[Any, Any, Array] | None = None
-        self.P: Any = None
+        self.P: dict[int, Any] = {}  # features, by the first row of a block
         self.sides: dict[int, tuple[Any, Any]] = {}  # and costs, by the first row of a block
 
     def use(self, threads: int) -> None:
@@ -255,14 +255,10 @@ class Placed:
         if self.seen is None or self.seen[2].shape[1] != m:
             self.sides = {}  # blocks are others
         self.seen = kernel, Z, T
-        if n * m * self.dtype.itemsize > self.keep:
-            self.P = None
-            return self
-        if self.P is None or tuple(self.P.shape) != (n, m):
-            self.P = None  # the old one is let go before
-            self.P = namespace(values).empty((n, m), dtype=self.kind, device=device(values))
-        for rows in self._parts():
-            self.P[rows, :] = self._features(values[rows, :])
+        self.P = {}
+        if n * m * self.dtype.itemsize <= self.keep:
+            for rows in self._parts():
+                self.P[rows.start] = self._features(values[rows, :])
         return self
 
     def about(self, X: Any) -> tuple[Any, Any]:
@@ -284,7 +280,7 @@ class Placed:
 
     def blocks(self) -> Iterator[Block]:
         for rows in self._parts():
-            P = self._features(self.X.values[rows, :]) if self.P is None else self.P[rows, :]
+            P = self.P[rows.start] if self.P else self._features(self.X.values[rows, :])
             yield PlacedBlock(P, self.placed, rows, home=self)  # type: ignore[arg-type]
 
     def total(self, work: Pass, *small: Any) -> tuple[Array, ...]:
