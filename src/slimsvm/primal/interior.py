@@ -302,7 +302,8 @@ def screened(
         V, more = _narrowed(rows, which, V, width, max_iter)
         used += more
         nearest, width = _nearest(rows, which, V, 8 * m)
-    close = _within(rows, which, V, np.maximum(nearest, 2 * width))
+    reach = np.maximum(nearest, 2 * width)
+    close = _within(rows, which, V, reach)
     left = np.arange(len(which))
     while True:
         left = np.array([k for k in left if 0 < len(close[k]) < MOST_CLOSE * sizes[k]], dtype=int)
@@ -320,12 +321,19 @@ def screened(
             used[k] += steps
             found[k] = V[[k]], (close[k], Y[:, 0] * alpha), int(used[k])
         crossed, farthest = _crossed(rows, which[left], before, V[left], mine)
-        again = [k for k, some in enumerate(crossed) if len(some) and used[left[k]] < max_iter]
-        if not again:
+        again = np.array([k for k, some in enumerate(crossed) if len(some) and used[left[k]] < max_iter], dtype=int)
+        if not len(again):
             return found, used
-        for k, more in zip(again, _within(rows, which[left[again]], V[left[again]], 2 * farthest[again]), strict=True):
-            close[left[k]] = np.union1d(np.union1d(close[left[k]], crossed[k]), more)
-            found[left[k]] = None
+        for k in again:
+            o = left[k]
+            found[o] = None
+            if len(crossed[k]) > len(close[o]) and reach[o] < 2 * ROUNDING:  # too few rows have led it astray
+                V[o], reach[o] = before[k], 4 * reach[o]
+            else:
+                close[o], reach[o] = np.union1d(close[o], crossed[k]), 2 * farthest[k]
+        o = left[again]
+        for k, more in zip(o, _within(rows, which[o], V[o], reach[o]), strict=True):
+            close[k] = np.union1d(close[k], more)
         left = left[again]
 
 

@@ -103,16 +103,14 @@ class KeptLook(Look):
         return SHELF.home(self, piece, tables)
 
 
-def _run(held: Any, sent: bytes, look: Any, own: Any = ()) -> Any:
+def _run(held: Any, sent: bytes, look: bytes | None, own: Any = ()) -> Any:
     """What a function makes of a block; the look, if there is one, is its first argument after the block."""
     work, small = pickle.loads(sent)
+    if look is not None:
+        small = pickle.loads(zlib.decompress(look)), *small
     X, codes, counts, first = held
     piece = Piece(X, codes, np.broadcast_to(1.0, len(codes)) if counts is None else counts, first)
-    return work(piece, *(() if look is None else (look,)), *small, *own)
-
-
-def _unpacked(sent: bytes) -> Any:
-    return pickle.loads(zlib.decompress(sent))
+    return work(piece, *small, *own)
 
 
 def _together(blocks: list[Any], sent: bytes, look: Any, each: list[Any]) -> Sums:
@@ -387,8 +385,8 @@ class OnWorkers(Apart):
     def _sent(self, look: KeptLook) -> Any:
         """On the workers; one at a time, as they keep features of one."""
         if look.token not in self.looks:
-            sent = zlib.compress(self.dumps(look), 1)  # T is mostly triangular, or of ones and zeros
-            self.looks = {look.token: self.site.kept([self.delayed(_unpacked, pure=False)(sent)])[0]}
+            sent = zlib.compress(self.dumps(look), 1)  # T has many zeros; workers pass it on as it is
+            self.looks = {look.token: self.site.kept([self.delayed(bytes, pure=False)(sent)])[0]}
         return self.looks[look.token]
 
     def picked(self, rows: Array) -> tuple[Any, Array]:
