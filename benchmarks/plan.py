@@ -53,7 +53,7 @@ class Device:
     gigabytes: float
 
 
-# H200, torch, float32: 122 ms for 10 million rows, five looks for Newton's equations and three for line searches: GPU.md.
+# H200, torch, float32: 122 ms for 10 million rows; five looks for equations, three for line searches (GPU.md).
 H200 = Device(gradient=122e3 / 10e6, steps=8, gigabytes=141)
 
 
