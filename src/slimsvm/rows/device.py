@@ -21,10 +21,9 @@ from .labels import ClassLabels
 from .memory import ArrayBlock, label_bytes, seen_through
 from .seam import Block, Pass, Pieces, total
 
-FEW = 1 << 19  # numbers
-# Bytes of features that are looked at together: as a device works on many rows at a time as soon as on few, half of
-# them, but no more than it has room for.
-LEAST, MOST = 1 << 27, 1 << 32
+FEW = 1 << 19  # numbers of rows that come here
+# Bytes of features that are looked at together: half of them, so that a device has much to do at a time, within limits.
+LEAST, MOST = 1 << 27, 1 << 31
 
 
 def _slices(n: int, row_bytes: int, most: int | None = None) -> list[slice]:
@@ -169,6 +168,10 @@ def _mixed(bits: Any) -> Any:
 # --- their home ----------------------------------------------------------------------------------------------------
 
 
+def _all_of(which: Array, outputs: int) -> bool:
+    return len(which) == outputs and bool((np.diff(which) == 1).all())
+
+
 @dataclass(frozen=True)
 class PlacedLabels:
     """`ClassLabels` on a device."""
@@ -189,7 +192,7 @@ class PlacedLabels:
 
     def of(self, rows: slice, which: Array) -> tuple[Any, Any]:
         xp, side, cost = namespace(self.side), self.side, self.cost
-        if len(which) != side.shape[1] or (np.diff(which) != 1).any():
+        if not _all_of(which, side.shape[1]):
             columns = beside(side, np.asarray(which, dtype=np.int64))
             side, cost = xp.take(side, columns, axis=1), xp.take(cost, columns, axis=1)
         codes = cast(self.codes[rows], xp.int64)
@@ -206,7 +209,7 @@ class PlacedBlock(ArrayBlock):
     def labels(self, which: Array) -> tuple[Any, Any]:
         """Those of all outputs stay for the next pass, as long as features take much more."""
         known, outputs = self.home.sides, self.home.labels.outputs
-        if len(which) != outputs or 4 * outputs > self.P.shape[1]:
+        if not _all_of(which, outputs) or 4 * outputs > self.P.shape[1]:
             return self.own.of(self.rows, which)
         if self.rows.start not in known:
             known[self.rows.start] = self.own.of(self.rows, which)

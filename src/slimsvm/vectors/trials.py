@@ -58,7 +58,8 @@ class Trials:
     def __init__(self, folds: list[Fold], recipe: Recipe, seed: int):
         self.folds, self.recipe, self.seed = folds, recipe, seed
         self.known: dict[tuple[Setting, int], tuple[Setting | None, Future[Trial] | Trial]] = {}
-        self.threads = folds[0].train.threads
+        # A device works on one trial after the other: several at a time only wait for each other.
+        self.threads = 1 if isinstance(folds[0].train.X, Elsewhere) else folds[0].train.threads
         self.pool: ThreadPoolExecutor | None = None
         self.jobs: list[tuple[Future[Trial], Future[Trial] | None]] = []  # each with the one that it waits for
 
