@@ -128,9 +128,19 @@ void orthogonal(const Whole& m, const Whole& q, int threads) {
   build(2 * size, threads, [&](Workshop& shop) { orthogonalize(a, to, shop); });
 }
 
+nb::ndarray<nb::numpy, Index> triangle(const Whole& c) {
+  const Square columns = view_of<double>(c);
+  if (columns.rows > columns.columns) throw nb::value_error("expected columns that are at least as long as they are many");
+  std::vector<Index> order;
+  const double size = static_cast<double>(columns.rows) * static_cast<double>(columns.rows) * static_cast<double>(columns.columns);
+  run(size, 1, [&](ThreadPool&, Monitor&) { order = triangularize(columns); });
+  return to_numpy(std::move(order), {c.shape(0)});
+}
+
 std::vector<double> copied(const Vector& values) { return std::vector<double>(values.data(), values.data() + values.shape(0)); }
 
 Lbfgs lbfgs(const Vector& start, int memory, std::optional<Vector> lower, std::optional<Vector> upper, double reduction, double flatness) {
+  if (memory < 1) throw nb::value_error("expected to remember one step at least");
   if (lower.has_value() != upper.has_value()) throw nb::value_error("expected both bounds, or none");
   for (const auto& bound : {lower, upper})
     if (bound && bound->shape(0) != start.shape(0)) throw nb::value_error("expected a bound for each variable");
@@ -145,6 +155,7 @@ int tell(Lbfgs& method, double value, const Vector& gradient) {
 }
 
 int go_on(Lbfgs& method) {
+  if (!method.told()) throw std::runtime_error("no value is known yet");
   nb::gil_scoped_release release;
   return static_cast<int>(method.go_on());
 }
@@ -165,6 +176,7 @@ void bind_linear(nb::module_& m) {
       .def_prop_ro("value", &Lbfgs::value);
   m.def("pivoted_cholesky", &pivoted, "m"_a.noconvert(), "g"_a.noconvert(), "least"_a);
   m.def("orthogonal", &orthogonal, "m"_a.noconvert(), "q"_a.noconvert(), "threads"_a = 1);
+  m.def("triangularize", &triangle, "columns"_a.noconvert());
   m.def("eliminate", &eliminate, "m"_a.noconvert(), "threads"_a = 1);
 }
 

@@ -26,6 +26,7 @@ class Lbfgs {
 
   const Numbers& x() const { return x_; }
   double value() const { return value_; }
+  bool told() const { return !gradient_.empty() || x_.empty(); }
 
   // Value and gradient at x.
   Wish tell(double value, const double* gradient) {

@@ -63,7 +63,7 @@ SLIM_INLINE void keep(Real& to, Real value, Store how) {
 template <class Real>
 struct RowDots {
   template <class Isa, int R, int C>
-  static SLIM_INLINE void group(const Real* a, std::ptrdiff_t row, const Real* b, Index width, const MatrixView<Real>& out, Store how) {
+  static SLIM_INLINE void group(const Real* a, std::ptrdiff_t row, const Real* b, Index pitch, Index width, const MatrixView<Real>& out, Store how) {
     constexpr int L = lanes<Real, Isa>, U = C == 1 ? 2 : 1;
     using V = Vec<Real, L>;
     V part[R][C][U];
@@ -78,7 +78,7 @@ struct RowDots {
       const auto counted = [&](V v) SLIM_INLINE_LAMBDA { return without ? (lane_numbers<Real, L>() >= without ? v : V{}) : v; };
       V y[C];
 #pragma GCC unroll 4
-      for (int c = 0; c < C; ++c) y[c] = counted(load<V>(b + c * width + k));
+      for (int c = 0; c < C; ++c) y[c] = counted(load<V>(b + c * pitch + k));
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
         const V x = counted(load<V>(a + r * row + k));
@@ -98,50 +98,50 @@ struct RowDots {
 #pragma GCC unroll 4
       for (int c = 0; c < C; ++c) {
         sums[r][c] = across<Real, L>(U == 2 ? part[r][c][0] + part[r][c][U - 1] : part[r][c][0]);
-        for (Index rest = k; rest < width; ++rest) sums[r][c] += a[r * row + rest] * b[c * width + rest];
+        for (Index rest = k; rest < width; ++rest) sums[r][c] += a[r * row + rest] * b[c * pitch + rest];
       }
     for (int r = 0; r < R; ++r)
       for (int c = 0; c < C; ++c) keep(out(r, c), sums[r][c], how);
   }
   // Columns in fours: rows of a stay near.
   template <class Isa, int R>
-  static SLIM_INLINE void rows(const Real* a, std::ptrdiff_t row, const Real* b, Index width, const MatrixView<Real>& out, Index i, Store how) {
+  static SLIM_INLINE void rows(const Real* a, std::ptrdiff_t row, const Real* b, Index pitch, Index width, const MatrixView<Real>& out, Index i, Store how) {
     for (Index c = 0; c < out.columns; c += few) {
       const MatrixView<Real> to = out.part(i, c, R, std::min<Index>(few, out.columns - c));
-      const Real *left = a + i * row, *right = b + c * width;
+      const Real *left = a + i * row, *right = b + c * pitch;
       switch (to.columns) {
-        case 1: group<Isa, R, 1>(left, row, right, width, to, how); break;
-        case 2: group<Isa, R, 2>(left, row, right, width, to, how); break;
-        case 3: group<Isa, R, 3>(left, row, right, width, to, how); break;
-        default: group<Isa, R, few>(left, row, right, width, to, how);
+        case 1: group<Isa, R, 1>(left, row, right, pitch, width, to, how); break;
+        case 2: group<Isa, R, 2>(left, row, right, pitch, width, to, how); break;
+        case 3: group<Isa, R, 3>(left, row, right, pitch, width, to, how); break;
+        default: group<Isa, R, few>(left, row, right, pitch, width, to, how);
       }
     }
   }
   template <class Isa>
-  static SLIM_INLINE void run(const Real* a, std::ptrdiff_t row, const Real* b, Index width, MatrixView<Real> out, Store how) {
+  static SLIM_INLINE void run(const Real* a, std::ptrdiff_t row, const Real* b, Index pitch, Index width, MatrixView<Real> out, Store how) {
     Index i = 0;
     if (out.columns == 1)
-      for (; i + 8 <= out.rows; i += 8) group<Isa, 8, 1>(a + i * row, row, b, width, out.part(i, 0, 8, 1), how);
-    for (; i + 4 <= out.rows; i += 4) rows<Isa, 4>(a, row, b, width, out, i, how);
-    for (; i < out.rows; ++i) rows<Isa, 1>(a, row, b, width, out, i, how);
+      for (; i + 8 <= out.rows; i += 8) group<Isa, 8, 1>(a + i * row, row, b, pitch, width, out.part(i, 0, 8, 1), how);
+    for (; i + 4 <= out.rows; i += 4) rows<Isa, 4>(a, row, b, pitch, width, out, i, how);
+    for (; i < out.rows; ++i) rows<Isa, 1>(a, row, b, pitch, width, out, i, how);
   }
 };
 
-// out(i, c) = sum_k a[i + k * step] b[c * depth + k]: sums of rows, each lying in one piece.
+// out(i, c) = sum_k a[i + k * step] b[c * pitch + k]: sums of rows, each lying in one piece.
 template <class Real>
 struct SumOfRows {
   static constexpr int strip = 512;
   template <class Isa>
-  static SLIM_INLINE void run(const Real* a, std::ptrdiff_t step, const Real* b, Index depth, MatrixView<Real> out, Store how) {
+  static SLIM_INLINE void run(const Real* a, std::ptrdiff_t step, const Real* b, Index pitch, Index depth, MatrixView<Real> out, Store how) {
     Real sums[few][strip];
     for (Index first = 0; first < out.rows; first += strip) {
       const int count = static_cast<int>(std::min<Index>(strip, out.rows - first));
       for (int c = 0; c < out.columns; ++c) std::fill_n(sums[c], count, Real(0));
       Index k = 0;
       for (; k + 8 <= depth; k += 8)
-        for (int c = 0; c < out.columns; ++c) add<Isa, 8>(a + first + k * step, step, b + c * depth + k, count, sums[c]);
+        for (int c = 0; c < out.columns; ++c) add<Isa, 8>(a + first + k * step, step, b + c * pitch + k, count, sums[c]);
       for (; k < depth; ++k)
-        for (int c = 0; c < out.columns; ++c) add<Isa, 1>(a + first + k * step, step, b + c * depth + k, count, sums[c]);
+        for (int c = 0; c < out.columns; ++c) add<Isa, 1>(a + first + k * step, step, b + c * pitch + k, count, sums[c]);
       for (int c = 0; c < out.columns; ++c)
         for (int i = 0; i < count; ++i) keep(out(first + i, c), sums[c][i], how);
     }
@@ -324,6 +324,8 @@ bool unpacked(const MatrixView<const Real>& a, Index columns) {
   return columns <= few ? along || across : along && a.columns * static_cast<Index>(sizeof(Real)) >= 512;
 }
 
+constexpr Index long_sum = 1 << 12;
+
 template <class Real>
 void few_columns(const MatrixView<const Real>& a, const MatrixView<const Real>& b, const MatrixView<Real>& out, Store how, ThreadPool& pool,
                  Monitor& monitor) {
@@ -336,11 +338,16 @@ void few_columns(const MatrixView<const Real>& a, const MatrixView<const Real>& 
       [&](std::size_t task, int) {
         const Index first = static_cast<Index>(task) * part;
         const MatrixView<Real> mine = out.part(first, 0, std::min(part, out.rows - first), out.columns);
-        const Real* from = a.data + first * a.row;
-        if (along)
-          dispatch<RowDots<Real>>(from, a.row, right, a.columns, mine, how);
-        else
-          dispatch<SumOfRows<Real>>(from, a.column, right, a.columns, mine, how);
+        // Sums of sums: one running sum over very many numbers would lose digits.
+        for (Index k = 0; k < std::max<Index>(a.columns, 1); k += long_sum) {
+          const Real* from = a.data + first * a.row + k * a.column;
+          const Index depth = std::min(long_sum, a.columns - k);
+          const Store now = k == 0 || how == Store::subtract ? how : Store::add;
+          if (along)
+            dispatch<RowDots<Real>>(from, a.row, right + k, b.rows, depth, mine, now);
+          else
+            dispatch<SumOfRows<Real>>(from, a.column, right + k, b.rows, depth, mine, now);
+        }
       },
       monitor);
 }

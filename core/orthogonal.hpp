@@ -1,6 +1,7 @@
 // Orthogonal factors by Householder's reflections, some columns at a time: H_1 ... H_w = I - V T V'.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -48,6 +49,37 @@ inline double reflect(double* x, Index length, double& factor) {
 }
 
 }  // namespace linear
+
+// The triangle r of a = q r with its columns exchanged, always the largest of what is left first. The columns of a are the rows
+// of `columns` (n x m, m >= n, numbers of size 1 at most); column k of r becomes the first k + 1 numbers of row k. Their order.
+inline std::vector<Index> triangularize(const Square& columns) {
+  const Index n = columns.rows, m = columns.columns;
+  std::vector<Index> order(static_cast<std::size_t>(n));
+  for (Index k = 0; k < n; ++k) order[static_cast<std::size_t>(k)] = k;
+  for (Index k = 0; k < n; ++k) {
+    Index best = k;
+    double most = -1;
+    for (Index j = k; j < n; ++j) {
+      const double* rest = &columns(j, k);
+      const double size = dispatch<LongDot>(rest, rest, m - k);
+      if (size > most) most = size, best = j;
+    }
+    if (best != k) {
+      std::swap_ranges(&columns(k, 0), &columns(k, 0) + m, &columns(best, 0));
+      std::swap(order[static_cast<std::size_t>(k)], order[static_cast<std::size_t>(best)]);
+    }
+    double factor;
+    double* own = &columns(k, k);
+    const double left = linear::reflect(own, m - k, factor);
+    for (Index j = k + 1; j < n; ++j) {
+      double* column = &columns(j, k);
+      const double share = dispatch<LongDot>(static_cast<const double*>(own), static_cast<const double*>(column), m - k);
+      dispatch<AddTimes>(-factor * share, static_cast<const double*>(own), m - k, column);
+    }
+    own[0] = left;
+  }
+  return order;
+}
 
 // a (m x n) = q r for q of min(m, n) orthonormal columns; r takes the place of the first rows of a, zeros below.
 inline void orthogonalize(const Square& a, const Square& q, Workshop& shop) {

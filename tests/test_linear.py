@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.sparse as sp
 
-from slimsvm import linear
+from slimsvm import _core, linear
 
 SHAPES = [
     (1, 5000, 1),
@@ -181,3 +182,32 @@ def test_definite_or_not():
     assert linear.positive_definite(np.eye(3))
     assert not linear.positive_definite(np.diag([1.0, -1e-3]))
     assert linear.positive_definite(np.diag([1.0, -1e-3]), lift=2e-3)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (5, 5), (40, 7), (300, 60)])
+@pytest.mark.parametrize("size", [1.0, 1e-200, 1e200])
+def test_triangles_with_columns_exchanged(shape, size):
+    A = size * np.random.default_rng(0).standard_normal(shape) * 10.0 ** np.arange(-shape[1], 0)
+    R, order = linear.pivoted_triangle(A)
+    expected, theirs = scipy.linalg.qr(A, mode="r", pivoting=True)[:2]
+    assert sorted(order) == list(range(shape[1]))
+    np.testing.assert_array_equal(order, theirs)
+    np.testing.assert_allclose(np.abs(R), np.abs(expected[: shape[1]]), rtol=1e-9, atol=1e-12 * np.abs(expected).max())
+    assert not np.tril(R, -1).any()
+
+
+def test_long_sums_of_float32_keep_their_digits():
+    """As sums of sums do: one running sum would be wrong by a part in a thousand."""
+    rng = np.random.default_rng(0)
+    X, W = (rng.random((2_000_000, 2), dtype=np.float32) for _ in range(2))
+    expected = X.astype(np.float64).T @ W.astype(np.float64)
+    for left, right in ((X.T, W), (np.asfortranarray(X).T, W), (X.T, W[:, 0])):
+        exact = expected if right.ndim == 2 else expected[:, 0]
+        np.testing.assert_allclose(linear.dot(left, right), exact, rtol=2e-5)
+
+
+def test_misuse_of_lbfgs_is_an_error():
+    with pytest.raises(ValueError, match="one step at least"):
+        _core.Lbfgs(np.ones(3), 0, None, None, 1e-9, 1e-9)
+    with pytest.raises(RuntimeError, match="no value is known yet"):
+        _core.Lbfgs(np.ones(3), 5, None, None, 1e-9, 1e-9).go_on()

@@ -143,6 +143,17 @@ def orthogonal(A: Array, threads: int = 1) -> tuple[Array, Array]:
     return Q, R[: Q.shape[1]]
 
 
+def pivoted_triangle(A: Array) -> tuple[Array, Array]:
+    """The triangle R of ``A[:, order] = Q R``, always the largest column of what is left first, and that order; A has
+    at least as many rows as columns."""
+    most = float(np.abs(A).max(initial=0.0))
+    power = np.frexp(most)[1] if np.isfinite(most) else 0  # numbers of size 1 have squares that can be added
+    columns = np.ascontiguousarray(np.ldexp(A.T, -power))
+    order = _core.triangularize(columns)
+    n = len(columns)
+    return np.ldexp(np.triu(columns[:, :n].T), power), order
+
+
 def pivoted_cholesky(A: Array, least: float) -> tuple[Array, Array]:
     """Rows of a factor, ``A ~ G'G``, and the pivots, largest first, down to ``least`` of the diagonal that is left.
 

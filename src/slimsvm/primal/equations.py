@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 import numpy as np
-from scipy.linalg import qr, solve_triangular
 
 from ..formulation import Array
-from ..linear import NotPositiveDefinite, cho_solve, cholesky
+from ..linear import NotPositiveDefinite, cho_solve, cholesky, pivoted_triangle, solve_lower, solve_upper
 
 Solver = Callable[[Array], Array]
 
@@ -65,17 +64,16 @@ def from_rows(blocks: Iterable[tuple[Array, Array]], own: Array) -> Solver | Non
         sizes = np.abs(stacked).max(axis=1)
         if not np.isfinite(sizes).all():
             return None
-        triangle, order = qr(stacked[np.argsort(-sizes, kind="stable")], mode="r", pivoting=True, check_finite=False)
+        triangle, order = pivoted_triangle(stacked[np.argsort(-sizes, kind="stable")])
         factor = np.empty((len(own), len(own)))
-        factor[:, order] = triangle[: len(own)]
+        factor[:, order] = triangle
     triangle = factor[:, order]
     if not triangle.diagonal().all():
         return None
 
     def solve(right: Array) -> Array:
         x = np.empty_like(right)
-        half = solve_triangular(triangle, right[order], trans="T", check_finite=False)
-        x[order] = solve_triangular(triangle, half, check_finite=False)
+        x[order] = solve_upper(triangle, solve_lower(triangle.T, right[order]))
         return x
 
     return solve
