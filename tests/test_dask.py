@@ -302,3 +302,29 @@ def test_an_interrupt_ends_it(client):
 def slowly(X):
     time.sleep(2)
     return X
+
+
+def test_predictions_of_partitions_without_rows():
+    pandas = pytest.importorskip("pandas")
+    X, y = rows(400, d=3)
+    frame = pandas.DataFrame(X, columns=list("abc")).assign(day=np.arange(400) // 100)
+    far = dd.from_pandas(frame, npartitions=4)
+    some = far[far["day"] != 2]
+    here = frame[frame["day"] != 2]
+    model = SlimSVC(5, **FIXED).fit(frame[list("abc")], y)
+    np.testing.assert_array_equal(model.predict(some[list("abc")]).compute(), model.predict(here[list("abc")]))
+    assert model.decision_function(some[list("abc")]).compute().shape == (300,)
+
+
+def test_rows_that_are_made_anew_must_be_the_same(monkeypatch):
+    monkeypatch.setattr(workers, "current_client", lambda: None)  # a cluster keeps what it has made
+    X, y = rows(400)
+    far = da.from_array(X, chunks=(100, 5)).map_blocks(lambda b: b + np.random.default_rng().normal(size=b.shape))
+    with pytest.raises(ValueError, match="persist X, or seed what makes it"):
+        SlimSVC(5, **FIXED).fit(far, da.from_array(y, chunks=100))
+
+
+def test_labels_on_workers_beside_rows_in_memory():
+    X, y = rows(100)
+    with pytest.raises(TypeError, match=r"X is in memory here, and y is a dask Array: pass y.compute\(\)"):
+        SlimSVC(5, **FIXED).fit(X, da.from_array(y, chunks=50))

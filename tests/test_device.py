@@ -304,6 +304,38 @@ def test_arrays_in_the_cpus_memory_are_numpys_unless_the_switch_is_set():
     assert not isinstance(SlimSVC(3, **FIXED).fit(cpu, y).predict(cpu), np.ndarray)
 
 
+@pytest.mark.parametrize(
+    "model",
+    [AnyNormSVC(), SlimSVC(5, "cholesky", **FIXED), SlimSVC(max_bytes=512), ReducedSVC(5, regularizer="identity")],
+)
+def test_in_the_cpus_memory_every_estimator_works_with_the_switch_on(model):
+    X, y = rows(150)
+    cpu = strict.asarray(X)
+    one, other = clone(model).fit(X, y), clone(model).fit(cpu, strict.asarray(y))
+    np.testing.assert_array_equal(one.vectors_, other.vectors_)
+    assert type(other.predict(cpu)) is type(cpu)
+
+
+def test_a_stream_of_arrays_in_the_cpus_memory():
+    X, y = rows(300)
+    one, other = SlimSVC(4, **FIXED), SlimSVC(4, **FIXED)
+    one.partial_fit(X, y, classes=[0, 1])
+    other.partial_fit(strict.asarray(X), strict.asarray(y), classes=[0, 1])
+    np.testing.assert_array_equal(one.vectors_, other.vectors_)
+
+
+def test_compressed_models_answer_there():
+    from sklearn.svm import SVC
+
+    from slimsvm import compress
+
+    X, y = rows(300)
+    small = compress(SVC().fit(X, y), 20)
+    assert small.predict(there(X)).device == strict.Device("device1")
+    np.testing.assert_array_equal(host(small.predict(there(X))), small.predict(X))
+    assert small.score(there(X), there(y)) == small.score(X, y)
+
+
 @pytest.mark.parametrize("model", [AnyNormSVC(), LeastSquaresSVC()])
 def test_other_estimators_say_what_to_do(model):
     X, y = rows(60)
@@ -317,6 +349,9 @@ def test_other_estimators_say_what_to_do(model):
     ("change", "message"),
     [
         (lambda X, y: (X[:, 0], y), "rows x columns are needed"),
+        (lambda X, y: (X[:0], y[:0]), r"X has shape \(0, 5\); a row and a column"),
+        (lambda X, y: (X[:, :0], y), r"X has shape \(50, 0\); a row and a column"),
+        (lambda X, y: (X.astype(complex), y), "real numbers are needed"),
         (lambda X, y: (np.where(X[3, 1] == X, np.nan, X), y), r"NaN or infinite values, in columns \[1\]"),
         (lambda X, y: (X, y[:-1]), "inconsistent numbers of samples"),
         (lambda X, y: (X, None), "requires y to be passed"),

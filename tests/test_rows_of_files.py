@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.datasets import dump_svmlight_file
 
 from slimsvm import AnyNormSVC, EmpiricalSVC, LpSVC, ReducedSVC, SlimSVC, bases, regularizers, rows
@@ -135,11 +136,11 @@ def test_files_give_the_model_of_their_rows(data, frame, tmp_path, kind):
     options = {"target": "label", "columns": COLUMNS, "weight": "weight", "block_rows": 1000}
     if kind == "csv":
         frame.to_csv(tmp_path / "rows.csv", index=False)
-        source = rows.from_csv(tmp_path / "rows.csv", **options)
+        source = rows.from_csv(tmp_path / "rows.csv", dtype="float32", **options)
     elif kind == "several csv":
         for k, part in enumerate(np.array_split(np.arange(N), 2)):
             frame.iloc[part].to_csv(tmp_path / f"{k}.csv", index=False, sep=";")
-        source = rows.from_csv([tmp_path / "0.csv", tmp_path / "1.csv"], sep=";", **options)
+        source = rows.from_csv([tmp_path / "0.csv", tmp_path / "1.csv"], sep=";", dtype="float32", **options)
     elif kind in ("table", "batches"):
         source = rows.from_arrow(table if kind == "table" else table.to_batches(2000), **options)
     else:
@@ -244,3 +245,119 @@ def test_nothing_is_loaded_before_it_is_asked_for(tmp_path):
 
     code = "import sys, {}; print([m for m in ('pyarrow', 'dask', 'torch', 'pandas') if m in sys.modules])"
     assert run(code.format("slimsvm"), tmp_path) == run(code.format("sklearn.svm"), tmp_path)
+
+
+# --- what rows may look like ---------------------------------------------------------------------------------------
+
+
+def cut(*parts, size=1000):
+    return [tuple(part[i : i + size] for part in parts) for i in range(0, len(parts[0]), size)]
+
+
+def same_model(one, other):
+    np.testing.assert_array_equal(one.vectors_, other.vectors_)
+    np.testing.assert_allclose(other.objective_, one.objective_, rtol=1e-8)
+    assert (other.duality_gap_ <= other.tol).all()
+
+
+@pytest.mark.parametrize("place", [0, 2, 6])
+@pytest.mark.parametrize("slack", ["l1", "l2"])
+def test_blocks_without_rows_change_nothing(data, slack, place):
+    X, y, *_ = data
+    blocks = cut(X, y)
+    blocks[place:place] = [(X[:0], y[:0])] * 2
+    model = SlimSVC(6, slack=slack, **FIXED)
+    same_model(clone(model).fit(X, y), clone(model).fit(rows.from_blocks(blocks)))
+
+
+@pytest.mark.parametrize("place", [0, 3])
+def test_blocks_of_no_weight_change_nothing(data, place):
+    X, y, *_ = data
+    weight = np.ones(len(y))
+    weight[1000 * place : 1000 * (place + 1)] = 0
+    same_model(SlimSVC(6, **FIXED).fit(X, y, weight), SlimSVC(6, **FIXED).fit(rows.from_blocks(cut(X, y, weight))))
+    SlimSVC(3, bases.Learned(iterations=3)).fit(
+        rows.from_blocks(cut(X, y, weight))
+    )  # the search looks at all blocks, too
+
+
+def test_predictions_of_blocks_without_rows(data):
+    X, y, *_ = data
+    model = SlimSVC(6, **FIXED).fit(X, y)
+    found = model.predict(rows.from_blocks([(X[:100],), (X[:0],), (X[100:120],)]))
+    np.testing.assert_array_equal(found, model.predict(X[:120]))
+
+
+def test_weights_of_a_score(data):
+    X, y, _, weight = data
+    model = SlimSVC(6, **FIXED).fit(X, y)
+    expected = model.score(X, y, weight)
+    assert model.score(rows.from_blocks(cut(X, y)), sample_weight=weight) == pytest.approx(expected)
+    assert model.score(rows.from_blocks(cut(X, y, weight))) == pytest.approx(expected)
+    with pytest.raises(ValueError, match="has its weights with it"):
+        model.score(rows.from_blocks(cut(X, y, weight)), sample_weight=weight)
+
+
+def test_columns_of_data_frames_are_taken_by_name(frame):
+    X, y = frame[COLUMNS], frame["label"].to_numpy()
+    half = len(X) // 2
+    turned = rows.from_blocks([(X[:half], y[:half]), (X[half:][COLUMNS[::-1]], y[half:])])
+    one, other = SlimSVC(6, **FIXED).fit(X, y), SlimSVC(6, **FIXED).fit(turned)
+    same_model(one, other)
+    assert list(other.feature_names_in_) == COLUMNS
+    with pytest.raises(ValueError, match="the model was fitted with"):
+        other.predict(rows.from_blocks([(X[COLUMNS[::-1]],)]))
+    with pytest.raises(ValueError, match=r"block 1 has the columns .*; those of the others are"):
+        SlimSVC(6, **FIXED).fit(rows.from_blocks([(X[:half], y[:half]), (X[half:][COLUMNS[:-1]], y[half:])]))
+
+
+def test_rows_in_another_order_in_each_pass_are_refused(data):
+    X, y, *_ = data
+    rng = np.random.default_rng(0)
+
+    def read():
+        blocks = cut(X, y)
+        for k in rng.permutation(len(blocks)):
+            yield blocks[k]
+
+    with pytest.raises(ValueError, match="in another order, than in the first pass"):
+        SlimSVC(6, **FIXED).fit(rows.from_blocks(read))
+
+
+def test_doubles_stay_doubles(tmp_path):
+    """Seconds since 1970, of which float32 knows no more than minutes."""
+    arrow = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    rng = np.random.default_rng(0)
+    X = np.c_[1.7e9 + rng.uniform(0, 100, 600), rng.normal(size=600)]
+    y = (X[:, 0] - 1.7e9 > 50).astype(int)
+    pyarrow.parquet.write_table(arrow.table({"t": X[:, 0], "b": X[:, 1], "label": y}), tmp_path / "rows.parquet")
+    model = SlimSVC(6, C=1.0, gamma=1e-3, scales="fixed")
+    one = clone(model).fit(X, y)
+    source = rows.from_parquet(tmp_path / "rows.parquet", target="label")
+    same_model(one, clone(model).fit(source))
+    assert next(iter(source))[0].dtype == np.float64
+    short = rows.from_parquet(tmp_path / "rows.parquet", target="label", dtype="float32")
+    assert next(iter(short))[0].dtype == np.float32
+    with pytest.raises(ValueError, match=r"dtype='int32' is not known; use 'float32' or 'float64'"):
+        rows.from_parquet(tmp_path / "rows.parquet", target="label", dtype="int32")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"columns": "x0"}, r"columns='x0' is one name; give a list"),
+        ({"columns": ["x0", "x0"]}, "has a name twice"),
+    ],
+)
+def test_columns_are_a_list_of_names(frame, options, message):
+    arrow = pytest.importorskip("pyarrow")
+    with pytest.raises(ValueError, match=message):
+        rows.from_arrow(arrow.Table.from_pandas(frame, preserve_index=False), target="label", **options)
+
+
+def test_options_of_pandas_that_say_how_much_is_read(frame, tmp_path):
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    with pytest.raises(TypeError, match="block_rows at a time: leave out nrows"):
+        rows.from_csv(tmp_path / "rows.csv", target="label", nrows=100)

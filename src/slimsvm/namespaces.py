@@ -28,14 +28,15 @@ def stays_there(X: Any) -> bool:
     scikit-learn's ``array_api_dispatch`` asks for answers of the same kind."""
     if not is_foreign(X):
         return False
-    if not _in_cpu_memory(X):
+    if not in_cpu_memory(X):
         return True
     from sklearn import get_config
 
     return bool(get_config()["array_api_dispatch"])
 
 
-def _in_cpu_memory(X: Any) -> bool:
+def in_cpu_memory(X: Any) -> bool:
+    """Is it where numpy's arrays are?"""
     return "cpu" in str(device(X)).lower()
 
 
@@ -64,11 +65,12 @@ def host(X: Any) -> Array:
     """As a numpy array."""
     if isinstance(X, np.ndarray):
         return X
-    if hasattr(X, "detach"):  # torch
-        return X.detach().cpu().numpy()
+    if hasattr(X, "detach"):  # torch, whose shortest floats numpy does not know
+        X = X.detach().cpu()
+        return (X.float() if "bfloat16" in str(X.dtype) else X).numpy()
     if hasattr(X, "get") and hasattr(X, "data"):  # CuPy
         return X.get()
-    if not _in_cpu_memory(X):
+    if not in_cpu_memory(X):
         X = _compat().to_device(X, device(namespace(X).zeros(1)))
     return np.from_dlpack(X) if hasattr(X, "__dlpack__") else np.asarray(X)
 

@@ -71,6 +71,21 @@ def labels_beside(scores: Any, classes: Array, winners: Any) -> Any:
     return namespace(scores).take(beside(scores, classes), winners, axis=0)
 
 
+def share_of_right(model: Any, X: Any, y: Any, sample_weight: Any) -> float:
+    """The accuracy of a classifier on rows that may be anywhere: answers and labels come here, rows do not."""
+    from sklearn.metrics import accuracy_score
+
+    if hasattr(X, "pieces") and y is None:  # of a file
+        y, own = validation.labels_of(X)
+        if own is not None and sample_weight is not None:
+            raise ValueError(f"{X!r} has its weights with it: score(rows), without sample_weight")
+        sample_weight = own if sample_weight is None else sample_weight
+    y, found, sample_weight = (
+        v.compute() if on_workers(v) else host(v) if is_foreign(v) else v for v in (y, model.predict(X), sample_weight)
+    )
+    return float(accuracy_score(y, found, sample_weight=sample_weight))
+
+
 class ExpansionModel(BaseEstimator):
     """An estimator whose values are an expansion over `vectors_`: what needs no more than that."""
 
@@ -367,21 +382,7 @@ class ExpansionClassifier(ClassifierMixin, Probabilities, metaclass=ABCMeta):
         -------
         float
         """
-        from sklearn.metrics import accuracy_score
-
-        if hasattr(X, "pieces") and y is None:  # of a file
-            labels, sample_weight = validation.labels_of(X)
-            return float(accuracy_score(labels, self.predict(X), sample_weight=sample_weight))
-        if stays_there(X):
-            mine = self.predict(X), y, sample_weight
-            found, y, sample_weight = (host(v) if is_foreign(v) else v for v in mine)
-            return float(accuracy_score(y, found, sample_weight=sample_weight))
-        if not on_workers(X):
-            return super().score(X, y, sample_weight)
-        # Answers and labels come here, rows do not.
-        given: tuple[Any, ...] = self.predict(X), y, sample_weight
-        found, y, sample_weight = (v.compute() if on_workers(v) else v for v in given)
-        return float(accuracy_score(y, found, sample_weight=sample_weight))
+        return share_of_right(self, X, y, sample_weight)
 
     def _answers(self) -> tuple[Array, Votes]:
         return self.classes_, self._votes

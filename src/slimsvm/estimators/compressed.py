@@ -36,7 +36,7 @@ from ..threads import thread_count
 from ..vectors.probabilities import fit_probabilities, pieces_of
 from ..votes import Votes
 from . import validation
-from .base import ExpansionModel
+from .base import ExpansionModel, labels_beside, lazy_where_far, share_of_right
 from .documentation import documented
 from .originals import Source, source_of
 from .probability import TOLERANCE, Layer
@@ -476,6 +476,7 @@ class CompressedClassifier(Layer, ClassifierMixin, CompressedModel):
         """That of ``method="refit"``."""
         return Problem(self._cost, lambda codes: self._goal.factors, Hinge())
 
+    @lazy_where_far
     def decision_function(self, X: Any) -> Array:
         """Signed scores, of the shape and meaning that the original's have.
 
@@ -492,6 +493,23 @@ class CompressedClassifier(Layer, ClassifierMixin, CompressedModel):
         shown = fitted._goal.decision(scores)
         return shown[:, 0] if shown.shape[1] == 1 else shown
 
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The share of rows that are predicted right, by weight.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            True labels. Left out where the rows have their labels with them (`slimsvm.rows`).
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        float
+        """
+        return share_of_right(self, X, y, sample_weight)
+
+    @lazy_where_far
     def predict(self, X: Any) -> Array:
         """Class labels; votes and ties are counted as the original counts them.
 
@@ -505,7 +523,7 @@ class CompressedClassifier(Layer, ClassifierMixin, CompressedModel):
         """
         fitted = self._snapshot()
         scores = fitted._scores(X)
-        return fitted.classes_[fitted._winners(scores)]
+        return labels_beside(scores, fitted.classes_, fitted._winners(scores))
 
 
 @documented

@@ -19,7 +19,7 @@ from ..data import AllRows, Task, class_numbers, class_sums, merged, with_copies
 from ..formulation import Array, Kernel
 from ..keys import blocks, repeats, row_keys
 from ..linear import positive_definite
-from ..namespaces import beside, cast, device, host, is_foreign, namespace, stays_there, wide
+from ..namespaces import beside, cast, device, host, in_cpu_memory, is_foreign, namespace, stays_there, wide
 from ..parts import kernels
 from ..rows.device import OnDevice, check_finite
 from ..rows.partitions import on_workers
@@ -131,7 +131,9 @@ def task(estimator: Any, X: Any, y: Any, sample_weight: Any, merge: bool = True)
     if on_workers(X):
         return workers_task(estimator, X, y, sample_weight)
     if stays_there(X):
-        return device_task(estimator, X, y, sample_weight)
+        if not in_cpu_memory(X) or _serves_there(estimator):
+            return device_task(estimator, X, y, sample_weight)
+        X, y, sample_weight = (host(v) if is_foreign(v) else v for v in (X, y, sample_weight))
     X, y = check_data(estimator, X, y=y)
     check_targets(y)
     kernel, contents = estimator.kernel, X
@@ -181,13 +183,19 @@ def apart_task(estimator: Any, source: Any, y: Any, sample_weight: Any) -> Task:
 def rows_of(estimator: Any, source: Any) -> Iterator[Any]:
     """Rows to predict, a block at a time; their columns must be those of the model."""
     known = vars(estimator).get("feature_names_in_")
-    if known is not None and source.names is not None and list(known) != source.names:
-        raise ValueError(
-            f"{source!r} has the columns {source.names}; the model was fitted with {list(known)}, in this order"
-        )
+
+    def compare() -> None:
+        if known is not None and source.names is not None and list(known) != source.names:
+            raise ValueError(
+                f"{source!r} has the columns {source.names}; the model was fitted with {list(known)}, in this order"
+            )
+
+    compare()
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")  # they were just compared
-        yield from source.rows()
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")  # they are compared here
+        for rows in source.rows():
+            compare()  # those of data frames are known by now
+            yield rows
 
 
 def labels_of(source: Any) -> tuple[Array, Array | None]:
@@ -216,6 +224,17 @@ def workers_task(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Task:
         raise
 
 
+def _serves_there(estimator: Any) -> bool:
+    """Can rows stay in an array of another library? Those in the CPU's memory become numpy's otherwise."""
+    if not getattr(estimator, "takes_blocks", False) or is_precomputed(estimator.kernel):
+        return False
+    try:
+        estimator._check_apart()
+    except ValueError:
+        return False
+    return True
+
+
 def device_task(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Task:
     """Labelled rows of an array on a device, which stay there; labels and weights may be there or here."""
     if not getattr(estimator, "takes_blocks", False):
@@ -225,7 +244,10 @@ def device_task(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Task:
         )
     if is_precomputed(estimator.kernel):
         raise ValueError(f"kernel='precomputed' needs a matrix in memory here; X is {kind_of(X)}")
-    estimator._check_apart()
+    try:
+        estimator._check_apart()
+    except ValueError as error:
+        raise ValueError(f"{error}. X is {kind_of(X)}: pass {COPY.format('X')}") from None
     X, n = check_there(estimator, X, reset=True), X.shape[0]
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
@@ -249,9 +271,15 @@ def device_task(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Task:
 def check_there(estimator: Any, X: Any, reset: bool = False) -> Any:
     """Rows on a device as they must be: two-dimensional, floats, finite, with the columns of the fit."""
     X = X.detach() if hasattr(X, "detach") else X
+    if "strided" not in str(getattr(X, "layout", "strided")):
+        raise ValueError(f"X is a sparse tensor ({X.layout}); pass X.to_dense(), or a scipy.sparse matrix in memory")
     if X.ndim != 2:
         raise ValueError(f"X is {kind_of(X)} of shape {tuple(X.shape)}; rows x columns are needed")
+    if reset and 0 in X.shape:
+        raise ValueError(f"X has shape {tuple(X.shape)}; a row and a column are needed at least")
     xp = namespace(X)
+    if not xp.isdtype(X.dtype, ("bool", "integral", "real floating")):
+        raise ValueError(f"X has values of type {X.dtype}; real numbers are needed")
     X = X if X.dtype in (xp.float32, xp.float64) else cast(X, wide(X))
     if not reset and X.shape[1] != estimator.n_features_in_:
         raise ValueError(
@@ -298,7 +326,7 @@ def here(estimator: Any, *given: Any) -> None:
     for one in given:
         if on_workers(one):
             raise TypeError(_refusal(estimator, one))
-        if stays_there(one):
+        if stays_there(one) and not in_cpu_memory(one):
             raise TypeError(
                 f"{type(estimator).__name__} takes rows, labels and weights in the CPU's memory here, and "
                 f"{kind_of(one)} was given; pass {COPY.format('it')}"
@@ -344,7 +372,12 @@ def check_data(estimator: Any, X: Any, goes_on: bool = False, **target: Any) -> 
     Columns are those of rows before, where the estimator ``goes_on``, or where there is no y."""
     if not target and _is_plain(estimator, X):
         return X
-    here(estimator, X, target.get("y"))
+    here(estimator, X)
+    if on_workers(target.get("y")):
+        raise TypeError(f"X is in memory here, and y is {_kind(target['y'])}: pass y.compute(), or a dask X")
+    here(estimator, target.get("y"))
+    X = host(X) if is_foreign(X) else X
+    target = {name: host(v) if is_foreign(v) else v for name, v in target.items()}
     try:
         reset = "y" in target and not goes_on
         return validate_data(estimator, X, **target, reset=reset, accept_sparse="csr", dtype=FLOATS)

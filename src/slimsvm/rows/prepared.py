@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..formulation import Array
-from ..namespaces import beside, cast, has_double, is_foreign, namespace
+from ..keys import row_keys
+from ..namespaces import beside, cast, has_double, host, is_foreign, namespace
 from .device import OnDevice, check_finite
 from .partitions import _row_values
 from .reading import _as_long, _check_finite, _floats, _weights
@@ -19,7 +20,7 @@ Raw = tuple[Any, Array, Array, Array | None, Array | None, int]  # rows, labels,
 def prepared(X: Any, y: Any, weight: Any, number: int, dtype: Any, names: list[str] | None) -> Raw:
     """Checked rows of a weight above 0, with the labels among them and their numbers."""
     given = X.shape[0]
-    X = _of_type(X, number, dtype)
+    X = _of_type(X, number, dtype, names)
     if is_foreign(X):
         check_finite(X, f"block {number}")
     else:
@@ -52,7 +53,9 @@ def _placed(X: Any, codes: Array, weight: Array | None) -> Any:
     return OnDevice(X, codes, np.broadcast_to(1.0, len(codes)) if weight is None else weight)
 
 
-def _of_type(X: Any, number: int, dtype: Any) -> Any:
+def _of_type(X: Any, number: int, dtype: Any, names: list[str] | None = None) -> Any:
+    if names is not None and hasattr(X, "columns") and list(X.columns) != names:
+        X = X[names]  # partitions of a dataframe need not have their columns in the same order
     if is_foreign(X):
         return cast(X, getattr(namespace(X), dtype.name) if has_double(X) else namespace(X).float32)
     X = _floats(X.to_numpy(dtype=dtype, na_value=np.nan) if hasattr(X, "columns") else X, number)
@@ -117,12 +120,24 @@ def coded(raw: Raw, classes: Array, first: int) -> tuple[Any, Array, Array | Non
     return _placed(X, codes, weight), codes, weight, first
 
 
-def rows_again(X: Any, weight: Any, dtype: Any, codes: Array, first: int) -> tuple[Any, Array, Array | None, int]:
-    """The same from a block that was checked before."""
-    X = _of_type(X, 0, dtype)
+def rows_again(
+    X: Any, weight: Any, dtype: Any, names: list[str] | None, codes: Array, first: int, key: Any
+) -> tuple[Any, Array, Array | None, int]:
+    """The same from a block that was checked before; ``key`` is that of its first row."""
+    X = _of_type(X, 0, dtype, names)
     if weight is None:
-        return _placed(X, codes, None), codes, None, first
+        return _placed(_same(X, key), codes, None), codes, None, first
     weight = _row_values(weight, "sample_weight").astype(np.float64)
     kept = np.flatnonzero(weight)
     X = X if len(kept) == len(weight) else _some(X, kept)
-    return _placed(X, codes, weight[kept]), codes, weight[kept], first
+    return _placed(_same(X, key), codes, weight[kept]), codes, weight[kept], first
+
+
+def _same(X: Any, key: Any) -> Any:
+    """X, if its first row is the one that it was."""
+    begin = host(X[:1, :]) if is_foreign(X) else X[:1]
+    if row_keys(begin)[0] != key:
+        raise ValueError(
+            "a block of X has other rows than when it was computed before: persist X, or seed what makes it"
+        )
+    return X

@@ -24,7 +24,7 @@ class Blocks:
     """Labelled rows in blocks: what `SlimSVC.fit` takes instead of X and y.
 
     ``pieces`` makes a new iterator over blocks of rows, labels and weights (None where there are none). ``names`` are
-    those of the columns, if they have any.
+    those of the columns, if they have any; those of data frames are known when the first has come.
     """
 
     def __init__(self, pieces: Callable[[], Iterator[Given]], names: list[str] | None = None, what: str = "blocks"):
@@ -34,15 +34,29 @@ class Blocks:
         return f"<slimsvm.rows: {self.what}>"
 
     def __iter__(self) -> Iterator[Given]:
-        """Checked blocks: floats, two-dimensional, finite, as many labels as rows."""
+        """Checked blocks that have rows: floats, two-dimensional, finite, as many labels as rows."""
         columns: int | None = None
         for number, (X, y, weight) in enumerate(self.pieces()):
-            X = _floats(X, number)
+            X = _floats(self._in_order(X, number), number)
+            if not X.shape[0]:
+                continue
             if columns is not None and X.shape[1] != columns:
                 raise ValueError(f"block {number} has {X.shape[1]} columns, those before it {columns}")
             columns = X.shape[1]
             _check_finite(X, number, self.names)
             yield X, y if y is None else _as_long(y, X, "y", number), _weights(weight, X, number)
+
+    def _in_order(self, X: Any, number: int) -> Any:
+        """Columns of a data frame as those of the first one, by their names."""
+        mine = list(getattr(X, "columns", ()))
+        if not mine or not all(isinstance(name, str) for name in mine):
+            return X
+        self.names = mine if self.names is None else self.names
+        if mine == self.names:
+            return X
+        if sorted(mine) != sorted(self.names):
+            raise ValueError(f"block {number} has the columns {mine}; those of the others are {self.names}")
+        return X[self.names]
 
     def rows(self) -> Iterator[Any]:
         """Rows alone."""
@@ -78,7 +92,8 @@ def _check_finite(X: Any, number: int, names: list[str] | None) -> None:
 
 
 def _as_long(y: Any, X: Any, name: str, number: int) -> Array:
-    y = np.asarray(y)
+    y = host(y) if is_foreign(y) else np.asarray(y)
+    y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
     if y.ndim != 1 or len(y) != X.shape[0]:
         raise ValueError(f"block {number} has {X.shape[0]} rows, but {name} of shape {y.shape}")
     return y
@@ -149,6 +164,9 @@ class Read(Apart):
             kept = None if weight is None or weight.all() else np.flatnonzero(weight)
             if kept is not None:
                 X, y, weight = X[kept], y[kept], weight[kept]
+            weighted.add(weight is not None)
+            if not X.shape[0]:
+                continue
             labels, numbers = np.unique(y, return_inverse=True)
             mine = np.array([found.setdefault(label, len(found)) for label in labels.tolist()], dtype=np.int64)
             own = mine[numbers].astype(np.min_scalar_type(-1 - len(found)))
@@ -159,12 +177,11 @@ class Read(Apart):
             codes.add(own)
             keys.add(row_keys(X, threads))
             lengths.append(X.shape[0])
-            weighted.add(weight is not None)
             kinds.add(X.dtype)
             types.add(y.dtype)
             width = X.shape[1]
         if not sum(lengths):
-            raise ValueError(f"{source!r} has no rows" + (" of a weight above 0" if lengths else ""))
+            raise ValueError(f"{source!r} has no rows" + (" of a weight above 0" if True in weighted else ""))
         if len(weighted) > 1:
             raise ValueError("some blocks have weights and others have none")
         self.lengths = np.array(lengths)
@@ -186,9 +203,16 @@ class Read(Apart):
         for X, _, weight in ahead(iter(self.source)):
             if weight is not None and not weight.all():
                 X, weight = X[np.flatnonzero(weight)], weight[weight > 0]
+            if not X.shape[0]:
+                continue
             rows = slice(first, first + X.shape[0])
             if rows.stop > self.shape[0]:
                 break
+            if row_keys(X[:1])[0] != self.keys[first]:
+                raise ValueError(
+                    f"{self.source!r} gave other rows, or the same in another order, than in the first pass: it must "
+                    "give the same rows in the same order each time; if it shuffles, let it begin from the same seed"
+                )
             X = X if X.dtype == self.dtype else X.astype(self.dtype)
             counts = np.broadcast_to(1.0, X.shape[0]) if weight is None else weight
             yield Piece(X, self.codes[rows], counts, first, self.keeper)

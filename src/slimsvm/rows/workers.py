@@ -295,7 +295,7 @@ class OnWorkers(Apart):
     def _with_labels(self, block: Any, what: Any, first: int) -> Any:
         X, _, weight = block
         codes = self.codes[first : first + what.rows]
-        return self.delayed(rows_again, pure=False)(X, weight, self.dtype, codes, first)
+        return self.delayed(rows_again, pure=False)(X, weight, self.dtype, self.names, codes, first, self.keys[first])
 
     def _count(self, found: list[Any], weighted: bool) -> None:
         """What all blocks have together."""
@@ -435,8 +435,11 @@ class Answer:
     model: Any
     name: str
     columns: list[str] | None
+    none: Array | None = None  # the answer for no rows
 
     def __call__(self, X: Any) -> Array:
+        if self.none is not None and not X.shape[0]:
+            return self.none
         if self.columns is not None and not hasattr(X, "columns"):
             import pandas
 
@@ -455,6 +458,7 @@ def answers(model: Any, name: str, X: Any) -> Any:
     # One row of zeros: the model says what is wrong with the columns, and which type and shape answers have.
     sample = answer(X._meta_nonempty[:1].fillna(0) if frame else np.zeros((1, X.shape[1]), dtype=dtype))
     meta = np.empty((0,) * sample.ndim, dtype=sample.dtype)
+    answer = replace(answer, none=sample[:0])
     X = X.to_dask_array() if frame else X.rechunk({1: X.shape[1]})
     if sample.ndim == 1:
         return da.map_blocks(answer, X, dtype=sample.dtype, drop_axis=1, meta=meta)
