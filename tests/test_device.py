@@ -381,6 +381,28 @@ def test_what_needs_rows_in_memory():
         SlimSVC(3).partial_fit(there(X), y, classes=[0, 1])
 
 
+@every_place
+def test_vectors_of_a_device(place):
+    X, y = rows(200)
+    for basis in (X[:6], Learned(init=X[:6], iterations=3)):
+        given = there(X[:6], place)
+        other = given if isinstance(basis, np.ndarray) else Learned(init=given, iterations=3)
+        one, two = SlimSVC(6, basis, **FIXED).fit(X, y), SlimSVC(6, other, **FIXED).fit(there(X, place), y)
+        np.testing.assert_allclose(one.vectors_, two.vectors_, atol=1e-6)
+
+
+def test_frontier_takes_rows_in_memory():
+    from slimsvm import frontier
+    from slimsvm import rows as of_files
+
+    X, y = rows(120)
+    with pytest.raises(TypeError, match="frontier needs all rows in the CPU's memory"):
+        frontier(there(X), y)
+    with pytest.raises(TypeError, match="is read a block at a time"):
+        frontier(of_files.from_blocks([(X, y)]), y)
+    assert len(frontier(strict.asarray(X), strict.asarray(y), sizes=(2, 4)).models) == 2
+
+
 def test_integers_become_floats():
     X, y = rows(200)
     whole = np.rint(4 * X).astype(np.int32)

@@ -13,6 +13,7 @@ from ..data import Task
 from ..expansion import Model
 from ..export.budget import Budget, size_of, train_within
 from ..export.quantize import form_of
+from ..namespaces import host, is_foreign
 from ..notices import warn
 from ..parts import bases, kernels
 from ..progress import ProgressLine
@@ -313,6 +314,7 @@ class SlimSVC(StreamClassifier):
     def _checked(self, vectors: Any, name: str, task: Task) -> Any:
         """The user's own vectors."""
         auto = self.n_vectors == "auto"
+        vectors = host(vectors) if is_foreign(vectors) else vectors
         vectors = check_array(vectors, accept_sparse="csr", dtype=FLOATS, input_name=name, copy=True)
         if vectors.shape[1] != task.X.shape[1]:
             raise ValueError(f"{name} has {vectors.shape[1]} columns, X has {task.X.shape[1]}; they must be the same")

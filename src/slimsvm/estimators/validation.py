@@ -333,6 +333,21 @@ def here(estimator: Any, *given: Any) -> None:
             )
 
 
+def brought(name: str, given: Any) -> Any:
+    """What a function needs in memory: arrays of other libraries there become numpy's; what is elsewhere is refused."""
+    if on_workers(given):
+        raise TypeError(f"{name} needs all rows in memory, and {_kind(given)} was given: pass a sample, or .compute()")
+    if hasattr(given, "pieces"):
+        raise TypeError(f"{name} needs all rows in memory; {given!r} is read a block at a time. Pass a sample of them")
+    if not is_foreign(given):
+        return given
+    if not in_cpu_memory(given):
+        raise TypeError(
+            f"{name} needs all rows in the CPU's memory; {kind_of(given)} was given: pass {COPY.format('it')}"
+        )
+    return host(given)
+
+
 def task_of_rows(estimator: Any, X: Any, codes: Array, counts: Array, classes: Array, factors: Array) -> Task:
     """The same for rows that were checked before: all count, and each class has some."""
     threads, numbers = thread_count(estimator.n_jobs), AllRows(len(codes))

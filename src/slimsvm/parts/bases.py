@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..formulation import Array, Part
+from ..namespaces import host, is_foreign
 
 __all__ = [
     "ALL",
@@ -243,7 +244,7 @@ _BY_NAME: dict[str, Any] = {
 def resolve(basis: Any, parameter: str = "basis") -> Any:
     """The basis for a name, an array of vectors or an object."""
     if is_array(basis):
-        return Given(basis)
+        return Given(host(basis) if is_foreign(basis) else basis)
     if isinstance(basis, str):
         if basis in _BY_NAME:
             return _BY_NAME[basis]()
@@ -260,7 +261,7 @@ def resolve(basis: Any, parameter: str = "basis") -> Any:
 
 def is_array(basis: Any) -> bool:
     """Vectors, rather than a name or a way to choose them?"""
-    if isinstance(basis, np.ndarray) or sp.issparse(basis):  # an array has a method choose, too
+    if isinstance(basis, np.ndarray) or sp.issparse(basis) or is_foreign(basis):  # an array has a method choose, too
         return True
     return not isinstance(basis, (str, type)) and not hasattr(basis, "choose") and hasattr(basis, "__len__")
 
