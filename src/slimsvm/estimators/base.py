@@ -246,7 +246,27 @@ class Probabilities(ExpansionModel):
         raise NotImplementedError
 
 
-class ExpansionClassifier(ClassifierMixin, Probabilities, metaclass=ABCMeta):
+class Judged(ClassifierMixin):
+    """A classifier that is judged by rows wherever they are."""
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The share of rows that are predicted right, by weight.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            True labels. Left out where the rows have their labels with them (`slimsvm.rows`).
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        float
+        """
+        return share_of_right(self, X, y, sample_weight)
+
+
+class ExpansionClassifier(Judged, Probabilities, metaclass=ABCMeta):
     """A classifier whose decision values are an expansion over `vectors_`; subclasses say how it is trained."""
 
     decision_function_shape = "ovr"
@@ -367,22 +387,6 @@ class ExpansionClassifier(ClassifierMixin, Probabilities, metaclass=ABCMeta):
         fitted = self._snapshot()
         scores = fitted._scores(X)  # first: it says what is missing before fit
         return labels_beside(scores, fitted.classes_, fitted._winners(scores))
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The share of rows that are predicted right, by weight.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            True labels. Left out where the rows have their labels with them (`slimsvm.rows`).
-        sample_weight : array-like of shape (n_samples,), optional
-
-        Returns
-        -------
-        float
-        """
-        return share_of_right(self, X, y, sample_weight)
 
     def _answers(self) -> tuple[Array, Votes]:
         return self.classes_, self._votes

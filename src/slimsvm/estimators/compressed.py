@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn import get_config
-from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin, clone
+from sklearn.base import OutlierMixin, RegressorMixin, clone
 from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC, SVR, OneClassSVM
 from sklearn.utils import check_random_state
@@ -36,7 +36,7 @@ from ..threads import thread_count
 from ..vectors.probabilities import fit_probabilities, pieces_of
 from ..votes import Votes
 from . import validation
-from .base import ExpansionModel, labels_beside, lazy_where_far, share_of_right
+from .base import ExpansionModel, labels_beside, lazy_where_far
 from .documentation import documented
 from .originals import Source, source_of
 from .probability import TOLERANCE, Layer
@@ -343,7 +343,7 @@ def _count(vectors: int) -> str:
 
 
 @documented
-class CompressedClassifier(Layer, ClassifierMixin, CompressedModel):
+class CompressedClassifier(Layer, Judged, CompressedModel):
     """Classifier that fits a support vector machine and keeps a small version of it.
 
     `compress` returns one of these, fitted; on its own it is for cross-validation and grid search.
@@ -492,22 +492,6 @@ class CompressedClassifier(Layer, ClassifierMixin, CompressedModel):
         scores = fitted._scores(X)
         shown = fitted._goal.decision(scores)
         return shown[:, 0] if shown.shape[1] == 1 else shown
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The share of rows that are predicted right, by weight.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            True labels. Left out where the rows have their labels with them (`slimsvm.rows`).
-        sample_weight : array-like of shape (n_samples,), optional
-
-        Returns
-        -------
-        float
-        """
-        return share_of_right(self, X, y, sample_weight)
 
     @lazy_where_far
     def predict(self, X: Any) -> Array:
