@@ -36,7 +36,7 @@ from ..threads import thread_count
 from ..vectors.probabilities import fit_probabilities, pieces_of
 from ..votes import Votes
 from . import validation
-from .base import ExpansionModel, labels_beside, lazy_where_far
+from .base import ExpansionModel, Judged, labels_beside, lazy_where_far
 from .documentation import documented
 from .originals import Source, source_of
 from .probability import TOLERANCE, Layer
