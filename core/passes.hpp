@@ -550,6 +550,8 @@ class Passes final : public AnyPasses {
         K* rows[512];
         for (int i = 0; i < left.count; ++i) rows[i] = out + static_cast<std::size_t>(i) * panel_rows;
         blocks->evaluate(left, left.count, strip, x.width, 0, count, rows, scratch);
+        // Whole vectors are written: what is beyond the last row may be anything, NaN too, and is multiplied by 0 later on.
+        for (int i = 0; i < left.count && count < panel_rows; ++i) std::fill(rows[i] + count, rows[i] + panel_rows, K(0));
         out += static_cast<std::size_t>(left.count) * panel_rows;
       }
     }

@@ -283,3 +283,15 @@ def test_a_kernel_object_with_scales():
         full = AnyNormSVC(kernel=kernel, tol=1e-8).fit(X, y)
         expected = AnyNormSVC(kernel=kernels.Gaussian(0.3), tol=1e-8).fit(X * scales, y)
         np.testing.assert_allclose(full.decision_function(X), expected.decision_function(X * scales), atol=1e-4)
+
+
+def test_memory_that_others_have_left_does_not_matter():
+    """Panels of rows are not always full: what is beyond the last row must not be what happened to be there."""
+    rng = np.random.default_rng(0)
+    X, y = np.zeros((40, 3)), np.repeat([0, 1], 20)
+    objectives = set()
+    for _ in range(25):
+        left = [np.full(size, rng.choice([np.nan, np.inf, 1e300])) for size in rng.integers(1, 4000, 30)]
+        del left
+        objectives.add(float(SlimSVC(5, slack="l1").fit(X, y).objective_[0]))
+    assert len(objectives) == 1
