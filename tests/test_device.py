@@ -21,7 +21,7 @@ from slimsvm.primal.passes import Conjugate, Equations, Evidence, Line
 from slimsvm.rows import device
 from slimsvm.rows.device import OnDevice
 from slimsvm.rows.labels import ClassLabels
-from slimsvm.rows.memory import Computed, Fused
+from slimsvm.rows.memory import Computed
 from slimsvm.vectors.learning import FusedObjective
 
 strict = pytest.importorskip("array_api_strict")
@@ -414,13 +414,6 @@ def test_learning_with_a_kernel_that_has_its_derivative_in_memory_only(nothing_c
     X, y = rows(300)
     model = SlimSVC(4, Learned(iterations=5), kernel=kernels.Laplacian(0.3), C=1.0).fit(there(X), y)
     assert model.score(there(X), y) > 0.6
-
-
-def test_fused_rows_are_not_used_there():
-    """The home of a task's rows follows from where they are."""
-    data = problem()
-    home = placed(data).looked(tables(*data[1:]), np.float64, 2.0**30)
-    assert not isinstance(home, Fused)
 
 
 # --- blocks of a dask collection on devices ------------------------------------------------------------------------

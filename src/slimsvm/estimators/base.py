@@ -71,21 +71,6 @@ def labels_beside(scores: Any, classes: Array, winners: Any) -> Any:
     return namespace(scores).take(beside(scores, classes), winners, axis=0)
 
 
-def share_of_right(model: Any, X: Any, y: Any, sample_weight: Any) -> float:
-    """The accuracy of a classifier on rows that may be anywhere: answers and labels come here, rows do not."""
-    from sklearn.metrics import accuracy_score
-
-    if hasattr(X, "pieces") and y is None:  # of a file
-        y, own = validation.labels_of(X)
-        if own is not None and sample_weight is not None:
-            raise ValueError(f"{X!r} has its weights with it: score(rows), without sample_weight")
-        sample_weight = own if sample_weight is None else sample_weight
-    y, found, sample_weight = (
-        v.compute() if on_workers(v) else host(v) if is_foreign(v) else v for v in (y, model.predict(X), sample_weight)
-    )
-    return float(accuracy_score(y, found, sample_weight=sample_weight))
-
-
 class ExpansionModel(BaseEstimator):
     """An estimator whose values are an expansion over `vectors_`: what needs no more than that."""
 
@@ -249,6 +234,8 @@ class Probabilities(ExpansionModel):
 class Judged(ClassifierMixin):
     """A classifier that is judged by rows wherever they are."""
 
+    predict: Callable[[Any], Any]
+
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The share of rows that are predicted right, by weight.
 
@@ -263,7 +250,17 @@ class Judged(ClassifierMixin):
         -------
         float
         """
-        return share_of_right(self, X, y, sample_weight)
+        from sklearn.metrics import accuracy_score
+
+        if hasattr(X, "pieces") and y is None:  # of a file
+            y, own = validation.labels_of(X)
+            if own is not None and sample_weight is not None:
+                raise ValueError(f"{X!r} has its weights with it: score(rows), without sample_weight")
+            sample_weight = own if sample_weight is None else sample_weight
+        # Answers and labels come here, rows do not.
+        given: tuple[Any, ...] = y, self.predict(X), sample_weight
+        y, found, sample_weight = (v.compute() if on_workers(v) else host(v) if is_foreign(v) else v for v in given)
+        return float(accuracy_score(y, found, sample_weight=sample_weight))
 
 
 class ExpansionClassifier(Judged, Probabilities, metaclass=ABCMeta):
