@@ -1,7 +1,7 @@
-"""Rows on a GPU: python -m benchmarks.gpu [--rows 10000000] [--large 100000000] [--threads 16]
+"""Rows on a GPU: python -m benchmarks.gpu [--rows 10000000] [--large 100000000] [--threads 16] [--steps]
 
 The same learning of vectors, on all rows, from the same start, on the device and on the threads of the CPU; then whole
-fits. Rows are made on the device with torch.
+fits. Rows are made on the device with torch. --steps: how the time of learning on the device divides, and no more.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import time
 import warnings
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from slimsvm.bases import Learned
@@ -18,7 +19,7 @@ from slimsvm.kernels import Gaussian
 from slimsvm.losses import SquaredHinge
 
 from slimsvm import SlimSVC
-from slimsvm.rows.device import OnDevice
+from slimsvm.rows.device import OnDevice, Placed
 from slimsvm.rows.labels import ClassLabels
 from slimsvm.vectors.learning import learn
 
@@ -63,6 +64,30 @@ def learned(X: Any, codes: np.ndarray, start: np.ndarray, given: Any, threads: i
     return {"s": time.perf_counter() - began, "W": found.value, "iterations": found.n_iter, "way": calls[::10]}
 
 
+def stepped(X: Any, codes: np.ndarray, start: np.ndarray, given: Any) -> dict[str, tuple[int, float]]:
+    """Times and seconds of each kind of step in learning, each waited for."""
+    import torch
+
+    spent: dict[str, list[float]] = {}
+    wait = torch.cuda.synchronize if given.device == "cuda" else lambda: None
+
+    def timed(name: str, work: Any) -> Any:
+        wait()
+        began = time.perf_counter()
+        result = work()
+        wait()
+        spent.setdefault(name, []).append(time.perf_counter() - began)
+        return result
+
+    look, total = Placed.look, Placed.total
+    with (
+        patch.object(Placed, "look", lambda *given: timed("features", lambda: look(*given))),
+        patch.object(Placed, "total", lambda *given: timed(type(given[1]).__name__, lambda: total(*given))),
+    ):
+        learned(OnDevice(X, codes, np.broadcast_to(1.0, len(codes))), codes, start, given, 1)
+    return {name: (len(each), sum(each)) for name, each in spent.items()}
+
+
 def told(what: str, **facts: Any) -> None:
     """A line of the result."""
     print(json.dumps({"what": what, **facts}), flush=True)
@@ -79,6 +104,7 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=60)
     parser.add_argument("--threads", type=int, default=16)
     parser.add_argument("--device", default="cuda")
+    parser.add_argument("--steps", action="store_true", help="time each kind of step of learning on the device, only")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     cuda = given.device == "cuda"
@@ -89,6 +115,9 @@ def main() -> None:
     start = X[: given.vectors].cpu().numpy().astype(np.float64)
     small = min(200_000, given.rows)
     learned(OnDevice(X[:small], codes[:small], ones[:small]), codes[:small], start, given, 1)  # libraries are loaded
+    if given.steps:
+        told("steps of learning on the device", rows=given.rows, **stepped(X, codes, start, given))
+        return
     for turn in range(2):
         if cuda:
             torch.cuda.reset_peak_memory_stats()

@@ -53,8 +53,8 @@ class Device:
     gigabytes: float
 
 
-# H200, torch, float32: 122 ms for 10 million rows; five looks for equations, three for line searches (GPU.md).
-H200 = Device(gradient=122e3 / 10e6, steps=8, gigabytes=141)
+# H200, torch, float32: 111 ms for 10 million rows; five looks for equations, two for line searches (GPU.md).
+H200 = Device(gradient=111e3 / 10e6, steps=7, gigabytes=141)
 
 
 @dataclass(frozen=True)
@@ -264,7 +264,7 @@ def checked(core: Core) -> Table:
     lines = [
         ("value and gradient, 60,000 rows, m = 100, s", gradient, 0.0371, "PASSES.md"),
         ("whole fit in memory, 1M rows, m = 100, s", whole, 5.7, "PASSES.md"),
-        ("learning on 100M rows, one H200, s", 66 * 100e6 * H200.gradient * MICRO, 83.1, "GPU.md"),
+        ("learning on 100M rows, one H200, s", 67 * 100e6 * H200.gradient * MICRO, 73.3, "GPU.md"),
         ("5 passes, 20M rows, 1 worker, s", one, 34.0, "CLUSTERS.md, another processor"),
         ("5 passes, 20M rows, 8 workers, s", eight, 5.8, "CLUSTERS.md, another processor"),
         ("5 passes, 2M rows, 1 worker, s", small, 8.1, "CLUSTERS.md, load 7.6"),
