@@ -363,8 +363,8 @@ def papers(
 ) -> None:
     """Measure tables and figures of the five papers again, beside what the papers print.
 
-    Each is shown as it is done, and written as Markdown, CSV and, for figures, PNG. A run that is broken off goes on where
-    it was.
+    Each is shown as it is done, and written as Markdown, CSV and, for figures, PNG. A run that is broken off goes on
+    where it was.
     """
     from .papers import papers as work
 

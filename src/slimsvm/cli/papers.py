@@ -82,7 +82,7 @@ def _wanted(names: Sequence[str], every: bool) -> list[Recipe]:
     if not every and not names:
         raise WrongUse("nothing to measure: give names, or --all; --list shows what there is")
     try:
-        found = [recipe for name in names or [None] for recipe in all_papers.recipes(name)]
+        found = [recipe for name in names or (None,) for recipe in all_papers.recipes(name)]
     except ValueError as error:
         raise WrongUse(str(error)) from None
     return list({recipe.name: recipe for recipe in found}.values())

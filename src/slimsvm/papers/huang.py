@@ -19,7 +19,7 @@ PAPER = Paper(
 # --- Tables 1 and 2: Ripley's data --------------------------------------------------------------
 
 DRAWN, DRAWS, THEIR_DRAWS = 100, 200, 20
-RIPLEY = {"gamma": 2.0, "C": 1.0}
+RIPLEY: dict[str, Any] = {"gamma": 2.0, "C": 1.0}
 C_ALPHA = 0.2
 VECTORS, ERROR, SECONDS = "vectors", "error, %", "training, s"
 
@@ -69,7 +69,7 @@ TABLE_1 = Recipe(
     title="Table 1: Ripley's data",
     protocol=PROTOCOL,
     tasks=lambda: ripley_tasks(0.0),
-    columns=(Column(VECTORS, step=0.1), Column(ERROR, "low", 0.01), Column(SECONDS, step=0.0001, judged=False)),
+    columns=(Column(VECTORS, step=0.01), Column(ERROR, "low", 0.01), Column(SECONDS, step=0.0001, judged=False)),
     rows=("SVM", "L0", "RVM"),
     printed=printed(
         (SECONDS, VECTORS, ERROR),

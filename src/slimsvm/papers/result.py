@@ -188,7 +188,8 @@ class Result:
         compared = {column.name for column in columns if any(name == column.name for _, name in self.recipe.printed)}
         header = [self.recipe.row_name]
         for column in columns:
-            header += [f"{column.name}: paper", "ours", "apart"] if column.name in compared else [column.name]
+            beside = [f"{column.name}: paper", "ours", *["apart"] * column.judged]
+            header += beside if column.name in compared else [column.name]
         rows = []
         for row in dict.fromkeys(row for row, _ in cells):
             texts = [row]
@@ -205,7 +206,7 @@ def _fits(place: Cell, row: str, column: str) -> bool:
 def _texts(cell: Compared | None, column: Column, compared: bool) -> list[str]:
     """The paper's number, ours with its standard error, and the difference; ours alone where nothing is printed."""
     if cell is None:
-        return ["–"] * (3 if compared else 1)
+        return ["–"] * (2 + column.judged if compared else 1)
     digits = max(0, -math.floor(math.log10(column.step)))
     ours = f"{cell.ours:.{digits}f}"
     if cell.standard_error is not None and len(cell.samples) > 1:
@@ -214,7 +215,8 @@ def _texts(cell: Compared | None, column: Column, compared: bool) -> list[str]:
         return [ours]
     mark = {"better": " better", "beyond": " *"}.get(cell.verdict, "")
     apart = "–" if cell.difference is None else f"{cell.difference:+.1f}{mark}"
-    return ["–" if cell.paper is None else f"{cell.paper.value:.{digits}f}", ours, apart]
+    theirs = "–" if cell.paper is None else f"{cell.paper.value:.{digits}f}"
+    return [theirs, ours, *[apart] * column.judged]
 
 
 def _row(cells: Sequence[Any]) -> str:

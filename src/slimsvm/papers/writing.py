@@ -114,7 +114,8 @@ def total(results: Sequence[Result]) -> str:
     return f"{same + better} of {every} numbers ({share:.0f} %) are within two standard errors of the paper or better."
 
 
-STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem;color:#222;background:#fff}
+STYLE = """
+body{font:16px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem;color:#222;background:#fff}
 table{border-collapse:collapse;display:block;overflow-x:auto;font-variant-numeric:tabular-nums}
 th,td{padding:.2rem .6rem;text-align:right;border-bottom:1px solid #ddd}th:first-child,td:first-child{text-align:left}
 img{max-width:100%;background:#fff}.beyond{color:#b3261e}.better{color:#1b7f3b}
