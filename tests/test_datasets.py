@@ -338,7 +338,7 @@ def test_the_published_split_of_digits_is_recognised(monkeypatch):
 
 def test_words_become_codes():
     assert conversions.coded(["b", "a"], ("a", "b")).tolist() == [1, 0]
-    with pytest.raises(ValueError, match="unknown categories.*'c'"):
+    with pytest.raises(ValueError, match=r"unknown categories.*'c'"):
         conversions.coded(["c"], ("a", "b"))
 
 
