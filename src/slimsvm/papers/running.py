@@ -17,8 +17,10 @@ Done = dict[str, dict[str, Any]]  # by the task's name: what it returned, and it
 
 
 class Store:
-    """What has been done, in a folder: a file of JSON lines for each recipe, or for several that share their tasks. None:
-    nothing is kept."""
+    """What has been done, in a folder: a file of JSON lines for each recipe, or for several that share their tasks.
+
+    None: nothing is kept.
+    """
 
     def __init__(self, folder: Path | None, version: str):
         self.folder, self.version = folder, version

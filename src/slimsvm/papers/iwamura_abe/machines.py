@@ -23,10 +23,10 @@ NEAR = 1e-3  # how far beyond the margin a row still counts as on it
 
 
 def rbf_machines(setting: Setting, d: int, slack: str) -> dict[str, Any]:
-    """All rows; the paper's sparse machine; ours: the kernel's own norm, with C of the machine over all rows, and pivots."""
-    keys = {"gamma": setting.gamma / d, "slack": slack, "n_jobs": 1}
-    paper = {"C": setting.sparse_C, "regularizer": "identity", **keys}
-    ours = {"C": setting.C, "regularizer": "kernel", **keys}
+    """All rows; the paper's sparse machine; ours: the kernel's own norm, with C of the first, and pivots."""
+    keys: dict[str, Any] = {"gamma": setting.gamma / d, "slack": slack, "n_jobs": 1}
+    paper: dict[str, Any] = {"C": setting.sparse_C, "regularizer": "identity", **keys}
+    ours: dict[str, Any] = {"C": setting.C, "regularizer": "kernel", **keys}
     return {
         SVM: AnyNormSVC(C=setting.C, **keys),
         SPARSE: EmpiricalSVC(setting.eta, "order", **paper),
@@ -38,7 +38,7 @@ def rbf_machines(setting: Setting, d: int, slack: str) -> dict[str, Any]:
 
 def linear_machines(setting: Setting, d: int, slack: str) -> dict[str, Any]:
     """OSV: the inputs are the features; NOSV: products with independent rows."""
-    keys = {"kernel": "linear", "slack": slack, "n_jobs": 1}
+    keys: dict[str, Any] = {"kernel": "linear", "slack": slack, "n_jobs": 1}
     return {
         SVM: AnyNormSVC(C=setting.C, **keys),
         OSV: EmpiricalSVC(selection="inputs", C=setting.C, regularizer="identity", **keys),

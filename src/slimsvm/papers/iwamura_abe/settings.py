@@ -39,8 +39,10 @@ def runs(name: str) -> int:
 
 @dataclass(frozen=True)
 class Setting:
-    """Of one set: C and gamma of the machine over all rows, C and eta of the sparse one. gamma is per input: the kernel is
-    exp(-gamma |x - x'|² / d)."""
+    """Of one set: C and gamma of the machine over all rows, C and eta of the sparse one.
+
+    The kernel is exp(-gamma |x - x'|² / d) for d inputs.
+    """
 
     C: float
     gamma: float

@@ -26,6 +26,7 @@ from .settings import PAPER, SETS, runs
 
 Number = float | tuple[float, float]  # with its deviation over the splits
 Shown = Mapping[str, tuple[str, str]]  # of each column: the machine, and what of it
+Parts = tuple[Sequence[Column], Shown]
 
 
 def _numbers(columns: Sequence[str], *lines: tuple[Number, ...]) -> dict[Cell, Printed]:
@@ -183,39 +184,37 @@ SECONDS_L2 = _numbers(
 )
 
 DATA = (
-    "100 splits of each set (image and splice: 20), as many as in the paper: first the published ones that are here, then "
-    "random ones of the same sizes. Inputs in [0, 1] by the training part. "
+    "100 splits of each set (image and splice: 20), as many as in the paper: first the published ones that are "
+    "here, then random ones of the same sizes. Inputs in [0, 1] by the training part. "
 )
 RBF = (
-    "Kernel exp(-γ|x - x'|²/d) with d inputs: the paper does not print the division, but its numbers of vectors need it. "
-    "C, γ and η are the paper's. "
+    "Kernel exp(-γ|x - x'|²/d) with d inputs: the paper does not print the division, but its numbers of vectors "
+    "need it. C, γ and η are the paper's. "
 )
 LINEAR_WORDS = "Linear kernel; C is the paper's, η 10⁻⁶ of the largest k(x, x). OSV: the inputs as features. "
 RINGNORM = "On ringnorm C = 1 in place of the printed 1000: it alone gives the printed number of support vectors. "
 OURS = (
-    "Without numbers of the paper: the sparse machine under the kernel's own norm with C of the SVM, and rows chosen by pivots."
+    "Without numbers of the paper: the sparse machine under the kernel's own norm with C of the SVM, and rows "
+    "chosen by pivots."
 )
 COUNTED = (
-    "Support vectors of the SVM are rows on or within the margin, each of equal rows counted; the library itself keeps equal "
-    "rows of a class as one vector (distinct). Fewer vectors of the sparse machine count as better where its rate stands "
-    "beside them. "
+    "Support vectors of the SVM are rows on or within the margin, each of equal rows counted; the library itself "
+    "keeps equal rows of a class as one vector (distinct). Fewer vectors of the sparse machine are better where "
+    "its rate, which stands beside them, is as high. "
 )
 TIMED = "Training and testing of one split, one thread. The paper: 2.6 GHz, 2008. Shown, not judged."
 
 
-def _rates(*names: str) -> tuple[tuple[Column, ...], Shown]:
+def _rates(*names: str) -> Parts:
     return tuple(Column(name, "high") for name in names), {name: (name, RATE) for name in names}
 
 
-def _seconds(*names: str) -> tuple[tuple[Column, ...], Shown]:
+def _seconds(*names: str) -> Parts:
     columns = tuple(Column(name, step=0.001, judged=False) for name in names)
     return columns, {name: (name, SECONDS) for name in names}
 
 
-RATE_BESIDE = "rate of sparse, %"  # judged in the table of rates
-
-
-def _vectors(sparse: Sequence[str], beside: Sequence[str]) -> tuple[tuple[Column, ...], Shown]:
+def _vectors(sparse: Sequence[str], beside: Sequence[str]) -> Parts:
     columns = [Column(SVM), *(Column(name, "low") for name in sparse)]
     shown: dict[str, tuple[str, str]] = {name: (name, VECTORS) for name in (SVM, *sparse)}
     for name in beside:
@@ -228,9 +227,7 @@ def _beside(rates: Mapping[Cell, Printed], *names: str) -> dict[Cell, Printed]:
     return {(row, f"rate of {name}, %"): number for (row, name), number in rates.items() if name in names}
 
 
-def _recipe(
-    number: int, title: str, protocol: str, kind: str, values: Mapping[Cell, Printed], parts: tuple[Sequence[Column], Shown]
-) -> Recipe:
+def _recipe(number: int, title: str, protocol: str, kind: str, values: Mapping[Cell, Printed], parts: Parts) -> Recipe:
     columns, shown = parts
     return Recipe(
         name=f"iwamura_abe-table-{number}",
@@ -248,10 +245,11 @@ def _recipe(
 
 
 ALL_RBF = (SVM, SPARSE, KERNEL_NORM, PIVOTED, BOTH)
+RATES, TIMES = _rates(*ALL_RBF), _seconds(*ALL_RBF)
 TABLE_4 = _recipe(
     4, "Table IV: rates, %, linear kernels, sum of slacks", LINEAR_WORDS, "linear", RATES_LINEAR, _rates(SVM, OSV, NOSV)
 )
-TABLE_5 = _recipe(5, "Table V: rates, %, RBF kernels, sum of slacks", RBF + OURS, "l1", RATES_L1, _rates(*ALL_RBF))
+TABLE_5 = _recipe(5, "Table V: rates, %, RBF kernels, sum of slacks", RBF + OURS, "l1", RATES_L1, RATES)
 TABLE_6 = _recipe(
     6,
     "Table VI: vectors, linear kernels, sum of slacks",
@@ -271,9 +269,9 @@ TABLE_7 = _recipe(
 TABLE_8 = _recipe(
     8, "Table VIII: seconds, linear kernels, sum of slacks", TIMED, "linear", SECONDS_LINEAR, _seconds(SVM, OSV, NOSV)
 )
-TABLE_9 = _recipe(9, "Table IX: seconds, RBF kernels, sum of slacks", TIMED, "l1", SECONDS_L1, _seconds(*ALL_RBF))
+TABLE_9 = _recipe(9, "Table IX: seconds, RBF kernels, sum of slacks", TIMED, "l1", SECONDS_L1, TIMES)
 TABLE_11 = _recipe(
-    11, "Table XI: rates, %, RBF kernels, sum of squared slacks", RBF + RINGNORM + OURS, "l2", RATES_L2, _rates(*ALL_RBF)
+    11, "Table XI: rates, %, RBF kernels, sum of squared slacks", RBF + RINGNORM + OURS, "l2", RATES_L2, RATES
 )
 TABLE_12 = _recipe(
     12,
@@ -283,4 +281,4 @@ TABLE_12 = _recipe(
     VECTORS_L2 | _beside(RATES_L2, SPARSE),
     _vectors((SPARSE, PIVOTED), (SPARSE,)),
 )
-TABLE_13 = _recipe(13, "Table XIII: seconds, RBF kernels, sum of squared slacks", TIMED, "l2", SECONDS_L2, _seconds(*ALL_RBF))
+TABLE_13 = _recipe(13, "Table XIII: seconds, RBF kernels, sum of squared slacks", TIMED, "l2", SECONDS_L2, TIMES)
