@@ -3,7 +3,8 @@
 from .paper import PAPER
 from .pictures import FIGURE_1
 from .ripley import FIGURE_3, FIGURE_4, TABLE_1, TABLE_2
+from .table_4 import TABLE_4
 
-RECIPES = (TABLE_1, TABLE_2, FIGURE_1, FIGURE_3, FIGURE_4)
+RECIPES = (TABLE_1, TABLE_2, TABLE_4, FIGURE_1, FIGURE_3, FIGURE_4)
 
 __all__ = ["PAPER", "RECIPES"]
