@@ -99,14 +99,19 @@ def cells(outcomes: Outcomes, kind: str) -> Samples:
         theirs = paper_choice(kind, name, which)
         for column, value in zip(COLUMNS_OF[which], mine, strict=False):
             found[name, column] = [value]
-        found[name, f"{which}: rate, ours"] = [grid[mine][1] for grid in grids]
+        found[name, f"rate of {which}, our settings"] = [grid[mine][1] for grid in grids]
         if theirs in grids[0]:
-            found[name, f"{which}: rate, theirs"] = [grid[theirs][1] for grid in grids]
+            found[name, f"rate of {which}, the paper's"] = [grid[theirs][1] for grid in grids]
     return found
 
 
 SETTINGS: Mapping[str, Mapping[str, Setting]] = {"linear": LINEAR, "l1": L1, "l2": L2_PRINTED}
-COLUMNS_OF = {OSV: ("OSV: C",), NOSV: ("NOSV: C",), SVM: ("SVM: C", "SVM: γ"), SPARSE: ("sparse: C", "sparse: η")}
+COLUMNS_OF = {
+    OSV: ("C of OSV",),
+    NOSV: ("C of NOSV",),
+    SVM: ("C of SVM", "γ of SVM"),
+    SPARSE: ("C of sparse", "η of sparse"),
+}
 STEPS = {"C": 1.0, "γ": 0.1, "η": 0.00001}
 
 
@@ -145,8 +150,12 @@ COMMON = (
 
 def _recipe(number: int, title: str, kind: str, machines: Sequence[str], protocol: str) -> Recipe:
     names = [name for which in machines for name in COLUMNS_OF[which]]
-    settings = [Column(name, step=STEPS[name[-1]], judged=False) for name in names]
-    rates = [Column(f"{which}: rate, {whose}", judged=False) for which in machines for whose in ("ours", "theirs")]
+    settings = [Column(name, step=STEPS[name[0]], judged=False) for name in names]
+    rates = [
+        Column(f"rate of {which}, {whose}", judged=False)
+        for which in machines
+        for whose in ("our settings", "the paper's")
+    ]
     return Recipe(
         name=f"iwamura_abe-table-{number}",
         paper=PAPER,
