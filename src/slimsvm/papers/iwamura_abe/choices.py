@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
-from sklearn.preprocessing import MinMaxScaler
 
 from ... import datasets
 from ..recipe import Cell, Column, Outcomes, Printed, Recipe, Samples, Task
-from .machines import NOSV, OSV, SPARSE, SVM, linear_machines, rbf_machines
+from .machines import NOSV, OSV, SPARSE, SVM, linear_machines, prepared, rbf_machines
 from .settings import L1, L2_PRINTED, LINEAR, LINEAR_ETA, PAPER, SETS, Setting
 
 COSTS = (1, 10, 50, 100, 500, 1000, 2000, 3000, 5000, 8000, 10_000, 50_000, 100_000)
@@ -44,7 +43,7 @@ def costs(name: str, which: str) -> Sequence[float]:
 
 def validated(kind: str, which: str, name: str, split: int, value: float) -> list[tuple[float, float, float]]:
     """For each C: the rate over five folds of a training part, and that of its test part."""
-    data = datasets.load(name, split=split).mapped(MinMaxScaler())
+    data = prepared(datasets.load(name), split)
     folds = list(StratifiedKFold(FOLDS, shuffle=True, random_state=split).split(data.X, data.y))
     found = []
     for C in costs(name, which):

@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from sklearn.preprocessing import MinMaxScaler
-
 from ... import datasets
 from ..recipe import Cell, Column, Printed, Recipe, Task
 from ..result import Result
-from .machines import SPARSE, rbf_machines
+from .machines import SPARSE, prepared, rbf_machines
 from .settings import L1, L2, PAPER, Setting
 
 GRID = (0.5, 0.1, 1e-2, 1e-3, 1e-4, 1e-5)  # the paper's
@@ -28,7 +26,7 @@ def _row(eta: float) -> str:
 
 def along(name: str, slack: str, k: int) -> dict[str, dict[str, float]]:
     """Rates and vectors of one split for each eta, at the paper's C and gamma."""
-    split, found = datasets.load(name, split=k).mapped(MinMaxScaler()), {}
+    split, found = prepared(datasets.load(name), k), {}
     chosen = SETTINGS[name, slack]
     for eta in ETAS:
         setting = Setting(chosen.C, chosen.gamma, chosen.sparse_C, eta)
