@@ -27,7 +27,7 @@ MACHINES: dict[str, Any] = {"LS": LeastSquaresSVC, "L1N": LeastOneNormSVC}
 # --- Table 2: four sets ---------------------------------------------------------------------------
 
 RUNS, QUICK_RUNS = 100, 5
-OWN_CHOICES = 25  # splits of each set that choose settings themselves
+OWN_CHOICES = 50  # splits of each set that choose settings themselves
 FILES = {"titanic": "titanic", "heart": "heart", "cancer": "breast-cancer", "german": "german"}
 SIGMAS = tuple(k / 2 for k in range(9))  # as powers of 10; the paper gives ranges, not steps
 COSTS = tuple(k / 2 for k in range(5))
