@@ -52,8 +52,8 @@ def soft_budgets(seed: int, norm: str) -> dict[str, Any]:
 
 
 def map_of(data: datasets.Split, norm: str, budgets: tuple[int, ...]) -> dict[str, Any]:
-    """For each budget: the number of vectors; errors in percent when the 20, 40, ... largest weights are kept; and where as
-    many are kept as the budget says, with another b."""
+    """For each budget: the number of vectors; errors in percent when the 20, 40, ... largest weights are kept; and that
+    of as many as the budget says, with another b."""
     among, test = _gaussian(data.X, data.X), _gaussian(data.X_test, data.X)
     found: dict[str, list[Any]] = {"vectors": [], "errors": [], "again": []}
     for B in budgets:
@@ -195,8 +195,8 @@ FIGURE_1 = Recipe(
     paper=PAPER,
     title="Figure 1: budgets and pruning on MNIST",
     protocol=(
-        f"{PROBLEMS} problems: five random digits of MNIST against the other five, {TRAIN} training and {TEST} test rows "
-        "(draws of our own). Gaussian kernel with sigma = 1, taken as exp(-d²/2sigma²), on rows of average norm 1; "
+        f"{PROBLEMS} problems: five random digits of MNIST against the other five, {TRAIN} training and {TEST} test "
+        "rows, drawn anew. Gaussian kernel with sigma = 1, taken as exp(-d²/2sigma²), on rows of average norm 1; "
         "C = 10/B (L1) and 10/sqrt(B) (L2); B and s = 20, 40, ..., 1000. "
         "Every problem is solved to a duality gap of 0.1 %, where the paper ends after a fixed number of iterations "
         "that it does not tell. Then all but the s largest weights are set to zero. Beside it, at s = B: the bias "
