@@ -136,7 +136,13 @@ def shown(seed: int, flipped: float) -> dict[str, Any]:
     fitted = {name: every[name].fit(data.X, data.y) for name in SHOWN_MACHINES}
     planes = {name: plane(model, data.X, model.support_) for name, model in fitted.items()}
     rows = {row(name, flipped): _counts(model, wrong) for name, model in fitted.items()}
-    return {"X": data.X.round(4).tolist(), "y": data.y.tolist(), "wrong": wrong.tolist(), "planes": planes, "rows": rows}
+    return {
+        "X": data.X.round(4).tolist(),
+        "y": data.y.tolist(),
+        "wrong": wrong.tolist(),
+        "planes": planes,
+        "rows": rows,
+    }
 
 
 def flipped_vectors(seed: int, flipped: float) -> dict[str, Any]:
