@@ -47,7 +47,7 @@ ALL = {
         Set("german"),
         Set("thyroid", small=True),
         Set("titanic", copies=True),
-        Set("twonorm", folds=5, divisions=3),
+        Set("twonorm", folds=5, divisions=3, widths=(0.03, 0.1, 0.3)),
         Set("colon", log=True, small=True, widths=GENES),
         Set("lymphoma", small=True, widths=GENES),
     )
