@@ -98,6 +98,7 @@ class EveryCopy:
             np.arange(len(Z)), rbf_kernel(X, Z, gamma=self.gamma), rbf_kernel(Z, gamma=self.gamma)
         )
         c, last = copies.astype(float), None
+        self.history_ = [int(copies.sum())]
         for self.n_iter_ in range(1, self.max_iter + 1):
             m = copies[space.candidates]
             at = space.coordinates(self.C_alpha * m / c**2, KernelNorm())
@@ -107,6 +108,7 @@ class EveryCopy:
             settled = np.abs(c - before).max() < self.eps * m.min()
             keep = np.flatnonzero(np.abs(c) >= self.eps * m)
             c, space = c[keep], space.take(keep)
+            self.history_.append(int(copies[space.candidates].sum()))
             if not len(keep) or (settled and len(keep) == len(m)):
                 break
         kept = space.candidates
