@@ -39,11 +39,15 @@ def papers(
             raise WrongUse(f"--html {html}: must end in .html")
         models.check_new(html, suffix=None)
     began, results, files = time.perf_counter(), [], []
+    forgotten: set[str] = set()
     with out.work(len(wanted)) as begin:
         for recipe in wanted:
             begin(recipe.name)
             show = not (out.quiet or out.json)
-            found = all_papers.run(recipe, quick=quick, folder=folder, n_jobs=jobs, again=again, verbose=show)
+            kept_as = recipe.kept_as or recipe.name
+            fresh = again and kept_as not in forgotten
+            forgotten.add(kept_as)
+            found = all_papers.run(recipe, quick=quick, folder=folder, n_jobs=jobs, again=fresh, verbose=show)
             results.append(found)
             files += all_papers.save(found, folder)
             if not out.json:

@@ -50,7 +50,9 @@ class Split:
 class Division(Protocol):
     """How a set is divided: see `RandomParts` and `Folds`."""
 
-    n_splits: int
+    @property
+    def n_splits(self) -> int:
+        """Number of splits."""
 
     def draw(self, name: str, k: int, y: Array) -> tuple[Array, Array]:
         """Row numbers of split k: the training part, the test part."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .splits import Folds, Division, RandomParts
+from .splits import Division, Folds, RandomParts
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,7 @@ class Facts:
     protocol: Division
     dtype: Any = np.float64
     files: tuple[str, ...] = field(default=())  # other names of its file
+    elsewhere: str = ""  # where it is, if OpenML does not have it
 
     @property
     def file_names(self) -> tuple[str, ...]:
@@ -39,6 +40,16 @@ def _digits(name: str, inputs: int, counts: list[int], n_train: int, dtype: Any)
 USPS = [1553, 1269, 929, 824, 852, 716, 834, 792, 708, 821]
 MNIST = [6903, 7877, 6990, 7141, 6824, 6313, 6876, 7293, 6825, 6958]
 
+FLARE = (
+    "The rows are those of flare.data2 in UCI's Solar Flare: the inputs are activity, evolution, activity of the day "
+    "before, historically complex, became complex, area, and the numbers of C, M and X flares; the label is -1 where "
+    "the distribution of spots is O, otherwise 1."
+)
+LYMPHOMA = (
+    "These are the log ratios of Alizadeh et al. (2000), 96 samples by 4026 genes, with missing values filled in; the "
+    "label is 1 for the 62 samples of DLBCL, FL and CLL tissue, otherwise -1."
+)
+
 # Raetsch's sets: sizes of the two parts and number of realizations as he published them.
 ALL = {
     facts.name: facts
@@ -46,7 +57,7 @@ ALL = {
         _binary("banana", 2, 2924, 2376, RandomParts(400, 4900, 100)),
         _binary("breast-cancer", 9, 196, 81, RandomParts(200, 77, 100)),
         _binary("diabetes", 8, 500, 268, RandomParts(468, 300, 100)),
-        _binary("flare-solar", 9, 477, 589, RandomParts(666, 400, 100)),
+        _binary("flare-solar", 9, 477, 589, RandomParts(666, 400, 100), elsewhere=FLARE),
         _binary("german", 20, 700, 300, RandomParts(700, 300, 100)),
         _binary("heart", 13, 150, 120, RandomParts(170, 100, 100)),
         _binary("image", 18, 990, 1320, RandomParts(1300, 1010, 20)),
@@ -60,7 +71,7 @@ ALL = {
         _digits("usps", 256, USPS, 7291, np.float32),
         _digits("mnist", 784, MNIST, 60000, np.uint8),
         _binary("colon", 2000, 22, 40, Folds(10)),
-        _binary("lymphoma", 4026, 34, 62, Folds(10), files=("lymphoma96",)),
+        _binary("lymphoma", 4026, 34, 62, Folds(10), files=("lymphoma96",), elsewhere=LYMPHOMA),
         _binary("a9a", 123, 37155, 11687, RandomParts(32561, 16281, 1)),
     ]
 }

@@ -108,6 +108,8 @@ class Recipe:
         Draws the outcomes: ``draw(figure, result)`` with a matplotlib figure.
     row_name : str
         What rows are.
+    kept_as : str, optional
+        Name under which tasks are kept, unless that of the recipe: tables that show the same runs share it.
     """
 
     name: str
@@ -123,6 +125,7 @@ class Recipe:
     reasons: Mapping[Cell, str] = field(default_factory=dict)
     draw: Callable[[Any, Result], None] | None = None
     row_name: str = "set"
+    kept_as: str = ""
 
 
 def printed(columns: Sequence[str], rows: Mapping[str, Sequence[float | Printed | None]]) -> dict[Cell, Printed]:

@@ -17,14 +17,17 @@ Done = dict[str, dict[str, Any]]  # by the task's name: what it returned, and it
 
 
 class Store:
-    """What has been done, in a folder: a file of JSON lines for each recipe. None: nothing is kept."""
+    """What has been done, in a folder: a file of JSON lines for each recipe, or for several that share their tasks.
+
+    None: nothing is kept.
+    """
 
     def __init__(self, folder: Path | None, version: str):
         self.folder, self.version = folder, version
 
     def _path(self, recipe: Recipe) -> Path:
         assert self.folder is not None
-        return self.folder / "tasks" / f"{recipe.name}.jsonl"
+        return self.folder / "tasks" / f"{recipe.kept_as or recipe.name}.jsonl"
 
     def done(self, recipe: Recipe) -> Done:
         """By this version of the library; a line that was cut off counts as not there."""
