@@ -20,7 +20,7 @@ from .pictures import of_panels, panel, plane
 DRAWN, DRAWS, THEIR_DRAWS = 100, 200, 20
 SETTINGS: dict[str, Any] = {"gamma": 2.0, "C": 1.0}
 C_ALPHA = 0.2
-# A width of 0.5 for all machines; that of Tipping's program is w in exp(-d²/w²), while the SVM has as many vectors as with
+# A width of 0.5 for all machines. That of Tipping's program is w in exp(-d²/w²); the SVM has as many vectors as with
 # exp(-d²/2w²).
 RVM_GAMMA = 4.0
 FLIPPED = (0.05, 0.10, 0.15)
