@@ -28,7 +28,7 @@ def outcomes(problems: int = 3) -> dict:
     found = {}
     for norm in dekel_singer.NORMS:
         for seed in range(problems):
-            found[f"map {norm}, problem {seed}"] = {
+            found[f"soft {norm}, problem {seed}"] = {
                 "vectors": rng.integers(400, 1000, size).tolist(),
                 "errors": (5 + 45 * rng.random((size, size))).tolist(),
                 "again": (10 + rng.random(size)).tolist(),
@@ -56,7 +56,7 @@ def test_cells_come_from_their_places():
     found = outcomes()
     cells = RECIPE.gather(found)
     row, place = "budget-L2, B = 60", dekel_singer.BUDGETS.index(60)
-    maps = [found[f"map l2, problem {seed}"] for seed in range(3)]
+    maps = [found[f"soft l2, problem {seed}"] for seed in range(3)]
     assert cells[row, dekel_singer.PRUNED] == [one["errors"][place][place] for one in maps]
     assert cells[row, dekel_singer.KEPT] == [one["errors"][place][-1] for one in maps]
     mean = np.mean([one["errors"] for one in maps], axis=0)

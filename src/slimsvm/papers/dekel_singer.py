@@ -103,9 +103,8 @@ def ended_early(K: Array, y: Array, B: int, C: float, steps: int) -> Array:
                     best, up, down = slope[k] - slope[j], k, j
         if best <= 1e-6:
             break
-        step = min(
-            best / max(K[up, up] + K[down, down] - 2 * K[up, down], 1e-12), high[up] - a[up], a[down] - low[down]
-        )
+        curvature = max(K[up, up] + K[down, down] - 2 * K[up, down], 1e-12)
+        step = min(best / curvature, high[up] - a[up], a[down] - low[down])
         if positive[up] and not positive[down]:
             step = min(step, room / 2)
         a[up] += step
@@ -144,7 +143,7 @@ def figure_1_tasks() -> Iterator[Task]:
     for seed in range(PROBLEMS):
         for norm in NORMS:
             quick = seed < QUICK_PROBLEMS
-            yield Task(f"map {norm}, problem {seed}", soft_budgets, (seed, norm), ("mnist",), quick)
+            yield Task(f"soft {norm}, problem {seed}", soft_budgets, (seed, norm), ("mnist",), quick)
     for seed in range(PROBLEMS):
         for norm in NORMS:
             quick = seed < QUICK_HARD
@@ -163,7 +162,7 @@ def gather(outcomes: Outcomes) -> Samples:
     """Rows for some budgets, and rows for what the text says of the maps."""
     found: Samples = {}
     for norm in NORMS:
-        maps = _outcomes(outcomes, "map", norm)
+        maps = _outcomes(outcomes, "soft", norm)
         if maps:
             found |= _of_maps(norm, maps)
         for k, B in enumerate(HARD):
@@ -201,7 +200,7 @@ def draw(figure: Any, result: Result) -> None:
     figure.set_size_inches(9.0, 8.0)
     axes = figure.subplots(2, 2, sharex="row")
     for norm, above, below in zip(NORMS, *axes, strict=True):
-        maps = _outcomes(result.outcomes, "map", norm)
+        maps = _outcomes(result.outcomes, "soft", norm)
         if not maps:
             continue
         errors = np.array([one["errors"] for one in maps]).mean(axis=0)
@@ -239,8 +238,8 @@ FIGURE_1 = Recipe(
         "C = 10/B (L1) and 10/sqrt(B) (L2); B and s = 20, 40, ..., 1000. "
         "Every problem is solved to a duality gap of 0.1 %, where the paper ends after a fixed number of iterations "
         "that it does not tell. Then all but the s largest weights are set to zero. Beside it, at s = B: the bias "
-        "that has the fewest training errors after pruning, the same with the paper's SMO ended after B/2 steps, when at "
-        "most B weights are not zero, and the hard budgets of `BudgetSVC`. The figure has no numbers; the text gives "
+        "that has the fewest training errors after pruning; the same with the paper's SMO ended after B/2 steps, when "
+        "at most B weights are not zero; and the hard budgets of `BudgetSVC`. The figure has no numbers; the text gives "
         "two, roughly: they are taken as rounded to 5 %. With exp(-d²/sigma²) instead, errors in the lightest region "
         "are about one percent lower."
     ),
