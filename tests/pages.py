@@ -32,6 +32,15 @@ class Block:
 
 def run(page: Path) -> list[Block]:
     """All blocks in order, sharing their names as a reader would type them."""
+    return _run(page)[0]
+
+
+def names(page: Path) -> types.ModuleType:
+    """What the blocks of a page define."""
+    return _run(page)[1]
+
+
+def _run(page: Path) -> tuple[list[Block], types.ModuleType]:
     module = types.ModuleType(f"page_{page.stem}")
     sys.modules[module.__name__] = module  # dataclasses look their module up
     found = []
@@ -43,7 +52,7 @@ def run(page: Path) -> list[Block]:
             found.append(Block(match["code"], match["shown"], out.getvalue()))
     finally:
         del sys.modules[module.__name__]
-    return found
+    return found, module
 
 
 def agrees(shown: str, printed: str) -> bool:
