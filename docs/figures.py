@@ -18,9 +18,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 from sklearn.datasets import make_moons
 from sklearn.exceptions import ConvergenceWarning
+from slimsvm.bases import Learned
 
 from slimsvm import AnyNormSVC, SlimSVC
-from slimsvm.bases import Learned
 
 HERE = Path(__file__).parent
 INK, BLUE, ORANGE, GREEN, PINK = "#808080", "#3f8fd2", "#d9771e", "#1f9e77", "#cc6ea8"
@@ -79,7 +79,9 @@ def margins() -> Figure:
     X, y = moons(150)
     figure, axes = panels(2)
     full, slim = AnyNormSVC(**SOFT).fit(X, y), SlimSVC(5, scales="fixed", **SOFT).fit(X, y)
-    for axis, clf, title in zip(axes, (full, slim), ("all rows may be vectors: {}", "vectors are learned: {}"), strict=True):
+    for axis, clf, title in zip(
+        axes, (full, slim), ("all rows may be vectors: {}", "vectors are learned: {}"), strict=True
+    ):
         rows(axis, X, y)
         contours(axis, clf, X)
         kept = clf.vectors_
@@ -106,7 +108,12 @@ def parts() -> Figure:
     def arrow(start: tuple[float, float], end: tuple[float, float]) -> None:
         axis.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": INK, "lw": 1.3})
 
-    named = ("kernel\nhow rows compare", "slack or loss\nwhat errors cost", "basis\nwhich vectors", "regulariser\nwhat $f$ costs")
+    named = (
+        "kernel\nhow rows compare",
+        "slack or loss\nwhat errors cost",
+        "basis\nwhich vectors",
+        "regulariser\nwhat $f$ costs",
+    )
     for k, text in enumerate(named):
         box(1 + 26 * k, 31, text, BLUE)
         arrow((10.5 + 26 * k, 30.5), (37 + 9 * k, 26.5))
@@ -115,7 +122,9 @@ def parts() -> Figure:
         arrow((50, 17.5), (x + 13, 12.6))
         box(x, 4, text, ORANGE, width=26)
         arrow((x + 13, 3.5), (50, 0.3))
-    axis.text(50, -2.2, "vectors, coefficients, bias, and a proof: the duality gap", ha="center", va="center", color=INK)
+    axis.text(
+        50, -2.2, "vectors, coefficients, bias, and a proof: the duality gap", ha="center", va="center", color=INK
+    )
     axis.set_ylim(-4, 40)
     return figure
 
@@ -134,7 +143,13 @@ def costs() -> Figure:
     right.plot([0, 1, 1, 0, 0], [0, 0, 1, 1, 0], color=BLUE, label="OneNorm: a box")
     right.plot([0, 1, 1, 0.4, 0], [0, 0, 0.4, 1, 1], color=GREEN, ls="-.", label="TopSum: a box and a cap")
     right.plot(np.cos(angle), np.sin(angle), color=ORANGE, ls="--", label="TwoNorm: a ball")
-    right.set(xlabel=r"$\alpha_1$", ylabel=r"$\alpha_2$", xlim=(-0.05, 2.1), ylim=(-0.05, 1.3), title="where its duals may lie")
+    right.set(
+        xlabel=r"$\alpha_1$",
+        ylabel=r"$\alpha_2$",
+        xlim=(-0.05, 2.1),
+        ylim=(-0.05, 1.3),
+        title="where its duals may lie",
+    )
     right.set(xticks=[0, 1], xticklabels=["0", "$C$"], yticks=[0, 1], yticklabels=["0", "$C$"], aspect="equal")
     right.legend(fontsize=8.5, loc="center left", bbox_to_anchor=(0.53, 0.62))
     return figure
@@ -169,7 +184,9 @@ def learning() -> Figure:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that learning ended early is the point
         start = SlimSVC(5, "kmeans", scales="fixed", **SOFT).fit(X, y)
-        models = [SlimSVC(5, Learned(init=start.vectors_, iterations=k), scales="fixed", **SOFT).fit(X, y) for k in counts[1:]]
+        models = [
+            SlimSVC(5, Learned(init=start.vectors_, iterations=k), scales="fixed", **SOFT).fit(X, y) for k in counts[1:]
+        ]
     models = [start, *models]
     paths = np.array([clf.vectors_ for clf in models])
     rows(left, X, y)
@@ -180,11 +197,18 @@ def learning() -> Figure:
         left.scatter(*path[-1], s=110, c=GREEN, marker="*", lw=0, zorder=3)
     left.set_title("from centres of clusters (o) to where they help (★)")
     every = np.vstack([X, *paths])
-    left.set(xlim=(every[:, 0].min() - 0.1, every[:, 0].max() + 0.1), ylim=(every[:, 1].min() - 0.1, every[:, 1].max() + 0.1))
+    left.set(
+        xlim=(every[:, 0].min() - 0.1, every[:, 0].max() + 0.1), ylim=(every[:, 1].min() - 0.1, every[:, 1].max() + 0.1)
+    )
     plain(left)
     right.plot(counts, [clf.objective_[0] for clf in models], "o-", ms=4, color=GREEN, label="5 vectors")
     right.axhline(AnyNormSVC("l2", **SOFT).fit(X, y).objective_[0], color=INK, ls=":", label="all rows")
-    right.set(xlabel="iterations of learning", ylabel="objective $W(Z)$", ylim=(0, None), title="the best classifier over them")
+    right.set(
+        xlabel="iterations of learning",
+        ylabel="objective $W(Z)$",
+        ylim=(0, None),
+        title="the best classifier over them",
+    )
     right.legend()
     return figure
 
