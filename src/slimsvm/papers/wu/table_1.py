@@ -175,17 +175,17 @@ def _printed(row: str, column: str, number: float) -> Printed:
 
 
 PROTOCOL = (
-    "Original splits 1 to 10 of Rätsch (image: 1 to 9), rows as stored, C and width of the SVM as he gives them; "
-    f"what starts from random rows starts {DRAWS} times on each split. USPS: ten machines, each one digit against all "
-    "others, C = 10, gamma = 1/128, images blurred by 0.75 pixels, which the paper does not say: without it there are "
-    "far more support vectors. RS: the nearest set that joint descent finds, MRS: the same vectors. RSVM: "
-    "random rows, as many from each class, which the paper does not say (drawn from all rows alike, RSVM has errors of "
-    "17.3 and 9.6 % on USPS); C in 0.1 ... 10⁵ and gamma in 0.1 ... 10 times the SVM's by five folds of each training "
-    "part. MRSVM with the same C, gamma and vectors. SLMC: C and gamma of the SVM, at most "
-    f"{ITERATIONS} iterations for a hinge with a rounded corner, then coefficients for the hinge. RVM: gamma in 0.1, 0.3, 1, 3 times the SVM's by five folds of each "
-    "training part (USPS: the SVM's); the paper quotes Tipping. Beside them, and not in the paper: the reduced set "
-    "one vector at a time by fixed points, as programs of the time did; SLMC for the squared hinge, and for the hinge "
-    "itself."
+    "Original splits 1 to 10 of Rätsch (image: 1 to 9), rows as stored, C and width of the SVM as he gives them; what"
+    f" starts from random rows starts {DRAWS} times on each split. USPS: ten machines, each one digit against all "
+    "others, C = 10, gamma = 1/128, images blurred by 0.75 pixels, which the paper does not say: without it there are"
+    " far more support vectors. RS: the nearest set that joint descent finds, MRS: the same vectors. RSVM: random "
+    "rows, as many from each class, which the paper does not say (drawn from all rows alike, RSVM has errors of 17.3 "
+    "and 9.6 % on USPS); C in 0.1 ... 10⁵ and gamma in 0.1 ... 10 times the SVM's by five folds of each training "
+    f"part. MRSVM with the same C, gamma and vectors. SLMC: C and gamma of the SVM, at most {ITERATIONS} iterations "
+    "for a hinge with a rounded corner, then coefficients for the hinge. RVM: gamma in 0.1, 0.3, 1, 3 times the SVM's"
+    " by five folds of each training part (USPS: the SVM's gamma, every fourth row a candidate); the paper quotes "
+    "Tipping. Beside them, and not in the paper: the reduced set one vector at a time by fixed points, as programs of"
+    " the time did; SLMC for the squared hinge, and for the hinge itself."
 )
 
 
