@@ -28,8 +28,9 @@ extensions = [
     "docstrings",
     "names",
 ]
-exclude_patterns = ["_ext", "_templates", "auto_examples/**.ipynb", "auto_examples/**.py", "auto_examples/**.codeobj.json"]
+exclude_patterns = ["_ext", "_templates", "auto_examples/GALLERY_HEADER.rst"]
 templates_path = ["_templates"]
+smartquotes_action = "De"  # dashes only: quotes in types of parameters are code
 default_role = "py:obj"  # `SVC` in a docstring is a link where there is a page for it
 
 myst_enable_extensions = ["colon_fence", "dollarmath"]

@@ -42,7 +42,12 @@ PROJECTS = {
     ),
     "onnx": ("https://onnx.ai/onnx/", "api/classes.html#$", ["onnx.ModelProto"]),
 }
-TERMS = {"numpy": ["array_like std:term 1 glossary.html#term-$ -\n"]}  # numpydoc's link for array-like
+MORE = {  # on pages of their own kind
+    "numpy": [
+        "array_like std:term 1 glossary.html#term-$ -\n",
+        "numpy.random.RandomState py:class 1 reference/random/legacy.html#$ -\n",
+    ]
+}
 NAMES = {name for _, _, names in PROJECTS.values() for name in names}
 SHORT = {name.rpartition(".")[2]: name for name in NAMES}
 
@@ -50,6 +55,7 @@ SHORT = {name.rpartition(".")[2]: name for name in NAMES}
 ALIASES = {
     **{word: word for word in DEFAULT_LINKS if "python:" in DEFAULT_LINKS[word]},
     "array": "numpy.ndarray",
+    "array-like": ":term:`array-like <numpy:array_like>`",
     "ndarray": "numpy.ndarray",
     "DataFrame": "pandas.DataFrame",
     "ModelProto": "onnx.ModelProto",
@@ -72,7 +78,7 @@ def mapping(folder: Path) -> dict:
     folder.mkdir(parents=True, exist_ok=True)
     written = {}
     for project, (home, page, names) in PROJECTS.items():
-        lines = [f"{name} py:{_kind(name)} 1 {page} -\n" for name in names] + TERMS.get(project, [])
+        lines = [f"{name} py:{_kind(name)} 1 {page} -\n" for name in names] + MORE.get(project, [])
         head = f"# Sphinx inventory version 2\n# Project: {project}\n# Version: \n"
         head += "# The remainder of this file is compressed using zlib.\n"
         file = folder / f"{project}.inv"
