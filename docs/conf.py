@@ -61,6 +61,7 @@ sphinx_gallery_conf = {
     "filename_pattern": r"[\\/]plot_",
     "ignore_pattern": r"^(?!plot_)",
     "nested_sections": False,
+    "reset_modules": ("matplotlib", "gallery.style"),
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
@@ -68,7 +69,6 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "doc_module": ("slimsvm",),
     "backreferences_dir": None,
-    "abort_on_example_error": False,
 }
 
 html_theme = "furo"
