@@ -11,8 +11,8 @@ What can be had without a data folder:
 What is checked after a download: scikit-learn compares the file with the checksum that OpenML states; the numbers of
 rows, inputs and labels must be those of the set; and where another copy of the raw values was at hand, a digest of the
 converted rows is compared (a9a, breast-cancer, diabetes, german, heart, mnist, splice, thyroid): a difference gives a
-warning. For banana, colon, image and usps no digest is known, as OpenML may have rounded or scaled the values. The digest
-of the first download is kept beside the file in the cache, and each load compares with it.
+warning. For banana, colon, image and usps no digest is known, as OpenML may have rounded or scaled the values. The
+digest of the first download is kept beside the file in the cache, and each load compares with it.
 """
 
 from __future__ import annotations

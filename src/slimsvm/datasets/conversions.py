@@ -1,10 +1,10 @@
 """From a set as OpenML has it to the set as the papers use it.
 
 OpenML has the raw values of UCI's sets. Raetsch coded their categories by numbers and brought most inputs to mean 0
-and variance 1 over all rows; breast-cancer and thyroid have means and deviations of a part of the rows, given here. Each
-function takes what `sklearn.datasets.fetch_openml` returns as ``data`` (a frame, or a CSR matrix) and ``target``, and
-raises ValueError where that is not what it was written for. Classes that differ in size are told by their sizes, so
-that their names do not matter.
+and variance 1 over all rows; breast-cancer and thyroid have means and deviations of a part of the rows, given here.
+Each function takes what `sklearn.datasets.fetch_openml` returns as ``data`` (a frame, or a CSR matrix) and ``target``,
+and raises ValueError where that is not what it was written for. Classes that differ in size are told by their sizes,
+so that their names do not matter.
 """
 
 from __future__ import annotations
