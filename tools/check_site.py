@@ -10,7 +10,6 @@ import argparse
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -33,17 +32,16 @@ FETCHED = {"stylesheet", "icon", "preload", "prefetch", "modulepreload", "manife
 IN_STYLE = re.compile(r"""url\(\s*["']?([^"')]+)|@import\s+["']([^"']+)""")
 
 
-@dataclass
 class Page(HTMLParser):
     """Anchors of a page, where its links lead, what it loads."""
 
-    anchors: set[str] = field(default_factory=set)
-    links: list[str] = field(default_factory=list)
-    loads: list[str] = field(default_factory=list)
-    in_style: bool = False
-
-    def __post_init__(self) -> None:
+    def __init__(self, text: str):
         super().__init__()
+        self.anchors: set[str] = set()
+        self.links: list[str] = []
+        self.loads: list[str] = []
+        self.in_style = False
+        self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value for name, value in attrs if value is not None}
@@ -79,7 +77,7 @@ def in_style(text: str) -> list[str]:
 def complaints(site: Path) -> Iterator[str]:
     """What is wrong, a line each."""
     site = site.resolve()
-    pages = {path: _read(path) for path in sorted(site.rglob("*.html"))}
+    pages = {path: Page(path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html"))}
     for path, page in pages.items():
         here = path.relative_to(site)
         for address in dict.fromkeys(page.loads):
@@ -89,12 +87,6 @@ def complaints(site: Path) -> Iterator[str]:
     for path in sorted(site.rglob("*.css")):
         for address in in_style(path.read_text(encoding="utf-8")):
             yield from (f"{path.relative_to(site)}: {text}" for text in _loaded(address, path, site))
-
-
-def _read(path: Path) -> Page:
-    page = Page()
-    page.feed(path.read_text(encoding="utf-8"))
-    return page
 
 
 def _loaded(address: str, path: Path, site: Path) -> Iterator[str]:

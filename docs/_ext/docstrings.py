@@ -16,7 +16,7 @@ def skip_routing(app, what, name, obj, skip, options):
 
 
 def mend_back_links(app, page, template, context, doctree):
-    """viewcode takes all objects of a file to be documented under one module's name: drop anchors that are not there."""
+    """viewcode takes all objects of a file to be documented under one module: drop anchors that are not there."""
     if not page.startswith("_modules/") or "body" not in context:
         return
     known = app.env.domains["py"].objects

@@ -20,7 +20,7 @@ def target(text):
 
 
 class Names(SphinxPostTransform):
-    """Before references are resolved; what has no page stays plain. Headings, links and the API itself are left alone."""
+    """Before references are resolved; what has no page stays plain. Headings, links and the API are left alone."""
 
     default_priority = 5
 
