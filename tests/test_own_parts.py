@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pages
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_moons
@@ -18,6 +17,7 @@ from sklearn.gaussian_process.kernels import ExpSineSquared
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 
+import pages
 from problems import blobs
 from slimsvm import AnyNormSVC, SlimSVC, bases
 from slimsvm.formulation import CONSTRAINTS

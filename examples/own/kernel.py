@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
+from slimsvm.kernels import Base
 
 from slimsvm import AnyNormSVC, SlimSVC
-from slimsvm.kernels import Base
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,8 @@ def main():
     full = AnyNormSVC(kernel=Periodic(), C=10).fit(X, y)
     slim = SlimSVC(2, kernel=Periodic(), C=10, scales="fixed").fit(X, y)
     for clf in (full, slim):
-        print(f"{clf.n_vectors_} vectors, at midnight: {clf.predict([[0.0], [24.0]])}, at noon: {clf.predict([[12.0]])}")
+        at_night, at_noon = clf.predict([[0.0], [24.0]]), clf.predict([[12.0]])
+        print(f"{clf.n_vectors_} vectors, at midnight: {at_night}, at noon: {at_noon}")
 
 
 if __name__ == "__main__":

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from sklearn.datasets import make_moons
+from slimsvm.slacks import Norm
 
 from slimsvm import AnyNormSVC
 from slimsvm.formulation import FeasibleSet
-from slimsvm.slacks import Norm
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,8 @@ def main():
     X, y = make_moons(1000, noise=0.25, random_state=0)
     for slack in ("l1", HuberHinge(0.1), HuberHinge(1.0), "l2"):
         clf = AnyNormSVC(slack, C=10, gamma=1.0, tol=1e-6).fit(X, y)
-        print(f"{slack}: {clf.n_vectors_} vectors, objective {clf.objective_[0]:.2f}, proved: {clf.duality_gap_[0] <= 1e-6}")
+        proved = clf.duality_gap_[0] <= 1e-6
+        print(f"{slack}: {clf.n_vectors_} vectors, objective {clf.objective_[0]:.2f}, proved: {proved}")
 
 
 if __name__ == "__main__":
