@@ -26,7 +26,7 @@ svc = SVC(C=10).fit(X, y)
 slim = SlimSVC(30, C=10, gamma="scale", scales="fixed").fit(X, y)
 
 # %%
-# A full machine and a slim one, both in float32 and in eight bits. (Asked for all vectors, `compress` keeps the
+# A full machine and a slim one, both in float32 and in eight bits. (Asked for all vectors, ``compress`` keeps the
 # machine as it is.)
 
 full = compress(svc, len(svc.support_))

@@ -42,7 +42,7 @@ for ax, number in zip(axes, [*np.flatnonzero(y == 0)[:2], *np.flatnonzero(y == 1
 
 # %%
 # The kernel is the mean of a Gaussian over all shifts of one of its rows. Such a mean is a kernel again: positive
-# semidefinite, and the same wherever rows begin. `pullback` is the derivative with respect to the vectors, in sums
+# semidefinite, and the same wherever rows begin. ``pullback`` is the derivative with respect to the vectors, in sums
 # weighted by W: with it vectors can be learned. Sums over shifts are correlations, which Fourier transforms compute.
 
 

@@ -28,7 +28,7 @@ FrontierDisplay.from_frontier(found, bytes_axis=True)
 print(f"chosen: {found.best_size()} vectors; {found.best().score(X_test, y_test):.1%} of the other half right")
 
 # %%
-# The page as a string; `write_report` takes the same arguments and a file name before them.
+# The page as a string; ``write_report`` takes the same arguments and a file name before them.
 
 made = {"command": "python examples/plot_report.py", "data": "scikit-learn's breast cancer set, half to train on"}
 page = report(found.best(), X_test, y_test, frontier=found, title="Breast cancer", made=made)

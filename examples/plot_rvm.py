@@ -71,5 +71,5 @@ figure.legend(loc="outside lower center", ncols=3)
 print(f"{sizes[-1]} rows:", ", ".join(f"{name} {counts[name][-1].mean():.1f} vectors" for name in MACHINES))
 
 # %%
-# What they differ in: `LpSVC` has a cost ``C`` and a price ``C_alpha``, and is the quicker one with many rows. The
+# What they differ in: ``LpSVC`` has a cost ``C`` and a price ``C_alpha``, and is the quicker one with many rows. The
 # RVM has neither, gives probabilities by itself, and depends more on the width of the kernel.

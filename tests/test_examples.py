@@ -52,9 +52,9 @@ def c(said):
 def compress(said):
     assert said["agreement"] >= 0.99
     nearest, decisions, labels = (models[0] for models in said["found"].values())
-    expected = said["svc"].predict(said["X_test"])
+    expected = said["decided"]
     agree = [np.mean(model.predict(said["X_test"]) == expected) for model in (nearest, decisions, labels)]
-    assert agree[1] >= agree[2] > agree[0]
+    assert min(agree[1:]) > agree[0] + 0.05
 
 
 def digits(said):
@@ -64,9 +64,17 @@ def digits(said):
 
 def frontier(said):
     cancer, board, digits = said["frontiers"].values()
-    assert cancer.best_size() <= 8
+
+    def lost(found, size):
+        """In standard errors, against the full machine."""
+        at = found.sizes.index(size)
+        return (found.full.score - found.curve.scores[at]) / found.curve.standard_errors[at]
+
+    assert lost(cancer, 4) < 1
+    assert lost(board, 32) > 3
     assert board.best_size() > 36
-    assert digits.best_size() == 32
+    assert lost(digits, 8) > 2
+    assert lost(digits, 32) < 1
     assert said["small"].model_bytes_ <= 4096
 
 
