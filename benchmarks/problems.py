@@ -1,6 +1,6 @@
 """The table of problems: binary, RBF kernel, labels -1 and +1.
 
-Data come from ``../shared/data`` beside the repository where that exists, otherwise from look-alikes:
+Data come from `slimsvm.datasets` where they are here, otherwise from look-alikes:
 generated rows of the same number, width and sparsity. Some rows are kept out of the fit, to predict on.
 """
 
@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn import datasets
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+from slimsvm.datasets import available, load
+
 N_TEST = 2000
 
 Array = np.ndarray
@@ -78,13 +78,10 @@ def signs(condition: Array) -> Array:
 
 def stored(name: str, n: int) -> tuple[Array, Array, Array] | None:
     """The first n training rows, their labels and test rows of a stored set; None if it is not here."""
-    path = DATA / f"{name}.npz"
-    if not path.exists():
+    if not available(name):
         return None
-    with np.load(path) as file:
-        X, y = file["X"], file["y"]
-        train, test = file["train_idx"].reshape(-1)[:n], file["test_idx"].reshape(-1)[:N_TEST]
-    return X[train].astype(np.float64), y[train], X[test].astype(np.float64)
+    split = load(name, split=0, download=False)
+    return split.X[:n].astype(np.float64), split.y[:n], split.X_test[:N_TEST].astype(np.float64)
 
 
 def usps(n: int) -> Data:

@@ -15,11 +15,11 @@ import numpy as np
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import SGDClassifier
 
-from slimsvm import SlimSVC
+from slimsvm import SlimSVC, datasets
 
 from . import parts, sets
 from .parts import percent
-from .problems import DATA, Array
+from .problems import Array
 from .report import Table
 
 VECTORS = 30
@@ -99,7 +99,7 @@ def compared(title: str, split: sets.Split, size: int, seeds: int, note: str) ->
 def same(options: argparse.Namespace) -> Iterator[Table]:
     """a9a and Gaussians."""
     seeds = 1 if options.quick else options.splits or 3
-    if (DATA / "a9a.npz").exists():
+    if datasets.available("a9a"):
         split = next(sets.splits("a9a"))
         size = -(-len(split.y) // 33)
         note = f"{len(split.y):,} rows in 33 blocks, orders and seeds 0 to {seeds - 1}; {VECTORS} vectors."

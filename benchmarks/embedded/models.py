@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from slimsvm import SlimSVC
+from slimsvm.datasets import available
 
 from .. import sets
 from ..sets import Split
@@ -43,7 +44,7 @@ def of_classes(split: Split, labels: list[int]) -> Split:
 
 def stored(name: str, load: Any) -> tuple[str, Split]:
     """The first split of a stored set, or a set of scikit-learn where there is none."""
-    if (sets.DATA / f"{name}.npz").exists():
+    if available(name):
         return name, next(sets.splits(name, 1))
     return load.__name__.removeprefix("load_"), of_sklearn(load)
 

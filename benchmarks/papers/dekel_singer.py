@@ -13,9 +13,7 @@ import warnings
 
 import numpy as np
 
-from slimsvm import AnyNormSVC, BudgetSVC
-
-from ..problems import DATA
+from slimsvm import AnyNormSVC, BudgetSVC, datasets
 
 BUDGETS = (20, 40, 60, 100, 200, 300, 600, 1000)
 N_TRAIN, N_TEST = 1000, 4000
@@ -42,12 +40,12 @@ def main() -> None:
     parser.add_argument("--problems", type=int, default=10, help="random problems (the paper has 50)")
     parser.add_argument("--only", default="", help="machines whose name contains this, such as 'B = 60'")
     options = parser.parse_args()
-    path = DATA / "mnist.npz"
-    if not path.exists():
-        print(f"{path.name} is not in {DATA.name}/ beside the repository: nothing to measure")
+    try:
+        mnist = datasets.load("mnist", download=False)
+    except datasets.MissingData as error:
+        print(error)
         return
-    with np.load(path) as file:
-        X, digit = file["X"], file["y"]
+    X, digit = mnist.X, mnist.y
     warnings.simplefilter("ignore")
     machines = {f"hinge, C = {C:g}": AnyNormSVC("l1", C=C, gamma=0.5) for C in (1, 10, 100)}
     for B in BUDGETS:

@@ -13,9 +13,7 @@ import warnings
 import numpy as np
 from sklearn.model_selection import GridSearchCV
 
-from slimsvm import AnyNormSVC, LeastOneNormSVC, LeastSquaresSVC
-
-from ..problems import DATA
+from slimsvm import AnyNormSVC, LeastOneNormSVC, LeastSquaresSVC, datasets
 
 SETS = ("titanic", "heart", "breast-cancer", "thyroid", "diabetes", "german", "banana", "flare-solar", "image")
 MACHINES = {"SVM": AnyNormSVC, "L1N-SVM": LeastOneNormSVC, "LS-SVM": LeastSquaresSVC}
@@ -28,9 +26,8 @@ def scaled(X: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 def row(name: str, most_splits: int) -> list[str]:
     """Errors and vectors of the three machines on one data set."""
-    with np.load(DATA / f"{name}.npz") as file:
-        X, y = file["X"].astype(np.float64), file["y"]
-        train, test = np.atleast_2d(file["train_idx"]), np.atleast_2d(file["test_idx"])
+    found = datasets.load(name, download=False)
+    X, y, train, test = found.X, found.y, found.train_idx, found.test_idx
     width = 1 / X.shape[1]
     grid = {"C": [0.1, 1, 10, 100], "gamma": [0.1 * width, 0.3 * width, width, 3 * width]}
     cells = []
@@ -55,8 +52,8 @@ def main() -> None:
     warnings.simplefilter("ignore")
     print(f"{'data set':<16}{'splits':>7}" + "".join(f"{name:>16}" for name in MACHINES) + "   (test error %, vectors)")
     for name in options.sets:
-        if not (DATA / f"{name}.npz").exists():
-            print(f"{name:<16} is not in {DATA.name}/ beside the repository")
+        if not datasets.available(name) or not datasets.load(name).n_original:
+            print(f"{name:<16} is not here with its published splits")
             continue
         first, splits, *cells = row(name, options.splits)
         print(f"{first:<16}{splits:>7}" + "".join(f"{cell:>16}" for cell in cells), flush=True)

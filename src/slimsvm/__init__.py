@@ -28,7 +28,7 @@ from .predictor import Predictor
 from .versions import show_versions
 
 if TYPE_CHECKING:
-    from . import report
+    from . import datasets, papers, report
     from .plotting import CalibrationDisplay, FrontierDisplay, VectorsDisplay
 
 __version__ = version("slimsvm")
@@ -38,7 +38,7 @@ for _part in (bases, kernels, losses, regularizers, slacks):
     sys.modules[f"{__name__}.{_part.__name__.rpartition('.')[2]}"] = _part
 
 # Loaded when they are asked for: most programs train or predict, and draw nothing.
-_LATER = {"plotting": ".plotting", "report": ".report"}
+_LATER = {name: f".{name}" for name in ("datasets", "papers", "plotting", "report")}
 _LATER |= dict.fromkeys(("CalibrationDisplay", "FrontierDisplay", "VectorsDisplay"), ".plotting")
 
 
@@ -74,10 +74,12 @@ __all__ = [
     "__version__",
     "bases",
     "compress",
+    "datasets",
     "frontier",
     "kernels",
     "load",
     "losses",
+    "papers",
     "regularizers",
     "report",
     "save",
