@@ -47,8 +47,8 @@ for ax, size in zip(axes.flat, (2, 4, 8, 16), strict=True):
     ax.label_outer()
 
 # %%
-# Two vectors tell little more than above from below. Four also see the groups, with a kernel that is wide in one direction
-# and narrow in the other. Eight draw the whole boundary, and the other eight have little to add: new rows are judged as
-# well as by the machine with all its vectors.
+# Two vectors tell little more than above from below. Four also see the groups, with a kernel that is wide in one
+# direction and narrow in the other. Eight draw the whole boundary, and the other eight have little to add: new rows
+# are judged as well as by the machine with all its vectors.
 
 print("  ".join(f"{size} vectors: {error:.1%}" for size, error in errors.items()))

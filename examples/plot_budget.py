@@ -2,8 +2,9 @@
 Hard budgets
 ============
 
-The budget of Dekel and Singer's machine says how many slacks count. It is no limit on the vectors: rows on the margin become
-vectors, too, however many there are. With ``hard="select"`` or ``hard="learn"``, :class:`~slimsvm.BudgetSVC` keeps the budget.
+The budget of Dekel and Singer's machine says how many slacks count. It is no limit on the vectors: rows on the margin
+become vectors, too, however many there are. With ``hard="select"`` or ``hard="learn"``, :class:`~slimsvm.BudgetSVC`
+keeps the budget.
 """
 
 import matplotlib.pyplot as plt
@@ -15,9 +16,9 @@ from sklearn.svm import SVC
 from slimsvm import BudgetSVC, SlimSVC, VectorsDisplay
 
 # %%
-# Even digits against odd ones. For each budget, the machine as it was published; training rows that are chosen
-# one by one for what they gain; vectors that start there and are then learned. And what comes to mind first: the rows
-# with the largest coefficients of a full machine, with new coefficients.
+# Even digits against odd ones. For each budget, the machine as it was published; training rows that are chosen one by
+# one for what they gain; vectors that start there and are then learned. And what comes to mind first: the rows with
+# the largest coefficients of a full machine, with new coefficients.
 
 X, y = load_digits(return_X_y=True)
 X, X_test, y, y_test = train_test_split(X / 16, y % 2, test_size=0.5, random_state=0)
@@ -60,8 +61,8 @@ for ax in (left, right):
 figure.legend(loc="outside lower center", ncols=4)
 
 # %%
-# The rows that a machine leans on most are those it finds hardest. Without the others they are a poor summary. Twenty learned
-# vectors are about as good as the machine of hundreds:
+# The rows that a machine leans on most are those it finds hardest. Without the others they are a poor summary. Twenty
+# learned vectors are about as good as the machine of hundreds:
 
 display = VectorsDisplay.from_estimator(models['hard="learn"'][2], shape=(8, 8))
 display.figure_.suptitle("20 vectors: even (0) against odd (1)")

@@ -16,8 +16,8 @@ X, y = load_digits(return_X_y=True)
 X, X_test, y, y_test = train_test_split(X / 16, y, test_size=0.5, stratify=y, random_state=0)
 
 # %%
-# 28 vectors for ten digits, learned together with their coefficients for all pairs of digits; and 28 rows that
-# are drawn at random, with the coefficients that suit them best.
+# 28 vectors for ten digits, learned together with their coefficients for all pairs of digits; and 28 rows that are
+# drawn at random, with the coefficients that suit them best.
 
 settings = {"C": 10, "gamma": 0.5}
 learned = SlimSVC(28, scales="fixed", **settings).fit(X, y)
@@ -29,20 +29,17 @@ print(f"SVC, {len(svc.support_)} vectors: {svc.score(X_test, y_test):.1%} of new
 # Above each image: the digit that it speaks for, and how loud.
 
 figure, axes = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
-scores = {}
+scores, displays = {}, {}
 for ax, name, model in zip(axes, ("learned", "drawn"), (learned, drawn), strict=True):
     scores[name] = model.score(X_test, y_test)
-    VectorsDisplay.from_estimator(model, shape=(8, 8), ax=ax)
+    displays[name] = VectorsDisplay.from_estimator(model, shape=(8, 8), ax=ax)
     ax.set_title(f"28 vectors {name}: {scores[name]:.1%} right", pad=14)
 
 # %%
-# Rows are what somebody wrote, and a few of them miss many ways to write a digit: the smallest share of a digit
-# that is recognised is much lower. A learned vector is softer than any scan, as it stands for all rows around it. One of
-# those that speak for 8, and the rows nearest to it:
+# Rows are what somebody wrote, and a few of them miss many ways to write a digit. A learned vector is softer than any
+# scan, as it stands for all rows around it. One of those that speak for 8, and the rows nearest to it:
 
-display = VectorsDisplay.from_estimator(learned, shape=(8, 8), ax=plt.figure().add_subplot())
-plt.close()
-eight = learned.vectors_[display.speaks_for == 8][0]
+eight = displays["learned"].vectors[displays["learned"].speaks_for == 8][0]
 nearest = X[((X - eight) ** 2).sum(axis=1).argsort()[:4]]
 figure, axes = plt.subplots(1, 5, figsize=(9, 2.2), layout="constrained")
 for ax, image, title in zip(axes, (eight, *nearest), ("learned", *("row",) * 4), strict=True):

@@ -3,8 +3,8 @@ Outliers and norms of slacks
 ============================
 
 The slack of a row is how far it falls short of its margin. What slacks cost together is a choice: their sum
-(``"l1"``, the standard machine) or the sum of their squares (``"l2"``), for instance. The choice shows when some rows are far
-from where they should be.
+(``"l1"``, the standard machine) or the sum of their squares (``"l2"``), for instance. The choice shows when some rows
+are far from where they should be.
 """
 
 import matplotlib.pyplot as plt
@@ -42,8 +42,8 @@ def fit(norm: tuple[str, str], X: np.ndarray, y: np.ndarray) -> AnyNormSVC:
 
 
 # %%
-# The boundaries without and with these rows. With ``constraint="equality"`` rows beyond their margin cost, too: that is
-# the least-squares machine, and its sister with the 1-norm.
+# The boundaries without and with these rows. With ``constraint="equality"`` rows beyond their margin cost, too: that
+# is the least-squares machine, and its sister with the 1-norm.
 
 figure, axes = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained", sharex=True, sharey=True)
 for ax, (rows, labels), title in zip(
@@ -56,7 +56,9 @@ for ax, (rows, labels), title in zip(
     for norm, (name, color, style) in LOOKS.items():
         model = fit(norm, rows, labels)
         weights = (model.vector_coef_ @ model.vectors_)[0]  # of a linear machine: f(x) = weights x + bias
-        ax.plot(-(model.intercept_[0] + weights[1] * height) / weights[0], height, color=color, ls=style, lw=2, label=name)
+        ax.plot(
+            -(model.intercept_[0] + weights[1] * height) / weights[0], height, color=color, ls=style, lw=2, label=name
+        )
     ax.set(title=title, xlabel="x0", xlim=(-3.5, 8), ylim=height)
     ax.spines[["top", "right"]].set_visible(False)
 axes[0].set_ylabel("x1")
@@ -64,7 +66,8 @@ handles, names = axes[0].get_legend_handles_labels()
 figure.legend(handles, names, loc="outside lower center", ncols=4)
 
 # %%
-# A stray costs its distance, or the square of it. Errors on new rows, all of them clean, against how far the five strays are:
+# A stray costs its distance, or the square of it. Errors on new rows, all of them clean, against how far the five
+# strays are:
 
 distances = np.linspace(0, 10, 11)
 figure, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
@@ -78,8 +81,10 @@ ax.legend()
 print("  ".join(f"{name}: {100 * error[-1]:.1f} %" for name, error in errors.items()))
 
 # %%
-# Strays turn the boundaries of squares, and the further away they are, the more; those of the 1-norm stay. No such norm stands
-# everything: twenty strays instead of five turn them all.
+# Strays turn the boundaries of squares, and the further away they are, the more; those of the 1-norm stay. No such
+# norm stands everything: twenty strays instead of five turn them all.
 
-many = {name: 1 - fit(norm, *with_outliers(X, y, 10, count=20)).score(X_test, y_test) for norm, (name, *_) in LOOKS.items()}
+many = {
+    name: 1 - fit(norm, *with_outliers(X, y, 10, count=20)).score(X_test, y_test) for norm, (name, *_) in LOOKS.items()
+}
 print("  ".join(f"{name}: {100 * error:.1f} %" for name, error in many.items()))

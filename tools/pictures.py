@@ -1,7 +1,7 @@
-"""The pictures of the pages in docs/, from the examples: ``python tools/pictures.py [NAME ...]``, all of them unless named.
+"""Pictures of the pages in docs/, from the examples: ``python tools/pictures.py [NAME ...]``, all unless named.
 
-They look as in the gallery: nothing behind them, grey letters. The head of a report is a photograph of the page, which needs
-Chromium (or Chrome); ``make demo`` makes docs/demo.png.
+They look as in the gallery: nothing behind them, grey letters. The head of a report is a photograph of the page, which
+needs Chromium (or Chrome). ``make demo`` makes docs/demo.png.
 """
 
 from __future__ import annotations

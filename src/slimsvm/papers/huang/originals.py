@@ -6,9 +6,12 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.special import expit, log_expit
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.svm import SVC
 
-from ...formulation import Array
+from ...formulation import INEQUALITY, Array
+from ...parts.losses import Hinge
+from ...parts.regularizers import KernelNorm
+from ...parts.slacks import OneNorm
+from ...sparse.reweighting import KernelColumns, solve_round
 
 
 class TippingRVM:
@@ -90,25 +93,24 @@ class EveryCopy:
     def fit(self, X: Array, y: Array) -> EveryCopy:
         Z, copies = np.unique(X, axis=0, return_counts=True)
         rows, counts = np.unique(np.column_stack([X, y]), axis=0, return_counts=True)
-        X, y = rows[:, :-1], rows[:, -1]
-        columns, gram = rbf_kernel(X, Z, gamma=self.gamma), rbf_kernel(Z, gamma=self.gamma)
-        svm = SVC(C=self.C, kernel="linear", tol=1e-6)
-        c, kept, self.n_iter_ = copies.astype(float), np.arange(len(Z)), 0
-        for _ in range(self.max_iter):
-            self.n_iter_ += 1
-            s = np.abs(c) / np.sqrt(self.C_alpha * copies[kept])
-            M = gram[np.ix_(kept, kept)] * np.outer(s, s) + np.eye(len(s))
-            B = s[:, None] * solve_triangular(cholesky(M, lower=True), np.eye(len(s)), lower=True).T
-            svm.fit(columns[:, kept] @ B, y, sample_weight=counts)
-            last, c = c, B @ svm.coef_[0]
-            change = np.abs(c - last) / copies[kept]
-            keep = np.abs(c) / copies[kept] >= self.eps
-            c, kept = c[keep], kept[keep]
-            if not len(kept) or (keep.all() and change.max() < self.eps):
+        X, y, C = rows[:, :-1], rows[:, -1], self.C * counts
+        space = KernelColumns(
+            np.arange(len(Z)), rbf_kernel(X, Z, gamma=self.gamma), rbf_kernel(Z, gamma=self.gamma)
+        )
+        c, last = copies.astype(float), None
+        for self.n_iter_ in range(1, self.max_iter + 1):
+            m = copies[space.candidates]
+            at = space.coordinates(self.C_alpha * m / c**2, KernelNorm())
+            start = None if last is None else (at.weights(c), last.bias)
+            last = solve_round(at, y, C, Hinge(), start, last, 1e-9)
+            before, c = c, at.coef(last.w)
+            settled = np.abs(c - before).max() < self.eps * m.min()
+            keep = np.flatnonzero(np.abs(c) >= self.eps * m)
+            c, space = c[keep], space.take(keep)
+            if not len(keep) or (settled and len(keep) == len(m)):
                 break
-        self._Z, self._c = Z[kept], c
-        # Without vectors, the more frequent class.
-        self._bias = float(svm.intercept_[0]) if len(kept) else float(np.sign(counts @ y))
+        kept = space.candidates
+        self._Z, self._c, self._bias = Z[kept], c, OneNorm().bias(y - space.columns @ c, y, C, INEQUALITY)
         self.n_vectors_ = int(copies[kept].sum())
         self.n_distinct_ = len(kept)
         return self

@@ -26,7 +26,12 @@ def plane(model: Any, X: Array, support: Array) -> dict[str, Any]:
     across, up = (np.linspace(a, b, POINTS) for a, b in zip(low, high, strict=True))
     points = np.array([(a, b) for b in up for a in across])
     values = model.decision_function(points).reshape(POINTS, POINTS)
-    return {"x": across.tolist(), "y": up.tolist(), "f": values.round(4).tolist(), "support": np.asarray(support).tolist()}
+    return {
+        "x": across.tolist(),
+        "y": up.tolist(),
+        "f": values.round(4).tolist(),
+        "support": np.asarray(support).tolist(),
+    }
 
 
 def panel(ax: Any, X: Any, y: Any, at: dict[str, Any], wrong: Any = ()) -> None:

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
-from sklearn.preprocessing import MinMaxScaler
 
 from ... import datasets
 from ..recipe import Cell, Column, Outcomes, Printed, Recipe, Samples, Task
-from .machines import NOSV, OSV, SPARSE, SVM, linear_machines, rbf_machines
+from .machines import NOSV, OSV, SPARSE, SVM, linear_machines, prepared, rbf_machines
 from .settings import L1, L2_PRINTED, LINEAR, LINEAR_ETA, PAPER, SETS, Setting
 
 COSTS = (1, 10, 50, 100, 500, 1000, 2000, 3000, 5000, 8000, 10_000, 50_000, 100_000)
@@ -44,7 +43,7 @@ def costs(name: str, which: str) -> Sequence[float]:
 
 def validated(kind: str, which: str, name: str, split: int, value: float) -> list[tuple[float, float, float]]:
     """For each C: the rate over five folds of a training part, and that of its test part."""
-    data = datasets.load(name, split=split).mapped(MinMaxScaler())
+    data = prepared(datasets.load(name), split)
     folds = list(StratifiedKFold(FOLDS, shuffle=True, random_state=split).split(data.X, data.y))
     found = []
     for C in costs(name, which):
@@ -99,14 +98,19 @@ def cells(outcomes: Outcomes, kind: str) -> Samples:
         theirs = paper_choice(kind, name, which)
         for column, value in zip(COLUMNS_OF[which], mine, strict=False):
             found[name, column] = [value]
-        found[name, f"{which}: rate, ours"] = [grid[mine][1] for grid in grids]
+        found[name, f"rate of {which}, our settings"] = [grid[mine][1] for grid in grids]
         if theirs in grids[0]:
-            found[name, f"{which}: rate, theirs"] = [grid[theirs][1] for grid in grids]
+            found[name, f"rate of {which}, the paper's"] = [grid[theirs][1] for grid in grids]
     return found
 
 
 SETTINGS: Mapping[str, Mapping[str, Setting]] = {"linear": LINEAR, "l1": L1, "l2": L2_PRINTED}
-COLUMNS_OF = {OSV: ("OSV: C",), NOSV: ("NOSV: C",), SVM: ("SVM: C", "SVM: γ"), SPARSE: ("sparse: C", "sparse: η")}
+COLUMNS_OF = {
+    OSV: ("C of OSV",),
+    NOSV: ("C of NOSV",),
+    SVM: ("C of SVM", "γ of SVM"),
+    SPARSE: ("C of sparse", "η of sparse"),
+}
 STEPS = {"C": 1.0, "γ": 0.1, "η": 0.00001}
 
 
@@ -145,8 +149,12 @@ COMMON = (
 
 def _recipe(number: int, title: str, kind: str, machines: Sequence[str], protocol: str) -> Recipe:
     names = [name for which in machines for name in COLUMNS_OF[which]]
-    settings = [Column(name, step=STEPS[name[-1]], judged=False) for name in names]
-    rates = [Column(f"{which}: rate, {whose}", judged=False) for which in machines for whose in ("ours", "theirs")]
+    settings = [Column(name, step=STEPS[name[0]], judged=False) for name in names]
+    rates = [
+        Column(f"rate of {which}, {whose}", judged=False)
+        for which in machines
+        for whose in ("our settings", "the paper's")
+    ]
     return Recipe(
         name=f"iwamura_abe-table-{number}",
         paper=PAPER,
