@@ -68,7 +68,7 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "within_subsection_order": "FileNameSortKey",
     "doc_module": ("slimsvm",),
-    "backreferences_dir": None,
+    "backreferences_dir": "auto_examples/backreferences",
 }
 
 html_theme = "furo"

@@ -36,7 +36,7 @@ def listed(page):
             if line and not line.startswith(":"):
                 name = (DOCS / page).parent.joinpath(line.strip()).relative_to(DOCS).as_posix()
                 found = [p.relative_to(DOCS).as_posix() for kind in ("md", "rst") for p in DOCS.glob(f"{name}.{kind}")]
-                yield from found or [name]
+                yield from found or ([] if "*" in name else [name])
 
 
 def test_every_page_is_in_the_navigation():
