@@ -72,6 +72,7 @@ sphinx_gallery_conf = {
 }
 
 html_theme = "furo"
+pygments_dark_style = "github-dark"
 html_title = f"slimsvm {release}"
 html_static_path = ["_static", str(MATHJAX)]
 html_css_files = ["slimsvm.css"]
