@@ -9,19 +9,21 @@ from ..recipe import Column, Outcomes, Printed, Recipe, Samples, Task
 from ..result import Result
 from .paper import PAPER
 from .pictures import BLUE
-from .sets import ALL, L0, fold, machine
+from .sets import ALL, L0, fold, machine, original
 from .table_5 import CHOSEN
 
 FOLDS = 5
+LARGE = 2000  # rows, beyond which matrices of all rows against all rows are slow
 ROUNDS, ROWS, FIVE, END = "rounds", "rows", "vectors after 5 rounds, %", "vectors at the end"
 
 
 def history(name: str, part: int) -> dict[str, Any]:
-    """Vectors round by round, beginning with all distinct rows."""
-    split = fold(name, 0, part)
-    model = machine(L0, CHOSEN[name][L0], split.d).fit(split.X, split.y)
-    candidates = len({tuple(row) for row in split.X.tolist()})
-    return {"set": name, "fold": part, "vectors": [candidates, *(int(n) for n in model.history_[0]["n_vectors"])]}
+    """Vectors round by round, beginning with all rows."""
+    split, setting = fold(name, 0, part), CHOSEN[name][L0]
+    if len(split.y) > LARGE:
+        fast = machine(L0, setting, split.d).fit(split.X, split.y)
+        return {"set": name, "fold": part, "vectors": [len(split.y), *fast.history_[0]["n_vectors"].tolist()]}
+    return {"set": name, "fold": part, "vectors": original(L0, setting, split.d).fit(split.X, split.y).history_}
 
 
 def tasks() -> Iterator[Task]:
@@ -35,7 +37,12 @@ def gather(outcomes: Outcomes) -> Samples:
     found: Samples = {}
     for outcome in outcomes.values():
         left = outcome["vectors"]
-        numbers = {ROUNDS: len(left) - 1, ROWS: left[0], FIVE: 100 * left[min(5, len(left) - 1)] / left[0], END: left[-1]}
+        numbers = {
+            ROUNDS: len(left) - 1,
+            ROWS: left[0],
+            FIVE: 100 * left[min(5, len(left) - 1)] / left[0],
+            END: left[-1],
+        }
         for column, number in numbers.items():
             found.setdefault((outcome["set"], column), []).append(float(number))
     return found
@@ -63,15 +70,16 @@ FIGURE_5 = Recipe(
     paper=PAPER,
     title="Figure 5: vectors left after each round",
     protocol=(
-        "Rounds of `LpSVC` at the settings of Table 5, until no coefficient changes by more than a ten-thousandth of itself "
-        "(the paper: by more than 1e-4). The picture has the first fold of each set, the numbers five folds. Equal rows are "
-        "one from the start. The text says: around 50 rounds for Solar, within 20 for all others, most vectors gone "
-        "after five. Rounds here may be extrapolated, and begin with a kernel matrix of low rank."
+        "The paper's algorithm at the settings of Table 5, until no coefficient changes by more than 1e-4, at most "
+        "100 rounds; copies of a row are all counted. twonorm: `LpSVC`, which begins with a kernel matrix of low rank "
+        "and may extrapolate rounds. The picture has the first fold of each set, the numbers five folds. The text "
+        "says: around 50 rounds for Solar, within 20 for all others, most vectors gone after five. Rounds depend on "
+        "settings that the paper does not tell, and are not judged."
     ),
     tasks=tasks,
-    columns=(Column(ROUNDS, "low", 1), Column(ROWS, step=1), Column(FIVE), Column(END)),
+    columns=(Column(ROUNDS, step=1, judged=False), Column(ROWS, step=1), Column(FIVE), Column(END)),
     rows=tuple(ALL),
-    printed={(name, ROUNDS): Printed(50 if name == "flare-solar" else 20, runs=1) for name in ALL},
+    printed={(name, ROUNDS): Printed(50 if name == "flare-solar" else 20) for name in ALL},
     gather=gather,
     draw=draw,
 )

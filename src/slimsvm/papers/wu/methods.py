@@ -106,21 +106,26 @@ class FixedPoints:
 def _next_vector(rows: Array, left: Array, X: Array, gamma: float, rng: np.random.Generator) -> Array:
     sizes = np.abs(rbf_kernel(X, rows, gamma=gamma) @ left)
     starts = [*np.argsort(-sizes)[:TRIED], *rng.integers(len(X), size=AT_RANDOM)]
-    found = np.array([_fixed_point(X[i], rows, left, gamma) for i in starts])
-    return found[np.abs(rbf_kernel(found, rows, gamma=gamma) @ left).argmax()]
+    return _fixed_point(X[starts], rows, left, gamma)
 
 
-def _fixed_point(z: Array, rows: Array, left: Array, gamma: float) -> Array:
+def _fixed_point(Z: Array, rows: Array, left: Array, gamma: float) -> Array:
+    """The best place on the way from several starts. Coefficients of both signs may lead away from where one began."""
+    best, most = Z[0], 0.0
     for _ in range(STEPS):
-        weights = left * rbf_kernel(rows, z[None], gamma=gamma)[:, 0]
-        total = weights.sum()
-        if abs(total) <= STILL * np.abs(weights).sum():  # nothing here to go to
-            return z
-        then = weights @ rows / total
-        if np.abs(then - z).max() <= STILL:
-            return then
-        z = then
-    return z
+        weights = left * rbf_kernel(Z, rows, gamma=gamma)
+        total = weights.sum(axis=1)
+        here = np.abs(total).argmax()
+        if abs(total[here]) > most * (1 + STILL):
+            best, most = Z[here], abs(total[here])
+        going = np.abs(total) > STILL * np.abs(weights).sum(axis=1)
+        if not going.any():
+            break
+        then = weights[going] @ rows / total[going, None]
+        if np.abs(then - Z[going]).max() <= STILL:
+            break
+        Z = then
+    return best
 
 
 def values(model: Any, X: Array) -> list[float]:
