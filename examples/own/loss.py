@@ -39,7 +39,8 @@ class Logistic(Part):
 def main():
     X, y = make_moons(1000, noise=0.25, random_state=0)
     clf = SlimSVC(8, slack=Logistic(), C=10, gamma=1.0, scales="fixed").fit(X, y)
-    print(f"{clf.n_vectors_} vectors, {100 * clf.score(X, y):.1f} % right, proved: {clf.duality_gap_[0] <= 1e-6}")
+    right, proved = 100 * clf.score(X, y), clf.duality_gap_[0] <= 1e-6
+    print(f"{clf.n_vectors_} vectors, {right:.1f} % right, proved: {proved}")
     print("probability of class 1:", (1 / (1 + np.exp(-clf.decision_function(X[:4])))).round(2))
 
 

@@ -17,13 +17,14 @@ class HuberHinge(Norm):
     delta: float = 0.5
 
     def feasible_set(self, y, C, weights, constraint):
-        """Where the signed duals a = y * alpha may lie, and what is added to the kernel's diagonal."""
+        """Where the signed duals a = y * alpha may lie; the ridge is added to the kernel's diagonal."""
         return FeasibleSet.box(y, C * weights, constraint, ridge=self.delta / (C * weights))
 
     def value(self, slacks, weights, constraint):
         """The term itself, without C: with it the duality gap is computed."""
         size = np.abs(slacks)
-        return float(weights @ np.where(size < self.delta, size**2 / (2 * self.delta), size - self.delta / 2))
+        small, large = size**2 / (2 * self.delta), size - self.delta / 2
+        return float(weights @ np.where(size < self.delta, small, large))
 
     def pull(self, sizes, weights):
         """The derivative of the value: `Norm` finds the best bias with it."""
@@ -35,7 +36,8 @@ def main():
     for slack in ("l1", HuberHinge(0.1), HuberHinge(1.0), "l2"):
         clf = AnyNormSVC(slack, C=10, gamma=1.0, tol=1e-6).fit(X, y)
         proved = clf.duality_gap_[0] <= 1e-6
-        print(f"{slack}: {clf.n_vectors_} vectors, objective {clf.objective_[0]:.2f}, proved: {proved}")
+        value = clf.objective_[0]
+        print(f"{slack}: {clf.n_vectors_} vectors, objective {value:.2f}, proved: {proved}")
 
 
 if __name__ == "__main__":

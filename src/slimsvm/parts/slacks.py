@@ -501,7 +501,7 @@ def resolve(slack: Any) -> Slack:
 def loss(slack: Any) -> Loss:
     """The loss of each row, for a name, a slack norm that is a sum over rows, or a loss."""
     known = _named(slack)
-    needed = ("smooth", "value", "conjugate")
+    needed: tuple[str, ...] = ("smooth", "value", "conjugate")
     needed += ("duals", "curvature") if getattr(known, "smooth", False) else ("dual_box",)
     missing = [name for name in needed if not hasattr(known, name)]
     if not isinstance(known, type):
