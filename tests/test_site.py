@@ -16,8 +16,8 @@ DOCS = ROOT / "docs"
 MADE = ("api/", "auto_examples/")  # written by a build
 
 
-def tool(name):
-    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+def tool(name, folder=ROOT / "tools"):
+    spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -78,6 +78,19 @@ def test_every_public_name_has_a_page():
         short = part.__name__.rpartition(".")[2]
         for member in part.ALL:
             assert f"{short}.{getattr(member, '__name__', type(member).__name__)}" in documented
+
+
+def test_names_of_other_projects_exist(tmp_path):
+    """Links outward are written from a table: what it names must be there."""
+    pytest.importorskip("numpydoc", reason="the table completes numpydoc's")
+    outside = tool("outside", DOCS / "_ext")
+    for full in outside.NAMES:
+        module, _, name = full.rpartition(".")
+        pytest.importorskip(full.partition(".")[0])
+        assert hasattr(importlib.import_module(module), name), full
+    written = outside.mapping(tmp_path)
+    assert set(written) == set(outside.PROJECTS)
+    assert all(home.startswith("https://") and Path(file).exists() for home, file in written.values())
 
 
 GOOD = '<link rel="stylesheet" href="a.css"><p id="here"></p><a href="#here"></a><a href="b/c.html#there">'
