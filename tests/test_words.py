@@ -59,8 +59,8 @@ def test_every_method_is_compared(capsys, tmp_path):
     for package in ("psutil", "threadpoolctl"):
         pytest.importorskip(package)
     which = pytest.importorskip("benchmarks.which", reason="benchmarks are not beside the tests")
-    which.main(["--quick", "--sets", "breast_cancer", "--output", str(tmp_path / "which.md")])
+    which.main(["--quick", "--sets", "cancer", "--output", str(tmp_path / "which.md")])
     measured, page = (tmp_path / "which.md").read_text(), (ROOT / "benchmarks" / "WHICH.md").read_text()
-    methods = set(re.findall(r"^\| (\w+(?:SVC|Classifier|compress)\b)", measured, flags=re.MULTILINE))
+    methods = set(re.findall(r"^\| (\w*(?:SVC|Classifier|compress)\b)", measured, flags=re.MULTILINE))
     assert {"SVC", "SlimSVC", "AnyNormSVC", "LpSVC", "RelevanceVectorClassifier"} <= methods
     assert all(method in page for method in methods)

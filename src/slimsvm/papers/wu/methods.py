@@ -32,12 +32,12 @@ def rsvm_settings(X: Array, y: Array, count: int, gamma: float, seed: int) -> di
     return GridSearchCV(rsvm(count, seed), grid, cv=folds(seed)).fit(X, y).best_params_
 
 
-def rsvm(count: int, seed: int, **settings: float) -> ReducedSVC:
+def rsvm(count: int, seed: int, **settings: Any) -> ReducedSVC:
     """Squared hinge, sum of squared coefficients."""
     return ReducedSVC(count, random_state=seed, **settings)
 
 
-def mrsvm(count: int, seed: int, **settings: float) -> ReducedSVC:
+def mrsvm(count: int, seed: int, **settings: Any) -> ReducedSVC:
     """Eq. 33: the hinge and the norm in the kernel's space, over the same vectors."""
     return ReducedSVC(count, regularizer="kernel", slack="l1", random_state=seed, **settings)
 
@@ -45,22 +45,22 @@ def mrsvm(count: int, seed: int, **settings: float) -> ReducedSVC:
 # --- vectors that are learned -------------------------------------------------------------------
 
 
-def slmc(count: int, seed: int, **settings: float) -> SlimSVC:
+def slmc(count: int, seed: int, **settings: Any) -> SlimSVC:
     """Vectors from a random start move for a hinge with a rounded corner; coefficients are those of the hinge."""
     return _learned(count, seed, "l1", 0.5, settings)
 
 
-def slmc_squared(count: int, seed: int, **settings: float) -> SlimSVC:
+def slmc_squared(count: int, seed: int, **settings: Any) -> SlimSVC:
     """The squared hinge."""
     return _learned(count, seed, "l2", 0.5, settings)
 
 
-def slmc_hinge(count: int, seed: int, **settings: float) -> SlimSVC:
+def slmc_hinge(count: int, seed: int, **settings: Any) -> SlimSVC:
     """Vectors move for the hinge itself, as in the paper."""
     return _learned(count, seed, "l1", 0.0, settings)
 
 
-def _learned(count: int, seed: int, slack: str, smoothing: float, settings: dict[str, float]) -> SlimSVC:
+def _learned(count: int, seed: int, slack: str, smoothing: float, settings: dict[str, Any]) -> SlimSVC:
     basis = bases.Learned(init="random", iterations=ITERATIONS, smoothing=smoothing)
     return SlimSVC(count, basis=basis, slack=slack, scales="fixed", random_state=seed, **settings)
 
