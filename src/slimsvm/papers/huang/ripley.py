@@ -13,6 +13,7 @@ from ... import LpSVC, RelevanceVectorClassifier, datasets
 from ...formulation import Array
 from ..recipe import Column, Outcomes, Printed, Recipe, Samples, Task, printed
 from ..result import Result
+from . import reasons
 from .originals import TippingRVM
 from .paper import PAPER
 from .pictures import of_panels, panel, plane
@@ -94,6 +95,7 @@ TABLE_1 = Recipe(
         {"SVM": (0.0098, 49.8, 9.65), "L0": (0.0972, 4.15, 9.36), "RVM": (0.3325, 4.20, 9.38)},
     ),
     runs=THEIR_DRAWS,
+    reasons=reasons.RIPLEY,
     row_name="machine",
 )
 
@@ -120,6 +122,7 @@ TABLE_2 = Recipe(
         },
     ),
     runs=THEIR_DRAWS,
+    reasons=reasons.RIPLEY,
     row_name="machine",
 )
 
