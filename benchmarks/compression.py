@@ -16,9 +16,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, OneClassSVM
 
 from slimsvm import compress
+from slimsvm.papers.wu import SETTINGS
 
 from . import keel, parts, sets
-from .papers.wu import SETTINGS
 from .parts import mean, percent
 from .report import Table
 from .sets import Split

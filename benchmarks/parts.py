@@ -7,6 +7,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,8 @@ def run(options: argparse.Namespace, title: str, measures: Iterable[Measure]) ->
     elapsed = time.perf_counter() - start
     say(f"{elapsed:.0f} s in all")
     if options.output:
-        head = f"# {title}\n\nMeasured with `{options.command}` in {elapsed / 60:.1f} minutes.\n\n"
+        made = f"Measured on {date.today()} with `{options.command}` in {elapsed / 60:.1f} minutes."
+        head = f"# {title}\n\n{made}\n\n"
         options.output.write_text(head + "\n".join(table.markdown() for table in found), encoding="utf-8")
 
 

@@ -28,10 +28,11 @@ def outcomes(problems: int = 3) -> dict:
     found = {}
     for norm in dekel_singer.NORMS:
         for seed in range(problems):
-            found[f"map {norm}, problem {seed}"] = {
+            found[f"budgets {norm}, problem {seed}"] = {
                 "vectors": rng.integers(400, 1000, size).tolist(),
                 "errors": (5 + 45 * rng.random((size, size))).tolist(),
                 "again": (10 + rng.random(size)).tolist(),
+                "early": (10 + rng.random(size)).tolist() if norm == "l1" else [],
             }
             hard = {kind: rng.random(len(dekel_singer.HARD)).tolist() for kind in ("select", "learn")}
             found[f"hard {norm}, problem {seed}"] = hard
@@ -40,7 +41,7 @@ def outcomes(problems: int = 3) -> dict:
 
 def test_declaration():
     tasks = list(RECIPE.tasks())
-    assert len({task.name for task in tasks}) == len(tasks) == 4 * dekel_singer.PROBLEMS
+    assert len({task.name for task in tasks}) == len(tasks) == 5 * dekel_singer.PROBLEMS
     assert any(task.quick for task in tasks)
     columns = {column.name for column in RECIPE.columns}
     cells = RECIPE.gather(outcomes())
@@ -55,7 +56,7 @@ def test_cells_come_from_their_places():
     found = outcomes()
     cells = RECIPE.gather(found)
     row, place = "budget-L2, B = 60", dekel_singer.BUDGETS.index(60)
-    maps = [found[f"map l2, problem {seed}"] for seed in range(3)]
+    maps = [found[f"budgets l2, problem {seed}"] for seed in range(3)]
     assert cells[row, dekel_singer.PRUNED] == [one["errors"][place][place] for one in maps]
     assert cells[row, dekel_singer.KEPT] == [one["errors"][place][-1] for one in maps]
     mean = np.mean([one["errors"] for one in maps], axis=0)
@@ -80,11 +81,17 @@ def test_keeping_all_weights_is_the_machine(rows, norm):
 
     B = 60
     found = dekel_singer.map_of(rows, norm, (B,))
-    model = BudgetSVC(B, norm, C=dekel_singer.cost(norm, B), gamma=dekel_singer.GAMMA).fit(rows.X, rows.y)
+    model = BudgetSVC(B, norm, C=dekel_singer.cost(norm, B), gamma=dekel_singer.GAMMA, tol=1e-6).fit(rows.X, rows.y)
     assert found["vectors"] == [model.n_vectors_]
     assert found["vectors"][0] >= B  # the budget is a lower bound
     assert found["errors"][0][-1] == pytest.approx(rows.error(model))
     assert len(found["errors"][0]) == len(dekel_singer.BUDGETS)
+
+
+def test_machines_beside(rows):
+    found = dekel_singer.others(datasets.Split(rows.X[:200], rows.y[:200], rows.X_test, rows.y_test))
+    assert len(found) == 7
+    assert all(numbers[dekel_singer.VECTORS] <= 60 for name, numbers in found.items() if name.startswith("60"))
 
 
 def test_best_bias_has_the_fewest_errors():
@@ -95,6 +102,22 @@ def test_best_bias_has_the_fewest_errors():
         b = dekel_singer.best_bias(f, y)
         wrong = np.sum(np.where(f + b > 0, 1, -1) != y)
         assert wrong == min(np.sum(np.where(f > cut, 1, -1) != y) for cut in [-np.inf, *f])
+
+
+def test_the_papers_algorithm_solves_the_problem_when_it_may(rows):
+    """Ended early it has few vectors; in the end it is the machine, which has more of them than the budget says."""
+    from slimsvm import BudgetSVC
+
+    X, y, B = rows.X[:150], rows.y[:150], 10
+    K = np.exp(-dekel_singer.GAMMA * ((X[:, None] - X) ** 2).sum(-1))
+    early, late = (dekel_singer.ended_early(K, y, B, 1.0, steps) for steps in (B // 2, 20_000))
+    assert np.count_nonzero(early) <= B < np.count_nonzero(late)
+    for a in (early, late):
+        assert abs(a.sum()) < 1e-9
+        assert np.abs(a).sum() <= B + 1e-9
+        assert np.all((a * y >= 0) & (a * y <= 1 + 1e-12))
+    model = BudgetSVC(B, "l1", C=1.0, gamma=dekel_singer.GAMMA, tol=1e-8).fit(X, y)
+    np.testing.assert_allclose(K @ late, model.decision_function(X) - model.intercept_[0], atol=1e-3)
 
 
 @pytest.mark.skipif(not datasets.available("mnist"), reason="mnist is not here")

@@ -12,8 +12,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from slimsvm import compress, to_c
+from slimsvm.papers.wu import SETTINGS
 
-from ..papers.wu import SETTINGS
 from ..report import Table
 from ..sets import Split
 from . import boards

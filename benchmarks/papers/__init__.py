@@ -1,1 +1,1 @@
-"""Tables of the papers behind the methods, one script each: ``python -m benchmarks.papers.wu``."""
+"""Tables of the papers behind the methods, one script each. ``slimsvm papers`` replaces them."""

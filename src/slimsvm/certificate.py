@@ -90,6 +90,25 @@ def relative_gap(primal: Any, dual: Any) -> Any:
     return gap if gap.ndim else float(gap)
 
 
+def _shares(
+    rows: Home, loss: Any, which: Array, V: Array, known: Known, scales: tuple[Array, Array], shrink: Array, v: Array
+) -> tuple[Array, Array]:
+    """How much of the duals is taken for each machine, and their conjugate, for a loss that need not be quadratic:
+    ``shrink`` is what a quadratic one would take, and all of them may prove more."""
+    squares = 0.5 * (v**2).sum(axis=0)
+
+    def conjugate(share: Array) -> Array:
+        return rows.total(Conjugate(loss), which, V, known, share * scales[0], share * scales[1])[0]
+
+    whole = np.ones_like(shrink)
+    found = conjugate(shrink)
+    if (shrink > 1 - 1e-6).all():  # the dual is flat there
+        return shrink, found
+    other = conjugate(whole)
+    better = other - squares > found - shrink**2 * squares
+    return np.where(better, whole, shrink), np.where(better, other, found)
+
+
 def of_rows(
     rows: Home, loss: Any, which: Array, V: Array, basis: Basis | None = None, known: Known = (), proof: bool = True
 ) -> tuple[Array, Array]:
@@ -116,11 +135,11 @@ def of_rows(
     bend = ridge + (v**2).sum(axis=0)
     # Zero is feasible, so all between is; far from the solution shrinking is what makes the dual a bound at all.
     shrink = np.where((gain > 0) & (bend > gain), gain / np.where(bend > 0, bend, 1.0), 1.0)
-    v = v * shrink
     if getattr(loss, "pieces", None) is None:
-        (conjugate,) = rows.total(Conjugate(loss), which, V, known, shrink * scale_up, shrink * scale_down)
+        shrink, conjugate = _shares(rows, loss, which, V, known, (scale_up, scale_down), shrink, v)
     else:
         conjugate = shrink * gain - 0.5 * shrink**2 * ridge
+    v = v * shrink
     dual = conjugate - 0.5 * (v**2).sum(axis=0)
     if not proof or basis is None:
         return primal, relative_gap(primal, dual)

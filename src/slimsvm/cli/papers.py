@@ -93,9 +93,9 @@ def _wanted(names: Sequence[str], every: bool) -> list[Recipe]:
 
 
 def _parts(found: Result) -> list[Any]:
-    """A table, what is beyond it, and a sentence."""
-    header, rows = found.table()
-    parts: list[Any] = [grid(header, rows, title=found.recipe.title, narrow=True)] if rows else [found.recipe.title]
+    """Tables, a sentence, and what is beyond."""
+    tables = [grid(header, rows, narrow=True) for header, rows in found.tables()]
+    parts: list[Any] = [found.recipe.title, *tables]
     if any(cell.verdict for cell in found.cells):
         parts.append(found.summary())
     parts += [f"* {cell.row}, {cell.column.name}: {cell.reason or 'not explained'}" for cell in found.beyond()]

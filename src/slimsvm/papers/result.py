@@ -6,7 +6,7 @@ import csv
 import io
 import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
@@ -130,14 +130,17 @@ class Result:
         """Header and rows of text: for each column the paper's number, ours, and the difference."""
         return self._shown(self.recipe.columns)
 
+    def tables(self) -> list[tuple[list[str], list[list[str]]]]:
+        """The same in parts of a few columns, which a page or a screen has room for."""
+        columns = self.recipe.columns
+        parts = [self._shown(columns[k : k + ABREAST]) for k in range(0, len(columns), ABREAST)]
+        return [(header, rows) for header, rows in parts if rows]
+
     def markdown(self) -> str:
         """Title, tables, and the cells that are beyond, each with its reason."""
         recipe = self.recipe
         lines = [f"## {recipe.title}", "", recipe.protocol, "", f"`slimsvm papers {recipe.name}`: {self._done()}", ""]
-        for some in self._abreast():
-            header, rows = self._shown(some)
-            if not rows:
-                continue
+        for header, rows in self.tables():
             lines += [_row(header), _row(["---", *["---:"] * (len(header) - 1)]), *map(_row, rows), ""]
         if any(cell.verdict for cell in self.cells):
             lines += [self.summary(), ""]
@@ -177,11 +180,6 @@ class Result:
             if done < self.of
             else (f"all {done} tasks, {self.seconds:.0f} s of one core")
         )
-
-    def _abreast(self) -> Iterator[Sequence[Column]]:
-        columns = self.recipe.columns
-        for k in range(0, len(columns), ABREAST):
-            yield columns[k : k + ABREAST]
 
     def _shown(self, columns: Sequence[Column]) -> tuple[list[str], list[list[str]]]:
         cells = {(cell.row, cell.column.name): cell for cell in self.cells if cell.column in columns}

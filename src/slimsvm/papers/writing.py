@@ -151,11 +151,10 @@ def webpage(results: Sequence[Result], title: str = "Five papers, measured again
 def _web_section(result: Result) -> list[str]:
     recipe = result.recipe
     parts = [f"<h3 id={recipe.name}>{html.escape(recipe.title)}</h3><p>{html.escape(recipe.protocol)}</p>"]
-    header, rows = result.table()
-    if rows:
+    for header, rows in result.tables():
         parts.append("<table>" + _web_row(header, "th") + "".join(_web_row(row, "td") for row in rows) + "</table>")
-        if any(cell.verdict for cell in result.cells):
-            parts.append(f"<p>{html.escape(result.summary())}</p>")
+    if any(cell.verdict for cell in result.cells):
+        parts.append(f"<p>{html.escape(result.summary())}</p>")
     reasons = [f"{cell.row}, {cell.column.name}: {cell.reason or 'not explained'}" for cell in result.beyond()]
     reasons += [f"left out: {why}" for why in result.left_out.values()]
     if reasons:

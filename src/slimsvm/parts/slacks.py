@@ -501,14 +501,19 @@ def resolve(slack: Any) -> Slack:
 def loss(slack: Any) -> Loss:
     """The loss of each row, for a name, a slack norm that is a sum over rows, or a loss."""
     known = _named(slack)
+    needed: tuple[str, ...] = ("smooth", "value", "conjugate")
+    needed += ("duals", "curvature") if getattr(known, "smooth", False) else ("dual_box",)
+    missing = [name for name in needed if not hasattr(known, name)]
     if not isinstance(known, type):
-        if all(hasattr(known, name) for name in ("smooth", "value", "conjugate")):
+        if not missing:
             return known
         if getattr(known, "loss", None) is not None:
             return known.loss
     sums = sorted(name for name, kind in _BY_NAME.items() if kind.loss is not None)
+    own = hasattr(known, "value") and not hasattr(known, "feasible_set")  # meant as a loss
+    some = f", which lacks {', '.join(missing)}," if own else ""
     raise ValueError(
-        f"slack={slack!r} is not known here; use one of {sums} or an object of slimsvm.losses. Other slack "
+        f"slack={slack!r}{some} is not known here; use one of {sums} or an object of slimsvm.losses. Other slack "
         "norms are no sums over rows: AnyNormSVC has them"
     )
 

@@ -37,7 +37,12 @@ def gather(outcomes: Outcomes) -> Samples:
     found: Samples = {}
     for outcome in outcomes.values():
         left = outcome["vectors"]
-        numbers = {ROUNDS: len(left) - 1, ROWS: left[0], FIVE: 100 * left[min(5, len(left) - 1)] / left[0], END: left[-1]}
+        numbers = {
+            ROUNDS: len(left) - 1,
+            ROWS: left[0],
+            FIVE: 100 * left[min(5, len(left) - 1)] / left[0],
+            END: left[-1],
+        }
         for column, number in numbers.items():
             found.setdefault((outcome["set"], column), []).append(float(number))
     return found
@@ -65,11 +70,11 @@ FIGURE_5 = Recipe(
     paper=PAPER,
     title="Figure 5: vectors left after each round",
     protocol=(
-        "The paper's algorithm at the settings of Table 5, until no coefficient changes by more than 1e-4, at most 100 "
-        "rounds; copies of a row are all counted. twonorm: `LpSVC`, which begins with a kernel matrix of low rank and may "
-        "extrapolate rounds. The picture has the first fold of each set, the numbers five folds. The text says: around 50 "
-        "rounds for Solar, within 20 for all others, most vectors gone after five. Rounds depend on settings that the "
-        "paper does not tell, and are not judged."
+        "The paper's algorithm at the settings of Table 5, until no coefficient changes by more than 1e-4, at most "
+        "100 rounds; copies of a row are all counted. twonorm: `LpSVC`, which begins with a kernel matrix of low rank "
+        "and may extrapolate rounds. The picture has the first fold of each set, the numbers five folds. The text "
+        "says: around 50 rounds for Solar, within 20 for all others, most vectors gone after five. Rounds depend on "
+        "settings that the paper does not tell, and are not judged."
     ),
     tasks=tasks,
     columns=(Column(ROUNDS, step=1, judged=False), Column(ROWS, step=1), Column(FIVE), Column(END)),

@@ -94,12 +94,10 @@ class EveryCopy:
         Z, copies = np.unique(X, axis=0, return_counts=True)
         rows, counts = np.unique(np.column_stack([X, y]), axis=0, return_counts=True)
         X, y, C = rows[:, :-1], rows[:, -1], self.C * counts
-        space = KernelColumns(
-            np.arange(len(Z)), rbf_kernel(X, Z, gamma=self.gamma), rbf_kernel(Z, gamma=self.gamma)
-        )
+        space = KernelColumns(np.arange(len(Z)), rbf_kernel(X, Z, gamma=self.gamma), rbf_kernel(Z, gamma=self.gamma))
         c, last = copies.astype(float), None
         self.history_ = [int(copies.sum())]
-        for self.n_iter_ in range(1, self.max_iter + 1):
+        for _ in range(self.max_iter):
             m = copies[space.candidates]
             at = space.coordinates(self.C_alpha * m / c**2, KernelNorm())
             start = None if last is None else (at.weights(c), last.bias)

@@ -11,17 +11,17 @@ from sklearn.svm import SVC
 
 from ... import LpSVC, RelevanceVectorClassifier, datasets
 from ...formulation import Array
-from ..recipe import Column, Printed, Recipe, Task, printed
+from ..recipe import Column, Outcomes, Printed, Recipe, Samples, Task, printed
 from ..result import Result
 from .originals import TippingRVM
 from .paper import PAPER
-from .pictures import panel, plane
+from .pictures import of_panels, panel, plane
 
 DRAWN, DRAWS, THEIR_DRAWS = 100, 200, 20
 SETTINGS: dict[str, Any] = {"gamma": 2.0, "C": 1.0}
 C_ALPHA = 0.2
-# A width of 0.5 for all machines; that of Tipping's program is w in exp(-d²/w²), while the numbers of vectors of the SVM
-# say exp(-d²/2w²).
+# A width of 0.5 for all machines. That of Tipping's program is w in exp(-d²/w²); the SVM has as many vectors as with
+# exp(-d²/2w²).
 RVM_GAMMA = 4.0
 FLIPPED = (0.05, 0.10, 0.15)
 VECTORS, ERROR, SECONDS = "vectors", "error, %", "training, s"
@@ -75,9 +75,9 @@ def draws(*shares: float) -> Iterator[Task]:
 
 PROTOCOL = (
     f"{DRAWN} of the 250 training rows drawn at random, {DRAWS} times (the paper: {THEIR_DRAWS}); the 1000 test rows. "
-    "C = 1, C_alpha = 0.2, gamma = 2: a width of 0.5 as exp(-d²/2w²). RVM is Tipping's first algorithm, which the paper "
-    "used, written again; RVM, fast is `RelevanceVectorClassifier`. Both have gamma = 4, because the width of Tipping's "
-    "program is that of exp(-d²/w²)."
+    "C = 1, C_alpha = 0.2, gamma = 2: a width of 0.5 as exp(-d²/2w²). RVM is Tipping's first algorithm, which the "
+    "paper used, written again; RVM, fast is `RelevanceVectorClassifier`. Both have gamma = 4, because the width of "
+    "Tipping's program is that of exp(-d²/w²)."
 )
 COLUMNS = (Column(VECTORS, step=0.01), Column(ERROR, "low", 0.01), Column(SECONDS, step=0.0001, judged=False))
 
@@ -170,18 +170,8 @@ def counted_tasks() -> Iterator[Task]:
             yield Task(name, flipped_vectors, (seed, flipped), ("ripley",), quick=seed < THEIR_DRAWS // 2)
 
 
-def counts(outcomes: Any) -> dict[tuple[str, str], list[float]]:
-    """The numbers of the panels."""
-    found: dict[tuple[str, str], list[float]] = {}
-    for outcome in outcomes.values():
-        for name, numbers in outcome["rows"].items():
-            for column, number in numbers.items():
-                found.setdefault((name, column), []).append(float(number))
-    return found
-
-
-def vectors_alone(outcomes: Any) -> dict[tuple[str, str], list[float]]:
-    return {place: numbers for place, numbers in counts(outcomes).items() if place[1] == VECTORS}
+def vectors_alone(outcomes: Outcomes) -> Samples:
+    return {place: numbers for place, numbers in of_panels(outcomes).items() if place[1] == VECTORS}
 
 
 def draw(figure: Any, result: Result) -> None:
@@ -197,8 +187,8 @@ def draw(figure: Any, result: Result) -> None:
 
 
 PICTURE = (
-    "One draw of 100 training rows as in Table 1. Solid: the boundary; dashed: where the decision is -1 and 1; circles: "
-    "vectors{}. The paper's draw is not known."
+    "One draw of 100 training rows as in Table 1. Solid: the boundary; dashed: where the decision is -1 and 1; "
+    "circles: vectors{}. The paper's draw is not known."
 )
 
 FIGURE_3 = Recipe(
@@ -229,7 +219,7 @@ FIGURE_4 = Recipe(
         **{(row("SVM", share), FLIPPED_VECTORS): Printed(round(share * DRAWN), runs=1) for share in FLIPPED},
         **{(row("L0", share), FLIPPED_VECTORS): Printed(0, runs=1) for share in FLIPPED},
     },
-    gather=counts,
+    gather=of_panels,
     draw=draw,
     row_name="machine",
 )

@@ -17,7 +17,7 @@ from .originals import EveryCopy, TippingRVM
 
 Setting = tuple[float, float, float]  # gamma * inputs, C, C_alpha / C; zeros where a machine has no such thing
 SVM, L0, RVM = "SVM", "L0", "RVM"
-# Beside them: `LpSVC` where the paper's machine keeps copies apart, the fast RVM where Tipping's first one is affordable.
+# Beside them: `LpSVC` where the paper's machine keeps copies apart, the fast RVM where Tipping's first can be had.
 MERGED, FAST = "L0, equal rows as one", "RVM, fast"
 
 

@@ -149,15 +149,15 @@ TABLE_4 = Recipe(
     paper=PAPER,
     title="Table 4: eight sets",
     protocol=(
-        "Ten folds (twonorm: five) with equal shares of the classes, drawn five times (twonorm: three); the paper has one "
-        "such division, and a run is one here. Inputs standardised in the training part, colon's after a logarithm. "
-        "gamma x inputs in 0.03, 0.1, 0.3, 1 (twonorm: to 0.3; colon and lymphoma: 0.003 to 0.3); C in 1, 10, 100; "
-        "C_alpha / C in 0.03, 0.1, 0.3, 1: the paper's grids are not known. The paper seems to choose settings on the folds that it reports; "
-        "the first row of a set does so, of equal settings it takes that with the fewest vectors. The second row is "
-        "honest: the setting of each fold is chosen on the others. The L0 machine of flare-solar and titanic counts all "
-        "copies of a row as the paper's algorithm does; `LpSVC`, for which equal rows are one, has rows of its own. The "
-        "RVM of thyroid, colon and lymphoma is Tipping's first algorithm, which the paper used; elsewhere, and in rows of "
-        "its own, it is `RelevanceVectorClassifier`."
+        "Ten folds (twonorm: five) with equal shares of the classes, drawn five times (twonorm: three); the paper has "
+        "one such division, and a run is one here. Inputs standardised in the training part, colon's after a "
+        "logarithm. gamma x inputs in 0.03, 0.1, 0.3, 1 (twonorm: to 0.3; colon and lymphoma: 0.003 to 0.3); C in 1, "
+        "10, 100; C_alpha / C in 0.03, 0.1, 0.3, 1: the paper's grids are not known. The paper seems to choose "
+        "settings on the folds that it reports; the first row of a set does so, of equal settings it takes that with "
+        "the fewest vectors. The second row is honest: the setting of each fold is chosen on the others. The L0 "
+        "machine of flare-solar and titanic counts all copies of a row as the paper's algorithm does; `LpSVC`, for "
+        "which equal rows are one, has rows of its own. The RVM of thyroid, colon and lymphoma is Tipping's first "
+        "algorithm, which the paper used; elsewhere, and in rows of its own, it is `RelevanceVectorClassifier`."
     ),
     tasks=tasks,
     columns=COLUMNS,

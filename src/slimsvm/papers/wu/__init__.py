@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .beyond import BEYOND
 from .figure_1 import FIGURE_1
 from .settings import PAPER, SETTINGS
 from .table_1 import TABLE_1
@@ -9,4 +10,4 @@ from .times import TIMES
 
 __all__ = ["PAPER", "RECIPES", "SETTINGS"]
 
-RECIPES = (TABLE_1, FIGURE_1, TIMES)
+RECIPES = (TABLE_1, FIGURE_1, TIMES, BEYOND)

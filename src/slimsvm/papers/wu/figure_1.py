@@ -46,9 +46,10 @@ def small(seed: int) -> dict[str, Any]:
     models = {row: make(COUNT, seed, **USPS_SETTINGS) for row, make in MAKERS.items()}
     cells = {row: {VECTORS: COUNT, ERROR: data.error(model.fit(data.X, data.y))} for row, model in models.items()}
     first = models[SLMC_ROW]
-    order = np.argsort(first.vector_coef_[0])
-    images, coef = np.round(first.vectors_[order], 3).tolist(), first.vector_coef_[0][order].tolist()
-    return {"cells": cells, "images": images, "coef": coef}
+    coef = first.vector_coef_[0]
+    order = np.lexsort([-np.abs(coef), coef > 0])  # those of 3 first, the largest of each first
+    images = np.round(first.vectors_[order], 3).tolist()
+    return {"cells": cells, "images": images, "coef": coef[order].tolist()}
 
 
 MAKERS = {SLMC_ROW: slmc, SQUARED_ROW: slmc_squared}
@@ -74,6 +75,7 @@ def draw(figure: Any, result: Result) -> None:
     one = next((one for one in result.outcomes.values() if "images" in one), None)
     if one is None:
         return
+    figure.set_size_inches(7.0, 3.2)
     panels = figure.subplots(2, COUNT // 2)
     shown = zip(panels.flat, one["images"], one["coef"], strict=True)
     for axes, image, coef in shown:

@@ -32,12 +32,12 @@ def rsvm_settings(X: Array, y: Array, count: int, gamma: float, seed: int) -> di
     return GridSearchCV(rsvm(count, seed), grid, cv=folds(seed)).fit(X, y).best_params_
 
 
-def rsvm(count: int, seed: int, **settings: float) -> ReducedSVC:
+def rsvm(count: int, seed: int, **settings: Any) -> ReducedSVC:
     """Squared hinge, sum of squared coefficients."""
     return ReducedSVC(count, random_state=seed, **settings)
 
 
-def mrsvm(count: int, seed: int, **settings: float) -> ReducedSVC:
+def mrsvm(count: int, seed: int, **settings: Any) -> ReducedSVC:
     """Eq. 33: the hinge and the norm in the kernel's space, over the same vectors."""
     return ReducedSVC(count, regularizer="kernel", slack="l1", random_state=seed, **settings)
 
@@ -45,22 +45,22 @@ def mrsvm(count: int, seed: int, **settings: float) -> ReducedSVC:
 # --- vectors that are learned -------------------------------------------------------------------
 
 
-def slmc(count: int, seed: int, **settings: float) -> SlimSVC:
+def slmc(count: int, seed: int, **settings: Any) -> SlimSVC:
     """Vectors from a random start move for a hinge with a rounded corner; coefficients are those of the hinge."""
     return _learned(count, seed, "l1", 0.5, settings)
 
 
-def slmc_squared(count: int, seed: int, **settings: float) -> SlimSVC:
+def slmc_squared(count: int, seed: int, **settings: Any) -> SlimSVC:
     """The squared hinge."""
     return _learned(count, seed, "l2", 0.5, settings)
 
 
-def slmc_hinge(count: int, seed: int, **settings: float) -> SlimSVC:
+def slmc_hinge(count: int, seed: int, **settings: Any) -> SlimSVC:
     """Vectors move for the hinge itself, as in the paper."""
     return _learned(count, seed, "l1", 0.0, settings)
 
 
-def _learned(count: int, seed: int, slack: str, smoothing: float, settings: dict[str, float]) -> SlimSVC:
+def _learned(count: int, seed: int, slack: str, smoothing: float, settings: dict[str, Any]) -> SlimSVC:
     basis = bases.Learned(init="random", iterations=ITERATIONS, smoothing=smoothing)
     return SlimSVC(count, basis=basis, slack=slack, scales="fixed", random_state=seed, **settings)
 
@@ -106,21 +106,26 @@ class FixedPoints:
 def _next_vector(rows: Array, left: Array, X: Array, gamma: float, rng: np.random.Generator) -> Array:
     sizes = np.abs(rbf_kernel(X, rows, gamma=gamma) @ left)
     starts = [*np.argsort(-sizes)[:TRIED], *rng.integers(len(X), size=AT_RANDOM)]
-    found = np.array([_fixed_point(X[i], rows, left, gamma) for i in starts])
-    return found[np.abs(rbf_kernel(found, rows, gamma=gamma) @ left).argmax()]
+    return _fixed_point(X[starts], rows, left, gamma)
 
 
-def _fixed_point(z: Array, rows: Array, left: Array, gamma: float) -> Array:
+def _fixed_point(Z: Array, rows: Array, left: Array, gamma: float) -> Array:
+    """The best place on the way from several starts. Coefficients of both signs may lead away from where one began."""
+    best, most = Z[0], 0.0
     for _ in range(STEPS):
-        weights = left * rbf_kernel(rows, z[None], gamma=gamma)[:, 0]
-        total = weights.sum()
-        if abs(total) <= STILL * np.abs(weights).sum():  # nothing here to go to
-            return z
-        then = weights @ rows / total
-        if np.abs(then - z).max() <= STILL:
-            return then
-        z = then
-    return z
+        weights = left * rbf_kernel(Z, rows, gamma=gamma)
+        total = weights.sum(axis=1)
+        here = np.abs(total).argmax()
+        if abs(total[here]) > most * (1 + STILL):
+            best, most = Z[here], abs(total[here])
+        going = np.abs(total) > STILL * np.abs(weights).sum(axis=1)
+        if not going.any():
+            break
+        then = weights[going] @ rows / total[going, None]
+        if np.abs(then - Z[going]).max() <= STILL:
+            break
+        Z = then
+    return best
 
 
 def values(model: Any, X: Array) -> list[float]:

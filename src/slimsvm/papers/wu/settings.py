@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..recipe import Paper
 
 PAPER = Paper("wu", "Wu, Schölkopf & Bakir", "Building Sparse Large Margin Classifiers", "ICML", 2005)
@@ -15,7 +17,7 @@ SETTINGS: dict[str, tuple[float, float]] = {
     "german": (3.162, 55),
     "image": (500, 30),
 }
-USPS_SETTINGS: dict[str, float] = {"C": 10.0, "gamma": 1 / 128}
+USPS_SETTINGS: dict[str, Any] = {"C": 10.0, "gamma": 1 / 128}
 RATIOS = (0.05, 0.1)  # vectors kept of those of the SVM
 ITERATIONS = 200  # of learning: the paper needed 20 to 200
 
@@ -25,7 +27,7 @@ RS, MRS, RSVM, MRSVM, SLMC = "RS", "MRS", "RSVM", "MRSVM", "SLMC"
 FIXED_POINTS, SQUARED, HINGE = "RS by fixed points", "SLMC, squared hinge", "SLMC, hinge itself"
 
 
-def settings(name: str) -> dict[str, float]:
+def settings(name: str) -> dict[str, Any]:
     """C and gamma of a set."""
     C, width = SETTINGS[name]
     return {"C": C, "gamma": 1 / width}
