@@ -44,8 +44,9 @@ TABLE_4: dict[Cell, str] = {
         "How the paper prepared the 2000 intensities is not known; here: logarithm, standardised in the training part"
     ),
     ("colon", "RVM right*"): (
-        "how the paper prepared the 2000 intensities is not known; on 62 rows the best of five widths varies by "
-        "several percent from division to division. The fast RVM finds nothing at these widths but the majority"
+        "how the paper prepared the 2000 intensities is not known. Tried: five widths, which have 78 to 81 % right, "
+        "and a later pruning of columns (1e12), with which one width has 84 %. The fast RVM finds nothing at these "
+        "widths but the majority"
     ),
     ("lymphoma", "L0 vectors"): (
         "the best settings, more accurate than the paper's, have many vectors; 22 have 93 % right. How the paper "
