@@ -200,7 +200,7 @@ FIGURE_3 = Recipe(
     title="Figure 3: three machines on Ripley's data",
     protocol=PICTURE.format("") + " The text says almost 50 vectors of the SVM, 4 or 5 of the others.",
     tasks=lambda: shown_tasks(0.0),
-    columns=(Column(VECTORS, step=1, judged=False),),
+    columns=(Column(VECTORS, judged=False),),
     rows=SHOWN_MACHINES,
     printed=printed((VECTORS,), {"SVM": (50,), "RVM": (4.5,), "L0": (4.5,)}),
     gather=vectors_alone,
