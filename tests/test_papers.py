@@ -232,7 +232,7 @@ def test_wrong_use(tmp_path, arguments, message):
 @pytest.mark.parametrize("one", papers.recipes(), ids=lambda one: one.name)
 def test_declarations(one):
     """What is printed is in the table, reasons refer to cells, tasks have names of their own."""
-    assert re.fullmatch(one.paper.key + r"-(table|figure|times)[a-z0-9-]*", one.name)
+    assert re.fullmatch(one.paper.key + r"-(table|figure|times|beyond)[a-z0-9-]*", one.name)
     assert one.title
     assert one.protocol
     columns = {column.name for column in one.columns}

@@ -145,6 +145,14 @@ def test_rsvm_and_mrsvm_have_the_same_vectors():
     np.testing.assert_array_equal(first.vectors_, second.vectors_)
 
 
+def test_random_vectors_are_from_both_classes_alike():
+    """However rare one of them is."""
+    X, y = make_moons(400, noise=0.2, random_state=0)
+    rows = np.r_[np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:12]]
+    model = methods.rsvm(9, 0, C=10.0, gamma=2.0).fit(X[rows], y[rows])
+    assert sorted(np.bincount(y[rows][model.support_])) == [4, 5]
+
+
 def test_images_are_blurred_within_their_range():
     X = np.random.default_rng(0).uniform(-1, 1, (3, 256))
     blurred = digits.smoothed(X)

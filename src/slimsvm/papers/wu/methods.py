@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC
 
-from ... import ReducedSVC, SlimSVC, bases
-from ...formulation import Array
+from ... import SlimSVC
+from ...formulation import Array, Part
+from ...parts import bases
 from .settings import ITERATIONS
 
 FOLDS = 5
@@ -26,20 +27,44 @@ def folds(seed: int = 0) -> StratifiedKFold:
 # --- vectors drawn at random --------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class EqualParts(Part):
+    """Rows drawn at random, as many from each class. The paper says only that they are random; drawn from all rows
+    alike, they give far larger errors on USPS, where nine of ten rows are of one class."""
+
+    keeps_rows: ClassVar[bool] = True
+    learns: ClassVar[bool] = False
+
+    def choose(self, rows: Any, count: int) -> bases.Choice:
+        order = rows.at_random()
+        codes = rows.task.codes[order]
+        turn = np.empty(len(order), dtype=int)
+        for code in np.unique(codes):
+            turn[codes == code] = np.arange(np.count_nonzero(codes == code))
+        by_turns = order[np.argsort(turn, kind="stable")]
+        return rows.choice(rows.independent(bases.SAME, by_turns, count))
+
+
 def rsvm_settings(X: Array, y: Array, count: int, gamma: float, seed: int) -> dict[str, float]:
     """C and gamma of an RSVM by five folds of the training rows."""
     grid = {"C": COSTS, "gamma": gamma * WIDTHS}
     return GridSearchCV(rsvm(count, seed), grid, cv=folds(seed)).fit(X, y).best_params_
 
 
-def rsvm(count: int, seed: int, **settings: Any) -> ReducedSVC:
+def rsvm(count: int, seed: int, **settings: Any) -> SlimSVC:
     """Squared hinge, sum of squared coefficients."""
-    return ReducedSVC(count, random_state=seed, **settings)
+    return _drawn(count, seed, "identity", "l2", settings)
 
 
-def mrsvm(count: int, seed: int, **settings: Any) -> ReducedSVC:
+def mrsvm(count: int, seed: int, **settings: Any) -> SlimSVC:
     """Eq. 33: the hinge and the norm in the kernel's space, over the same vectors."""
-    return ReducedSVC(count, regularizer="kernel", slack="l1", random_state=seed, **settings)
+    return _drawn(count, seed, "kernel", "l1", settings)
+
+
+def _drawn(count: int, seed: int, regularizer: str, slack: str, settings: dict[str, Any]) -> SlimSVC:
+    return SlimSVC(
+        count, basis=EqualParts(), regularizer=regularizer, slack=slack, scales="fixed", random_state=seed, **settings
+    )
 
 
 # --- vectors that are learned -------------------------------------------------------------------
