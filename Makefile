@@ -53,8 +53,10 @@ bench: $(VENV)/.ready-bench
 embedded: $(VENV)/.ready-embedded
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.embedded $(ARGS)
 
+# The site, in build/docs; examples run again only when they have changed. Nothing dead, nothing from the network.
 docs: $(VENV)/.ready-docs
-	$(BIN)/sphinx-build -W -b html docs build/docs
+	$(BIN)/sphinx-build -W --keep-going -d build/doctrees -b html docs build/docs $(ARGS)
+	$(BIN)/python tools/check_site.py build/docs
 
 # The tests again, with the core compiled under the address and undefined-behaviour sanitizers.
 sanitize: $(VENV)-sanitize/.ready
@@ -105,4 +107,4 @@ $(VENV)-sanitize/.ready: $(SOURCES)
 	touch $@
 
 clean:
-	rm -rf build dist $(VENV) $(VENV)-sanitize
+	rm -rf build dist docs/api docs/auto_examples $(VENV) $(VENV)-sanitize

@@ -9,6 +9,7 @@ import argparse
 import importlib
 import sys
 import time
+from datetime import date
 from pathlib import Path
 
 from .competitors import CACHE_MB, COMPETITORS, TOL, Competitor
@@ -168,7 +169,8 @@ def main() -> None:
     elapsed = time.perf_counter() - start
     say(f"{elapsed:.0f} s in all")
     if options.output:
-        head = f"# Benchmarks\n\nMeasured with `python -m benchmarks` in {elapsed / 60:.1f} minutes.\n\n"
+        made = f"Measured on {date.today()} with `python -m benchmarks` in {elapsed / 60:.1f} minutes."
+        head = f"# Fits and predictions beside other libraries\n\n{made}\n\n"
         options.output.write_text(head + "\n".join(table.markdown() for table in found), encoding="utf-8")
 
 

@@ -14,6 +14,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +127,7 @@ def page(found: list[dict[str, Any]], given: Any) -> str:
     lines = [
         "# Rows on a cluster",
         "",
-        f"Measured with `python -m benchmarks.clusters {' '.join(sys.argv[1:])}`.",
+        f"Measured on {date.today()} with `python -m benchmarks.clusters {' '.join(sys.argv[1:])}`.",
         "",
         "## Machine",
         "",

@@ -23,6 +23,7 @@ from sklearn.svm import SVC
 
 from slimsvm import AnyNormSVC
 
+from .machine import processor
 from .norms import table as norms_table
 from .report import Table
 
@@ -93,7 +94,7 @@ def main() -> None:
     for part in found:
         part.show()
     if options.write:
-        load = f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+        load = f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores of {processor()}"
         command = "`python -m benchmarks.small_problems --write`"
         head = f"# Few rows, and other norms\n\n{command}, {date.today()}, {load}.\n\n"
         PAGE.write_text(head + "\n".join(part.markdown() for part in found))

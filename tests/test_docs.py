@@ -46,7 +46,18 @@ NEEDS = {  # of pages: packages
     "rows": ("pandas", "pyarrow"),
 }
 WITH_TESTS = {"command"}  # pages that other tests run
-PAGES = {path.stem for path in (ROOT / "docs").glob("*.md") if code_blocks(path.read_text())} - WITH_TESTS
+DOCS = ROOT / "docs"
+TEXTS = {path.relative_to(DOCS).with_suffix("").as_posix(): path.read_text() for path in DOCS.rglob("*.md")}
+PAGES = {page for page, text in TEXTS.items() if code_blocks(text)} - WITH_TESTS
+
+
+@pytest.mark.parametrize("page", sorted(TEXTS))
+def test_no_code_is_left_out(page):
+    """Python in other fences, or in lists, would not be run. What is included comes from files that are."""
+    fences = re.findall(r"^[ \t>]*(?:`{3,}|~{3,}|:{3,})(.*\bpy(?:thon|con)?\b.*)$", TEXTS[page], flags=re.MULTILINE)
+    included = [fence for fence in fences if fence.startswith("{literalinclude}")]
+    assert all("../examples/" in fence or "../tests/" in fence for fence in included)
+    assert len(fences) - len(included) == len(code_blocks(TEXTS[page]))
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")

@@ -272,8 +272,9 @@ FIGURE_1 = Recipe(
         "most B weights are not zero; the hard budgets of `BudgetSVC`. Last, standard machines, and 60 vectors from "
         "several sources with coefficients for the squared hinge, C = 10. The figure has no numbers; the text gives "
         "two, roughly: they are taken as rounded to 5 %. With exp(-d²/sigma²) instead, errors in the lightest region "
-        "are about one percent lower. The corner of the map, the standard machine at C = 10/1000, fits too little: it "
-        "gives nearly all rows to one class. That a few vectors do as well says little about budgets."
+        "are about one percent lower (tried on three problems). The corner of the L1 map, the standard machine at "
+        "C = 10/1000, fits too little: it gives all rows to one class. That few vectors do as well says little "
+        "about budgets."
     ),
     tasks=figure_1_tasks,
     columns=(

@@ -147,8 +147,7 @@ def table_2_tasks() -> Iterator[Task]:
     for name, file in FILES.items():
         for machine in MACHINES:
             for sigma in SIGMAS:
-                quick = name == "heart" and sigma == CHOSEN[name, machine][0]
-                yield Task(f"choice, {name}, {machine}, {sigma}", choice, (name, machine, sigma), (file,), quick)
+                yield Task(f"choice, {name}, {machine}, {sigma}", choice, (name, machine, sigma), (file,))
 
 
 def gather(outcomes: Outcomes) -> Samples:
@@ -157,7 +156,7 @@ def gather(outcomes: Outcomes) -> Samples:
     found = by_row_and_column(of_splits)
     for name, machine in CHOSEN:
         errors = choices(outcomes, name, machine)
-        if CHOSEN[name, machine] in errors:
+        if len(errors) == len(SIGMAS) * len(COSTS):  # the best of some would say nothing
             above = errors[CHOSEN[name, machine]] - min(errors.values())
             found[name, _columns(machine)[3]] = [above]
     return found
@@ -194,10 +193,10 @@ TABLE_2 = Recipe(
         "10-fold cross-validation over the whole set, test rows included, and prints neither the steps nor the choice. "
         f"Here: steps of half a power of ten, the smallest of equals (sigma, C): {_settings()}. Rows 'chosen on "
         f"training rows' choose anew for each of {OWN_CHOICES} splits, by 5-fold cross-validation without its test "
-        "rows. Errors are of `LeastSquaresSVC` and `LeastOneNormSVC`, solved to a duality gap of 0.1 %. Vectors and "
-        "iterations are of the paper's own algorithm, SMO by most violating pairs from zero to a violation of 0.001, "
-        "written again here: rows that it never touches count as left out. Iterations depend on sigma and C, so they "
-        "are shown and not judged."
+        "rows: not the paper's protocol, so not compared with its numbers. Errors are of `LeastSquaresSVC` and "
+        "`LeastOneNormSVC`, solved to a duality gap of 0.1 %. Vectors and iterations are of the paper's own algorithm, "
+        "SMO by most violating pairs from zero to a violation of 0.001, written again here: rows that it never touches "
+        "count as left out. Iterations depend on sigma and C, so they are shown and not judged."
     ),
     tasks=table_2_tasks,
     columns=(
@@ -212,12 +211,23 @@ TABLE_2 = Recipe(
         Column(DISTINCT),
     ),
     rows=tuple(name + end for name in FILES for end in ("", OWN)),
-    printed={
-        **printed((*_LS[:3], *_L1N[:3]), _PRINTED),
-        **printed((_LS[0], _L1N[0]), {name + OWN: [line[0], line[3]] for name, line in _PRINTED.items()}),
-    },
+    printed=printed((*_LS[:3], *_L1N[:3]), _PRINTED),
     runs=RUNS,
     gather=gather,
+    reasons={
+        ("german", _LS[1]): (
+            "left out are rows that SMO never touches: as few at three other C and sigma that were tried (699.65 to "
+            "699.75 are left, 60 splits). If weights below 0.001 counted as zero, 699.1 would be left"
+        ),
+        ("german", _L1N[0]): (
+            "90 of the 100 splits are not the paper's. Settings that validate within 0.05 % of this one, such as "
+            "(31.6, 3.16) and (100, 31.6), have errors of 23.9 and 24.1 on the same splits"
+        ),
+        ("cancer", _L1N[1]): (
+            "equal rows share a weight, and which of them SMO leaves at zero depends on its path: 196.2 to 197.2 for "
+            "other C and sigma near the chosen ones, 197.0 with the rows in reverse order"
+        ),
+    },
 )
 
 # --- Figure 1: outliers ---------------------------------------------------------------------------

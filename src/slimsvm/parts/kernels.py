@@ -297,7 +297,7 @@ class Gaussian(_CoreKernel):
     def pulled(self, products: Array, squares: Array, Z: Array) -> tuple[Array, Array]:
         """`pullback` from the sums of a pass, with ``M = W k``: ``M'[x 1]`` and ``sum_ij M_ij x_i^2``.
 
-        Also ``sum_i x_i``times the derivative with respect to x_i, input by input: what scales of the inputs need.
+        Also ``sum_i x_i`` times the derivative with respect to x_i, input by input: what scales of the inputs need.
         """
         sums, masses = products[:, :-1], products[:, -1:]
         return 2 * self.gamma * (sums - masses * Z), 2 * self.gamma * (np.einsum("jk,jk->k", Z, sums) - squares)

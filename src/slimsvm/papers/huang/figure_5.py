@@ -14,6 +14,7 @@ from .table_5 import CHOSEN
 
 FOLDS = 5
 LARGE = 2000  # rows, beyond which matrices of all rows against all rows are slow
+TICKS = (3, 10, 30, 100, 300, 1000, 3000)
 ROUNDS, ROWS, FIVE, END = "rounds", "rows", "vectors after 5 rounds, %", "vectors at the end"
 
 
@@ -56,6 +57,9 @@ def draw(figure: Any, result: Result) -> None:
     for ax, (name, left) in zip(axes, first.items(), strict=False):
         ax.plot(range(len(left)), left, "o-", color=BLUE, markersize=3, linewidth=1)
         ax.set_yscale("log")
+        ticks = [tick for tick in TICKS if 0.5 * max(left[-1], 1) <= tick <= 2 * left[0]]
+        ax.set_yticks(ticks, [str(tick) for tick in ticks])
+        ax.minorticks_off()
         ax.set_title(f"{name}: {left[0]} to {left[-1]}", fontsize=9)
         ax.spines[["top", "right"]].set_visible(False)
         ax.tick_params(labelsize=8)

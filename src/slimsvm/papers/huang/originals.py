@@ -17,11 +17,12 @@ from ...sparse.reweighting import KernelColumns, solve_round
 class TippingRVM:
     """Tipping's first relevance vector machine (2001): all columns to begin with, precisions re-estimated together.
 
-    As in his program: precisions start at 1 / n^2, a column is gone beyond 1e12, and the last round is the one in which
-    no logarithm of a precision moves by more than 1e-3.
+    As in his program: precisions start at 1 / n^2, a column is gone beyond 1e9, and the last round is the one in which
+    no logarithm of a precision moves by more than 1e-3. His gives up where the Hessian is ill-conditioned; here a ridge
+    of rounding's size lets it go on.
     """
 
-    def __init__(self, gamma: float, max_iter: int = 500):
+    def __init__(self, gamma: float, max_iter: int = 1000):
         self.gamma, self.max_iter = gamma, max_iter
 
     def fit(self, X: Array, y: Array) -> TippingRVM:
@@ -30,7 +31,7 @@ class TippingRVM:
         kept, w = np.arange(columns.shape[1]), np.zeros(columns.shape[1])
         precision = np.full(columns.shape[1], 1.0 / len(X) ** 2)
         for _ in range(self.max_iter):
-            keep = precision < 1e12
+            keep = precision < 1e9
             kept, w, precision = kept[keep], w[keep], precision[keep]
             w, variance = _most_probable(columns[:, kept], target, precision, w)
             last = precision

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...formulation import Array
 from ..recipe import Column, Outcomes, Recipe, Samples, Task, printed
+from . import reasons
 from .paper import PAPER
 from .sets import ALL, FAST, L0, MERGED, RVM, SVM, fold, measure, settings
 
@@ -179,4 +180,5 @@ TABLE_4 = Recipe(
     ),
     runs=1,
     gather=gather,
+    reasons=reasons.TABLE_4,
 )

@@ -13,6 +13,7 @@ from sklearn.model_selection import StratifiedKFold
 from ... import datasets
 from ..recipe import Cell, Column, Outcomes, Printed, Recipe, Samples, Task
 from .machines import NOSV, OSV, SPARSE, SVM, linear_machines, prepared, rbf_machines
+from .reasons import REASONS
 from .settings import L1, L2_PRINTED, LARGE, LINEAR, LINEAR_ETA, PAPER, SETS, Setting
 from .values import RATES_L1, RATES_L2, RATES_LINEAR
 
@@ -174,6 +175,7 @@ def _recipe(number: int, title: str, kind: str, machines: Sequence[str], protoco
         rows=SETS,
         printed=_printed(kind, machines) | _rates(kind, machines),
         gather=partial(cells, kind=kind),
+        reasons=REASONS.get(number, {}),
     )
 
 

@@ -1,1 +1,0 @@
-"""Tables of the papers behind the methods, one script each. ``slimsvm papers`` replaces them."""
