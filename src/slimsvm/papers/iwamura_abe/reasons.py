@@ -39,7 +39,12 @@ THYROID = (
 FEW = "these few splits: at the paper's settings, in the last columns, the rate on them is as low"
 REASONS: dict[int, dict[Cell, str]] = {
     2: {("flare-solar", "rate of *"): FEW},
-    3: {("flare-solar", "rate of *"): FEW, ("ringnorm", "rate of SVM"): BIAS},
+    3: {
+        ("banana", "rate of sparse"): FEW,
+        ("flare-solar", "rate of *"): FEW,
+        ("ringnorm", "rate of SVM"): BIAS,
+        ("ringnorm", "rate of sparse"): "our folds choose C = 10; with the paper's C = 1 the same splits give 98.0",
+    },
     4: {("thyroid", "*"): THYROID},
     5: {("ringnorm", SVM): BIAS},
     6: {
@@ -61,6 +66,7 @@ REASONS: dict[int, dict[Cell, str]] = {
         ("titanic", SVM): EQUAL,
     },
     10: {
+        ("banana", "rate of *"): FEW,
         ("flare-solar", "rate of *"): FEW,
         ("image", "rate of sparse"): SWAPPED,
         ("ringnorm", "rate of SVM"): SWAPPED,
