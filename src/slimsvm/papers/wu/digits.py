@@ -17,7 +17,7 @@ from .methods import mrsvm, rsvm, rsvm_settings, slmc, slmc_squared, values
 from .settings import ERROR, MRS, MRSVM, RATIOS, RS, RSVM, RVM_ERROR, SLMC, SQUARED, USPS_SETTINGS, at, share
 
 BLUR = 0.75  # pixels
-DIGITS, DRAWS = 10, 3
+DIGITS, DRAWS = 10, 1
 
 Models = dict[str, Any]  # fitted, by the columns that they are for
 
