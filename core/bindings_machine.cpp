@@ -166,10 +166,21 @@ std::unique_ptr<BoundMachine> function_machine(nb::object function, const Vector
                                         std::move(segments), cache_bytes, threads);
 }
 
+// Sums that are given need bounds that can meet them; duals of a side then have one sign.
+void check_sums(const Problem& p) {
+  if (p.centred()) return;
+  for (Index i = 0; i < p.size; ++i) {
+    const double sign = p.exact ? p.side[i] : p.sum;
+    if (!(sign > 0 ? p.lower[i] >= 0 && p.upper[i] < infinity : p.upper[i] <= 0 && p.lower[i] > -infinity))
+      throw nb::value_error("given sums need finite bounds, and duals of one sign");
+  }
+  if (!feasible_sums(p)) throw nb::value_error("no duals within the bounds have the sums that are given");
+}
+
 nb::dict solve_machine(BoundMachine& machine, const std::vector<int>& view, const Vector& linear, const Vector& lower,
                        const Vector& upper, const Vector& ridge, std::optional<Vector> side, double total, double tolerance,
                        Index max_steps, bool double_rows, double power, int block, double keep, std::optional<Vector> start,
-                       std::optional<Vector> start_product, bool exact, nb::object callback) {
+                       std::optional<Vector> start_product, bool exact, nb::object callback, double sum, bool exact_total) {
   const Index n = static_cast<Index>(linear.shape(0));
   for (const Vector* v : {&lower, &upper, &ridge})
     if (static_cast<Index>(v->shape(0)) != n) throw nb::value_error("linear, lower, upper and ridge differ in length");
@@ -178,7 +189,9 @@ nb::dict solve_machine(BoundMachine& machine, const std::vector<int>& view, cons
     if (*v && static_cast<Index>((*v)->shape(0)) != n) throw nb::value_error("start has a wrong length");
   if (start_product && !start) throw nb::value_error("start_product needs start");
   if (!(power > 1)) throw nb::value_error("power must be above 1");
-  const Problem problem{n, linear.data(), lower.data(), upper.data(), ridge.data(), side ? side->data() : nullptr, total, power};
+  const Problem problem{n,    linear.data(), lower.data(), upper.data(), ridge.data(), side ? side->data() : nullptr, total, power, sum,
+                        exact_total};
+  check_sums(problem);
   Options options;
   options.tolerance = tolerance;
   options.max_steps = max_steps;
@@ -213,12 +226,13 @@ nb::dict solve_machine(BoundMachine& machine, const std::vector<int>& view, cons
 nb::dict solve_all_machine(BoundMachine& machine, const std::vector<std::vector<int>>& views, const std::vector<Index>& lengths,
                            const Vector& linear, const Vector& lower, const Vector& upper, const Vector& ridge,
                            std::optional<Vector> side, const Vector& totals, double tolerance, const Ids& max_steps, bool double_rows,
-                           bool certify, nb::object callback) {
+                           bool certify, nb::object callback, std::optional<Vector> sums, bool exact_totals) {
   const std::size_t count = views.size(), n = linear.shape(0);
   for (const Vector* v : {&lower, &upper, &ridge})
     if (v->shape(0) != n) throw nb::value_error("linear, lower, upper and ridge differ in length");
   if (lengths.size() != count || totals.shape(0) != count || max_steps.shape(0) != count)
     throw nb::value_error("views, lengths, totals and max_steps differ in length");
+  if (sums && sums->shape(0) != count) throw nb::value_error("views and sums differ in length");
   std::vector<Job> jobs;
   std::size_t first = 0;
   for (std::size_t k = 0; k < count; ++k) {
@@ -230,13 +244,15 @@ nb::dict solve_all_machine(BoundMachine& machine, const std::vector<std::vector<
     options.max_steps = max_steps.data()[k];
     jobs.push_back({views[k],
                     {lengths[k], linear.data() + first, lower.data() + first, upper.data() + first, ridge.data() + first,
-                     capped ? side->data() + first : nullptr, totals.data()[k]},
+                     capped ? side->data() + first : nullptr, totals.data()[k], 2, sums ? sums->data()[k] : 0.0, capped && exact_totals},
                     options});
+    check_sums(jobs.back().problem);
     first += static_cast<std::size_t>(lengths[k]);
   }
   if (first != n) throw nb::value_error("lengths do not sum to that of linear");
   std::vector<double> duals, product;
-  const std::vector<const char*> names{"certified", "bias", "objective", "gap", "program_gap", "violation", "steps", "negative_curvature"};
+  const std::vector<const char*> names{"certified", "bias",      "cap",   "objective",         "gap",
+                                       "program_gap", "violation", "steps", "negative_curvature"};
   std::vector<std::vector<double>> table(names.size());
   {
     PythonMonitor monitor(std::move(callback));
@@ -249,7 +265,7 @@ nb::dict solve_all_machine(BoundMachine& machine, const std::vector<std::vector<
       const Verdict& v = answer.verdict;
       duals.insert(duals.end(), s.a.begin(), s.a.end());
       product.insert(product.end(), s.product.begin(), s.product.end());
-      const double row[] = {v.known ? 1.0 : 0.0, v.bias, v.primal, v.gap, s.certificate.relative(), s.certificate.violation,
+      const double row[] = {v.known ? 1.0 : 0.0, v.bias, v.cap, v.primal, v.gap, s.certificate.relative(), s.certificate.violation,
                             static_cast<double>(s.steps), s.negative_curvature ? 1.0 : 0.0};
       for (std::size_t c = 0; c < names.size(); ++c) table[c].push_back(row[c]);
     }
@@ -323,9 +339,10 @@ void bind_machines(nb::module_& m) {
   nb::class_<BoundMachine>(m, "Machine", "Kernel rows of one training set, cached, and the solver over them.")
       .def("solve", &solve_machine, "view"_a, "linear"_a, "lower"_a, "upper"_a, "ridge"_a, "side"_a.none(), "total"_a, "tolerance"_a,
            "max_steps"_a = -1, "double_rows"_a = false, "power"_a = 2.0, "block"_a = 512, "keep"_a = 0.75, "start"_a = nb::none(),
-           "start_product"_a = nb::none(), "exact"_a = true, "callback"_a = nb::none())
+           "start_product"_a = nb::none(), "exact"_a = true, "callback"_a = nb::none(), "sum"_a = 0.0, "exact_total"_a = false)
       .def("solve_all", &solve_all_machine, "views"_a, "lengths"_a, "linear"_a, "lower"_a, "upper"_a, "ridge"_a, "side"_a.none(),
-           "totals"_a, "tolerance"_a, "max_steps"_a, "double_rows"_a = false, "certify"_a = false, "callback"_a = nb::none())
+           "totals"_a, "tolerance"_a, "max_steps"_a, "double_rows"_a = false, "certify"_a = false, "callback"_a = nb::none(),
+           "sums"_a = nb::none(), "exact_totals"_a = false)
       .def("product", &product, "view"_a, "x"_a, "single"_a = false)
       .def("rows", &matrix_rows, "view"_a, "variables"_a)
       .def("diagonal", &diagonal, "view"_a);

@@ -20,17 +20,19 @@ using namespace nb::literals;
 
 namespace {
 
-nb::tuple smooth_machine(Matrix features, Vector y, Vector c, Vector start, double width, double least, double most, double tol,
-                         int max_steps) {
+nb::tuple smooth_machine(Matrix features, Vector y, Vector c, Vector start, const QuadraticLoss& loss, double tol, int max_steps) {
   const std::size_t n = features.shape(0), m = features.shape(1);
   if (y.shape(0) != n || c.shape(0) != n || start.shape(0) != m + 1) throw nb::value_error("sizes do not fit");
-  const SmoothMachine machine{features.data(), small(n, "rows"), small(m, "features"), y.data(), c.data(), {width, least, most}};
+  const SmoothMachine machine{features.data(), small(n, "rows"), small(m, "features"), y.data(), c.data(), loss};
   SmoothSolution found;
   found.w.assign(start.data(), start.data() + m + 1);
   found.f.resize(n);
   {
     nb::gil_scoped_release release;
-    dispatch<SmoothNewton>(&machine, tol, max_steps, &found);
+    if (loss.targets)
+      dispatch<SmoothNewton<OfTargets>>(&machine, tol, max_steps, &found);
+    else
+      dispatch<SmoothNewton<OfLabels>>(&machine, tol, max_steps, &found);
   }
   return nb::make_tuple(to_numpy(std::move(found.w), {m + 1}), to_numpy(std::move(found.f), {n}), found.steps, found.converged,
                         found.exact);
@@ -72,50 +74,49 @@ class BoundPasses {
     if (!safe) return std::nullopt;
     return nb::make_tuple(to_numpy(std::move(gram), {m, m}), to_numpy(std::move(T), {m, m}));
   }
-  nb::tuple equations(const Which& which, const Matrix& w, double width, double least, double most) {
+  nb::tuple equations(const Which& which, const Matrix& w, const QuadraticLoss& loss) {
     const std::size_t outputs = checked(which, w), size = w.shape(1);
     std::vector<double> value(outputs), moments(outputs * size), grams(outputs * size * size);
     run([&](Monitor& monitor) {
-      passes_->equations(which, w.data(), {width, least, most}, value.data(), moments.data(), grams.data(), monitor);
+      passes_->equations(which, w.data(), loss, value.data(), moments.data(), grams.data(), monitor);
     });
     return nb::make_tuple(to_numpy(std::move(value), {outputs}), to_numpy(std::move(moments), {outputs, size}),
                           to_numpy(std::move(grams), {outputs, size, size}));
   }
-  nb::tuple newton(const Which& which, const Matrix& start, const Vector& bias_curvature, double width, double least, double most, double tol,
-                   int max_steps) {
+  nb::tuple newton(const Which& which, const Matrix& start, const Vector& bias_curvature, const QuadraticLoss& loss, double tol, int max_steps) {
     const std::size_t outputs = checked(which, start), size = start.shape(1);
     if (bias_curvature.shape(0) != outputs) throw nb::value_error("bias_curvature must have a value for each output");
     Descent found;
     run([&](Monitor& monitor) {
-      NewtonOverPasses method(*passes_, {width, least, most}, monitor);
+      NewtonOverPasses method(*passes_, loss, monitor);
       found = method.run(which, std::vector<double>(start.data(), start.data() + outputs * size), bias_curvature.data(), tol, max_steps);
     });
     return nb::make_tuple(to_numpy(std::move(found.V), {outputs, size}), found.steps, std::vector<bool>(found.converged.begin(), found.converged.end()),
                           found.exact);
   }
-  nb::tuple line(const Which& which, const Matrix& w, const Matrix& step, const Matrix& t, double width, double least, double most) {
+  nb::tuple line(const Which& which, const Matrix& w, const Matrix& step, const Matrix& t, const QuadraticLoss& loss) {
     const std::size_t outputs = checked(which, w), tries = t.shape(1);
     if (checked(which, step) != t.shape(0)) throw nb::value_error("t must have a row for each output");
     std::vector<double> first(outputs * tries), second(outputs * tries);
     run([&](Monitor& monitor) {
-      passes_->line(which, w.data(), step.data(), t.data(), static_cast<int>(tries), {width, least, most}, first.data(), second.data(),
+      passes_->line(which, w.data(), step.data(), t.data(), static_cast<int>(tries), loss, first.data(), second.data(),
                     monitor);
     });
     return nb::make_tuple(to_numpy(std::move(first), {outputs, tries}), to_numpy(std::move(second), {outputs, tries}));
   }
-  nb::tuple pull(const Which& which, const Matrix& w, const Matrix& beta, double width, double least, double most, bool scales) {
+  nb::tuple pull(const Which& which, const Matrix& w, const Matrix& beta, const QuadraticLoss& loss, bool scales) {
     const std::size_t outputs = checked(which, w), vectors = static_cast<std::size_t>(passes_->vectors());
     const std::size_t inputs = static_cast<std::size_t>(passes_->inputs());
     if (beta.shape(0) != vectors || beta.shape(1) != outputs) throw nb::value_error("beta must be vectors x outputs");
     std::vector<double> value(outputs), products(vectors * (inputs + 1)), squares(inputs);  // zeros where scales are not learned
     run([&](Monitor& monitor) {
-      passes_->pull(which, w.data(), beta.data(), {width, least, most}, value.data(), products.data(),
+      passes_->pull(which, w.data(), beta.data(), loss, value.data(), products.data(),
                     scales ? squares.data() : nullptr, monitor);
     });
     return nb::make_tuple(to_numpy(std::move(value), {outputs}), to_numpy(std::move(products), {vectors, inputs + 1}),
                           to_numpy(std::move(squares), {inputs}));
   }
-  nb::ndarray<nb::numpy, double> evidence(const Which& which, const Matrix& w, double width, double least, double most,
+  nb::ndarray<nb::numpy, double> evidence(const Which& which, const Matrix& w, const QuadraticLoss& loss,
                                           const std::vector<std::pair<Ids, Vector>>& known, const Vector& reach, double units) {
     const std::size_t outputs = checked(which, w), own = evidence_count + 2 * static_cast<std::size_t>(passes_->features());
     if (reach.shape(0) != outputs || (!known.empty() && known.size() != outputs)) throw nb::value_error("a number for each output is needed");
@@ -129,7 +130,7 @@ class BoundPasses {
     }
     std::vector<double> out(outputs * own);
     run([&](Monitor& monitor) {
-      passes_->evidence(which, w.data(), {width, least, most}, duals, reach.data(), units, out.data(), monitor);
+      passes_->evidence(which, w.data(), loss, duals, reach.data(), units, out.data(), monitor);
     });
     return to_numpy(std::move(out), {outputs, own});
   }
@@ -205,23 +206,47 @@ std::unique_ptr<BoundPasses> row_passes(std::shared_ptr<Rows> rows, const Matrix
                                        threads);
 }
 
+// Targets of each row, costs of each output; a row counts as often as `counts` says.
+std::unique_ptr<BoundPasses> target_passes(std::shared_ptr<Rows> rows, const Matrix& targets, const Array& counts, const Vector& cost, bool single,
+                                           std::size_t keep, int threads) {
+  const std::size_t n = static_cast<std::size_t>(rows->size), outputs = targets.shape(1);
+  if (targets.shape(0) != n || counts.ndim() != 1 || counts.shape(0) != n) throw nb::value_error("targets and counts must be there for each row");
+  if (cost.shape(0) != outputs) throw nb::value_error("cost must have a value for each output");
+  if (counts.dtype() != nb::dtype<double>()) throw nb::type_error("expected counts of type float64");
+  Labels labels;
+  labels.sides = targets.data();
+  labels.counts = numbers<double>(counts);
+  labels.count_step = counts.stride(0);
+  labels.outputs = static_cast<int>(outputs);
+  labels.cost.assign(cost.data(), cost.data() + outputs);
+  return std::make_unique<BoundPasses>(std::move(rows), std::move(labels), std::vector<Array>{Array(targets), counts}, single, keep, threads);
+}
+
 }  // namespace
 
 void bind_passes(nb::module_& m) {
+  nb::class_<QuadraticLoss>(m, "QuadraticLoss", "A piecewise quadratic loss of labels, or of targets.")
+      .def(
+          "__init__",
+          [](QuadraticLoss* loss, double width, double least, double most, double tube, bool targets) {
+            new (loss) QuadraticLoss{width, least, most, tube, targets};
+          },
+          "width"_a, "least"_a, "most"_a, "tube"_a = 0.0, "targets"_a = false);
   nb::class_<BoundPasses>(m, "Passes", "Sums over rows for machines over few vectors.")
       .def("look", &BoundPasses::look, "rows"_a, "kernel"_a, "vectors"_a, "T"_a)
-      .def("equations", &BoundPasses::equations, "which"_a, "w"_a, "width"_a, "least"_a, "most"_a)
-      .def("newton", &BoundPasses::newton, "which"_a, "start"_a, "bias_curvature"_a, "width"_a, "least"_a, "most"_a, "tol"_a, "max_steps"_a)
-      .def("line", &BoundPasses::line, "which"_a, "w"_a, "step"_a, "t"_a, "width"_a, "least"_a, "most"_a)
+      .def("equations", &BoundPasses::equations, "which"_a, "w"_a, "loss"_a)
+      .def("newton", &BoundPasses::newton, "which"_a, "start"_a, "bias_curvature"_a, "loss"_a, "tol"_a, "max_steps"_a)
+      .def("line", &BoundPasses::line, "which"_a, "w"_a, "step"_a, "t"_a, "loss"_a)
       .def("use", &BoundPasses::use, "threads"_a)
       .def("look_whitened", &BoundPasses::look_whitened, "x"_a, "kernel"_a, "z"_a, "epsilon"_a, "jitter"_a)
-      .def("pull", &BoundPasses::pull, "which"_a, "w"_a, "beta"_a, "width"_a, "least"_a, "most"_a, "scales"_a = true)
-      .def("evidence", &BoundPasses::evidence, "which"_a, "w"_a, "width"_a, "least"_a, "most"_a, "known"_a, "reach"_a, "units"_a)
+      .def("pull", &BoundPasses::pull, "which"_a, "w"_a, "beta"_a, "loss"_a, "scales"_a = true)
+      .def("evidence", &BoundPasses::evidence, "which"_a, "w"_a, "loss"_a, "known"_a, "reach"_a, "units"_a)
       .def("values", &BoundPasses::values, "which"_a, "w"_a, "begin"_a, "end"_a)
       .def("features", &BoundPasses::features, "rows"_a);
   m.def("class_passes", &class_passes, "rows"_a, "codes"_a, "counts"_a, "side"_a, "cost"_a, "single"_a, "keep"_a, "threads"_a = 1);
   m.def("row_passes", &row_passes, "rows"_a, "sides"_a, "costs"_a, "single"_a, "keep"_a, "threads"_a = 1);
-  m.def("smooth_machine", &smooth_machine, "features"_a, "y"_a, "c"_a, "start"_a, "width"_a, "least"_a, "most"_a, "tol"_a, "max_steps"_a);
+  m.def("target_passes", &target_passes, "rows"_a, "targets"_a, "counts"_a, "cost"_a, "single"_a, "keep"_a, "threads"_a = 1);
+  m.def("smooth_machine", &smooth_machine, "features"_a, "y"_a, "c"_a, "start"_a, "loss"_a, "tol"_a, "max_steps"_a);
 }
 
 }  // namespace slimsvm

@@ -71,6 +71,11 @@ class BlockSmo {
     for (auto* v : {&block_.G, &block_.a, &block_.lower, &block_.upper, &block_.side, &block_.ridge, &block_.slope, &block_.least}) v->assign(stride_, 0.0);
     block_.power = p_.power;
     ceiling_ = dual_ceiling(p_) * (1 + 1e-6);
+    if (!p_.centred()) {  // the optimum may be 0, where the dual is what rounding makes it
+      double largest = 0;
+      for (const double k : diagonal_) largest = std::max(largest, k);
+      ceiling_ += 1e-6 * largest * p_.mass() * p_.mass();
+    }
     slot_.assign(p_.size, -1);
     variable_.assign(size_, -1);
     entered_.assign(size_, -1);
@@ -90,7 +95,7 @@ class BlockSmo {
         if (now.relative() <= gap_target) return finish(), true;
         violation_target = std::min(violation_target, now.violation) * 0.1;
       }
-      if (now.violation < 0.9 * best_violation || now.dual > best_dual + 1e-9 * std::fabs(best_dual)) {
+      if (now.violation < 0.9 * best_violation || now.dual > best_dual + 1e-9 * std::max(std::fabs(best_dual), p_.least)) {
         best_violation = std::min(best_violation, now.violation);
         best_dual = std::max(best_dual, now.dual);
         last_progress = it_.rounds;
@@ -262,8 +267,11 @@ class BlockSmo {
     else
       update_matrix();
     block_.total = p_.total;
+    block_.exact = p_.exact;
     double used = 0;
-    if (p_.total < infinity) {
+    if (p_.exact) {
+      block_.room = 0;
+    } else if (p_.total < infinity) {
       for (Index v = 0; v < p_.size; ++v) used += p_.side[v] * it_.a[v];
       block_.room = std::max(0.0, p_.total - used);
     }

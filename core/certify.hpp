@@ -1,8 +1,9 @@
 // The model that a solution makes: its exact bias, and the certificate of the whole problem.
 //
 // Where the cost of the slacks is a sum over rows, the feasible set is all there is to know of it: the cost of the residuals
-// r = y - f - b is the largest sum r a - penalty(a) over a in the set, and the best bias makes that least. Sets with a cap
-// or a ball, and costs that a user wrote, are certified outside of the core.
+// r = y - f - b is the largest sum r a - penalty(a) over a in the set, and the best bias makes that least. Where sums other
+// than zero are given, a threshold t with the sum s adds t s to the primal, and each side may have a threshold of its own.
+// Sets with a cap or a ball, and costs that a user wrote, are certified outside of the core.
 #pragma once
 
 #include <numeric>
@@ -13,8 +14,8 @@
 namespace slimsvm {
 
 struct Verdict {
-  bool known = false;  // false: the rest says nothing
-  double bias = 0, primal = 0, dual = 0, gap = infinity;
+  bool known = false;  // false: there is more to do, and where the gap is infinite the rest says nothing
+  double bias = 0, cap = 0, primal = 0, dual = 0, gap = infinity;
 };
 
 // A sum as if all digits were kept (Neumaier).
@@ -37,7 +38,7 @@ class Certifier {
       const bool half_lines = (p.lower[i] == 0 || p.lower[i] == -infinity) && (p.upper[i] == 0 || p.upper[i] == infinity);
       sums_ = sums_ && (squares_ ? p.ridge[i] > 0 && half_lines : p.ridge[i] == 0 && finite);
     }
-    sums_ = sums_ && p.size > 1 && p.power == 2 && !(p.total < infinity);
+    sums_ = sums_ && p.power == 2 && (p.exact || !(p.total < infinity)) && (!p.centred() || p.size > 1);
   }
 
   // Of duals a and f = K a in double, where `diagonal` are the values k(x, x). Not known where it is above the tolerance,
@@ -49,9 +50,16 @@ class Certifier {
     const Index n = p_.size;
     std::vector<double> r(n);
     for (Index i = 0; i < n; ++i) r[i] = p_.linear[i] - f[i];
-    v.bias = squares_ ? bias_of_squares(r) : bias_of_sizes(r);
-    double norm = 0, ridges = 0, gain = 0, sizes = 0, largest = 0, weighed = 0, share = 1;
+    if (p_.exact) {
+      const double plus = bias_of_sizes(r, 1, p_.sum_of_side(1)), minus = bias_of_sizes(r, -1, p_.sum_of_side(-1));
+      v.bias = 0.5 * (plus + minus), v.cap = 0.5 * (plus - minus);
+    } else {
+      v.bias = squares_ ? bias_of_squares(r) : bias_of_sizes(r, 0, p_.sum);
+    }
+    const auto residual = [&](Index i) { return r[i] - v.bias - (v.cap != 0 ? v.cap * p_.side[i] : 0.0); };
+    double norm = 0, ridges = 0, gain = 0, sizes = 0, largest = 0, weighed = 0, share = 1, targets = 0;
     for (Index i = 0; i < n; ++i) {
+      targets = std::max(targets, std::fabs(p_.linear[i]));
       norm += a[i] * f[i];
       ridges += p_.ridge[i] * a[i] * a[i];
       gain += p_.linear[i] * a[i];
@@ -63,40 +71,70 @@ class Certifier {
     }
     share = std::max(share, 0.0);
     double cost = 0;
-    for (Index i = 0; i < n; ++i) cost += conjugate(p_, i, r[i] - v.bias);
-    v.primal = 0.5 * norm + cost;
-    const double sum = std::fabs(exact_sum(a)), off = sum * (1 + std::sqrt(largest) * std::sqrt(2 * std::max(v.primal, 0.0)));
-    v.dual = share * (gain - off) - 0.5 * share * share * (norm + ridges);
-    if (!(v.dual > 0) || sum > drift * sizes) return v;
+    for (Index i = 0; i < n; ++i) cost += conjugate(p_, i, residual(i));
+    v.primal = 0.5 * norm + cost + v.bias * p_.sum + (p_.exact ? v.cap * p_.total : 0.0);
+    // What is left of the sums costs at most the best thresholds, which are no larger than a residual.
+    const double sum = drifted(a), values = p_.centred() ? std::sqrt(largest * 2 * std::max(v.primal, 0.0)) : largest * p_.mass();
+    v.dual = share * (gain - sum * (targets + values)) - 0.5 * share * share * (norm + ridges);
+    if (p_.centred() && sizes == 0 && v.primal == 0) {  // nothing to be gained: all targets are within their tube
+      v.gap = 0;
+      v.known = true;
+      return v;
+    }
+    const double least = p_.least_of(largest, targets), size = std::max(std::fabs(v.dual), least);
+    const bool proves = p_.centred() ? v.dual > 0 : share == 1 && size > 0;
+    if (!proves || sum > drift * sizes) return v;
     // Errors of f cost what the duals say, which adds up like chance, and more at the corners of the cost.
     double worse = 0, charges = 0, squares = 0;
     for (Index i = 0; i < n; ++i) {
-      const double doubt = roundoff * (std::sqrt(std::max(diagonal[i], 0.0) * weighed) + 1 + std::fabs(f[i]) + std::fabs(v.bias));
-      const double x = r[i] - v.bias, outward = p_.lower[i] == 0 ? doubt : p_.upper[i] == 0 ? -doubt : std::copysign(doubt, x);
+      const double rounded = std::fabs(p_.linear[i]) + std::fabs(f[i]) + std::fabs(v.bias) + std::fabs(v.cap);
+      const double doubt = roundoff * (std::sqrt(std::max(diagonal[i], 0.0) * weighed) + rounded);
+      const double x = residual(i), outward = p_.lower[i] == 0 ? doubt : p_.upper[i] == 0 ? -doubt : std::copysign(doubt, x);
       worse += conjugate(p_, i, x + outward);
       charges += std::fabs(a[i]) * doubt;
       squares += a[i] * a[i] * doubt * doubt;
     }
     const double blur = std::max(worse - cost - charges, 0.0) + 2 * std::sqrt(squares);
-    v.gap = std::max(v.primal + blur - v.dual, 0.0) / v.dual;
-    v.known = v.gap <= tolerance_ && blur <= 0.01 * tolerance_ * v.dual;
+    v.gap = std::max(v.primal + blur - v.dual, 0.0) / size;
+    v.known = v.gap <= tolerance_ && blur <= 0.01 * tolerance_ * size;
     return v;
   }
 
  private:
-  static std::vector<Index> sorted(const std::vector<double>& r) {
-    std::vector<Index> order(r.size());
-    std::iota(order.begin(), order.end(), Index(0));
+  // By how much sums of duals miss those that are given.
+  double drifted(const std::vector<double>& a) const {
+    if (!p_.exact) {
+      if (p_.sum == 0) return std::fabs(exact_sum(a));
+      std::vector<double> all(a);
+      all.push_back(-p_.sum);
+      return std::fabs(exact_sum(all));
+    }
+    double missed = 0;
+    for (const double side : {1.0, -1.0}) {
+      std::vector<double> mine{-p_.sum_of_side(side)};
+      for (Index i = 0; i < p_.size; ++i)
+        if (p_.side[i] == side) mine.push_back(a[i]);
+      missed += std::fabs(exact_sum(mine));
+    }
+    return missed;
+  }
+
+  // The variables of a side (0: all) in the order of their residuals.
+  std::vector<Index> sorted(const std::vector<double>& r, double side = 0) const {
+    std::vector<Index> order;
+    order.reserve(r.size());
+    for (Index i = 0; i < p_.size; ++i)
+      if (side == 0 || p_.side[i] == side) order.push_back(i);
     std::sort(order.begin(), order.end(), [&](Index x, Index y) { return r[x] < r[y] || (r[x] == r[y] && x < y); });
     return order;
   }
 
-  // A residual at b or below wants its lower bound, one above it the upper: b is where these sum to zero, the middle of the
-  // interval if there is one. Sums of equal bounds meet the target exactly but for rounding.
-  double bias_of_sizes(const std::vector<double>& r) const {
-    const std::vector<Index> order = sorted(r);
-    double target = 0, mass = 0;
-    for (Index i = 0; i < p_.size; ++i) target += p_.upper[i];
+  // A residual at b or below wants its lower bound, one above it the upper: b is where these have the sum that is given, the
+  // middle of the interval if there is one. Sums of equal bounds meet the target exactly but for rounding.
+  double bias_of_sizes(const std::vector<double>& r, double side, double sum) const {
+    const std::vector<Index> order = sorted(r, side);
+    double target = -sum, mass = 0;
+    for (const Index i : order) target += p_.upper[i];
     for (std::size_t k = 0; k < order.size(); ++k) {
       mass += p_.upper[order[k]] - p_.lower[order[k]];
       if (mass < target * (1 - 1e-12)) continue;

@@ -1,7 +1,8 @@
 // The dual problem and its feasible sets. In signed duals a = y*alpha:
 //
-//   min  1/2 a'K a + sum ridge/power |a|^power - linear'a    s.t.  sum a = 0,  lower <= a <= upper,  sum side*a <= total
+//   min  1/2 a'K a + sum ridge/power |a|^power - linear'a    s.t.  sum a = s,  lower <= a <= upper,  sum side*a <= total
 //
+// s is 0 but for one-class machines; for nu machines the cap is an equation: the sums of both sides are given.
 // The power is 2 (a ridge on the kernel's diagonal) but for p-norms. G = linear - K a - ridge*|a|^(power-1) sign a
 // is minus the gradient. `up` variables may grow (a < upper), `low` ones may shrink.
 // A set is a policy: it says which pairs may move, how far, how far from optimal a point is, and how to choose
@@ -26,6 +27,23 @@ struct Problem {
   const double* side;  // +-1; read only with a cap
   double total;        // infinity: no cap
   double power = 2;
+  double sum = 0;      // of the duals
+  bool exact = false;  // sum side*a = total
+  double least = 0;    // an optimum of this size is zero, as far as is worth knowing
+
+  // Is zero feasible? Then so is every share of feasible duals, and the optimum is not negative.
+  bool centred() const { return sum == 0 && !exact; }
+  // What each side sums to, where both sums are given.
+  double sum_of_side(double s) const { return 0.5 * (sum + s * total); }
+  // The sum of the duals' sizes where sums are given: duals of a side have one sign then.
+  double mass() const { return exact ? std::fabs(sum_of_side(1)) + std::fabs(sum_of_side(-1)) : std::fabs(sum); }
+
+  // Where nothing but given sums makes f what it is, its terms may cancel: f = 0, and no gap is small beside the optimum.
+  // Below this share of what the terms could make, that is what it is.
+  double least_of(double largest_diagonal, double largest_linear) const {
+    constexpr double share = 1e-10;
+    return centred() || largest_linear > 0 ? 0.0 : share * largest_diagonal * mass() * mass();
+  }
 
   // The penalty of one variable, and its slope.
   double penalty(Index i, double x) const {
@@ -44,14 +62,20 @@ struct Problem {
   }
 };
 
-// Multipliers of sum a = 0 and of the cap. Any pair with cap >= 0 certifies a gap.
+// Multipliers of the sum and of the cap. Any pair with cap >= 0 certifies a gap; any at all where both sums are given.
 struct Offsets {
   double bias = 0, cap = 0;
 };
 
 struct Certificate {
   double violation = infinity, dual = 0, gap = infinity;
-  double relative() const { return dual > 0 ? gap / dual : infinity; }  // nothing is proved before the dual is positive
+  double least = 0;       // that of the problem
+  bool any_sign = false;  // of the dual: zero is not feasible
+  // In share of the optimum: nothing is proved before the dual is positive, where it will be.
+  double relative() const {
+    if (any_sign) return gap > 0 ? gap / std::max(std::fabs(dual), least) : 0.0;
+    return dual > 0 ? gap / dual : dual == 0 && gap <= 0 ? 0.0 : infinity;
+  }
 };
 
 // Largest G that may grow, smallest that may shrink.
@@ -106,16 +130,18 @@ struct SafeBounds {
 // The dual objective, and primal minus dual at (f = K a, offsets): a sum of terms that are each >= 0 (Fenchel-Young).
 inline void evaluate(const Problem& p, const double* a, const double* G, Offsets o, Certificate& c) {
   double gap = 0, used = 0;
+  c.any_sign = !p.centred();
+  c.least = p.least;
   c.dual = 0;  // linear'a - 1/2 a'K a - penalty, with K a = linear - G - slope
   for (Index i = 0; i < p.size; ++i) {
     const double slope = p.slope(i, a[i]), penalty = p.power == 2 ? p.penalty(i, a[i]) : a[i] * slope / p.power;
     c.dual += 0.5 * a[i] * (p.linear[i] + G[i]);
     if (p.power != 2) c.dual += 0.5 * a[i] * slope - penalty;
-    const double r = G[i] + slope - o.bias - (o.cap > 0 ? o.cap * p.side[i] : 0.0);
+    const double r = G[i] + slope - o.bias - (o.cap != 0 ? o.cap * p.side[i] : 0.0);
     gap += conjugate(p, i, r) - a[i] * r + penalty;
     if (o.cap > 0) used += p.side[i] * a[i];
   }
-  c.gap = o.cap > 0 ? gap + o.cap * (p.total - used) : gap;
+  c.gap = o.cap > 0 && !p.exact ? gap + o.cap * (p.total - used) : gap;
 }
 
 // Below power 2 the penalty's slope is so steep at zero that a tiny dual makes a large violation: the gap counts.
@@ -144,7 +170,7 @@ class Box {
     for (Index i = 0; i < p_.size; ++i) e.add(G[i], a[i] < p_.upper[i], a[i] > p_.lower[i]);
     return e;
   }
-  double bias(const double* a, const double* G) const { return extremes(a, G).middle(); }
+  Offsets offsets(const double* a, const double* G) const { return {extremes(a, G).middle(), 0}; }
   Certificate certify(const double* a, const double* G) const {
     const Extremes e = extremes(a, G);
     Certificate c;
@@ -168,7 +194,8 @@ class Box {
 
 // With the cap active, a variable of class + that grows and one of class - that shrinks would both add to the
 // sum: that pair is illegal. Each class has its own threshold, bias + cap for +, bias - cap for -, and a
-// working set needs the best of all four lists: the two lists of a plain box get stuck.
+// working set needs the best of all four lists: the two lists of a plain box get stuck. Where the cap is an equation,
+// only pairs within a class are legal.
 class CappedBox {
  public:
   static constexpr int lists = 4;
@@ -179,7 +206,7 @@ class CappedBox {
     for (Index i = 0; i < p_.size; ++i) sum += p_.side[i] * a[i];
     return sum;
   }
-  bool active(double sum) const { return cap_active(p_.total - sum, p_.total); }
+  bool active(double sum) const { return p_.exact || cap_active(p_.total - sum, p_.total); }
 
   struct ByClass {
     Extremes plus, minus;
@@ -189,25 +216,25 @@ class CappedBox {
     for (Index i = 0; i < p_.size; ++i) (p_.side[i] > 0 ? e.plus : e.minus).add(G[i], a[i] < p_.upper[i], a[i] > p_.lower[i]);
     return e;
   }
-  static double violation(const ByClass& e, bool active) {
+  static double violation(const ByClass& e, bool active, bool exact) {
     if (!active) return e.plus.with(e.minus).violation();
+    if (exact) return std::max(e.plus.violation(), e.minus.violation());
     return std::max({e.plus.violation(), e.minus.violation(), Extremes{e.minus.up, e.plus.low}.violation()});
   }
-  double bias(const double* a, const double* G) const {
+  // The cap's multiplier only where it is known without a search.
+  Offsets offsets(const double* a, const double* G) const {
     const ByClass e = extremes(a, G);
-    return active(used(a)) ? 0.5 * (e.plus.middle() + e.minus.middle()) : e.plus.with(e.minus).middle();
+    if (!active(used(a))) return {e.plus.with(e.minus).middle(), 0};
+    return {0.5 * (e.plus.middle() + e.minus.middle()), p_.exact ? 0.5 * (e.plus.middle() - e.minus.middle()) : 0.0};
   }
   Certificate certify(const double* a, const double* G) const {
     const ByClass e = extremes(a, G);
     const bool on = active(used(a));
     Certificate c;
-    if (on) {
-      const double bias = 0.5 * (e.plus.middle() + e.minus.middle());
-      evaluate(p_, a, G, {bias, best_cap(a, G, bias)}, c);
-    } else {
-      evaluate(p_, a, G, {e.plus.with(e.minus).middle(), 0}, c);
-    }
-    c.violation = telling_violation(p_, violation(e, on), c);
+    Offsets o = offsets(a, G);
+    if (on && !p_.exact) o.cap = best_cap(a, G, o.bias);
+    evaluate(p_, a, G, o, c);
+    c.violation = telling_violation(p_, violation(e, on, p_.exact), c);
     return c;
   }
   void candidates(const double* a, const double* G, const std::vector<std::int32_t>& slot, CandidateList (&out)[lists]) const {

@@ -269,7 +269,10 @@ struct View {
   std::vector<Tile> tiles;
   std::vector<Index> start;  // first variable of each segment; last: number of variables
   std::vector<Index> begin;  // first position of each segment
+  bool twice = false;        // the second half of the segments are those of the first again: two variables a row
   Index size() const { return start.back(); }
+  Index rows() const { return twice ? size() / 2 : size(); }
+  std::size_t row_tiles() const { return twice ? tiles.size() / 2 : tiles.size(); }
   Index position(Index variable) const {
     const auto s = std::upper_bound(start.begin(), start.end(), variable) - start.begin() - 1;
     return begin[s] + (variable - start[s]);
@@ -288,6 +291,8 @@ inline View make_view(const std::vector<Segment>& all, const std::vector<int>& c
                             static_cast<int>(std::min<Index>(tile, length - t))});
     view.start.push_back(base + length);
   }
+  const auto half = chosen.begin() + chosen.size() / 2;
+  view.twice = chosen.size() % 2 == 0 && std::equal(chosen.begin(), half, half);
   return view;
 }
 
@@ -324,7 +329,7 @@ class Gram {
   // Rows over the view that the cache can hold at once.
   Index capacity(const View& view) const {
     if (resident()) return std::numeric_limits<std::int32_t>::max();
-    return static_cast<Index>(cache_.capacity() / std::max<std::size_t>(1, view.tiles.size()));
+    return static_cast<Index>(cache_.capacity() / std::max<std::size_t>(1, view.row_tiles()));
   }
   const std::vector<double>& diagonal() {
     if (diagonal_.empty()) {
@@ -462,8 +467,9 @@ class Gram {
                 const std::vector<double>& farther, double* gradient, Doubt& doubt, Monitor& monitor) {
     const bool weigh = doubt.weigh(x, farther, rounding(), view.size());
     const std::size_t tiles = view.tiles.size(), count = x.size();
+    const Mirror same(view, gradient), weighed(view, weigh ? doubt.weighed.data() : nullptr);
     pool_.run(
-        tiles,
+        view.row_tiles(),
         [&](std::size_t t, int) {
           std::vector<const Real*> rows(count);
           for (std::size_t i = 0; i < count; ++i) rows[i] = table[i * tiles + t];
@@ -476,16 +482,19 @@ class Gram {
 
   // result -= K x over the view, past the cache: every row is computed afresh and used once. The doubt: as for a change from 0.
   void subtract_product(const View& view, const double* x, double* result, Monitor& monitor, Doubt* doubt = nullptr) {
+    if (resident() && !doubt) return subtract_resident(view, x, result, monitor);
     bool weigh = false;
     if (doubt) {
       std::vector<double> all(x, x + view.size()), distances(all);
       for (double& value : distances) value = std::fabs(value);
       weigh = doubt->weigh(all, distances, rounding(), view.size());
     }
+    const Mirror same(view, result), weighed(view, weigh ? doubt->weighed.data() : nullptr);
     std::vector<Index> columns, target;  // starts of strips: positions and variables
     std::vector<int> length;
-    for (const auto& tile : view.tiles)
-      for (int c = 0; c < tile.count; c += strip_length) {
+    for (std::size_t t = 0; t < view.row_tiles(); ++t)
+      for (int c = 0; c < view.tiles[t].count; c += strip_length) {
+        const auto& tile = view.tiles[t];
         columns.push_back(tile.position + c);
         target.push_back(tile.first + c);
         length.push_back(std::min(strip_length, tile.count - c));
@@ -498,10 +507,11 @@ class Gram {
     });
   }
 
-  // The same for some of the variables only; false where rows cannot be had so.
-  bool subtract_product_at(const View& view, const double* x, const std::vector<Index>& variables, double* result,
-                           Monitor& monitor) {
+  // The same for some of the variables only; false where rows cannot be had so. Of a row's two variables both, or none.
+  bool subtract_product_at(const View& view, const double* x, const std::vector<Index>& some, double* result, Monitor& monitor) {
     std::atomic<bool> possible{true};
+    const std::vector<Index> variables(some.begin(), std::lower_bound(some.begin(), some.end(), view.rows()));
+    const Mirror same(view, result);
     const std::size_t strips = (variables.size() + strip_length - 1) / strip_length;
     for_strips_of_product(view, x, strips, monitor, [&](std::size_t t, int rows, Real* const* out, const double* values, int thread) {
       const Index* first = variables.data() + t * strip_length;
@@ -601,15 +611,35 @@ class Gram {
  private:
   static constexpr int strip_length = 128;
 
+  // What is taken from the value of a row, taken from that of its other variable, too: when this goes.
+  class Mirror {
+   public:
+    Mirror(const View& view, double* values) {
+      if (!view.twice || !values) return;
+      values_ = values;
+      before_.assign(values, values + view.rows());
+    }
+    Mirror(const Mirror&) = delete;
+    Mirror& operator=(const Mirror&) = delete;
+    ~Mirror() {
+      for (std::size_t v = 0; v < before_.size(); ++v) values_[before_.size() + v] += values_[v] - before_[v];
+    }
+
+   private:
+    double* values_ = nullptr;
+    std::vector<double> before_;
+  };
+
   // use(strip, rows, out, values, thread) for chunks of the rows where x is not zero; out has room for a strip.
   template <class Use>
   void for_strips_of_product(const View& view, const double* x, std::size_t strips, Monitor& monitor, const Use& use) {
     std::vector<Index> positions;
     std::vector<double> values;
-    for (Index v = 0; v < view.size(); ++v)
-      if (x[v] != 0) {
+    const Index n = view.rows();
+    for (Index v = 0; v < n; ++v)
+      if (const double value = view.twice ? x[v] + x[n + v] : x[v]; value != 0) {
         positions.push_back(view.position(v));
-        values.push_back(x[v]);
+        values.push_back(value);
       }
     const std::size_t chunk = std::min(source_->chunk(), 512);
     std::vector<Buffer<Real>> buffers(pool_.size());
@@ -720,6 +750,22 @@ class Gram {
             source_->strip(count, begin, static_cast<int>(std::min<Index>(tile_, segment.end - begin)), out.data(), thread);
           },
           monitor);
+    }
+  }
+  // From rows at hand, on this thread alone: others may be solving problems of their own.
+  void subtract_resident(const View& view, const double* x, double* result, Monitor& monitor) {
+    std::vector<Index> positions;
+    std::vector<double> values, sizes;
+    for (Index v = 0; v < view.size(); ++v)
+      if (x[v] != 0) positions.push_back(view.position(v)), values.push_back(x[v]), sizes.push_back(std::fabs(x[v]));
+    std::vector<Real*> table;
+    rows(view, positions, table, monitor);
+    const Mirror same(view, result);
+    const std::size_t tiles = view.tiles.size(), count = positions.size();
+    std::vector<const Real*> mine(count);
+    for (std::size_t t = 0; t < view.row_tiles(); ++t) {
+      for (std::size_t i = 0; i < count; ++i) mine[i] = table[i * tiles + t];
+      subtract_rows(mine.data(), values.data(), sizes.data(), static_cast<int>(count), view.tiles[t].count, result + view.tiles[t].first, nullptr);
     }
   }
   template <class Task>

@@ -206,7 +206,7 @@ double newton_step(Block<Real>& b, const std::vector<int>& free) {
     const int i = moved[r];
     const double room = step[r] > 0 ? b.upper[i] - b.a[i] : b.lower[i] - b.a[i];
     if (step[r] != 0 && room / step[r] < share) share = room / step[r], hit = static_cast<int>(r);
-    if (b.capped() && m.bases.size() == 1) growth += b.side[i] * step[r];
+    if (b.capped() && !b.cap_active()) growth += b.side[i] * step[r];
   }
   // With an active cap both sums stay; below it, the step must end there.
   if (growth * share > b.room) share = b.room / growth, hit = -1;

@@ -25,12 +25,13 @@ struct Block {
   // Index 0: all variables, or class + and 1: class -, with a cap; then `shrink_any` is for both.
   std::vector<double> grow[2], shrink[2], shrink_any;
   double room = infinity, total = infinity;  // what the cap leaves
+  bool exact = false;                        // the cap is an equation: nothing is left, ever
   Index steps = 0;
   bool negative_curvature = false, unbounded = false;  // not a kernel; and nothing stops the objective
 
   const Real* row(int i) const { return matrix + static_cast<std::size_t>(i) * stride; }
   bool capped() const { return total < infinity; }
-  bool cap_active() const { return slimsvm::cap_active(room, total); }
+  bool cap_active() const { return exact || slimsvm::cap_active(room, total); }
 };
 
 // Share of the diagonal below which a pair's curvature counts as none, and a last resort for zero rows.
@@ -292,7 +293,7 @@ struct CappedPairs {
       const Best plus = largest<Isa>(G, b.grow[0].data(), b.stride), minus = largest<Isa>(G, b.grow[1].data(), b.stride);
       const CappedBox::ByClass e{{plus.value, smallest<Isa>(G, b.shrink[0].data(), b.stride)},
                                  {minus.value, smallest<Isa>(G, b.shrink[1].data(), b.stride)}};
-      violation = std::max(0.0, CappedBox::violation(e, b.cap_active()));
+      violation = std::max(0.0, CappedBox::violation(e, b.cap_active(), b.exact));
       if (!(violation > eps) || s == limit) break;
       int i = -1;
       Best j{0, -1};
@@ -301,7 +302,7 @@ struct CappedPairs {
         i = plus.index;
       }
       if (minus.value > -infinity) {
-        const Best other = partner<Isa>(b, minus.index, b.shrink_any.data());
+        const Best other = partner<Isa>(b, minus.index, (b.exact ? b.shrink[1] : b.shrink_any).data());
         if (i < 0 || other.value > j.value) j = other, i = minus.index;
       }
       if (i < 0 || !(j.value > 0)) break;

@@ -16,28 +16,15 @@
 #include <vector>
 
 #include "expansion.hpp"
+#include "loss.hpp"
 #include "panels.hpp"
 #include "parallel.hpp"
 
 namespace slimsvm {
 
-// A loss that is piecewise quadratic in xi = 1 - y f: its slope is clamp(xi / width, least, most). Width 0 is the hinge.
-struct QuadraticLoss {
-  double width, least, most;
-
-  SLIM_INLINE double slope(double xi) const {
-    if (width == 0) return xi > 0 ? most : least;
-    return std::min(std::max(xi / width, least), most);
-  }
-  SLIM_INLINE bool curved(double xi) const { return xi > least * width && xi < most * width; }
-  SLIM_INLINE double value(double xi) const {
-    const double s = slope(xi);
-    return s == 0 && xi == xi ? 0.0 : s * (xi - 0.5 * width * s);  // NaN stays NaN
-  }
-};
-
 // Class numbers and weights of rows, and what they mean to each output: a side (+1, -1, or 0: no part) and a cost. Or
-// sides and costs of each row, as they are given.
+// sides (or targets) of each row and output as they are given, and costs: given too, or what a row counts times the cost of
+// an output.
 struct Labels {
   const double *sides = nullptr, *costs = nullptr;  // rows x outputs
   const void* codes = nullptr;
@@ -45,7 +32,7 @@ struct Labels {
   const double* counts = nullptr;
   Index count_step = 1;  // 0: all rows count the same
   int outputs = 1;
-  std::vector<double> side, cost;  // classes x outputs
+  std::vector<double> side, cost;  // classes x outputs; one class where sides are given
 
   int code(Index i) const {
     switch (code_bytes) {
@@ -113,16 +100,17 @@ class OrderedSums {
   std::vector<std::vector<double>> free_;
 };
 
-// Duals and curvatures of one output in one panel; returns the loss.
-template <class Real>
+// Duals and curvatures of one output in one panel; returns the loss. `Read`: of labels or of targets.
+template <class Real, class Read>
 struct LossAt {
   template <class Isa>
-  static SLIM_INLINE double run(const Real* f, double bias, const double* y, const double* c, QuadraticLoss loss, double* a, double* h) {
+  static SLIM_INLINE double run(const Real* f, double bias, const double* y, const double* c, QuadraticLoss given, double* a, double* h) {
+    const Read loss(given);
     double value = 0;
     const double steepness = loss.width > 0 ? 1 / loss.width : 0.0;
     for (int r = 0; r < panel_rows; ++r) {
-      const double xi = 1 - y[r] * (static_cast<double>(f[r]) + bias);
-      a[r] = c[r] * y[r] * loss.slope(xi);
+      const double xi = Read::missed(y[r], static_cast<double>(f[r]) + bias);
+      a[r] = c[r] * Read::side(y[r]) * loss.slope(xi);
       h[r] = loss.curved(xi) ? c[r] * steepness : 0.0;
       value += c[r] * loss.value(xi);
     }
@@ -131,16 +119,17 @@ struct LossAt {
 };
 
 // Derivatives of the loss along a line: sum of -a q and of h q^2 at f + t q.
-template <class Real>
+template <class Real, class Read>
 struct LossAlong {
   template <class Isa>
   static SLIM_INLINE void run(const Real* f, const Real* q, double bias, double turn, const double* y, const double* c, double t,
-                              QuadraticLoss loss, double* first, double* second) {
+                              QuadraticLoss given, double* first, double* second) {
+    const Read loss(given);
     double slope = 0, bend = 0;
     const double steepness = loss.width > 0 ? 1 / loss.width : 0.0;
     for (int r = 0; r < panel_rows; ++r) {
-      const double along = y[r] * (static_cast<double>(q[r]) + turn);
-      const double xi = 1 - y[r] * (static_cast<double>(f[r]) + bias) - t * along;
+      const double along = Read::side(y[r]) * (static_cast<double>(q[r]) + turn);
+      const double xi = Read::missed(y[r], static_cast<double>(f[r]) + bias) - t * along;
       slope -= c[r] * along * loss.slope(xi);
       bend += loss.curved(xi) ? c[r] * steepness * along * along : 0.0;
     }
@@ -367,8 +356,12 @@ class Passes final : public AnyPasses {
           for (int k = 0; k < tries; ++k) {
             double* to = sum + 2 * (static_cast<std::size_t>(o) * tries + k);
             const double *y = mine.y.data() + o * panel_rows, *c = mine.c.data() + o * panel_rows;
-            dispatch<LossAlong<Real>>(f + o * panel_rows, f + (outputs + o) * panel_rows, both[o * size + features_],
-                                      both[(outputs + o) * size + features_], y, c, t[o * tries + k], loss, to, to + 1);
+            const Real *at = f + o * panel_rows, *along = f + (outputs + o) * panel_rows;
+            const double bias = both[o * size + features_], turn = both[(outputs + o) * size + features_];
+            if (loss.targets)
+              dispatch<LossAlong<Real, OfTargets>>(at, along, bias, turn, y, c, t[o * tries + k], loss, to, to + 1);
+            else
+              dispatch<LossAlong<Real, OfLabels>>(at, along, bias, turn, y, c, t[o * tries + k], loss, to, to + 1);
           }
       });
     });
@@ -429,6 +422,16 @@ class Passes final : public AnyPasses {
 
   void evidence(const Which& which, const double* w, QuadraticLoss loss, const std::vector<Known>& known, const double* reach,
                 double units, double* out, Monitor& monitor) override {
+    if (loss.targets)
+      evidence_of<OfTargets>(which, w, loss, known, reach, units, out, monitor);
+    else
+      evidence_of<OfLabels>(which, w, loss, known, reach, units, out, monitor);
+  }
+
+  template <class Read>
+  void evidence_of(const Which& which, const double* w, QuadraticLoss given, const std::vector<Known>& known, const double* reach,
+                   double units, double* out, Monitor& monitor) {
+    const Read loss(given);
     const int outputs = static_cast<int>(which.size()), size = features_ + 1;
     const std::size_t own = evidence_count + 2 * static_cast<std::size_t>(features_);
     const Packed<Real> weights = packed(w, outputs);
@@ -441,7 +444,7 @@ class Passes final : public AnyPasses {
       mine.rows.reserve(static_cast<std::size_t>(panel_rows) * room);
       each_panel(begin, end, [&](Index first, int rows) {
         const Real* panel = features_of(mine, first, rows);
-        losses(mine, which, panel, weights, w, first, rows, loss);
+        losses(mine, which, panel, weights, w, first, rows, given);
         Index ids[panel_rows];
         double sizes[panel_rows];
         for (int r = 0; r < rows; ++r) ids[r] = first + r;
@@ -456,14 +459,14 @@ class Passes final : public AnyPasses {
           const double bias = w[static_cast<std::size_t>(o) * size + features_];
           for (int r = 0; r < rows; ++r) {
             if (c[r] == 0) continue;
-            const double xi = 1 - y[r] * (static_cast<double>(mine.values.get()[o * panel_rows + r]) + bias);
+            const double xi = Read::missed(y[r], static_cast<double>(mine.values.get()[o * panel_rows + r]) + bias);
             // An error of the decision value costs what the dual says; at the corners of a loss more, and never less.
-            const double error = units * (std::sqrt(std::fabs(sizes[r])) * reach[o] + std::fabs(bias) + 1);
-            to[loss_doubt] += c[r] * (loss.value(xi + error) - loss.value(xi)) - y[r] * a[r] * error;
+            const double error = Read::worse(xi, units * (std::sqrt(std::fabs(sizes[r])) * reach[o] + std::fabs(bias) + 1));
+            to[loss_doubt] += c[r] * (loss.value(xi + error) - loss.value(xi)) - Read::side(y[r]) * a[r] * error;
             if (a[r] == 0) continue;
             const bool plus = a[r] > 0;
             to[plus ? up : down] += std::fabs(a[r]);
-            to[plus ? up_gain : down_gain] += y[r] * a[r];
+            to[plus ? up_gain : down_gain] += loss.gain(y[r], a[r]);
             to[plus ? up_ridge : down_ridge] += loss.width * a[r] * a[r] / c[r];
             to[squares] += a[r] * a[r];
             to[spread] += a[r] * a[r] * std::fabs(sizes[r]);
@@ -646,16 +649,18 @@ class Passes final : public AnyPasses {
     const int outputs = static_cast<int>(which.size());
     mine.y.resize(static_cast<std::size_t>(outputs) * panel_rows);
     mine.c.resize(mine.y.size());
-    const bool each = labels_.codes == nullptr;
-    const double *side = each ? labels_.sides : labels_.side.data(), *cost = each ? labels_.costs : labels_.cost.data();
+    const bool each = labels_.sides != nullptr, costs = labels_.costs != nullptr;  // given?
+    const double *side = each ? labels_.sides : labels_.side.data(), *cost = costs ? labels_.costs : labels_.cost.data();
+    static constexpr Index same[panel_rows] = {};
     Index at[panel_rows];
     double count[panel_rows];
     for (int r = 0; r < rows; ++r) at[r] = (each ? first + r : labels_.code(first + r)) * labels_.outputs;
-    for (int r = 0; r < rows; ++r) count[r] = each ? 1.0 : labels_.count(first + r);
+    const Index* paid = each && !costs ? same : at;
+    for (int r = 0; r < rows; ++r) count[r] = costs ? 1.0 : labels_.count(first + r);
     for (int o = 0; o < outputs; ++o) {
       double *y = mine.y.data() + o * panel_rows, *c = mine.c.data() + o * panel_rows;
       for (int r = 0; r < rows; ++r) y[r] = side[at[r] + which[o]];
-      for (int r = 0; r < rows; ++r) c[r] = cost[at[r] + which[o]] * count[r];
+      for (int r = 0; r < rows; ++r) c[r] = cost[paid[r] + which[o]] * count[r];
     }
     for (int r = rows; r < panel_rows; ++r)
       for (int o = 0; o < outputs; ++o) mine.y[o * panel_rows + r] = mine.c[o * panel_rows + r] = 0;
@@ -671,10 +676,15 @@ class Passes final : public AnyPasses {
     mine.h.resize(mine.y.size());
     mine.value.resize(outputs);
     for (int o = 0; o < outputs; ++o)
-      mine.value[o] = dispatch<LossAt<Real>>(
-          static_cast<const Real*>(f + o * panel_rows), w[static_cast<std::size_t>(o) * (features_ + 1) + features_],
-          static_cast<const double*>(mine.y.data() + o * panel_rows), static_cast<const double*>(mine.c.data() + o * panel_rows), loss,
-          mine.a.data() + o * panel_rows, mine.h.data() + o * panel_rows);
+      mine.value[o] = loss.targets ? loss_at<OfTargets>(mine, o, f, w, loss) : loss_at<OfLabels>(mine, o, f, w, loss);
+  }
+
+  template <class Read>
+  double loss_at(Local& mine, int o, const Real* f, const double* w, QuadraticLoss loss) const {
+    const double bias = w[static_cast<std::size_t>(o) * (features_ + 1) + features_];
+    const std::size_t at = static_cast<std::size_t>(o) * panel_rows;
+    return dispatch<LossAt<Real, Read>>(f + at, bias, static_cast<const double*>(mine.y.data() + at),
+                                        static_cast<const double*>(mine.c.data() + at), loss, mine.a.data() + at, mine.h.data() + at);
   }
 
   // sum_o a_o beta_jo k'(x, z_j) of the used rows, a row for each.

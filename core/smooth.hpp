@@ -1,8 +1,8 @@
 // Newton's method for one linear machine with a piecewise quadratic loss, over few features in memory:
 //
-//   min_{w,b}  1/2 |w|^2 + sum_i c_i loss(1 - y_i (p_i.w + b)),   loss'(xi) = clamp(xi / width, least, most).
+//   min_{w,b}  1/2 |w|^2 + sum_i c_i loss(1 - y_i (p_i.w + b)),   loss'(xi) = clamp(xi / width, least, most),
 //
-// The squared hinge has width 1 and slopes from 0 on, the rounded hinge slopes from 0 to 1, least squares any slope.
+// or of targets, see `QuadraticLoss`. The squared hinge has width 1 and slopes from 0 on, the rounded hinge slopes from 0 to 1, least squares any slope.
 // Learning solves thousands of such machines, each from the solution of the last: here a step costs its arithmetic only.
 #pragma once
 
@@ -11,27 +11,17 @@
 #include <limits>
 #include <vector>
 
+#include "loss.hpp"
 #include "newton.hpp"
 #include "panels.hpp"
 
 namespace slimsvm {
 
-struct SmoothLoss {
-  double width, least, most;
-
-  double slope(double xi) const { return std::min(std::max(xi / width, least), most); }
-  bool curved(double xi) const { return xi > least * width && xi < most * width; }
-  double value(double xi) const {
-    const double s = slope(xi);
-    return s * (xi - 0.5 * width * s);
-  }
-};
-
 struct SmoothMachine {
   const double* features;  // n x m
   int n, m;
   const double *y, *c;
-  SmoothLoss loss;
+  QuadraticLoss loss;
 };
 
 struct SmoothSolution {
@@ -62,6 +52,7 @@ struct Curved {
   }
 };
 
+template <class Read>
 struct SmoothNewton {
   // Squared pivots of a matrix with diagonal 1 below this leave too few digits of a step.
   static constexpr double worst_pivot = 1e-10;
@@ -69,6 +60,7 @@ struct SmoothNewton {
   template <class Isa>
   static SLIM_INLINE void run(const SmoothMachine* problem, double tol, int max_steps, SmoothSolution* solution) {
     const SmoothMachine& machine = *problem;
+    const Read loss(machine.loss);
     SmoothSolution& now = *solution;
     const int n = machine.n, m = machine.m, size = m + 1;
     std::vector<double> gradient(size), step(size), matrix(static_cast<std::size_t>(size) * size), scale(size), q(n);
@@ -77,7 +69,7 @@ struct SmoothNewton {
     for (int i = 0; i < n; ++i) cost += machine.c[i];
     times<Isa>(machine, now.w.data(), now.f.data());
     while (now.steps < max_steps) {
-      const double value = equations<Isa>(machine, now, curved, gradient.data(), matrix.data());
+      const double value = equations<Isa>(machine, loss, now, curved, gradient.data(), matrix.data());
       // Where few rows are curved the bias is hardly held: it goes no farther than a margin's width.
       double& corner = matrix[static_cast<std::size_t>(m) * size + m];
       corner = std::max(corner, std::abs(gradient[m])) + 1e-12 * cost;
@@ -93,7 +85,7 @@ struct SmoothNewton {
       last_gain = gain;
       times<Isa>(machine, step.data(), q.data());
       // A step that gains next to nothing is taken whole: it squares what is left to gain.
-      const double t = gain > tol * value ? line_search(machine, now, step.data(), q.data(), 2e-3 * gain) : 1.0;
+      const double t = gain > tol * value ? line_search(machine, loss, now, step.data(), q.data(), 2e-3 * gain) : 1.0;
       for (int j = 0; j < size; ++j) now.w[j] += t * step[j];
       for (int i = 0; i < n; ++i) now.f[i] += t * q[i];
       ++now.steps;
@@ -127,10 +119,10 @@ struct SmoothNewton {
 
   // Gradient and matrix of second derivatives (lower triangle); returns the objective.
   template <class Isa>
-  static SLIM_INLINE double equations(const SmoothMachine& machine, const SmoothSolution& now, Curved& curved, double* gradient,
-                                      double* matrix) {
+  static SLIM_INLINE double equations(const SmoothMachine& machine, const Read& loss, const SmoothSolution& now, Curved& curved,
+                                      double* gradient, double* matrix) {
     const int m = machine.m, size = m + 1;
-    const double root = 1 / std::sqrt(machine.loss.width);
+    const double root = 1 / std::sqrt(loss.width);
     curved.clear();
     double value = 0;
     for (int j = 0; j < m; ++j) {
@@ -140,14 +132,14 @@ struct SmoothNewton {
     gradient[m] = 0;
     for (int i = 0; i < machine.n; ++i) {
       const double* p = machine.features + static_cast<std::size_t>(i) * m;
-      const double xi = 1 - machine.y[i] * now.f[i];
-      value += machine.c[i] * machine.loss.value(xi);
-      const double a = machine.c[i] * machine.y[i] * machine.loss.slope(xi);
+      const double xi = Read::missed(machine.y[i], now.f[i]);
+      value += machine.c[i] * loss.value(xi);
+      const double a = machine.c[i] * Read::side(machine.y[i]) * loss.slope(xi);
       if (a != 0) {
         for (int j = 0; j < m; ++j) gradient[j] -= a * p[j];
         gradient[m] -= a;
       }
-      if (machine.loss.curved(xi) && machine.c[i] != 0) curved.add<Isa>(p, std::sqrt(machine.c[i]) * root);
+      if (loss.curved(xi) && machine.c[i] != 0) curved.add<Isa>(p, std::sqrt(machine.c[i]) * root);
     }
     curved.flush<Isa>();
     for (int j = 0; j < size; ++j) {
@@ -183,8 +175,8 @@ struct SmoothNewton {
   }
 
   // The best t along the step: the root of an increasing derivative, which is to be at most `accuracy`.
-  static SLIM_INLINE double line_search(const SmoothMachine& machine, const SmoothSolution& now, const double* step, const double* q,
-                                        double accuracy) {
+  static SLIM_INLINE double line_search(const SmoothMachine& machine, const Read& loss, const SmoothSolution& now, const double* step,
+                                        const double* q, double accuracy) {
     double slope = 0, bend = 0, t = 1, low = 0, high = std::numeric_limits<double>::infinity();
     for (int j = 0; j < machine.m; ++j) {
       slope += now.w[j] * step[j];
@@ -193,9 +185,9 @@ struct SmoothNewton {
     for (int round = 0; round < 50; ++round) {
       double derivative = slope + t * bend, second = bend;
       for (int i = 0; i < machine.n; ++i) {
-        const double along = machine.y[i] * q[i], xi = 1 - machine.y[i] * now.f[i] - t * along;
-        derivative -= machine.c[i] * along * machine.loss.slope(xi);
-        if (machine.loss.curved(xi)) second += machine.c[i] / machine.loss.width * along * along;
+        const double along = Read::side(machine.y[i]) * q[i], xi = Read::missed(machine.y[i], now.f[i]) - t * along;
+        derivative -= machine.c[i] * along * loss.slope(xi);
+        if (loss.curved(xi)) second += machine.c[i] / loss.width * along * along;
       }
       if (std::abs(derivative) <= accuracy) break;
       (derivative < 0 ? low : high) = t;

@@ -38,20 +38,14 @@ inline double balance(const Problem& p, std::vector<double>& a) {
   if (p.total < infinity) {
     double used = 0;
     for (Index i = 0; i < p.size; ++i) used += p.side[i] * a[i];
-    if (used >= p.total * (1 - 1e-9)) {
-      correct(1, 0.5 * p.total);
-      correct(-1, -0.5 * p.total);
+    if (p.exact || used >= p.total * (1 - 1e-9)) {
+      correct(1, p.sum_of_side(1));
+      correct(-1, p.sum_of_side(-1));
       return moved;
     }
   }
-  correct(0, 0);
+  correct(0, p.sum);
   return moved;
-}
-
-// Are the second half of the segments those of the first half again?
-inline bool doubled(const std::vector<int>& segments) {
-  const auto half = segments.begin() + segments.size() / 2;
-  return segments.size() % 2 == 0 && std::equal(segments.begin(), half, half);
 }
 
 // Where to start: duals, and K times them if that is known.
@@ -90,13 +84,13 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, const Prob
   const auto evaluate_where_it_matters = [&] {
     constexpr double room = 0.02;
     if (!(it.doubt.all < infinity)) return evaluate();
-    const double bias = set.bias(it.a.data(), it.G.data());
+    const Offsets o = set.offsets(it.a.data(), it.G.data());
     std::vector<char> matters(p.size);
     for (Index v = 0; v < p.size; ++v) {
-      const double r = it.G[v] + p.slope(v, it.a[v]) - bias, doubt = it.doubt.of(v), clear = doubt + std::max(doubt, room);
+      const double r = it.G[v] + p.slope(v, it.a[v]) - o.bias - (o.cap != 0 ? o.cap * p.side[v] : 0.0), doubt = it.doubt.of(v), clear = doubt + std::max(doubt, room);
       matters[v] = it.a[v] != 0 || conjugate(p, v, r - clear) != 0 || conjugate(p, v, r + clear) != 0;
     }
-    if (doubled(segments))  // one row, two variables: what one needs is the value of both
+    if (full_view.twice)  // what one needs is the value of both
       for (Index v = 0, w = p.size / 2; w < p.size; ++v, ++w) matters[v] = matters[w] = matters[v] || matters[w];
     std::vector<Index> near;
     far.clear();
@@ -125,10 +119,14 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, const Prob
     gradient_from(product.data());
     return set.certify(it.a.data(), it.G.data());
   };
+  const bool coarse = !use_double && p.size > double_below && !start.duals;
   if (start.product) {
     gradient_from(start.product);
     it.doubt.all = infinity;  // it may have come from anywhere
   } else if (start.duals) {
+    refresh(evaluate);
+  } else if (!p.centred() && !coarse) {
+    it.a = feasible_duals(p, it.G);
     refresh(evaluate);
   }
   if (!options.exact) it.doubt.all = infinity;  // nobody will ask
@@ -170,11 +168,14 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, const Prob
   };
   bool done = false;
   if (!use_double && p.size > double_below) {
-    if constexpr (std::is_same_v<Set, Box>)
-      if (!start.duals) coarse_start(machine, machine.single().view(segments), p, options, it, monitor);
+    if (coarse && !coarse_start<Set>(machine, segments, p, options, it, monitor) && !p.centred()) {
+      it.a = feasible_duals(p, it.G);
+      Gram<float>& single = machine.single();
+      single.subtract_product(single.view(segments), it.a.data(), it.G.data(), monitor, &it.doubt);
+    }
     done = rounds(machine.single());
     if (!done) machine.release_single();
-    if (!done && !(solution.certificate.dual > 0)) {  // float led nowhere
+    if (!done && p.centred() && !(solution.certificate.dual > 0)) {  // float led nowhere
       std::fill(it.a.begin(), it.a.end(), 0.0);
       it.G.assign(p.linear, p.linear + p.size);
       it.doubt.clear(it.a);
@@ -201,6 +202,14 @@ inline Solution solve(Machine& machine, const std::vector<int>& segments, Proble
   const SafeBounds bounds(p);
   p.lower = bounds.lower.data();
   p.upper = bounds.upper.data();
+  Gram<double>& full = machine.full();
+  const View view = full.view(segments);
+  double diagonal = 0, linear = 0;
+  for (Index v = 0; v < std::min(p.size, view.size()); ++v) {
+    diagonal = std::max(diagonal, full.diagonal()[view.position(v)]);
+    linear = std::max(linear, std::fabs(p.linear[v]));
+  }
+  p.least = p.least_of(diagonal, linear);
   if (p.total < infinity) return solve_in<CappedBox>(machine, segments, p, options, use_double, start, monitor);
   return solve_in<Box>(machine, segments, p, options, use_double, start, monitor);
 }

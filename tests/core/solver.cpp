@@ -109,7 +109,7 @@ void smooth_machine() {
   SmoothSolution found;
   found.w.assign(m + 1, 0.0);
   found.f.resize(n);
-  dispatch<SmoothNewton>(&machine, 1e-12, 100, &found);
+  dispatch<SmoothNewton<OfLabels>>(&machine, 1e-12, 100, &found);
   check(found.converged, "the smooth machine converged");
   std::vector<double> gradient(found.w);
   gradient[m] = 0;

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -78,9 +78,15 @@ Solver = Callable[[Any, list[Subproblem]], list[DualSolution]]
 
 
 def train(task: Task, kernel: Any, scheme: str, cache_bytes: int, solve: Solver) -> tuple[Model, list[DualSolution]]:
-    """Solve every binary problem; the model keeps each vector once, whatever the number of problems it serves."""
+    """Solve every binary problem of a scheme."""
     segments, problems = subproblems(task, outputs(task.n_classes, scheme))
     solutions = solve(segments.machine(kernel, cache_bytes), problems)
+    return assembled(kernel, segments, problems, solutions), solutions
+
+
+def assembled(kernel: Any, segments: Segments, problems: list[Subproblem], solutions: Sequence[Any]) -> Model:
+    """The model of all solutions; it keeps each vector once, whatever the number of problems it serves."""
+    task = segments.task
     used = [s.duals.nonzero()[0] for s in solutions]
     place = np.empty(task.size, dtype=np.intp)
     place[segments.order] = np.arange(task.size)  # vectors of a class stay together
@@ -90,11 +96,10 @@ def train(task: Task, kernel: Any, scheme: str, cache_bytes: int, solve: Solver)
         place,
     )
     expansion = Expansion(kernel, task.X[rows], coef, np.array([s.bias for s in solutions]))
-    model = Model(
+    return Model(
         expansion,
         task.numbers[rows],
         np.array([s.objective for s in solutions]),
         np.array([s.gap for s in solutions]),
         np.array([s.n_iter for s in solutions]),
     )
-    return model, solutions
