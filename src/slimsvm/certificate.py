@@ -21,6 +21,7 @@ import numpy as np
 
 from .formulation import Array
 from .linear import dot
+from .parts.losses import least_value
 from .parts.regularizers import Regularizer
 from .primal.passes import (
     DOUBT,
@@ -83,10 +84,11 @@ def balanced(duals: Array) -> Array:
     return np.where(duals > 0, duals * up, duals * down)
 
 
-def relative_gap(primal: Any, dual: Any) -> Any:
-    """``(primal - dual) / dual``; infinite where the dual proves nothing."""
-    positive = np.asarray(dual) > 0
-    gap = np.where(positive, np.maximum(primal - dual, 0) / np.where(positive, dual, 1.0), np.inf)
+def relative_gap(primal: Any, dual: Any, least: Any = 0.0) -> Any:
+    """``(primal - dual) / dual``, or relative to ``least`` where that is more; infinite where nothing is proved."""
+    unit = np.maximum(dual, least)
+    positive = unit > 0
+    gap = np.where(positive, np.maximum(primal - dual, 0) / np.where(positive, unit, 1.0), np.inf)
     return gap if gap.ndim else float(gap)
 
 
@@ -134,15 +136,16 @@ def of_rows(
     ridge = scale_up**2 * found[:, UP_RIDGE] + scale_down**2 * found[:, DOWN_RIDGE]
     bend = ridge + (v**2).sum(axis=0)
     # Zero is feasible, so all between is; far from the solution shrinking is what makes the dual a bound at all.
-    shrink = np.where((gain > 0) & (bend > gain), gain / np.where(bend > 0, bend, 1.0), 1.0)
+    shrink = np.where(bend > gain, np.maximum(gain, 0) / np.where(bend > 0, bend, 1.0), 1.0)
     if getattr(loss, "pieces", None) is None:
         shrink, conjugate = _shares(rows, loss, which, V, known, (scale_up, scale_down), shrink, v)
     else:
         conjugate = shrink * gain - 0.5 * shrink**2 * ridge
     v = v * shrink
     dual = conjugate - 0.5 * (v**2).sum(axis=0)
+    least = least_value(loss, rows.labels.totals[which])
     if not proof or basis is None:
-        return primal, relative_gap(primal, dual)
+        return primal, relative_gap(primal, dual, least)
     spread = found[:, SPREAD] * reach**2 + found[:, SQUARES] * bias**2
     doubt = found[:, DOUBT] + 2 * UNITS * np.sqrt(spread) + basis.doubt(coef) + basis.doubt(dot(basis.T, v))
-    return primal, relative_gap(primal + doubt, dual)
+    return primal, relative_gap(primal + doubt, dual, least)

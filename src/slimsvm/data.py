@@ -1,8 +1,9 @@
 """Labelled rows, and the binary problems over them: the one carrier of training data.
 
-Equal rows of one class are one row that carries their weights: exact for every method here, where weight k means k
-copies. Draws go by a number that depends on a row's contents alone, so neither the order of the rows nor the way in
-which copies are written changes a model.
+Labels are classes, or targets: numbers that a regression is to give. Equal rows of one class (with the same targets)
+are one row that carries their weights: exact for every method here, where weight k means k copies. Draws go by a number
+that depends on a row's contents alone, so neither the order of the rows nor the way in which copies are written changes
+a model.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ from .keys import row_keys as row_keys
 from .keys import row_numbers as row_numbers
 from .keys import same_rows as same_rows
 
+FINEST = 2.0**32  # steps of a target in each unit
 FEW_COPIES, MUCH = 16, 1 << 26  # one row of so many at most, beside so many bytes of rows: copies stay where they are
 
 
 @dataclass(frozen=True)
 class Output:
-    """One binary problem: a class against another one, or against all others."""
+    """One binary problem: a class against another one, or against all others; or a target, by its number."""
 
     positive: int
     negative: tuple[int, ...]
@@ -66,6 +68,39 @@ class Targets:
     rows: Array | None  # None: all of them
     Y: Array
     C: Array
+
+
+@dataclass(frozen=True)
+class Units:
+    """What targets are measured in, an entry for each: the user's values are ``centre + size * target``."""
+
+    centre: Array
+    size: Array
+
+    @classmethod
+    def of(cls, values: Any, counts: Any, alike: bool) -> Units:
+        """In which values (rows x outputs) have mean 0 and variance 1, or, if ``alike``, the same unit and a mean
+        variance of 1. Sums are exact: they do not depend on the order of the rows."""
+        mass = total(counts)
+        most = np.max([np.abs(values[rows]).max(axis=0) for rows in blocks(len(values), values.shape[1])], axis=0)
+        most = np.where(most > 0, most, 1.0)
+
+        def mean(o: int, centre: float, power: int) -> float:
+            each = ((values[rows, o] / most[o] - centre) ** power * counts[rows] for rows in blocks(len(values)))
+            return rounded(sum(exact_sums(some)[0] for some in each)) / mass
+
+        centre = np.array([mean(o, 0.0, 1) for o in range(len(most))])
+        spread = np.array([mean(o, c, 2) for o, c in enumerate(centre.tolist())])
+        same = np.sqrt(spread) <= 4 * np.finfo(float).eps  # but for rounding
+        size = np.where(same, 0.0, np.sqrt(spread) * most)
+        if alike:
+            size = np.full(len(size), np.sqrt(np.mean((size / most.max()) ** 2)) * most.max())
+        return cls(centre * most, np.where(size > 0, size, 1.0))
+
+    def measured(self, values: Any) -> Array:
+        """Values in these units. The last digits are left out: they are rounding, and vectors that are learned from
+        targets which differ in them alone would end in different places."""
+        return np.rint((values - self.centre) / self.size * FINEST) / FINEST
 
 
 @dataclass(frozen=True)
@@ -122,6 +157,8 @@ class Task:
     n_samples: int  # rows of the user's data
     threads: int = 1
     copies: Copies | None = None
+    targets: Any = None  # rows x outputs, where there is but one class
+    units: Units | None = None  # of the targets, once they are `measured`
 
     @property
     def size(self) -> int:
@@ -135,6 +172,22 @@ class Task:
     @property
     def n_classes(self) -> int:
         return len(self.classes)
+
+    @cached_property
+    def marks(self) -> Array:
+        """What tells equal rows apart: numbers of classes, or made from the targets."""
+        return self.codes if self.targets is None else row_keys(self.targets)
+
+    def outputs(self, scheme: str) -> list[Output]:
+        """The problems of a scheme (`outputs`), or one for each target."""
+        if self.targets is None:
+            return outputs(self.n_classes, scheme)
+        return [Output(o, ()) for o in range(self.targets.shape[1])]
+
+    def measured(self, alike: bool) -> Task:
+        """With targets in units of their own, see `Units`."""
+        units = Units.of(self.targets, self.counts, alike)
+        return replace(self, targets=units.measured(self.targets), units=units)
 
     @cached_property
     def total(self) -> float:
@@ -158,6 +211,7 @@ class Task:
         X = self.X.taken(rows) if isinstance(self.X, Elsewhere) else self.X[rows]
         X = np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X
         mine = {name: getattr(self, name)[rows] for name in ("codes", "numbers", "keys")}
+        mine |= {} if self.targets is None else {"targets": self.targets[rows]}
         return replace(self, X=X, counts=self._counts(rows), copies=None, **mine)
 
     def in_memory(self) -> Task:
@@ -172,7 +226,7 @@ class Task:
 
     def _ordered(self) -> Iterator[Array]:
         """Rows that are no copies in canonical order, some at a time."""
-        for rows in rows_by_key(self.keys, self.codes, self.threads):
+        for rows in rows_by_key(self.keys, self.marks, self.threads):
             yield rows if self.copies is None else self.copies.others(rows)
 
     def canonical(self) -> Array:
@@ -234,7 +288,9 @@ class Task:
         return order[np.argsort(late, kind="stable")]
 
     def labels(self, wanted: list[Output]) -> Array:
-        """Rows x problems: +1 and -1, or 0 where a row takes no part."""
+        """Rows x problems: +1 and -1, or 0 where a row takes no part; or targets."""
+        if self.targets is not None:
+            return self.targets
         side, labels = sides(self.n_classes, wanted), np.empty((self.size, len(wanted)))
         for rows in blocks(self.size, len(wanted)):
             labels[rows] = side[self.codes[rows]]
@@ -335,13 +391,14 @@ def class_sums(codes: Array, n_classes: int, weights: Array | None = None) -> Ar
 
 
 def merged(task: Task, contents: Any) -> Task:
-    """Equal rows of a class as one, with the sum of their weights; in the order in which they first appear.
+    """Equal rows of a class (with the same targets) as one, with the sum of their weights; in the order in which they
+    first appear.
 
     ``contents`` are what makes rows equal: the rows themselves, or those of a kernel matrix. None: no two are.
     """
     if contents is None:
         return task
-    copies, repeated = repeats(contents, task.keys, task.codes, task.threads)
+    copies, repeated = repeats(contents, task.keys, task.marks, task.threads)
     if not len(copies):
         return task
     task = with_copies(task, copies, repeated)

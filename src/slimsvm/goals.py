@@ -45,6 +45,9 @@ class Goal(Protocol):
     def agreement(self, F: Array, G: Array, weights: Array) -> float:
         """How far the answers from F and G are the same: 1 at best."""
 
+    def likeness(self, F: Array, G: Array, weights: Array) -> float:
+        """By which machines that are to be like F are compared: 1 at best."""
+
     def codes(self, F: Array) -> Array:
         """A number for each row: groups from which rows are drawn in proportion."""
 
@@ -99,6 +102,7 @@ class Classes:
         """The part of the rows with the same class."""
         return float(np.average(self.answers(F) == self.answers(G), weights=weights))
 
+    likeness = agreement
     codes = answers
 
     def examples(self, X: Any, rng: np.random.Generator) -> Any:
@@ -167,9 +171,9 @@ class Values:
 
     def agreement(self, F: Array, G: Array, weights: Array) -> float:
         """R^2 of G, taken as a prediction of F."""
-        f, g = F[:, 0], G[:, 0]
-        around = float(dot(weights, (f - np.average(f, weights=weights)) ** 2))
-        return 1 - float(dot(weights, (f - g) ** 2)) / around if around > 0 else float(np.allclose(f, g))
+        return _explained(F[:, 0], G[:, 0], weights)
+
+    likeness = agreement
 
     def codes(self, F: Array) -> Array:
         return np.zeros(len(F), dtype=np.intp)
@@ -192,8 +196,13 @@ class Values:
 
 @dataclass(frozen=True)
 class Inside:
-    """Values above zero are inside."""
+    """Values above zero are inside.
 
+    ``border``: a value so small is zero as far as the machine's solver knows. Many training rows have it (all vectors
+    whose coefficients are not at a bound), and it is chance on which side of zero it is.
+    """
+
+    border: float = 0.0
     labelled: ClassVar[bool] = False
 
     def answers(self, F: Array) -> Array:
@@ -201,8 +210,13 @@ class Inside:
         return np.where(F[:, 0] > 0, 1, -1)
 
     def agreement(self, F: Array, G: Array, weights: Array) -> float:
-        """The part of the rows on the same side."""
-        return float(np.average(self.answers(F) == self.answers(G), weights=weights))
+        """The part of the rows on the same side; rows on the border may be on either."""
+        same = (self.answers(F) == self.answers(G)) | (np.abs(F[:, 0]) <= self.border)
+        return float(np.average(same, weights=weights))
+
+    def likeness(self, F: Array, G: Array, weights: Array) -> float:
+        """Of the values: sides, of rows near the border above all, say less of rows to come."""
+        return _explained(F[:, 0], G[:, 0], weights)
 
     def codes(self, F: Array) -> Array:
         return (F[:, 0] > 0).astype(np.intp)
@@ -226,6 +240,12 @@ class Inside:
 
     def binary(self, y: Array, costs: Array) -> None:
         raise NotImplementedError("rows of such a machine have no labels")
+
+
+def _explained(f: Array, g: Array, weights: Array) -> float:
+    """R^2 of g, taken as a prediction of f."""
+    around = float(dot(weights, (f - np.average(f, weights=weights)) ** 2))
+    return 1 - float(dot(weights, (f - g) ** 2)) / around if around > 0 else float(np.allclose(f, g))
 
 
 def _columns(costs: Array, outputs: int) -> Array:

@@ -34,12 +34,14 @@ class Reservoir:
     totals: Array  # for each class: the sum of all weights that came,
     dropped: Array  # and the highest priority that was dropped; 0: none was
     seen: int = 0  # rows that came
+    targets: Array | None = None  # rows x outputs, where there is but one class
 
     @classmethod
-    def empty(cls, X: Any, n_classes: int, seed: int, recent: bool) -> Reservoir:
-        """For rows like these."""
+    def empty(cls, X: Any, n_classes: int, seed: int, recent: bool, targets: Array | None = None) -> Reservoir:
+        """For rows (and targets) like these."""
         none, zeros, codes = np.empty(0), np.zeros(n_classes), np.empty(0, dtype=np.int32)
-        return cls(seed, recent, X[:0], codes, none, codes.astype(np.int64), none, zeros, zeros)
+        nothing = None if targets is None else targets[:0]
+        return cls(seed, recent, X[:0], codes, none, codes.astype(np.int64), none, zeros, zeros, targets=nothing)
 
     @property
     def size(self) -> int:
@@ -54,7 +56,7 @@ class Reservoir:
         """How many of the rows came after so many others."""
         return int(np.count_nonzero(self.numbers >= seen))
 
-    def after(self, X: Any, codes: Array, weights: Array, most: int) -> Reservoir:
+    def after(self, X: Any, codes: Array, weights: Array, most: int, targets: Array | None = None) -> Reservoir:
         """The memory of at most ``most`` rows after these have come, too; weights are above 0."""
         all_numbers = np.concatenate([self.numbers, np.arange(self.seen, self.seen + len(codes))])
         all_codes = np.concatenate([self.codes, codes.astype(np.int32)])
@@ -74,6 +76,7 @@ class Reservoir:
             totals=totals,
             dropped=dropped,
             seen=self.seen + len(codes),
+            targets=None if targets is None else np.concatenate([self.targets, targets])[kept],
         )
 
     def _priorities(self, weights: Array) -> Array:

@@ -3,7 +3,8 @@
 from .c import CReport, CSource, to_c
 from .micropython import to_micropython
 from .onnx import to_onnx
-from .quantize import Quantized, quantize
+from .quantize import quantize
+from .quantized import Quantized
 from .sklearn import to_sklearn
 
 __all__ = ["CReport", "CSource", "Quantized", "quantize", "to_c", "to_micropython", "to_onnx", "to_sklearn"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data import Task, outputs
+from ..data import Task
 from ..expansion import Model
 from ..formulation import Array
 from ..parts.bases import Choice, dense
@@ -16,7 +16,7 @@ from ..parts.kernels import Scaled
 from ..vectors.candidates import TaskCandidates
 from ..vectors.search import Finding, Space, split
 from ..vectors.training import Recipe, Setting, train
-from ..vectors.trials import Fold
+from ..vectors.trials import Fold, missed
 from ..votes import Votes
 from .machine import Affine
 from .quantize import form_of
@@ -27,9 +27,10 @@ FEW = 64  # vectors: from here on, more of them are no reason to give up inputs
 SEARCHED = 64  # vectors at most while settings are searched: trial runs for more are too short, and dear
 FEWEST_INPUTS = 4
 ONE_FOLD = 3000  # rows, from which on one part of them is enough to compare plans
-SPOILT = 0.01  # of the rows: more errors than expected by this, and rounding or the choice of inputs spoilt a model
+SPOILT = 0.01  # of the rows (of the variance of targets): rounding or the choice of inputs spoilt a model that is worse
 TO_LOOK = 8  # vectors of a model that only shows which inputs count
 LEAST_BYTES, LEAST_VECTORS = 512, 4  # of a budget that is tried though more would be allowed
+NOISE = 2.0**-16  # of a kernel value on a device: half of a unit in 15 bits, as the table, lines and rounding have it
 
 Find = Callable[[Recipe, Space], Finding]
 Report = Callable[[str], None] | None
@@ -88,22 +89,24 @@ class OverInputs:
 class TooFewBytes(ValueError):
     """Not even one vector fits; ``fewest`` bytes would do."""
 
-    def __init__(self, max_bytes: int, n_classes: int, fewest: int, inputs: int, scaled: bool):
+    def __init__(self, max_bytes: int, wanted: str, fewest: int, inputs: int, scaled: bool):
         super().__init__(
-            f"max_bytes={max_bytes} is too little: one vector of {inputs} inputs for {n_classes} classes takes "
-            f"{fewest} bytes{' with learned scales' if scaled else ''}. Raise max_bytes, or keep fewer inputs"
+            f"max_bytes={max_bytes} is too little: one vector of {inputs} inputs for {wanted} takes {fewest} bytes"
+            f"{' with learned scales' if scaled else ''}. Raise max_bytes, or keep fewer inputs"
         )
         self.fewest = fewest
 
 
 @dataclass(frozen=True)
 class Budget:
-    """Bytes for a model of some inputs and classes."""
+    """Bytes for a model of some inputs and outputs."""
 
     max_bytes: int
     kernel: Any
     inputs: int
-    n_classes: int
+    outputs: dict[str, int]  # by scheme
+    values: bool  # are they the answer themselves?
+    wanted: str  # what a model is for, in words
     most: int  # vectors
 
     @classmethod
@@ -113,13 +116,15 @@ class Budget:
         inputs = task.X.shape[1]
         rows = int(task.total)  # copies count: each makes the others' labels surer
         most = min(MOST, max(2, min(task.size, rows // ROWS)), kernel.dimensions(inputs))
-        return cls(max_bytes, kernel, inputs, task.n_classes, int(most))
+        count = {scheme: len(task.outputs(scheme)) for scheme in ("ovo", "ovr")}
+        values = task.targets is not None
+        wanted = f"{count['ovr']} target{'s' * (count['ovr'] > 1)}" if values else f"{task.n_classes} classes"
+        return cls(max_bytes, kernel, inputs, count, values, wanted, int(most))
 
     def size(self, count: int, scheme: str, scaled: bool, used: int | None = None) -> int:
         """The fewest bytes of so many vectors."""
-        n_outputs = len(outputs(self.n_classes, scheme))
-        used = self.inputs if used is None else used
-        return sum(form_of(self.kernel).least_parts(count, self.inputs, used, n_outputs, scaled).values())
+        used, form = self.inputs if used is None else used, form_of(self.kernel)
+        return sum(form.least_parts(count, self.inputs, used, self.outputs[scheme], scaled, self.values).values())
 
     def count(self, scheme: str, scaled: bool, used: int | None = None) -> int:
         """Vectors that fit, 0 if none does."""
@@ -130,7 +135,7 @@ class Budget:
 
     def schemes(self, given: str, scaled: bool) -> list[str]:
         """What may be best: pairs where they fit, one output a class where that leaves more vectors."""
-        if self.n_classes == 2 or given == "ovr":
+        if self.outputs["ovo"] == 1 or given == "ovr":
             return [given]
         pairs, rest = self.count("ovo", scaled), self.count("ovr", scaled)
         return (["ovo"] if pairs else []) + (["ovr"] if rest > pairs or not pairs else [])
@@ -153,14 +158,14 @@ class Budget:
         if not scaled:
             ways = [(self.size(1, "ovr", s), self.inputs, s) for s in space.scaled]
             ways += [(self.size(1, "ovr", True, fewest), fewest, True)] if True in space.scaled else []
-            raise TooFewBytes(self.max_bytes, self.n_classes, *min(ways))
+            raise TooFewBytes(self.max_bytes, self.wanted, *min(ways))
         return replace(space, scaled=scaled)
 
 
-def size_of(model: Model) -> int:
-    """Bytes of the model on a device."""
-    machine = model.expansion
-    return sum(form_of(machine.kernel).parts(machine.kernel, dense(machine.vectors), len(machine.bias)).values())
+def size_of(model: Model, values: bool) -> int:
+    """Bytes of the model on a device; ``values``: they are the answer themselves."""
+    machine, form = model.expansion, form_of(model.expansion.kernel)
+    return sum(form.parts(machine.kernel, dense(machine.vectors), len(machine.bias), values).values())
 
 
 # --- how it is spent ------------------------------------------------------------------------------------------------
@@ -177,9 +182,9 @@ class Plan:
     most: int = MOST
 
     def __str__(self) -> str:
-        kind = "pairs of classes" if self.scheme == "ovo" else "one output a class"
+        kind = "pairs of classes, " if self.scheme == "ovo" else ""
         scales = "learned" if self.setting.scaled else "fixed"
-        return f"{kind}, {self.inputs} inputs, at most {self.most} vectors, scales {scales}"
+        return f"{kind}{self.inputs} inputs, at most {self.most} vectors, scales {scales}"
 
 
 def train_within(
@@ -195,6 +200,8 @@ def train_within(
 
     Where settings are open, less than the budget is tried, too.
     """
+    if budget.values:  # large coefficients that cancel make noise of rounding; of votes it changes few
+        recipe = replace(recipe, noise=NOISE)
     folds, seed = split(task, rng), int(rng.integers(2**31))
     folds = folds if task.size < ONE_FOLD else folds[:1]
     budget.affordable(space)
@@ -265,9 +272,9 @@ class Race:
         return next(p for p in found if self.error(p) <= least + 0.5 * self.doubt(least))
 
     def doubt(self, error: float) -> float:
-        """The standard error of an error on all rows held out."""
+        """The standard error of an error on all rows held out: of a share of them, or of a mean of squares."""
         rows = sum(fold.test.size for fold in self.folds)
-        return float(np.sqrt(max(error, 1 / rows) / rows))
+        return error * float(np.sqrt(2 / rows)) if self.budget.values else float(np.sqrt(max(error, 1 / rows) / rows))
 
     def fits(self, plan: Plan) -> bool:
         """Do the bytes pay for a vector?"""
@@ -310,8 +317,8 @@ class Race:
                 used = self.of_these(*kept[k], fold.train, plan.inputs)
                 model = self.over(used, fold.train, plan)
                 kept[k] = used, self.looked(model, used, fold.train, plan) if len(ladder) > 1 else None
-                error += _error(model, fold.test, plan.scheme) / len(self.folds)
-                trained += _error(model, fold.train, plan.scheme) / len(self.folds)
+                error += self.error_on(fold.test, model, plan) / len(self.folds)
+                trained += self.error_on(fold.train, model, plan) / len(self.folds)
             if self.report is not None:
                 self.report(f"{plan}: error {error:.4g}")
             if self.fits(plan):
@@ -334,7 +341,7 @@ class Race:
         for one in dict.fromkeys((plan, *others, plain)):
             if self.fits(one):
                 model = self.rounded(one)
-                done.append((_error(model, self.task, one.scheme), model, one))
+                done.append((self.error_on(self.task, model, one), model, one))
                 usual = self.expected(one)
                 if done[-1][0] <= usual + max(SPOILT, 2 * self.doubt(usual)):
                     break
@@ -366,11 +373,20 @@ class Race:
         while True:
             rng = np.random.default_rng(self.seed)
             model = train(task, replace(recipe, count=count), plan.setting, rng, on_trial=not rounded)
-            excess = size_of(model) - self.budget.max_bytes
+            excess = size_of(model, self.budget.values) - self.budget.max_bytes
             if excess <= 0 or count == 1 or not rounded:
                 return model
             # Vectors far out need steps or offsets of their own, which cost bytes: then fewer of them.
             count = max(1, count - 1 - excess // (len(used) + 2 * len(model.expansion.bias)))
+
+    def error_on(self, rows: Task, model: Model, plan: Plan) -> float:
+        """The share of rows that get another class; of targets the mean loss."""
+        F: Array = model.expansion.decision(rows.X, rows.threads)
+        if self.budget.values:
+            wrong = missed(F, rows.targets, self.recipe.loss)
+        else:
+            wrong = Votes(pairs=plan.scheme == "ovo").winners(F, rows.n_classes) != rows.codes
+        return float(np.average(wrong, weights=rows.weights))
 
 
 def most_relevant(model: Model, task: Task, used: Array, count: int) -> Array:
@@ -379,9 +395,3 @@ def most_relevant(model: Model, task: Task, used: Array, count: int) -> Array:
     scales = np.broadcast_to(np.asarray(kernel.scales, dtype=np.float64), task.X.shape[1])
     spread = dense(task.X[:, used]).std(axis=0) * scales[used]
     return np.sort(used[np.argsort(-spread, kind="stable")[:count]])
-
-
-def _error(model: Model, test: Task, scheme: str) -> float:
-    F: Array = model.expansion.decision(test.X, test.threads)
-    winners = Votes(pairs=scheme == "ovo").winners(F, test.n_classes)
-    return float(np.average(winners != test.codes, weights=test.weights))

@@ -15,6 +15,7 @@ KERNEL_BITS = 15
 ONE = 1 << KERNEL_BITS
 LOG2_E = float(np.log2(np.e))
 MOST_PLACES = 40  # of logarithms of odds, behind the point
+MOST_SHIFT = 32  # digits that are rounded off a sum
 
 
 def power_of_half(distance: Array, unit: int) -> Array:
@@ -42,6 +43,28 @@ def in_16_bits(coef: Array, bias: Array, bits: int) -> tuple[Array, Array, Array
     unit = 2.0 ** exponent[:, None]
     numbers = np.clip(np.rint(coef * unit), -32767, 32767).astype(np.int16)
     return numbers, exponent.astype(np.int8), np.rint(bias * 2.0 ** (exponent + bits)).astype(np.int32)
+
+
+def values_in_16_bits(coef: Array, bias: Array, bits: int) -> tuple[Array, Array, Array, Array]:
+    """Coefficients with a power of two for each output, the exponents, digits that are to be rounded off the sums, and
+    biases in units of 2^-(exponent + bits - shift).
+
+    These are such that no value leaves 31 bits, whatever the row: a bias may be large beside what the coefficients add
+    to it, and takes none of their digits.
+    """
+    largest = np.maximum(np.abs(coef).max(axis=1, initial=0.0), np.abs(bias) * 2.0 ** (bits + 15 - 30 - MOST_SHIFT))
+    largest = np.maximum(largest, np.finfo(np.float32).tiny)
+    exponent = np.clip(np.floor(np.log2(32767 / largest)).astype(int), -90, 100)
+    numbers = np.clip(np.rint(coef * 2.0 ** exponent[:, None]), -32767, 32767).astype(np.int16)
+    reach = np.abs(numbers.astype(np.float64)).sum(axis=1) * ONE + np.abs(bias) * 2.0 ** (exponent + bits)
+    shift = np.ceil(np.log2(np.maximum(reach, 1) / (2.0**31 - 4))).clip(0).astype(int)
+    units = np.rint(bias * 2.0 ** (exponent + bits - shift))
+    return numbers, exponent.astype(np.int8), shift.astype(np.uint8), units.astype(np.int32)
+
+
+def shifted(sums: Array, shift: Array) -> Array:
+    """So many binary digits rounded off, halves away from zero."""
+    return np.sign(sums) * ((np.abs(sums) + ((np.int64(1) << shift) >> 1)) >> shift)
 
 
 @dataclass(frozen=True)

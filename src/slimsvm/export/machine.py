@@ -53,7 +53,7 @@ class Machine:
     """All that a fitted model computes with.
 
     ``values(x) = coef k(vectors, inputs(x)) + bias``, one for each output; ``votes`` make a class of them. Regressors
-    have neither classes nor votes: their one value is the answer. ``shown`` are the votes whose scores
+    have neither classes nor votes: their values are the answer. ``shown`` are the votes whose scores
     `decision_function` shows, or None: it shows the values.
     """
 
@@ -84,7 +84,7 @@ def machine_of(model: Any) -> Machine:
     scalers, estimator = last_step(model)
     names = getattr(scalers[0] if scalers else estimator, "feature_names_in_", None)
     expansion = estimator._expansion()
-    classes, votes = estimator._answers() if estimator._has_answers else (None, None)
+    classes, votes = estimator._answers()
     return Machine(
         Expansion(expansion.kernel, dense(expansion.vectors), expansion.coef, expansion.bias),
         folded_scalers(scalers, estimator.n_features_in_),
@@ -108,7 +108,7 @@ def last_step(model: Any) -> tuple[list[Any], Any]:
             f"{name} is a machine of scikit-learn; make it one of slimsvm first: compress(model, n_vectors)"
         )
     raise ValueError(
-        f"{name} is not a fitted classifier of slimsvm (it has no vector_coef_); call fit first, or pass a classifier "
+        f"{name} is not a fitted estimator of slimsvm (it has no vector_coef_); call fit first, or pass an estimator "
         "of slimsvm"
     )
 

@@ -34,7 +34,7 @@ def to_micropython(model: Any, *, name: str = "model", dtype: str = "float32") -
 
     It runs in MicroPython, and in any other Python. It has
 
-    - ``predict(x)``: the label for a row, a sequence of numbers (regressors: the value);
+    - ``predict(x)``: the label for a row, a sequence of numbers (regressors: the value; of several outputs a list);
     - ``decision(x)``: what `decision_function` gives, a number for two classes, otherwise a list;
     - ``probabilities(x)`` where the model was fitted with ``probability=True``: a list, in the order of ``LABELS``.
 
@@ -128,7 +128,7 @@ def _module(machine: Machine, name: str, kind: Any) -> str:
         parts.append(BELOW_ONE if below else EXP)
     parts.append(_features(kernel, prepare, _number(gamma, kind), linear, kind))
     parts.append(SUMS)
-    parts.append(REGRESSOR if machine.votes is None else _answers(machine))
+    parts.append(_values(len(expansion.bias)) if machine.votes is None else _answers(machine))
     return "".join(parts)
 
 
@@ -184,11 +184,14 @@ def _sums(k, coef, bias):
     return v
 '''
 
-REGRESSOR = '''
+
+def _values(outputs: int) -> str:
+    what, one = ("The value", "[0]") if outputs == 1 else ("The values", "")
+    return f'''
 
 def predict(x):
-    """The value for a row."""
-    return _sums(_features(x), COEF, BIAS)[0]
+    """{what} for a row of INPUTS numbers."""
+    return _sums(_features(x), COEF, BIAS){one}
 
 
 decision = predict

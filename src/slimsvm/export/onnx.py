@@ -48,7 +48,7 @@ def to_onnx(
 
     Classifiers have the outputs ``label``, ``scores`` (what `decision_function` gives; one column for two classes) and,
     where they were fitted, ``probabilities``. Outlier detectors have ``label`` (1 or -1) and ``scores``, regressors
-    ``variable`` (a column, named as skl2onnx names it). Any number of rows can be given at once.
+    ``variable`` (a column for each target, named as skl2onnx names it). Any number of rows can be given at once.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ class Result:
 def results(machine: Machine, options: dict[str, Any]) -> list[Result]:
     """The outputs of a machine."""
     if machine.classes is None:
-        return [Result("variable", lambda ops, labels: ops.answers(), columns=1)]
+        return [Result("variable", lambda ops, labels: ops.answers(), columns=len(machine.expansion.bias))]
     width = len(machine.expansion.bias)
     if machine.shown is not None:
         width = len(machine.classes)
@@ -348,15 +348,17 @@ def register() -> None:
     >>> slimsvm.export.onnx.register()
     """
     skl2onnx = _import("skl2onnx", "the conversion of pipelines")
-    from ..estimators import ALL, COMPRESSED
+    from ..estimators import ALL, COMPRESSED, DETECTORS, FAMILY, REGRESSORS
 
-    for kind in (*ALL, *COMPRESSED):
-        options = (
-            OPTIONS if issubclass(kind, ClassifierMixin) else {key: OPTIONS[key] for key in ("arithmetic", "form")}
-        )
+    for kind in (*ALL, *REGRESSORS, *FAMILY, *COMPRESSED, *DETECTORS):
         skl2onnx.update_registered_converter(
-            kind, f"Slimsvm{kind.__name__}", _shapes, _convert, parser=_parse, options=options
+            kind, f"Slimsvm{kind.__name__}", _shapes, _convert, parser=_parse, options=_known_to(kind)
         )
+
+
+def _known_to(kind: type) -> dict[str, list[Any]]:
+    """The options of an estimator: those without classes have few."""
+    return OPTIONS if issubclass(kind, ClassifierMixin) else {key: OPTIONS[key] for key in ("arithmetic", "form")}
 
 
 def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
@@ -444,4 +446,5 @@ def _by_skl2onnx(
 ) -> Any:
     _import("skl2onnx", "a pipeline with steps other than scalers")
     register()
-    return pipelines.convert(model, X, dtype, name, target_opset, {id(estimator): options})
+    known = {key: value for key, value in options.items() if key in _known_to(type(estimator))}
+    return pipelines.convert(model, X, dtype, name, target_opset, {id(estimator): known})

@@ -51,7 +51,7 @@ class Operators:
     # --- values ------------------------------------------------------------------------------------------------------
 
     def answers(self) -> str:
-        """Values of a regressor: rows x 1."""
+        """Values of a regressor: rows x outputs."""
         return self._rounded(self._values())
 
     def _rounded(self, x: str) -> str:

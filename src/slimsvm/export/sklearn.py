@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import is_outlier_detector
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC, SVR, OneClassSVM
+from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 from ..data import outputs
 from ..formulation import Array
@@ -17,6 +17,7 @@ from .operators import unscaled
 
 PRODUCTS = ("linear", "poly", "sigmoid")  # kernels whose scales can go into the vectors: (s x).(s z) = x.(s^2 z)
 NAMES = ("rbf", *PRODUCTS)
+SAME = {kind.__name__: kind for kind in (SVC, NuSVC, SVR, NuSVR, OneClassSVM)}  # ours have these names, too
 
 
 def to_sklearn(model: Any) -> Any:
@@ -29,8 +30,9 @@ def to_sklearn(model: Any) -> Any:
 
     Returns
     -------
-    `SVC`, `SVR` or `OneClassSVM`, fitted, with the same answers; or a `Pipeline`: with the same earlier steps, or with
-    a `StandardScaler` in front that applies the learned scales of an rbf kernel. Probabilities are left out.
+    `SVC`, `SVR` or `OneClassSVM`, fitted, with the same answers (`NuSVC` and `NuSVR` from those of slimsvm); or a
+    `Pipeline`: with the same earlier steps, or with a `StandardScaler` in front that applies the learned scales of an
+    rbf kernel. Probabilities are left out.
 
     Notes
     -----
@@ -61,6 +63,11 @@ def to_sklearn(model: Any) -> Any:
 
 def _machine_of_sklearn(estimator: Any) -> Any:
     machine = machine_of(estimator)
+    if machine.classes is None and len(machine.expansion.bias) > 1:
+        raise ValueError(
+            f"{type(estimator).__name__} has {len(machine.expansion.bias)} targets, SVR has one; use to_onnx or to_c, "
+            "or fit a model for each target"
+        )
     kernel, scales = unscaled(machine.expansion.kernel)
     if kernel.name not in NAMES:
         raise ValueError(
@@ -96,18 +103,22 @@ def _filled(machine: Machine, Z: Array, settings: dict[str, Any], estimator: Any
     coef, bias = machine.expansion.coef, machine.expansion.bias
     if not len(Z):  # libsvm wants a vector
         Z, coef = np.zeros((1, machine.n_inputs)), np.zeros((len(bias), 1))
+    kind, sizes = SAME.get(type(estimator).__name__), [len(Z), len(Z)]
     settings |= {"C": C} if (C := _cost(estimator)) else {}
+    if kind is not None:
+        params = estimator.get_params()
+        settings |= {name: params[name] for name in ("nu", "epsilon") if name in params}
     if machine.classes is None:
-        made, sizes = SVR(**settings), [len(Z), len(Z)]
+        made = (kind or SVR)(**settings)
     elif is_outlier_detector(estimator):
         settings.pop("C", None)
-        made, sizes = OneClassSVM(**settings), [len(Z), len(Z)]
+        made = OneClassSVM(**settings)
     else:
-        made = SVC(**settings, **_ties(machine))
+        made = (kind or SVC)(**settings, **_ties(machine))
         coef, bias, own, sizes = _by_class(machine, coef, bias)
         Z = Z[own]
     _fit_to_little(made, machine)
-    turn = -1 if isinstance(made, SVC) and len(bias) == 1 else 1  # of two classes, libsvm counts for the first
+    turn = -1 if hasattr(made, "classes_") and len(bias) == 1 else 1  # of two classes, libsvm counts for the first
     made.support_vectors_ = np.ascontiguousarray(Z, dtype=np.float64)
     made.support_ = np.arange(len(Z), dtype=np.int32)
     made.shape_fit_ = Z.shape

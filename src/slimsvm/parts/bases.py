@@ -196,7 +196,8 @@ class Learned(Part):
     init : {"kmeans", "forward", "random", "cholesky"}, array or basis object, default="kmeans"
         Where the vectors start.
     iterations : "auto" or int, default="auto"
-        Most iterations of learning on the same rows. "auto": 100, or 200 where scales are learned too.
+        Most iterations of learning on the same rows. "auto": 100; 200 where scales are learned too, and for
+        regression.
     rows : "auto" or int, default="auto"
         Vectors are learned on at most this many rows, drawn from each class in proportion; the coefficients
         are then fitted to all rows. Most iterations are on a part of these rows, the last ones on all of them.

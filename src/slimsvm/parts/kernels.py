@@ -532,7 +532,7 @@ class Function(Base):
         """The function's matrix, checked for shape and finite values."""
         expected = (X.shape[0], Z.shape[0])
         try:
-            K = self.function(X, Z)
+            K = _dense(self.function(X, Z))
             K = K if is_foreign(K) else np.ascontiguousarray(K, dtype=np.float64)
         except Exception as error:
             error.add_note(

@@ -32,6 +32,9 @@ class Regularizer(Protocol):
     def among(self, kernel: Any, X: Any, learned: bool) -> Any:
         """The regulariser with all its numbers, for vectors (learned ones, or rows) among the rows X."""
 
+    def against(self, noise: float) -> Any:
+        """With ``noise / 2 |beta|^2`` more: what independent errors of the kernel values cost on average."""
+
     def settled(self, gram: Array) -> Regularizer:
         """This penalty, or the nearest one that float64 can tell from zero in every direction: what is solved."""
 
@@ -101,6 +104,9 @@ class KernelNorm(Part):
         # Two digits: they depend neither on the order of the rows nor on a few copies.
         return replace(self, epsilon=1e-6 * float(f"{size:.2g}") if learned else 0.0)
 
+    def against(self, noise: float) -> KernelNorm:
+        return replace(self, epsilon=(self.epsilon or 0.0) + noise)
+
     def settled(self, gram: Array) -> KernelNorm:
         R = self.matrix(gram)
         s = _scales(R)
@@ -129,6 +135,9 @@ class Identity(Part):
     on_diagonal: ClassVar[None] = None
 
     def among(self, kernel: Any, X: Any, learned: bool) -> Identity:
+        return self
+
+    def against(self, noise: float) -> Identity:
         return self
 
     def settled(self, gram: Array) -> Identity:
@@ -167,6 +176,9 @@ class ReweightedNorm(Part):
     def follows_kernel(self) -> bool:
         """As the base does."""
         return self.base.follows_kernel
+
+    def against(self, noise: float) -> ReweightedNorm:
+        return replace(self, base=self.base.against(noise))
 
     def settled(self, gram: Array) -> ReweightedNorm:
         return self

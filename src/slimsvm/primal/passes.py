@@ -17,6 +17,7 @@ from .. import _core
 from ..formulation import Array
 from ..linear import dot
 from ..namespaces import beside, cast, namespace, wide
+from ..parts.losses import reads_targets
 from ..rows.seam import Block, Pass, decision
 
 # Of `Evidence`, in this order, from SUMS on those of a+ p and a- p. Duals times t give the dual t gain - t^2/2 ridge.
@@ -35,6 +36,11 @@ class OfLoss(Pass):
     def pieces(self) -> Any:  # type: ignore[override]
         return getattr(self.loss, "pieces", None)  # a loss of the user's need not have any
 
+    @property
+    def in_numbers(self) -> _core.QuadraticLoss:
+        """The loss as the core knows it."""
+        return _core.QuadraticLoss(*self.pieces)
+
 
 class Equations(OfLoss):
     """Losses, moments ``[P 1]'A`` and matrices ``[P 1]' diag(h) [P 1]`` of Newton's equations, an output each."""
@@ -49,7 +55,7 @@ class Equations(OfLoss):
         return self.loss.value(F, Y, C), moments, xp.stack([weighted_gram(P, H[:, o]) for o in range(H.shape[1])])
 
     def in_core(self, passes: _core.Passes, which: Array, V: Array) -> tuple[Array, ...]:
-        return passes.equations(which.tolist(), V, *self.pieces)
+        return passes.equations(which.tolist(), V, self.in_numbers)
 
 
 class Line(OfLoss):
@@ -67,7 +73,7 @@ class Line(OfLoss):
         return xp.stack(first, axis=1), xp.stack(second, axis=1)
 
     def in_core(self, passes: _core.Passes, which: Array, V: Array, D: Array, t: Array) -> tuple[Array, ...]:
-        return passes.line(which.tolist(), V, D, np.ascontiguousarray(t), *self.pieces)
+        return passes.line(which.tolist(), V, D, np.ascontiguousarray(t), self.in_numbers)
 
 
 class Pull(OfLoss):
@@ -96,8 +102,7 @@ class Pull(OfLoss):
         return self.loss.value(F, Y, C), cast(products, wide(X)), cast(squares, wide(X))
 
     def in_core(self, passes: _core.Passes, V: Array, beta: Array, scales: bool) -> tuple[Array, ...]:
-        width, least, most = self.pieces
-        return passes.pull(list(range(len(V))), V, beta, width, least, most, scales)
+        return passes.pull(list(range(len(V))), V, beta, self.in_numbers, scales)
 
 
 def _known_within(known: Known, first: int, last: int) -> Known:
@@ -130,7 +135,8 @@ class Evidence(OfLoss):
         found = {VALUE: value, DOUBT: xp.zeros_like(value)}
         if units:  # Errors of F cost what the duals say; at the corners of a loss more, and never less.
             error = units * (xp.sqrt(sizes)[:, None] * reach + bias + 1)
-            worse = self.loss.value(F - Y * error, Y, C) - value - xp.sum(Y * A * error, axis=0)
+            error = error * (xp.sign(Y - F) if reads_targets(self.loss) else Y)
+            worse = self.loss.value(F - error, Y, C) - value - xp.sum(A * error, axis=0)
             found[DOUBT] = xp.clip(worse, 0, None)
         found |= {UP: xp.sum(up, axis=0), DOWN: -xp.sum(down, axis=0)}
         # The conjugate of a quadratic loss is known from two of its values.
@@ -147,8 +153,7 @@ class Evidence(OfLoss):
         listed = [
             (np.ascontiguousarray(r, dtype=np.int64), np.ascontiguousarray(a, dtype=np.float64)) for r, a in known
         ]
-        width, least, most = self.pieces
-        return (passes.evidence(which.tolist(), V, width, least, most, listed, reach, units),)
+        return (passes.evidence(which.tolist(), V, self.in_numbers, listed, reach, units),)
 
     def within(self, first: int, last: int, which: Array, V: Array, known: Known, *rest: Any) -> tuple[Any, ...]:
         return which, V, _known_within(known, first, last), *rest

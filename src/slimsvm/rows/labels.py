@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from .. import _core
+from ..counts import total
 from ..data import Output, sides
 from ..formulation import Array
 
@@ -16,7 +17,7 @@ Some = slice | Array  # of the rows
 
 
 class Labels(Protocol):
-    """Sides (+1, -1, or 0 where a row takes no part) and costs (0 there) of the outputs."""
+    """Sides (+1, -1, or 0 where a row takes no part) and costs (0 there) of the outputs; or targets and costs."""
 
     @property
     def outputs(self) -> int:
@@ -123,8 +124,45 @@ class RowLabels:
         return _core.row_passes(rows, sides, costs, single, keep, threads)
 
 
-def of_task(task: Any, wanted: list[Output], C: Array | float) -> ClassLabels:
-    """Labels of a task's rows in binary problems, at one cost or one for each problem."""
+@dataclass(frozen=True)
+class TargetLabels:
+    """Targets of the rows (rows x outputs), costs of the outputs, and what a row counts."""
+
+    targets: Array
+    counts: Array
+    cost: Array
+
+    @property
+    def outputs(self) -> int:
+        return self.targets.shape[1]
+
+    @property
+    def size(self) -> int:
+        return self.targets.shape[0]
+
+    @cached_property
+    def totals(self) -> Array:
+        return total(self.counts) * self.cost
+
+    def of(self, rows: Some, which: Array | None = None) -> tuple[Array, Array]:
+        o = slice(None) if which is None else which
+        return self.targets[rows][:, o], np.multiply.outer(self.counts[rows], self.cost[o])
+
+    def members(self, output: int) -> Array | None:
+        return None
+
+    def take(self, rows: Some, factor: float = 1.0) -> TargetLabels:
+        return TargetLabels(self.targets[rows], self.counts[rows], factor * self.cost)
+
+    def passes(self, rows: _core.Rows, single: bool, keep: int, threads: int) -> _core.Passes:
+        targets, cost = (np.ascontiguousarray(part, dtype=np.float64) for part in (self.targets, self.cost))
+        return _core.target_passes(rows, targets, self.counts, cost, single, keep, threads)
+
+
+def of_task(task: Any, wanted: list[Output], C: Array | float) -> ClassLabels | TargetLabels:
+    """Labels of a task's rows in binary problems, or their targets, at one cost or one for each problem."""
+    if task.targets is not None:
+        return TargetLabels(task.targets, task.counts, np.array(np.broadcast_to(C, len(wanted)), dtype=np.float64))
     side = sides(task.n_classes, wanted)
     return ClassLabels(
         task.codes, task.counts, side, np.abs(side) * np.outer(task.factors, np.broadcast_to(C, len(wanted)))

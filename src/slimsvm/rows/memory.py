@@ -95,10 +95,10 @@ class Given:
         if self.P.dtype != np.float64 or n * m * m > FEW:
             return None
         P, (Y, C) = np.ascontiguousarray(self.P), self.labels.of(slice(None), which)
-        solved = []
+        solved, loss = [], _core.QuadraticLoss(*pieces)
         for y, c, at in zip(Y.T, C.T, V, strict=True):
             y, c = np.ascontiguousarray(y, dtype=np.float64), np.ascontiguousarray(c, dtype=np.float64)
-            solved.append(_core.smooth_machine(P, y, c, np.ascontiguousarray(at), *pieces, tol, max_iter))
+            solved.append(_core.smooth_machine(P, y, c, np.ascontiguousarray(at), loss, tol, max_iter))
         if not all(exact for *_, exact in solved):
             return None
         found, steps, converged = (np.array([s[k] for s in solved]) for k in (0, 2, 3))
@@ -257,7 +257,8 @@ class Fused:
         self, pieces: Pieces, which: Array, V: Array, trifle: Array, tol: float, max_iter: int
     ) -> tuple[Array, Array, Array] | None:
         """In the core."""
-        found, steps, converged, exact = self.passes.newton(which.tolist(), V, trifle, *pieces, tol, max_iter)
+        loss = _core.QuadraticLoss(*pieces)
+        found, steps, converged, exact = self.passes.newton(which.tolist(), V, trifle, loss, tol, max_iter)
         return (found, np.array(steps), np.array(converged, dtype=bool)) if exact else None
 
 

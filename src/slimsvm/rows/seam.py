@@ -21,7 +21,7 @@ from ..linear import dot
 from ..namespaces import cast, wide
 from .labels import Labels
 
-Pieces = tuple[float, float, float]  # of a loss: its slope is clip(xi / width, least, most)
+Pieces = tuple[Any, ...]  # of a loss, see `SmoothLoss.pieces`
 
 
 class Block(Protocol):
@@ -47,7 +47,7 @@ class Block(Protocol):
 class Pass:
     """A pure function of a block and small arrays; its results are added up over blocks.
 
-    A pass that the core has too says so by the three numbers of its loss, ``pieces``, and calls the core in `in_core`.
+    A pass that the core has too says so by the numbers of its loss, ``pieces``, and calls the core in `in_core`.
     """
 
     pieces: Pieces | None = None

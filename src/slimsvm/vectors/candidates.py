@@ -14,9 +14,9 @@ from ..data import Output, Task
 from ..formulation import Array
 from ..parts.bases import Basis, Choice, dense
 from ..parts.kernels import Scaled
-from ..parts.losses import HuberHinge
+from ..parts.losses import rounded, squared
 from ..parts.regularizers import Regularizer
-from ..rows.labels import ClassLabels, of_task
+from ..rows.labels import Labels, of_task
 from .learning import LearnedVectors, learn
 from .selection import class_centres, forward_rows, independent_rows, pivoted_factor
 
@@ -61,12 +61,12 @@ class TaskCandidates:
         return self.task.X
 
     @property
-    def labels(self) -> ClassLabels:
+    def labels(self) -> Labels:
         """What the rows are to all problems."""
         return of_task(self.task, self.outputs, self.C)
 
     @property
-    def lessons(self) -> ClassLabels:
+    def lessons(self) -> Labels:
         """What they are to the problems that vectors are learned for."""
         return of_task(self.task, self.outputs if self.taught is None else self.taught, self.C)
 
@@ -93,7 +93,14 @@ class TaskCandidates:
 
     def forward(self, count: int, candidates: int | None) -> Array:
         return forward_rows(
-            self.kernel, self.here, self.labels, count, self.rng, candidates=candidates, threads=self.task.threads
+            self.kernel,
+            self.here,
+            self.labels,
+            count,
+            self.rng,
+            candidates=candidates,
+            loss=squared(self.loss),
+            threads=self.task.threads,
         )
 
     def centres(self, count: int, max_iter: int) -> Array:
@@ -106,7 +113,8 @@ class TaskCandidates:
                 f"basis='learned' needs a kernel with a derivative (a method pullback); {self.kernel!r} has none. Use "
                 "a basis of training rows: 'forward', 'random' or 'cholesky'"
             )
-        steps = (200 if self.scaled else 100) if iterations == "auto" else int(iterations)
+        long = self.scaled or self.task.targets is not None
+        steps = (200 if long else 100) if iterations == "auto" else int(iterations)
         found: LearnedVectors | Array | None = self.start
         done = 0
         for size, most in stages(self.task.size, steps):
@@ -132,14 +140,13 @@ class TaskCandidates:
         self, begin: LearnedVectors | Array, count: int, most: int, smoothing: float, owned: bool = False
     ) -> LearnedVectors:
         """Vectors moved on, on these rows; ``owned``: which nobody needs afterwards."""
-        rounded = smoothing > 0 and not self.loss.smooth
         watch = self.watch(count, self.task.size) if self.watch else None
         found = learn(
             self.kernel,
             self.X,
             self.lessons,
             begin,
-            HuberHinge(smoothing) if rounded else self.loss,
+            rounded(self.loss, smoothing) if smoothing > 0 and not self.loss.smooth else self.loss,
             self.rng,
             learn_scales=self.scaled,
             max_iter=most,

@@ -59,7 +59,7 @@ class Groups:
     def _numbers(self) -> Iterator[tuple[Array, Array]]:
         """Rows by their keys and classes, some at a time, and the number of each one's group."""
         start = 0
-        for rows in rows_by_key(self.task.keys, self.task.codes, self.task.threads):
+        for rows in rows_by_key(self.task.keys, self.task.marks, self.task.threads):
             if len(rows):
                 keys = self.task.keys[rows]
                 numbers = start + np.append(0, np.cumsum(keys[1:] != keys[:-1]))

@@ -25,6 +25,7 @@ from ..formulation import Array
 from ..linear import dot
 from ..parts.bases import dense
 from ..parts.kernels import Scaled
+from ..parts.losses import squared
 from ..parts.regularizers import KernelNorm, Regularizer
 from ..primal.interior import solve_interior
 from ..primal.newton import newton
@@ -193,7 +194,7 @@ class Objective:
 
     def best_rows(self, kernel: Any, count: int, given: Array, rng: np.random.Generator) -> Array:
         """Rows that gain most beside the given vectors."""
-        loss: Any = self.loss if self.loss.smooth else None
+        loss = self.loss if self.loss.smooth else squared(self.loss)
         step = -(-self.X.shape[0] // SOME_ROWS)
         X, labels = self.X[::step], self.labels.take(slice(None, None, step), step)
         return step * forward_rows(kernel, X, labels, count, rng, given, loss=loss, threads=self.threads)

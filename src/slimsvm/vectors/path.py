@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ..data import Task, outputs
+from ..data import Task
 from ..expansion import Model
 from ..formulation import Array
 from ..parts.bases import Choice
+from ..parts.losses import squared
 from .candidates import TaskCandidates
 from .selection import forward_vectors
 from .training import Recipe, Setting, fit_chosen, tell_if_unfinished
@@ -27,7 +28,7 @@ MOST_ROWS = 5000  # that say which vectors to leave out
 
 def path(task: Task, recipe: Recipe, setting: Setting, sizes: Sequence[int], seed: int) -> Iterator[tuple[int, Model]]:
     """A model of at most so many vectors for each of the sizes, the largest first."""
-    wanted = outputs(task.n_classes, recipe.scheme)
+    wanted = task.outputs(recipe.scheme)
     for size, candidates, choice in choices(task, recipe, setting, sizes, seed):
         yield size, fit_chosen(task, recipe, candidates, choice, wanted)
 
@@ -35,7 +36,7 @@ def path(task: Task, recipe: Recipe, setting: Setting, sizes: Sequence[int], see
 def path_to(task: Task, recipe: Recipe, setting: Setting, sizes: Sequence[int], seed: int) -> Model:
     """The model of the smallest of the sizes."""
     *_, (_, candidates, choice) = choices(task, recipe, setting, sizes, seed)
-    return fit_chosen(task, recipe, candidates, choice, outputs(task.n_classes, recipe.scheme))
+    return fit_chosen(task, recipe, candidates, choice, task.outputs(recipe.scheme))
 
 
 def choices(
@@ -51,7 +52,7 @@ def choices(
 def _learned(basis: Any, candidates: TaskCandidates, sizes: Sequence[int], seed: int) -> Iterator[tuple[int, Choice]]:
     """Each size from the vectors of the one before."""
     choice = basis.choose(candidates, sizes[0])
-    tell_if_unfinished(choice.learned)
+    tell_if_unfinished(choice.learned, candidates.task)
     yield sizes[0], choice
     some = candidates.sample(MOST_ROWS)
     steps = ITERATIONS if isinstance(basis.iterations, str) else min(ITERATIONS, int(basis.iterations))
@@ -83,4 +84,4 @@ def _best_of(some: TaskCandidates, choice: Choice, count: int) -> Array:
     """Which of the vectors gain most, one after the other."""
     kernel, Z = choice.kernel or some.kernel, choice.vectors
     K = kernel(some.X, Z, threads=some.task.threads)
-    return forward_vectors(K, kernel(Z, Z), some.labels, count, some.loss if some.loss.smooth else None)
+    return forward_vectors(K, kernel(Z, Z), some.labels, count, some.loss if some.loss.smooth else squared(some.loss))

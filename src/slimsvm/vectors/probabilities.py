@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..data import Task, outputs
+from ..data import Task
 from ..expansion import Expansion
 from ..notices import warn
 from ..parts.regularizers import KernelNorm
@@ -47,10 +47,10 @@ class Piece:
 
 def pieces_of(task: Task, learn: Learn, rng: np.random.Generator) -> list[Piece]:
     """Folds, or one quarter held out where rows are many; none where the rows do not allow it."""
-    return [Piece(train, test, *learn(train)) for train, test in _parts(task, rng)]
+    return [Piece(train, test, *learn(train)) for train, test in parts_of(task, rng)]
 
 
-def _parts(task: Task, rng: np.random.Generator) -> list[tuple[Task, Task]]:
+def parts_of(task: Task, rng: np.random.Generator) -> list[tuple[Task, Task]]:
     """Rows to train on and rows that judge; equal rows are in the same part, whatever their labels.
 
     The layer of a piece should see about as many rows as the final one: what fewer rows teach is less certain, and
@@ -80,7 +80,7 @@ def learner(recipe: Recipe, setting: Setting, rng: np.random.Generator) -> Learn
         choice = recipe.basis.choose(candidates, recipe.count)
         vectors = choice.vectors
         if recipe.regularizer.reweighted:  # coefficients decide which vectors are left
-            wanted = outputs(train.n_classes, recipe.scheme)
+            wanted = train.outputs(recipe.scheme)
             vectors = vectors[recipe.coefficients(train, choice, candidates, wanted).coef.any(axis=0)]
         return choice.kernel or candidates.kernel, vectors
 

@@ -24,7 +24,7 @@ from .trials import MOST_ROWS, Fold, Trial, Trials
 
 COSTS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 FIRST = 0.3  # the cost at which widths are compared, times gamma in units of gamma="scale"
-MOST_COST = 1e4
+MOST_COST = {False: 1e4, True: 1e6}  # of labels, of targets: these may have next to no noise
 MILLION = 1e6  # rows up to which these are the costs; more rows share what a million would cost
 WIDTHS = (0.03, 0.1, 0.3, 1.0, 3.0)  # gamma, in units of gamma="scale"
 LEAST_WIDTH, MOST_WIDTH = 0.003, 30.0
@@ -45,6 +45,7 @@ class Space:
     scaled: Sequence[bool]
     unit: float = 1.0  # gamma="scale"
     rows: float = 1.0  # by their weights
+    targets: bool = False
 
     @property
     def share(self) -> float:
@@ -89,10 +90,11 @@ def space_of(task: Task, C: float | str, gamma: float | str, scales: str, recipe
     scaled = {"fixed": [False], "learned": [True], "search": may_scale}[scales]
     rows = task.total
     if not kernels.takes_gamma(task.kernel):
-        return Space(cost, 1.0, scaled, rows=rows)
+        return Space(cost, 1.0, scaled, rows=rows, targets=task.targets is not None)
     given = None if gamma == "search" else kernels.scale_gamma(gamma, task.X, task.counts)
     known = given is not None and cost is not None  # nobody asks for the unit then
-    return Space(cost, given, scaled, 1.0 if known else kernels.scale_gamma("scale", task.X, task.counts), rows)
+    unit = 1.0 if known else kernels.scale_gamma("scale", task.X, task.counts)
+    return Space(cost, given, scaled, unit, rows, task.targets is not None)
 
 
 @dataclass(frozen=True)
@@ -319,9 +321,11 @@ def _all_costs(race: Race, start: Setting, costs: Sequence[float], folds: int | 
                 return
             race.run(replace(start, C=C), near, folds)
             near = replace(start, C=C)
-    while not race.few and not race.solved():
-        top = race.leader(_row(race, start).__contains__)
-        if max(s.C for s in _row(race, start)) > top.C or MOST_COST * race.space.share < 3 * top.C:
+    while (not race.few or race.space.targets) and not race.solved():
+        row = _row(race, start)
+        # Where rows are few, next costs are judged together, and the highest has the fewest.
+        top = min(row, key=lambda s: _score_of(race.trials[s])) if race.few else race.leader(row.__contains__)
+        if max(s.C for s in row) > top.C or MOST_COST[race.space.targets] * race.space.share < 3 * top.C:
             break
         race.run(replace(top, C=3 * top.C), top, folds)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data import Task, outputs
+from ..data import Task
 from ..expansion import Model
 from ..formulation import Array
 from .folds import Groups, held_out
@@ -100,7 +100,7 @@ def parts(task: Task, rng: np.random.Generator, folds: int | None = None) -> lis
         return [Part(task, task)]
     few = groups.size < FEW
     count = folds or (5 if few else 3)
-    many = not few and min(groups.size, MOST_ROWS) * len(outputs(task.n_classes, "ovr")) >= MANY
+    many = not few and min(groups.size, MOST_ROWS) * len(task.outputs("ovr")) >= MANY
     order = task.canonical()
     place = groups.places(count, rng, MOST_ROWS, least=2 * (folds or 5))[order]
     drawn, place = task.take(order[place >= 0]), place[place >= 0]
@@ -166,8 +166,8 @@ class Plan:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a part says of a model: a score, its squared standard error, and where margins are known, how wrong each row
-    is (between 0 and 1) and its weight."""
+    """What a part says of a model: a score, its squared standard error, and where it is known, how wrong each row is
+    (from 0 on; by margins to 1) and its weight."""
 
     score: float
     variance: float
@@ -183,6 +183,12 @@ def of_labels(wrong: Array, margins: Array, weights: Array, rows: int) -> Verdic
     # A smooth step from 1 to 0 in place of the error: it says more of a row than on which side it is.
     soft = 1 / (1 + np.exp(np.clip(STEEP * margins, -50, 50)))
     return Verdict(1 - error, about * (1 - about) / rows, soft, weights)
+
+
+def of_errors(score: float, errors: Array, weights: Array, rows: int) -> Verdict:
+    """A score that is 1 less the mean error of the rows; and the variance of that mean, with so many different rows."""
+    spread = float(np.average((errors - np.average(errors, weights=weights)) ** 2, weights=weights))
+    return Verdict(score, spread / rows, errors, weights)
 
 
 def mean(verdicts: Sequence[Verdict], held_out: Sequence[Any]) -> tuple[float, float]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..data import Output, Task, outputs
+from ..data import Output, Task
 from ..expansion import Expansion, Model
 from ..formulation import Array
 from ..notices import warn
@@ -22,6 +22,7 @@ from .learning import LearnedVectors
 
 # Learning that its limit ends while it gains more than this part of the objective gives a warning.
 WORTH_A_WORD = 0.02
+SHOWS = 2e-3  # of the mean loss of targets of variance 1
 MOST_NUMBERS = 1 << 23  # of the matrices of all machines
 
 
@@ -53,6 +54,7 @@ class Recipe:
     max_iter: int = 100
     memory: float = 2.0**30
     verbose: bool = False
+    noise: float = 0.0  # standard error of kernel values where the model is to run
 
     def candidates(
         self, task: Task, setting: Setting, rng: np.random.Generator, start: LearnedVectors | Array | None = None
@@ -61,7 +63,9 @@ class Recipe:
         learned ones serve the machines that classify, as long as the matrices of all of them take little memory."""
         kernel = self.kernel_of(setting.gamma)
         regularizer = self.regularizer.among(kernel, task.X, self.basis.learns)
-        rest, own = outputs(task.n_classes, "ovr"), outputs(task.n_classes, self.scheme)
+        if self.noise:  # adds |beta|^2 noise^2 / 2 to the loss of each row, on average
+            regularizer = regularizer.against(setting.C * task.total * self.noise**2)
+        rest, own = task.outputs("ovr"), task.outputs(self.scheme)
         return TaskCandidates(
             task,
             kernel,
@@ -105,7 +109,7 @@ def train(task: Task, recipe: Recipe, setting: Setting, rng: np.random.Generator
 
     ``on_trial``: nobody is to hear that learning might go on.
     """
-    wanted = outputs(task.n_classes, recipe.scheme)
+    wanted = task.outputs(recipe.scheme)
     return fit_over(task, recipe, recipe.candidates(task, setting, rng), wanted, on_trial)
 
 
@@ -115,7 +119,7 @@ def fit_over(
     """Vectors, learned on some of the rows where those are many, and the best coefficients over them on all rows."""
     choice = recipe.basis.choose(candidates, recipe.count)
     if choice.learned is not None and not on_trial:
-        tell_if_unfinished(choice.learned)
+        tell_if_unfinished(choice.learned, task)
     return fit_chosen(task, recipe, candidates, choice, wanted)
 
 
@@ -130,9 +134,10 @@ def fit_chosen(task: Task, recipe: Recipe, candidates: TaskCandidates, choice: C
     return model.without_idle_vectors() if recipe.regularizer.reweighted else model
 
 
-def tell_if_unfinished(learned: LearnedVectors) -> None:
-    """A warning where more iterations may give a better model."""
-    if learned.to_gain > WORTH_A_WORD:
+def tell_if_unfinished(learned: LearnedVectors, task: Task) -> None:
+    """A warning where more iterations may give a better model. Of targets with little noise next to nothing is left
+    that could fall, and it may go on falling."""
+    if learned.to_gain > WORTH_A_WORD and (task.targets is None or learned.to_gain * learned.value > SHOWS):
         warn(
             f"learning ended at its limit of {learned.n_iter} iterations while the objective still fell"
             f"{_lately(learned.to_gain)}: "

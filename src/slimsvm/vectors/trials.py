@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Elsewhere
-from ..data import Task, outputs
+from ..data import Task
 from ..formulation import Array
 from ..linear import dot
 from ..parts import bases
@@ -39,7 +39,8 @@ class Fold:
 
 @dataclass(frozen=True)
 class Trial:
-    """Mean error and mean loss on the rows held out; of each of these rows its weight where it was wrong, else 0."""
+    """Mean error and mean loss on the rows held out; of each of these rows its weight where it was wrong, else 0. Of
+    targets the loss is all there is: the error is the same, and a row is as wrong as it costs."""
 
     error: float
     loss: float
@@ -122,7 +123,7 @@ class Trials:
         here, recipe = self.folds[fold], self.recipe
         warm = None if before is None else _done(before).learned
         train, test = replace(here.train, threads=self._share()), here.test
-        rest = outputs(train.n_classes, "ovr")
+        rest = train.outputs("ovr")
         candidates = replace(self._candidates(setting, train), free=self._share if self.pool else None)
         learned = None
         if recipe.basis.learns:
@@ -139,10 +140,21 @@ class Trials:
             F = test.X.decision(kernel, choice.vectors, coef, bias)
         else:
             F = dot(kernel(test.X, choice.vectors, threads=train.threads), coef.T, train.threads) + bias
-        wrong = (F[:, 0] > 0) != (test.codes == 1) if test.n_classes == 2 else F.argmax(axis=1) != test.codes
         share = test.weights / test.weights.sum()
+        wrong = _misclassified(F, test) if test.targets is None else missed(F, test.targets, recipe.loss)
         loss = recipe.loss.value(F, test.labels(rest), np.repeat(share[:, None], len(rest), axis=1))
         return Trial(float(dot(share, wrong)), float(np.mean(loss)), share * wrong, learned)
+
+
+def _misclassified(F: Array, test: Task) -> Array:
+    return (F[:, 0] > 0) != (test.codes == 1) if test.n_classes == 2 else F.argmax(axis=1) != test.codes
+
+
+def missed(F: Array, targets: Array, loss: Any) -> Array:
+    """The loss of each row, the mean over its targets."""
+    flat = (1, -1)
+    each = loss.value(F.reshape(flat), targets.reshape(flat), np.ones((1, F.size)))
+    return each.reshape(F.shape).mean(axis=1)
 
 
 def _done(work: Any) -> Any:

@@ -179,7 +179,9 @@ def write(machine: Machine, name: str, about: str) -> Writer:
         out.add(EXP_BELOW_ONE if below else EXP)
         out.lines.append("\n")
     _add_values(out, machine, form, place, linear)
-    if machine.classes is None:
+    if machine.classes is not None:
+        _add_answers(out, machine)
+    elif len(bias) == 1:
         out.add("""
 /* The answer for a row. */
 static inline float @_predict(const float x[@@_INPUTS])
@@ -189,8 +191,6 @@ static inline float @_predict(const float x[@@_INPUTS])
     return v[0];
 }
 """)
-    else:
-        _add_answers(out, machine)
     out.add("\n#endif /* @@_H */")
     return out
 
@@ -245,8 +245,11 @@ def _add_values(out: Writer, machine: Machine, form: Form, place: Layout, linear
         text += "    (void)x;\n"
     odds = f", float l[{n_layer}]" if n_layer else ""
     also = " With l\n   (or 0) the logarithms of odds, too." if n_layer else ""
+    what = "Values in the units of the targets."
+    if machine.classes is not None:
+        what = "Values of the binary problems: two classes have one, several one for each pair or each class."
     out.add(f"""
-/* Values of the binary problems: two classes have one, several one for each pair or each class.{also} */
+/* {what}{also} */
 static inline void @_values(const float x[@@_INPUTS], float v[@@_VALUES]{odds})
 {{
 {text}}}

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import r2_score
 from sklearn.utils import check_consistent_length
 
 from ...formulation import Array
 from ...parts import kernels
 from ..machine import Machine, machine_of
-from ..quantize import Quantized, checked_rows, quantize
+from ..quantize import quantize
+from ..quantized import Quantized, checked_rows
 from . import fixed, float32
 from .text import Writer, comment, identifier, label_kind
 
@@ -45,8 +47,14 @@ class CReport:
         The share of these rows that get another label than from the model in Python; not a number for regressors.
     difference : float
         The largest difference between values of the header and of the model on these rows, relative to the largest
-        value (at least 1). With several classes these are the values of the binary problems, before votes are counted:
-        a vote that falls the other way is a whole step of a score.
+        value (for labels at least 1). With several classes these are the values of the binary problems, before votes
+        are counted: a vote that falls the other way is a whole step of a score.
+    added : float
+        Regressors: the root mean square of that difference, relative to the standard deviation of the values; of
+        several outputs the largest. Not a number for labels.
+    r2, r2_before : float
+        Regressors, where y was given: R^2 of the header and of the model in Python on these rows (of several outputs
+        the mean); otherwise not a number.
     """
 
     dtype: str
@@ -59,6 +67,9 @@ class CReport:
     source: str
     changed: float
     difference: float
+    added: float = float("nan")
+    r2: float = float("nan")
+    r2_before: float = float("nan")
 
     def __str__(self) -> str:
         parts = ", ".join(f"{name} {size}" for name, size in self.tables.items())
@@ -67,11 +78,16 @@ class CReport:
             f"flash        {self.flash} bytes of tables ({parts}), and the code",
             f"RAM          {self.ram} bytes of stack",
             f"a prediction {self.multiply_adds} multiply-adds, {self.exponentials} {how}",
-            f"expected     values of binary problems within {self.difference:.1e} of Python's, relative to the largest",
         ]
+        values = "values" if np.isnan(self.changed) else "values of binary problems"
+        lines.append(f"expected     {values} within {self.difference:.1e} of Python's, relative to the largest")
+        rows = f"{self.rows} rows " + ("given" if self.source == "given" else "drawn between the vectors")
         if not np.isnan(self.changed):
-            rows = f"{self.rows} rows " + ("given" if self.source == "given" else "drawn between the vectors")
             lines.append(f"             {100 * self.changed:.2f} % of labels change, of {rows}")
+        if not np.isnan(self.added):
+            lines.append(f"             {100 * self.added:.2g} % of the spread of values is added as error, on {rows}")
+        if not np.isnan(self.r2):
+            lines.append(f"             R² {self.r2:.4f} on them, in Python {self.r2_before:.4f}")
         return "\n".join(lines)
 
 
@@ -83,7 +99,7 @@ class CSource(str):
     report : CReport
         What it takes, and what it changes.
     example : str
-        A program that reads rows from standard input and prints labels and scores.
+        A program that reads rows from standard input and prints labels and scores, or values.
     """
 
     report: CReport
@@ -101,13 +117,18 @@ def to_c(model: Any, *, name: str = "model", dtype: str = "float32", X: Any = No
     It holds ``static const`` tables and a few ``static inline`` functions, takes no memory but the stack, and compiles
     as C++, too. With ``name="model"``:
 
-    - ``int model_predict(const float x[])``: the number of the class, 0 for ``classes_[0]`` (regressors: the value, a
-      float), and ``model_label(number)``, the label;
+    - ``int model_predict(const float x[])``: the number of the class, 0 for ``classes_[0]``, and
+      ``model_label(number)``, the label;
     - ``void model_decision(const float x[], float f[])``: what `decision_function` gives in Python,
       ``MODEL_OUTPUTS`` numbers;
     - ``void model_probabilities(const float x[], float p[])`` where the model was fitted with ``probability=True``;
     - with ``dtype="int8"``, ``int model_predict_int16(const int16_t u[])`` for rows in integers, which needs no floats
       at all; ``model_to_int16`` makes such a row from floats, ``model_from_readings`` from integers.
+
+    Of a regressor it has ``float model_predict(const float x[])``, or with several outputs ``void
+    model_values(const float x[], float f[])``, ``MODEL_VALUES`` numbers; with ``dtype="int8"`` also
+    ``int32_t model_predict_int16`` (or ``void model_values_int16(const int16_t u[], int32_t v[])``), which give values
+    as integers in units of ``model_step(o)``, a power of two.
 
     Parameters
     ----------
@@ -117,13 +138,12 @@ def to_c(model: Any, *, name: str = "model", dtype: str = "float32", X: Any = No
     name : str, default="model"
         Prefix of all names, and in capitals of all macros.
     dtype : {"float32", "int8"}, default="float32"
-        "int8": fixed point, as `slimsvm.export.quantize` makes it; for classifiers and outlier detectors with the
-        kernels rbf, laplacian and linear.
+        "int8": fixed point, as `slimsvm.export.quantize` makes it; for the kernels rbf, laplacian and linear.
     X : array-like or sparse matrix of shape (n_samples, n_features), optional
         Rows as the model takes them, to compare answers on for the report. With y and "int8" the coefficients are
         fitted to them, too.
-    y : array-like of shape (n_samples,), optional
-        Labels of these rows.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
+        Labels or target values of these rows.
 
     Returns
     -------
@@ -152,27 +172,33 @@ def to_c(model: Any, *, name: str = "model", dtype: str = "float32", X: Any = No
     small = None
     if dtype == "int8":
         small = quantize(model, *((None, None) if y is None else (X, y)), probabilities=True)
-    return header(machine, small, name, None if X is None else checked_rows(X, machine.n_inputs))
+    return header(machine, small, name, None if X is None else checked_rows(X, machine.n_inputs), y)
 
 
-def header(machine: Machine, small: Quantized | None, name: str = "model", rows: Array | None = None) -> CSource:
-    """The header of a machine in float32, or of the integers that were made of it; rows to compare answers on."""
-    about = _about(machine, name, "float32" if small is None else "int8")
+def header(
+    machine: Machine, small: Quantized | None, name: str = "model", rows: Array | None = None, y: Any = None
+) -> CSource:
+    """The header of a machine in float32, or of the integers that were made of it; rows to compare answers on, and what
+    these are to be."""
+    about = _about(machine, name, small)
     written = float32.write(machine, name, about) if small is None else fixed.write(small, name, about)
     source = "drawn" if rows is None else "given"
-    report = _report(machine, small, written, machine.between_vectors() if rows is None else rows, source)
+    report = _report(machine, small, written, machine.between_vectors() if rows is None else rows, y, source)
     return CSource(written.text(), report, _example(machine, name))
 
 
 # --- words ------------------------------------------------------------------------------------------------------------
 
 
-def _about(machine: Machine, name: str, dtype: str) -> str:
+def _about(machine: Machine, name: str, small: Quantized | None) -> str:
     from ... import __version__
 
-    expansion = machine.expansion
+    expansion, dtype = machine.expansion, "float32" if small is None else "int8"
     count, kernel = len(expansion.vectors), expansion.kernel.name
-    what = "values" if machine.classes is None else f"{len(machine.classes)} classes"
+    outputs = len(expansion.bias)
+    what = f"{outputs} value{'' if outputs == 1 else 's'}"
+    if machine.classes is not None:
+        what = f"{len(machine.classes)} classes"
     lines = [
         f"{name}.h: {what} from {machine.n_inputs} inputs by {count} vectors, kernel {kernel}, {dtype}.",
         f"Made by slimsvm {__version__}. C99; compiles as C++. No memory but the stack"
@@ -180,6 +206,9 @@ def _about(machine: Machine, name: str, dtype: str) -> str:
         "",
         *_calls(machine, name, dtype),
     ]
+    if small is not None and machine.classes is None:
+        steps = ", ".join(f"{step:.9g}" for step in small.steps)
+        lines += ["", f"Steps of values in integers, in the units of the targets: {steps}."]
     if machine.classes is not None:
         lines += ["", "Classes: " + ", ".join(f"{k} = {label}" for k, label in enumerate(machine.classes.tolist()))]
     if machine.names is not None:
@@ -202,7 +231,7 @@ def _lines(text: str, width: int = 112) -> list[str]:
 def _calls(machine: Machine, name: str, dtype: str) -> list[str]:
     upper = name.upper()
     if machine.classes is None:
-        return [f"float {name}_predict(const float x[{upper}_INPUTS])    the value"]
+        return _value_calls(len(machine.expansion.bias), name, dtype)
     calls = [
         f"int {name}_predict(const float x[{upper}_INPUTS])    number of the class; {name}_label(number) is its label",
         f"void {name}_decision(const float x[{upper}_INPUTS], float f[{upper}_OUTPUTS])    scores",
@@ -214,11 +243,32 @@ def _calls(machine: Machine, name: str, dtype: str) -> list[str]:
     return calls
 
 
+def _value_calls(outputs: int, name: str, dtype: str) -> list[str]:
+    upper = name.upper()
+    calls = [f"void {name}_values(const float x[{upper}_INPUTS], float f[{upper}_VALUES])    values"]
+    integers = [
+        f"void {name}_values_int16(const int16_t u[{upper}_USED], int32_t v[{upper}_VALUES])    the same without any "
+        f"float: a row in integers, values in units of {name}_step(o)"
+    ]
+    if outputs == 1:
+        calls.insert(0, f"float {name}_predict(const float x[{upper}_INPUTS])    the value")
+        integers.insert(
+            0,
+            f"int32_t {name}_predict_int16(const int16_t u[{upper}_USED])    the value of a row in integers, in units "
+            f"of {name}_step(0)",
+        )
+    return calls + (integers if dtype == "int8" else [])
+
+
 def _example(machine: Machine, name: str) -> str:
     """A program that reads numbers, row after row, and prints an answer for each row."""
     if machine.classes is None:
-        answer = f'        printf("%.9g\\n", (double){name}_predict(x));\n'
-        arrays = ""
+        arrays = f"    float f[{name.upper()}_VALUES];\n"
+        answer = (
+            f"        {name}_values(x, f);\n"
+            f'        for (int o = 0; o < {name.upper()}_VALUES; ++o) printf(o ? " %.9g" : "%.9g", (double)f[o]);\n'
+            '        printf("\\n");\n'
+        )
     else:
         formats = {"int32_t": '"%ld", (long)', "float": '"%.9g", (double)', "const char *": '"%s", '}
         shown = f"{formats[label_kind(machine.classes)]}{name}_label(k)"
@@ -258,11 +308,16 @@ int main(void)
 # --- what it takes ----------------------------------------------------------------------------------------------------
 
 
-def _report(machine: Machine, small: Quantized | None, out: Writer, rows: Array, source: str) -> CReport:
+def _report(machine: Machine, small: Quantized | None, out: Writer, rows: Array, y: Any, source: str) -> CReport:
     expansion = machine.expansion
     before = expansion.decision(machine.inputs(rows))
     after = _float32_values(machine, rows) if small is None else small.decision(rows).reshape(before.shape)
-    changed = float("nan")
+    changed, added, r2 = float("nan"), float("nan"), (float("nan"), float("nan"))
+    if machine.classes is None:
+        spread = before.std(axis=0)
+        added = float((np.sqrt(((after - before) ** 2).mean(axis=0)) / np.where(spread > 0, spread, 1.0)).max())
+        if y is not None:
+            r2 = r2_score(y, after), r2_score(y, before)
     if machine.votes is not None and machine.classes is not None:
         labels = machine.classes[machine.votes.winners(before, len(machine.classes))]
         others = machine.votes.winners(after, len(machine.classes))
@@ -275,6 +330,7 @@ def _report(machine: Machine, small: Quantized | None, out: Writer, rows: Array,
     scaled = small is not None or "gain" in out.tables
     row = used * (2 if small is not None else 4) if scaled else 0
     numbers = (8 if small is not None else 4) * n_values
+    numbers += 4 * n_values if small is not None and machine.classes is None else 0  # rounded to steps
     votes = (
         n_classes * ((8 if small is not None else 4) + 4) if machine.votes is not None and machine.votes.pairs else 0
     )
@@ -288,8 +344,14 @@ def _report(machine: Machine, small: Quantized | None, out: Writer, rows: Array,
         len(rows),
         source,
         changed,
-        float(np.abs(after - before).max(initial=0.0) / max(1.0, float(np.abs(before).max(initial=0.0)))),
+        _largest_difference(before, after, at_least=1e-30 if machine.classes is None else 1.0),
+        added,
+        *r2,
     )
+
+
+def _largest_difference(before: Array, after: Array, at_least: float) -> float:
+    return float(np.abs(after - before).max(initial=0.0) / max(at_least, float(np.abs(before).max(initial=0.0))))
 
 
 def _float32_values(machine: Machine, rows: Array) -> Array:

@@ -1,0 +1,16 @@
+"""Compression of a fitted machine: an expansion over many vectors becomes one over few.
+
+The vectors start as a reduced set (`vectors.reduced_set`): the expansion nearest to the original in the kernel's space.
+They are then taught (`vectors.teaching`), near the original, what is known of its decisions: the values that it gives
+to its own vectors, to rows X, or the labels y of those.
+
+An `Original` is what is to be made small, whatever it was before; its goal says what its values mean, and so which
+intervals the small machine is taught. Nothing here knows an estimator.
+"""
+
+from .machines import Known, Original
+from .report import Compression
+from .sizes import small_version
+from .ways import METHODS, Compressor, Relearned
+
+__all__ = ["METHODS", "Compression", "Compressor", "Known", "Original", "Relearned", "small_version"]

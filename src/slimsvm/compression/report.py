@@ -1,0 +1,109 @@
+"""What compression did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..expansion import Expansion
+from ..formulation import Array
+from ..linear import dot
+from ..vectors.reduced_set import has_norm
+from .machines import Original
+from .ways import Compressor
+
+
+def multiply_adds(machine: Expansion) -> int:
+    """Of one row: a product with each vector, and one for each coefficient that is not zero."""
+    vectors = machine.vectors
+    return int((vectors.nnz if sp.issparse(vectors) else vectors.size) + np.count_nonzero(machine.coef))
+
+
+def distances(original: Original, small: Expansion) -> tuple[Array, float]:
+    """``|f - g| / |f|`` in the kernel's space, biases aside, of each output and of all together; NaN without a norm."""
+    machine = original.expansion
+    v = dot(machine.kernel(small.vectors, machine.vectors), machine.coef.T)
+    beta = small.coef.T
+    own = (beta * dot(machine.kernel(small.vectors, small.vectors), beta)).sum(axis=0)
+    norms = original.norms
+    squares = np.maximum(norms - 2 * (beta * v).sum(axis=0) + own, 0)
+    if not norms.any() and not squares.any():
+        return np.zeros(len(norms)), 0.0
+    if not has_norm(machine.kernel, machine.vectors) or not (norms > 0).all():
+        return np.full(len(norms), np.nan), np.nan
+    return np.sqrt(squares / norms), float(np.sqrt(squares.sum() / norms.sum()))
+
+
+@dataclass(frozen=True)
+class Compression:
+    """What compression did: `print` shows it in words.
+
+    Attributes
+    ----------
+    method : str
+        "reduced_set", "refit", "margin" or "learn"; "exact" where the small model is the same function.
+    vectors_before, vectors_after : int
+        Vectors of the original and of the small model.
+    bytes_before, bytes_after : int
+        Four bytes a number (float32), of both: vectors, coefficients that are not zero, biases. In integers the small
+        model takes about a quarter: ``model_bytes_`` of the estimator, as `slimsvm.export.quantize` makes it.
+    agreement_on_vectors : float
+        With the original on its own vectors: the part of them with the same answer; R^2 for regression. They lie where
+        the decision is close: on other rows agreement is usually better.
+    agreement_on_X : float or None
+        The same on the rows X, where they were given.
+    distance : float
+        ``|f - g| / |f|`` in the kernel's space, all outputs together. It does not predict the error.
+    distances : ndarray of shape (n_outputs,)
+        The same for each output.
+    speedup : float
+        Ratio of the multiply-adds of one prediction, not a time.
+    note : str
+        What else is to be said; often empty.
+    """
+
+    method: str
+    vectors_before: int
+    vectors_after: int
+    bytes_before: int
+    bytes_after: int
+    agreement_on_vectors: float
+    agreement_on_X: float | None
+    distance: float
+    distances: Array
+    speedup: float
+    note: str = ""
+
+    @classmethod
+    def of(cls, compressor: Compressor, small: Expansion, method: str, note: str) -> Compression:
+        """The report on a small machine."""
+        original = compressor.original
+        goal, machine = original.goal, original.expansion
+        before, after = (compressor.values(m, machine.vectors) for m in (machine, small))
+        each, together = distances(original, small)
+        return cls(
+            method,
+            original.given.vectors.shape[0],
+            small.coef.shape[1],
+            original.given.float_bytes,
+            small.float_bytes,
+            goal.agreement(before, after, np.ones(original.size)) if original.size else 1.0,
+            None if compressor.known is None else compressor.agreement(small),
+            together,
+            each,
+            max(1, multiply_adds(original.given)) / max(1, multiply_adds(small)),
+            note,
+        )
+
+    def __str__(self) -> str:
+        on_X = "" if self.agreement_on_X is None else f", {100 * self.agreement_on_X:.2f} % on X"
+        lines = [
+            f"{self.vectors_before} vectors -> {self.vectors_after} ({self.method})",
+            f"{self.bytes_before} bytes -> {self.bytes_after} (float32)",
+            f"agreement with the original: {100 * self.agreement_on_vectors:.2f} % on its own vectors{on_X}",
+            f"distance in the kernel's space: {self.distance:.3g} of its norm",
+            f"multiply-adds of a prediction: {self.speedup:.1f} times fewer",
+        ]
+        return "\n".join([*lines, self.note] if self.note else lines)

@@ -1,0 +1,94 @@
+"""How many vectors: a number, a part of what there is, or as few as agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from ..expansion import Expansion
+from ..linear import dot
+from ..parts.bases import dense
+from .machines import Original
+from .ways import METHODS, Compressor
+
+
+def small_version(compressor: Compressor, method: str, n_vectors: Any, agreement: float) -> tuple[Expansion, str, str]:
+    """The small machine, the method as it was used, and a note."""
+    original = compressor.original
+    if original.size < 2:
+        return original.expansion, "exact", f"The original has {_count(original.size)}: it is kept as it is."
+    count = _wanted(original, n_vectors)
+    exact = weight_vectors(original)
+    if exact is not None and len(exact.coef.T) <= min(original.size, count):
+        return exact, "exact", "The kernel is a product: weight vectors are the same function."
+    if isinstance(n_vectors, str):
+        small, reached = smallest(compressor, METHODS[method], agreement)
+        note = (
+            f"agreement={agreement:g} is not reached with up to {_count(small.coef.shape[1])}, half of the "
+            "original's: ask for a number of vectors, or for less agreement."
+        )
+        return small, method, "" if reached else note
+    if count >= original.size:
+        has = f"The original has {_count(original.size)}{_distinct(original)}"
+        return original.expansion, "exact", f"{has}, {count} were asked for: it is kept as it is."
+    return METHODS[method](compressor, count), method, ""
+
+
+def _wanted(original: Original, n_vectors: Any) -> int:
+    """Vectors to keep at most: a number, a fraction of those that there are, or all of them ("auto")."""
+    size = original.given.vectors.shape[0]
+    if isinstance(n_vectors, str):
+        return size
+    return int(n_vectors) if isinstance(n_vectors, Integral) else max(1, round(n_vectors * size))
+
+
+def _distinct(original: Original) -> str:
+    return " that differ" if original.size < original.given.vectors.shape[0] else ""
+
+
+def _count(vectors: int) -> str:
+    return f"{vectors} vector{'' if vectors == 1 else 's'}"
+
+
+def weight_vectors(original: Original) -> Expansion | None:
+    """The same function over one weight vector for each output, or fewer, where the kernel is a plain product."""
+    machine = original.expansion
+    inputs = machine.vectors.shape[1]
+    if machine.kernel.dimensions(inputs) > inputs:
+        return None
+    # k(., z) is linear in z: sum_i a_i k(., x_i) = k(., sum_i a_i x_i).
+    weights = dense(dot(machine.vectors.T, machine.coef.T)).T
+    if len(weights) <= inputs:
+        return replace(machine, vectors=weights, coef=np.eye(len(weights)))
+    return replace(machine, vectors=np.eye(inputs), coef=weights)
+
+
+def smallest(
+    compressor: Compressor, method: Callable[[Compressor, int], Expansion], agreement: float
+) -> tuple[Expansion, bool]:
+    """The smallest of the sizes tried that agrees with the original so far; if none does, the largest, and False.
+
+    Sizes double, up to half of the original's, until one agrees; then the gap to the last that does not is halved,
+    down to an eighth of the size.
+    """
+    most = max(1, compressor.original.size // 2)
+    low, size = 0, min(2, most)
+    while True:
+        best = method(compressor, size)
+        if compressor.agreement(best) >= agreement:
+            break
+        if size == most:
+            return best, False
+        low, size = size, min(2 * size, most)
+    while size - low > max(1, size // 8):
+        middle = (low + size) // 2
+        small = method(compressor, middle)
+        if compressor.agreement(small) >= agreement:
+            best, size = small, middle
+        else:
+            low = middle
+    return best, True

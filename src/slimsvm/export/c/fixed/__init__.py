@@ -1,0 +1,5 @@
+"""A quantised model as a C header: the integers of `slimsvm.export.quantized`, and what it computes with them."""
+
+from .header import write
+
+__all__ = ["write"]

@@ -1,0 +1,106 @@
+"""A row in the integers of a quantised model, in C: from floats, and from readings without any float."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...grid import Grid, packed_inputs
+from ..text import Writer, real
+
+
+def add_inputs(out: Writer, grid: Grid) -> None:
+    """A row in the units of the vectors: from floats, and from integers without any float."""
+    some = len(grid.used) < grid.inputs
+    if some:
+        mask = np.packbits(np.isin(np.arange(grid.inputs), grid.used), bitorder="little")
+        out.table("uint8_t", "counts", mask, "A bit for each input: does it count?", 1)
+    own = grid.gain_bytes > 0
+    if grid.gain_bytes == 2:
+        packed, top = packed_inputs(grid)
+        out.table(
+            "uint16_t",
+            "steps",
+            packed,
+            "For each input: 3 bits for the step of its bytes, 6 for how far the exponent of its gain is below the "
+            "largest,\n   7 for the mantissa.",
+            2,
+        )
+        gain = f"@_float(((uint32_t)({top + 127} - ((s >> 7) & 63)) << 23) | ((uint32_t)(s & 127u) << 16))"
+    elif own:
+        out.table("float", "gain", grid.gain, "For each input: an input x becomes (x - offset) * gain.", 4)
+        gain = "@@_FLOAT(@_gain[n])"
+    else:
+        gain = real(grid.gain[0])
+    if grid.offset_bytes == 2:
+        out.table("uint16_t", "offset", grid.offset.view(np.uint32) >> 16, "Offsets, the upper half of floats.", 2)
+        offset = "@_float((uint32_t)@@_UINT16(@_offset[n]) << 16)"
+    elif grid.offset_bytes:
+        out.table("float", "offset", grid.offset, "Offsets.", 4)
+        offset = "@@_FLOAT(@_offset[n])"
+    else:
+        offset = real(grid.offset[0])
+    if grid.gain_bytes == 2 or grid.offset_bytes == 2:
+        out.add("""
+static inline float @_float(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+""")
+        out.lines.append("\n")
+    skip = "        if (!((@@_UINT8(@_counts[i >> 3]) >> (i & 7)) & 1)) continue;\n" if some else ""
+    step = "        const uint16_t s = @@_UINT16(@_steps[n]);\n" if grid.gain_bytes == 2 else ""
+    out.add(f"""
+/* A row in integers: (x - offset) * gain, to the nearest, for the inputs that count. Further out than 32767 nothing
+   changes; what is no number goes to the lower end. */
+static inline void @_to_int16(const float x[@@_INPUTS], int16_t u[@@_USED])
+{{
+    int n = 0;
+    for (int i = 0; i < @@_INPUTS; ++i) {{
+{skip}{step}        float t = (x[i] - {offset}) * {gain};
+        if (!(t > -32767.0f)) t = -32767.0f;
+        if (t > 32767.0f) t = 32767.0f;
+        u[n++] = (int16_t)(t + (t < 0.0f ? -0.5f : 0.5f));
+    }}
+}}
+""")
+    out.lines.append("\n")
+    _add_readings(out, grid, skip)
+
+
+def _add_readings(out: Writer, grid: Grid, skip: str) -> None:
+    readings = grid.readings
+    if readings is None:
+        return
+    common = not grid.gain_bytes and not grid.offset_bytes
+    if not common:
+        # Not part of the model's bytes: a linker leaves out what is not called.
+        out.table("int32_t", "reading_offset", readings.offset, "For readings in integers: offsets in 256ths.", 4)
+        out.table("int32_t", "reading_gain", readings.gain, "Gains, in units of 2^-shift.", 4)
+        out.table("uint8_t", "reading_shift", readings.shift, "...", 1)
+        for name in ("reading_offset", "reading_gain", "reading_shift"):
+            del out.tables[name]
+        offset, gain, shift = (
+            "@@_INT32(@_reading_offset[n])",
+            "@@_INT32(@_reading_gain[n])",
+            "@@_UINT8(@_reading_shift[n])",
+        )
+    else:
+        offset, gain, shift = (str(int(v[0])) for v in (readings.offset, readings.gain, readings.shift))
+    out.add(f"""
+/* The same from readings in integers, of a converter for example, if the model was trained on such: no float at all. */
+static inline void @_from_readings(const int16_t x[@@_INPUTS], int16_t u[@@_USED])
+{{
+    int n = 0;
+    for (int i = 0; i < @@_INPUTS; ++i) {{
+        int64_t t;
+        uint64_t size;
+{skip}        t = ((int64_t)x[i] * 256 - {offset}) * {gain};
+        size = ((uint64_t)(t < 0 ? -t : t) + ((uint64_t)1 << ({shift} - 1))) >> {shift};
+        if (size > 32767u) size = 32767u;
+        u[n++] = (int16_t)(t < 0 ? -(int32_t)size : (int32_t)size);
+    }}
+}}
+""")
+    out.lines.append("\n")
