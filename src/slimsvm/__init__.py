@@ -6,6 +6,8 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from .estimators import (
+    SVC,
+    SVR,
     AnyNormSVC,
     BudgetSVC,
     CompressedClassifier,
@@ -15,14 +17,20 @@ from .estimators import (
     LeastOneNormSVC,
     LeastSquaresSVC,
     LpSVC,
+    NuSVC,
+    NuSVR,
+    OneClassSVM,
     ReducedSVC,
     RelevanceVectorClassifier,
+    SlimOneClass,
     SlimSVC,
+    SlimSVR,
     compress,
 )
 from .export import to_c, to_micropython, to_onnx, to_sklearn
 from .frontier import Frontier, frontier
 from .parts import bases, kernels, losses, regularizers, slacks
+from .patching import patch_sklearn, unpatch_sklearn
 from .persistence import load, save
 from .predictor import Predictor
 from .versions import show_versions
@@ -54,6 +62,8 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "SVC",
+    "SVR",
     "AnyNormSVC",
     "BudgetSVC",
     "CalibrationDisplay",
@@ -66,10 +76,15 @@ __all__ = [
     "LeastOneNormSVC",
     "LeastSquaresSVC",
     "LpSVC",
+    "NuSVC",
+    "NuSVR",
+    "OneClassSVM",
     "Predictor",
     "ReducedSVC",
     "RelevanceVectorClassifier",
+    "SlimOneClass",
     "SlimSVC",
+    "SlimSVR",
     "VectorsDisplay",
     "__version__",
     "bases",
@@ -80,6 +95,7 @@ __all__ = [
     "load",
     "losses",
     "papers",
+    "patch_sklearn",
     "regularizers",
     "report",
     "save",
@@ -89,4 +105,5 @@ __all__ = [
     "to_micropython",
     "to_onnx",
     "to_sklearn",
+    "unpatch_sklearn",
 ]

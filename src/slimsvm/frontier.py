@@ -20,7 +20,9 @@ from sklearn.utils.metaestimators import _safe_split
 from .data import Task
 from .estimators import validation
 from .estimators.any_norm import AnyNormSVC
+from .estimators.regressor import ExpansionRegressor, r2_of
 from .estimators.slim import SlimSVC
+from .estimators.slim_machine import SlimMachine
 from .expansion import Model
 from .formulation import Array
 from .frontier_result import Frontier, FullMachine, classifier_of
@@ -66,17 +68,17 @@ def frontier(
     X : array-like or sparse matrix of shape (n_samples, n_features)
         Training rows.
     y : array-like of shape (n_samples,)
-        Class labels.
+        Class labels, or with `SlimSVR` numbers, of shape (n_samples,) or (n_samples, n_outputs).
     sizes : sequence of int, optional
         Numbers of vectors. Powers of two from 2 to 128 unless given, or to twice the number of classes. Sizes that
         training rows or the kernel's space have no room for become the largest possible one.
-    estimator : SlimSVC or Pipeline, optional
-        A classifier with the wanted parameters (kernel, slack, basis, C and so on; its ``n_vectors`` and ``max_bytes``
+    estimator : SlimSVC, SlimSVR or Pipeline, optional
+        A machine with the wanted parameters (kernel, slack, basis, C and so on; its ``n_vectors`` and ``max_bytes``
         are not used), or a pipeline that ends with one. ``SlimSVC()`` unless given.
     scoring : str or callable, optional
         A scorer of scikit-learn by name, or ``scoring(estimator, X, y)``; larger is better. One that judges
         probabilities needs an estimator with ``probability=True``. None: the share of rows that are right, class
-        weights counted.
+        weights counted, or R^2 of a regressor.
     cv : int, splitter or iterable, optional
         What is held out. An integer: so many stratified folds. A splitter of scikit-learn, or an iterable of row
         numbers to train on and to test on. None: five folds below 3,000 distinct rows, three below 20,000 (with
@@ -87,9 +89,9 @@ def frontier(
     sample_weight : array-like of shape (n_samples,), optional
         Weight 0 is the same as leaving the row out, weight k as k copies of it.
     full : bool, default=True
-        Whether to fit the support vector machine over all rows (at most 10,000 of them), too: the hinge, the kernel of
-        the estimator, gamma as the search had it best without learned scales, and the best of three costs by the rows
-        held out.
+        Whether to fit the support vector machine over all rows (at most 10,000 of them) beside classifiers: the hinge,
+        the kernel of the estimator, gamma as the search had it best without learned scales, and the best of three costs
+        by the rows held out.
     n_jobs : int, optional
         Threads, instead of the estimator's own.
     random_state : int, RandomState or None, default=0
@@ -127,15 +129,16 @@ def frontier(
     line = ProgressLine("frontier") if verbose else None
     report = line.update if line else None
     score = _scorer(scoring, model, sample_weight is not None)
-    hold_out = partial(_held_out, data, _splitter(cv, y), groups)
+    hold_out = partial(_held_out, data, _splitter(cv, y, not isinstance(model, ExpansionRegressor)), groups)
     plan = model._plan(task, wanted, hold_out)
     # Only scorers ask for probabilities.
     layered = None if scoring is None else clone(model).set_params(verbose=False)
     curve = plan.judged(partial(_judged, score, plan, layered), report)
-    machine = _full_machine(data, plan, task, score, report) if full else None
+    # Over all rows the library has machines for classes.
+    machine = _full_machine(data, plan, task, score, report) if full and task.targets is None else None
     models, seconds = _models(data, plan, task, report)
     floor = sizing.least_size(task.n_classes)
-    found = Frontier(models, curve, seconds, machine, _name(scoring), floor)
+    found = Frontier(models, curve, seconds, machine, _name(scoring, model), floor)
     if line is not None:
         line.finish(f"{found.best_size()} vectors do")
     return found
@@ -145,12 +148,13 @@ def _prototype(estimator: Any, n_jobs: int | None, random_state: Any) -> Any:
     """A copy of the estimator, with these settings in the place of its own."""
     outer = SlimSVC() if estimator is None else clone(estimator, safe=False)
     model = classifier_of(outer)
-    if not isinstance(model, SlimSVC):
+    if not isinstance(model, SlimMachine):
         raise ValueError(
-            f"estimator={estimator!r} must be a SlimSVC, or a Pipeline that ends with one, such as "
+            f"estimator={estimator!r} must be a SlimSVC or SlimSVR, or a Pipeline that ends with one, such as "
             "make_pipeline(StandardScaler(), SlimSVC())"
         )
-    model.set_params(n_vectors=1, max_bytes=None, random_state=random_state)
+    budget = {"max_bytes": None} if "max_bytes" in model.get_params(deep=False) else {}
+    model.set_params(n_vectors=1, random_state=random_state, **budget)
     if n_jobs is not None:
         model.set_params(n_jobs=n_jobs)
     return outer
@@ -167,9 +171,9 @@ def _checked_sizes(sizes: Iterable[int] | None) -> tuple[int, ...]:
     return tuple(sorted({int(size) for size in wanted}))
 
 
-def _name(scoring: Any) -> str:
+def _name(scoring: Any, model: Any) -> str:
     if scoring is None:
-        return "accuracy"
+        return "r2" if isinstance(model, ExpansionRegressor) else "accuracy"
     return scoring if isinstance(scoring, str) else str(getattr(scoring, "__name__", scoring))
 
 
@@ -182,7 +186,7 @@ class _Data:
 
     outer: Any  # the prototype
     steps: Any  # fitted; None where there are none
-    estimator: SlimSVC
+    estimator: Any
     X: Any
     inner: Any
     y: Any
@@ -217,7 +221,7 @@ class _Part:
     """Rows to train on, as a task and as the estimator that checked them, and rows to judge by."""
 
     train: Task
-    estimator: SlimSVC
+    estimator: Any
     X: Any
     y: Array
     weights: Array
@@ -236,20 +240,27 @@ class _Part:
             validation.task(mine.estimator, mine.inner, mine.y, weights, mine.estimator.merges_copies),
             mine.estimator,
             X if mine.steps is None else mine.steps.transform(X),
-            task.classes[task.codes[places]],
+            task.classes[task.codes[places]] if task.targets is None else _values(task, places, mine.estimator),
             task.counts[places],
             task.keys[places],
         )
 
 
-def _splitter(cv: Any, y: Any) -> Any:
+def _values(task: Task, places: Array, estimator: Any) -> Array:
+    """Targets as the user gave them."""
+    assert task.units is not None
+    values = task.units.centre + task.units.size * task.targets[places]
+    return values[:, 0] if estimator._single else values
+
+
+def _splitter(cv: Any, y: Any, classes: bool) -> Any:
     """Folds of our own (a number of them, or None: by the number of rows), or those of a splitter."""
     if cv is None:
         return None
     if validation.is_number(cv):
         validation.check_number("cv", cv, at_least=2, integer=True)
         return int(cv)
-    return check_cv(cv, y, classifier=True)
+    return check_cv(cv, y, classifier=classes)
 
 
 def _held_out(data: _Data, splitter: Any, groups: Any, task: Task, rng: np.random.Generator) -> list[_Part]:
@@ -283,24 +294,24 @@ class _NoProbabilities(ValueError):
     """A scorer asks for what a model without probabilities does not have."""
 
 
-def _judged(score: Score, plan: Plan, layered: SlimSVC | None, part: _Part, model: Model) -> Verdict:
+def _judged(score: Score, plan: Plan, layered: Any, part: _Part, model: Model) -> Verdict:
     """What a part says of a model of the path; with a layer for probabilities where ``layered`` has one."""
     if layered is not None:
         model = layered._of_path(part.train, plan, max(1, model.expansion.vectors.shape[0]), model)
     return score(part, part.estimator._fitted(part.train, model))
 
 
-def _scorer(scoring: Any, model: SlimSVC, weighted: bool) -> Score:
+def _scorer(scoring: Any, model: Any, weighted: bool) -> Score:
     """What judges a fitted classifier on a part: its score, and the variance of that."""
     if scoring is None:
-        return _right
+        return _missed if isinstance(model, ExpansionRegressor) else _right
     scorer = check_scoring(model, scoring=scoring)
     if not callable(scorer):
         raise ValueError(f"scoring={scoring!r} must be the name of one scorer, or a function of (estimator, X, y)")
     takes = inspect.signature(scorer).parameters
     if weighted and "sample_weight" not in takes and not any(p.kind == p.VAR_KEYWORD for p in takes.values()):
         raise ValueError(f"scoring={scoring!r} must take sample_weight where sample_weight is given")
-    return partial(_scored, scorer, _name(scoring), weighted)
+    return partial(_scored, scorer, _name(scoring, model), weighted)
 
 
 def _right(part: _Part, model: Any) -> Verdict:
@@ -310,6 +321,13 @@ def _right(part: _Part, model: Any) -> Verdict:
     scores = model._scores(part.X)
     wrong, margins = model.classes_[model._winners(scores)] != part.y, model._margins(scores, part.y)
     return sizing.of_labels(wrong, margins, weights, len(np.unique(part.keys)))
+
+
+def _missed(part: _Part, model: Any) -> Verdict:
+    """R^2."""
+    targets = part.y[:, None] if part.y.ndim == 1 else part.y
+    score, missed = r2_of(targets, model._scores(part.X), part.weights)
+    return sizing.of_errors(score, missed, part.weights, len(np.unique(part.keys)))
 
 
 def _scored(scorer: Any, name: str, weighted: bool, part: _Part, model: Any) -> Verdict:
@@ -328,27 +346,32 @@ def _scored(scorer: Any, name: str, weighted: bool, part: _Part, model: Any) -> 
             ) from error
 
     everyone = np.arange(len(part.y))
-    group = _groups(part)
+    group = _groups(part, isinstance(model, ExpansionRegressor))
     count = int(group.max()) + 1
     found = score(everyone)
     if np.isnan(found):
+        labels = (
+            "numbers"
+            if isinstance(model, ExpansionRegressor)
+            else f"{np.unique(part.y).tolist()}, the model's {model.classes_.tolist()}"
+        )
         raise ValueError(
-            f"scoring={name!r} is not a number on the rows held out in one of the parts; their classes are "
-            f"{np.unique(part.y).tolist()}, the model's {model.classes_.tolist()}. Where rows of a class are few: use "
-            "fewer parts, such as cv=2, or another scoring"
+            f"scoring={name!r} is not a number on the rows held out in one of the parts; their classes are {labels}. "
+            "Where rows of a class are few: use fewer parts, such as cv=2, or another scoring"
         )
     values = [score(everyone[group != g]) for g in range(count)] if count > 1 else []
     return Verdict(found, (count - 1) * float(np.var(values)) if values else 0.0)
 
 
-def _groups(part: _Part) -> Array:
+def _groups(part: _Part, of_numbers: bool = False) -> Array:
     """Rows dealt out within each class, equal rows together: no class is left without rows.
 
     The only row of a class (-1) is never left out.
     """
     group = np.full(len(part.y), -1)
-    for label in np.unique(part.y):
-        mine = np.flatnonzero(part.y == label)
+    labels = np.zeros(len(part.y)) if of_numbers else part.y
+    for label in np.unique(labels):
+        mine = np.flatnonzero(labels == label)
         rank = np.unique(part.keys[mine], return_inverse=True)[1]
         if rank.max() > 0:
             group[mine] = rank % GROUPS
@@ -399,7 +422,7 @@ def _full_machine(
     return FullMachine(data.whole(fitted), found, error, seconds)
 
 
-def _fit_full(model: SlimSVC, plan: Plan, C: float, task: Task) -> tuple[Any, float]:
+def _fit_full(model: Any, plan: Plan, C: float, task: Task) -> tuple[Any, float]:
     """The hinge over all rows, or as many of them as stay in time; and the seconds that it took."""
     shared = ("kernel", "degree", "coef0", "class_weight", "multi_class", "n_jobs")
     machine = AnyNormSVC(C=C, gamma=_fixed_gamma(plan), **{name: getattr(model, name) for name in shared})
@@ -418,6 +441,6 @@ def _fixed_gamma(plan: Plan) -> float:
 
 def _knowing(model: Any, other: Any) -> Any:
     """A classifier that knows of its inputs what another knows."""
-    known = ("n_features_in_", "feature_names_in_")
+    known = ("n_features_in_", "feature_names_in_", "_single")
     vars(model).update({name: value for name, value in vars(other).items() if name in known})
     return model

@@ -123,6 +123,8 @@ def _output(showing: Showing) -> Any:
     "slimsvm train churn.csv -t churned --drop customer_id --vectors auto --probability -o churn.slim",
     "slimsvm train sensor.parquet -t state --columns ax,ay,az --bytes 2048 -o sensor.slim",
     "slimsvm train letters.svm --test letters.t.svm --vectors 64 --json -o letters.slim",
+    "slimsvm train houses.csv -t price -o price.slim",
+    "slimsvm train vibration.csv --task outliers --nu 0.02 -o usual.slim",
 )
 def train(
     data: Data,
@@ -145,8 +147,9 @@ def train(
         ),
     ] = None,
 ) -> None:
-    """Learn a small classifier from a table.
+    """Learn a small classifier, regressor or outlier detector from a table.
 
+    Text, or few different whole numbers in the target, are classes; other numbers are a regression; --task says it.
     The error is estimated on rows held out; then the model is learned once more, from all rows, and saved together with
     what is done to the columns: medians for missing numbers, an input for each category, scaling.
     """
@@ -203,7 +206,7 @@ def score(
         str | None, typer.Option(metavar="NAME", help="A column of weights: how often each row counts.")
     ] = None,
 ) -> None:
-    """Compare predictions with labels: error, confusion matrix, log loss; R² for regressors."""
+    """Compare predictions with labels: error, confusion matrix, log loss; R² and RMS error for regressors."""
     from .predict import score as work
 
     work(model, data, target, weight, reading, _output(showing))

@@ -18,7 +18,7 @@ SCALED_INPUT, LEARNED_INPUT, COMMON = 4, 2, 8
 def fitted(prototype: Any, rows: Rows, max_bytes: int | None) -> Any:
     """A copy of the pipeline, fitted; where bytes are limited, the largest of a few that are within the limit.
 
-    The classifier's own limit leaves the scaler out, and how much that takes depends on the inputs that are used.
+    The estimator's own limit leaves the scaler out, and how much that takes depends on the inputs that are used.
     """
     if max_bytes is None:
         return rows.fit(_copy(prototype))
@@ -29,11 +29,12 @@ def fitted(prototype: Any, rows: Rows, max_bytes: int | None) -> Any:
 def _copy(prototype: Any, **settings: Any) -> Any:
     from sklearn.base import clone
 
-    return clone(prototype).set_params(**{f"classifier__{name}": value for name, value in settings.items()})
+    step = prototype.steps[-1][0]
+    return clone(prototype).set_params(**{f"{step}__{name}": value for name, value in settings.items()})
 
 
 class Trials:
-    """Fits with several limits of the classifier's own bytes."""
+    """Fits with several limits of the estimator's own bytes."""
 
     def __init__(self, prototype: Any, rows: Rows, max_bytes: int):
         self.prototype, self.rows, self.max_bytes = prototype, rows, max_bytes
@@ -42,7 +43,7 @@ class Trials:
         self.best_bytes = 0
 
     def _fewest(self, **settings: Any) -> int:
-        """Bytes that the classifier's smallest model takes: it says so when it gets one."""
+        """Bytes that the estimator's smallest model takes: it says so when it gets one."""
         try:
             self.rows.fit(_copy(self.prototype, max_bytes=1, **settings))
         except TooFewBytes as error:
@@ -76,17 +77,21 @@ class Trials:
         return self.best
 
     def _scaling(self) -> int:
-        """Bytes that scaling is expected to take beside the classifier's own."""
+        """Bytes that scaling is expected to take beside the estimator's own."""
         first = _copy(self.prototype)[:-1].fit(self.rows.X)
         inputs = first.transform(self.rows.X.iloc[:1]).shape[1]
-        if self.prototype["classifier"].scales == "fixed":
+        if self._scales() == "fixed":
             return SCALED_INPUT * inputs - COMMON
         return (SCALED_INPUT - LEARNED_INPUT) * inputs - COMMON // 2
+
+    def _scales(self) -> str:
+        """Detectors have none."""
+        return str(self.prototype[-1].get_params().get("scales", "fixed"))
 
     def smallest(self) -> Any:
         """The smallest model, if it is within the limit; raise CommandError if not."""
         ways: list[dict[str, Any]] = [{}]
-        if self.prototype["classifier"].scales == "search":
+        if self._scales() == "search":
             ways.append({"scales": "learned"})  # only these leave out inputs
         found = []
         for way in ways:
@@ -94,7 +99,7 @@ class Trials:
             model, size = self._fit(fewest, **way)
             if size <= self.max_bytes:
                 return model
-            found.append((size, model["classifier"].n_vectors_))
+            found.append((size, model[-1].n_vectors_))
         size, vectors = min(found)
         raise CommandError(
             f"--bytes {self.max_bytes} are too few: the smallest model, of {vectors} vector{'s' * (vectors != 1)}, "
@@ -106,7 +111,7 @@ def _would_grow(model: Any, left: int, unused: int) -> bool:
     """Whether another limit could give a larger model: a vector more would fit, and the last limit was felt."""
     from ..export import quantize
 
-    classifier = model["classifier"]
+    estimator = model[-1]
     parts = quantize(without_encoding(model)).parts()
-    vector = (parts.get("vectors", 0) + parts.get("coefficients", 0)) // max(1, int(classifier.n_vectors_))
-    return 0 < vector <= unused and int(classifier.model_bytes_) + vector > left
+    vector = (parts.get("vectors", 0) + parts.get("coefficients", 0)) // max(1, int(estimator.n_vectors_))
+    return 0 < vector <= unused and int(estimator.model_bytes_) + vector > left

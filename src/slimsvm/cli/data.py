@@ -11,7 +11,8 @@ import numpy as np
 from . import tables
 from .errors import WrongUse
 from .inputs import Inputs, choose
-from .labels import check_classes, labels_of, target_of, weights_of
+from .labels import target_of, weights_of
+from .tasks import Kind, Usual, check_name, check_rows, kind_of
 
 if TYPE_CHECKING:
     from .options import Choosing, Judging, Reading
@@ -19,24 +20,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rows:
-    """Inputs as a frame, labels, and weights where there are any."""
+    """Inputs as a frame; labels and weights where there are any."""
 
     X: Any
-    y: Any
+    y: Any = None
     weights: Any = None
 
     def __len__(self) -> int:
-        return len(self.y)
+        return len(self.X)
 
     def take(self, numbers: Any) -> Rows:
-        weights = None if self.weights is None else self.weights[numbers]
-        return Rows(self.X.iloc[numbers].reset_index(drop=True), self.y[numbers], weights)
+        y, weights = (None if part is None else part[numbers] for part in (self.y, self.weights))
+        return Rows(self.X.iloc[numbers].reset_index(drop=True), y, weights)
 
     def fit(self, model: Any) -> Any:
         """The pipeline, fitted to these rows."""
-        return model.fit(
-            self.X, self.y, **({} if self.weights is None else {"classifier__sample_weight": self.weights})
-        )
+        weight = f"{model.steps[-1][0]}__sample_weight"
+        return model.fit(self.X, self.y, **({} if self.weights is None else {weight: self.weights}))
 
 
 @dataclass(frozen=True)
@@ -45,38 +45,46 @@ class Data:
 
     rows: Rows
     inputs: Inputs
-    target: str
+    kind: Kind
+    target: str | None
     path: str
     missing: tuple[str, ...] = ()  # texts that were said to stand for missing values
 
 
 def learning_data(path: Path, reading: Reading, choosing: Choosing) -> Data:
     """The rows of a file, checked."""
+    check_name(choosing.task)
     table = tables.read(path, reading)
-    target = target_of(table, choosing.target)
-    y, weights = labels_of(table, target), weights_of(table, choosing.weight)
-    check_classes(y if weights is None else y[weights > 0], target)
+    target = choosing.target
+    if choosing.task != Usual.name or target is not None or table.sparse:
+        target = target_of(table, target)
+    kind = kind_of(choosing.task, table, target)
+    y, weights = kind.labels(table, target), weights_of(table, choosing.weight)
+    check_rows(table.frame)
+    kind.check(y if weights is None or y is None else y[weights > 0], target)
     inputs = choose(table, choosing, target)
-    return Data(Rows(inputs.rows(table), y, weights), inputs, target, str(path), tuple(reading.missing or ()))
+    return Data(Rows(inputs.rows(table), y, weights), inputs, kind, target, str(path), tuple(reading.missing or ()))
 
 
 def held_out(data: Data, how: Judging, reading: Reading, choosing: Choosing, seed: int) -> tuple[Rows, Rows | None]:
     """Rows to learn from and rows to judge by: a share of those in the file, those of another file, or none."""
     if how.test is not None:
         table = tables.read(how.test, reading)
-        y = labels_of(table, target_of(table, data.target), np.unique(data.rows.y))
+        target = None if data.rows.y is None else target_of(table, data.target)
+        y = data.kind.labels(table, target, data.rows.y)
         return data.rows, Rows(data.inputs.rows(table), y, weights_of(table, choosing.weight))
     if how.test_size == 0:
         return data.rows, None
     from sklearn.model_selection import train_test_split
 
     numbers = np.arange(len(data.rows))
+    strata = data.rows.y if data.kind.stratified else None
     try:
-        train, test = train_test_split(numbers, test_size=how.test_size, stratify=data.rows.y, random_state=seed)
+        train, test = train_test_split(numbers, test_size=how.test_size, stratify=strata, random_state=seed)
     except ValueError:
-        classes = len(np.unique(data.rows.y))
+        classes = "" if strata is None else f" for {len(np.unique(strata))} classes"
         raise WrongUse(
-            f"--test-size {how.test_size:g} of {len(numbers)} rows leaves too few for {classes} classes; give a larger "
-            "share, a file with --test, or --test-size 0"
+            f"--test-size {how.test_size:g} of {len(numbers)} rows leaves too few{classes}; give a larger share, a "
+            "file with --test, or --test-size 0"
         ) from None
     return data.rows.take(np.sort(train)), data.rows.take(np.sort(test))

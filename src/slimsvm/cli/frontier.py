@@ -10,7 +10,8 @@ from . import models, preprocessing
 from .data import Data, Rows, held_out, learning_data
 from .errors import CommandError, WrongUse, needs
 from .output import Facts, Output, grid, percent
-from .train import classifier_of, judged, made, settings_of
+from .tasks import Classes
+from .train import as_given, made, settings_of
 
 if TYPE_CHECKING:
     from .options import Choosing, Judging, Learning, Reading
@@ -38,12 +39,18 @@ def frontier(
 
     wanted = sizes_of(sizes)
     _check_files(html, output, plot, judging)
-    classifier = classifier_of(learning, 1)
+    given = settings_of(learning) | {"n_vectors": 1, "max_bytes": None}
     start = time.perf_counter()
     data = learning_data(path, reading, choosing)
+    data.kind.check_options(learning)
+    if not isinstance(data.kind, Classes):
+        raise WrongUse(
+            f"slimsvm frontier is for classes, and this is {data.kind.name} ({data.kind.why}); slimsvm train --vectors "
+            "auto finds a size, --task classification takes whole numbers for classes"
+        )
     out.notes(data.inputs.notes)
     rows, test = held_out(data, judging, reading, choosing, learning.seed)
-    prototype = preprocessing.pipeline(data.inputs, classifier)
+    prototype = preprocessing.pipeline(data.inputs, data.kind.step, data.kind.estimator(given))
     with out.work(2) as begin:
         begin("sizes")
         found = frontier_of(
@@ -59,9 +66,9 @@ def frontier(
         )
         begin("files")
         model = _chosen(found, within, max_bytes)
-        model["classifier"].verbose = False
-        estimate = None if test is None else judged(model, rows, test)
-        settings = settings_of(learning) | {"sizes": wanted and list(wanted), "within": within, "bytes": max_bytes}
+        model[-1].verbose = False
+        estimate = None if test is None else data.kind.judged(model, rows, test)
+        settings = as_given(learning) | {"sizes": wanted and list(wanted), "within": within, "bytes": max_bytes}
         metadata = made(data, out.command, settings, learning.seed) | {"learned_from": len(rows), "held_out": estimate}
         files = _write(found, model, test, data, metadata, html, output, plot)
     why = _why(found, model, within, max_bytes)
@@ -176,7 +183,7 @@ def _picture(found: Any, path: Path) -> None:
 def _show(
     out: Output, found: Any, model: Any, estimate: Any, files: dict[str, str], seconds: float, why: str | None
 ) -> None:
-    last = model["classifier"]
+    last = model[-1]
     chosen = {"vectors": int(last.n_vectors_), "bytes": models.device_bytes(model), "held_out": estimate}
     full = None
     if found.full is not None:

@@ -8,8 +8,9 @@ from typing import Any
 from . import preprocessing
 from .inputs import Inputs
 from .models import Saved, device_bytes, open_model
-from .output import Facts, Output, percent
-from .train import inputs_in_words, shortened
+from .output import Facts, Output
+from .tasks import KINDS, Classes, shortened
+from .train import inputs_in_words
 
 
 def info(path: Path, out: Output) -> None:
@@ -46,13 +47,14 @@ def _lines(saved: Saved, model: dict[str, Any]) -> list[tuple[str, Any]]:
         ("columns", None if columns is None else shortened(columns.names)),
         ("inputs", model["inputs"] if columns is None else inputs_in_words(len(columns.columns), model["inputs"])),
         ("target", said.get("target")),
+        ("task", said.get("task")),
         ("classes", None if classes is None else shortened(classes)),
         ("preprocessing", "; ".join(_words(said, saved))),
         ("vectors", model["vectors"]),
         ("bytes on a device", model["bytes"]),
         ("kernel", _shortened(model["kernel"])),
         ("probabilities", "yes" if model["probabilities"] else "no"),
-        ("error", percent(estimate["error"], estimate["standard_error"]) if estimate else None),
+        *_verdict(said, estimate),
         (
             "learned from",
             f"{said.get('learned_from', said['rows'])} rows of {said['data']}"
@@ -64,6 +66,11 @@ def _lines(saved: Saved, model: dict[str, Any]) -> list[tuple[str, Any]]:
         ("seed", said.get("seed")),
         ("versions", _pairs(said.get("versions"))),
     ]
+
+
+def _verdict(said: dict[str, Any], estimate: Any) -> list[tuple[str, Any]]:
+    """What rows held out said, as it was shown then; files of earlier versions are of classes."""
+    return KINDS[said.get("task", Classes.name)]().verdict(estimate, "held out") if estimate else []
 
 
 def _words(said: dict[str, Any], saved: Saved) -> list[str]:

@@ -101,14 +101,14 @@ def named(options: Sequence[str] | None, option: str, table: Table) -> list[str]
     return found
 
 
-def choose(table: Table, how: Choosing, target: str) -> Inputs:
+def choose(table: Table, how: Choosing, target: str | None) -> Inputs:
     """The inputs of a new model: all columns but the target, the weights and those that are dropped."""
     asked, dropped = named(how.columns, "--columns", table), named(how.drop, "--drop", table)
     codes = named(how.categorical, "--categorical", table)
     both = sorted(set(asked) & set(dropped))
     if both:
         raise WrongUse(f"--columns and --drop both name {listed(both)}")
-    for name in (target, how.weight):
+    for name in filter(None, (target, how.weight)):
         if name in asked:
             raise WrongUse(f"--columns {name}: this column is the {'target' if name == target else 'weight'}")
     names = [name for name in asked or table.names if name not in {target, how.weight, *dropped}]

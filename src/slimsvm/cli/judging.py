@@ -11,10 +11,10 @@ from .output import grid, percent
 
 
 def judge(model: Any, X: Any, y: Any, weights: Any = None) -> dict[str, Any]:
-    """Error with its standard error, and the confusion matrix; R^2 for regressors."""
-    if not hasattr(model, "classes_") and not detects_outliers(model):
-        return {"rows": len(y), "r2": float(model.score(X, y, weights))}
+    """Error with its standard error, and the confusion matrix; R^2 and errors in the target's unit for regressors."""
     predicted = model.predict(X)
+    if not hasattr(model, "classes_") and not detects_outliers(model):
+        return _of_values(predicted, y, weights)
     error, standard_error = error_of(predicted != y, weights)
     labels = np.unique(np.concatenate([np.unique(y), np.asarray(getattr(model, "classes_", [-1, 1]))]))
     from sklearn.metrics import confusion_matrix
@@ -29,6 +29,18 @@ def judge(model: Any, X: Any, y: Any, weights: Any = None) -> dict[str, Any]:
     if hasattr(model, "predict_proba"):
         found["log_loss"] = _log_loss(model, X, y, weights)
     return found
+
+
+def _of_values(predicted: Any, y: Any, weights: Any) -> dict[str, Any]:
+    from sklearn.metrics import r2_score
+
+    missed = y - predicted
+    return {
+        "rows": len(y),
+        "r2": float(r2_score(y, predicted, sample_weight=weights)) if len(y) > 1 else float("nan"),
+        "rmse": float(np.sqrt(np.average(missed**2, weights=weights))),
+        "mean_absolute_error": float(np.average(np.abs(missed), weights=weights)),
+    }
 
 
 def error_of(wrong: Any, weights: Any = None) -> tuple[float, float]:

@@ -18,7 +18,10 @@ def target_of(table: Table, given: str | None) -> str:
     if given is None:
         if table.sparse:
             return LABEL
-        raise WrongUse(f"say which column has the labels with --target; columns of {table.path}: {listed(table.names)}")
+        raise WrongUse(
+            f"say which column has the labels with --target; columns of {table.path}: {listed(table.names)} "
+            "(--task outliers needs none)"
+        )
     if given not in table.frame.columns:
         raise WrongUse(f"--target {given}: {table.path} has no such column{suggestion(given, table.names)}")
     return given
@@ -171,8 +174,8 @@ def check_classes(y: Any, target: str) -> None:
         if fractions or len(classes) > max(20, len(y) // 10):
             kind = "numbers with fractions" if fractions else "numbers"
             raise CommandError(
-                f"the target {target!r} has {len(classes)} different {kind}: this looks like a regression, and "
-                "slimsvm train learns classes; choose another column, or cut the numbers into classes"
+                f"the target {target!r} has {len(classes)} different {kind}: this looks like a regression; leave out "
+                "--task classification, choose another column, or cut the numbers into classes"
             )
     elif len(classes) > max(20, len(y) // 2):
         raise CommandError(

@@ -75,8 +75,6 @@ def device_bytes(model: Any) -> int:
     from ..frontier_result import bytes_of
 
     last = model.steps[-1][1] if hasattr(model, "steps") else model
-    if not last._has_answers:
-        return int(last._expansion().float_bytes)
     try:
         return int(quantize(without_encoding(model)).n_bytes)
     except (TypeError, ValueError):

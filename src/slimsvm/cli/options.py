@@ -51,8 +51,17 @@ class Choosing:
 
     target: Annotated[
         str | None,
-        typer.Option("--target", "-t", metavar="NAME", help="The column of labels.", rich_help_panel=READING),
+        typer.Option(
+            "--target", "-t", metavar="NAME", help="The column of labels or numbers to learn.", rich_help_panel=READING
+        ),
     ] = None
+    task: Annotated[
+        str,
+        typer.Option(
+            help="classification, regression, outliers (which needs no target), or auto: by what the target has.",
+            rich_help_panel=READING,
+        ),
+    ] = "auto"
     columns: Annotated[
         list[str] | None,
         typer.Option(metavar="NAMES", help="Only these columns: a,b,c, or repeated.", rich_help_panel=READING),
@@ -119,6 +128,16 @@ class Learning:
     probability: Annotated[
         bool, typer.Option("--probability", help="Fit probabilities, too.", rich_help_panel=LEARNING)
     ] = False
+    nu: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE",
+            help="Outliers: about this share of rows is outside.",
+            min=0.0001,
+            max=1.0,
+            rich_help_panel=LEARNING,
+        ),
+    ] = 0.1
     seed: Annotated[
         int, typer.Option(metavar="NUMBER", help="Of all draws.", min=0, max=2**31 - 1, rich_help_panel=LEARNING)
     ] = 0

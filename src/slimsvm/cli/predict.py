@@ -98,7 +98,7 @@ def score(path: Path, data: Path, target: str | None, weight: str | None, readin
         X = _inputs(saved, table, {target, weight, saved.target} - {None}, out)
         found = judge(saved.model, X, y, weights)
     if "r2" in found:
-        out.report(found, Facts([("rows", found["rows"]), ("R²", f"{found['r2']:.4f}")]))
+        out.report(found, Facts(_of_values(found)))
         return
     lines = [
         ("rows", found["rows"]),
@@ -106,6 +106,15 @@ def score(path: Path, data: Path, target: str | None, weight: str | None, readin
         ("log loss", f"{found['log_loss']:.4f}" if found.get("log_loss") is not None else None),
     ]
     out.report(found, Facts(lines), *confusion_table(found))
+
+
+def _of_values(found: dict[str, Any]) -> list[tuple[str, Any]]:
+    return [
+        ("rows", found["rows"]),
+        ("R²", f"{found['r2']:.4f}"),
+        ("RMS error", f"{found['rmse']:.4g}"),
+        ("mean absolute error", f"{found['mean_absolute_error']:.4g}"),
+    ]
 
 
 def _inputs(saved: Saved, table: tables.Table, besides: Any, out: Output) -> Any:

@@ -1,7 +1,8 @@
-"""Steps before the classifier, as far as the inputs need them; they are saved with it.
+"""Steps before the estimator, as far as the inputs need them; they are saved with it.
 
-Numbers without missing values: ``scale``, ``classifier``; a C export then folds the scaler into the model. Else a step
-``encode`` comes first, so that ``pipeline[1:]`` is again a scaler and a classifier, over the encoded inputs.
+Numbers without missing values: ``scale``, ``classifier`` (or ``regressor``, ``detector``); a C export then folds the
+scaler into the model. Else a step ``encode`` comes first, so that ``pipeline[1:]`` is again a scaler and an estimator,
+over the encoded inputs.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from .inputs import CATEGORY, NUMBER, Inputs
 FILLED = "filled"  # numbers some of which are missing
 
 
-def pipeline(inputs: Inputs, classifier: Any) -> Any:
+def pipeline(inputs: Inputs, step: str, estimator: Any) -> Any:
     """An unfitted pipeline for these inputs."""
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import StandardScaler
 
-    steps = [("scale", StandardScaler()), ("classifier", classifier)]
+    steps = [("scale", StandardScaler()), (step, estimator)]
     return Pipeline(steps if inputs.plain else [("encode", _encoder(inputs)), *steps])
 
 

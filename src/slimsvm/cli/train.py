@@ -6,15 +6,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from . import models, preprocessing
 from .budget import fitted
-from .data import Data, Rows, held_out, learning_data
+from .data import Data, held_out, learning_data
 from .errors import WrongUse
-from .judging import judge, majority_error
 from .models import device_bytes
-from .output import Facts, Output, percent
+from .output import Facts, Output
 
 if TYPE_CHECKING:
     from .options import Choosing, Judging, Learning, Reading
@@ -37,26 +34,28 @@ def train(
     models.check_new(output)
     if vectors is not None and max_bytes is not None:
         raise WrongUse("--vectors and --bytes exclude each other: give the number of vectors, or the bytes")
-    classifier = classifier_of(learning, size_of(vectors), max_bytes)
+    given = settings_of(learning) | {"n_vectors": size_of(vectors), "max_bytes": max_bytes}
     start = time.perf_counter()
     data = learning_data(path, reading, choosing)
+    data.kind.check_options(learning)
     out.notes(data.inputs.notes)
     some, test = held_out(data, judging, reading, choosing, learning.seed)
-    prototype = preprocessing.pipeline(data.inputs, classifier)
+    prototype = preprocessing.pipeline(data.inputs, data.kind.step, data.kind.estimator(given))
     separate = some is data.rows  # the rows that judge are not in the file, or there are none
-    prototype["classifier"].verbose = out.shows_progress
+    prototype[-1].verbose = out.shows_progress
     with out.work(2 if separate else 3) as begin:
         estimate = None
         if not separate:
             begin("rows held out")
-            estimate = judged(fitted(prototype, some, max_bytes), some, test)
+            assert test is not None
+            estimate = data.kind.judged(fitted(prototype, some, max_bytes), some, test)
         begin("all rows")
         model = fitted(prototype, data.rows, max_bytes)
         if separate and test is not None:
-            estimate = judged(model, some, test)
+            estimate = data.kind.judged(model, some, test)
         begin("saving")
-        model["classifier"].verbose = False
-        settings = settings_of(learning) | {"vectors": vectors or (None if max_bytes else VECTORS), "bytes": max_bytes}
+        model[-1].verbose = False
+        settings = as_given(learning) | {"vectors": vectors or (None if max_bytes else VECTORS), "bytes": max_bytes}
         metadata = made(data, out.command, settings, learning.seed) | {"held_out": estimate}
         models.save(model, output, metadata)
     seconds = time.perf_counter() - start
@@ -100,27 +99,25 @@ def choice(option: str, text: str, *words: str) -> str:
     return text
 
 
-def classifier_of(how: Learning, n_vectors: int | str, max_bytes: int | None = None) -> Any:
-    """The classifier that the options ask for, unfitted."""
-    from .. import SlimSVC
-
+def settings_of(how: Learning) -> dict[str, Any]:
+    """What the options ask for, as estimators call it."""
     if how.jobs == 0:
         raise WrongUse("--jobs 0: must be a number of threads, or -1 for all processors")
-    return SlimSVC(
-        n_vectors=n_vectors,
-        max_bytes=max_bytes,
-        C=number_or("--C", how.C, "search"),
-        gamma=number_or("--gamma", how.gamma, "search", "scale", "auto"),
-        scales=choice("--scales", how.scales, "search", "fixed", "learned"),
-        kernel=choice("--kernel", how.kernel, "rbf", "laplacian", "poly", "linear"),
-        class_weight="balanced" if how.balanced else None,
-        probability=how.probability,
-        n_jobs=how.jobs,
-        random_state=how.seed,
-    )
+    return {
+        "C": number_or("--C", how.C, "search"),
+        "gamma": number_or("--gamma", how.gamma, "search", "scale", "auto"),
+        "scales": choice("--scales", how.scales, "search", "fixed", "learned"),
+        "kernel": choice("--kernel", how.kernel, "rbf", "laplacian", "poly", "linear"),
+        "class_weight": "balanced" if how.balanced else None,
+        "probability": how.probability,
+        "nu": how.nu,
+        "n_jobs": how.jobs,
+        "random_state": how.seed,
+    }
 
 
-def settings_of(how: Learning) -> dict[str, Any]:
+def as_given(how: Learning) -> dict[str, Any]:
+    """The same as it was typed."""
     names = ("C", "gamma", "scales", "kernel", "balanced", "probability")
     return {name: getattr(how, name) for name in names}
 
@@ -128,25 +125,17 @@ def settings_of(how: Learning) -> dict[str, Any]:
 # --- work ---------------------------------------------------------------------------------------------------------
 
 
-def judged(model: Any, train: Rows, test: Rows | None) -> dict[str, Any]:
-    """Error on rows held out, beside that of the largest class."""
-    assert test is not None
-    found = judge(model, test.X, test.y, test.weights)
-    return found | {"majority_error": majority_error(train.y, test.y, train.weights, test.weights)}
-
-
 def made(data: Data, command: str, settings: dict[str, Any], seed: int) -> dict[str, Any]:
     """How a model was made, as it is kept in its file."""
-    classes, counts = np.unique(data.rows.y, return_counts=True)
     return {
         "command": command,
         "data": Path(data.path).name,
         "rows": len(data.rows),
         "inputs": data.inputs.as_json(),
         "target": data.target,
+        "task": data.kind.name,
         "missing": list(data.missing),
-        "classes": classes.tolist(),
-        "class_rows": counts.tolist(),
+        **data.kind.about(data.rows.y),
         "preprocessing": preprocessing.words(data.inputs),
         "settings": settings,
         "seed": seed,
@@ -159,18 +148,18 @@ def made(data: Data, command: str, settings: dict[str, Any], seed: int) -> dict[
 
 def show(out: Output, data: Data, model: Any, estimate: Any, output: Path, seconds: float, judging: Judging) -> None:
     """The report of a model."""
-    last = model["classifier"]
-    classes, counts = np.unique(data.rows.y, return_counts=True)
+    last, about = model[-1], data.kind.about(data.rows.y)
     content = {
         "model": str(output),
         "rows": len(data.rows),
         "columns": len(data.inputs.columns),
         "inputs": int(last.n_features_in_),
-        "classes": dict(zip(classes.tolist(), counts.tolist(), strict=True)),
+        "task": data.kind.name,
+        **_counted(about),
         "preprocessing": preprocessing.words(data.inputs, model),
         "vectors": int(last.n_vectors_),
         "bytes": device_bytes(model),
-        "C": float(last.C_),
+        "C": getattr(last, "C_", None),
         "gamma": getattr(last.kernel_, "gamma", None),
         "held_out": estimate,
         "seconds": seconds,
@@ -179,16 +168,14 @@ def show(out: Output, data: Data, model: Any, estimate: Any, output: Path, secon
     rows = [
         ("rows", len(data.rows)),
         ("inputs", inputs_in_words(len(data.inputs.columns), int(last.n_features_in_))),
-        ("classes", shortened([f"{name} ({count})" for name, count in content["classes"].items()])),
+        ("task", f"{data.kind.name}: {data.kind.why}"),
+        *data.kind.lines(about),
         ("preprocessing", "; ".join(content["preprocessing"])),
         ("vectors", content["vectors"]),
         ("bytes on a device", content["bytes"]),
     ]
     if estimate is not None:
-        rows.append(
-            ("error", f"{percent(estimate['error'], estimate['standard_error'])} on {estimate['rows']} rows {where}")
-        )
-        rows.append(("largest class alone", percent(estimate["majority_error"])))
+        rows += data.kind.verdict(estimate, where)
     rows += [
         ("time", f"{seconds:.1f} s"),
         ("model", f"{output}{'' if estimate is None or judging.test else ', learned from all rows'}"),
@@ -200,5 +187,8 @@ def inputs_in_words(columns: int, encoded: int) -> str:
     return str(columns) if columns == encoded else f"{encoded} from {columns} columns"
 
 
-def shortened(words: list[str], most: int = 12) -> str:
-    return ", ".join(words[:most]) + (f" and {len(words) - most} more" if len(words) > most else "")
+def _counted(about: dict[str, Any]) -> dict[str, Any]:
+    """What is known of labels, with the rows of each class beside it."""
+    if "classes" not in about:
+        return about
+    return {"classes": dict(zip(about["classes"], about["class_rows"], strict=True))}

@@ -4,12 +4,15 @@ from .any_norm import AnyNormSVC
 from .budget import BudgetSVC
 from .compressed import CompressedClassifier, CompressedOutlierDetector, CompressedRegressor, compress
 from .empirical import EmpiricalSVC
+from .family import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from .least_one_norm import LeastOneNormSVC
 from .least_squares import LeastSquaresSVC
 from .lp import LpSVC
+from .one_class import SlimOneClass
 from .reduced import ReducedSVC
 from .relevance import RelevanceVectorClassifier
 from .slim import SlimSVC
+from .slim_regressor import SlimSVR
 
 ALL = (
     SlimSVC,
@@ -23,12 +26,25 @@ ALL = (
     RelevanceVectorClassifier,
 )
 
+REGRESSORS = (SlimSVR,)
+
+# scikit-learn's own machines, by their names there.
+FAMILY = (SVC, NuSVC, SVR, NuSVR, OneClassSVM)
+
 # Estimators that fit another one.
 COMPRESSED = (CompressedClassifier, CompressedRegressor, CompressedOutlierDetector)
+
+# Estimators that find outliers.
+DETECTORS = (SlimOneClass,)
 
 __all__ = [
     "ALL",
     "COMPRESSED",
+    "DETECTORS",
+    "FAMILY",
+    "REGRESSORS",
+    "SVC",
+    "SVR",
     "AnyNormSVC",
     "BudgetSVC",
     "CompressedClassifier",
@@ -38,8 +54,13 @@ __all__ = [
     "LeastOneNormSVC",
     "LeastSquaresSVC",
     "LpSVC",
+    "NuSVC",
+    "NuSVR",
+    "OneClassSVM",
     "ReducedSVC",
     "RelevanceVectorClassifier",
+    "SlimOneClass",
     "SlimSVC",
+    "SlimSVR",
     "compress",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from ..export.quantize import Problem
+from ..export.problems import Problem, Refit
 from ..formulation import Constraint, Slack, constraint
 from ..parts import slacks
 from . import validation
@@ -99,7 +99,7 @@ class AnyNormSVC(AllPointsClassifier):
         self.slack = slack
         self.constraint = constraint
 
-    def _problem(self) -> Problem:
+    def _problem(self) -> Refit:
         if self.constraint != "inequality":
             return super()._problem()
         return Problem(self.C, partial(validation.factors_of, self), slacks.loss(self.slack), tol=self.tol)

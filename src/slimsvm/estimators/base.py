@@ -1,4 +1,4 @@
-"""What every classifier here shares: checked input, one fitted state, prediction."""
+"""What every estimator here shares: checked input, one fitted state, prediction."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from abc import ABCMeta, abstractmethod
 from collections.abc import Callable
 from functools import update_wrapper, wraps
 from types import MethodType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..data import Task, outputs, sides
 from ..expansion import Expansion, Model
 from ..export.machine import ProbabilityLayer
-from ..export.quantize import Problem, model_bytes
+from ..export.problems import Refit
+from ..export.quantize import model_bytes
 from ..formulation import Array, Part
 from ..namespaces import beside, host, is_foreign, namespace, stays_there
 from ..notices import warn
@@ -107,14 +108,9 @@ class ExpansionModel(BaseEstimator):
         threads = thread_count(self.n_jobs) if X.shape[0] >= SHARED else 1
         return self.kernel_.decision(X, self.vectors_, coef, bias, threads)
 
-    _has_answers = True  # are values votes for a label?
-
-    def _answers(self) -> tuple[Array, Votes]:
-        """Labels, and how values become one of them; ValueError where values are no votes."""
-        raise ValueError(
-            f"{type(self).__name__} gives values, not labels, and has no fixed-point form; classifiers and outlier "
-            "detectors have one"
-        )
+    def _answers(self) -> tuple[Array | None, Votes | None]:
+        """Labels, and how values become one of them; None where the values themselves are the answer."""
+        return None, None
 
     def _shown_votes(self) -> Votes | None:
         """The votes whose scores `decision_function` shows; None: it shows the values."""
@@ -124,7 +120,7 @@ class ExpansionModel(BaseEstimator):
         """What gives probabilities, if there are any."""
         return None
 
-    def _problem(self) -> Problem:
+    def _problem(self) -> Refit:
         """What a refit of the coefficients solves."""
         raise ValueError(
             f"{type(self).__name__} has no problem of its own over vectors that are given: leave out X and y, and its "
@@ -140,7 +136,6 @@ class ExpansionModel(BaseEstimator):
         if "vector_coef_" not in vars(self):
             raise AttributeError(f"{type(self).__name__} is not fitted yet; model_bytes_ is there after fit")
         try:
-            self._answers()
             return model_bytes(self)
         except ValueError as error:
             raise AttributeError(f"no model_bytes_: {error}") from None
@@ -231,18 +226,18 @@ class Probabilities(ExpansionModel):
         raise NotImplementedError
 
 
-class Judged(ClassifierMixin):
-    """A classifier that is judged by rows wherever they are."""
+class Scored:
+    """An estimator that is judged by rows wherever they are."""
 
     predict: Callable[[Any], Any]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The share of rows that are predicted right, by weight.
+        """How good predictions are: the share of rows that are right, by weight, or R^2 where targets are numbers.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,), or (n_samples, n_outputs) of several targets
             True labels. Left out where the rows have their labels with them (`slimsvm.rows`).
         sample_weight : array-like of shape (n_samples,), optional
 
@@ -250,8 +245,6 @@ class Judged(ClassifierMixin):
         -------
         float
         """
-        from sklearn.metrics import accuracy_score
-
         if hasattr(X, "pieces") and y is None:  # of a file
             y, own = validation.labels_of(X)
             if own is not None and sample_weight is not None:
@@ -260,33 +253,50 @@ class Judged(ClassifierMixin):
         # Answers and labels come here, rows do not.
         given: tuple[Any, ...] = y, self.predict(X), sample_weight
         y, found, sample_weight = (v.compute() if on_workers(v) else host(v) if is_foreign(v) else v for v in given)
-        return float(accuracy_score(y, found, sample_weight=sample_weight))
+        return self._score_of(y, found, sample_weight)
+
+    def _score_of(self, y: Any, found: Any, weight: Any) -> float:
+        raise NotImplementedError
 
 
-class ExpansionClassifier(Judged, Probabilities, metaclass=ABCMeta):
-    """A classifier whose decision values are an expansion over `vectors_`; subclasses say how it is trained."""
+class Judged(Scored, ClassifierMixin):
+    """A classifier."""
 
-    decision_function_shape = "ovr"
+    def _score_of(self, y: Any, found: Any, weight: Any) -> float:
+        from sklearn.metrics import accuracy_score
+
+        return float(accuracy_score(y, found, sample_weight=weight))
+
+
+class TrainedModel(ExpansionModel, metaclass=ABCMeta):
+    """An expansion that is trained on rows; subclasses say how, and what their labels are."""
+
     merges_copies = True  # are equal rows of a class one row that carries their weights?
+    label_checks: ClassVar[dict[str, bool]] = {}  # of scikit-learn, beyond the usual ones
 
     @abstractmethod
     def _check_params(self) -> None:
         """Raise ValueError for parameters that make no sense."""
 
     @abstractmethod
+    def _labelled(self, y: Any, counts: Any, weight: Any) -> dict[str, Any]:
+        """What labels are to a `Task`, by its fields; ValueError where they make no sense. ``counts`` say how often
+        rows count, ``weight`` what the user gave for it."""
+
+    @abstractmethod
     def _train(self, task: Task) -> Model:
         """The model for checked data."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Fit the classifier.
+        """Fit the model.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Training rows; for ``kernel="precomputed"`` the square kernel matrix. Classifiers over few vectors also take
             labelled rows of files, see `slimsvm.rows`, and dask arrays and dataframes, whose rows stay where they are.
-        y : array-like of shape (n_samples,)
-            Class labels, of any type. Left out where the rows have their labels with them.
+        y : array-like of shape (n_samples,), or (n_samples, n_outputs) of several targets
+            Class labels, of any type, or numbers to regress on. Left out where the rows have their labels with them.
         sample_weight : array-like of shape (n_samples,), optional
             Weight 0 is the same as leaving the row out, weight k as k copies of it.
 
@@ -325,10 +335,6 @@ class ExpansionClassifier(Judged, Probabilities, metaclass=ABCMeta):
     def _keep(self, task: Task, model: Model) -> None:
         """Fitted attributes."""
         machine = model.expansion
-        self.classes_ = task.classes
-        # A change of parameters is for the next fit.
-        self._votes = Votes(pairs=task.n_classes > 2 and self._scheme() == "ovo")
-        self._factors = task.factors
         self.kernel_, self.vectors_ = machine.kernel.fitted(machine.vectors)
         if model.rows is not None:
             self.support_ = model.rows
@@ -336,7 +342,7 @@ class ExpansionClassifier(Judged, Probabilities, metaclass=ABCMeta):
         self.vector_coef_, self.intercept_ = machine.coef, machine.bias
         self.objective_ = model.objective
         if model.gap is not None:
-            self.duality_gap_ = model.gap
+            self.duality_gap_: Array = model.gap
         self.n_iter_ = np.maximum(1, model.n_iter)
         for name, value in model.more.items():
             setattr(self, name, value)
@@ -348,6 +354,28 @@ class ExpansionClassifier(Judged, Probabilities, metaclass=ABCMeta):
         fresh.__dict__.update({k: v for k, v in vars(self).items() if not k.endswith("_") or k in known})
         fresh._keep(task, model)
         return fresh
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = validation.is_precomputed(self.kernel)
+        return tags
+
+
+class ExpansionClassifier(Judged, Probabilities, TrainedModel):
+    """A classifier whose decision values are an expansion over `vectors_`; subclasses say how it is trained."""
+
+    decision_function_shape = "ovr"
+
+    def _labelled(self, y: Any, counts: Any, weight: Any) -> dict[str, Any]:
+        return validation.of_classes(self.class_weight, y, counts, weight)
+
+    def _keep(self, task: Task, model: Model) -> None:
+        self.classes_ = task.classes
+        # A change of parameters is for the next fit.
+        self._votes = Votes(pairs=task.n_classes > 2 and self._scheme() == "ovo")
+        self._factors = task.factors
+        super()._keep(task, model)
 
     @lazy_where_far
     def decision_function(self, X: Any) -> Array:
@@ -406,9 +434,3 @@ class ExpansionClassifier(Judged, Probabilities, metaclass=ABCMeta):
     def _winners(self, scores: Array) -> Array:
         """Numbers of the classes that are predicted."""
         return self._votes.leaders(scores, len(self.classes_))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = validation.is_precomputed(self.kernel)
-        return tags

@@ -24,6 +24,75 @@ SHARED = {
             Degree of the poly kernel.
         coef0 : float, default=0.0
             Constant in the poly and sigmoid kernels.""",
+    "degree_first": """
+        degree : int, default=3
+            Degree of the poly kernel.
+        gamma : {"scale", "auto"} or float, default="scale"
+            Factor in the rbf, laplacian, poly and sigmoid kernels. "scale": ``1 / (n_features * X.var())``;
+            "auto": ``1 / n_features``.
+        coef0 : float, default=0.0
+            Constant in the poly and sigmoid kernels.""",
+    "family": """
+        shrinking : bool, default=True
+            Accepted, and without effect: the solver works on few variables at a time anyway.
+        tol : float, default=1e-3
+            The fit ends when the relative duality gap and the violation of the optimality conditions are at most this.
+        cache_size : float, default=200
+            Megabytes for kernel rows.
+        verbose : bool, default=False
+            Show progress on standard error.
+        max_iter : int, default=-1
+            Most SMO steps for each problem; -1: no limit.
+        n_jobs : int, optional
+            Threads for the fit and for predictions. None: one, or as many as joblib's ``parallel_config`` says;
+            -1: all cores.""",
+    "family_classes": """
+        probability : bool, default=False
+            Fit a logistic (of several classes, softmax) layer for `predict_proba`, too, on decision values of rows
+            held out. `predict` stays what it is, and gives the likeliest class.
+        class_weight : dict or "balanced", optional
+            Factors of C for each class.
+        decision_function_shape : {"ovr", "ovo"}, default="ovr"
+            Scores for each class, or for each pair of classes.
+        break_ties : bool, default=False
+            Of classes with equally many votes: the one with the highest score, rather than the first.
+        random_state : int, RandomState or None, default=None
+            Accepted, and without effect: nothing is drawn.""",
+    "family_layout": """
+        support_ : ndarray of shape (n_SV,)
+            Rows of the training set that are vectors.
+        support_vectors_ : ndarray or sparse matrix of shape (n_SV, n_features_in_)
+            Those rows; empty where the kernel is precomputed.
+        dual_coef_ : ndarray or sparse matrix of shape (n_classes - 1, n_SV)
+            Coefficients of the vectors, one row but for several classes.
+        intercept_ : ndarray of shape (n_outputs,)
+        coef_ : ndarray or sparse matrix of shape (n_outputs, n_features_in_)
+            Weights of the inputs, with a linear kernel only.
+        n_support_ : ndarray of shape (n_classes,)
+            Vectors of each class; of all rows where there are no classes.
+        vectors_ : ndarray or sparse matrix of shape (n_vectors_, n_features_in_)
+            The same vectors.
+        vector_coef_ : ndarray of shape (n_outputs, n_vectors_)
+            Their coefficients, a row for each output: ``f = vector_coef_ @ k(vectors_, x) + intercept_``.
+        n_vectors_ : int
+        fit_status_ : int
+            0 if ``tol`` was reached, else 1, after a warning.
+        shape_fit_ : tuple of int
+            Shape of the training set.
+        model_bytes_ : int
+            Bytes of the model on a device, as `slimsvm.export.quantize` makes it; only with the kernels rbf, laplacian
+            and linear.""",
+    "family_class_layout": """
+        classes_ : ndarray of shape (n_classes,)
+        class_weight_ : ndarray of shape (n_classes,)
+            Factors of C for each class.""",
+    "family_objective": """
+        objective_ : ndarray of shape (1,)
+            Value of the problem that is minimised, at the model that is returned.
+        duality_gap_ : ndarray of shape (1,)
+            Proof of the solution: the objective is at most this fraction above the best possible one.
+        n_iter_ : int
+            Steps of the solver.""",
     "class_weight": """
         class_weight : dict or "balanced", optional
             How often the rows of a class count: a factor of C in sums of slacks.""",

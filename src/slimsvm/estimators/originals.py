@@ -17,12 +17,16 @@ from ..data import outputs
 from ..expansion import Expansion
 from ..formulation import Array
 from ..goals import Classes, Goal, Inside, Values
-from ..parts import kernels
+from ..parts import kernels, losses
 from ..votes import Votes
 from .base import ExpansionClassifier
+from .family import OneClassSVM as FullOutlierDetector
+from .family.regressors import FullRegressor
+from .regressor import ExpansionRegressor
 
 ALLOWED = (
-    "SVC, NuSVC, SVR, NuSVR or OneClassSVM of scikit-learn, a classifier of slimsvm, or a Pipeline that ends in one"
+    "SVC, NuSVC, SVR, NuSVR or OneClassSVM of scikit-learn or slimsvm, another estimator of slimsvm, or a Pipeline "
+    "that ends in one"
 )
 
 
@@ -85,7 +89,8 @@ def _regressor(model: Any) -> Source:
 @source_of.register(OneClassSVM)
 def _one_class(model: Any) -> Source:
     check_is_fitted(model)
-    return Source(_expansion(model, _dense(model.dual_coef_)), Inside(), 1.0)  # coefficients are between 0 and 1
+    # Coefficients are between 0 and 1; values are known to within tol.
+    return Source(_expansion(model, _dense(model.dual_coef_)), Inside(float(model.tol)), 1.0)
 
 
 @source_of.register(ExpansionClassifier)
@@ -94,10 +99,32 @@ def _ours(model: Any) -> Source:
     if expansion.kernel.keeps_rows:
         raise ValueError(PRECOMPUTED)
     n, votes = len(model.classes_), model._votes
-    shown = votes if n > 2 and model.decision_function_shape == "ovr" else None
     problems = outputs(n, "ovo" if votes.pairs else "ovr")
-    goal = Classes(model._factors, problems, votes, shown)
+    goal = Classes(model._factors, problems, votes, model._shown_votes())
     return Source(expansion, goal, _cost(model, expansion.coef), model.classes_)
+
+
+@source_of.register(FullRegressor)
+@source_of.register(FullOutlierDetector)
+def _our_machine(model: Any) -> Source:
+    expansion = model._expansion()
+    if expansion.kernel.keeps_rows:
+        raise ValueError(PRECOMPUTED)
+    return Source(expansion, model._goal(), _cost(model, expansion.coef))
+
+
+@source_of.register(ExpansionRegressor)
+def _our_regressor(model: Any) -> Source:
+    expansion = model._expansion()
+    if expansion.kernel.keeps_rows:
+        raise ValueError(PRECOMPUTED)
+    if len(expansion.bias) > 1:
+        raise ValueError(
+            f"{_name(model)} has {len(expansion.bias)} targets; a machine of one can be compressed: fit one target at "
+            "a time, or ask for fewer vectors"
+        )
+    loss = losses.of_targets(model.loss, model.epsilon)
+    return Source(expansion, Values(float(loss.epsilon)), _cost(model, expansion.coef))
 
 
 # --- parts of machines ------------------------------------------------------------------------------------------------
@@ -150,6 +177,6 @@ def _cost(model: Any, coef: Array) -> float:
     found = getattr(model, "C_", model.get_params().get("C"))
     if isinstance(model, NuSVR):
         found = None  # C is there, but its problem is scaled
-    if found is None or isinstance(found, str):
+    if found is None or isinstance(found, str) or np.max(found) == np.inf:
         return float(np.abs(coef).max(initial=0.0)) or 1.0
     return float(np.mean(found))

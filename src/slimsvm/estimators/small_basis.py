@@ -1,4 +1,4 @@
-"""What the classifiers over a small basis share: one set of vectors, coefficients of each binary problem over it."""
+"""What machines over a small basis share: one set of vectors, coefficients of each output over it."""
 
 from __future__ import annotations
 
@@ -12,20 +12,98 @@ from sklearn.utils import check_random_state
 
 from ..data import Task
 from ..expansion import Model
-from ..export.quantize import Problem
+from ..export.problems import Problem
 from ..notices import warn
 from ..parts import kernels, regularizers, slacks
 from ..vectors.probabilities import learner
 from ..vectors.training import Recipe, Setting, train
 from . import validation
+from .base import TrainedModel
 from .probability import LayerClassifier
 
 
-class SmallBasisClassifier(LayerClassifier):
+class SmallBasis(TrainedModel):
     """Trains on explicit features, one for each vector; subclasses say which vectors."""
 
     random_state: Any = 0
     takes_blocks = True  # rows may be read a block at a time
+    problems = "binary problems"  # what outputs are, in words
+
+    @abstractmethod
+    def _basis(self) -> Any:
+        """Where the vectors come from."""
+
+    @abstractmethod
+    def _loss(self, task: Task) -> Any:
+        """What rows cost."""
+
+    def _count(self, task: Task) -> int:
+        """How many vectors at most."""
+        return self.n_vectors
+
+    def _scheme(self) -> str:
+        """Pairs of classes ("ovo"), or each class against the others ("ovr")."""
+        return "ovr"
+
+    def _check_parts(self, gammas: tuple[str, ...] = ("scale", "auto")) -> None:
+        validation.check_common(self, least_iter=1, gammas=gammas)
+        regularizers.resolve(self.regularizer)
+
+    def _check_apart(self) -> None:
+        """What takes all rows at once, and so cannot have them from a file."""
+        if regularizers.resolve(self.regularizer).reweighted:
+            raise ValueError(
+                f"regularizer={self.regularizer!r} needs all kernel values in memory; rows that are read a block at a "
+                "time take 'kernel' or 'identity'"
+            )
+        if getattr(self._basis(), "selection", None) == "pivoted":
+            raise ValueError(
+                "a pivoted Cholesky basis needs all rows in memory; for rows that are read a block at a time use the "
+                "basis 'learned', 'forward', 'kmeans' or 'random', or bases.Cholesky(eta) with the rows as they come"
+            )
+
+    def _recipe(self, task: Task) -> Recipe:
+        return Recipe(
+            self._count(task),
+            self._basis(),
+            self._loss(task),
+            regularizers.resolve(self.regularizer),
+            partial(kernels.resolve, task.kernel, degree=self.degree, coef0=self.coef0),
+            self._scheme(),
+            self.tol,
+            self.max_iter,
+            self.cache_size * 2.0**20,
+            bool(self.verbose),
+        )
+
+    def _finished(self, task: Task, model: Model, recipe: Recipe, setting: Setting, rng: np.random.Generator) -> Model:
+        """The model with all else that is fitted over its vectors."""
+        return model
+
+    def _gamma(self, task: Task) -> float:
+        return kernels.scale_gamma(self.gamma, task.X, task.counts) if kernels.takes_gamma(self.kernel) else 1.0
+
+    def _rng(self) -> np.random.Generator:
+        return np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+
+    def _tell(self, model: Model) -> None:
+        """Warnings about what was found."""
+        assert model.gap is not None
+        unsolved = sorted(limit for limit in model.limits if limit)
+        if unsolved:
+            reason = unsolved[0]  # a limit that was set, if any
+            warn(
+                f"{reason} ended the fit in {len(unsolved)} of {len(model.limits)} {self.problems}: relative duality "
+                f"gap {model.gap.max():.2e}, asked for tol={self.tol:g}. Scale the features, lower C"
+                f"{'' if reason == 'rounding' else ', raise max_iter'} or raise tol",
+                ConvergenceWarning,
+            )
+        if not model.expansion.coef.shape[1] and model.more["regularizer_"].reweighted:
+            warn("no vector is left, every row gets the same answer: lower C_alpha or raise C")
+
+
+class SmallBasisClassifier(SmallBasis, LayerClassifier):
+    """A classifier over a small basis."""
 
     def __init__(
         self,
@@ -62,13 +140,11 @@ class SmallBasisClassifier(LayerClassifier):
         self.n_jobs = n_jobs
         self.probability = probability
 
-    @abstractmethod
-    def _basis(self) -> Any:
-        """Where the vectors come from."""
+    def _scheme(self) -> str:
+        return self.multi_class
 
-    def _count(self, task: Task) -> int:
-        """How many vectors at most."""
-        return self.n_vectors
+    def _loss(self, task: Task) -> Any:
+        return slacks.loss(self.slack)
 
     def _problem(self) -> Problem:
         factors = partial(validation.factors_of, self)
@@ -80,66 +156,15 @@ class SmallBasisClassifier(LayerClassifier):
         validation.check_number("C", self.C, above=0)
 
     def _check_parts(self, gammas: tuple[str, ...] = ("scale", "auto")) -> None:
-        validation.check_common(self, least_iter=1, gammas=gammas)
+        super()._check_parts(gammas)
         slacks.loss(self.slack)
-        regularizers.resolve(self.regularizer)
-
-    def _check_apart(self) -> None:
-        """What takes all rows at once, and so cannot have them from a file."""
-        if regularizers.resolve(self.regularizer).reweighted:
-            raise ValueError(
-                f"regularizer={self.regularizer!r} needs all kernel values in memory; rows that are read a block at a "
-                "time take 'kernel' or 'identity'"
-            )
-        if getattr(self._basis(), "selection", None) == "pivoted":
-            raise ValueError(
-                "a pivoted Cholesky basis needs all rows in memory; for rows that are read a block at a time use the "
-                "basis 'learned', 'forward', 'kmeans' or 'random', or bases.Cholesky(eta) with the rows as they come"
-            )
 
     def _train(self, task: Task) -> Model:
         rng, recipe, setting = self._rng(), self._recipe(task), Setting(float(self.C), self._gamma(task))
         model = train(task, recipe, setting, rng)
         self._tell(model)
-        return self._with_probabilities(task, model, recipe, setting, rng)
+        return self._finished(task, model, recipe, setting, rng)
 
-    def _with_probabilities(
-        self, task: Task, model: Model, recipe: Recipe, setting: Setting, rng: np.random.Generator
-    ) -> Model:
+    def _finished(self, task: Task, model: Model, recipe: Recipe, setting: Setting, rng: np.random.Generator) -> Model:
         """The model with a layer over its vectors, if that is asked for."""
         return self._with_layer(task, model, setting.C, learner(recipe, setting, rng), rng, recipe.memory)
-
-    def _recipe(self, task: Task) -> Recipe:
-        return Recipe(
-            self._count(task),
-            self._basis(),
-            slacks.loss(self.slack),
-            regularizers.resolve(self.regularizer),
-            partial(kernels.resolve, task.kernel, degree=self.degree, coef0=self.coef0),
-            self._scheme(),
-            self.tol,
-            self.max_iter,
-            self.cache_size * 2.0**20,
-            bool(self.verbose),
-        )
-
-    def _gamma(self, task: Task) -> float:
-        return kernels.scale_gamma(self.gamma, task.X, task.counts) if kernels.takes_gamma(self.kernel) else 1.0
-
-    def _rng(self) -> np.random.Generator:
-        return np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-
-    def _tell(self, model: Model) -> None:
-        """Warnings about what was found."""
-        assert model.gap is not None
-        unsolved = sorted(limit for limit in model.limits if limit)
-        if unsolved:
-            reason = unsolved[0]  # a limit that was set, if any
-            warn(
-                f"{reason} ended the fit in {len(unsolved)} of {len(model.limits)} binary problems: relative duality "
-                f"gap {model.gap.max():.2e}, asked for tol={self.tol:g}. Scale the features, lower C"
-                f"{'' if reason == 'rounding' else ', raise max_iter'} or raise tol",
-                ConvergenceWarning,
-            )
-        if not model.expansion.coef.shape[1] and model.more["regularizer_"].reweighted:
-            warn("no vector is left, every row gets the same answer: lower C_alpha or raise C")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -30,6 +31,7 @@ from ..threads import thread_count
 FLOATS = [np.float64, np.float32]
 PLAIN = 1 << 14  # numbers up to which rows to predict are few
 COPY = "a copy in memory (of torch: {0}.cpu(), of CuPy: {0}.get())"
+NOT_SAID = "deprecated"  # scikit-learn's default of probability
 # Times the spread of other columns: from here on a column hides them.
 LARGE = 100.0
 
@@ -59,6 +61,28 @@ def check_number_or(name: str, value: Any, word: str, **bounds: Any) -> None:
         check_number(name, value, **bounds)
     except ValueError as error:
         raise ValueError(f"{error}, or {word!r}") from None
+
+
+def check_cost(C: Any) -> None:
+    """A number above 0, or infinity: no slack at all."""
+    if not (isinstance(C, numbers.Real) and np.inf == C):
+        check_number("C", C, above=0)
+
+
+def check_share(name: str, value: Any, most: float = 1.0) -> None:
+    """A part of a whole that is not empty."""
+    if not is_number(value) or not 0 < value <= most:
+        raise ValueError(f"{name}={value!r} must be a number above 0 and at most {most:g}")
+
+
+def check_size(n_vectors: Any) -> None:
+    """How many vectors of a large machine are to be kept."""
+    whole = is_number(n_vectors, integer=True) and n_vectors >= 1
+    fraction = is_number(n_vectors) and 0 < n_vectors < 1
+    if not (whole or fraction or (isinstance(n_vectors, str) and n_vectors == "auto")):
+        raise ValueError(
+            f"n_vectors={n_vectors!r} must be an integer of at least 1, a fraction between 0 and 1, or 'auto'"
+        )
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
@@ -102,11 +126,11 @@ def check_common(estimator: Any, least_iter: int, gammas: tuple[str, ...] = ("sc
         check_number(name, params[name], **numbers_of[name])  # type: ignore[arg-type]
     check_threads(params["n_jobs"])
     for name in {"verbose", "probability"} & params.keys():
-        check_yes_or_no(name, params[name])
+        check_yes_or_no(name, params[name] if params[name] != NOT_SAID else False)
     check_choice("multi_class", params.get("multi_class", "ovr"), ("ovo", "ovr"))
     shape = params.get("decision_function_shape", "ovr")
     check_choice("decision_function_shape", shape, ("ovr", "ovo"))
-    if shape == "ovo" and params["multi_class"] == "ovr":
+    if shape == "ovo" and params.get("multi_class") == "ovr":
         raise ValueError(
             "decision_function_shape='ovo' asks for scores of pairs of classes, which multi_class='ovr' does not have; "
             "use multi_class='ovo', or decision_function_shape='ovr'"
@@ -134,8 +158,7 @@ def task(estimator: Any, X: Any, y: Any, sample_weight: Any, merge: bool = True)
         if not in_cpu_memory(X) or _serves_there(estimator):
             return device_task(estimator, X, y, sample_weight)
         X, y, sample_weight = (host(v) if is_foreign(v) else v for v in (X, y, sample_weight))
-    X, y = check_data(estimator, X, y=y)
-    check_targets(y)
+    X, y = check_data(estimator, X, y=y, **estimator.label_checks)
     kernel, contents = estimator.kernel, X
     if is_precomputed(kernel):
         X = contents = X.toarray() if sp.issparse(X) else X
@@ -153,13 +176,28 @@ def task(estimator: Any, X: Any, y: Any, sample_weight: Any, merge: bool = True)
     counts = np.broadcast_to(1.0, n_samples) if weight is None else weight
     if len(rows) < n_samples:
         X, contents, y, counts = X[rows], contents[rows], y[rows], counts[rows]
-    classes, codes = class_numbers(y)
-    check_classes(classes, weight)
-    factors = class_weights(estimator.class_weight, classes, codes, counts)
     threads = thread_count(estimator.n_jobs)
     keys = row_keys(contents, threads)
-    whole = Task(X, codes, counts, factors, rows, keys, classes, kernel, n_samples, threads)
-    return merged(whole, contents if merge else None)
+    labelled = estimator._labelled(y, counts, weight)
+    whole = Task(
+        X=X, counts=counts, numbers=rows, keys=keys, kernel=kernel, n_samples=n_samples, threads=threads, **labelled
+    )
+    whole = merged(whole, contents if merge else None)
+    return whole if whole.targets is None else whole.measured(estimator.units_alike)
+
+
+def of_classes(class_weight: Any, y: Array, counts: Any, weight: Any) -> dict[str, Any]:
+    """Class labels as fields of a task."""
+    check_targets(y)
+    classes, codes = class_numbers(y)
+    check_classes(classes, weight)
+    return {"codes": codes, "classes": classes, "factors": class_weights(class_weight, classes, codes, counts)}
+
+
+def of_targets(y: Array) -> dict[str, Any]:
+    """Numbers to regress on, in the same way: rows of one class."""
+    targets = np.ascontiguousarray(y[:, None] if y.ndim == 1 else y, dtype=np.float64)
+    return {"codes": np.zeros(len(y), dtype=np.int8), "classes": np.zeros(1), "factors": np.ones(1), "targets": targets}
 
 
 def apart_task(estimator: Any, source: Any, y: Any, sample_weight: Any) -> Task:
@@ -348,13 +386,17 @@ def brought(name: str, given: Any) -> Any:
     return host(given)
 
 
-def task_of_rows(estimator: Any, X: Any, codes: Array, counts: Array, classes: Array, factors: Array) -> Task:
+def task_of_rows(
+    estimator: Any, X: Any, codes: Array, counts: Array, classes: Array, factors: Array, targets: Array | None = None
+) -> Task:
     """The same for rows that were checked before: all count, and each class has some."""
     threads, numbers = thread_count(estimator.n_jobs), AllRows(len(codes))
     X = canonical(X) if sp.issparse(X) else X
     codes = codes.astype(np.min_scalar_type(-1 - len(classes)))
     keys = row_keys(X, threads)
-    return merged(Task(X, codes, counts, factors, numbers, keys, classes, estimator.kernel, len(codes), threads), X)
+    whole = Task(X, codes, counts, factors, numbers, keys, classes, estimator.kernel, len(codes), threads)
+    whole = merged(replace(whole, targets=targets), X)
+    return whole if targets is None else whole.measured(estimator.units_alike)
 
 
 def check_classes(classes: Array, weight: Array | None) -> None:
@@ -385,8 +427,11 @@ def check_data(estimator: Any, X: Any, goes_on: bool = False, **target: Any) -> 
     """X (and y) as float arrays or CSR, without a copy where they already are. Bad columns are named.
 
     Columns are those of rows before, where the estimator ``goes_on``, or where there is no y."""
-    if not target and _is_plain(estimator, X):
+    if "y" not in target and _is_plain(X) and _knows_columns(estimator, X):
         return X
+    if "y" in target and not goes_on and _is_plain(X) and _is_plain_target(X, **target):
+        estimator.n_features_in_ = X.shape[1]
+        return X if isinstance(target["y"], str) else (X, target["y"])
     here(estimator, X)
     if on_workers(target.get("y")):
         raise TypeError(f"X is in memory here, and y is {_kind(target['y'])}: pass y.compute(), or a dask X")
@@ -403,18 +448,30 @@ def check_data(estimator: Any, X: Any, goes_on: bool = False, **target: Any) -> 
         raise
 
 
-def _is_plain(estimator: Any, X: Any) -> bool:
-    """Is it a small array that scikit-learn's checks, which take longer than a prediction, would pass on as it is?"""
-    known = vars(estimator)
+def _is_plain(X: Any) -> bool:
+    """Is it a small array that scikit-learn's checks, which take longer than predicting or fitting a few rows, would
+    pass on as it is?"""
     return (
         type(X) is np.ndarray
         and X.ndim == 2
         and 0 < X.size <= PLAIN
         and (X.dtype == np.float64 or X.dtype == np.float32)
-        and X.shape[1] == known.get("n_features_in_")
-        and "feature_names_in_" not in known
         and bool(np.isfinite(X).all())
     )
+
+
+def _knows_columns(estimator: Any, X: Array) -> bool:
+    """Has it been fitted to as many columns, without names?"""
+    known = vars(estimator)
+    return X.shape[1] == known.get("n_features_in_") and "feature_names_in_" not in known
+
+
+def _is_plain_target(X: Array, y: Any, y_numeric: bool = False, **others: Any) -> bool:
+    """The same of numbers for each row, or of no target at all."""
+    if others or isinstance(y, str):
+        return not others
+    plain = type(y) is np.ndarray and y.ndim == 1 and len(y) == len(X) and y.dtype.kind in "iufb"
+    return plain and (y.dtype.kind != "f" or bool(np.isfinite(y).all()))
 
 
 def _bad_columns(X: Any) -> list[Any]:

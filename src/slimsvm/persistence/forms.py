@@ -159,7 +159,8 @@ def is_estimator(value: Any) -> bool:
     from .preprocessing import MACHINES
 
     found = form_of(value)
-    return found is not None and hasattr(found.kind, "fit") and type(value).__name__ not in MACHINES
+    of_sklearn = {f"sklearn.{name}" for name in MACHINES}
+    return found is not None and hasattr(found.kind, "fit") and found.name not in of_sklearn
 
 
 def imported(module: str, name: str) -> Any:

@@ -77,6 +77,7 @@ FITTED: dict[str, Check] = {
     "_votes": of(Votes),
     "_factors": FLOATS,
 }
+OF_CLASSES = ("classes_", "_votes", "_factors")
 LAYER = {
     "probability_coef_": TABLE,
     "probability_intercept_": FLOATS,
@@ -89,6 +90,9 @@ MORE: dict[type, dict[str, Check]] = {
     | LEARNED
     | {"C_": NUMBER, "search_results_": DATA, "multi_class_": TEXT, "frontier_": of(Curve)}
     | {"n_samples_seen_": WHOLE, "_setting": of(Setting), "stream_": of(Stream)},
+    estimators.SlimSVR: LEARNED
+    | {"C_": NUMBER, "search_results_": DATA, "frontier_": of(Curve), "residuals_": TABLE, "residual_weights_": FLOATS}
+    | {"n_samples_seen_": WHOLE, "_setting": of(Setting), "stream_": of(Stream), "_single": FLAG},
     estimators.AnyNormSVC: {},
     estimators.BudgetSVC: LEARNED | {"C_": FLOATS},
     estimators.LeastSquaresSVC: {"loo_residuals_": TABLE},
@@ -98,6 +102,12 @@ MORE: dict[type, dict[str, Check]] = {
     estimators.LpSVC: LAYER | {"C_alpha_": NUMBER | FLOATS, "history_": DATA},
     estimators.RelevanceVectorClassifier: {"precision_": TABLE, "intercept_precision_": FLOATS, "history_": DATA},
 }
+WHOLE_NUMBERS = Check("a tuple of integers", lambda v: isinstance(v, tuple) and all(map(COUNT.holds, v)))
+# Of the drop-in machines: scikit-learn's layout.
+LAYOUT = {"n_support_": INTEGERS, "shape_fit_": WHOLE_NUMBERS, "fit_status_": COUNT}
+PLATT = {name: LAYER[name] for name in ("probability_coef_", "probability_intercept_")} | {"_sigmoids": TABLE}
+DROP_IN: tuple[type, ...] = (estimators.SVC, estimators.NuSVC)
+MORE |= dict.fromkeys(DROP_IN, LAYOUT | PLATT | {"class_weight_": FLOATS})
 COMPRESSED = {"_cost": FINITE, "compression_": of(Compression)}
 
 # What an estimator has once it is fitted.
@@ -107,7 +117,8 @@ MODEL = {"n_features_in_", "kernel_", "vectors_", "n_vectors_", "vector_coef_", 
 @cache
 def own_forms() -> dict[str, Form]:
     """By the names that files use."""
-    found = [*_parts(), *_records(), *(_classifier(kind) for kind in estimators.ALL), *_compressed()]
+    trained = [*map(_classifier, (*estimators.ALL, *DROP_IN)), *map(_regressor, estimators.REGRESSORS), *_machines()]
+    found = [*_parts(), *_records(), *trained, *_compressed(), *_detectors()]
     return {one.name: one for one in found}
 
 
@@ -124,7 +135,7 @@ def _parts() -> Iterable[Form]:
     families = {
         "kernels": KERNELS,
         "slacks": slacks.ALL,
-        "losses": losses.ALL,
+        "losses": (*losses.ALL, *losses.FOR_TARGETS),
         "regularizers": regularizers.ALL,
         "bases": bases.ALL,
     }
@@ -168,13 +179,12 @@ def _scales_complaint(scales: Any, inputs: int) -> str:
 
 
 def _records() -> list[Form]:
-    whole_numbers = Check("a tuple of integers", lambda v: isinstance(v, tuple) and all(map(COUNT.holds, v)))
     yes_or_no = {"pairs": FLAG, "by_value": FLAG, "zero_is_positive": FLAG}
     counts = dict.fromkeys(("vectors_before", "vectors_after", "bytes_before", "bytes_after"), WHOLE)
     numbers = dict.fromkeys(("agreement_on_vectors", "distance", "speedup"), NUMBER)
     return [
         record(Votes, "slimsvm.Votes", **yes_or_no),
-        record(Output, "slimsvm.Output", positive=COUNT, negative=whole_numbers),
+        record(Output, "slimsvm.Output", positive=COUNT, negative=WHOLE_NUMBERS),
         record(
             Classes,
             "slimsvm.Classes",
@@ -184,9 +194,9 @@ def _records() -> list[Form]:
             shown=NOTHING | of(Votes),
         ),
         record(Values, "slimsvm.Values", epsilon=NUMBER),
-        record(Inside, "slimsvm.Inside"),
+        record(Inside, "slimsvm.Inside", border=NUMBER),
         *_streams(),
-        record(Curve, "slimsvm.Curve", sizes=whole_numbers, scores=FLOATS, standard_errors=FLOATS, behind=FLOATS),
+        record(Curve, "slimsvm.Curve", sizes=WHOLE_NUMBERS, scores=FLOATS, standard_errors=FLOATS, behind=FLOATS),
         record(
             Compression,
             "slimsvm.Compression",
@@ -204,6 +214,7 @@ def _streams() -> list[Form]:
     """What `partial_fit` goes on from: it trusts these rows, as they were checked when they came."""
     whole = dict.fromkeys(("waits_for", "fitted", "known", "searched", "searched_rows"), WHOLE)
     rows = {"X": ROWS, "codes": INTEGERS, "weights": FLOATS, "numbers": INTEGERS, "priorities": FLOATS}
+    rows |= {"targets": TABLE | NOTHING}
     known = {"seed": COUNT, "recent": FLAG, "seen": WHOLE, "totals": FLOATS, "dropped": FLOATS}
     memory = record(Reservoir, "slimsvm.Reservoir", **rows, **known)
     return [
@@ -218,6 +229,9 @@ def _memory_complaint(state: dict[str, Any]) -> str:
     same = [len(state[name]) == len(codes) for name in ("weights", "numbers", "priorities")]
     if X.ndim != 2 or X.shape[0] != len(codes) or not all(same) or len(state["dropped"]) != classes:
         return "its arrays are not of the same length"
+    targets = state["targets"]
+    if targets is not None and (len(targets) != len(codes) or not finite(targets)):
+        return "its targets are not those of its rows, or not finite"
     if state["seen"] < len(codes):
         return "it has more rows than came"
     if not len(codes) or codes.min() < 0 or codes.max() >= classes:
@@ -230,30 +244,58 @@ def _memory_complaint(state: dict[str, Any]) -> str:
 
 
 def _classifier(kind: type) -> Form:
+    layout = LAYOUT.keys() | {"support_"} if LAYOUT.keys() <= MORE[kind].keys() else set()
+    return _estimator(kind, FITTED, {*OF_CLASSES, *layout}, _classifier_complaint)
+
+
+def _regressor(kind: type) -> Form:
+    common = {name: check for name, check in FITTED.items() if name not in OF_CLASSES}
+    return _estimator(kind, common, {"_single"}, _regressor_complaint)
+
+
+def _estimator(kind: type, common: dict[str, Check], own: set[str], complaint: Fits) -> Form:
     parts = {
         "kernel": DATA | of(*KERNELS),
         "slack": DATA | of(*slacks.ALL, *losses.ALL),
+        "loss": DATA | of(*losses.FOR_TARGETS),
         "regularizer": DATA | of(*regularizers.ALL),
         "basis": DATA | of(*bases.ALL),
         "n_jobs": THREADS,
     }
-    needed = MODEL | {"classes_", "_votes", "_factors"}
-    fitted = FITTED | MORE[kind]
+    fitted = common | MORE[kind]
     return Form(
         f"slimsvm.{kind.__name__}",
         kind,
         parameters(kind, **parts),
         fitted,
-        fits=partial(_fitted_complaint, needed, fitted, _classifier_complaint),
+        fits=partial(_fitted_complaint, MODEL | own, fitted, complaint),
         kept=_with_thin_table,
         made=_with_full_table,
     )
 
 
+def _machines() -> Iterable[Form]:
+    """Drop-in machines without classes."""
+    left_out = ("classes_", "_votes", "_factors")
+    common = {name: check for name, check in FITTED.items() if name not in left_out} | LAYOUT | {"n_iter_": WHOLE}
+    for kind in (estimators.SVR, estimators.NuSVR, estimators.OneClassSVM):
+        offset = {"offset_": FLOATS} if kind is estimators.OneClassSVM else {}
+        fitted = common | offset
+        needed = MODEL | LAYOUT.keys() | offset.keys() | {"support_"}
+        yield Form(
+            f"slimsvm.{kind.__name__}",
+            kind,
+            parameters(kind, kernel=DATA | of(*KERNELS), n_jobs=THREADS),
+            fitted,
+            fits=partial(_fitted_complaint, needed, fitted, _machine_complaint),
+        )
+
+
 def _compressed() -> Iterable[Form]:
-    left_out = ("classes_", "_votes", "_factors", "support_", "objective_", "duality_gap_", "n_iter_")
+    left_out = (*OF_CLASSES, "support_", "objective_", "duality_gap_", "n_iter_")
     common = {name: check for name, check in FITTED.items() if name not in left_out} | COMPRESSED
-    estimator = NOTHING | of(*map(kind_of, MACHINES), *estimators.ALL, *estimators.COMPRESSED)
+    ours = (*estimators.ALL, *estimators.REGRESSORS, *estimators.FAMILY, *estimators.COMPRESSED, *estimators.DETECTORS)
+    estimator = NOTHING | of(*map(kind_of, MACHINES), *ours)
     needed = MODEL | {"_goal", "_cost", "compression_"}
     own: dict[type, tuple[dict[str, Check], Fits]] = {
         estimators.CompressedClassifier: (
@@ -273,6 +315,20 @@ def _compressed() -> Iterable[Form]:
             fits=partial(_fitted_complaint, special, common | more, complaint),
             kept=_without_fitted_original,
             made=_with_full_table,
+        )
+
+
+def _detectors() -> Iterable[Form]:
+    left_out = ("classes_", "_votes", "_factors", "support_")
+    fitted = {name: check for name, check in FITTED.items() if name not in left_out}
+    fitted |= {"offset_": FLOATS, "compression_": of(Compression)}
+    for kind in estimators.DETECTORS:
+        yield Form(
+            f"slimsvm.{kind.__name__}",
+            kind,
+            parameters(kind, kernel=DATA | of(*KERNELS), n_jobs=THREADS),
+            fitted,
+            fits=partial(_fitted_complaint, MODEL | {"offset_", "compression_"}, fitted, _one_output_complaint),
         )
 
 
@@ -368,7 +424,43 @@ def _classifier_complaint(state: dict[str, Any]) -> str:
     return first_complaint(
         _votes_complaint(len(state["classes_"]), state["_votes"], state["_factors"], len(state["intercept_"])),
         _stream_complaint(state),
+        _layout_complaint(state, len(state["classes_"])),
     )
+
+
+def _machine_complaint(state: dict[str, Any]) -> str:
+    return first_complaint(_one_output_complaint(state), _layout_complaint(state, 1))
+
+
+def _layout_complaint(state: dict[str, Any], classes: int) -> str:
+    """Vectors belong to classes, in order."""
+    if "n_support_" not in state:
+        return ""
+    sizes, count = state["n_support_"], state["vectors_"].shape[0]
+    sigmoids = state.get("_sigmoids")
+    return first_complaint(
+        shape_complaint("support_", state["support_"], (count,)),
+        shape_complaint("n_support_", sizes, (classes,)),
+        "" if sizes.min() >= 0 and sizes.sum() == count else f"n_support_ does not sum to {count}",
+        "" if sigmoids is None else shape_complaint("_sigmoids", sigmoids, (2, len(state["intercept_"]))),
+    )
+
+
+def _regressor_complaint(state: dict[str, Any]) -> str:
+    outputs, residuals, weights = len(state["intercept_"]), state.get("residuals_"), state.get("residual_weights_")
+    if state["_single"] and outputs != 1:
+        return f"it has {outputs} outputs for one target"
+    if "stream_" in state:
+        targets = state["stream_"].memory.targets
+        if targets is None or targets.shape[1] != outputs:
+            return "its rows in memory have other targets than the model"
+    if (residuals is None) != (weights is None):
+        return "it has residuals without weights, or weights without residuals"
+    if residuals is not None and weights is not None:
+        wrong = shape_complaint("residuals_", residuals, (len(weights), outputs))
+        if wrong or not finite(residuals) or not finite(weights):
+            return wrong or "its residuals are not finite"
+    return _stream_complaint(state)
 
 
 def _stream_complaint(state: dict[str, Any]) -> str:
@@ -378,7 +470,8 @@ def _stream_complaint(state: dict[str, Any]) -> str:
     memory, inputs = state["stream_"].memory, state["n_features_in_"]
     if memory.X.shape[1] != inputs:
         return f"its rows in memory have {memory.X.shape[1]} inputs, and the model {inputs}"
-    return shape_complaint("what is known of the classes of the stream", memory.totals, state["classes_"].shape)
+    classes = state["classes_"].shape if "classes_" in state else (1,)
+    return shape_complaint("what is known of the classes of the stream", memory.totals, classes)
 
 
 def _votes_complaint(classes: int, votes: Votes, factors: Array, outputs: int) -> str:

@@ -45,7 +45,8 @@ MOST_BRANCHES = 10_000  # of transformers beside each other, one after the other
 
 def kind_of(name: str) -> Any:
     """The class; None where this version of scikit-learn has none."""
-    return imported("sklearn.svm" if name in MACHINES else MODULES[name], name)
+    # `patch_sklearn` changes names of sklearn.svm, not the module of its classes.
+    return imported("sklearn.svm._classes" if name in MACHINES else MODULES[name], name)
 
 
 @cache

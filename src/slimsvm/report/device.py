@@ -71,7 +71,9 @@ def _counted(model: Any, machine: Machine, X: Any) -> Found:
     """Bytes alone: to round so many vectors takes long, and no device would hold them."""
     expansion = machine.expansion
     try:
-        parts = form_of(expansion.kernel).parts(expansion.kernel, expansion.vectors, len(expansion.bias))
+        parts = form_of(expansion.kernel).parts(
+            expansion.kernel, expansion.vectors, len(expansion.bias), machine.classes is None
+        )
     except ValueError as error:
         return {}, 0, None, f"There is no form in integers: {error}.", ()
     reason = f"The model has more than {MOST_VECTORS} vectors: its answers in integers were not looked at."

@@ -113,7 +113,8 @@ def _subject(
     shown = Shown.of(model, names)
     if shown.machine.classes is None:
         raise ValueError(
-            "the report is for classifiers and outlier detectors; this model has no classes: it gives values"
+            "the report is for classifiers and outlier detectors; this model has no classes: it gives values. Its R^2 "
+            "is model.score(X, y), and to_c(model, X=X, y=y).report says what it takes on a device"
         )
     if frontier is not None and not isinstance(frontier, Frontier):
         raise ValueError(f"frontier={frontier!r} must be what slimsvm.frontier returns")

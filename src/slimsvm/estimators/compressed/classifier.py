@@ -1,0 +1,193 @@
+"""A classifier, and the small version of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.svm import SVC
+from sklearn.utils.validation import column_or_1d
+
+from ...compression import METHODS, Compressor, Known, Original
+from ...data import Task
+from ...expansion import Expansion
+from ...export.problems import Problem
+from ...formulation import Array
+from ...goals import Classes
+from ...parts.losses import Hinge
+from ...vectors.probabilities import fit_probabilities, pieces_of
+from ...votes import Votes
+from .. import validation
+from ..base import Judged, labels_beside, lazy_where_far
+from ..documentation import documented
+from ..originals import Source
+from ..probability import TOLERANCE, Layer
+from .model import CompressedModel
+
+
+@documented
+class CompressedClassifier(Layer, Judged, CompressedModel):
+    """Classifier that fits a support vector machine and keeps a small version of it.
+
+    `compress` returns one of these, fitted; on its own it is for cross-validation and grid search.
+
+    Parameters
+    ----------
+    estimator : classifier, optional
+        `SVC`, `NuSVC` or a classifier of this library; None: ``SVC()``.
+    <n_vectors_kept>
+    <compress_method>
+    <agreement>
+    <compressed_probability>
+    <random_state>
+    <n_jobs>
+    <verbose>
+
+    Attributes
+    ----------
+    <vectors_>
+    <kernel_>
+    <compression_>
+    <probability_coef_>
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.svm import SVC
+    >>> from slimsvm import CompressedClassifier
+    >>> X, y = make_moons(500, noise=0.2, random_state=0)
+    >>> clf = CompressedClassifier(SVC(gamma=2.0), n_vectors=8).fit(X, y)
+    >>> clf.n_vectors_, bool(clf.score(X, y) > 0.95)
+    (8, True)
+    """
+
+    _goals = Classes
+    _goal: Classes
+    classes_: Array
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        n_vectors: Any = 20,
+        *,
+        method: str = "auto",
+        agreement: float = 0.99,
+        probability: bool = False,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ):
+        super().__init__(
+            estimator,
+            n_vectors,
+            method=method,
+            agreement=agreement,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            verbose=verbose,
+        )
+        self.probability = probability
+
+    def _ask_for_probabilities(self, wanted: Any) -> None:
+        self.probability = wanted
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        validation.check_yes_or_no("probability", self.probability)
+
+    def _default(self) -> Any:
+        return SVC()
+
+    def _checked(self, X: Any, y: Any, sample_weight: Any) -> None:
+        X, y = validation.check_data(self, X, y=y)
+        validation.check_targets(y)
+        weight = validation.sample_weights(self, sample_weight, X)
+        validation.check_classes(np.unique(y if weight is None else y[weight > 0]), weight)
+
+    def _labels(self, y: Any, source: Source) -> Array:
+        """Class numbers."""
+        assert source.classes is not None
+        numbers = {label: number for number, label in enumerate(source.classes.tolist())}
+        labels = column_or_1d(y).tolist()
+        unknown = sorted({str(label) for label in labels if label not in numbers})
+        if unknown:
+            raise ValueError(f"y has labels that the model does not know: {unknown[:5]}; it has {list(numbers)}")
+        codes = np.array([numbers[label] for label in labels], dtype=np.intp)
+        missing = [label for label, number in numbers.items() if number not in set(codes.tolist())]
+        if missing:
+            raise ValueError(f"y has no row of the classes {missing}: give rows of every class, or leave y out")
+        return codes
+
+    def _method_for(self, original: Original, known: Known | None) -> str:
+        if self.probability and (known is None or known.y is None):
+            raise ValueError("probability=True needs X and y, which probabilities are fitted to; leave it out without")
+        return super()._method_for(original, known)
+
+    def _finish(self, compressor: Compressor, small: Expansion, method: str) -> None:
+        """The layer of probabilities, if that is asked for."""
+        if not self.probability:
+            return
+        rows, rng = compressor.rows, np.random.default_rng(compressor.seed)
+        task = rows.task(rows.X, rows.y, self._goal.factors, compressor.threads)
+
+        def learn(train: Task) -> tuple[Any, Any]:
+            if method not in METHODS:  # vectors that no row had a part in
+                return small.kernel, small.vectors
+            without = METHODS[method](compressor.knowing(train), small.coef.shape[1])
+            return without.kernel, without.vectors
+
+        pieces = pieces_of(task, learn, rng)
+        layer = fit_probabilities(task, small, self._cost, pieces, rng, TOLERANCE, 2.0**30, bool(self.verbose))
+        for name, value in layer.items():
+            setattr(self, name, value)
+
+    def _winners(self, scores: Array) -> Array:
+        return self._goal.answers(scores)
+
+    def _keep(self, source: Source, small: Expansion) -> None:
+        super()._keep(source, small)
+        assert source.classes is not None
+        self.classes_ = source.classes
+
+    def _answers(self) -> tuple[Array, Votes]:
+        return self.classes_, self._goal.votes
+
+    def _shown_votes(self) -> Votes | None:
+        return self._goal.shown
+
+    def _problem(self) -> Problem:
+        """That of ``method="refit"``."""
+        return Problem(self._cost, lambda codes: self._goal.factors, Hinge())
+
+    @lazy_where_far
+    def decision_function(self, X: Any) -> Array:
+        """Signed scores, of the shape and meaning that the original's have.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) for two classes, otherwise with a column for each class or pair of classes.
+        """
+        fitted = self._snapshot()
+        scores = fitted._scores(X)
+        shown = fitted._goal.decision(scores)
+        return shown[:, 0] if shown.shape[1] == 1 else shown
+
+    @lazy_where_far
+    def predict(self, X: Any) -> Array:
+        """Class labels; votes and ties are counted as the original counts them.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        fitted = self._snapshot()
+        scores = fitted._scores(X)
+        return labels_beside(scores, fitted.classes_, fitted._winners(scores))

@@ -1,0 +1,196 @@
+"""What estimators that fit a machine and keep a small version of it share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn import get_config
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_random_state
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.validation import column_or_1d
+
+from ...compression import METHODS, Compression, Compressor, Known, Original, small_version
+from ...expansion import Expansion
+from ...formulation import Array
+from ...notices import warn
+from ...threads import thread_count
+from .. import validation
+from ..base import ExpansionModel
+from ..originals import Source, source_of
+
+LABELS = ("refit", "learn")  # methods that need them
+
+
+class CompressedModel(ExpansionModel):
+    """Fits an estimator and keeps a small version of it."""
+
+    _goals: Any
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        n_vectors: Any = 20,
+        *,
+        method: str = "auto",
+        agreement: float = 0.99,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ):
+        self.estimator = estimator
+        self.n_vectors = n_vectors
+        self.method = method
+        self.agreement = agreement
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @abstractmethod
+    def _default(self) -> Any:
+        """The estimator where none is given."""
+
+    @abstractmethod
+    def _checked(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """Raise ValueError for data that make no sense; remember columns."""
+
+    def _labels(self, y: Any, source: Source) -> Array:
+        """Labels as the original counts them."""
+        return np.asarray(column_or_1d(y), dtype=np.float64)
+
+    def _ask_for_probabilities(self, wanted: Any) -> None:
+        """Raise ValueError where there cannot be any."""
+        if wanted:
+            raise ValueError(f"probability={wanted!r} is for classifiers; {type(self).__name__} has no classes")
+
+    def _check_params(self) -> None:
+        validation.check_size(self.n_vectors)
+        validation.check_choice("method", self.method, ("auto", *METHODS))
+        validation.check_share("agreement", self.agreement)
+        validation.check_threads(self.n_jobs)
+
+    def fit(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+        """Fit a clone of the estimator, and compress it with the help of the same rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,)
+            Labels or target values, where the estimator needs them.
+        **fit_params : dict
+            Passed on to the estimator's fit; ``sample_weight`` counts for the compression too.
+
+        Returns
+        -------
+        self
+        """
+        fresh = self._anew()
+        fresh._fit(X, y, fit_params)
+        self.__dict__ = fresh.__dict__
+        return self
+
+    def _fit(self, X: Any, y: Any, fit_params: dict[str, Any]) -> None:
+        self._check_params()
+        if isinstance(self.estimator, Pipeline):
+            raise ValueError(
+                f"estimator={self.estimator!r} is a Pipeline; put the earlier steps in front: "
+                f"make_pipeline(StandardScaler(), {type(self).__name__}(SVC()))"
+            )
+        routed = fit_params
+        if get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", **fit_params).estimator.fit
+        self._checked(X, y, routed.get("sample_weight"))
+        fitted = clone(self._inner()).fit(X, y, **routed)
+        source = source_of(fitted)
+        if not isinstance(source.goal, self._goals):
+            raise ValueError(f"estimator={self.estimator!r} is not for {type(self).__name__}; use {self._default()!r}")
+        self._compress(source, X, y, routed.get("sample_weight"))
+
+    def _inner(self) -> Any:
+        return self._default() if self.estimator is None else self.estimator
+
+    def get_metadata_routing(self) -> Any:
+        """Where weights and other data go: to the estimator's fit.
+
+        Returns
+        -------
+        MetadataRouter
+        """
+        mapping = MethodMapping().add(caller="fit", callee="fit")
+        return MetadataRouter(owner=self).add(estimator=self._inner(), method_mapping=mapping)
+
+    def _compress(self, source: Source, X: Any, y: Any, sample_weight: Any) -> None:
+        """Fitted attributes, from a large machine and what else is known."""
+        threads = thread_count(self.n_jobs)
+        known = self._known(source, X, y, sample_weight)
+        original = source.original()
+        method = self._method_for(original, known)
+        seed = check_random_state(self.random_state).randint(2**31)
+        compressor = Compressor(original, known, seed, threads, bool(self.verbose))
+        small, used, note = small_version(compressor, method, self.n_vectors, self.agreement)
+        self.compression_ = Compression.of(compressor, small, used, note)
+        self._keep(source, small)
+        self._finish(compressor, small, used)
+        if note and used != "exact":
+            warn(note)
+        report = self.compression_
+        if report.bytes_after > report.bytes_before:
+            warn(
+                f"the compressed model takes {report.bytes_after} bytes, the original {report.bytes_before}: its "
+                "vectors are dense, those of the original sparse. Ask for fewer vectors, or keep the original"
+            )
+
+    def _finish(self, compressor: Compressor, small: Expansion, method: str) -> None:
+        """What else is fitted over the vectors of the small machine."""
+
+    def _known(self, source: Source, X: Any, y: Any, sample_weight: Any) -> Known | None:
+        if X is None:
+            for name, value in (("y", y), ("sample_weight", sample_weight)):
+                if value is not None:
+                    raise ValueError(f"{name} was given without X, whose rows it belongs to")
+            return None
+        X = validation.check_data(self, X)
+        vectors = source.expansion.vectors
+        if sp.issparse(X) != sp.issparse(vectors):
+            X = sp.csr_array(X) if sp.issparse(vectors) else X.toarray()
+        X = sp.csr_array(validation.canonical(X)) if sp.issparse(X) else X
+        weight = validation.sample_weights(self, sample_weight, X)
+        labels = None
+        if y is not None and source.goal.labelled:
+            labels = self._labels(y, source)
+            if len(labels) != X.shape[0]:
+                raise ValueError(f"X has {X.shape[0]} rows, y has {len(labels)} labels; they must be as many")
+        X = X.astype(np.float64, copy=False)
+        return Known.of(X, np.ones(X.shape[0]) if weight is None else weight, labels)
+
+    def _method_for(self, original: Original, known: Known | None) -> str:
+        labelled = known is not None and known.y is not None
+        if self.method == "auto":
+            # Fewer rows than vectors are not those of the training: the machine knows more than their labels.
+            enough = known is not None and len(known.counts) >= original.size
+            return "learn" if labelled and enough else "margin"
+        if self.method in LABELS and not original.goal.labelled:
+            raise ValueError(f"method={self.method!r} needs labels, which a one-class machine has not; use 'margin'")
+        if self.method in LABELS and not labelled:
+            raise ValueError(f"method={self.method!r} needs X and y; without labels use 'margin' or 'reduced_set'")
+        return self.method
+
+    def _keep(self, source: Source, small: Expansion) -> None:
+        vectors = small.vectors
+        dtype = source.expansion.vectors.dtype
+        small = replace(small, vectors=vectors.astype(dtype, copy=False))
+        self.kernel_, self.vectors_ = small.kernel.fitted(small.vectors)
+        self.n_vectors_ = self.vectors_.shape[0]
+        self.vector_coef_, self.intercept_ = small.coef, small.bias
+        self._goal, self._cost = source.goal, source.cost
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

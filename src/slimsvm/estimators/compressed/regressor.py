@@ -1,0 +1,79 @@
+"""A regressor, and the small version of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import RegressorMixin
+from sklearn.svm import SVR
+
+from ...compression import Relearned
+from ...export.problems import Refit
+from ...formulation import Array
+from ...goals import Values
+from .. import validation
+from ..documentation import documented
+from .model import CompressedModel
+
+
+@documented
+class CompressedRegressor(RegressorMixin, CompressedModel):
+    """Regressor that fits a support vector machine and keeps a small version of it.
+
+    `compress` returns one of these, fitted; on its own it is for cross-validation and grid search.
+
+    Parameters
+    ----------
+    estimator : regressor, optional
+        `SVR` or `NuSVR`; None: ``SVR()``.
+    <n_vectors_kept>
+    <compress_method>
+    <agreement>
+    <random_state>
+    <n_jobs>
+    <verbose>
+
+    Attributes
+    ----------
+    <vectors_of_one_output>
+    model_bytes_ : int
+        Bytes of the model on a device, as `slimsvm.export.quantize` makes it; only with the kernels rbf, laplacian and
+        linear.
+    <kernel_>
+    <compression_>
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_friedman1
+    >>> from sklearn.svm import SVR
+    >>> from slimsvm import CompressedRegressor
+    >>> X, y = make_friedman1(500, noise=1.0, random_state=0)
+    >>> model = CompressedRegressor(SVR(C=10.0), n_vectors=30).fit(X, y)
+    >>> model.n_vectors_, bool(model.score(X, y) > 0.9)
+    (30, True)
+    """
+
+    _goals = Values
+
+    def _default(self) -> Any:
+        return SVR()
+
+    def _checked(self, X: Any, y: Any, sample_weight: Any) -> None:
+        validation.check_data(self, X, y=y, y_numeric=True)
+
+    def _problem(self) -> Refit:
+        """Targets are met as the original meets them; for the rest, the model stays what it is."""
+        return Relearned(self._goal, self._cost)
+
+    def predict(self, X: Any) -> Array:
+        """Values.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self._snapshot()._scores(X)[:, 0]

@@ -1,0 +1,112 @@
+"""`compress`: a fitted machine becomes a small one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from ...goals import Classes, Inside, Values
+from ..documentation import documented
+from ..originals import Source, source_of
+from .classifier import CompressedClassifier
+from .model import CompressedModel
+from .outliers import CompressedOutlierDetector
+from .regressor import CompressedRegressor
+
+# The estimator for what values mean.
+KINDS: dict[type, type[CompressedModel]] = {
+    Classes: CompressedClassifier,
+    Values: CompressedRegressor,
+    Inside: CompressedOutlierDetector,
+}
+
+
+@source_of.register(CompressedModel)
+def _small_one(model: Any) -> Source:
+    """A small version can be made smaller."""
+    return Source(model._expansion(), model._goal, model._cost, getattr(model, "classes_", None))
+
+
+@documented
+def compress(
+    model: Any,
+    n_vectors: Any,
+    X: Any = None,
+    y: Any = None,
+    *,
+    method: str = "auto",
+    agreement: float = 0.99,
+    probability: bool = False,
+    sample_weight: Any = None,
+    random_state: Any = 0,
+    n_jobs: int | None = None,
+    verbose: bool = False,
+) -> Any:
+    """A small version of a fitted support vector machine.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        `SVC`, `NuSVC`, `SVR`, `NuSVR` or `OneClassSVM` of scikit-learn, any classifier of this library, or a `Pipeline`
+        that ends in one of them. It is not changed.
+    <n_vectors_kept>
+    X : array-like or sparse matrix of shape (n_samples, n_features), optional
+        Rows like those that will be predicted: the training rows, or others. Labels are not needed. They go through
+        the earlier steps of a pipeline.
+    y : array-like of shape (n_samples,), optional
+        Labels or target values of X.
+    <compress_method>
+    <agreement>
+    <compressed_probability>
+    sample_weight : array-like of shape (n_samples,), optional
+        How often each row of X counts.
+    <random_state>
+    <n_jobs>
+    <verbose>
+
+    Returns
+    -------
+    `CompressedClassifier`, `CompressedRegressor` or `CompressedOutlierDetector`, fitted; or a `Pipeline` with the same
+    earlier steps and one of these as the last. Its report is ``compression_``.
+
+    See Also
+    --------
+    CompressedClassifier : Fits a machine and compresses it, for cross-validation.
+    SlimSVC : Learns few vectors from the rows, without a large machine.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.svm import SVC
+    >>> from slimsvm import compress
+    >>> X, y = make_moons(500, noise=0.2, random_state=0)
+    >>> svc = SVC(gamma=2.0).fit(X, y)
+    >>> small = compress(svc, 8)
+    >>> small.n_vectors_, bool((small.predict(X) == svc.predict(X)).mean() > 0.97)
+    (8, True)
+    """
+    options = {
+        "n_vectors": n_vectors,
+        "method": method,
+        "agreement": agreement,
+        "random_state": random_state,
+        "n_jobs": n_jobs,
+        "verbose": verbose,
+    }
+    if isinstance(model, Pipeline):
+        earlier, (name, last) = model[:-1], model.steps[-1]
+        if X is not None and len(earlier):
+            X = earlier.transform(X)
+        small = compress(last, X=X, y=y, probability=probability, sample_weight=sample_weight, **options)
+        return Pipeline([*model.steps[:-1], (name, small)], memory=model.memory, verbose=model.verbose)
+    source = source_of(model)
+    small = KINDS[type(source.goal)](clone(model), **options)
+    small._ask_for_probabilities(probability)
+    small._check_params()
+    for name in ("n_features_in_", "feature_names_in_"):
+        if hasattr(model, name):
+            setattr(small, name, getattr(model, name))
+    small._compress(source, X, y, sample_weight)
+    return small

@@ -1,0 +1,72 @@
+"""Machines of as many vectors as a number of bytes pays for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ..data import Task
+from ..expansion import Model
+from ..export.budget import Budget, Plan, size_of, train_within
+from ..export.quantize import form_of
+from ..parts import bases, kernels
+from ..progress import ProgressLine
+from .slim_machine import SlimMachine
+from .validation import check_number
+
+
+class WithinBytes(SlimMachine):
+    """A machine of at most ``n_vectors`` vectors or, where that is given, of at most ``max_bytes`` bytes."""
+
+    max_bytes: int | None
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        if self.max_bytes is None:
+            return
+        check_number("max_bytes", self.max_bytes, at_least=1, integer=True)
+        form_of(kernels.resolve(self.kernel))
+        basis = self._basis()
+        given = basis.init if basis.learns else self.basis
+        if bases.is_array(given):
+            raise ValueError(
+                f"max_bytes={self.max_bytes} chooses the number of vectors, but they are given as an array; leave out "
+                "max_bytes, or let a basis choose: 'learned', 'forward', 'kmeans', 'random' or 'cholesky'"
+            )
+
+    def _check_apart(self) -> None:
+        super()._check_apart()
+        if self.max_bytes is not None:
+            raise ValueError(
+                f"max_bytes={self.max_bytes} chooses inputs and steps with all rows in memory; fit n_vectors to rows "
+                "that are read a block at a time and quantize the model, or fit max_bytes to a sample"
+            )
+
+    def _train(self, task: Task) -> Model:
+        return super()._train(task) if self.max_bytes is None else self._train_within(task, self.max_bytes)
+
+    def _train_within(self, task: Task, max_bytes: int) -> Model:
+        """As many vectors as the bytes pay for."""
+        rng = self._rng()
+        recipe = self._recipe(task)
+        line = ProgressLine("bytes") if self.verbose else None
+        budget = Budget.of(max_bytes, recipe, task)
+        model, plan = train_within(
+            budget,
+            task,
+            recipe,
+            self._space(task, recipe),
+            lambda mine, among: self._found(task, mine, among),
+            rng,
+            line.update if line else None,
+        )
+        self._setting = plan.setting
+        self._note(plan)
+        count = model.expansion.vectors.shape[0]
+        if line is not None:
+            line.finish(f"{size_of(model, budget.values)} of {max_bytes}, {count} vectors")
+        self._tell(model)
+        return self._finished(task, model, replace(recipe, count=count), plan.setting, rng)
+
+    def _note(self, plan: Plan) -> Any:
+        """Keep what a plan says of the outputs."""
