@@ -30,7 +30,18 @@ int main(void)
 }
 """
 PREDICT = 'printf("%d", model_predict(x));'
-VALUE = 'printf("%.9g", (double)model_predict(x));'
+VALUES = (
+    "{ float f[MODEL_VALUES]; model_values(x, f); "
+    'for (int o = 0; o < MODEL_VALUES; ++o) printf(" %.9g", (double)f[o]); }'
+)
+INTEGERS = (
+    "{ int16_t u[MODEL_USED]; int32_t v[MODEL_VALUES]; model_to_int16(x, u); model_values_int16(u, v); "
+    'for (int o = 0; o < MODEL_VALUES; ++o) printf(" %ld", (long)v[o]); }'
+)
+READ_VALUE = (
+    "{ int16_t r[MODEL_INPUTS]; for (int i = 0; i < MODEL_INPUTS; ++i) r[i] = (int16_t)x[i]; "
+    'printf(" %ld", (long)model_predict_readings(r)); }'
+)
 DECISION = (
     "{ float f[MODEL_OUTPUTS]; model_decision(x, f); "
     'for (int o = 0; o < MODEL_OUTPUTS; ++o) printf(" %.9g", (double)f[o]); }'

@@ -19,6 +19,7 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    config.addinivalue_line("markers", "thread_unsafe: a mark of scikit-learn's own tests")
     config.addinivalue_line("markers", "grid(keep): of its cases one in `keep` runs, and all of them with --all")
 
 

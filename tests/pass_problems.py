@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from slimsvm import kernels, losses
-from slimsvm.rows.labels import ClassLabels, RowLabels
+from slimsvm import _core, kernels, losses
+from slimsvm.rows.labels import ClassLabels, RowLabels, TargetLabels
 from slimsvm.rows.memory import Computed, Fused
 from slimsvm.rows.seam import decision
 
@@ -24,7 +24,7 @@ KERNELS = {
     "sigmoid": kernels.Sigmoid(0.2, 0.1),
 }
 KERNELS |= {f"scaled {name}": kernels.Scaled(KERNELS[name], SCALES) for name in ("rbf", "laplacian", "cube")}
-LOSSES = {type(loss).__name__: loss for loss in (make() for make in losses.ALL)}
+LOSSES = {type(loss).__name__: loss for loss in (make() for make in (*losses.ALL, *losses.FOR_TARGETS))}
 LAYOUTS = {
     "C": np.ascontiguousarray,
     "F": np.asfortranarray,
@@ -34,6 +34,11 @@ LAYOUTS = {
     "csr64": lambda X: wide_index(sp.csr_array(X)),
 }
 INPUTS = len(SCALES)
+
+
+def core_loss(loss):
+    """As the core knows it."""
+    return _core.QuadraticLoss(*loss.pieces)
 
 
 def wide_index(X):
@@ -98,7 +103,8 @@ class Problem:
 
     def value_sizes(self, V):
         """Of what decision values, and their differences from 1, are made of: rows x outputs."""
-        return self.feature_sizes @ np.abs(V[:, :-1]).T + np.abs(V[:, -1]) + 1
+        Y = np.abs(self.labels.of(slice(None))[0]).max()
+        return self.feature_sizes @ np.abs(V[:, :-1]).T + np.abs(V[:, -1]) + max(Y, 1)
 
     @property
     def steepness(self):
@@ -138,11 +144,14 @@ def make(
     width = T.shape[1] + 1
     V, D = (0.4 * rng.normal(size=(outputs, width)) for _ in range(2))
     t = rng.uniform(0, 2, size=(outputs, 3))
+    given = "targets" if losses.reads_targets(loss) else given
     labels = labels_of(rng, n, outputs, given, codes, broadcast)
     problem = Problem(kernel, X, labels, Z, T, loss, V, D, t, np.dtype(dtype))
     risky = on_corners(problem)
     if given == "rows":
         labels = RowLabels(np.where(risky, 0.0, labels.Y), np.where(risky, 0.0, labels.C))
+    elif given == "targets":
+        labels.targets[risky] += 0.05
     else:  # the last class takes no part in anything
         labels.codes[risky.any(axis=1)] = outputs + 1
     return Problem(kernel, X, labels, Z, T, loss, V, D, t, np.dtype(dtype))
@@ -153,6 +162,9 @@ def labels_of(rng, n, outputs, given, codes, broadcast):
     if given == "rows":
         Y = np.where(rng.random((n, outputs)) < 0.5, -1.0, 1.0) * (rng.random((n, outputs)) < 0.8)
         return RowLabels(Y, np.abs(Y) * rng.uniform(0.1, 3, size=(n, outputs)))
+    if given == "targets":
+        counts = np.broadcast_to(1.5, n) if broadcast else rng.uniform(0.5, 2, n)
+        return TargetLabels(rng.normal(size=(n, outputs)), counts, rng.uniform(0.1, 3, size=outputs))
     side = np.zeros((outputs + 2, outputs))
     side[np.arange(outputs), np.arange(outputs)], side[np.arange(outputs) + 1, np.arange(outputs)] = 1, -1
     cost = np.abs(side) * rng.uniform(0.1, 3, size=side.shape)
@@ -162,16 +174,18 @@ def labels_of(rng, n, outputs, given, codes, broadcast):
 
 def on_corners(problem):
     """Rows x outputs: where a decision value that some pass looks at is within its rounding of a corner of the loss."""
-    width, least, most = problem.loss.pieces
+    width, least, most, tube, targets = (*problem.loss.pieces, 0.0, False)[:5]
     with np.errstate(invalid="ignore"):
         ends = np.array([least, most]) * width
     corners = [0.0] if width == 0 else [end for end in ends if np.isfinite(end)]
+    corners = [s * (tube + abs(c)) for c in (0.0, *corners) for s in (-1, 1)] if targets else corners
     P = np.vstack([block.features() for block in problem.plain.blocks()])
     Y = problem.labels.of(slice(None))[0]
     risky = np.zeros(Y.shape, dtype=bool)
     for k in range(-1, problem.t.shape[1]):
         V = problem.V if k < 0 else problem.V + problem.t[:, [k]] * problem.D
-        short, sizes = 1 - Y * decision(P, V), problem.value_sizes(np.abs(problem.V) + 2 * np.abs(problem.D))
+        F, sizes = decision(P, V), problem.value_sizes(np.abs(problem.V) + 2 * np.abs(problem.D))
+        short = Y - F if targets else 1 - Y * F
         for corner in corners:
             risky |= (np.abs(short - corner) <= 2 * problem.unit * sizes) & (Y != 0)
     return risky

@@ -17,7 +17,7 @@ from sklearn.datasets import load_digits, make_classification, make_moons
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
-from sklearn.svm import SVC, SVR, OneClassSVM
+from sklearn.svm import SVC, OneClassSVM
 
 from problems import blobs, three_classes
 from slimsvm import (
@@ -220,14 +220,6 @@ def test_models_without_a_fixed_point_form_have_no_bytes():
     assert not hasattr(ReducedSVC(5), "model_bytes_")
 
 
-def test_values_have_no_fixed_point_form():
-    X, y = uneven(60)
-    model = compress(SVR().fit(X, y.astype(float)), 5)
-    with pytest.raises(ValueError, match="CompressedRegressor gives values, not labels"):
-        quantize(model)
-    assert not hasattr(model, "model_bytes_")
-
-
 def test_compressed_machines_count_votes_as_their_original():
     """Ties of votes go to the first class in `SVC`, and so they do on a device."""
     X, y = load_digits(return_X_y=True)
@@ -394,7 +386,7 @@ def test_what_a_refit_is_given_is_checked():
         quantize(model, X, np.where(y == y[0], 77, y))
     with pytest.raises(ValueError, match="no row of class"):
         quantize(model, X[y != y[0]], y[y != y[0]])
-    with pytest.raises(ValueError, match="not a fitted classifier"):
+    with pytest.raises(ValueError, match="not a fitted estimator"):
         quantize(quick())
     with pytest.raises(ValueError, match="inconsistent numbers"):
         quantize(model, X, y[:-1])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import subprocess
+from copy import deepcopy
 from functools import cache
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.datasets import load_digits, load_wine, make_moons
+from sklearn.datasets import load_digits, load_wine, make_friedman1, make_moons
+from sklearn.metrics import r2_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC, SVR, OneClassSVM
@@ -18,10 +20,12 @@ from slimsvm.kernels import Gaussian, Scaled
 from c_programs import (
     COMPILERS,
     DECISION,
+    INTEGERS,
     PREDICT,
     PROBABILITIES,
+    READ_VALUE,
     READINGS,
-    VALUE,
+    VALUES,
     answers,
     build,
     compiler,
@@ -31,11 +35,14 @@ from slimsvm import (
     ReducedSVC,
     RelevanceVectorClassifier,
     SlimSVC,
+    SlimSVR,
     compress,
+    kernels,
     to_c,
     to_micropython,
 )
 from slimsvm.export import quantize
+from slimsvm.export.integers import shifted
 from slimsvm.export.machine import machine_of
 
 GIVEN = {"C": 3.0, "gamma": "scale", "scales": "fixed"}
@@ -100,9 +107,54 @@ def one_class():
     return compress(OneClassSVM(nu=0.1).fit(X), 10, X), X
 
 
-def regressor():
-    X, y = wine()
-    return compress(SVR(gamma=1e-4).fit(X, y), 10, X, y), X
+def regressor(**params):
+    X, y = rounded(*make_friedman1(300, noise=0.5, random_state=0))
+    return compress(scaled(SVR(C=10.0, **params)).fit(X, y), 15, X, y), X
+
+
+def like_a_regressor(change):
+    """A machine that differs from one that was fitted by what is changed."""
+    model, X = regressor()
+    last = deepcopy(model[-1])
+    change(last)
+    return make_pipeline(model[0], last), X
+
+
+def in_another_unit(unit, far):
+    def change(model):
+        model.vector_coef_, model.intercept_ = unit * model.vector_coef_, unit * (model.intercept_ + far)
+
+    return like_a_regressor(change)
+
+
+def several_targets():
+    """Of very different sizes, over the same vectors."""
+
+    def change(model):
+        a = model.vector_coef_
+        model.vector_coef_ = np.vstack([a, 1e-4 * a[:, ::-1], 1e5 * np.roll(a, 3)])
+        model.intercept_ = np.array([float(model.intercept_[0]), 7.0, -3e8])
+
+    return like_a_regressor(change)
+
+
+def learned_targets():
+    X, y = rounded(*make_friedman1(300, noise=0.5, random_state=0))
+    return scaled(SlimSVR(10, **GIVEN)).fit(X, np.column_stack([y, X[:, 0] * X[:, 1]])), X
+
+
+def laplacian():
+    """A kernel that `SVR` has not."""
+
+    def change(model):
+        model.kernel_ = kernels.Laplacian(0.1)
+
+    return like_a_regressor(change)
+
+
+def values_of(model, X):
+    machine = machine_of(model)
+    return machine.expansion.decision(machine.inputs(X))
 
 
 def svc(shape):
@@ -131,8 +183,15 @@ MODELS = {
     "made for bytes": lambda: of_three(scaled(slim(3, max_bytes=150, multi_class="ovr", scales="learned"))),
     "one class": one_class,
     "regressor": regressor,
+    "regressor, linear": lambda: regressor(kernel="linear"),
+    "regressor, laplacian": laplacian,
+    "regressor, tiny values": lambda: in_another_unit(1e-9, 0.0),
+    "regressor, values far from zero": lambda: in_another_unit(1.0, 1e6),
+    "several targets": several_targets,
+    "several targets, learned": learned_targets,
 }
-FIXED = sorted(set(MODELS) - {"poly, two", "poly, three, scaler", "sigmoid", "regressor"})
+VALUES_ONLY = sorted(name for name in MODELS if name.startswith(("regressor", "several")))
+FIXED = sorted(set(MODELS) - {"poly, two", "poly, three, scaler", "sigmoid", *VALUES_ONLY})
 
 
 @cache
@@ -143,7 +202,7 @@ def fitted(name):
 def statements(machine):
     """What a program prints: class, scores, probabilities."""
     if machine.classes is None:
-        return [VALUE]
+        return [VALUES]
     return [PREDICT, DECISION, *([PROBABILITIES] if machine.layer is not None else [])]
 
 
@@ -162,7 +221,8 @@ def test_float32_gives_what_python_gives(tmp_path, name):
     machine = machine_of(model)
     found = answers(build(tmp_path, to_c(model), statements(machine)), X)
     if machine.classes is None:
-        assert np.abs(found[:, 0] - model.predict(X)).max() <= BAR * max(1, np.abs(model.predict(X)).max())
+        expected = values_of(model, X)
+        assert (np.abs(found - expected).max(axis=0) <= BAR * np.abs(expected).max(axis=0)).all()
         return
     numbers, scores, p = split(found, machine)
     expected = model.decision_function(X).reshape(scores.shape)
@@ -193,9 +253,86 @@ def test_int8_gives_exactly_the_integers(tmp_path, name):
         np.testing.assert_allclose(p[same], model.predict_proba(X)[same], atol=0.02)
 
 
+@pytest.mark.parametrize("name", VALUES_ONLY)
+def test_int8_gives_exactly_the_values(tmp_path, name):
+    """The integers are Python's, and floats the nearest to them; the error that they add is small."""
+    model, X = fitted(name)
+    small, header = quantize(model), to_c(model, dtype="int8", X=X)
+    found = answers(build(tmp_path, header, [VALUES, INTEGERS], flags=SANITIZED), X)
+    outputs = len(small.bias)
+    np.testing.assert_array_equal(found[:, outputs:], small.accumulators(X))
+    exact = small.accumulators(X) * small.steps
+    np.testing.assert_array_equal(found[:, :outputs].astype(np.float32), exact.astype(np.float32))
+    np.testing.assert_array_equal(small.predict(X).reshape(exact.shape), exact)
+    expected = values_of(model, X)
+    added = np.sqrt(((exact - expected) ** 2).mean(axis=0)) / expected.std(axis=0)
+    assert added.max() < 0.03
+    assert header.report.added == pytest.approx(added.max())
+    assert np.isnan(header.report.changed)
+    assert np.isnan(header.report.r2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+@pytest.mark.parametrize("name", ["regressor", "several targets", "regressor, linear"])
+def test_examples_print_values(tmp_path, name, dtype):
+    model, X = fitted(name)
+    source, command = to_c(model, dtype=dtype), compiler("gcc")
+    (tmp_path / "model.h").write_text(source)
+    (tmp_path / "main.c").write_text(source.example)
+    flags = ["-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror"]
+    subprocess.run([*command, *flags, "main.c", "-o", "main", "-lm"], cwd=tmp_path, check=True)
+    rows = "\n".join(" ".join(map(repr, map(float, row))) for row in X[:20])
+    out = subprocess.run([tmp_path / "main"], input=rows.encode(), capture_output=True, check=True).stdout.decode()
+    printed = np.array([[float(word) for word in line.split()] for line in out.splitlines()])
+    expected = values_of(model, X[:20])
+    assert (np.abs(printed - expected).max(axis=0) < 0.2 * expected.std(axis=0)).all()
+
+
+@pytest.mark.parametrize("name", VALUES_ONLY)
+def test_no_row_leaves_31_bits(name):
+    """Not even one at which every kernel value takes the sign of its coefficient."""
+    small = quantize(fitted(name)[0])
+    sums = np.abs(small.weights.astype(np.int64)).sum(axis=1) << 15
+    for sign in (-1, 1):
+        most = shifted(sign * sums, small.shift.astype(np.int64)) + small.bias
+        assert (np.abs(most) < 2**31).all()
+
+
+def test_values_of_readings(tmp_path):
+    X, y = make_friedman1(300, noise=0.5, random_state=0)
+    X = np.rint(1000 * X)
+    model = compress(scaled(SVR(C=10.0)).fit(X, y), 15, X, y)
+    value = 'printf("%.9g", (double)model_predict(x));'
+    found = answers(build(tmp_path, to_c(model, dtype="int8"), [value, READ_VALUE], flags=SANITIZED), X)
+    small = quantize(model)
+    readings = small.grid.readings.rows(X[:, small.grid.used])
+    sums = shifted(small.sums(readings, small.weights), small.shift.astype(np.int64)) + small.bias
+    np.testing.assert_array_equal(found[:, 1:], sums)
+    np.testing.assert_allclose(found[:, 1] * small.steps[0], found[:, 0], atol=0.02 * y.std())
+
+
+def test_report_of_a_regressor():
+    """With targets it says what they lose; coefficients are then fitted to them."""
+    model, X = fitted("regressor")
+    y = make_friedman1(300, noise=0.5, random_state=0)[1]
+    for dtype in ("float32", "int8"):
+        report = to_c(model, dtype=dtype, X=X, y=y).report
+        assert report.r2_before == pytest.approx(model.score(X, y))
+        assert abs(report.r2 - report.r2_before) < 0.002
+        assert "R²" in str(report)
+        assert "labels" not in str(report)
+        assert 0 < report.added < 0.03
+    assert report.r2 == pytest.approx(r2_score(y, quantize(model, X, y).predict(X)))
+    assert report.flash == quantize(model).n_bytes + 130
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        to_c(model, dtype="int8", X=X, y=y[1:])
+
+
 @pytest.mark.parametrize("name", COMPILERS)
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 def test_every_compiler_takes_it_without_a_warning(tmp_path, name, dtype):
+    fit, X = fitted("several targets")
+    build(tmp_path, to_c(fit, dtype=dtype), [VALUES, *([INTEGERS] if dtype == "int8" else [])], name)
     for model in ("learned scales", "pairs", "laplacian, three, scaler", "linear with probabilities", "one class"):
         fit, X = fitted(model)
         machine = machine_of(fit)
@@ -399,8 +536,6 @@ def test_what_cannot_be_exported():
         to_c(AnyNormSVC(kernel=lambda A, B: A @ B.T).fit(X, y))
     with pytest.raises(ValueError, match="no fixed-point form"):
         to_c(fitted("poly, two")[0], dtype="int8")
-    with pytest.raises(ValueError, match="gives values, not labels"):
-        to_c(fitted("regressor")[0], dtype="int8")
     with pytest.raises(ValueError, match="must scale each input by itself"):
         to_c(make_pipeline(PolynomialFeatures(), slim(3)).fit(X, y))
     with pytest.raises(ValueError, match="X has 3 features, the model takes 2"):

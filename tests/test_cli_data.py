@@ -105,7 +105,11 @@ WRONG = {
     "a long separator": ([*TRAIN, "--sep", ";;"], 2, "one character"),
     "one class": (["train", "one_class.csv", "-t", "label", "-o", "x.slim"], 1, "one class only"),
     "few rows": (["train", "few.csv", "-t", "label", "-o", "x.slim"], 1, "too few"),
-    "regression": (["train", "numbers.csv", "-t", "label", "-o", "x.slim"], 1, "looks like a regression"),
+    "regression": (
+        ["train", "numbers.csv", "-t", "label", "--task", "classification", "-o", "x.slim"],
+        1,
+        "regression",
+    ),
     "identifiers": (["train", "customers.csv", "-t", "churned", "-o", "x.slim"], 1, "--drop customer"),
     "unknown column": ([*TRAIN, "--columns", "sepal_lenght"], 2, "did you mean 'sepal_length'"),
     "target among columns": ([*TRAIN, "--columns", "species,petal_width"], 2, "this column is the target"),

@@ -80,7 +80,10 @@ def test_examples_in_docstrings(name):
     assert doctest.testmod(module, optionflags=doctest.ELLIPSIS).failed == 0
 
 
-@pytest.mark.parametrize("estimator", [*estimators.ALL, *estimators.COMPRESSED])
+@pytest.mark.parametrize(
+    "estimator",
+    [*estimators.ALL, *estimators.REGRESSORS, *estimators.FAMILY, *estimators.COMPRESSED, *estimators.DETECTORS],
+)
 def test_every_parameter_and_attribute_is_documented(estimator):
     text = inspect.getdoc(estimator)
     assert ">>>" in text

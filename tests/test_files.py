@@ -92,7 +92,7 @@ def quick(kind, **params):
     return kind(**{**QUICK.get(kind, {}), **params})
 
 
-@pytest.mark.parametrize("kind", [*estimators.ALL, *estimators.COMPRESSED])
+@pytest.mark.parametrize("kind", [*estimators.ALL, *estimators.COMPRESSED, *estimators.DETECTORS])
 def test_not_fitted(kind):
     model = kind()
     assert same(again(model), model)

@@ -615,7 +615,7 @@ def test_names_of_columns():
         ({"sizes": ()}, "sizes is empty"),
         ({"sizes": (2, 0)}, "sizes=0 must be an integer of at least 1"),
         ({"sizes": "many"}, "sizes='many'"),
-        ({"estimator": AnyNormSVC()}, "must be a SlimSVC, or a Pipeline"),
+        ({"estimator": AnyNormSVC()}, "must be a SlimSVC or SlimSVR, or a Pipeline"),
         ({"estimator": SlimSVC(C=-1.0)}, "C=-1.0"),
         ({"cv": 1}, "cv=1 must be an integer of at least 2"),
         ({"cv": 2.5}, "cv=2.5"),

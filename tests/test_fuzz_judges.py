@@ -35,7 +35,7 @@ def test_a_model_off_the_optimum_is_noticed(estimator):
     """Another bias, and an objective that is true of it."""
     problem = ordinary(estimator)
     model = problem.estimator.fit(problem.X, problem.y, problem.weight)
-    model.intercept_ = model.intercept_ + 3
+    model.intercept_ = model.intercept_ + 3 * (1 if problem.y is None else max(1, np.abs(problem.y).max()))
     [line, *_] = problem.verdict(model).wrong
     value = float(line.split("the model's value ")[1].split()[0])
     model.objective_[0] = value
@@ -53,3 +53,16 @@ def test_the_bounds_of_the_reference_meet(loss, C):
     cost = LONG(C) * rng.lognormal(0, 3, 80)
     found = interior.optimum(P, y, cost, loss, within=1e-10)
     assert found.upper - found.lower <= 1e-9 * found.upper
+
+
+@pytest.mark.parametrize("loss", [interior.HINGE, interior.SQUARED, interior.huber(0.5)], ids=["l1", "l2", "huber"])
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0])
+def test_the_bounds_of_the_reference_meet_for_targets(loss, epsilon):
+    rng = np.random.default_rng(4)
+    P = rng.standard_normal((60, 5)).astype(LONG)
+    targets = 30 + P @ rng.standard_normal(5) + rng.standard_normal(60)
+    cost = rng.lognormal(0, 3, 60).astype(LONG)
+    found = interior.of_targets(P, targets, cost, loss, epsilon, within=1e-10)
+    assert found.upper - found.lower <= 1e-9 * found.upper
+    residuals = np.abs(targets - P @ found.w - found.b)
+    assert found.upper == pytest.approx(found.w @ found.w / 2 + loss.value(residuals - LONG(epsilon), cost))

@@ -179,7 +179,7 @@ def test_what_is_refused(fitted):
         to_micropython(model, dtype="int8")
     with pytest.raises(ValueError, match="name='my model' is no good"):
         to_micropython(model, name="my model")
-    with pytest.raises(ValueError, match="not a fitted classifier"):
+    with pytest.raises(ValueError, match="not a fitted estimator"):
         to_micropython(SlimSVC())
     own = AnyNormSVC(kernel=lambda A, B: A @ B.T).fit(*MOONS)
     with pytest.raises(ValueError, match="has no form in MicroPython"):

@@ -125,7 +125,7 @@ def test_without_probabilities_there_are_scores(n_classes):
 
 
 def test_every_estimator_is_registered():
-    for kind in (*estimators.ALL, *estimators.COMPRESSED):
+    for kind in (*estimators.ALL, *estimators.FAMILY, *estimators.COMPRESSED):
         X, y = iris(2)
         model = kind().fit(X[::5], y[::5])
         found = converted(model, X[:5])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pass_problems import INPUTS, KERNELS, LAYOUTS, LOSSES, dense, kernel_sizes, make
+from pass_problems import INPUTS, KERNELS, LAYOUTS, LOSSES, core_loss, dense, kernel_sizes, make
 from slimsvm import kernels, losses
 from slimsvm.arrays import core_rows
 from slimsvm.parts.kernels import Gaussian, Scaled
@@ -257,7 +257,7 @@ def every_sum(problem, home, which):
         *home.total(Equations(problem.loss), which, V),
         *home.total(Line(problem.loss), which, V, D, t),
         *home.total(Evidence(problem.loss), which, V, (), np.ones(len(which)), 1e-3),
-        *home.passes.pull(which.tolist(), V, beta, *problem.loss.pieces),
+        *home.passes.pull(which.tolist(), V, beta, core_loss(problem.loss)),
         home.passes.values(which.tolist(), V, 0, home.shape[0]),
         home.features(np.arange(home.shape[0])),
     ]
@@ -351,7 +351,9 @@ def check_pull(problem, home=None, which=None):
     home = problem.fused() if home is None else home
     which = np.arange(problem.labels.outputs) if which is None else which
     exact = exact_pull(problem, which)
-    value, products, squares = home.passes.pull(which.tolist(), problem.V[which], exact["beta"], *problem.loss.pieces)
+    value, products, squares = home.passes.pull(
+        which.tolist(), problem.V[which], exact["beta"], core_loss(problem.loss)
+    )
     close(problem, value, *exact["value"])
     vectors, rows = exact["kernel"].pulled(products, squares, exact["Z"])
     close(problem, vectors, *exact["vectors"])

@@ -286,8 +286,8 @@ def test_regressors_and_outlier_detectors_have_vectors_too(moons):
         (lambda X, y: slim(4).fit(X, y), {"names": ["a"]}, "1 names for 4 inputs"),
         (lambda X, y: slim(4).fit(X, y), {"grid_resolution": 1}, "grid_resolution=1"),
         (lambda X, y: slim(4).fit(X, y), {"most_inputs": 0}, "most_inputs=0"),
-        (lambda X, y: slim(4), {}, "not a fitted classifier"),
-        (lambda X, y: LogisticRegression().fit(X, y), {}, "LogisticRegression is not a fitted classifier of slimsvm"),
+        (lambda X, y: slim(4), {}, "not a fitted estimator"),
+        (lambda X, y: LogisticRegression().fit(X, y), {}, "LogisticRegression is not a fitted estimator of slimsvm"),
         (lambda X, y: AnyNormSVC(kernel="precomputed").fit(X @ X.T, y), {}, "precomputed"),
     ],
 )

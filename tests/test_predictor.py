@@ -250,7 +250,7 @@ def test_models_that_cannot_be_taken():
         Predictor(SlimSVC())
     with pytest.raises(ValueError, match="compress"):
         Predictor(SVC().fit(X, y))
-    with pytest.raises(ValueError, match="not a fitted classifier of slimsvm"):
+    with pytest.raises(ValueError, match="not a fitted estimator of slimsvm"):
         Predictor(LogisticRegression().fit(X, y))
     fast = Predictor(AnyNormSVC().fit(X, y))
     assert not hasattr(fast, "predict_proba")

@@ -22,11 +22,15 @@ ESTIMATORS = {
     "SlimSVC",
 }
 COMPRESSED = {"CompressedClassifier", "CompressedOutlierDetector", "CompressedRegressor"}
+DETECTORS = {"SlimOneClass"}
+REGRESSORS = {"SlimSVR"}
+FAMILY = {"NuSVC", "NuSVR", "OneClassSVM", "SVC", "SVR"}
 SIZE = {"Frontier", "frontier"}
 PICTURES = {"CalibrationDisplay", "FrontierDisplay", "VectorsDisplay"}
 EXPORT = {"to_c", "to_micropython", "to_onnx", "to_sklearn"}
 FILES = {"load", "save"}
 OTHERS = {"Predictor", "__version__", "compress", "datasets", "papers", "report", "show_versions"}
+PATCHES = {"patch_sklearn", "unpatch_sklearn"}
 PARTS = {
     "bases": {"AllRows", "Cholesky", "Forward", "Given", "Inputs", "KMeans", "Random"},
     "kernels": {"Function", "Gaussian", "Laplacian", "Linear", "Polynomial", "Precomputed", "Scaled", "Sigmoid"},
@@ -48,10 +52,14 @@ PARTS = {
 
 
 def test_the_package():
-    functions = EXPORT | FILES | SIZE | OTHERS
-    assert set(slimsvm.__all__) == ESTIMATORS | COMPRESSED | PICTURES | set(PARTS) | functions
+    functions = EXPORT | FILES | SIZE | OTHERS | PATCHES
+    machines = ESTIMATORS | COMPRESSED | DETECTORS | REGRESSORS | FAMILY
+    assert set(slimsvm.__all__) == machines | PICTURES | set(PARTS) | functions
     assert {kind.__name__ for kind in slimsvm.estimators.COMPRESSED} == COMPRESSED
+    assert {kind.__name__ for kind in slimsvm.estimators.DETECTORS} == DETECTORS
+    assert {kind.__name__ for kind in slimsvm.estimators.FAMILY} == FAMILY
     assert {kind.__name__ for kind in slimsvm.estimators.ALL} == ESTIMATORS
+    assert {kind.__name__ for kind in slimsvm.estimators.REGRESSORS} == REGRESSORS
 
 
 @pytest.mark.parametrize("part", PARTS)

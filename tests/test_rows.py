@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import reference_bases as slow
-from pass_problems import KERNELS, LAYOUTS, LOSSES, dense, make
+from pass_problems import KERNELS, LAYOUTS, LOSSES, core_loss, dense, make
 from problems import blobs, three_classes
 from slimsvm import SlimSVC, kernels, losses, regularizers
 from slimsvm.data import Targets, outputs
@@ -225,10 +225,10 @@ def test_mapped_files_are_rows(dtype, tmp_path):
 def test_what_does_not_fit_is_refused():
     problem = make(n=50)
     home = problem.fused()
-    V, pieces = problem.V, problem.loss.pieces
+    V, loss = problem.V, core_loss(problem.loss)
     for which, weights in (([0, 1], V), ([0, 1, 3], V), ([0, 1, -1], V), ([0, 1, 2], V[:, 1:])):
         with pytest.raises(ValueError, match=r"weights|output"):
-            home.passes.equations(which, np.ascontiguousarray(weights), *pieces)
+            home.passes.equations(which, np.ascontiguousarray(weights), loss)
     for begin, end in ((-1, 5), (5, 4), (0, 51)):
         with pytest.raises(ValueError, match="rows"):
             home.passes.values([0, 1, 2], V, begin, end)
@@ -236,13 +236,13 @@ def test_what_does_not_fit_is_refused():
         with pytest.raises(ValueError, match="row"):
             home.features(np.array(rows))
     with pytest.raises(ValueError, match="beta"):
-        home.passes.pull([0, 1, 2], V, np.ones((6, 3)), *pieces)
+        home.passes.pull([0, 1, 2], V, np.ones((6, 3)), loss)
     with pytest.raises(ValueError, match="output"):
-        home.passes.line([0, 1, 2], V, V, np.ones((2, 3)), *pieces)
+        home.passes.line([0, 1, 2], V, V, np.ones((2, 3)), loss)
     with pytest.raises(ValueError, match="each vector"):
         home.look(problem.kernel, problem.Z, problem.T[1:])
     with pytest.raises(ValueError, match="output"):
-        home.passes.evidence([0, 1, 2], V, *pieces, [], np.ones(2), 0.0)
+        home.passes.evidence([0, 1, 2], V, loss, [], np.ones(2), 0.0)
     few = RowLabels(np.ones((49, 1)), np.ones((49, 1)))
     with pytest.raises(ValueError, match="sides and costs"):
         Fused(problem.X, few)

@@ -123,6 +123,41 @@ def _container(rng, X):
     return kind, np.asfortranarray(X) if kind == "F order" else X
 
 
+def targets(rng, X):
+    """Numbers that follow the rows, do not, are all the same, or lie far from zero, far apart, or at few places."""
+    n = len(X)
+    spread = X.std() + 1e-300
+    follow = np.sin(X[:, -1] / spread) + (X[:, 0] - X[:, 0].mean()) / spread
+    how = str(rng.choice(["follow", "follow", "noise", "constant", "far", "outlier", "steps", "scaled"]))
+    y = follow + rng.choice([0.0, 0.1, 1.0]) * rng.standard_normal(n)
+    if how == "noise":
+        y = rng.standard_normal(n)
+    elif how == "constant":
+        y = np.full(n, rng.choice([0.0, 1.0, -3e5, 1e-7]))
+    elif how == "far":
+        y = y + 10.0 ** rng.integers(2, 9)
+    elif how == "outlier":
+        y[rng.integers(n)] *= 10.0 ** rng.integers(2, 7)
+    elif how == "steps":
+        y = np.round(y)
+    elif how == "scaled":
+        y = y * 10.0 ** rng.integers(-8, 9)
+    return how, y
+
+
+def draw_targets(rng, most=300):
+    """A training set of 1 to ``most`` rows with numbers; a row keeps a positive weight."""
+    n = int(rng.integers(1, 60)) if rng.random() < 0.6 else int(rng.integers(1, most + 1))
+    rows = str(rng.choice(list(ROWS)))
+    X = ROWS[rows](rng, n)
+    how, y = targets(rng, X)
+    weight = weights(rng, n)
+    if weight is not None:
+        weight[0] = max(weight[0], 1e-6)
+    container, X = _container(rng, X)
+    return Data(f"{rows}, {container}, n={n}, targets {how}", X, y, weight)
+
+
 def draw(rng, most=300):
     """A training set of 3 to ``most`` rows; every class keeps a row with a positive weight."""
     n = int(rng.integers(6, 60)) if rng.random() < 0.6 else int(rng.integers(3, most + 1))

@@ -1,8 +1,10 @@
 """The machine over few features, solved in long double: an interior point with bounds on the optimum from both sides.
 
-    min_{w,b}  1/2 |w|^2 + sum_i C_i l(1 - y_i (p_i.w + b))
+    min_{w,b}  1/2 |w|^2 + sum_i C_i l(m_i - y_i (p_i.w + b))
 
-l is the hinge with its corner rounded over ``width`` (0: the hinge itself; infinite: the squared hinge t^2 / 2).
+Margins m are 1, but for regression: there each row is two, with y = 1 and margin target - epsilon, and with y = -1 and
+margin -target - epsilon. l is the hinge with its corner rounded over ``width`` (0: the hinge itself; infinite: the
+squared hinge t^2 / 2).
 """
 
 from __future__ import annotations
@@ -46,22 +48,29 @@ def huber(width):
     return Loss(width, 1.0)
 
 
-def optimum(P, y, C, loss, within=1e-8, most=150):
+def optimum(P, y, C, loss, margins=1, within=1e-8, most=150):
     """Bounds by a predictor-corrector method."""
     with np.errstate(all="ignore"):
-        return _Machine(P, y, C, loss).run(within, most)
+        return _Machine(P, y, C, loss, margins).run(within, most)
+
+
+def of_targets(P, targets, C, loss, epsilon, within=1e-8):
+    """The same for targets with a tube."""
+    P, C = np.vstack([P, P]), np.append(C, C)
+    y = np.append(np.ones_like(targets), -np.ones_like(targets))
+    return optimum(P, y, C, loss, y * np.append(targets, targets) - LONG(epsilon), within)
 
 
 class _Machine:
-    """Optimality: w = A'alpha, A w + b y + r alpha - 1 = z - v, y'alpha = 0, products alpha z and (U - alpha) v zero.
+    """Optimality: w = A'alpha, A w + b y + r alpha - m = z - v, y'alpha = 0, products alpha z and (U - alpha) v zero.
 
     On the way products go to zero in proportion to the costs: with costs that differ by many orders of magnitude, equal
     products would leave the path's neighbourhood at once. w is a variable of its own: as a sum of large duals that
     cancel it would lose its digits.
     """
 
-    def __init__(self, P, y, C, loss):
-        self.P, self.y, self.C, self.loss = P, y, C, loss
+    def __init__(self, P, y, C, loss, margins):
+        self.P, self.y, self.C, self.loss, self.margins = P, y, C, loss, margins
         self.A = np.hstack([y[:, None] * P, y[:, None]])  # the bias is the last
         self.free = np.append(np.ones(P.shape[1], dtype=LONG), LONG(0))
         self.r = LONG(loss.ridge) / C
@@ -77,8 +86,9 @@ class _Machine:
         # Duals that sum to zero: half the cost on the lighter side.
         sides = [C[y > 0].sum(), C[y < 0].sum()]
         share = np.where(y > 0, min(1, sides[1] / sides[0]), min(1, sides[0] / sides[1])) / 2
-        alpha, z = share * C, np.ones_like(C)
-        v = np.ones_like(C) if self.bounded else np.zeros_like(C)
+        size = np.abs(self.margins).max()
+        alpha, z = share * C, np.full_like(C, size)
+        v = np.full_like(C, size) if self.bounded else np.zeros_like(C)
         w = np.zeros(self.A.shape[1], dtype=LONG)
         for _ in range(most):
             self.look(alpha, w)
@@ -104,7 +114,7 @@ class _Machine:
     def direction(self, alpha, room, w, z, v, low, high):
         """Newton's step; products change by ``low`` and ``high``. (diag(free) + A'H^-1 A) is the only matrix."""
         h = self.r + z / alpha + v / room
-        right = 1 + z - v - self.A @ w - self.r * alpha + low / alpha - (high / room if self.bounded else 0)
+        right = self.margins + z - v - self.A @ w - self.r * alpha + low / alpha - (high / room if self.bounded else 0)
         inner = cholesky(np.diag(self.free) + self.A.T @ (self.A / h[:, None]))
         if inner is None:
             return None
@@ -126,7 +136,7 @@ class _Machine:
     def look(self, alpha, wb):
         """Both bounds at this point: any weights give one, duals the other once they are balanced and in their box."""
         y, w, b = self.y, wb[:-1], wb[-1]
-        upper = w @ w / 2 + self.loss.value(1 - y * (self.P @ w + b), self.C)
+        upper = w @ w / 2 + self.loss.value(self.margins - y * (self.P @ w + b), self.C)
         if upper < self.found.upper:
             self.found.upper, self.found.w, self.found.b = upper, w, b
         alpha = np.clip(alpha, 0, self.U)
@@ -134,5 +144,5 @@ class _Machine:
         if min(up, down) > 0:
             alpha = np.where(y > 0, alpha * min(1, down / up), alpha * min(1, up / down))
             f = self.P.T @ (y * alpha)
-            lower = alpha.sum() - f @ f / 2 - (self.r * alpha**2).sum() / 2
+            lower = (self.margins * alpha).sum() - f @ f / 2 - (self.r * alpha**2).sum() / 2
             self.found.lower = max(self.found.lower, lower)

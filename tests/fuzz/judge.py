@@ -231,6 +231,41 @@ def few_vectors(fitted, loss, regularizer, epsilon, scheme, C):
     return verdict
 
 
+def few_vectors_for_targets(fitted, loss, tube, added):
+    """The same for regression; a loss of targets is two hinges (`interior.of_targets`)."""
+    verdict, model = Verdict(), fitted.model
+    if not finite(fitted, verdict):
+        return verdict
+    gap_is_told(fitted, verdict)
+    counted = np.arange(len(fitted.y)) if fitted.weight is None else np.flatnonzero(fitted.weight)
+    w = np.ones(len(counted), dtype=LONG) if fitted.weight is None else long(fitted.weight)[counted]
+    Psi, gram = fitted.matrix()
+    Psi, targets = Psi[counted], long(fitted.y).reshape(len(fitted.y), -1)[counted]
+    R = gram + LONG(added) * np.eye(len(gram)) if model.regularizer == "kernel" else np.eye(len(gram), dtype=LONG)
+    P, back = features(Psi, R)
+    C = LONG(model.C_)
+
+    def value(beta, b, y):
+        return beta @ R @ beta / 2 + loss.value(np.abs(y - Psi @ beta - b) - LONG(tube), C * w)
+
+    for o, y in enumerate(targets.T):
+        found = value(long(model.vector_coef_[o]), LONG(model.intercept_[o]), y)
+        negligible = LONG(1e-9) * loss.value(np.full_like(w, spread_of(y, w)), C * w)
+        same_value(verdict, o, model, found, max(found, negligible))
+        bounds = interior.of_targets(P, y, C * w, loss, tube, within=min(1e-8, fitted.allowed / 10))
+        best = value(back(bounds.w), bounds.b, y)
+        if found > max(best, negligible) * (1 + fitted.allowed):
+            verdict.wrong.append(f"output {o}: {percent(found / best - 1)} above a point of value {best:.10g}")
+        elif found - bounds.lower > fitted.allowed * max(found, negligible):
+            verdict.undecided.append(f"output {o}: from {bounds.lower:.8g} to {best:.8g}, the model has {found:.8g}")
+    return verdict
+
+
+def spread_of(y, w):
+    mean = (w * y).sum() / w.sum()
+    return np.sqrt((w * (y - mean) ** 2).sum() / w.sum())
+
+
 def compare(verdict, o, value, Psi, R, y, C, loss, allowed):
     """Is the value within ``allowed`` of the optimum of the quadratic machine?"""
     P, back = features(Psi, R)

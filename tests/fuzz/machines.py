@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 
 import slimsvm
 from slimsvm import bases, slacks
 
-from . import data as datasets
-from . import judge
+from . import interior, judge
+from .drawing import Draw
 from .exact import LONG, kernel_matrix
-
-TOLERANCES = (None, None, 1e-3, 1e-6)  # None: the estimator's own
-
-
-@dataclass(frozen=True)
-class Case:
-    """An estimator, what it is fitted to, and how to judge the result."""
-
-    name: str
-    text: str
-    estimator: Any
-    X: Any
-    y: np.ndarray
-    weight: np.ndarray | None
-    verdict: Callable[[Any], judge.Verdict]
+from .family import FAMILY, TARGETS, Targets
 
 
 def learned(iterations, init="kmeans"):
@@ -47,65 +29,6 @@ def epsilon(model, learns, X, kernel):
         return 0.0
     diagonal = [kernel_matrix(kernel, X[i : i + 1], X[i : i + 1], model.kernel_)[0, 0] for i in range(X.shape[0])]
     return LONG(1e-6) * np.mean(diagonal)
-
-
-class Draw:
-    """Draws the settings that machines share."""
-
-    def __init__(self, seed, number, most=300):
-        self.rng = np.random.default_rng([seed, number])
-        self.data = datasets.draw(self.rng, most)
-
-    def one_of(self, *choices):
-        return choices[int(self.rng.integers(len(choices)))]
-
-    def chance(self, p):
-        return bool(self.rng.random() < p)
-
-    def power(self, low, high):
-        """A number between 10^low and 10^high, of two digits."""
-        return float(f"{10 ** self.rng.uniform(low, high):.1e}")
-
-    def kernel(self, names=("rbf", "rbf", "rbf", "linear", "poly", "laplacian", "precomputed")):
-        """Parameters of the kernel."""
-        name = self.one_of(*names)
-        params = {"kernel": name}
-        if name in ("rbf", "laplacian", "poly", "sigmoid"):
-            params["gamma"] = self.one_of("scale", "scale", self.power(-3, 2))
-        if name == "poly":
-            params |= {"degree": self.one_of(2, 3), "coef0": self.one_of(0.0, 1.0)}
-        return params
-
-    def class_weight(self):
-        if self.chance(0.75):
-            return {}
-        return {"class_weight": self.one_of("balanced", {0: self.power(-3, 3)})}
-
-    def tol(self):
-        tol = self.one_of(*TOLERANCES)
-        return {} if tol is None else {"tol": tol}
-
-    def several(self):
-        return {"multi_class": self.one_of("ovo", "ovr")}
-
-    def cost(self):
-        return {"C": self.power(-3, 6)}
-
-    def rows(self, params):
-        """What fit gets for this kernel."""
-        if params["kernel"] == "precomputed":
-            return datasets.integer_gram(self.rng, len(self.data.y))
-        return self.data.X
-
-    def case(self, estimator, params, verdict, weight="given"):
-        X, weight = self.rows(params), self.data.weight if weight == "given" else weight
-        text = f"{self.data.kind}, weights {'none' if weight is None else f'{weight.min():.1e}..{weight.max():.1e}'}"
-        kernel = params["kernel"]
-
-        def judged(model):
-            return verdict(judge.Fitted(model, X, self.data.y, weight, kernel))
-
-        return Case(type(estimator).__name__, text, estimator, X, self.data.y, weight, judged)
 
 
 # --- Machines over all rows ---------------------------------------------------------------------------------
@@ -233,6 +156,46 @@ def slim(draw):
     return _few(draw, slimsvm.SlimSVC(**params), params, learns)
 
 
+def slim_regression(draw):
+    """Losses that are two hinges each: their shape, and the tube in which residuals cost nothing."""
+    y = draw.data.y
+    size = float(np.std(y)) or 1.0
+    epsilon = draw.one_of(0.1, 1.0, draw.power(-6, 1)) * size
+    loss = draw.one_of("squared_error", "squared_error", "epsilon_insensitive", "squared_epsilon_insensitive", "huber")
+    params = {"n_vectors": draw.one_of(2, 6, 20), "loss": loss, "epsilon": epsilon}
+    params |= {"regularizer": draw.one_of("kernel", "identity"), **draw.kernel(), **draw.tol()}
+    params["C"] = draw.power(-3, 6) * (1 / size if loss in ("epsilon_insensitive", "huber") else 1.0)
+    learns = params["kernel"] != "precomputed" and draw.chance(0.6)
+    if learns:
+        params |= learned(draw.one_of(0, 5, 30), draw.one_of("kmeans", "random", "cholesky"))
+        params["scales"] = draw.one_of("fixed", "learned")
+    else:
+        params |= {"basis": draw.one_of("random", "cholesky"), "scales": "fixed"}
+    if draw.chance(0.15):  # the search
+        del params["C"]
+        if params.get("gamma") == "scale":
+            params["gamma"] = "search"
+    shapes = {
+        "squared_error": (interior.SQUARED, 0.0),
+        "epsilon_insensitive": (interior.HINGE, epsilon),
+        "squared_epsilon_insensitive": (interior.SQUARED, epsilon),
+        "huber": (interior.huber(epsilon), 0.0),
+    }
+
+    def verdict(fitted):
+        added = epsilon_of(fitted, learns and params["regularizer"] == "kernel")
+        found = judge.few_vectors_for_targets(fitted, *shapes[loss], added)
+        if fitted.model.n_vectors_ > params["n_vectors"]:
+            found.wrong.append(f"{fitted.model.n_vectors_} vectors, n_vectors={params['n_vectors']}")
+        return found
+
+    return draw.case(slimsvm.SlimSVR(**params), params, verdict)
+
+
+def epsilon_of(fitted, learns):
+    return epsilon(fitted.model, learns, fitted.X, fitted.kernel)
+
+
 # --- Machines that find their size --------------------------------------------------------------------------
 
 
@@ -264,6 +227,8 @@ MACHINES = {
     "SlimSVC": slim,
     "LpSVC": lp,
     "RelevanceVectorClassifier": relevance,
+    "SlimSVR": slim_regression,
+    **FAMILY,
 }
 # The norms are many: their machine gets a third of the problems.
 TURNS = [name for name in MACHINES for _ in range(4 if name == "AnyNormSVC" else 1)]
@@ -272,4 +237,5 @@ TURNS = [name for name in MACHINES for _ in range(4 if name == "AnyNormSVC" else
 def case(seed, number, only=None, rows=300):
     """Problem ``number`` of this seed, of at most so many rows: estimators take turns."""
     turns = TURNS if only is None else [only]
-    return MACHINES[turns[number % len(turns)]](Draw(seed, number, rows))
+    name = turns[number % len(turns)]
+    return MACHINES[name]((TARGETS | {"SlimSVR": Targets}).get(name, Draw)(seed, number, rows))

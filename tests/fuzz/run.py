@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import slimsvm
 
+from .exact import long
 from .machines import MACHINES, case
 
 SLOW = 20.0  # seconds that a fit of up to 300 rows may take
@@ -90,7 +91,7 @@ def attempt(problem):
     if not result.warned:
         result.wrong += verdict.wrong
         result.undecided += verdict.undecided
-    elif not (np.isfinite(model.vector_coef_).all() and np.isfinite(model.intercept_).all()):
+    elif not all(np.isfinite(long(getattr(model, name))).all() for name in problem.numbers):
         result.wrong.append("a model that is not finite")
     return result
 
