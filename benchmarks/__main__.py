@@ -29,8 +29,16 @@ PARTS = {  # of "small"
     "frontier": "frontier",
     "compression": "compression",
 }
+APART = {  # pages of their own
+    "regression": "regression",
+    "regression-bytes": "regression_bytes",
+    "family": "family",
+}
 
-MORE = f"Machines with few vectors: small for all of {', '.join(PARTS)}, or one of them, then its options."
+MORE = (
+    f"Machines with few vectors: small for all of {', '.join(PARTS)}, or one of them, then its options. "
+    f"Regression and the classes of scikit-learn: {', '.join(APART)}, then its options."
+)
 
 
 def arguments() -> argparse.Namespace:
@@ -138,8 +146,8 @@ def run_parts(name: str, argv: list[str]) -> None:
     """One of the parts, or all of them."""
     from . import parts
 
-    if name in PARTS:
-        importlib.import_module(f".{PARTS[name]}", __package__).main(argv)
+    if name in PARTS | APART:
+        importlib.import_module(f".{(PARTS | APART)[name]}", __package__).main(argv)
         return
     modules = [importlib.import_module(f".{module}", __package__) for module in PARTS.values()]
     parser = parts.parser("benchmarks small", "Machines with few vectors: accuracy, bytes, scale.", sets=False)
@@ -149,7 +157,7 @@ def run_parts(name: str, argv: list[str]) -> None:
 
 
 def main() -> None:
-    if sys.argv[1:2] and sys.argv[1] in ("small", *PARTS):
+    if sys.argv[1:2] and sys.argv[1] in ("small", *PARTS, *APART):
         run_parts(sys.argv[1], sys.argv[2:])
         return
     options = arguments()

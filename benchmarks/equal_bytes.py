@@ -9,9 +9,10 @@ at hand.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from . import keel, parts, sets
 from .parts import mean
 from .problems import Array
 from .report import Table
-from .rivals import RIVALS, protonn_missing
+from .rivals import RIVALS, Fitted, Rival, protonn_missing
 from .sets import Split
 
 BUDGETS = [512, 2048, 8192]
@@ -34,6 +35,26 @@ STORED = ["image", "splice", "german", "waveform", "ringnorm", "banana", "twonor
 KEEL = ["magic", "phoneme", "spambase", "chess", "mushroom"]  # ring and twonorm are among the stored
 
 Loader = Callable[[], tuple[Array, Array]]
+
+
+@dataclass(frozen=True)
+class Contest:
+    """What is compared: models, sets, how they are divided and judged. Regression is another one."""
+
+    title: str
+    rivals: dict[str, Rival]
+    problems: Callable[[Path | None], dict[str, Loader]]
+    rows_of: Callable[[Loader, int], tuple[Array, Array]]
+    halves: Callable[[Array, Array, int], Split]
+    error: Callable[[Split, Fitted], float]
+    shown: Callable[[float], str]  # an error as text
+    near: float  # errors that differ by less are the same
+    measured: str  # what is shown, in words
+    budgets: list[int]
+    most_rows: int
+    quick: list[str]
+    dtype: Any = np.float32  # of rows in files
+
 
 # --- data ---------------------------------------------------------------------------------------
 
@@ -95,22 +116,41 @@ def halves(X: Array, y: Array, seed: int) -> Split:
     return Split(X, y, X_test, y_test).mapped(StandardScaler())
 
 
-def extract(folder: Path, most: int) -> None:
+CLASSES = Contest(
+    title="Equal bytes",
+    rivals=RIVALS,
+    problems=problems,
+    rows_of=rows_of,
+    halves=halves,
+    error=lambda part, model: part.error(model),
+    shown=lambda error: f"{error:.2f}",
+    near=0.2,
+    measured="Test error, %",
+    budgets=BUDGETS,
+    most_rows=MOST_ROWS,
+    quick=["cancer", "wine"],
+)
+
+
+def extract(contest: Contest, folder: Path, most: int) -> None:
     """All sets as files, for a machine that has none of them."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, load in problems().items():
-        X, y = rows_of(load, most)
-        np.savez_compressed(folder / f"{name}.npz", X=X.astype(np.float32), y=y.astype(np.int8))
+    for name, load in contest.problems(None).items():
+        X, y = contest.rows_of(load, most)
+        y = y.astype(np.int8) if y.dtype.kind in "iu" else y
+        np.savez_compressed(folder / f"{name}.npz", X=X.astype(contest.dtype), y=y)
         parts.say(f"{name}: {X.shape[0]} rows, {X.shape[1]} inputs")
 
 
 # --- measuring ----------------------------------------------------------------------------------
 
 
-def cell(name: str, split: int, budget: int, rival: str, folder: Path | None, most: int) -> dict[str, Any]:
-    """Error, in percent of the test rows, and bytes of one model."""
-    part = halves(*rows_of(problems(folder)[name], most), split)
-    model = RIVALS[rival](budget, part.X, part.y)
+def cell(
+    contest: Contest, name: str, split: int, budget: int, rival: str, folder: Path | None, most: int
+) -> dict[str, Any]:
+    """Error on the test rows, and bytes of one model."""
+    part = contest.halves(*contest.rows_of(contest.problems(folder)[name], most), split)
+    model = contest.rivals[rival](budget, part.X, part.y)
     if model.n_bytes > budget and rival == "slim":
         raise RuntimeError(f"{rival} takes {model.n_bytes} bytes of {budget} on {name}")
     return {
@@ -118,56 +158,47 @@ def cell(name: str, split: int, budget: int, rival: str, folder: Path | None, mo
         "split": split,
         "budget": budget,
         "rival": rival,
-        "error": part.error(model),
+        "error": contest.error(part, model),
         "bytes": int(model.n_bytes),
         "fits": bool(model.n_bytes <= budget),
     }
 
 
-def run_all(cells: list[tuple], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def run_all(contest: Contest, cells: list[tuple], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Results as they come."""
     done = Parallel(n_jobs=options.n_jobs, return_as="generator_unordered")(
-        delayed(parts.quietly)(cell, *one, options.data, options.rows) for one in cells
+        delayed(parts.quietly)(cell, contest, *one, options.data, options.rows) for one in cells
     )
     for k, result in enumerate(done, 1):
         parts.say(
             f"{k}/{len(cells)} {result['set']} {result['split']} {result['budget']} {result['rival']}: "
-            f"{result['error']:.2f} % ({result['bytes']} bytes)"
+            f"{contest.shown(result['error'])} ({result['bytes']} bytes)"
         )
         yield result
-
-
-def earlier(path: Path | None) -> list[dict[str, Any]]:
-    """Results of the file, if there is one."""
-    if path is None or not path.exists():
-        return []
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
 
 
 def key_of(result: dict[str, Any]) -> tuple:
     return result["set"], result["split"], result["budget"], result["rival"]
 
 
-def measure(options: argparse.Namespace) -> Iterator[Table]:
+def measure(options: argparse.Namespace, contest: Contest = CLASSES) -> Iterator[Table]:
     """A table for each budget, a row for each set, the best model marked; then how often slim is near the best."""
     if options.quick:
-        options = parts.settled(options, splits=1, budgets=BUDGETS[:1], sets=["cancer", "wine"])
-    options = parts.settled(options, splits=3, budgets=BUDGETS, sets=None)
-    names = parts.wanted(list(problems(options.data)), options)
-    rivals = usable(options.rivals or list(RIVALS))
+        options = parts.settled(options, splits=1, budgets=contest.budgets[:1], sets=contest.quick)
+    options = parts.settled(options, splits=3, budgets=contest.budgets, rows=contest.most_rows)
+    names = parts.wanted(list(contest.problems(options.data)), options)
+    rivals = usable(contest, options.rivals or list(contest.rivals))
     wanted = [(n, s, b, r) for n in names for s in range(options.splits) for b in options.budgets for r in rivals]
-    results = {key_of(r): r for r in earlier(options.results)}
-    todo = [one for one in wanted if one not in results]
-    for result in run_all(todo, options):
-        results[key_of(result)] = result
-        if options.results is not None:
-            with options.results.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(result) + "\n")
-    yield from tables({k: results[k] for k in wanted}, names, rivals, options)
+    results = parts.kept(options.results, wanted, key_of, lambda todo: run_all(contest, todo, options))
+    yield from tables(contest, results, names, rivals, options)
 
 
 def tables(
-    results: dict[tuple, dict[str, Any]], names: list[str], rivals: list[str], options: argparse.Namespace
+    contest: Contest,
+    results: dict[tuple, dict[str, Any]],
+    names: list[str],
+    rivals: list[str],
+    options: argparse.Namespace,
 ) -> Iterator[Table]:
     near, cells, against = 0, 0, []
     for budget in options.budgets:
@@ -181,16 +212,17 @@ def tables(
             least = min(errors.values())
             if "slim" in errors:
                 cells += 1
-                near += errors["slim"] <= least + 0.2 + 1e-9
+                near += errors["slim"] <= least + contest.near + 1e-9
                 if "protonn" in errors and np.isfinite(errors["protonn"]):
                     against.append((errors["slim"] - errors["protonn"], name, budget))
             marks = {r: " *" if e == least else "" for r, e in errors.items()}
-            shown = [f"{e:.2f}{marks[r]}" if np.isfinite(e) else "–" for r, e in errors.items()]
+            shown = [contest.shown(e) + marks[r] if np.isfinite(e) else "–" for r, e in errors.items()]
             rows.append([name, f"{sizes.get('slim', np.nan):.0f}", *shown])
-        note = f"Test error, %, mean over {options.splits} random halves. * least; – does not fit."
+        note = f"{contest.measured}, mean over {options.splits} random halves. * best; – does not fit."
         yield Table(f"{budget} bytes", ["set", "bytes of slim", *rivals], rows, note)
     if cells:
-        rows = [["slim best, or within 0.2 points of the best", f"{near} of {cells} cells"]]
+        share = f"{near} of {cells} cells ({100 * near / cells:.0f} %)"
+        rows = [[f"slim best, or within {contest.near:g} of the best", share]]
         if against:
             worst = max(against)
             rows.append(["worst against ProtoNN", f"{worst[0]:+.2f} points ({worst[1]}, {worst[2]} bytes)"])
@@ -198,10 +230,10 @@ def tables(
         yield Table("In all", ["", ""], rows)
 
 
-def usable(rivals: list[str]) -> list[str]:
-    unknown = sorted(set(rivals) - set(RIVALS))
+def usable(contest: Contest, rivals: list[str]) -> list[str]:
+    unknown = sorted(set(rivals) - set(contest.rivals))
     if unknown:
-        sys.exit(f"unknown rivals: {', '.join(unknown)}; choose from {', '.join(RIVALS)}")
+        sys.exit(f"unknown rivals: {', '.join(unknown)}; choose from {', '.join(contest.rivals)}")
     problem = protonn_missing()
     if "protonn" in rivals and problem:
         parts.say(f"{problem}. It is left out.")
@@ -211,21 +243,23 @@ def usable(rivals: list[str]) -> list[str]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--budgets", type=lambda text: [int(t) for t in text.split(",")], help="bytes, e.g. 512,2048")
-    parser.add_argument("--rivals", type=lambda text: text.split(","), help=f"some of {','.join(RIVALS)}")
+    parser.add_argument(
+        "--rivals", type=lambda text: text.split(","), help=f"some of {','.join(RIVALS)} (regression: all but the last)"
+    )
     parser.add_argument("--data", type=Path, help="folder with the sets as npz files, made by --extract")
     parser.add_argument("--extract", type=Path, help="write all sets that are at hand to a folder, and end")
     parser.add_argument("--results", type=Path, help="file of results, a line each: what is there is not run again")
-    parser.add_argument("--rows", type=int, default=MOST_ROWS, help="most rows of a set, both halves together")
+    parser.add_argument("--rows", type=int, help="most rows of a set, both halves together")
 
 
-def main(argv: list[str] | None = None) -> None:
-    parser = parts.parser("benchmarks.equal_bytes", __doc__)
+def main(argv: list[str] | None = None, contest: Contest = CLASSES, name: str = "benchmarks.equal_bytes") -> None:
+    parser = parts.parser(name, __doc__)
     add_arguments(parser)
     options = parser.parse_args(argv)
     if options.extract is not None:
-        extract(options.extract, options.rows)
+        extract(contest, options.extract, options.rows or contest.most_rows)
         return
-    parts.run(options, "Equal bytes", [measure])
+    parts.run(options, contest.title, [partial(measure, contest=contest)])
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 import warnings
@@ -49,7 +50,9 @@ def run(options: argparse.Namespace, title: str, measures: Iterable[Measure]) ->
     elapsed = time.perf_counter() - start
     say(f"{elapsed:.0f} s in all")
     if options.output:
-        made = f"Measured on {date.today()} with `{options.command}` in {elapsed / 60:.1f} minutes."
+        # Results of a file took whatever they took, when it was made.
+        took = "" if getattr(options, "results", None) else f" in {elapsed / 60:.1f} minutes"
+        made = f"Measured on {date.today()} with `{options.command}`{took}."
         head = f"# {title}\n\n{made}\n\n"
         options.output.write_text(head + "\n".join(table.markdown() for table in found), encoding="utf-8")
 
@@ -67,6 +70,27 @@ def say(text: str) -> None:
 def spread(work: Callable[..., Any], items: Iterable[Any], n_jobs: int, *rest: Any) -> list[Any]:
     """``work(item, *rest)`` for all items, each in one thread."""
     return Parallel(n_jobs=n_jobs)(delayed(quietly)(work, item, *rest) for item in items)
+
+
+def kept(
+    path: Path | None,
+    wanted: Iterable[tuple],
+    key_of: Callable[[dict[str, Any]], tuple],
+    work: Callable[[list[tuple]], Iterable[dict[str, Any]]],
+) -> dict[tuple, dict[str, Any]]:
+    """What is wanted, by key. Lines of a file are what was done before; ``work`` does the rest, and adds its lines."""
+    results: dict[tuple, dict[str, Any]] = {}
+    if path is not None and path.exists():
+        lines = path.read_text(encoding="utf-8").splitlines()
+        results = {key_of(result): result for result in (json.loads(line) for line in lines if line.strip())}
+    wanted = list(wanted)
+    for result in work([one for one in wanted if one not in results]):
+        results[key_of(result)] = result
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(result) + "\n")
+    return {one: results[one] for one in wanted}
 
 
 def quietly(work: Callable[..., Any], *arguments: Any) -> Any:

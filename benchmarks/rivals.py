@@ -1,5 +1,7 @@
 """Models for small devices at equal bytes: each tuned by itself on part of the rows, and quantised before it is scored.
 
+Two lists: `RIVALS` tell two classes apart (labels 0 and 1), `VALUE_RIVALS` give a number.
+
 Rows come standardised to all of them. What is counted:
 
 - slim: what `slimsvm.export.quantize` makes, all in all (the table of 2^-x, 130 bytes, is code).
@@ -13,14 +15,20 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.cluster import KMeans
-from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.model_selection import train_test_split
-from sklearn.neural_network import MLPClassifier
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from slimsvm import SlimSVC
 from slimsvm.export import quantize
@@ -34,13 +42,47 @@ MOST_TREES = 300
 
 @dataclass(frozen=True)
 class Fitted:
-    """A quantised model: how it predicts (labels 0 and 1), and its bytes."""
+    """A quantised model: how it predicts, and its bytes."""
 
     predict: Callable[[Array], Array]
     n_bytes: int
 
 
 Fit = Callable[[Array, Array], Fitted]
+Rival = Callable[[int, Array, Array], Fitted]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is predicted: the models that there are for it, and how an answer is read and judged."""
+
+    tree: Any
+    forest: Any
+    boosted: Any
+    network: Any
+    answer: Callable[[Array], Array]  # from the network's output
+    error: Callable[[Array, Array], Array]
+    stratified: bool
+
+
+CLASSES = Kind(
+    DecisionTreeClassifier,
+    RandomForestClassifier,
+    GradientBoostingClassifier,
+    MLPClassifier,
+    answer=lambda output: (output > 0).astype(int),
+    error=np.not_equal,
+    stratified=True,
+)
+VALUES = Kind(
+    DecisionTreeRegressor,
+    RandomForestRegressor,
+    GradientBoostingRegressor,
+    MLPRegressor,
+    answer=lambda output: output,
+    error=lambda found, y: (found - y) ** 2,
+    stratified=False,
+)
 
 
 def slim(budget: int, X: Array, y: Array) -> Fitted:
@@ -49,19 +91,27 @@ def slim(budget: int, X: Array, y: Array) -> Fitted:
     return Fitted(model.predict, model.n_bytes)
 
 
-def best(candidates: list[Fit], X: Array, y: Array, part: float = 0.3) -> Fitted:
+def slim_values(budget: int, X: Array, y: Array) -> Fitted:
+    """Tunes itself."""
+    from slimsvm import SlimSVR
+
+    model = quantize(SlimSVR(max_bytes=budget).fit(X, y))
+    return Fitted(model.predict, model.n_bytes)
+
+
+def best(kind: Kind, candidates: list[Fit], X: Array, y: Array, part: float = 0.3) -> Fitted:
     """The candidate with the least error on part of the rows, quantised, then fitted to all of them."""
     if len(candidates) == 1:
         return candidates[0](X, y)
-    A, B, a, b = train_test_split(X, y, test_size=part, stratify=y, random_state=0)
-    errors = [float(np.mean(fit(A, a).predict(B) != b)) for fit in candidates]
+    A, B, a, b = train_test_split(X, y, test_size=part, stratify=y if kind.stratified else None, random_state=0)
+    errors = [float(np.mean(kind.error(fit(A, a).predict(B), b))) for fit in candidates]
     return candidates[int(np.argmin(errors))](X, y)
 
 
 # --- network ------------------------------------------------------------------------------------------------------
 
 
-def network(budget: int, X: Array, y: Array) -> Fitted:
+def network(kind: Kind, budget: int, X: Array, y: Array) -> Fitted:
     """Six settings; long runs."""
     hidden = int(np.clip((budget - 8) // (X.shape[1] + 5), 1, MOST_UNITS))
     settings = [
@@ -70,12 +120,14 @@ def network(budget: int, X: Array, y: Array) -> Fitted:
     ]
 
     def with_(keys: dict[str, Any]) -> Fit:
-        return lambda X, y: quantized_network(MLPClassifier((hidden,), random_state=0, **keys).fit(X, y))
+        return lambda X, y: quantized_network(
+            kind, kind.network(hidden_layer_sizes=(hidden,), random_state=0, **keys).fit(X, y)
+        )
 
-    return best([with_(keys) for keys in settings], X, y)
+    return best(kind, [with_(keys) for keys in settings], X, y)
 
 
-def quantized_network(model: MLPClassifier) -> Fitted:
+def quantized_network(kind: Kind, model: Any) -> Fitted:
     """Weights in 8 bits, a scale for each unit; biases in 16."""
     (W, v), (b, c) = model.coefs_, model.intercepts_
     scale = np.maximum(np.abs(W).max(axis=0), 1e-30) / 127
@@ -85,7 +137,7 @@ def quantized_network(model: MLPClassifier) -> Fitted:
     v = in_bits(v, 8)
 
     def predict(X: Array) -> Array:
-        return ((np.maximum(X @ W + b, 0) @ v + c)[:, 0] > 0).astype(int)
+        return kind.answer((np.maximum(X @ W + b, 0) @ v + c)[:, 0])
 
     return Fitted(predict, W.size + v.size + 4 * W.shape[1] + 8)
 
@@ -99,24 +151,22 @@ def in_bits(values: Array, bits: int) -> Array:
 # --- trees --------------------------------------------------------------------------------------------------------
 
 
-def tree(budget: int, X: Array, y: Array) -> Fitted:
+def tree(kind: Kind, budget: int, X: Array, y: Array) -> Fitted:
     leaves = [size for part in (1, 2, 4) if (size := leaves_of(budget // NODE // part)) >= 2]
     return best(
-        [
-            trees(DecisionTreeClassifier, max_leaf_nodes=size, min_samples_leaf=rows)
-            for size in leaves
-            for rows in (1, 5)
-        ],
+        kind,
+        [trees(kind.tree, max_leaf_nodes=size, min_samples_leaf=rows) for size in leaves for rows in (1, 5)],
         X,
         y,
     )
 
 
-def forest(budget: int, X: Array, y: Array) -> Fitted:
+def forest(kind: Kind, budget: int, X: Array, y: Array) -> Fitted:
     nodes = budget // NODE
     return best(
+        kind,
         [
-            trees(RandomForestClassifier, n_estimators=k, max_leaf_nodes=leaves_of(nodes // k), max_features=share)
+            trees(kind.forest, n_estimators=k, max_leaf_nodes=leaves_of(nodes // k), max_features=share)
             for k in (3, 7, 15, 31, 63)
             if leaves_of(nodes // k) >= 2
             for share in ("sqrt", 0.5)
@@ -126,12 +176,13 @@ def forest(budget: int, X: Array, y: Array) -> Fitted:
     )
 
 
-def boosted(budget: int, X: Array, y: Array) -> Fitted:
+def boosted(kind: Kind, budget: int, X: Array, y: Array) -> Fitted:
     nodes = budget // NODE
     return best(
+        kind,
         [
             trees(
-                GradientBoostingClassifier,
+                kind.boosted,
                 n_estimators=min(nodes // (2 * leaves - 1), MOST_TREES),
                 max_leaf_nodes=leaves,
                 max_depth=None,
@@ -151,8 +202,8 @@ def leaves_of(nodes: int) -> int:
     return (nodes + 1) // 2
 
 
-def trees(kind: Any, **keys: Any) -> Fit:
-    return lambda X, y: quantized_trees(kind(random_state=0, **keys).fit(X, y))
+def trees(model: Any, **keys: Any) -> Fit:
+    return lambda X, y: quantized_trees(model(random_state=0, **keys).fit(X, y))
 
 
 def quantized_trees(model: Any) -> Fitted:
@@ -177,7 +228,7 @@ def protonn_missing() -> str | None:
 
 def protonn(budget: int, X: Array, y: Array) -> Fitted:
     """Dimensions of the projection and the rate are tuned."""
-    return best(list(_protonn_candidates(budget, X.shape[1])), X, y, part=0.25)
+    return best(CLASSES, list(_protonn_candidates(budget, X.shape[1])), X, y, part=0.25)
 
 
 def _protonn_candidates(budget: int, d: int) -> Iterator[Fit]:
@@ -230,11 +281,14 @@ def fit_protonn(X: Array, y: Array, dims: int, count: int, rate: float) -> Fitte
     return Fitted(predict, n_bytes)
 
 
-RIVALS: dict[str, Callable[[int, Array, Array], Fitted]] = {
+OTHERS = {"network": network, "tree": tree, "forest": forest, "boosted": boosted}
+
+RIVALS: dict[str, Rival] = {
     "slim": slim,
-    "network": network,
-    "tree": tree,
-    "forest": forest,
-    "boosted": boosted,
+    **{name: partial(fit, CLASSES) for name, fit in OTHERS.items()},
     "protonn": protonn,
+}
+VALUE_RIVALS: dict[str, Rival] = {
+    "slim": slim_values,
+    **{name: partial(fit, VALUES) for name, fit in OTHERS.items()},
 }
