@@ -21,7 +21,7 @@ struct Sums {
 };
 
 struct Problem {
-  std::vector<double> x, z, T, w, beta, counts;
+  std::vector<double> x, z, T, w, beta, counts, targets;
   std::vector<std::int8_t> codes;
   Index n;
 
@@ -35,14 +35,20 @@ struct Problem {
     beta = numbers(vectors_count, outputs, 1.0, 5);
     counts = numbers(n, 1, 1.0, 6);
     for (double& count : counts) count = 1.5 + count;
+    targets = numbers(n, outputs, 1.0, 7);
     for (Index i = 0; i < n; ++i) codes.push_back(static_cast<std::int8_t>(i % classes));
   }
-  Labels labels() const {
+  Labels labels(bool of_targets) const {
     Labels found;
-    found.codes = codes.data();
-    found.code_bytes = 1;
     found.counts = counts.data();
     found.outputs = outputs;
+    if (of_targets) {
+      found.sides = targets.data();
+      found.cost = {2, 1};
+      return found;
+    }
+    found.codes = codes.data();
+    found.code_bytes = 1;
     found.side = {1, 1, -1, 0, 0, -1};
     found.cost = {2, 1, 2, 0, 0, 1};
     return found;
@@ -52,7 +58,7 @@ struct Problem {
 template <class Real>
 Sums passed(const Problem& problem, std::shared_ptr<Rows> rows, const Rows& z, const AnyKernel& kernel, QuadraticLoss loss, int threads,
             std::size_t keep) {
-  Passes<Real> passes(rows, problem.labels(), threads, keep);
+  Passes<Real> passes(rows, problem.labels(loss.targets), threads, keep);
   passes.look(rows, kernel, z, problem.T.data(), vectors_count);
   Monitor monitor;
   const int size = vectors_count + 1;
@@ -65,9 +71,11 @@ Sums passed(const Problem& problem, std::shared_ptr<Rows> rows, const Rows& z, c
   return found;
 }
 
-Sums expected(const Problem& problem, const AnyKernel& kernel, QuadraticLoss loss) {
+template <class Loss>
+Sums expected(const Problem& problem, const AnyKernel& kernel, QuadraticLoss given) {
+  const Loss loss(given);
   const int size = vectors_count + 1;
-  const Labels labels = problem.labels();
+  const Labels labels = problem.labels(given.targets);
   Sums sums{std::vector<double>(outputs), std::vector<double>(outputs * size), std::vector<double>(outputs * size * size),
             std::vector<double>(vectors_count * (width + 1)), std::vector<double>(width)};
   for (Index i = 0; i < problem.n; ++i) {
@@ -79,10 +87,13 @@ Sums expected(const Problem& problem, const AnyKernel& kernel, QuadraticLoss los
       for (int j = 0; j < vectors_count; ++j) p[f] += k[j] * problem.T[j * vectors_count + f];
     }
     for (int o = 0; o < outputs; ++o) {
-      const double y = labels.side[labels.code(i) * outputs + o], c = labels.cost[labels.code(i) * outputs + o] * labels.count(i);
+      const int code = given.targets ? 0 : labels.code(i);
+      const double y = given.targets ? labels.sides[i * outputs + o] : labels.side[code * outputs + o];
+      const double c = labels.cost[code * outputs + o] * labels.count(i);
       double decision = 0;
       for (int f = 0; f < size; ++f) decision += problem.w[o * size + f] * p[f];
-      const double xi = 1 - y * decision, a = c * y * loss.slope(xi), h = loss.curved(xi) ? c / loss.width : 0.0;
+      const double xi = given.targets ? y - decision : 1 - y * decision, a = c * (given.targets ? 1 : y) * loss.slope(xi);
+      const double h = loss.curved(xi) ? c / loss.width : 0.0;
       sums.value[o] += c * loss.value(xi);
       for (int f = 0; f < size; ++f) {
         sums.moments[o * size + f] += a * p[f];
@@ -111,10 +122,16 @@ void one(Index n, bool listed) {
   const auto z = dense<Real>(problem.z, vectors_count, width);
   const std::shared_ptr<Rows> rows(x.rows.get(), [](Rows*) {});
   const AnyKernel kernel = Gaussian{0.5};
-  const QuadraticLoss losses[] = {{1.0, 0.0, 1e300}, {0.5, 0.0, 1.0}, {1.0, -1e300, 1e300}};
+  const QuadraticLoss losses[] = {{1.0, 0.0, 1e300},
+                                  {0.5, 0.0, 1.0},
+                                  {1.0, -1e300, 1e300},
+                                  {1.0, -1e300, 1e300, 0.0, true},
+                                  {1.0, -1e300, 1e300, 0.3, true},
+                                  {0.5, -1.0, 1.0, 0.0, true}};
   const std::string name = std::string("passes, ") + (sizeof(Real) == 4 ? "float" : "double") + (listed ? ", sparse" : ", dense");
   for (const QuadraticLoss& loss : losses) {
-    const Sums wanted = expected(problem, kernel, loss), found = passed<Real>(problem, rows, *z.rows, kernel, loss, 1, 1 << 20);
+    const Sums wanted = loss.targets ? expected<OfTargets>(problem, kernel, loss) : expected<OfLabels>(problem, kernel, loss);
+    const Sums found = passed<Real>(problem, rows, *z.rows, kernel, loss, 1, 1 << 20);
     const double unit = (sizeof(Real) == 4 ? 1e-6 : 1e-14) * 8;  // some roundings of each term, of which many cancel
     compare(found.value, wanted.value, unit, name, ": losses");
     compare(found.moments, wanted.moments, unit, name, ": moments");

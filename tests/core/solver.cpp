@@ -117,7 +117,7 @@ void smooth_machine() {
     double f = found.w[m];
     for (int j = 0; j < m; ++j) f += found.w[j] * features[i * m + j];
     check_near(found.f[i], f, 1e-12, "values of the smooth machine");
-    const double a = c[i] * y[i] * machine.loss.slope(1 - y[i] * f);
+    const double a = c[i] * y[i] * OfLabels(machine.loss).slope(1 - y[i] * f);
     for (int j = 0; j < m; ++j) gradient[j] -= a * features[i * m + j];
     gradient[m] -= a;
   }
