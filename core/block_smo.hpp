@@ -95,7 +95,7 @@ class BlockSmo {
         if (now.relative() <= gap_target) return finish(), true;
         violation_target = std::min(violation_target, now.violation) * 0.1;
       }
-      if (now.violation < 0.9 * best_violation || now.dual > best_dual + 1e-9 * std::max(std::fabs(best_dual), p_.least)) {
+      if (now.violation < 0.9 * best_violation || now.dual > best_dual + 1e-9 * std::max(std::fabs(best_dual), now.least)) {
         best_violation = std::min(best_violation, now.violation);
         best_dual = std::max(best_dual, now.dual);
         last_progress = it_.rounds;

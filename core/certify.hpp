@@ -81,7 +81,7 @@ class Certifier {
       v.known = true;
       return v;
     }
-    const double least = p_.least_of(largest, targets), size = std::max(std::fabs(v.dual), least);
+    const double least = p_.least_of(a.data(), diagonal.data()), size = std::max(std::fabs(v.dual), least);
     const bool proves = p_.centred() ? v.dual > 0 : share == 1 && size > 0;
     if (!proves || sum > drift * sizes) return v;
     // Errors of f cost what the duals say, which adds up like chance, and more at the corners of the cost.

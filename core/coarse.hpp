@@ -89,7 +89,8 @@ bool coarse_start(Machine& machine, const std::vector<int>& segments, const Prob
     diagonal[i] = gram->diagonal()[i % positions.size()];
     if (p.exact) side[i] = p.side[variables[i]];
   }
-  const Problem small{static_cast<Index>(n), linear.data(), lower.data(), upper.data(), ridge.data(), side.data(), p.total, 2, p.sum, p.exact};
+  const Problem small{static_cast<Index>(n), linear.data(), lower.data(), upper.data(), ridge.data(), side.data(), p.total, 2, p.sum, p.exact,
+                      diagonal.data()};
   if (!feasible_sums(small)) return false;
   Iterate coarse;
   coarse.a.assign(n, 0.0);

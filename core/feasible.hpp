@@ -29,7 +29,7 @@ struct Problem {
   double power = 2;
   double sum = 0;      // of the duals
   bool exact = false;  // sum side*a = total
-  double least = 0;    // an optimum of this size is zero, as far as is worth knowing
+  const double* diagonal = nullptr;  // k(x, x); read only where sums are given
 
   // Is zero feasible? Then so is every share of feasible duals, and the optimum is not negative.
   bool centred() const { return sum == 0 && !exact; }
@@ -39,10 +39,16 @@ struct Problem {
   double mass() const { return exact ? std::fabs(sum_of_side(1)) + std::fabs(sum_of_side(-1)) : std::fabs(sum); }
 
   // Where nothing but given sums makes f what it is, its terms may cancel: f = 0, and no gap is small beside the optimum.
-  // Below this share of what the terms could make, that is what it is.
-  double least_of(double largest_diagonal, double largest_linear) const {
+  // Below this share of what the terms of duals make without their signs, that is what it is.
+  double least_of(const double* a, const double* k) const {
     constexpr double share = 1e-10;
-    return centred() || largest_linear > 0 ? 0.0 : share * largest_diagonal * mass() * mass();
+    if (centred() || !k) return 0.0;
+    double terms = 0;
+    for (Index i = 0; i < size; ++i) {
+      if (linear[i] != 0) return 0.0;
+      if (a[i] != 0) terms += std::fabs(a[i]) * std::sqrt(std::max(k[i], 0.0));
+    }
+    return share * terms * terms;
   }
 
   // The penalty of one variable, and its slope.
@@ -69,7 +75,7 @@ struct Offsets {
 
 struct Certificate {
   double violation = infinity, dual = 0, gap = infinity;
-  double least = 0;       // that of the problem
+  double least = 0;       // an optimum of this size is zero, as far as is worth knowing
   bool any_sign = false;  // of the dual: zero is not feasible
   // In share of the optimum: nothing is proved before the dual is positive, where it will be.
   double relative() const {
@@ -131,7 +137,7 @@ struct SafeBounds {
 inline void evaluate(const Problem& p, const double* a, const double* G, Offsets o, Certificate& c) {
   double gap = 0, used = 0;
   c.any_sign = !p.centred();
-  c.least = p.least;
+  c.least = p.least_of(a, p.diagonal);
   c.dual = 0;  // linear'a - 1/2 a'K a - penalty, with K a = linear - G - slope
   for (Index i = 0; i < p.size; ++i) {
     const double slope = p.slope(i, a[i]), penalty = p.power == 2 ? p.penalty(i, a[i]) : a[i] * slope / p.power;

@@ -54,7 +54,7 @@ struct Start {
 };
 
 template <class Set>
-Solution solve_in(Machine& machine, const std::vector<int>& segments, const Problem& p, const Options& options, bool use_double,
+Solution solve_in(Machine& machine, const std::vector<int>& segments, Problem p, const Options& options, bool use_double,
                   Start start, SolverMonitor& monitor) {
   const Set set(p);
   Solution solution;
@@ -68,6 +68,7 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, const Prob
   if (full_view.size() != p.size) throw std::invalid_argument("the problem's size differs from the view's");
   std::vector<double> product(p.size, 0.0), diagonal(p.size);
   for (Index v = 0; v < p.size; ++v) diagonal[v] = exact.diagonal()[full_view.position(v)];
+  p.diagonal = diagonal.data();
   double largest = 1;  // of all kernel values
   for (const double k : diagonal) largest = std::max(largest, k);
   std::vector<Index> far;  // variables whose product was not computed afresh
@@ -202,14 +203,6 @@ inline Solution solve(Machine& machine, const std::vector<int>& segments, Proble
   const SafeBounds bounds(p);
   p.lower = bounds.lower.data();
   p.upper = bounds.upper.data();
-  Gram<double>& full = machine.full();
-  const View view = full.view(segments);
-  double diagonal = 0, linear = 0;
-  for (Index v = 0; v < std::min(p.size, view.size()); ++v) {
-    diagonal = std::max(diagonal, full.diagonal()[view.position(v)]);
-    linear = std::max(linear, std::fabs(p.linear[v]));
-  }
-  p.least = p.least_of(diagonal, linear);
   if (p.total < infinity) return solve_in<CappedBox>(machine, segments, p, options, use_double, start, monitor);
   return solve_in<Box>(machine, segments, p, options, use_double, start, monitor);
 }

@@ -8,7 +8,8 @@ Rows count by their weights w; W is their sum.
     NuSVC        1/2 |f|^2 - nu W rho + sum w (rho - y (f + b))+         and sum y a = 0
 
 The model of NuSVC is this one over rho. The width e and the offset of NuSVC are no part of the models, and the best are
-taken. A gap is relative to the dual.
+taken. A gap is relative to the dual. Where given sums alone make f, its terms may cancel to nothing: then it is relative
+to a trifle of what they would make without their signs.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from .judge import Verdict, percent
 
 SAME = 1e-6  # relative: objective_ and the value of the model
 ROOM = 1.001  # times tol: nothing but the rounding of the comparison
+TRIFLE = LONG(1e-10)
 
 
 @dataclass(frozen=True)
@@ -67,17 +69,24 @@ def finite(fitted, verdict):
     return not verdict.wrong
 
 
-def compare(fitted, verdict, primal, dual):
-    """The gap that the coefficients prove, beside what the model tells and what was asked for."""
+def trifle(a, K):
+    """The least size of an optimum that is told from zero."""
+    return TRIFLE * (np.abs(a) * np.sqrt(np.maximum(np.diag(K), 0))).sum() ** 2
+
+
+def compare(fitted, verdict, primal, dual, least=LONG(0)):
+    """The gap that the coefficients prove, beside what the model tells and what was asked for; optima below ``least``
+    are zero."""
     model = fitted.model
     told, asked = float(np.max(model.duality_gap_)), model.tol
     claimed = LONG(np.ravel(model.objective_)[0])
-    off = abs(claimed - primal) / max(abs(primal), LONG(1e-300))
+    off = abs(claimed - primal) / max(abs(primal), least, LONG(1e-300))
     if not off <= max(SAME, told):
         verdict.wrong.append(f"output 0: objective_ {claimed:.10g}, the model's value {primal:.10g} ({percent(off)})")
     if not told <= asked:
         verdict.wrong.append(f"output 0: duality_gap_ {told:.2e} above tol={asked:g}")
-    gap = LONG(0) if primal == dual else (primal - dual) / abs(dual) if dual != 0 else LONG(np.inf)
+    size = max(abs(dual), least)
+    gap = LONG(0) if primal == dual else (primal - dual) / size if size != 0 else LONG(np.inf)
     if not gap <= ROOM * asked:
         verdict.wrong.append(
             f"output 0: a gap of {percent(gap)} ({primal:.10g}, {dual:.10g}), duality_gap_ says {percent(told)}"
@@ -146,7 +155,7 @@ def one_class(fitted):
         f, rho = K @ a, -LONG(model.intercept_[0])
         primal = a @ f / 2 - total * rho + (w * np.maximum(rho - f, 0)).sum()
         a = filled(a, w, total)
-        compare(fitted, verdict, primal, -(a @ K @ a) / 2)
+        compare(fitted, verdict, primal, -(a @ K @ a) / 2, trifle(a, K))
     return verdict
 
 
@@ -167,5 +176,5 @@ def nu_classification(fitted):
         for side in (y > 0, y < 0):
             alpha[side] = filled(alpha[side], w[side], total / 2)
         a = y * alpha
-        compare(fitted, verdict, primal, -(a @ K @ a) / 2)
+        compare(fitted, verdict, primal, -(a @ K @ a) / 2, trifle(a, K))
     return verdict

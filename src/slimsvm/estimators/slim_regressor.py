@@ -210,7 +210,7 @@ class SlimSVR(WithinBytes, StreamRegressor):
     def _finished(self, task: Task, model: Model, recipe: Recipe, setting: Setting, rng: np.random.Generator) -> Model:
         if not self.intervals:
             return model
-        missed, counts = held_out_residuals(task, recipe, setting, rng)
+        missed, counts = held_out_residuals(task, recipe, setting, rng, model.expansion)
         return replace(model, more=model.more | {"residuals_": missed, "residual_weights_": counts})
 
     def _keep(self, task: Task, model: Model) -> None:

@@ -8,29 +8,46 @@ from dataclasses import replace
 import numpy as np
 
 from ..data import Task
+from ..expansion import Expansion
 from ..formulation import Array
 from .probabilities import parts_of
 from .training import Recipe, Setting, train
 from .trials import MOST_ROWS
 
+TINY = 1e-9  # residuals of targets of variance 1 that are as good as none
 
-def held_out_residuals(task: Task, recipe: Recipe, setting: Setting, rng: np.random.Generator) -> tuple[Array, Array]:
+
+def held_out_residuals(
+    task: Task, recipe: Recipe, setting: Setting, rng: np.random.Generator, final: Expansion
+) -> tuple[Array, Array]:
     """Sizes of residuals (rows x targets), and what each row counts, of models that were learned without these rows.
 
-    Rows that many copies stand for each judge the model that knows them.
+    Learning ends in one of many places, some better than others: where that of the final model is worse than those of
+    the others by what rows that both know say, its residuals are taken to be larger by as much. Where each row stands
+    for so many copies that none is new to a model, all rows judge the model that knows them.
     """
     seed = int(rng.integers(2**31))
     basis = replace(recipe.basis, rows=MOST_ROWS) if recipe.basis.learns and task.size > MOST_ROWS else recipe.basis
     recipe = replace(recipe, basis=basis, verbose=False)
-    found = []
+    found, worse = [], []
     for learned, judging in parts_of(task, rng) or [(task.in_memory(), task.in_memory())]:
         model = train(learned, recipe, setting, np.random.default_rng(seed), on_trial=True)
-        missed = np.abs(judging.targets - model.expansion.decision(judging.X, task.threads))
+        missed = np.abs(_residuals(judging, model.expansion))
+        worse.append(_mean_size(learned, final) / np.maximum(_mean_size(learned, model.expansion), TINY))
         # Of rows that were drawn, each counts once at most: more would make few rows look like many.
         drawn = learned.size + judging.size < task.n_distinct
         found.append((missed, judging.counts * (min(1.0, judging.size / judging.total) if drawn else 1.0)))
     missed, counts = (np.concatenate(part) for part in zip(*found, strict=True))
-    return missed, counts
+    return missed * np.maximum(np.median(worse, axis=0), 1.0), counts
+
+
+def _residuals(rows: Task, machine: Expansion) -> Array:
+    return rows.targets - machine.decision(rows.X, rows.threads)
+
+
+def _mean_size(rows: Task, machine: Expansion) -> Array:
+    """The root of the mean square of residuals, of each target."""
+    return np.sqrt(np.average(_residuals(rows, machine) ** 2, axis=0, weights=rows.counts))
 
 
 def quantiles(residuals: Array, counts: Array, coverage: float) -> Array:
