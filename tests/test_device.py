@@ -339,7 +339,9 @@ def test_compressed_models_answer_there():
 @pytest.mark.parametrize("model", [AnyNormSVC(), LeastSquaresSVC()])
 def test_other_estimators_say_what_to_do(model):
     X, y = rows(60)
-    with pytest.raises(TypeError, match=r"needs all rows in the CPU's memory.*SlimSVC, ReducedSVC and EmpiricalSVC"):
+    with pytest.raises(
+        TypeError, match=r"needs all rows in the CPU's memory.*SlimSVC, SlimSVR, ReducedSVC and EmpiricalSVC"
+    ):
         model.fit(there(X), y)
     # Their models answer there all the same.
     assert model.fit(X, y).predict(there(X)).device == strict.Device("device1")

@@ -284,6 +284,15 @@ class TrainedModel(ExpansionModel, metaclass=ABCMeta):
         rows count, ``weight`` what the user gave for it."""
 
     @abstractmethod
+    def _labelled_apart(self, X: Any, weight: Any) -> Array:
+        """Weights of the classes of rows that are not in memory."""
+
+    @property
+    def units_alike(self) -> bool | None:
+        """Of targets: must all have the same unit? None: labels are classes."""
+        return None
+
+    @abstractmethod
     def _train(self, task: Task) -> Model:
         """The model for checked data."""
 
@@ -293,7 +302,7 @@ class TrainedModel(ExpansionModel, metaclass=ABCMeta):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows; for ``kernel="precomputed"`` the square kernel matrix. Classifiers over few vectors also take
+            Training rows; for ``kernel="precomputed"`` the square kernel matrix. Machines over few vectors also take
             labelled rows of files, see `slimsvm.rows`, and dask arrays and dataframes, whose rows stay where they are.
         y : array-like of shape (n_samples,), or (n_samples, n_outputs) of several targets
             Class labels, of any type, or numbers to regress on. Left out where the rows have their labels with them.
@@ -369,6 +378,9 @@ class ExpansionClassifier(Judged, Probabilities, TrainedModel):
 
     def _labelled(self, y: Any, counts: Any, weight: Any) -> dict[str, Any]:
         return validation.of_classes(self.class_weight, y, counts, weight)
+
+    def _labelled_apart(self, X: Any, weight: Any) -> Array:
+        return validation.factors_apart(self.class_weight, X, weight)
 
     def _keep(self, task: Task, model: Model) -> None:
         self.classes_ = task.classes

@@ -22,13 +22,16 @@ class ExpansionRegressor(Scored, RegressorMixin, TrainedModel):
     _single: bool  # is there one target, which is a vector?
 
     @property
-    def units_alike(self) -> bool:
-        """Must all targets have the same unit?"""
+    def units_alike(self) -> bool | None:
         return False
 
     def _labelled(self, y: Any, counts: Any, weight: Any) -> dict[str, Any]:
         self._single = y.ndim == 1
         return validation.of_targets(y)
+
+    def _labelled_apart(self, X: Any, weight: Any) -> Array:
+        self._single = X.targets.shape[1] == 1
+        return np.ones(1)
 
     def _keep(self, task: Task, model: Model) -> None:
         """In the user's units."""

@@ -20,8 +20,6 @@ from .stream import Streamed
 class StreamRegressor(Streamed, ExpansionRegressor):
     """A small regressor that goes on learning."""
 
-    takes_blocks = False  # targets of rows that are read a block at a time have no carrier
-
     @partial(offered, lacks="_lacks_streams")
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Go on with a block of rows: the next one of a stream.

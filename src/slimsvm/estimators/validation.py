@@ -14,9 +14,9 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight, _check_y, validate_data
 
-from ..data import AllRows, Task, class_numbers, class_sums, merged, with_copies
+from ..data import AllRows, Task, Units, class_numbers, class_sums, merged, with_copies
 from ..formulation import Array, Kernel
 from ..keys import blocks, repeats, row_keys
 from ..linear import positive_definite
@@ -205,7 +205,7 @@ def apart_task(estimator: Any, source: Any, y: Any, sample_weight: Any) -> Task:
     name = type(estimator).__name__
     if not getattr(estimator, "takes_blocks", False):
         raise TypeError(
-            f"{name} needs all rows in memory; {source!r} is read a block at a time. SlimSVC, ReducedSVC and "
+            f"{name} needs all rows in memory; {source!r} is read a block at a time. SlimSVC, SlimSVR, ReducedSVC and "
             "EmpiricalSVC take it"
         )
     if y is not None or sample_weight is not None:
@@ -214,8 +214,9 @@ def apart_task(estimator: Any, source: Any, y: Any, sample_weight: Any) -> Task:
         raise ValueError("kernel='precomputed' needs a matrix in memory")
     estimator._check_apart()
     threads = thread_count(estimator.n_jobs)
-    X = Read(source, threads)
-    return _task_of(estimator, X, source.names, AllRows(X.shape[0]), X.shape[0], threads)
+    X = Read(source, threads, estimator.units_alike)
+    factors = estimator._labelled_apart(X, sample_weight)
+    return _task_of(estimator, X, source.names, AllRows(X.shape[0]), X.shape[0], threads, factors)
 
 
 def rows_of(estimator: Any, source: Any) -> Iterator[Any]:
@@ -252,11 +253,12 @@ def workers_task(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Task:
     if is_precomputed(estimator.kernel):
         raise ValueError(f"kernel='precomputed' needs a matrix in memory, X is {_kind(X)}: X.compute() brings it here")
     estimator._check_apart()
-    far = OnWorkers(X, y, sample_weight)
+    far = OnWorkers(X, y, sample_weight, estimator.units_alike)
     n = far.n_samples
     try:
         rows = AllRows(n) if far.numbers is None else far.numbers
-        return _task_of(estimator, far, far.names, rows, n, thread_count(estimator.n_jobs), sample_weight)
+        factors = estimator._labelled_apart(far, sample_weight)
+        return _task_of(estimator, far, far.names, rows, n, thread_count(estimator.n_jobs), factors)
     except BaseException:
         far.close()
         raise
@@ -277,8 +279,8 @@ def device_task(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Task:
     """Labelled rows of an array on a device, which stay there; labels and weights may be there or here."""
     if not getattr(estimator, "takes_blocks", False):
         raise TypeError(
-            f"{type(estimator).__name__} needs all rows in the CPU's memory; X is {kind_of(X)}. SlimSVC, ReducedSVC "
-            f"and EmpiricalSVC are fitted where it is; if it fits into memory here, pass {COPY.format('X')}"
+            f"{type(estimator).__name__} needs all rows in the CPU's memory; X is {kind_of(X)}. SlimSVC, SlimSVR, "
+            f"ReducedSVC and EmpiricalSVC are fitted where it is; if it fits into memory here, pass {COPY.format('X')}"
         )
     if is_precomputed(estimator.kernel):
         raise ValueError(f"kernel='precomputed' needs a matrix in memory here; X is {kind_of(X)}")
@@ -289,21 +291,30 @@ def device_task(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Task:
     X, n = check_there(estimator, X, reset=True), X.shape[0]
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
-    y = column_or_1d(host(y) if is_foreign(y) else y, warn=True)
+    y = _targets_here(y, estimator.label_checks)
     check_consistent_length(X, y)
     weight = host(sample_weight) if is_foreign(sample_weight) else sample_weight
     weight = sample_weights(estimator, weight, np.broadcast_to(0.0, (n, 1)))
     rows = AllRows(n) if weight is None or weight.all() else np.flatnonzero(weight)
     counts = np.broadcast_to(1.0, n) if weight is None else weight
-    check_targets(y)
     if len(rows) < n:
         y, counts = y[rows], counts[rows]
         X = namespace(X).take(X, beside(X, rows), axis=0)
-    classes, codes = class_numbers(y)
-    there = OnDevice(X, codes, counts)
-    there.classes, there.keys = classes, there.row_keys()
-    there.masses = class_sums(codes, len(classes), counts)
-    return _task_of(estimator, there, None, rows, n, thread_count(estimator.n_jobs), sample_weight)
+    labelled = estimator._labelled(y, counts, weight)
+    units = None if estimator.units_alike is None else Units.of(labelled["targets"], counts, estimator.units_alike)
+    targets = None if units is None else units.measured(labelled["targets"])
+    there = OnDevice(X, labelled["codes"], counts, targets)
+    there.classes, there.keys, there.units = labelled["classes"], there.row_keys(), units
+    there.masses = class_sums(there.codes, len(there.classes), counts)
+    return _task_of(estimator, there, None, rows, n, thread_count(estimator.n_jobs), labelled["factors"])
+
+
+def _targets_here(y: Any, checks: dict[str, bool]) -> Array:
+    """Labels of each row as an array in memory, or numbers where they are to be."""
+    y = host(y) if is_foreign(y) else y
+    if not checks:
+        return column_or_1d(y, warn=True)
+    return _check_y(y, **checks)
 
 
 def check_there(estimator: Any, X: Any, reset: bool = False) -> Any:
@@ -333,18 +344,21 @@ def kind_of(X: Any) -> str:
     return f"an array of {type(X).__module__.partition('.')[0]} on {device(X)}"
 
 
-def _task_of(
-    estimator: Any, X: Any, names: Any, rows: Any, n_samples: int, threads: int, sample_weight: Any = None
-) -> Task:
+def _task_of(estimator: Any, X: Any, names: Any, rows: Any, n_samples: int, threads: int, factors: Array) -> Task:
     """Of rows that are apart."""
     estimator.n_features_in_ = X.shape[1]
     if names is not None:
         estimator.feature_names_in_ = np.array(names, dtype=object)
+    whole = Task(X, X.codes, X.counts, factors, rows, X.keys, X.classes, estimator.kernel, n_samples, threads)
+    whole = replace(whole, targets=X.targets, units=X.units)
+    return with_copies(whole, *repeats(None, whole.keys, whole.marks, threads))
+
+
+def factors_apart(class_weight: Any, X: Any, sample_weight: Any) -> Array:
+    """Weights of the classes of rows that are apart."""
     check_targets(X.classes)
     check_classes(X.classes, sample_weight)
-    factors = class_factors(estimator.class_weight, X.classes, lambda: X.masses)
-    whole = Task(X, X.codes, X.counts, factors, rows, X.keys, X.classes, estimator.kernel, n_samples, threads)
-    return with_copies(whole, *repeats(None, whole.keys, whole.codes, threads))
+    return class_factors(class_weight, X.classes, lambda: X.masses)
 
 
 def _kind(X: Any) -> str:
@@ -353,8 +367,8 @@ def _kind(X: Any) -> str:
 
 def _refusal(estimator: Any, X: Any) -> str:
     return (
-        f"{type(estimator).__name__} needs all rows in memory, and {_kind(X)} was given. SlimSVC, ReducedSVC and "
-        "EmpiricalSVC are fitted where the blocks of a dask X are; if they fit into memory here, pass X.compute() and "
+        f"{type(estimator).__name__} needs all rows in memory, and {_kind(X)} was given. SlimSVC, SlimSVR, ReducedSVC "
+        "and EmpiricalSVC are fitted where the blocks of a dask X are; if they fit into memory here, pass X.compute() and "
         "y.compute()"
     )
 

@@ -2,7 +2,8 @@
 
 They are the X of a task like an array: with a shape and a type, and rows by number (``X[rows]``, brought here). All
 else is asked of them in one way, `Apart.mapped`: a pure function of a block, run where the block is. The caller holds a
-key and a class number for each row, and the leading bits of its weight where there are weights (`counts.FarCounts`).
+key and a class number (or targets) for each row, and the leading bits of its weight where there are weights
+(`counts.FarCounts`).
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ import scipy.sparse as sp
 
 from ..arrays import Elsewhere
 from ..counts import FarCounts, rounded
-from ..data import class_sums
+from ..data import Units
 from ..formulation import Array
 from ..linear import dot
 from ..parts.kernels import Base
-from .labels import ClassLabels, Labels
+from .labels import Labels, Rule
 from .memory import double, seen_through
 from .seam import Block, Pass
 
@@ -48,51 +49,19 @@ class Keeper:
 
 @dataclass(frozen=True)
 class Piece:
-    """A block of rows, with their class numbers and what they count."""
+    """A block of rows, with their class numbers (and targets, if they have any) and what they count."""
 
     X: Any
     codes: Array
     counts: Array
     first: int  # number of its first row
     keeper: Keeper | None = None  # of features, from one pass to the next
+    targets: Array | None = None  # rows x outputs
 
-    def home(self, look: Look, tables: tuple[Array, Array]) -> Any:
-        """The rows with their features, and labels by tables of sides and costs (classes x outputs)."""
-        made = partial(look.at, self.X, self.labels(tables))
+    def home(self, look: Look, rule: Rule) -> Any:
+        """The rows with their features, and labels by a rule."""
+        made = partial(look.at, self.X, rule.of(self))
         return made() if self.keeper is None else self.keeper(look, self.first, made)
-
-    def labels(self, tables: tuple[Array, Array]) -> ClassLabels:
-        """What the rows are to outputs, by tables of sides and costs (classes x outputs)."""
-        return ClassLabels(self.codes, self.counts, *tables)
-
-
-@dataclass(frozen=True)
-class SummedLabels(ClassLabels):
-    """Labels of all rows, with the sum of what the rows of each class count."""
-
-    masses: Array
-
-    @cached_property
-    def totals(self) -> Array:
-        return self.masses @ self.cost
-
-    def members(self, output: int) -> Any:
-        used = self.cost[:, output] > 0
-        return None if used.all() else Among(self.codes, used)
-
-
-@dataclass(frozen=True)
-class Among:
-    """Rows of some of the classes, listed when that is asked for: their numbers take eight bytes each."""
-
-    codes: Array
-    used: Array  # classes: are they?
-
-    def __len__(self) -> int:
-        return int(class_sums(self.codes, len(self.used))[self.used].sum())
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        return np.flatnonzero(self.used[self.codes]).astype(dtype or np.intp)
 
 
 class Apart(Elsewhere):
@@ -105,6 +74,8 @@ class Apart(Elsewhere):
     lengths: Array  # of the blocks
     counts: Any  # what each row counts
     masses: Array  # the sums of these for each class
+    targets: Array | None = None  # rows x outputs, in units of their own
+    units: Units | None = None
     latest: tuple[Array, Array] | None = None  # row numbers that came here, and what these rows count
 
     def mapped(self, work: Callable[..., Any], *small: Any, each: list[Any] | None = None) -> Iterator[Any]:
@@ -185,9 +156,9 @@ class Apart(Elsewhere):
             return self.mean_size(kernel)
         return float(max(largest for _, largest in self.mapped(_sizes, kernel)))
 
-    def known(self, labels: ClassLabels) -> ClassLabels:
+    def known(self, labels: Any) -> Any:
         """Labels of these rows, with the sums that need no look at them."""
-        return SummedLabels(labels.codes, labels.counts, labels.side, labels.cost, self.masses)
+        return labels.summed(self.masses)
 
     def close(self) -> None:
         """No more will be asked."""
@@ -240,9 +211,9 @@ class Look:
         """Rows in memory."""
         return seen_through(self.kernel, X, labels, self.Z, self.T, self.dtype, self.threads, self.keep)
 
-    def on(self, piece: Piece, tables: tuple[Array, Array]) -> Any:
-        """A block, with labels by tables."""
-        return piece.home(self, tables)
+    def on(self, piece: Piece, rule: Rule) -> Any:
+        """A block, with labels by a rule."""
+        return piece.home(self, rule)
 
 
 @dataclass(frozen=True)
@@ -260,14 +231,12 @@ class Shifted:
         return getattr(self.block, name)
 
 
-def _total(piece: Piece, look: Look, tables: tuple[Array, Array], work: Pass, small: tuple[Any, ...]) -> Any:
-    return look.on(piece, tables).total(work, *small)
+def _total(piece: Piece, look: Look, rule: Rule, work: Pass, small: tuple[Any, ...]) -> Any:
+    return look.on(piece, rule).total(work, *small)
 
 
-def _each(
-    piece: Piece, look: Look, tables: tuple[Array, Array], work: Callable[..., Any], small: tuple[Any, ...]
-) -> list[Any]:
-    home = look.on(piece, tables)
+def _each(piece: Piece, look: Look, rule: Rule, work: Callable[..., Any], small: tuple[Any, ...]) -> list[Any]:
+    home = look.on(piece, rule)
     return [work(Shifted(block, piece.first), *small) for block in home.blocks()]
 
 
@@ -280,7 +249,7 @@ class Spread:
     """The home of rows that are apart: passes run where the blocks are, and sums come here."""
 
     X: Apart
-    labels: ClassLabels
+    labels: Any  # with a rule for blocks
     look: Look
     apart: ClassVar[bool] = True
 
@@ -293,8 +262,7 @@ class Spread:
             work.within(int(first), int(first + length), *small)
             for first, length in zip(self.X.starts, self.X.lengths, strict=True)
         ]
-        tables = self.labels.side, self.labels.cost
-        return self.summed(_total, self.look, tables, work, each=each)
+        return self.summed(_total, self.look, self.labels.rule, work, each=each)
 
     def summed(self, work: Callable[..., Any], *small: Any, each: list[Any]) -> tuple[Array, ...]:
         """The sum over blocks, in their order."""
@@ -307,13 +275,12 @@ class Spread:
     def blocks(self) -> Iterator[Block]:
         """Brought here one after the other."""
         for piece in self.X.mapped(_itself):
-            home = piece.home(self.look, (self.labels.side, self.labels.cost))
+            home = piece.home(self.look, self.labels.rule)
             for block in home.blocks():
                 yield Shifted(block, piece.first)
 
     def gathered(self, work: Callable[..., Any], *small: Any) -> Iterator[Any]:
-        tables = self.labels.side, self.labels.cost
-        for parts in self.X.mapped(_each, self.look, tables, work, small):
+        for parts in self.X.mapped(_each, self.look, self.labels.rule, work, small):
             yield from parts
 
     def features(self, rows: Array) -> Array:

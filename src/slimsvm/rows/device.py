@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +18,7 @@ from ..formulation import Array
 from ..keys import column_constants, row_keys
 from ..namespaces import beside, cast, device, has_double, host, namespace, numpy_type, wide
 from .apart import MOST_BROUGHT, Apart, Piece
-from .labels import ClassLabels
+from .labels import ClassLabels, TargetLabels
 from .memory import ArrayBlock, label_bytes, seen_through
 from .seam import Block, Pass, Pieces, total
 
@@ -33,10 +34,10 @@ def _slices(n: int, row_bytes: int, most: int | None = None) -> list[slice]:
 
 
 class OnDevice(Apart):
-    """Rows in an array of another library, with their class numbers and weights here."""
+    """Rows in an array of another library, with their class numbers or targets and weights here."""
 
-    def __init__(self, values: Any, codes: Array, counts: Array):
-        self.values, self.codes, self.counts = values, codes, counts
+    def __init__(self, values: Any, codes: Array, counts: Array, targets: Array | None = None):
+        self.values, self.codes, self.counts, self.targets = values, codes, counts, targets
         self.classes: Any = None  # known where the rows are those of a fit, as their keys are
         self.keys: Any = None
         self.shape = values.shape[0], values.shape[1]
@@ -53,20 +54,22 @@ class OnDevice(Apart):
         """Blocks are brought here one after the other: for what is not written over namespaces."""
         for k, (first, length) in enumerate(zip(self.starts, self.lengths, strict=True)):
             rows = slice(int(first), int(first + length))
-            piece = Piece(host(self.values[rows, :]), self.codes[rows], self.counts[rows], int(first))
+            targets = None if self.targets is None else self.targets[rows]
+            piece = Piece(host(self.values[rows, :]), self.codes[rows], self.counts[rows], int(first), targets=targets)
             yield work(piece, *small) if each is None else work(piece, *small, each[k])
 
     def picked(self, rows: Array) -> tuple[Any, Array]:
         return host(self._some(rows)), self.counts[rows]
 
-    def known(self, labels: ClassLabels) -> ClassLabels:
+    def known(self, labels: Any) -> Any:
         return labels
 
     def taken(self, rows: Array) -> Any:
         """Some of the rows, which stay there, but for few: on these the core is done before a device has begun."""
         if len(rows) * self.shape[1] <= FEW:
             return self[rows]
-        return OnDevice(self._some(rows), self.codes[rows], self.counts[rows])
+        targets = None if self.targets is None else self.targets[rows]
+        return OnDevice(self._some(rows), self.codes[rows], self.counts[rows], targets)
 
     def _some(self, rows: Array) -> Any:
         return namespace(self.values).take(self.values, beside(self.values, rows.astype(np.int64)), axis=0)
@@ -76,13 +79,13 @@ class OnDevice(Apart):
         xp, X = namespace(self.values), self.values
         kind = getattr(xp, np.dtype(dtype).name) if has_double(X) else xp.float32
         if not kernel.translation_invariant:
-            return 0.0, OnDevice(cast(X, kind), self.codes, self.counts)
+            return 0.0, OnDevice(cast(X, kind), self.codes, self.counts, self.targets)
         mean = self._sums(lambda part: xp.sum(cast(part, wide(X)), axis=0)) / self.shape[0]
         around = xp.empty(self.shape, dtype=kind, device=device(X))
         centre = beside(X, mean, wide(X))
         for some in _slices(self.shape[0], 16 * self.shape[1]):
             around[some, :] = cast(cast(X[some, :], wide(X)) - centre, kind)
-        return mean, OnDevice(around, self.codes, self.counts)
+        return mean, OnDevice(around, self.codes, self.counts, self.targets)
 
     def _sums(self, work: Callable[[Any], Any]) -> Any:
         return sum(host(work(self.values[some, :])) for some in _slices(self.shape[0], 16 * self.shape[1]))
@@ -130,7 +133,7 @@ class OnDevice(Apart):
         """``k(X, vectors) @ coef.T + bias``; the values come here."""
         return host(values(kernel, self.values, vectors, coef, bias)).astype(np.float64, copy=False)
 
-    def looked(self, labels: ClassLabels, dtype: Any, keep: float) -> Placed:
+    def looked(self, labels: Any, dtype: Any, keep: float) -> Placed:
         """Rows for vectors that will be named, again and again."""
         return Placed(self, labels, dtype, keep)
 
@@ -181,15 +184,6 @@ class PlacedLabels:
     side: Any
     cost: Any
 
-    @classmethod
-    def of_labels(cls, labels: ClassLabels, X: Any) -> PlacedLabels:
-        """Beside X."""
-        same = labels.counts.strides == (0,)
-        factor = float(labels.counts[0]) if same and labels.size else 1.0
-        counts = None if same else beside(X, labels.counts, wide(X))
-        tables = (beside(X, table, wide(X)) for table in (labels.side, factor * labels.cost))
-        return cls(beside(X, labels.codes), counts, *tables)
-
     def of(self, rows: slice, which: Array) -> tuple[Any, Any]:
         xp, side, cost = namespace(self.side), self.side, self.cost
         if not _all_of(which, side.shape[1]):
@@ -198,6 +192,49 @@ class PlacedLabels:
         codes = cast(self.codes[rows], xp.int64)
         Y, C = xp.take(side, codes, axis=0), xp.take(cost, codes, axis=0)
         return Y, C if self.counts is None else C * self.counts[rows][:, None]
+
+
+@dataclass(frozen=True)
+class PlacedTargets:
+    """`TargetLabels` on a device."""
+
+    targets: Any
+    counts: Any  # None: each row counts once
+    cost: Any
+
+    def of(self, rows: slice, which: Array) -> tuple[Any, Any]:
+        xp, Y, cost = namespace(self.cost), self.targets[rows, :], self.cost
+        if not _all_of(which, self.targets.shape[1]):
+            columns = beside(cost, np.asarray(which, dtype=np.int64))
+            Y, cost = xp.take(Y, columns, axis=1), xp.take(cost, columns, axis=0)
+        C = xp.ones_like(Y) * cost
+        return Y, C if self.counts is None else C * self.counts[rows][:, None]
+
+
+def _counts_there(labels: Any, X: Any) -> tuple[Any, float]:
+    """What rows count beside X, or None and what each of them counts."""
+    same = labels.counts.strides == (0,)
+    factor = float(labels.counts[0]) if same and labels.size else 1.0
+    return None if same else beside(X, labels.counts, wide(X)), factor
+
+
+@singledispatch
+def placed(labels: Any, X: Any) -> Any:
+    """Labels beside X."""
+    raise TypeError(f"{type(labels).__name__} has no form on a device")
+
+
+@placed.register(ClassLabels)
+def _classes(labels: ClassLabels, X: Any) -> PlacedLabels:
+    counts, factor = _counts_there(labels, X)
+    tables = (beside(X, table, wide(X)) for table in (labels.side, factor * labels.cost))
+    return PlacedLabels(beside(X, labels.codes), counts, *tables)
+
+
+@placed.register(TargetLabels)
+def _targets(labels: TargetLabels, X: Any) -> PlacedTargets:
+    counts, factor = _counts_there(labels, X)
+    return PlacedTargets(beside(X, labels.targets, wide(X)), counts, beside(X, factor * labels.cost, wide(X)))
 
 
 @dataclass(frozen=True)
@@ -232,9 +269,9 @@ class Placed:
 
     apart: ClassVar[bool] = True
 
-    def __init__(self, X: OnDevice, labels: ClassLabels, dtype: Any, keep: float):
+    def __init__(self, X: OnDevice, labels: Any, dtype: Any, keep: float):
         self.X, self.labels, self.keep, self.dtype = X, labels, keep, np.dtype(dtype)
-        self.placed = PlacedLabels.of_labels(labels, X.values)
+        self.placed = placed(labels, X.values)
         self.kind = getattr(namespace(X.values), self.dtype.name)
         self.seen: tuple[Any, Any, Array] | None = None
         self.P: dict[int, Any] = {}  # features, by the first row of a block

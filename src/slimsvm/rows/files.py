@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ BLOCK_ROWS = 1 << 17
 
 def from_parquet(
     path: Any,
-    target: str | None = None,
+    target: str | Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
     weight: str | None = None,
     block_rows: int = BLOCK_ROWS,
@@ -27,8 +28,8 @@ def from_parquet(
     ----------
     path : str, path or list of them
         A file, a folder of files, or several.
-    target : str, optional
-        The column of the labels; may be left out for rows to predict.
+    target : str or list of str, optional
+        The column of the labels, or of numbers to regress on (a list: of several); may be left out for rows to predict.
     columns : list of str, optional
         The inputs, in this order; all other columns unless said. They must be numbers or truth values: categories and
         dates are refused by name, and so are missing values when they are met.
@@ -43,7 +44,7 @@ def from_parquet(
     Returns
     -------
     Blocks
-        For ``SlimSVC().fit(rows)``, ``predict(rows)``.
+        For ``SlimSVC().fit(rows)``, ``SlimSVR().fit(rows)``, ``predict(rows)``.
     """
     data = _pyarrow("from_parquet").dataset
     return from_arrow(data.dataset(_paths(path), format="parquet"), target, columns, weight, block_rows, dtype)
@@ -51,7 +52,7 @@ def from_parquet(
 
 def from_arrow(
     data: Any,
-    target: str | None = None,
+    target: str | Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
     weight: str | None = None,
     block_rows: int = BLOCK_ROWS,
@@ -71,7 +72,7 @@ def from_arrow(
     inputs = _inputs(list(data.schema.names), target, columns, weight)
     _check_arrow_types(arrow, data.schema, inputs)
     kind = _float_type(dtype, {str(data.schema.field(name).type) for name in inputs} <= {"float", "halffloat"})
-    wanted = [*inputs, *(name for name in (target, weight) if name is not None)]
+    wanted = [*inputs, *_names(target), *_names(weight)]
 
     def batches() -> Iterator[Any]:
         if isinstance(data, arrow.Table):
@@ -85,14 +86,14 @@ def from_arrow(
                 X = np.empty((batch.num_rows, len(inputs)), dtype=kind)
                 for k, name in enumerate(inputs):
                     X[:, k] = _numbers(batch.column(name))
-                yield X, None if target is None else _labels(batch.column(target), target), _weights(batch, weight)
+                yield X, _answers(target, partial(_labels_in, batch), batch.column), _weights(batch, weight)
 
     return Blocks(pieces, inputs, _shown(data))
 
 
 def from_csv(
     path: Any,
-    target: str | None = None,
+    target: str | Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
     weight: str | None = None,
     block_rows: int = BLOCK_ROWS,
@@ -139,7 +140,7 @@ def from_csv(
                     if words:
                         raise ValueError(_no_numbers(words, str(one)))
                     X = frame[inputs].to_numpy(dtype=kind)
-                    y = None if target is None else _whole(frame[target].to_numpy(), target)
+                    y = _answers(target, partial(_labels_of, frame), frame.__getitem__)
                     yield X, y, None if weight is None else frame[weight].to_numpy()
 
     return Blocks(pieces, inputs, f"CSV, {len(paths)} files" if len(paths) > 1 else f"CSV, {Path(paths[0]).name}")
@@ -198,20 +199,36 @@ def _float_type(dtype: Any, short: bool) -> np.dtype[Any]:
     return kind
 
 
-def _inputs(found: list[str], target: str | None, columns: Iterable[str] | None, weight: str | None) -> list[str]:
+def _names(given: str | Sequence[str] | None) -> list[str]:
+    return [] if given is None else [given] if isinstance(given, str) else list(given)
+
+
+def _answers(target: str | Sequence[str] | None, labels: Callable[[str], Any], column: Callable[[str], Any]) -> Any:
+    """Labels of one column, or numbers of several."""
+    if target is None or isinstance(target, str):
+        return None if target is None else labels(target)
+    return np.column_stack([np.asarray(_numbers(column(name)), dtype=np.float64) for name in target])
+
+
+def _inputs(
+    found: list[str], target: str | Sequence[str] | None, columns: Iterable[str] | None, weight: str | None
+) -> list[str]:
     """The columns of the inputs."""
     if isinstance(columns, str):
         raise ValueError(f"columns={columns!r} is one name; give a list, [{columns!r}] or more of them")
     wanted = None if columns is None else list(columns)
     if wanted is not None and len(set(wanted)) < len(wanted):
         raise ValueError(f"columns={wanted} has a name twice")
-    for name in (*(wanted or ()), *(one for one in (target, weight) if one is not None)):
+    answers = _names(target)
+    if target is not None and not answers:
+        raise ValueError("target=[] names no column; give one or more, or leave target out")
+    for name in (*(wanted or ()), *answers, *_names(weight)):
         if name not in found:
             shown = ", ".join(found[:20]) + (", ..." if len(found) > 20 else "")
             raise ValueError(f"there is no column {name!r}; there are {shown}")
-    if wanted is not None and target in wanted:
+    if wanted is not None and set(answers) & set(wanted):
         raise ValueError(f"target={target!r} is among the columns of the inputs")
-    inputs = [name for name in found if name not in (target, weight)] if wanted is None else wanted
+    inputs = [name for name in found if name not in (*answers, weight)] if wanted is None else wanted
     if not inputs:
         raise ValueError("no column is left for the inputs")
     return inputs
@@ -242,13 +259,20 @@ def _check_arrow_types(arrow: Any, schema: Any, inputs: list[str]) -> None:
 
 
 def _numbers(column: Any) -> Any:
-    """A column of an Arrow batch; missing values are NaN, which are refused by name later on."""
+    """A column of an Arrow batch or a data frame; missing values are NaN, which are refused by name later on."""
+    if not hasattr(column, "null_count"):
+        return column.to_numpy()
     if column.null_count or str(column.type).startswith(("decimal", "bool")):
         return column.cast("float64").to_numpy(zero_copy_only=False)
     return column.to_numpy(zero_copy_only=False)
 
 
-def _labels(column: Any, name: str) -> Any:
+def _labels_of(frame: Any, name: str) -> Any:
+    return _whole(frame[name].to_numpy(), name)
+
+
+def _labels_in(batch: Any, name: str) -> Any:
+    column = batch.column(name)
     if hasattr(column, "dictionary_decode"):
         column = column.dictionary_decode()
     if column.null_count:

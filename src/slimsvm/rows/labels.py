@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import _core
 from ..counts import total
-from ..data import Output, sides
+from ..data import Output, class_sums, sides
 from ..formulation import Array
 
 Some = slice | Array  # of the rows
@@ -44,6 +44,34 @@ class Labels(Protocol):
         """The core's passes over such rows."""
 
 
+class Rule(Protocol):
+    """How blocks of rows that are elsewhere get their labels: small, and the same for all of them."""
+
+    def of(self, piece: Any) -> Labels:
+        """Labels of a block, see `apart.Piece`."""
+
+
+@dataclass(frozen=True)
+class ByClass:
+    """By tables of sides and costs, classes x outputs."""
+
+    side: Array
+    cost: Array
+
+    def of(self, piece: Any) -> ClassLabels:
+        return ClassLabels(piece.codes, piece.counts, self.side, self.cost)
+
+
+@dataclass(frozen=True)
+class ByTarget:
+    """By the costs of the outputs."""
+
+    cost: Array
+
+    def of(self, piece: Any) -> TargetLabels:
+        return TargetLabels(piece.targets, piece.counts, self.cost)
+
+
 @dataclass(frozen=True)
 class ClassLabels:
     """By class numbers: tables, classes x outputs, say what a class is to an output, counts what a row counts."""
@@ -60,6 +88,10 @@ class ClassLabels:
     @property
     def size(self) -> int:
         return len(self.codes)
+
+    @property
+    def rule(self) -> Rule:
+        return ByClass(self.side, self.cost)
 
     @cached_property
     def totals(self) -> Array:
@@ -78,6 +110,10 @@ class ClassLabels:
         used = self.cost[:, output] > 0
         return None if used.all() else np.flatnonzero(used[self.codes])
 
+    def summed(self, masses: Array) -> ClassLabels:
+        """With the sum of what the rows of each class count, which needs no look at them then."""
+        return SummedLabels(self.codes, self.counts, self.side, self.cost, masses)
+
     def take(self, rows: Some, factor: float = 1.0) -> ClassLabels:
         return replace(self, codes=self.codes[rows], counts=self.counts[rows], cost=factor * self.cost)
 
@@ -86,6 +122,35 @@ class ClassLabels:
         return _core.class_passes(
             rows, np.ascontiguousarray(self.codes), self.counts, side, cost, single, keep, threads
         )
+
+
+@dataclass(frozen=True)
+class SummedLabels(ClassLabels):
+    """Labels of all rows, with the sum of what the rows of each class count."""
+
+    masses: Array
+
+    @cached_property
+    def totals(self) -> Array:
+        return self.masses @ self.cost
+
+    def members(self, output: int) -> Any:
+        used = self.cost[:, output] > 0
+        return None if used.all() else Among(self.codes, used)
+
+
+@dataclass(frozen=True)
+class Among:
+    """Rows of some of the classes, listed when that is asked for: their numbers take eight bytes each."""
+
+    codes: Array
+    used: Array  # classes: are they?
+
+    def __len__(self) -> int:
+        return int(class_sums(self.codes, len(self.used))[self.used].sum())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.flatnonzero(self.used[self.codes]).astype(dtype or np.intp)
 
 
 @dataclass(frozen=True)
@@ -139,6 +204,14 @@ class TargetLabels:
     @property
     def size(self) -> int:
         return self.targets.shape[0]
+
+    @property
+    def rule(self) -> Rule:
+        return ByTarget(self.cost)
+
+    def summed(self, masses: Array) -> TargetLabels:
+        """What all rows count is known without a look at them."""
+        return self
 
     @cached_property
     def totals(self) -> Array:

@@ -53,7 +53,7 @@ def partitions(X: Any, y: Any, weight: Any, site: Any) -> list[tuple[Any, Any, A
     found: dict[str, list[Any]] = {"sample_weight": [None] * len(rows)}
     for name, other in given:
         far = on_workers(other)
-        parts, theirs = _parts(other) if far else ([_row_values(other, name)], [len(other)])
+        parts, theirs = _parts(other) if far else ([_row_values(other, name, name == "y")], [len(other)])
         alike = far and len(parts) == len(rows) and (theirs == lengths or theirs is None or lengths is None)
         if not alike:
             lengths = _lengths(rows, site) if lengths is None else lengths
@@ -63,11 +63,12 @@ def partitions(X: Any, y: Any, weight: Any, site: Any) -> list[tuple[Any, Any, A
     return list(zip(rows, found["y"], found["sample_weight"], strict=True))
 
 
-def _row_values(other: Any, name: str) -> Array:
+def _row_values(other: Any, name: str, columns: bool = False) -> Array:
+    """A value for each row, or several where these may be ``columns``."""
     values = host(other) if is_foreign(other) else np.asarray(other)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
-    if values.ndim != 1:
+    if values.ndim not in ((1, 2) if columns else (1,)):
         raise ValueError(f"{name} has shape {values.shape}; one value for each row is needed")
     return values
 

@@ -7,29 +7,42 @@ from typing import Any
 
 import numpy as np
 
+from ..data import Units
 from ..formulation import Array
 from ..keys import row_keys
 from ..namespaces import beside, cast, has_double, host, is_foreign, namespace
 from .device import OnDevice, check_finite
 from .partitions import _row_values
-from .reading import _as_long, _check_finite, _floats, _weights
+from .reading import _as_long, _check_finite, _floats, _weights, as_labels, as_targets
 
-Raw = tuple[Any, Array, Array, Array | None, Array | None, int]  # rows, labels, their numbers, weights, kept, given
+# Rows, labels, their numbers, weights, kept, given, targets; and what passes take: rows, class numbers, weights (or
+# None), the number of the first row, and targets (or None). Tuples, whose bytes dask can count.
+Raw = tuple[Any, Array, Array, Array | None, Array | None, int, Array | None]
+Held = tuple[Any, Array, Array | None, int, Array | None]
 
 
-def prepared(X: Any, y: Any, weight: Any, number: int, dtype: Any, names: list[str] | None) -> Raw:
-    """Checked rows of a weight above 0, with the labels among them and their numbers."""
+def prepared(
+    X: Any, y: Any, weight: Any, number: int, dtype: Any, names: list[str] | None, of_targets: bool = False
+) -> Raw:
+    """Checked rows of a weight above 0, with the labels among them and their numbers, or targets."""
     given = X.shape[0]
     X = _of_type(X, number, dtype, names)
     if is_foreign(X):
         check_finite(X, f"block {number}")
     else:
         _check_finite(X, number, names)
-    y = _as_long(_row_values(y, "y"), X, "y", number)
+    y = _as_long(_row_values(y, "y", columns=True), X, "y", number, columns=True)
     weight = None if weight is None else _weights(_row_values(weight, "sample_weight"), X, number)
     kept = None if weight is None or weight.all() else np.flatnonzero(weight)
     if kept is not None:
         X, y, weight = _some(X, kept), y[kept], weight[kept]
+    if of_targets:  # all rows are of one class
+        return X, np.zeros(1), np.zeros(len(y), dtype=np.int8), weight, kept, given, as_targets(y, number)
+    return X, *_labels(as_labels(y, number), number), weight, kept, given, None
+
+
+def _labels(y: Array, number: int) -> tuple[Array, Array]:
+    """The labels of a block, and the number of each row's."""
     try:
         labels, numbers = np.unique(y, return_inverse=True)
     except TypeError as error:
@@ -39,18 +52,18 @@ def prepared(X: Any, y: Any, weight: Any, number: int, dtype: Any, names: list[s
             raise ValueError(f"y has missing or infinite values in block {number}")
         if (labels != np.rint(labels)).any():
             raise ValueError(f"y has values in block {number} that are no class labels, such as {labels[0]!r}")
-    return X, labels, numbers.astype(np.min_scalar_type(-1 - len(labels))), weight, kept, given
+    return labels, numbers.astype(np.min_scalar_type(-1 - len(labels)))
 
 
 def _some(X: Any, rows: Array) -> Any:
     return namespace(X).take(X, beside(X, rows), axis=0) if is_foreign(X) else X[rows]
 
 
-def _placed(X: Any, codes: Array, weight: Array | None) -> Any:
+def _placed(X: Any, codes: Array, weight: Array | None, targets: Array | None) -> Any:
     """Rows as passes take them; a block may be on a device."""
     if not is_foreign(X):
         return X
-    return OnDevice(X, codes, np.broadcast_to(1.0, len(codes)) if weight is None else weight)
+    return OnDevice(X, codes, np.broadcast_to(1.0, len(codes)) if weight is None else weight, targets)
 
 
 def _of_type(X: Any, number: int, dtype: Any, names: list[str] | None = None) -> Any:
@@ -71,13 +84,15 @@ class About:
     labels: Array
     given: int  # rows, those of weight 0 too
     kept: Array | None  # which of them are left, where not all are: a bit for each
+    targets: Array | None = None
+    weight: Array | None = None  # where there are targets
 
 
 def about(raw: Raw) -> About:
     """Of a block that is prepared."""
-    X, labels, _, _, kept, given = raw
+    X, labels, _, weight, kept, given, targets = raw
     bits = None if kept is None else np.packbits(np.bincount(kept, minlength=given).astype(bool))
-    return About(X.shape[0], X.shape[1], labels, given, bits)
+    return About(X.shape[0], X.shape[1], labels, given, bits, targets, None if targets is None else weight)
 
 
 class KeptRows:
@@ -112,25 +127,33 @@ def _places(what: About) -> Array:
     return np.flatnonzero(np.unpackbits(what.kept, count=what.given))
 
 
-def coded(raw: Raw, classes: Array, first: int) -> tuple[Any, Array, Array | None, int]:
-    """Rows, class numbers, weights (or None) and the number of the first row: a tuple, whose bytes dask can count."""
-    X, labels, numbers, weight, _, _ = raw
+def coded(raw: Raw, classes: Array, first: int, units: Units | None) -> Held:
+    """With class numbers, or targets in their units."""
+    X, labels, numbers, weight, _, _, targets = raw
+    targets = None if units is None else units.measured(targets)
     place = np.searchsorted(classes, labels).astype(np.min_scalar_type(-1 - len(classes)))
     codes = place[numbers]
-    return _placed(X, codes, weight), codes, weight, first
+    return _placed(X, codes, weight, targets), codes, weight, first, targets
 
 
 def rows_again(
-    X: Any, weight: Any, dtype: Any, names: list[str] | None, codes: Array, first: int, key: Any
-) -> tuple[Any, Array, Array | None, int]:
+    X: Any,
+    weight: Any,
+    dtype: Any,
+    names: list[str] | None,
+    codes: Array,
+    first: int,
+    key: Any,
+    targets: Array | None,
+) -> Held:
     """The same from a block that was checked before; ``key`` is that of its first row."""
     X = _of_type(X, 0, dtype, names)
     if weight is None:
-        return _placed(_same(X, key), codes, None), codes, None, first
+        return _placed(_same(X, key), codes, None, targets), codes, None, first, targets
     weight = _row_values(weight, "sample_weight").astype(np.float64)
     kept = np.flatnonzero(weight)
     X = X if len(kept) == len(weight) else _some(X, kept)
-    return _placed(_same(X, key), codes, weight[kept]), codes, weight[kept], first
+    return _placed(_same(X, key), codes, weight[kept], targets), codes, weight[kept], first, targets
 
 
 def _same(X: Any, key: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..counts import UNIT, exact_sums, heads
-from ..data import class_sums
+from ..data import Units, class_sums
 from ..formulation import Array
 from ..keys import blocks, row_keys
 from ..namespaces import host, is_foreign
@@ -44,7 +44,7 @@ class Blocks:
                 raise ValueError(f"block {number} has {X.shape[1]} columns, those before it {columns}")
             columns = X.shape[1]
             _check_finite(X, number, self.names)
-            yield X, y if y is None else _as_long(y, X, "y", number), _weights(weight, X, number)
+            yield X, y if y is None else _as_long(y, X, "y", number, columns=True), _weights(weight, X, number)
 
     def _in_order(self, X: Any, number: int) -> Any:
         """Columns of a data frame as those of the first one, by their names."""
@@ -91,11 +91,29 @@ def _check_finite(X: Any, number: int, names: list[str] | None) -> None:
     )
 
 
-def _as_long(y: Any, X: Any, name: str, number: int) -> Array:
+def _as_long(y: Any, X: Any, name: str, number: int, columns: bool = False) -> Array:
+    """A value for each row, or several where these may be ``columns``."""
     y = host(y) if is_foreign(y) else np.asarray(y)
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
-    if y.ndim != 1 or len(y) != X.shape[0]:
+    if y.ndim not in ((1, 2) if columns else (1,)) or len(y) != X.shape[0]:
         raise ValueError(f"block {number} has {X.shape[0]} rows, but {name} of shape {y.shape}")
+    return y
+
+
+def as_targets(y: Array, number: int) -> Array:
+    """Numbers for each row, rows x outputs."""
+    if y.dtype.kind not in "fiub":
+        raise ValueError(f"block {number} has targets of type {y.dtype}; a regression needs numbers")
+    y = np.ascontiguousarray(y[:, None] if y.ndim == 1 else y, dtype=np.float64)
+    if not np.isfinite(y).all():
+        raise ValueError(f"block {number} has targets that are missing or infinite; leave these rows out")
+    return y
+
+
+def as_labels(y: Array, number: int) -> Array:
+    """One class label for each row."""
+    if y.ndim != 1:
+        raise ValueError(f"block {number} has {y.shape[1]} labels for each row; a classifier needs one")
     return y
 
 
@@ -136,7 +154,8 @@ class Parts:
 
     def joined(self) -> Array:
         """All of them; the parts are let go."""
-        whole = np.empty(sum(map(len, self.parts)), dtype=np.result_type(*{part.dtype for part in self.parts}))
+        shape = sum(map(len, self.parts)), *self.parts[0].shape[1:]
+        whole = np.empty(shape, dtype=np.result_type(*{part.dtype for part in self.parts}))
         start = 0
         self.parts.reverse()
         while self.parts:
@@ -147,11 +166,13 @@ class Parts:
 
 
 class Read(Apart):
-    """Rows that are read in each pass, with their weights. Class numbers of all rows are kept here."""
+    """Rows that are read in each pass, with their weights. Class numbers or targets of all rows are kept here."""
 
-    def __init__(self, source: Blocks, threads: int = 1):
-        """Looked through once: classes, weights, and a key for each row. Rows of weight 0 are left out."""
+    def __init__(self, source: Blocks, threads: int = 1, alike: bool | None = None):
+        """Looked through once: classes, weights, and a key for each row. Rows of weight 0 are left out. ``alike``: they
+        have targets, with units of their own or the same one (see `Units`); None: labels are classes."""
         self.source, self.keeper = source, Keeper()
+        targets, counts = Parts(), Parts()
         found: dict[Any, int] = {}
         lengths, codes, keys, weights = [], Parts(), Parts(), Parts()
         units: list[int] = []  # exact sums of the weights of each class
@@ -167,6 +188,13 @@ class Read(Apart):
             weighted.add(weight is not None)
             if not X.shape[0]:
                 continue
+            if alike is not None:
+                targets.add(as_targets(y, len(lengths)))
+                if targets.parts[0].shape[1] != targets.parts[-1].shape[1]:
+                    raise ValueError(f"block {len(lengths)} has another number of targets than those before it")
+            if alike is not None and weight is not None:
+                counts.add(weight)
+            y = as_labels(y, len(lengths)) if alike is None else np.zeros(len(y))  # all of one class
             labels, numbers = np.unique(y, return_inverse=True)
             mine = np.array([found.setdefault(label, len(found)) for label in labels.tolist()], dtype=np.int64)
             own = mine[numbers].astype(np.min_scalar_type(-1 - len(found)))
@@ -196,6 +224,11 @@ class Read(Apart):
             self.weigh(None, [int(mass) << UNIT for mass in class_sums(self.codes, len(found))])
         else:
             self.weigh(weights.joined(), [units[k] for k in np.argsort(place)])
+        if alike is not None:
+            self.targets = targets.joined()
+            self.units = Units.of(self.targets, counts.joined() if all(weighted) else self.counts, alike)
+            for rows in blocks(len(self.targets), self.targets.shape[1]):
+                self.targets[rows] = self.units.measured(self.targets[rows])
 
     def pieces(self) -> Iterator[Piece]:
         """All blocks, with what is known of them."""
@@ -215,7 +248,8 @@ class Read(Apart):
                 )
             X = X if X.dtype == self.dtype else X.astype(self.dtype)
             counts = np.broadcast_to(1.0, X.shape[0]) if weight is None else weight
-            yield Piece(X, self.codes[rows], counts, first, self.keeper)
+            targets = None if self.targets is None else self.targets[rows]
+            yield Piece(X, self.codes[rows], counts, first, self.keeper, targets)
             first = rows.stop
         if first != self.shape[0]:
             raise ValueError(

@@ -22,10 +22,11 @@ import scipy.sparse as sp
 
 from ..arrays import Elsewhere
 from ..counts import UNIT, exact_sums, heads
-from ..data import class_sums
+from ..data import Units, class_sums
 from ..formulation import Array
 from ..keys import row_keys
 from .apart import Apart, Look, Piece, Spread
+from .labels import Rule
 from .partitions import matched, on_workers, partitions
 from .prepared import KeptRows, about, coded, prepared, rows_again
 from .sums import Sums
@@ -47,7 +48,7 @@ class Shelf:
         self.lock = threading.Lock()
         self.fits: dict[str, tuple[str, dict[int, tuple[Any, int]]]] = {}
 
-    def home(self, look: KeptLook, piece: Piece, tables: tuple[Array, Array]) -> Any:
+    def home(self, look: KeptLook, piece: Piece, rule: Rule) -> Any:
         """The home of a block: as it is kept, or a new one."""
         size = len(piece.codes) * look.T.shape[1] * look.dtype.itemsize
         with self.lock:
@@ -60,7 +61,7 @@ class Shelf:
             keeps = taken + size <= look.keep and _has_room(size)
             if keeps:
                 mine[piece.first] = None, size  # its room, before others take it
-        home = replace(look, keep=float(size) if keeps else 0.0).at(piece.X, piece.labels(tables))
+        home = replace(look, keep=float(size) if keeps else 0.0).at(piece.X, rule.of(piece))
         if keeps:
             with self.lock:
                 mine[piece.first] = home, size
@@ -99,8 +100,8 @@ class KeptLook(Look):
     fit: str = ""
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
 
-    def on(self, piece: Piece, tables: tuple[Array, Array]) -> Any:
-        return SHELF.home(self, piece, tables)
+    def on(self, piece: Piece, rule: Rule) -> Any:
+        return SHELF.home(self, piece, rule)
 
 
 def _run(held: Any, sent: bytes, look: bytes | None, own: Any = ()) -> Any:
@@ -108,8 +109,8 @@ def _run(held: Any, sent: bytes, look: bytes | None, own: Any = ()) -> Any:
     work, small = pickle.loads(sent)
     if look is not None:
         small = pickle.loads(zlib.decompress(look)), *small
-    X, codes, counts, first = held
-    piece = Piece(X, codes, np.broadcast_to(1.0, len(codes)) if counts is None else counts, first)
+    X, codes, counts, first, targets = held
+    piece = Piece(X, codes, np.broadcast_to(1.0, len(codes)) if counts is None else counts, first, None, targets)
     return work(piece, *small, *own)
 
 
@@ -260,10 +261,11 @@ class InProcess:
 
 
 class OnWorkers(Apart):
-    """Rows of dask collections. Keys and class numbers of all rows are kept here."""
+    """Rows of dask collections. Keys and class numbers or targets of all rows are kept here."""
 
-    def __init__(self, X: Any, y: Any, sample_weight: Any = None):
-        """Two looks: the classes; then class numbers, and a key for each row. Rows of weight 0 are left out."""
+    def __init__(self, X: Any, y: Any, sample_weight: Any = None, alike: bool | None = None):
+        """Two looks: the classes; then class numbers, and a key for each row. Rows of weight 0 are left out. ``alike``:
+        they have targets, with units of their own or the same one (see `Units`); None: labels are classes."""
         import cloudpickle
         import dask
 
@@ -275,11 +277,15 @@ class OnWorkers(Apart):
         self.looks: dict[str, Any] = {}
         task = dask.delayed(prepared, pure=False)
         given = partitions(X, y, sample_weight, self.site)
-        raw = self.site.kept([task(*block, k, self.dtype, self.names) for k, block in enumerate(given)])
+        of_targets = alike is not None
+        raw = self.site.kept([task(*block, k, self.dtype, self.names, of_targets) for k, block in enumerate(given)])
         found = list(self.site.results(lambda: [dask.delayed(about, pure=False)(block) for block in raw]))
         self._count(found, sample_weight is not None)
+        if alike is not None:
+            self._measure(found, alike)
         task = dask.delayed(coded, pure=False)
-        self.held = self.site.kept([task(block, self.classes, first) for block, _, first in self._full(raw, found)])
+        full = self._full(raw, found)
+        self.held = self.site.kept([task(block, self.classes, first, self.units) for block, _, first in full])
         self._gather(found)
         if client is None:  # labels are here, and need not be made again with the rows
             self.held = [self._with_labels(block, what, first) for block, what, first in self._full(given, found)]
@@ -294,8 +300,11 @@ class OnWorkers(Apart):
 
     def _with_labels(self, block: Any, what: Any, first: int) -> Any:
         X, _, weight = block
-        codes = self.codes[first : first + what.rows]
-        return self.delayed(rows_again, pure=False)(X, weight, self.dtype, self.names, codes, first, self.keys[first])
+        mine = slice(first, first + what.rows)
+        targets = None if self.targets is None else self.targets[mine]
+        return self.delayed(rows_again, pure=False)(
+            X, weight, self.dtype, self.names, self.codes[mine], first, self.keys[first], targets
+        )
 
     def _count(self, found: list[Any], weighted: bool) -> None:
         """What all blocks have together."""
@@ -308,6 +317,16 @@ class OnWorkers(Apart):
         self.shape = int(self.lengths.sum()), found[0].columns
         self.classes = np.unique(np.concatenate([what.labels for what in found if what.rows]))
         self.weighted = weighted
+
+    def _measure(self, found: list[Any], alike: bool) -> None:
+        """Targets of all rows, in units of their own."""
+        full = [what for what in found if what.rows]
+        if len({what.targets.shape[1] for what in full}) > 1:
+            raise ValueError("y has more columns in some blocks than in others")
+        values = np.concatenate([what.targets for what in full])
+        ones = np.broadcast_to(1.0, len(values))
+        self.units = Units.of(values, np.concatenate([w.weight for w in full]) if self.weighted else ones, alike)
+        self.targets = self.units.measured(values)
 
     def _gather(self, found: list[Any]) -> None:
         """Keys, class numbers and leading bits of the weights, and the rows' numbers where some are left out."""

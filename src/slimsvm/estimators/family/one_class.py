@@ -18,6 +18,8 @@ from ..documentation import documented
 from .base import FullMachine
 from .rows import UNLABELLED, Rows, prepared
 
+BORDER = 1e-12  # of the offset: rows on the border are inside, whatever rounding says of them
+
 
 @documented
 class OneClassSVM(OutlierMixin, FullMachine):
@@ -91,6 +93,7 @@ class OneClassSVM(OutlierMixin, FullMachine):
 
     def _keep_rows(self, rows: Rows, model: Model) -> None:
         super()._keep_rows(rows, model)
+        self.intercept_ = self.intercept_ + BORDER * np.abs(self.intercept_)
         self.offset_ = -self.intercept_
 
     def _answers(self) -> tuple[Array, Votes]:
