@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from slimsvm import SlimSVC, rows
-from slimsvm.estimators import validation
+from slimsvm.estimators import tasks
 from slimsvm.parts import kernels
 from slimsvm.vectors.folds import Groups
 
@@ -78,7 +78,7 @@ def stages(kind: str, X: Array, y: Array, weight: Array | None) -> Iterator[tupl
     """What a fit asks of all rows, one after the other."""
     model = SlimSVC(20, C=1.0, gamma="scale", scales="fixed", class_weight="balanced" if kind == "weights" else None)
     held: dict[str, Any] = {}
-    yield "checks", lambda: held.update(task=validation.task(model, X, y, weight))
+    yield "checks", lambda: held.update(task=tasks.task(model, X, y, weight))
     task = held["task"]
     yield "gamma='scale'", lambda: kernels.scale_gamma("scale", task.X, task.counts)
     yield "copies counted", lambda: Groups.of(task).known_well

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from io import StringIO
 
 import numpy as np
 import pandas as pd
@@ -136,6 +137,98 @@ def test_columns_that_are_encoded(run, folder):
     assert run("export", "all.slim", "--onnx", "all.onnx")[0] == 0
 
 
+# --- intervals ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def with_intervals(folder):
+    """A model that has them, and one of two targets."""
+    data = houses()
+    files = (str(folder / "houses.csv"), "-o", str(folder / "sure.slim"))
+    assert main(["train", *files, "-t", "price", "--columns", "a,b,c,d,e", *QUICK, "--intervals", "--quiet"]) == 0
+    both = slimsvm.SlimSVR(6, C=10.0, gamma=0.1, scales="fixed", intervals=True)
+    slimsvm.save(both.fit(data[list("abcde")], data[["price", "whole"]]), folder / "both.slim")
+    return folder
+
+
+def test_intervals_are_those_of_the_model(run, with_intervals):
+    model, X = slimsvm.load(with_intervals / "sure.slim"), houses()[list("abcde")]
+    assert run("predict", "sure.slim", "houses.csv", "--interval", "0.8", "--keep", "price", "-o", "sure.csv")[0] == 0
+    found = pd.read_csv(with_intervals / "sure.csv")
+    assert list(found) == ["price", "prediction", "low", "high"]
+    expected = model[-1].predict_interval(model[:-1].transform(X), 0.8)
+    np.testing.assert_allclose(found[["low", "high"]], expected, rtol=1e-12)
+    assert 0.7 < ((found.low <= found.price) & (found.price <= found.high)).mean() < 0.95
+    wider = json.loads(run("predict", "sure.slim", "houses.csv", "--interval", "0.95", "--json")[1])["predictions"]
+    assert (np.array(wider["low"]) < found.low).all()
+    assert (np.array(wider["high"]) > found.high).all()
+    assert list(pd.read_csv(StringIO(run("predict", "sure.slim", "houses.csv")[1]))) == ["prediction"]
+
+
+def test_what_a_file_says_of_intervals(run, with_intervals):
+    assert describe(with_intervals / "sure.slim")["metadata"]["settings"]["intervals"] is True
+    assert "intervals" in run("info", "sure.slim")[1]
+    assert json.loads(run("info", "sure.slim", "--json")[1])["model"]["intervals"] is True
+    assert "intervals" not in run("info", "price.slim")[1]
+    plain = slimsvm.load(with_intervals / "price.slim"), slimsvm.load(with_intervals / "sure.slim")
+    np.testing.assert_array_equal(*(model[-1].vector_coef_ for model in plain))
+
+
+def test_intervals_and_bytes(run, with_intervals):
+    options = ("--columns", "a,b,c", "--C", "10", "--gamma", "0.1", "--scales", "fixed", "--test-size", "0")
+    code, out, err = run(
+        "train", "houses.csv", "-t", "price", *options, "--bytes", "80", "--intervals", "-o", "few.slim", "--json"
+    )
+    assert code == 0, err
+    assert json.loads(out)["bytes"] <= 80
+    assert run("predict", "few.slim", "houses.csv", "--interval", "0.5", "-o", "few.csv")[0] == 0
+
+
+def test_several_targets_have_columns_of_their_own(run, with_intervals):
+    model, X = slimsvm.load(with_intervals / "both.slim"), houses()[list("abcde")]
+    assert run("predict", "both.slim", "houses.csv", "--interval", "0.9", "-o", "both.csv")[0] == 0
+    found = pd.read_csv(with_intervals / "both.csv")
+    assert list(found) == ["prediction_1", "prediction_2", "low_1", "low_2", "high_1", "high_2"]
+    np.testing.assert_allclose(found[["prediction_1", "prediction_2"]], model.predict(X), rtol=1e-12)
+    ends = model.predict_interval(X, 0.9)
+    np.testing.assert_allclose(found[["low_2", "high_2"]], ends[:, 1], rtol=1e-12)
+    code, _, err = run("score", "both.slim", "houses.csv", "-t", "price")
+    assert (code, "has 2 targets" in err) == (1, True)
+
+
+def test_more_coverage_than_the_rows_can_say(run, with_intervals):
+    code, out, err = run("predict", "sure.slim", "houses.csv", "--interval", "0.9999")
+    assert (code, "too few rows for intervals of coverage 0.9999" in err) == (0, True)
+    assert np.isinf(pd.read_csv(StringIO(out)).high).all()
+
+
+WITHOUT_INTERVALS = {
+    "none were prepared": ("price.slim", "0.9", 1, "price.slim has no intervals; train it with --intervals"),
+    "no probability": ("sure.slim", "1.5", 2, "--interval 1.5: must be a probability between 0 and 1, such as 0.9"),
+    "all rows": ("sure.slim", "1", 2, "--interval 1: must be a probability"),
+    "percent": ("sure.slim", "90", 2, "--interval 90: must be a probability"),
+    "a classifier": ("kind.slim", "0.9", 1, "kind.slim has no intervals; only models of numbers can have them"),
+    "a detector": ("usual.slim", "0.9", 1, "usual.slim has no intervals; only models of numbers can have them"),
+    "compressed": ("small.slim", "0.9", 1, "small.slim has no intervals; compressed models have none"),
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_INTERVALS)
+def test_models_without_intervals(run, with_intervals, name):
+    file, coverage, code, words = WITHOUT_INTERVALS[name]
+    made = {
+        "kind.slim": ("train", "houses.csv", "-t", "kind", "--columns", "a,b", *QUICK, "--test-size", "0"),
+        "usual.slim": ("train", "houses.csv", "--task", "outliers", "--columns", "a,b", "--test-size", "0"),
+        "small.slim": ("compress", "sure.slim", "--vectors", "3"),
+    }
+    if file in made:
+        assert run(*made[file], "-o", file, "--quiet")[0] == 0
+    found, _, err = run("predict", file, "houses.csv", "--interval", coverage)
+    assert found == code
+    assert words in err
+    assert len(err.strip().splitlines()) == 1
+
+
 WRONG = {
     "an unknown task": (("-t", "price", "--task", "ranking"), 2, "classification, regression or outliers"),
     "classes of fractions": (("-t", "price", "--task", "classification"), 1, "leave out --task classification"),
@@ -143,6 +236,8 @@ WRONG = {
     "balanced numbers": (("-t", "price", "--balanced"), 2, "--balanced is for classes"),
     "probabilities of numbers": (("-t", "price", "--probability"), 2, "--probability is for classes"),
     "nu of classes": (("-t", "kind", "--nu", "0.2"), 2, "--nu is for --task outliers"),
+    "intervals of classes": (("-t", "kind", "--intervals"), 2, "--intervals is for numbers"),
+    "intervals of outliers": (("--task", "outliers", "--intervals"), 2, "--intervals is for numbers"),
 }
 
 

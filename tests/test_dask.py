@@ -221,7 +221,7 @@ def test_categories_are_refused():
 def test_never_brought_here_unasked():
     X, y = rows(100)
     far = da.from_array(X, chunks=30)
-    with pytest.raises(TypeError, match=r"SlimSVC, SlimSVR, ReducedSVC and .*X\.compute\(\)"):
+    with pytest.raises(TypeError, match=r"SlimSVC, SlimSVR, SlimOneClass, ReducedSVC and .*X\.compute\(\)"):
         AnyNormSVC().fit(far, y)
     with pytest.raises(TypeError, match=r"compute\(\)"):
         SlimSVC(5, **FIXED).fit(X, da.from_array(y, chunks=30))

@@ -340,7 +340,8 @@ def test_compressed_models_answer_there():
 def test_other_estimators_say_what_to_do(model):
     X, y = rows(60)
     with pytest.raises(
-        TypeError, match=r"needs all rows in the CPU's memory.*SlimSVC, SlimSVR, ReducedSVC and EmpiricalSVC"
+        TypeError,
+        match=r"needs all rows in the CPU's memory.*SlimSVC, SlimSVR, SlimOneClass, ReducedSVC and EmpiricalSVC",
     ):
         model.fit(there(X), y)
     # Their models answer there all the same.

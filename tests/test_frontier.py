@@ -12,14 +12,15 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.datasets import make_friedman1
 from sklearn.metrics import accuracy_score, f1_score, make_scorer
-from sklearn.model_selection import GridSearchCV, GroupKFold, LeaveOneGroupOut, StratifiedKFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, LeaveOneGroupOut, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from problems import blobs, three_classes
-from slimsvm import AnyNormSVC, Frontier, SlimSVC, frontier, kernels
-from slimsvm.estimators import validation
+from slimsvm import SVR, AnyNormSVC, Frontier, SlimSVC, SlimSVR, frontier, kernels
+from slimsvm.estimators import tasks
 from slimsvm.export.quantize import model_bytes
 from slimsvm.parts.losses import SquaredHinge
 from slimsvm.primal.newton import newton
@@ -40,7 +41,7 @@ def found_for(X, y, estimator=None, sizes=(2, 4, 8), **params):
 
 
 def task_of(X, y, weight=None, merge=True):
-    return validation.task(SlimSVC(), X, y, weight, merge)
+    return tasks.task(SlimSVC(), X, y, weight, merge)
 
 
 # --- the path ------------------------------------------------------------------------------------------------
@@ -303,8 +304,8 @@ def test_the_jackknife_of_a_mean():
     """Of a score that is a mean over equal groups it gives the variance of a mean of groups."""
     rng = np.random.default_rng(0)
     y = np.tile([0, 1], 100)
-    part = SimpleNamespace(X=rng.normal(size=(200, 1)), y=y, weights=np.ones(200), keys=rng.permutation(200))
-    model = SimpleNamespace()
+    rows = {"X": rng.normal(size=(200, 1)), "y": y, "weights": np.ones(200), "keys": rng.permutation(200)}
+    part, model = SimpleNamespace(train=SimpleNamespace(targets=None), **rows), SimpleNamespace()
     right = np.zeros(200)
     right[rng.random(200) < 0.7] = 1
     where = {value: k for k, value in enumerate(part.X[:, 0])}
@@ -531,6 +532,110 @@ def test_the_full_machine():
     assert "full machine" in repr(found)
     given = found_for(X, y, slim(C=3.0, gamma=0.2), full=True).full.model
     assert (given.C, given.gamma) == (3.0, 0.2)
+
+
+# --- the full machine of values --------------------------------------------------------------------------------
+
+
+def friedman(n=200, noise=1.0):
+    return make_friedman1(n, n_features=5, noise=noise, random_state=0)
+
+
+def slim_values(**params):
+    return SlimSVR(basis=learned(), **{"C": 10.0, "gamma": 0.5, "scales": "fixed", **params})
+
+
+def test_the_full_machine_of_values():
+    X, y = friedman()
+    found = found_for(X, y, slim_values(C="search", gamma="search"), full=True)
+    machine, spread = found.full.model, y.std()
+    assert isinstance(machine, SVR)
+    assert machine.C / spread == pytest.approx(min(module.FULL_COSTS, key=lambda C: abs(C - machine.C / spread)))
+    assert machine.epsilon / spread == pytest.approx(
+        min(module.FULL_TUBES, key=lambda tube: abs(tube - machine.epsilon / spread))
+    )
+    assert machine.gamma in found.models[8].search_results_["gamma"]
+    assert found.full.vectors == machine.n_vectors_ > 8
+    assert found.full.score > found.curve.scores[0]
+    again = clone(machine).fit(X, y)
+    np.testing.assert_allclose(again.predict(X), machine.predict(X), atol=0.02 * spread)
+    np.testing.assert_allclose(X[machine.support_], machine.vectors_)
+    assert "full machine" in repr(found)
+    assert found_for(X, y, slim_values(), full=False).full is None
+
+
+def test_its_score_is_that_of_machines_without_the_rows_held_out():
+    X, y = friedman()
+    parts = list(KFold(3, shuffle=True, random_state=0).split(X))
+    found = found_for(X, y, slim_values(loss="epsilon_insensitive", epsilon=0.5), full=True, cv=parts)
+    machine = found.full.model
+    assert (machine.C, machine.epsilon, machine.gamma) == (pytest.approx(10.0), pytest.approx(0.5), 0.5)
+    scores = [clone(machine).fit(X[train], y[train]).score(X[test], y[test]) for train, test in parts]
+    assert found.full.score == pytest.approx(np.mean(scores), abs=1e-3)
+
+
+def test_a_full_machine_for_each_target():
+    """Each is that of its target alone; the score is the mean, whatever the units."""
+    X, y = friedman()
+    Y = np.column_stack([y, 1000 * np.sin(3 * X[:, 0])])
+    parts = list(KFold(3, shuffle=True, random_state=0).split(X))
+    pipeline = make_pipeline(StandardScaler(), slim_values(gamma=0.1))
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    found = found_for(frame, Y, pipeline, full=True, cv=parts)
+    assert found.full.model.predict(frame).shape == Y.shape
+    machines = found.full.machines
+    assert found.full.vectors == sum(machine.n_vectors_ for machine in machines)
+    np.testing.assert_allclose(machines[1].C / machines[0].C, Y[:, 1].std() / Y[:, 0].std())
+    scores = []
+    for o, machine in enumerate(machines):
+        alone = make_pipeline(StandardScaler(), clone(machine))
+        scores.append(np.mean([alone.fit(X[a], Y[a, o]).score(X[b], Y[b, o]) for a, b in parts]))
+    assert found.full.score == pytest.approx(np.mean(scores), abs=2e-3)
+    with_constant = found_for(X, np.column_stack([y, np.full(len(y), 7.0)]), slim_values(), full=True).full
+    np.testing.assert_allclose(with_constant.model.predict(X)[:, 1], 7.0)
+    assert with_constant.bytes > 0
+
+
+def test_units_of_values_do_not_matter():
+    X, y = friedman(150)
+    one, other = (found_for(X, values, slim_values(C="search"), full=True).full for values in (y, 1000 * y + 5))
+    assert other.score == pytest.approx(one.score, abs=1e-3)
+    np.testing.assert_allclose(other.model.C, 1000 * one.model.C)
+    np.testing.assert_allclose(other.model.epsilon, 1000 * one.model.epsilon)
+
+
+def test_full_machines_of_values_with_weights_copies_and_other_scores():
+    X, y = friedman(120)
+    weight = np.arange(len(y)) % 3
+    rows = np.repeat(np.arange(len(y)), weight)[::-1]
+    one = found_for(X, y, slim_values(), full=True, sample_weight=weight).full
+    two = found_for(X[rows], y[rows], slim_values(), full=True).full
+    assert one.score == pytest.approx(two.score, abs=1e-3)
+    np.testing.assert_allclose(one.model.predict(X), two.model.predict(X), atol=0.02 * y.std())
+    judged = found_for(X, y, slim_values(), full=True, scoring="neg_mean_absolute_error").full
+    assert -y.std() < judged.score < 0
+    assert judged.standard_error > 0
+
+
+def test_full_machines_of_values_of_sparse_rows_and_of_a_matrix():
+    X, y = friedman(120)
+    model = slim_values().set_params(basis="forward")
+    parts = list(KFold(3).split(X))
+    plain = found_for(X, y, model, full=True, cv=parts).full
+    K = kernels.Gaussian(0.5)(X, X)
+    for rows, kernel in ((sp.csr_array(X), "rbf"), (K, "precomputed")):
+        other = found_for(rows, y, clone(model).set_params(kernel=kernel), full=True, cv=parts).full
+        assert other.score == pytest.approx(plain.score, abs=0.02)
+        np.testing.assert_allclose(other.model.predict(rows), plain.model.predict(X), atol=0.1 * y.std())
+
+
+def test_many_rows_are_drawn_for_the_full_machine_of_values(monkeypatch):
+    monkeypatch.setattr(module, "FULL_ROWS", 60)
+    X, y = friedman(300)
+    machine = found_for(X, y, slim_values(), full=True).full.model
+    assert machine.n_vectors_ <= 60
+    np.testing.assert_allclose(X[machine.support_], machine.vectors_)
+    assert machine.score(X, y) > 0.5
 
 
 # --- what users see ------------------------------------------------------------------------------------------

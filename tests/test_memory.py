@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import slimsvm.data
 from slimsvm import SlimSVC, keys
 from slimsvm.data import AllRows, Task, class_numbers, merged
-from slimsvm.estimators import validation
+from slimsvm.estimators import tasks
 from slimsvm.parts import kernels
 from slimsvm.vectors.folds import Groups
 
@@ -35,7 +35,7 @@ def peak_bytes(function):
 
 
 def task_of(X, y, weight=None, **options):
-    return validation.task(SlimSVC(5, **options), X, y, weight)
+    return tasks.task(SlimSVC(5, **options), X, y, weight)
 
 
 # --- bytes a row -------------------------------------------------------------------------------------------------

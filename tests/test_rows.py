@@ -14,7 +14,7 @@ from pass_problems import KERNELS, LAYOUTS, LOSSES, core_loss, dense, make
 from problems import blobs, three_classes
 from slimsvm import SlimSVC, kernels, losses, regularizers
 from slimsvm.data import Targets, outputs
-from slimsvm.estimators import validation
+from slimsvm.estimators import tasks
 from slimsvm.primal import solve as primal
 from slimsvm.primal.newton import newton
 from slimsvm.primal.passes import Equations, Evidence, Line
@@ -43,7 +43,7 @@ def learning_problem(n=90, classes=3, dtype=np.float64, container=np.asarray):
     X = np.c_[X, X[:, :1] * X[:, 1:] / 2]
     X[np.abs(X) < 0.2] = 0
     codes = np.minimum(codes, classes - 1)
-    task = validation.task(SlimSVC(), X, codes, np.random.default_rng(0).uniform(0.5, 2, n), False)
+    task = tasks.task(SlimSVC(), X, codes, np.random.default_rng(0).uniform(0.5, 2, n), False)
     labels = of_task(task, outputs(task.n_classes, "ovr"), 3.0)
     rng = np.random.default_rng(3)
     Z = X[rng.choice(n, 4, replace=False)] + 0.1 * rng.normal(size=(4, 3))
@@ -110,7 +110,7 @@ def test_threads_do_not_change_a_gradient(scaled, dtype):
 def test_class_labels_are_the_tasks_targets(decision):
     X, codes = three_classes(60)
     weight = np.random.default_rng(0).uniform(0.5, 2, 60)
-    task = validation.task(SlimSVC(class_weight={0: 1.0, 1: 2.0, 2: 0.5}), X, codes, weight, False)
+    task = tasks.task(SlimSVC(class_weight={0: 1.0, 1: 2.0, 2: 0.5}), X, codes, weight, False)
     wanted = outputs(task.n_classes, decision)
     costs = np.array([1.0, 2.0, 3.0])
     labels = of_task(task, wanted, costs)

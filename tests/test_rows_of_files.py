@@ -203,7 +203,7 @@ def test_words_for_what_cannot_be(data, frame, tmp_path):
         "with it": lambda: SlimSVC(6).fit(good, y[:50]),
         "X is an iterator": lambda: SlimSVC(6).fit(iter(blocks(X, y))),
         "has no labels; name": lambda: fitted(good).score(rows.from_blocks([(X[:50],)])),
-        "SlimSVC, SlimSVR, ReducedSVC": lambda: AnyNormSVC().fit(good),
+        "SlimSVC, SlimSVR, SlimOneClass, ReducedSVC": lambda: AnyNormSVC().fit(good),
         "in memory": lambda: LpSVC().fit(good),
         "needs a matrix": lambda: SlimSVC(6, basis="random", kernel="precomputed").fit(good),
         "max_bytes": lambda: SlimSVC(max_bytes=512).fit(good),

@@ -6,7 +6,7 @@ from threadpoolctl import threadpool_limits
 
 from problems import blobs
 from slimsvm import SlimSVC
-from slimsvm.estimators import validation
+from slimsvm.estimators import tasks
 from slimsvm.parts import bases
 from slimsvm.vectors import search
 from slimsvm.vectors.training import Setting
@@ -20,7 +20,7 @@ def run(monkeypatch, error, n, **given):
     """The search among settings whose errors are given by a function of the setting and the fold's number."""
     X, y = blobs(n, seed=3)
     estimator = SlimSVC(3, **given)
-    task = validation.task(estimator, X, y, None)
+    task = tasks.task(estimator, X, y, None)
     recipe = estimator._recipe(task)
 
     def trial(self, setting, before, fold):

@@ -251,13 +251,11 @@ def test_onnx(model):
 
 
 def test_dask_rows(model):
-    """Predicted where they are; not brought here unasked to be fitted."""
+    """Predicted where they are."""
     da = pytest.importorskip("dask.array")
     far = da.from_array(ROWS, chunks=(100, 2))
     assert_array_equal(model.predict(far).compute(), model.predict(ROWS))
     assert_allclose(model.score_samples(far).compute(), model.score_samples(ROWS))
-    with pytest.raises(TypeError, match="needs all rows in memory"):
-        SlimOneClass().fit(far)
 
 
 # --- what makes no sense --------------------------------------------------------------------------------------------
@@ -280,3 +278,60 @@ def test_dask_rows(model):
 def test_errors(params, words):
     with pytest.raises(ValueError, match=words):
         SlimOneClass(**params).fit(MOONS)
+
+
+# --- rows that are elsewhere ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def far_data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 3)).astype(np.float32)
+    X[2000:2050] = X[:50]  # copies in other blocks
+    weight = rng.uniform(0.5, 2, len(X))
+    weight[::7] = 0
+    return X, weight
+
+
+def blocks_of(X, *others):
+    from slimsvm import rows
+
+    parts = [slice(i, i + 700) for i in range(0, len(X), 700)]
+    return rows.from_blocks([(X[some], None, *(other[some] for other in others)) for some in parts])
+
+
+@pytest.mark.parametrize("most", [20_000, 1000], ids=["all rows", "drawn"])
+@pytest.mark.parametrize("contamination", [None, 0.05])
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
+def test_rows_elsewhere_give_the_model_of_the_same_rows_in_memory(far_data, weighted, contamination, most, monkeypatch):
+    da = pytest.importorskip("dask.array")
+    monkeypatch.setattr(one_class, "MOST_ROWS", most)
+    X, weight = far_data
+    given = (weight,) if weighted else ()
+    model = SlimOneClass(8, contamination=contamination)
+    here = clone(model).fit(X, None, *given)
+    files = clone(model).fit(blocks_of(X, *given))
+    workers = clone(model).fit(da.from_array(X, chunks=(800, -1)), None, *(da.from_array(w, chunks=900) for w in given))
+    for far in (files, workers):
+        np.testing.assert_array_equal(far.vectors_, here.vectors_)
+        np.testing.assert_allclose(far.offset_, here.offset_, rtol=1e-10)
+        np.testing.assert_array_equal(far.predict(X), here.predict(X))
+        np.testing.assert_allclose(far.objective_, here.objective_, rtol=1e-12)
+
+
+@pytest.mark.parametrize("place", ["device1", "no_float64"])
+def test_rows_on_a_device(far_data, place, monkeypatch):
+    import sklearn
+
+    strict = pytest.importorskip("array_api_strict")
+    pytest.importorskip("array_api_compat")
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+    X, weight = far_data
+    with sklearn.config_context(array_api_dispatch=True):
+        there = strict.asarray(X, device=strict.Device(place))
+        far = SlimOneClass(8, contamination=0.1, gamma=0.3).fit(there, None, weight)
+        labels = far.predict(there)
+        assert labels.device == there.device
+    here = SlimOneClass(8, contamination=0.1, gamma=0.3).fit(X, None, weight)
+    np.testing.assert_allclose(far.vectors_, here.vectors_, rtol=1e-5)
+    np.testing.assert_allclose(far.offset_, here.offset_, rtol=1e-6)

@@ -178,7 +178,7 @@ def test_a_frontier_of_regressors(data, columns):
     prototype = make_pipeline(StandardScaler(), SlimSVR(C=10.0, gamma=0.1, scales="fixed"))
     found = slimsvm.frontier(X, Y, estimator=prototype, sizes=(2, 8))
     assert found.scoring == "r2"
-    assert found.full is None
+    assert found.full.score > found.curve.scores[0]
     assert 0 < found.curve.scores[0] < found.curve.scores[1] < 1
     assert found.best().score(X, Y) > 0.8
     other = slimsvm.frontier(X, Y, estimator=prototype, sizes=(2, 8), scoring="neg_mean_absolute_error", cv=3)
@@ -343,12 +343,10 @@ def test_a_smaller_one_by_compression(data):
     small = slimsvm.compress(model, 10, X, y)
     assert small.n_vectors_ == 10
     assert small.score(X, y) > model.score(X, y) - 0.03
-    with pytest.raises(ValueError, match="2 targets"):
-        slimsvm.compress(SlimSVR(5, **QUICK).fit(X, np.c_[y, y]), 2)
 
 
 def test_rows_that_are_elsewhere(data, tmp_path):
-    """They are predicted; to be learned from, they come into memory."""
+    """They are predicted where they are."""
     X, y = data
     model = SlimSVR(5, **QUICK).fit(X, y)
     rows = slimsvm.rows.from_blocks([(X[:100], y[:100]), (X[100:], y[100:])])
@@ -358,6 +356,3 @@ def test_rows_that_are_elsewhere(data, tmp_path):
     np.testing.assert_allclose(model.predict(far).compute(), model.predict(X))
     many = SlimSVR(5, **QUICK).fit(X, np.c_[y, -y])
     np.testing.assert_allclose(many.predict(far).compute(), many.predict(X))
-    for given in ((rows,), (far, dask_array.from_array(y, chunks=80))):
-        with pytest.raises(TypeError, match="SlimSVR needs all rows in memory"):
-            SlimSVR(5, **QUICK).fit(*given)

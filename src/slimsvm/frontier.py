@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -13,13 +13,16 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, check_consistent_length, indexable
 from sklearn.utils.metaestimators import _safe_split
 
 from .data import Task
-from .estimators import validation
+from .estimators import tasks, validation
 from .estimators.any_norm import AnyNormSVC
+from .estimators.family import SVR
+from .estimators.family.rows import Rows
 from .estimators.regressor import ExpansionRegressor, r2_of
 from .estimators.slim import SlimSVC
 from .estimators.slim_machine import SlimMachine
@@ -27,13 +30,15 @@ from .expansion import Model
 from .formulation import Array
 from .frontier_result import Frontier, FullMachine, classifier_of
 from .notices import warn
+from .parts import losses
 from .progress import ProgressLine
 from .vectors import sizes as sizing
 from .vectors.sizes import Plan, Verdict
 
 __all__ = ["Frontier", "frontier"]
 
-FULL_COSTS = (1.0, 10.0, 100.0)  # of the full machine, where C is searched
+FULL_COSTS = (1.0, 10.0, 100.0)  # of the full machine, where C is searched; of targets in units of their spread
+FULL_TUBES = (0.1, 0.03, 0.3)  # of targets, in the same units: the first while C is searched, then the others
 FULL_ROWS = 10_000  # that it is trained on, so that it stays in time
 GROUPS = 20  # of rows, each left out once: how far a score depends on them
 
@@ -89,9 +94,10 @@ def frontier(
     sample_weight : array-like of shape (n_samples,), optional
         Weight 0 is the same as leaving the row out, weight k as k copies of it.
     full : bool, default=True
-        Whether to fit the support vector machine over all rows (at most 10,000 of them) beside classifiers: the hinge,
-        the kernel of the estimator, gamma as the search had it best without learned scales, and the best of three costs
-        by the rows held out.
+        Whether to fit the support vector machine over all rows (at most 10,000 of them) beside the models: the hinge,
+        or with `SlimSVR` an `SVR` for each target, with the kernel of the estimator, gamma as the search had it best
+        without learned scales, and the best of three costs, then of three tubes, by the rows held out. C and tube are
+        those of the estimator where it gives them.
     n_jobs : int, optional
         Threads, instead of the estimator's own.
     random_state : int, RandomState or None, default=0
@@ -120,7 +126,7 @@ def frontier(
     data = _Data.of(outer, X, y, sample_weight)
     model = data.estimator
     model._check_params()
-    task = validation.task(model, data.inner, y, sample_weight, model.merges_copies)
+    task = tasks.task(model, data.inner, y, sample_weight, model.merges_copies)
     wanted = wanted or sizing.powers(1, task.n_classes)
     model.n_vectors, model.verbose = max(wanted), bool(verbose)
     complaint = validation.scale_complaint(task.X, model.kernel, getattr(model, "feature_names_in_", None))
@@ -134,8 +140,7 @@ def frontier(
     # Only scorers ask for probabilities.
     layered = None if scoring is None else clone(model).set_params(verbose=False)
     curve = plan.judged(partial(_judged, score, plan, layered), report)
-    # Over all rows the library has machines for classes.
-    machine = _full_machine(data, plan, task, score, report) if full and task.targets is None else None
+    machine = _full_machine(data, plan, task, score, report) if full else None
     models, seconds = _models(data, plan, task, report)
     floor = sizing.least_size(task.n_classes)
     found = Frontier(models, curve, seconds, machine, _name(scoring, model), floor)
@@ -237,7 +242,7 @@ class _Part:
         test = task.numbers[places]
         X, _ = _safe_split(data.outer, data.X, None, test, train)
         return cls(
-            validation.task(mine.estimator, mine.inner, mine.y, weights, mine.estimator.merges_copies),
+            tasks.task(mine.estimator, mine.inner, mine.y, weights, mine.estimator.merges_copies),
             mine.estimator,
             X if mine.steps is None else mine.steps.transform(X),
             task.classes[task.codes[places]] if task.targets is None else _values(task, places, mine.estimator),
@@ -265,7 +270,7 @@ def _splitter(cv: Any, y: Any, classes: bool) -> Any:
 
 def _held_out(data: _Data, splitter: Any, groups: Any, task: Task, rng: np.random.Generator) -> list[_Part]:
     """The parts that judge, each with rows to train on."""
-    rows = validation.task(clone(data.estimator), data.inner, data.y, data.weight, merge=False)
+    rows = tasks.task(clone(data.estimator), data.inner, data.y, data.weight, merge=False)
     if splitter is None or isinstance(splitter, int):
         found = []
         for part in sizing.parts(task, rng, splitter):
@@ -325,8 +330,8 @@ def _right(part: _Part, model: Any) -> Verdict:
 
 def _missed(part: _Part, model: Any) -> Verdict:
     """R^2."""
-    targets = part.y[:, None] if part.y.ndim == 1 else part.y
-    score, missed = r2_of(targets, model._scores(part.X), part.weights)
+    targets, values = (found.reshape(len(part.y), -1) for found in (part.y, model.predict(part.X)))
+    score, missed = r2_of(targets, values, part.weights)
     return sizing.of_errors(score, missed, part.weights, len(np.unique(part.keys)))
 
 
@@ -346,15 +351,12 @@ def _scored(scorer: Any, name: str, weighted: bool, part: _Part, model: Any) -> 
             ) from error
 
     everyone = np.arange(len(part.y))
-    group = _groups(part, isinstance(model, ExpansionRegressor))
+    of_numbers = part.train.targets is not None
+    group = _groups(part, of_numbers)
     count = int(group.max()) + 1
     found = score(everyone)
     if np.isnan(found):
-        labels = (
-            "numbers"
-            if isinstance(model, ExpansionRegressor)
-            else f"{np.unique(part.y).tolist()}, the model's {model.classes_.tolist()}"
-        )
+        labels = "numbers" if of_numbers else f"{np.unique(part.y).tolist()}, the model's {model.classes_.tolist()}"
         raise ValueError(
             f"scoring={name!r} is not a number on the rows held out in one of the parts; their classes are {labels}. "
             "Where rows of a class are few: use fewer parts, such as cv=2, or another scoring"
@@ -391,7 +393,7 @@ def _models(
         data.estimator._tell(model)
         mine = clone(classifier_of(data.outer)).set_params(n_vectors=size)
         model = mine._of_path(task, plan, size, model)
-        models[size] = data.whole(_knowing(mine, data.estimator)._fitted(task, model))
+        models[size] = data.whole(_knowing(mine, data.estimator, "_single")._fitted(task, model))
         now = time.perf_counter()
         seconds[size], start = now - start, now
         if report is not None:
@@ -402,34 +404,90 @@ def _models(
 def _full_machine(
     data: _Data, plan: Plan, task: Task, score: Score, report: Callable[[str], None] | None
 ) -> FullMachine | None:
-    """The machine over all rows, with the cost that the rows held out like best; None where it has no score."""
-    model = data.estimator
-    costs = FULL_COSTS if isinstance(model.C, str) else (float(model.C),)
-    judged = []
-    for C in costs:
-        try:
-            verdicts = [score(part, _fit_full(part.estimator, plan, C, part.train)[0]) for part in plan.held_out]
-        except _NoProbabilities:
-            warn(
-                "the full machine is left out: it has no probabilities for this scoring to judge. full=False is silent"
-            )
-            return None
-        judged.append((*sizing.mean(verdicts, plan.held_out), C))
+    """The machine over all rows, with the costs that the rows held out like best; None where it has no score."""
+    kind = _full_classes if task.targets is None else _full_values
+    fit, costs, tubes = kind(data.estimator, task)
+
+    def fitted(estimator: Any, setting: _Costs, rows: Task) -> Any:
+        return fit(estimator, setting, _fixed_gamma(plan), rows.sample(FULL_ROWS, np.random.default_rng(plan.seed)))
+
+    def judged(setting: _Costs) -> tuple[float, float, _Costs]:
+        verdicts = [score(part, fitted(part.estimator, setting, part.train)) for part in plan.held_out]
         if report is not None:
-            report(f"full machine, C={C:g}")
-    found, error, C = max(judged, key=lambda one: (one[0], -one[2]))
-    fitted, seconds = _fit_full(model, plan, C, task)
-    return FullMachine(data.whole(fitted), found, error, seconds)
+            report(f"full machine, C={setting.C:g}")
+        return (*sizing.mean(verdicts, plan.held_out), setting)
 
-
-def _fit_full(model: Any, plan: Plan, C: float, task: Task) -> tuple[Any, float]:
-    """The hinge over all rows, or as many of them as stay in time; and the seconds that it took."""
-    shared = ("kernel", "degree", "coef0", "class_weight", "multi_class", "n_jobs")
-    machine = AnyNormSVC(C=C, gamma=_fixed_gamma(plan), **{name: getattr(model, name) for name in shared})
+    try:
+        best = _best(judged(_Costs(C, tubes[0])) for C in costs)
+        found, error, setting = _best([best, *(judged(replace(best[2], tube=tube)) for tube in tubes[1:])])
+    except _NoProbabilities:
+        warn("the full machine is left out: it has no probabilities for this scoring to judge. full=False is silent")
+        return None
     start = time.perf_counter()
-    some = task.sample(FULL_ROWS, np.random.default_rng(plan.seed))
-    fitted = _knowing(machine, model)._fitted(some, machine._train(some))
-    return fitted, time.perf_counter() - start
+    machine = fitted(data.estimator, setting, task)
+    return FullMachine(data.whole(machine), found, error, time.perf_counter() - start)
+
+
+@dataclass(frozen=True)
+class _Costs:
+    """What errors cost a full machine: C and, of targets, the tube in which they cost nothing."""
+
+    C: float
+    tube: float = 0.0
+
+
+def _best(judged: Iterable[tuple[float, float, _Costs]]) -> tuple[float, float, _Costs]:
+    """The highest score; of equal ones, that of the lowest cost."""
+    return max(judged, key=lambda one: (one[0], -one[2].C))
+
+
+# A fit of an estimator's kind with these costs and this gamma to these rows, and costs and tubes to try.
+_Full = tuple[Callable[[Any, _Costs, float, Task], Any], tuple[float, ...], tuple[float, ...]]
+
+
+def _full_classes(model: Any, task: Task) -> _Full:
+    """The hinge."""
+    return _fit_classes, FULL_COSTS if isinstance(model.C, str) else (float(model.C),), (0.0,)
+
+
+def _fit_classes(model: Any, setting: _Costs, gamma: float, rows: Task) -> Any:
+    shared = ("kernel", "degree", "coef0", "class_weight", "multi_class", "n_jobs")
+    machine = AnyNormSVC(C=setting.C, gamma=gamma, **{name: getattr(model, name) for name in shared})
+    return _knowing(machine, model)._fitted(rows, machine._train(rows))
+
+
+def _full_values(model: Any, task: Task) -> _Full:
+    """A tube around each target; costs are in the units that all rows have."""
+    assert task.units is not None
+    unit, tube = task.units.size, losses.of_targets(model.loss, model.epsilon).epsilon
+    costs = FULL_COSTS if isinstance(model.C, str) else (float(model.C) * model._measured_loss(task)[1],)
+    return partial(_fit_values, unit), costs, (float(tube / unit[0]),) if tube > 0 else FULL_TUBES
+
+
+def _fit_values(unit: Array, model: Any, setting: _Costs, gamma: float, rows: Task) -> Any:
+    """A machine for each target: its problem is the same in any unit, if cost and tube are in that unit, too."""
+    targets = _values(rows, np.arange(rows.size), model)
+    shared = {name: getattr(model, name) for name in ("kernel", "degree", "coef0", "n_jobs")}
+    machines = []
+    for size, y in zip(unit.tolist(), targets.reshape(rows.size, -1).T, strict=True):
+        machine = SVR(C=setting.C * size, epsilon=setting.tube * size, gamma=gamma, **shared)
+        machines.append(_fitted_svr(_knowing(machine, model), rows, y))
+    if model._single:
+        return machines[0]
+    together = MultiOutputRegressor(clone(machines[0]))
+    together.estimators_ = machines
+    return _knowing(together, model)
+
+
+def _fitted_svr(machine: Any, rows: Task, y: Array) -> Any:
+    """As `fit` would, of rows that have been checked; it numbers them as the user does."""
+    local = replace(rows, numbers=np.arange(rows.size), n_samples=rows.size)
+    model, solutions = machine._solved(local, np.ascontiguousarray(y))
+    machine._tell(solutions)
+    machine._keep_rows(Rows(local, y, local.X, None, local.numbers, local.counts), model)
+    machine.fit_status_ = int(not all(one.converged for one in solutions))
+    machine.support_ = np.asarray(rows.numbers)[machine.support_].astype(np.int32)
+    return machine
 
 
 def _fixed_gamma(plan: Plan) -> float:
@@ -439,8 +497,8 @@ def _fixed_gamma(plan: Plan) -> float:
     return min((one for one in fixed if np.isfinite(one[0])), default=(0.0, plan.setting.gamma))[1]
 
 
-def _knowing(model: Any, other: Any) -> Any:
-    """A classifier that knows of its inputs what another knows."""
-    known = ("n_features_in_", "feature_names_in_", "_single")
+def _knowing(model: Any, other: Any, *more: str) -> Any:
+    """A model that knows of its inputs what another knows, and ``more`` of its attributes."""
+    known = ("n_features_in_", "feature_names_in_", *more)
     vars(model).update({name: value for name, value in vars(other).items() if name in known})
     return model

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import Pipeline
 
 from .estimators import validation
@@ -30,8 +31,9 @@ def bytes_of(model: Any) -> int:
 
 @dataclass(frozen=True)
 class FullMachine:
-    """The support vector machine over all rows, for comparison: the fitted `AnyNormSVC` (or a pipeline that ends with
-    it), its score on the rows held out with the standard error, and the seconds that the fit took."""
+    """The support vector machine over all rows, for comparison: the fitted `AnyNormSVC` or `SVR` (several targets: a
+    `MultiOutputRegressor` with an `SVR` for each), or a pipeline that ends with it, its score on the rows held out with
+    the standard error, and the seconds that the fit took."""
 
     model: Any
     score: float
@@ -39,12 +41,19 @@ class FullMachine:
     seconds: float
 
     @property
+    def machines(self) -> list[Any]:
+        """What it consists of: one machine, or one for each of several targets."""
+        last = classifier_of(self.model)
+        return list(last.estimators_) if isinstance(last, MultiOutputRegressor) else [last]
+
+    @property
     def vectors(self) -> int:
-        return int(classifier_of(self.model).n_vectors_)
+        """Of all of them."""
+        return sum(int(machine.n_vectors_) for machine in self.machines)
 
     @property
     def bytes(self) -> int:
-        return bytes_of(classifier_of(self.model))
+        return sum(map(bytes_of, self.machines))
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,7 +62,7 @@ class Frontier:
 
     Attributes
     ----------
-    models : dict of int to SlimSVC
+    models : dict of int to SlimSVC or SlimSVR
         The fitted model of each size, on all rows; pipelines where the estimator was one.
     curve : object
         ``sizes``, ``scores`` (larger is better) and ``standard_errors`` on rows held out; ``behind``: how sure it is

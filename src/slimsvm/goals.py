@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from .data import Output, Targets, sides
+from .data import Output, Targets, Units, sides
 from .formulation import Array
 from .linear import dot
 from .parts.losses import Between
@@ -47,6 +47,9 @@ class Goal(Protocol):
 
     def likeness(self, F: Array, G: Array, weights: Array) -> float:
         """By which machines that are to be like F are compared: 1 at best."""
+
+    def units(self, F: Array, weights: Array) -> Array:
+        """What outputs with these values are measured in where their errors are added up: one for each, or for all."""
 
     def codes(self, F: Array) -> Array:
         """A number for each row: groups from which rows are drawn in proportion."""
@@ -105,6 +108,10 @@ class Classes:
     likeness = agreement
     codes = answers
 
+    def units(self, F: Array, weights: Array) -> Array:
+        """Margins: the same for all."""
+        return np.ones(1)
+
     def examples(self, X: Any, rng: np.random.Generator) -> Any:
         """The vectors themselves: they are where decisions are close."""
         return X
@@ -160,20 +167,24 @@ class Classes:
 
 @dataclass(frozen=True)
 class Values:
-    """Values that are the answer themselves; labels are to be met to within ``epsilon``."""
+    """Values that are the answer themselves, of one target or several; labels are to be met to within ``epsilon``."""
 
     epsilon: float = 0.0
     labelled: ClassVar[bool] = True
 
     def answers(self, F: Array) -> Array:
         """The values."""
-        return F[:, 0]
+        return F
 
     def agreement(self, F: Array, G: Array, weights: Array) -> float:
-        """R^2 of G, taken as a prediction of F."""
-        return _explained(F[:, 0], G[:, 0], weights)
+        """R^2 of G, taken as a prediction of F: the mean over the targets."""
+        return float(np.mean([_explained(f, g, weights) for f, g in zip(F.T, G.T, strict=True)]))
 
     likeness = agreement
+
+    def units(self, F: Array, weights: Array) -> Array:
+        """Of several targets the spread of each; one is compared with no other."""
+        return Units.of(F, weights, alike=False).size if F.shape[1] > 1 else np.ones(1)
 
     def codes(self, F: Array) -> Array:
         return np.zeros(len(F), dtype=np.intp)
@@ -188,7 +199,7 @@ class Values:
         return np.ones(len(y))
 
     def from_labels(self, y: Array, costs: Array) -> Lesson:
-        return _near(y[:, None], self.epsilon, costs)
+        return _near(y.reshape(len(y), -1), self.epsilon, costs)
 
     def binary(self, y: Array, costs: Array) -> None:
         return None
@@ -217,6 +228,9 @@ class Inside:
     def likeness(self, F: Array, G: Array, weights: Array) -> float:
         """Of the values: sides, of rows near the border above all, say less of rows to come."""
         return _explained(F[:, 0], G[:, 0], weights)
+
+    def units(self, F: Array, weights: Array) -> Array:
+        return np.ones(1)
 
     def codes(self, F: Array) -> Array:
         return (F[:, 0] > 0).astype(np.intp)
@@ -254,5 +268,5 @@ def _columns(costs: Array, outputs: int) -> Array:
 
 
 def _near(F: Array, epsilon: float, costs: Array) -> Lesson:
-    targets = Targets(None, np.stack([F - epsilon, F + epsilon], axis=-1), costs[:, None])
+    targets = Targets(None, np.stack([F - epsilon, F + epsilon], axis=-1), _columns(costs, F.shape[1]))
     return Lesson([targets], targets)

@@ -8,8 +8,8 @@ Rows count by their weights w; W is their sum.
     NuSVC        1/2 |f|^2 - nu W rho + sum w (rho - y (f + b))+         and sum y a = 0
 
 The model of NuSVC is this one over rho. The width e and the offset of NuSVC are no part of the models, and the best are
-taken. A gap is relative to the dual. Where given sums alone make f, its terms may cancel to nothing: then it is relative
-to a trifle of what they would make without their signs.
+taken. A gap is relative to the dual. Where given sums alone make f, its terms may cancel to nothing: then it is
+relative to a trifle of what they would make without their signs.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def trifle(a, K):
     return TRIFLE * (np.abs(a) * np.sqrt(np.maximum(np.diag(K), 0))).sum() ** 2
 
 
-def compare(fitted, verdict, primal, dual, least=LONG(0)):
+def compare(fitted, verdict, primal, dual, least=0):
     """The gap that the coefficients prove, beside what the model tells and what was asked for; optima below ``least``
     are zero."""
     model = fitted.model

@@ -123,7 +123,7 @@ def _output(showing: Showing) -> Any:
     "slimsvm train churn.csv -t churned --drop customer_id --vectors auto --probability -o churn.slim",
     "slimsvm train sensor.parquet -t state --columns ax,ay,az --bytes 2048 -o sensor.slim",
     "slimsvm train letters.svm --test letters.t.svm --vectors 64 --json -o letters.slim",
-    "slimsvm train houses.csv -t price -o price.slim",
+    "slimsvm train houses.csv -t price --intervals -o price.slim",
     "slimsvm train vibration.csv --task outliers --nu 0.02 -o usual.slim",
 )
 def train(
@@ -161,6 +161,7 @@ def train(
 @command(
     "slimsvm predict iris.slim new.csv -o answers.csv",
     "slimsvm predict churn.slim customers.csv --proba --keep customer_id -o answers.parquet",
+    "slimsvm predict price.slim houses.csv --interval 0.9 -o prices.csv",
     "cat new.csv | slimsvm predict iris.slim - | sort | uniq -c",
 )
 def predict(
@@ -175,6 +176,14 @@ def predict(
         ),
     ] = None,
     proba: Annotated[bool, typer.Option("--proba", help="Probabilities of the classes, too.")] = False,
+    interval: Annotated[
+        float | None,
+        typer.Option(
+            metavar="COVERAGE",
+            help="Also low and high, between which true values lie with this probability, such as 0.9; for models that "
+            "were trained with --intervals.",
+        ),
+    ] = None,
     keep: Annotated[
         list[str] | None,
         typer.Option(metavar="NAMES", help="Columns of the data to copy to the output: a,b,c, or repeated."),
@@ -186,7 +195,7 @@ def predict(
     """
     from .predict import predict as work
 
-    work(model, data, output, proba, keep, reading, _output(showing))
+    work(model, data, output, proba, interval, keep, reading, _output(showing))
 
 
 @command(

@@ -32,6 +32,7 @@ def _numbers(saved: Saved) -> dict[str, Any]:
         "bytes": device_bytes(saved.model),
         "kernel": repr(last.kernel_),
         "probabilities": hasattr(saved.model, "predict_proba"),
+        "intervals": hasattr(last, "predict_interval"),
         "columns": None if saved.inputs is None else saved.inputs.names,
     }
 
@@ -54,6 +55,7 @@ def _lines(saved: Saved, model: dict[str, Any]) -> list[tuple[str, Any]]:
         ("bytes on a device", model["bytes"]),
         ("kernel", _shortened(model["kernel"])),
         ("probabilities", "yes" if model["probabilities"] else "no"),
+        ("intervals", "yes" if model["intervals"] else None),
         *_verdict(said, estimate),
         (
             "learned from",

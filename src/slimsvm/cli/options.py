@@ -128,6 +128,12 @@ class Learning:
     probability: Annotated[
         bool, typer.Option("--probability", help="Fit probabilities, too.", rich_help_panel=LEARNING)
     ] = False
+    intervals: Annotated[
+        bool,
+        typer.Option(
+            "--intervals", help="Numbers: prepare slimsvm predict --interval; takes longer.", rich_help_panel=LEARNING
+        ),
+    ] = False
     nu: Annotated[
         float,
         typer.Option(

@@ -71,7 +71,7 @@ class Classes(Kind):
     """Labels are classes."""
 
     name, step, stratified = "classification", "classifier", True
-    options: ClassVar[dict[str, str]] = {"nu": "--task outliers"}
+    options: ClassVar[dict[str, str]] = {"nu": "--task outliers", "intervals": "numbers"}
 
     def labels(self, table: Table, target: str | None, known: Any = None) -> Any:
         assert target is not None
@@ -84,7 +84,7 @@ class Classes(Kind):
     def estimator(self, given: dict[str, Any]) -> Any:
         from .. import SlimSVC
 
-        return SlimSVC(**{name: value for name, value in given.items() if name != "nu"})
+        return SlimSVC(**{name: value for name, value in given.items() if name not in ("nu", "intervals")})
 
     def judged(self, model: Any, train: Rows, test: Rows) -> dict[str, Any]:
         found = judging.judge(model, test.X, test.y, test.weights)
@@ -161,6 +161,7 @@ class Usual(Kind):
         "scales": "classes and numbers",
         "balanced": "classes",
         "probability": "classes",
+        "intervals": "numbers",
     }
 
     def labels(self, table: Table, target: str | None, known: Any = None) -> Any:

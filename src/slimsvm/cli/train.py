@@ -110,6 +110,7 @@ def settings_of(how: Learning) -> dict[str, Any]:
         "kernel": choice("--kernel", how.kernel, "rbf", "laplacian", "poly", "linear"),
         "class_weight": "balanced" if how.balanced else None,
         "probability": how.probability,
+        "intervals": how.intervals,
         "nu": how.nu,
         "n_jobs": how.jobs,
         "random_state": how.seed,
@@ -119,7 +120,7 @@ def settings_of(how: Learning) -> dict[str, Any]:
 def as_given(how: Learning) -> dict[str, Any]:
     """The same as it was typed."""
     names = ("C", "gamma", "scales", "kernel", "balanced", "probability")
-    return {name: getattr(how, name) for name in names}
+    return {name: getattr(how, name) for name in names} | ({"intervals": True} if how.intervals else {})
 
 
 # --- work ---------------------------------------------------------------------------------------------------------

@@ -8,9 +8,9 @@ An `Original` is what is to be made small, whatever it was before; its goal says
 intervals the small machine is taught. Nothing here knows an estimator.
 """
 
-from .machines import Known, Original
+from .machines import Known, Original, in_columns
 from .report import Compression
 from .sizes import small_version
 from .ways import METHODS, Compressor, Relearned
 
-__all__ = ["METHODS", "Compression", "Compressor", "Known", "Original", "Relearned", "small_version"]
+__all__ = ["METHODS", "Compression", "Compressor", "Known", "Original", "Relearned", "in_columns", "small_version"]

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_array
 
 from ..data import Task, row_keys, same_rows
 from ..expansion import Expansion
@@ -52,6 +53,21 @@ class Original:
         machine = self.expansion
         return np.einsum("io,oi->o", values(machine.kernel, machine.vectors, machine.coef), machine.coef)
 
+    @property
+    def has_norms(self) -> bool:
+        """Are these the sizes of functions, not all of which are constant? Some kernels make no norm."""
+        constant = ~self.expansion.coef.any(axis=1)
+        return not constant.all() and bool((constant | (self.norms > 0)).all())
+
+
+def in_columns(y: Any, targets: int) -> Array:
+    """Target values, a column for each target of a machine."""
+    y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+    y = y.reshape(len(y), -1)
+    if y.shape[1] != targets:
+        raise ValueError(f"y has {y.shape[1]} columns, the model has {targets} targets; give a column for each")
+    return y
+
 
 @dataclass(frozen=True)
 class Known:
@@ -64,17 +80,17 @@ class Known:
 
     @classmethod
     def of(cls, X: Any, counts: Array, y: Array | None = None) -> Known:
-        """Rows that count; equal rows (with equal labels) are one row of their weights."""
+        """Rows that count; equal rows (with equal labels) are one row of their weights. Labels may have columns."""
         rows = np.flatnonzero(counts)
         X, counts, y = X[rows], counts[rows], None if y is None else y[rows]
         keys = row_keys(X)
-        codes = None if y is None else np.unique(y, return_inverse=True)[1]
+        codes = None if y is None else np.unique(y, axis=0, return_inverse=True)[1].reshape(-1)
         group = same_rows(X, keys, codes)
         if group is not None:
             first = np.unique(group, return_index=True)[1]
             counts = np.bincount(group, weights=counts)
             X, keys, y = X[first], keys[first], None if y is None else y[first]
-        order = np.lexsort((keys,) if y is None else (y, keys))
+        order = np.lexsort((keys,) if y is None else (*y.reshape(len(y), -1).T, keys))
         return cls(X[order], counts[order], keys[order], None if y is None else y[order])
 
     def sample(self, most: int, codes: Array, rng: np.random.Generator) -> tuple[Array, Array]:

@@ -21,8 +21,9 @@ def multiply_adds(machine: Expansion) -> int:
     return int((vectors.nnz if sp.issparse(vectors) else vectors.size) + np.count_nonzero(machine.coef))
 
 
-def distances(original: Original, small: Expansion) -> tuple[Array, float]:
-    """``|f - g| / |f|`` in the kernel's space, biases aside, of each output and of all together; NaN without a norm."""
+def distances(original: Original, small: Expansion, units: Array) -> tuple[Array, float]:
+    """``|f - g| / |f|`` in the kernel's space, biases aside, of each output and, in these units, of all together; NaN
+    without a norm."""
     machine = original.expansion
     v = dot(machine.kernel(small.vectors, machine.vectors), machine.coef.T)
     beta = small.coef.T
@@ -31,9 +32,10 @@ def distances(original: Original, small: Expansion) -> tuple[Array, float]:
     squares = np.maximum(norms - 2 * (beta * v).sum(axis=0) + own, 0)
     if not norms.any() and not squares.any():
         return np.zeros(len(norms)), 0.0
-    if not has_norm(machine.kernel, machine.vectors) or not (norms > 0).all():
+    if not has_norm(machine.kernel, machine.vectors) or not original.has_norms:
         return np.full(len(norms), np.nan), np.nan
-    return np.sqrt(squares / norms), float(np.sqrt(squares.sum() / norms.sum()))
+    each = squares / np.where(norms > 0, norms, units**2)  # a constant has the norm 0
+    return np.sqrt(each), float(np.sqrt((squares / units**2).sum() / (norms / units**2).sum()))
 
 
 @dataclass(frozen=True)
@@ -50,12 +52,13 @@ class Compression:
         Four bytes a number (float32), of both: vectors, coefficients that are not zero, biases. In integers the small
         model takes about a quarter: ``model_bytes_`` of the estimator, as `slimsvm.export.quantize` makes it.
     agreement_on_vectors : float
-        With the original on its own vectors: the part of them with the same answer; R^2 for regression. They lie where
-        the decision is close: on other rows agreement is usually better.
+        With the original on its own vectors: the part of them with the same answer; R^2 for regression, of several
+        targets the mean. They lie where the decision is close: on other rows agreement is usually better.
     agreement_on_X : float or None
         The same on the rows X, where they were given.
     distance : float
-        ``|f - g| / |f|`` in the kernel's space, all outputs together. It does not predict the error.
+        ``|f - g| / |f|`` in the kernel's space, all outputs together; several targets each in units of their spread. It
+        does not predict the error.
     distances : ndarray of shape (n_outputs,)
         The same for each output.
     speedup : float
@@ -82,7 +85,7 @@ class Compression:
         original = compressor.original
         goal, machine = original.goal, original.expansion
         before, after = (compressor.values(m, machine.vectors) for m in (machine, small))
-        each, together = distances(original, small)
+        each, together = distances(original, small, compressor.units)
         return cls(
             method,
             original.given.vectors.shape[0],

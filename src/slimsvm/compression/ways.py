@@ -22,7 +22,7 @@ from ..progress import Iterations
 from ..rows.labels import joined
 from ..vectors.reduced_set import has_norm, reduced_set
 from ..vectors.teaching import taught_coefficients, teach
-from .machines import Known, Original
+from .machines import Known, Original, in_columns
 
 # Cost of a row that the original teaches, in units of its own C. Chosen on test sets: see docs/compress.md.
 TEACHING = 5.0
@@ -49,7 +49,7 @@ class Compressor:
     @cached_property
     def _has_norm(self) -> bool:
         """Is there a norm in which the small machine can be near the original?"""
-        return has_norm(self._kernel, self.original.expansion.vectors) and bool((self.original.norms > 0).all())
+        return has_norm(self._kernel, self.original.expansion.vectors) and self.original.has_norms
 
     @property
     def _norm(self) -> Regularizer:
@@ -72,6 +72,11 @@ class Compressor:
     def judged(self) -> Array:
         """The original's values of these rows."""
         return self.values(self.original.expansion, self.rows.X)
+
+    @cached_property
+    def units(self) -> Array:
+        """What outputs are measured in where vectors serve all of them: one for each, or for all."""
+        return self.original.goal.units(self.judged, self.rows.counts)
 
     def values(self, machine: Expansion, X: Any) -> Array:
         """Values of all outputs at rows X, in float64."""
@@ -101,7 +106,7 @@ class Compressor:
         found = reduced_set(
             self._kernel,
             machine.vectors,
-            machine.coef,
+            machine.coef / self.units[:, None],
             count,
             self._rng(),
             ITERATIONS["reduced set"] if self._has_norm else 0,
@@ -113,7 +118,8 @@ class Compressor:
             watch.finish(found.n_iter, found.value)
         # Vectors that could not move are rows of the original, kept as it keeps them.
         still = not self._kernel.differentiable and sp.issparse(machine.vectors)
-        small = replace(machine, vectors=sp.csr_array(found.vectors) if still else found.vectors, coef=found.coef)
+        vectors = sp.csr_array(found.vectors) if still else found.vectors
+        small = replace(machine, vectors=vectors, coef=found.coef * self.units[:, None])
         if self._has_norm:
             return small
         # Without a norm, values at the original's vectors are all that can be near.
@@ -179,11 +185,15 @@ class Compressor:
         most = int(min(Learned().most_rows(count), max(5000, MOST_WORK / work)))
         some, counts = rows.sample(most, self.original.goal.codes(self.judged), self._rng())
         C = moving.C[some] * (counts / rows.counts[some])[:, None]
-        X, targets = rows.X[some], Targets(None, moving.Y[some], C)
+        X, targets = rows.X[some], Targets(None, moving.Y[some] / self.units[:, None], C)
         pull, squares = np.zeros(targets.C.shape), 0.0
         if lesson.near and not lesson.others and self._has_norm:
             X, (targets,), pull = self._beside(X, [targets])
-            squares = float(self.original.norms.sum())
+            pull, squares = pull / self.units, float((self.original.norms / self.units**2).sum())
+        places = _not_constant(targets, pull)
+        if not places.any():
+            return dense(start.vectors)
+        targets, pull = Targets(None, targets.Y[:, places], targets.C[:, places]), pull[:, places]
         watch = self._watch(f"teaching {count} vectors on {len(some)} rows")
         found = teach(
             self._kernel,
@@ -231,6 +241,11 @@ class Compressor:
         return Iterations(label) if self.verbose else None
 
 
+def _not_constant(targets: Targets, pull: Array) -> Array:
+    """Outputs for which it matters where vectors are: no constant is in all intervals, or a function is to be near."""
+    return (targets.Y[..., 0].max(axis=0) > targets.Y[..., 1].min(axis=0)) | pull.any(axis=0)
+
+
 def _padded(targets: Targets, more: int) -> Targets:
     """With so many rows behind that may have any value."""
     if targets.rows is not None:
@@ -242,14 +257,15 @@ def _padded(targets: Targets, more: int) -> Targets:
 
 @dataclass(frozen=True)
 class Relearned:
-    """Coefficients of a machine over other vectors, by labels of rows: `slimsvm.export.problems.Refit`."""
+    """Coefficients of a regressor over other vectors, by targets of rows: `slimsvm.export.problems.Refit`."""
 
     goal: Goal
     cost: float
 
     def coefficients(self, machine: Any, kernel: Any, Z: Array, X: Array, y: Array) -> tuple[Array, Array]:
         before = replace(machine.expansion, kernel=kernel)
-        compressor = Compressor(Original.of(before, self.goal, self.cost), Known.of(X, np.ones(len(X)), y))
+        known = Known.of(X, np.ones(len(X)), in_columns(y, len(before.bias)))
+        compressor = Compressor(Original.of(before, self.goal, self.cost), known)
         found = compressor.relearned(replace(before, vectors=Z))
         return found.coef, found.bias
 

@@ -57,6 +57,8 @@ class Costs:
 
     def scaled(self, unit: float) -> Costs:
         """The same problem in another unit of f: duals, bounds and sums are smaller by that factor."""
+        if unit == 1:
+            return self
         return replace(
             self,
             linear=self.linear / unit,

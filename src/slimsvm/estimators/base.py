@@ -25,10 +25,11 @@ from ..parts.kernels import Scaled
 from ..rows import device as there
 from ..rows.apart import Apart
 from ..rows.partitions import on_workers
+from ..rows.wanted import CLASSES, Wanted
 from ..rows.workers import answers
 from ..threads import thread_count
 from ..votes import Votes
-from . import validation
+from . import tasks, validation
 
 # Coefficients that are mostly zero are pickled as a sparse matrix if there are at least so many of them.
 MANY = 10_000
@@ -288,9 +289,9 @@ class TrainedModel(ExpansionModel, metaclass=ABCMeta):
         """Weights of the classes of rows that are not in memory."""
 
     @property
-    def units_alike(self) -> bool | None:
-        """Of targets: must all have the same unit? None: labels are classes."""
-        return None
+    def wants(self) -> Wanted:
+        """What labels are."""
+        return CLASSES
 
     @abstractmethod
     def _train(self, task: Task) -> Model:
@@ -322,7 +323,7 @@ class TrainedModel(ExpansionModel, metaclass=ABCMeta):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         self._check_params()
-        task = validation.task(self, X, y, sample_weight, self.merges_copies)
+        task = tasks.task(self, X, y, sample_weight, self.merges_copies)
         try:
             self._fit_to(task)
         finally:
@@ -377,10 +378,10 @@ class ExpansionClassifier(Judged, Probabilities, TrainedModel):
     decision_function_shape = "ovr"
 
     def _labelled(self, y: Any, counts: Any, weight: Any) -> dict[str, Any]:
-        return validation.of_classes(self.class_weight, y, counts, weight)
+        return tasks.of_classes(self.class_weight, y, counts, weight)
 
     def _labelled_apart(self, X: Any, weight: Any) -> Array:
-        return validation.factors_apart(self.class_weight, X, weight)
+        return tasks.factors_apart(self.class_weight, X, weight)
 
     def _keep(self, task: Task, model: Model) -> None:
         self.classes_ = task.classes

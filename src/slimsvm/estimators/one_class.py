@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from ..compression import Compression, Compressor, Known, Original, small_version
+from ..data import Task
 from ..dual.family import FamilySolution
 from ..dual.multiplier import Limits
 from ..dual.one_class import one_class_machine
@@ -19,11 +20,14 @@ from ..export.budget import TooFewBytes
 from ..export.quantize import form_of
 from ..formulation import Array
 from ..goals import Inside
+from ..namespaces import host, is_foreign
 from ..notices import warn
 from ..parts import kernels
 from ..parts.bases import dense
+from ..rows.apart import Apart, Piece
+from ..rows.wanted import Nothing
 from ..threads import thread_count
-from . import validation
+from . import tasks, validation
 from .detector import Detector
 from .documentation import documented
 from .originals import Source, source_of
@@ -148,6 +152,19 @@ class SlimOneClass(Detector):
         self.random_state = random_state
         self.verbose = verbose
 
+    takes_blocks = True  # rows may be read a block at a time
+    wants = Nothing()
+    label_checks: ClassVar[dict[str, bool]] = {}
+
+    def _check_apart(self) -> None:
+        """Nothing takes all rows at once."""
+
+    def _labelled(self, y: Any, counts: Any, weight: Any) -> dict[str, Any]:
+        return {"codes": np.zeros(len(counts), dtype=np.int8), "classes": np.zeros(1), "factors": np.ones(1)}
+
+    def _labelled_apart(self, X: Any, weight: Any) -> Array:
+        return np.ones(1)
+
     def _check_params(self) -> None:
         validation.check_size(self.n_vectors)
         validation.check_share("nu", self.nu)
@@ -170,7 +187,8 @@ class SlimOneClass(Detector):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows, most of them usual ones.
+            Rows, most of them usual ones. Also rows of files, see `slimsvm.rows`, dask arrays and dataframes, and
+            arrays on a device: those that teach come here.
         y : Ignored
         sample_weight : array-like of shape (n_samples,), optional
             Weight 0 is the same as leaving the row out, weight k as k copies of it.
@@ -186,10 +204,22 @@ class SlimOneClass(Detector):
 
     def _fit(self, X: Any, sample_weight: Any) -> None:
         self._check_params()
+        task = tasks.far_task(self, X, None, sample_weight)
+        try:
+            rows: Any = self._rows_here(X, sample_weight) if task is None else FarRows(task)
+            self._fit_to(rows)
+        finally:
+            if task is not None:
+                task.X.close()
+
+    def _rows_here(self, X: Any, sample_weight: Any) -> Known:
+        X, sample_weight = (host(v) if is_foreign(v) else v for v in (X, sample_weight))
         X = validation.check_data(self, X, y="no_validation")
         X = sp.csr_array(validation.canonical(X)) if sp.issparse(X) else X
         weight = validation.sample_weights(self, sample_weight, X)
-        rows = Known.of(X, np.ones(X.shape[0]) if weight is None else weight)
+        return Known.of(X, np.ones(X.shape[0]) if weight is None else weight)
+
+    def _fit_to(self, rows: Any) -> None:
         gamma = kernels.scale_gamma(self.gamma, rows.X, rows.counts) if kernels.takes_gamma(self.kernel) else 1.0
         kernel = kernels.resolve(self.kernel, gamma, self.degree, self.coef0)
         names = getattr(self, "feature_names_in_", None)
@@ -201,7 +231,7 @@ class SlimOneClass(Detector):
             warn(complaint)
         self._learn(rows, kernel)
 
-    def _learn(self, rows: Known, kernel: Any) -> None:
+    def _learn(self, rows: Any, kernel: Any) -> None:
         """Fitted attributes."""
         seed = int(check_random_state(self.random_state).randint(2**31))
         threads = thread_count(self.n_jobs)
@@ -253,20 +283,53 @@ class SlimOneClass(Detector):
             # Vectors far out need steps or offsets of their own, which cost bytes: then fewer of them.
             count = max(1, count - 1 - excess // each)
 
-    def _keep(self, small: Expansion, rows: Known) -> None:
+    def _keep(self, small: Expansion, rows: Any) -> None:
         small = replace(small, vectors=small.vectors.astype(rows.X.dtype, copy=False))
         self.kernel_, self.vectors_ = small.kernel.fitted(small.vectors)
         self.n_vectors_ = self.vectors_.shape[0]
         self.vector_coef_, self.intercept_ = small.coef, small.bias
         if self.contamination is not None:
-            scores = self.kernel_.decision(rows.X, self.vectors_, small.coef, np.zeros(1), thread_count(self.n_jobs))
-            self.intercept_ = -threshold(scores[:, 0], rows.counts, self.contamination)
+            machine = replace(small, bias=np.zeros(1))
+            self.intercept_ = -threshold(*_scored(rows, machine, thread_count(self.n_jobs)), self.contamination)
         self.offset_ = -self.intercept_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+@dataclass(frozen=True)
+class FarRows:
+    """Rows that are not in memory, as `Known` has those that are."""
+
+    task: Task
+
+    @property
+    def X(self) -> Any:
+        return self.task.X
+
+    @property
+    def counts(self) -> Any:
+        return self.task.counts
+
+    def drawn(self, most: int, rng: np.random.Generator) -> Known:
+        """At most so many rows, by weight: the same as of rows in memory."""
+        some = self.task.sample(most, rng).in_memory()
+        return Known(some.X, np.array(some.counts), some.keys)
+
+
+def _scored(rows: Any, machine: Expansion, threads: int) -> tuple[Array, Array]:
+    """Values of all rows, and what the rows count."""
+    if not isinstance(rows.X, Apart):
+        return machine.decision(rows.X, threads)[:, 0], rows.counts
+    scores, counts = zip(*rows.X.mapped(_scores, machine), strict=True)
+    return np.concatenate(scores), np.concatenate(counts)
+
+
+def _scores(piece: Piece, machine: Expansion) -> tuple[Array, Array]:
+    X = piece.X[:] if isinstance(piece.X, Apart) else piece.X  # a block may be on a device
+    return machine.decision(X, 1)[:, 0], np.array(piece.counts)
 
 
 def threshold(scores: Array, counts: Array, share: float) -> Array:

@@ -32,12 +32,14 @@ ALLOWED = (
 
 @dataclass(frozen=True)
 class Source:
-    """A fitted estimator as far as compression goes; ``classes`` are the labels of a classifier."""
+    """A fitted estimator as far as compression goes; ``classes`` are the labels of a classifier, and ``single`` says
+    whether a regressor has one target, which is a vector."""
 
     expansion: Expansion
     goal: Goal
     cost: float
     classes: Array | None = None
+    single: bool = True
 
     def original(self) -> Original:
         """What is to be made small."""
@@ -118,13 +120,8 @@ def _our_regressor(model: Any) -> Source:
     expansion = model._expansion()
     if expansion.kernel.keeps_rows:
         raise ValueError(PRECOMPUTED)
-    if len(expansion.bias) > 1:
-        raise ValueError(
-            f"{_name(model)} has {len(expansion.bias)} targets; a machine of one can be compressed: fit one target at "
-            "a time, or ask for fewer vectors"
-        )
     loss = losses.of_targets(model.loss, model.epsilon)
-    return Source(expansion, Values(float(loss.epsilon)), _cost(model, expansion.coef))
+    return Source(expansion, Values(float(loss.epsilon)), _cost(model, expansion.coef), single=model._single)
 
 
 # --- parts of machines ------------------------------------------------------------------------------------------------

@@ -11,7 +11,8 @@ from sklearn.base import RegressorMixin
 from ..data import Task
 from ..expansion import Model
 from ..formulation import Array
-from . import validation
+from ..rows.wanted import Numbers, Wanted
+from . import tasks
 from .base import Scored, TrainedModel, lazy_where_far
 
 
@@ -22,12 +23,17 @@ class ExpansionRegressor(Scored, RegressorMixin, TrainedModel):
     _single: bool  # is there one target, which is a vector?
 
     @property
-    def units_alike(self) -> bool | None:
+    def units_alike(self) -> bool:
+        """Must all targets have the same unit?"""
         return False
+
+    @property
+    def wants(self) -> Wanted:
+        return Numbers(self.units_alike)
 
     def _labelled(self, y: Any, counts: Any, weight: Any) -> dict[str, Any]:
         self._single = y.ndim == 1
-        return validation.of_targets(y)
+        return tasks.of_targets(y)
 
     def _labelled_apart(self, X: Any, weight: Any) -> Array:
         self._single = X.targets.shape[1] == 1

@@ -186,7 +186,7 @@ class SlimSVR(WithinBytes, StreamRegressor):
         losses.of_targets(self.loss, self.epsilon)
 
     @property
-    def units_alike(self) -> bool | None:
+    def units_alike(self) -> bool:
         return not losses.of_targets(self.loss, self.epsilon).without_unit
 
     def _loss(self, task: Task) -> Any:

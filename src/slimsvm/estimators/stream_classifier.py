@@ -14,7 +14,7 @@ from ..expansion import Expansion, Model
 from ..formulation import Array
 from ..reservoir import Reservoir
 from ..vectors.training import Recipe, Setting
-from . import validation
+from . import tasks, validation
 from .absent import among_all
 from .base import offered
 from .small_basis import SmallBasisClassifier
@@ -101,7 +101,7 @@ class StreamClassifier(Streamed, SmallBasisClassifier):
         """The rows in memory; classes that have none there are left out."""
         present = memory.present
         codes, factors = np.searchsorted(present, memory.codes), self._class_factors(labels, memory)[present]
-        return validation.task_of_rows(self, memory.X, codes, memory.counts(), labels[present], factors)
+        return tasks.task_of_rows(self, memory.X, codes, memory.counts(), labels[present], factors)
 
     def _class_factors(self, labels: Array, memory: Reservoir) -> Array:
         """Weights of all classes; "balanced" are those of the classes in memory."""

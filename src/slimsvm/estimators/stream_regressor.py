@@ -11,7 +11,7 @@ from ..data import Task
 from ..expansion import Model
 from ..formulation import Array
 from ..reservoir import Reservoir
-from . import validation
+from . import tasks
 from .base import offered
 from .regressor import ExpansionRegressor
 from .stream import Streamed
@@ -75,14 +75,12 @@ class StreamRegressor(Streamed, ExpansionRegressor):
         return np.zeros(1)
 
     def _remembered(self, memory: Reservoir | None, X: Any, y: Array, weights: Array, labels: Array) -> Reservoir:
-        targets = validation.of_targets(y)["targets"]
+        targets = tasks.of_targets(y)["targets"]
         memory = Reservoir.empty(X, 1, self._seed(), bool(self.recent), targets) if memory is None else memory
         return memory.after(X, np.zeros(len(y), dtype=np.int32), weights, int(self.memory), targets)
 
     def _memory_task(self, labels: Array, memory: Reservoir) -> Task:
-        return validation.task_of_rows(
-            self, memory.X, memory.codes, memory.counts(), labels, np.ones(1), memory.targets
-        )
+        return tasks.task_of_rows(self, memory.X, memory.codes, memory.counts(), labels, np.ones(1), memory.targets)
 
     def _keep_of(self, labels: Array, memory: Reservoir, task: Task, model: Model) -> None:
         self._keep(task, model)

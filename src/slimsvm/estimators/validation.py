@@ -5,32 +5,28 @@ from __future__ import annotations
 import numbers
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, _check_y, validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from ..data import AllRows, Task, Units, class_numbers, class_sums, merged, with_copies
+from ..data import Task, class_sums
 from ..formulation import Array, Kernel
-from ..keys import blocks, repeats, row_keys
+from ..keys import blocks
 from ..linear import positive_definite
-from ..namespaces import beside, cast, device, host, in_cpu_memory, is_foreign, namespace, stays_there, wide
+from ..namespaces import cast, device, host, in_cpu_memory, is_foreign, namespace, stays_there, wide
 from ..parts import kernels
-from ..rows.device import OnDevice, check_finite
+from ..rows.device import check_finite
 from ..rows.partitions import on_workers
-from ..rows.reading import Read
-from ..rows.workers import OnWorkers
-from ..threads import thread_count
 
 FLOATS = [np.float64, np.float32]
-PLAIN = 1 << 14  # numbers up to which rows to predict are few
+PLAIN = 1 << 16  # numbers up to which rows are few
 COPY = "a copy in memory (of torch: {0}.cpu(), of CuPy: {0}.get())"
+SERVES = "SlimSVC, SlimSVR, SlimOneClass, ReducedSVC and EmpiricalSVC"  # what is fitted wherever rows are
 NOT_SAID = "deprecated"  # scikit-learn's default of probability
 # Times the spread of other columns: from here on a column hides them.
 LARGE = 100.0
@@ -143,82 +139,6 @@ def check_common(estimator: Any, least_iter: int, gammas: tuple[str, ...] = ("sc
             raise ValueError(f"gamma={gamma!r} must be one of {list(gammas)} or a positive number")
 
 
-def task(estimator: Any, X: Any, y: Any, sample_weight: Any, merge: bool = True) -> Task:
-    """Checked data: the rows that count, with class numbers and weights; equal rows of a class are one row."""
-    if hasattr(X, "pieces"):
-        return apart_task(estimator, X, y, sample_weight)
-    if y is None and hasattr(X, "__next__"):
-        raise TypeError(
-            f"X is an iterator ({type(X).__name__}), which can be gone through only once; pass rows as "
-            "slimsvm.rows.from_blocks(read), where read() makes a new iterator over blocks (X, y)"
-        )
-    if on_workers(X):
-        return workers_task(estimator, X, y, sample_weight)
-    if stays_there(X):
-        if not in_cpu_memory(X) or _serves_there(estimator):
-            return device_task(estimator, X, y, sample_weight)
-        X, y, sample_weight = (host(v) if is_foreign(v) else v for v in (X, y, sample_weight))
-    X, y = check_data(estimator, X, y=y, **estimator.label_checks)
-    kernel, contents = estimator.kernel, X
-    if is_precomputed(kernel):
-        X = contents = X.toarray() if sp.issparse(X) else X
-        if X.shape[0] != X.shape[1]:
-            raise ValueError(
-                f"kernel='precomputed' needs the square matrix k(X, X) to fit; X has shape {X.shape}. "
-                "Pass k(X_new, X_train) to predict"
-            )
-        kernel, X = kernels.Precomputed(X), np.arange(X.shape[0])[:, None]
-        merge = merge and np.array_equal(contents, contents.T)
-    elif sp.issparse(X):
-        X = contents = canonical(X)
-    weight = sample_weights(estimator, sample_weight, X)
-    n_samples, rows = len(y), AllRows(len(y)) if weight is None or weight.all() else np.flatnonzero(weight)
-    counts = np.broadcast_to(1.0, n_samples) if weight is None else weight
-    if len(rows) < n_samples:
-        X, contents, y, counts = X[rows], contents[rows], y[rows], counts[rows]
-    threads = thread_count(estimator.n_jobs)
-    keys = row_keys(contents, threads)
-    labelled = estimator._labelled(y, counts, weight)
-    whole = Task(
-        X=X, counts=counts, numbers=rows, keys=keys, kernel=kernel, n_samples=n_samples, threads=threads, **labelled
-    )
-    whole = merged(whole, contents if merge else None)
-    return whole if whole.targets is None else whole.measured(estimator.units_alike)
-
-
-def of_classes(class_weight: Any, y: Array, counts: Any, weight: Any) -> dict[str, Any]:
-    """Class labels as fields of a task."""
-    check_targets(y)
-    classes, codes = class_numbers(y)
-    check_classes(classes, weight)
-    return {"codes": codes, "classes": classes, "factors": class_weights(class_weight, classes, codes, counts)}
-
-
-def of_targets(y: Array) -> dict[str, Any]:
-    """Numbers to regress on, in the same way: rows of one class."""
-    targets = np.ascontiguousarray(y[:, None] if y.ndim == 1 else y, dtype=np.float64)
-    return {"codes": np.zeros(len(y), dtype=np.int8), "classes": np.zeros(1), "factors": np.ones(1), "targets": targets}
-
-
-def apart_task(estimator: Any, source: Any, y: Any, sample_weight: Any) -> Task:
-    """Labelled rows that are read a block at a time. Copies stay: draws see each row once all the same."""
-    name = type(estimator).__name__
-    if not getattr(estimator, "takes_blocks", False):
-        raise TypeError(
-            f"{name} needs all rows in memory; {source!r} is read a block at a time. SlimSVC, SlimSVR, ReducedSVC and "
-            "EmpiricalSVC take it"
-        )
-    if y is not None or sample_weight is not None:
-        raise ValueError(f"{source!r} has its labels and weights with it: fit(rows), without y and sample_weight")
-    if is_precomputed(estimator.kernel):
-        raise ValueError("kernel='precomputed' needs a matrix in memory")
-    estimator._check_apart()
-    threads = thread_count(estimator.n_jobs)
-    X = Read(source, threads, estimator.units_alike)
-    factors = estimator._labelled_apart(X, sample_weight)
-    return _task_of(estimator, X, source.names, AllRows(X.shape[0]), X.shape[0], threads, factors)
-
-
 def rows_of(estimator: Any, source: Any) -> Iterator[Any]:
     """Rows to predict, a block at a time; their columns must be those of the model."""
     known = vars(estimator).get("feature_names_in_")
@@ -244,77 +164,6 @@ def labels_of(source: Any) -> tuple[Array, Array | None]:
         raise ValueError(f"{source!r} has no labels; name their column, or pass y")
     weighted = found[0][1] is not None
     return np.concatenate([y for y, _ in found]), np.concatenate([w for _, w in found]) if weighted else None
-
-
-def workers_task(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Task:
-    """Labelled rows of dask collections, which stay where they are."""
-    if not getattr(estimator, "takes_blocks", False):
-        raise TypeError(_refusal(estimator, X))
-    if is_precomputed(estimator.kernel):
-        raise ValueError(f"kernel='precomputed' needs a matrix in memory, X is {_kind(X)}: X.compute() brings it here")
-    estimator._check_apart()
-    far = OnWorkers(X, y, sample_weight, estimator.units_alike)
-    n = far.n_samples
-    try:
-        rows = AllRows(n) if far.numbers is None else far.numbers
-        factors = estimator._labelled_apart(far, sample_weight)
-        return _task_of(estimator, far, far.names, rows, n, thread_count(estimator.n_jobs), factors)
-    except BaseException:
-        far.close()
-        raise
-
-
-def _serves_there(estimator: Any) -> bool:
-    """Can rows stay in an array of another library? Those in the CPU's memory become numpy's otherwise."""
-    if not getattr(estimator, "takes_blocks", False) or is_precomputed(estimator.kernel):
-        return False
-    try:
-        estimator._check_apart()
-    except ValueError:
-        return False
-    return True
-
-
-def device_task(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Task:
-    """Labelled rows of an array on a device, which stay there; labels and weights may be there or here."""
-    if not getattr(estimator, "takes_blocks", False):
-        raise TypeError(
-            f"{type(estimator).__name__} needs all rows in the CPU's memory; X is {kind_of(X)}. SlimSVC, SlimSVR, "
-            f"ReducedSVC and EmpiricalSVC are fitted where it is; if it fits into memory here, pass {COPY.format('X')}"
-        )
-    if is_precomputed(estimator.kernel):
-        raise ValueError(f"kernel='precomputed' needs a matrix in memory here; X is {kind_of(X)}")
-    try:
-        estimator._check_apart()
-    except ValueError as error:
-        raise ValueError(f"{error}. X is {kind_of(X)}: pass {COPY.format('X')}") from None
-    X, n = check_there(estimator, X, reset=True), X.shape[0]
-    if y is None:
-        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
-    y = _targets_here(y, estimator.label_checks)
-    check_consistent_length(X, y)
-    weight = host(sample_weight) if is_foreign(sample_weight) else sample_weight
-    weight = sample_weights(estimator, weight, np.broadcast_to(0.0, (n, 1)))
-    rows = AllRows(n) if weight is None or weight.all() else np.flatnonzero(weight)
-    counts = np.broadcast_to(1.0, n) if weight is None else weight
-    if len(rows) < n:
-        y, counts = y[rows], counts[rows]
-        X = namespace(X).take(X, beside(X, rows), axis=0)
-    labelled = estimator._labelled(y, counts, weight)
-    units = None if estimator.units_alike is None else Units.of(labelled["targets"], counts, estimator.units_alike)
-    targets = None if units is None else units.measured(labelled["targets"])
-    there = OnDevice(X, labelled["codes"], counts, targets)
-    there.classes, there.keys, there.units = labelled["classes"], there.row_keys(), units
-    there.masses = class_sums(there.codes, len(there.classes), counts)
-    return _task_of(estimator, there, None, rows, n, thread_count(estimator.n_jobs), labelled["factors"])
-
-
-def _targets_here(y: Any, checks: dict[str, bool]) -> Array:
-    """Labels of each row as an array in memory, or numbers where they are to be."""
-    y = host(y) if is_foreign(y) else y
-    if not checks:
-        return column_or_1d(y, warn=True)
-    return _check_y(y, **checks)
 
 
 def check_there(estimator: Any, X: Any, reset: bool = False) -> Any:
@@ -344,32 +193,16 @@ def kind_of(X: Any) -> str:
     return f"an array of {type(X).__module__.partition('.')[0]} on {device(X)}"
 
 
-def _task_of(estimator: Any, X: Any, names: Any, rows: Any, n_samples: int, threads: int, factors: Array) -> Task:
-    """Of rows that are apart."""
-    estimator.n_features_in_ = X.shape[1]
-    if names is not None:
-        estimator.feature_names_in_ = np.array(names, dtype=object)
-    whole = Task(X, X.codes, X.counts, factors, rows, X.keys, X.classes, estimator.kernel, n_samples, threads)
-    whole = replace(whole, targets=X.targets, units=X.units)
-    return with_copies(whole, *repeats(None, whole.keys, whole.marks, threads))
-
-
-def factors_apart(class_weight: Any, X: Any, sample_weight: Any) -> Array:
-    """Weights of the classes of rows that are apart."""
-    check_targets(X.classes)
-    check_classes(X.classes, sample_weight)
-    return class_factors(class_weight, X.classes, lambda: X.masses)
-
-
-def _kind(X: Any) -> str:
+def collection(X: Any) -> str:
+    """A dask collection in words."""
     return f"a dask {type(X).__name__}"
 
 
-def _refusal(estimator: Any, X: Any) -> str:
+def refusal(estimator: Any, X: Any) -> str:
+    """Why a dask collection is not taken, and what to do."""
     return (
-        f"{type(estimator).__name__} needs all rows in memory, and {_kind(X)} was given. SlimSVC, SlimSVR, ReducedSVC "
-        "and EmpiricalSVC are fitted where the blocks of a dask X are; if they fit into memory here, pass X.compute() and "
-        "y.compute()"
+        f"{type(estimator).__name__} needs all rows in memory, and {collection(X)} was given. {SERVES} are fitted "
+        "where the blocks of a dask X are; if they fit into memory here, pass X.compute() and y.compute()"
     )
 
 
@@ -377,7 +210,7 @@ def here(estimator: Any, *given: Any) -> None:
     """Collections that are elsewhere are not brought here unasked."""
     for one in given:
         if on_workers(one):
-            raise TypeError(_refusal(estimator, one))
+            raise TypeError(refusal(estimator, one))
         if stays_there(one) and not in_cpu_memory(one):
             raise TypeError(
                 f"{type(estimator).__name__} takes rows, labels and weights in the CPU's memory here, and "
@@ -388,7 +221,9 @@ def here(estimator: Any, *given: Any) -> None:
 def brought(name: str, given: Any) -> Any:
     """What a function needs in memory: arrays of other libraries there become numpy's; what is elsewhere is refused."""
     if on_workers(given):
-        raise TypeError(f"{name} needs all rows in memory, and {_kind(given)} was given: pass a sample, or .compute()")
+        raise TypeError(
+            f"{name} needs all rows in memory, and {collection(given)} was given: pass a sample, or .compute()"
+        )
     if hasattr(given, "pieces"):
         raise TypeError(f"{name} needs all rows in memory; {given!r} is read a block at a time. Pass a sample of them")
     if not is_foreign(given):
@@ -398,19 +233,6 @@ def brought(name: str, given: Any) -> Any:
             f"{name} needs all rows in the CPU's memory; {kind_of(given)} was given: pass {COPY.format('it')}"
         )
     return host(given)
-
-
-def task_of_rows(
-    estimator: Any, X: Any, codes: Array, counts: Array, classes: Array, factors: Array, targets: Array | None = None
-) -> Task:
-    """The same for rows that were checked before: all count, and each class has some."""
-    threads, numbers = thread_count(estimator.n_jobs), AllRows(len(codes))
-    X = canonical(X) if sp.issparse(X) else X
-    codes = codes.astype(np.min_scalar_type(-1 - len(classes)))
-    keys = row_keys(X, threads)
-    whole = Task(X, codes, counts, factors, numbers, keys, classes, estimator.kernel, len(codes), threads)
-    whole = merged(replace(whole, targets=targets), X)
-    return whole if targets is None else whole.measured(estimator.units_alike)
 
 
 def check_classes(classes: Array, weight: Array | None) -> None:
@@ -448,7 +270,7 @@ def check_data(estimator: Any, X: Any, goes_on: bool = False, **target: Any) -> 
         return X if isinstance(target["y"], str) else (X, target["y"])
     here(estimator, X)
     if on_workers(target.get("y")):
-        raise TypeError(f"X is in memory here, and y is {_kind(target['y'])}: pass y.compute(), or a dask X")
+        raise TypeError(f"X is in memory here, and y is {collection(target['y'])}: pass y.compute(), or a dask X")
     here(estimator, target.get("y"))
     X = host(X) if is_foreign(X) else X
     target = {name: host(v) if is_foreign(v) else v for name, v in target.items()}

@@ -302,7 +302,7 @@ def _compressed() -> Iterable[Form]:
             LAYER | {"classes_": LABELS, "_goal": of(Classes)},
             _compressed_classifier_complaint,
         ),
-        estimators.CompressedRegressor: ({"_goal": of(Values)}, _one_output_complaint),
+        estimators.CompressedRegressor: ({"_goal": of(Values), "_single": FLAG}, _values_complaint),
         estimators.CompressedOutlierDetector: ({"_goal": of(Inside), "offset_": FLOATS}, _one_output_complaint),
     }
     for kind, (more, complaint) in own.items():
@@ -506,6 +506,11 @@ def _are_problems(problems: list[Output], classes: int, pairs: bool) -> bool:
         p.positive == c and len(p.negative) == classes - 1 and p.negative == tuple(k for k in range(classes) if k != c)
         for c, p in enumerate(problems)
     )
+
+
+def _values_complaint(state: dict[str, Any]) -> str:
+    outputs = len(state["intercept_"])
+    return f"it has {outputs} outputs for one target" if state.get("_single", True) and outputs != 1 else ""
 
 
 def _one_output_complaint(state: dict[str, Any]) -> str:

@@ -321,7 +321,7 @@ class Placed:
     def blocks(self) -> Iterator[Block]:
         for rows in self._parts():
             P = self.P[rows.start] if self.P else self._features(self.X.values[rows, :])
-            yield PlacedBlock(P, self.placed, rows, home=self)  # type: ignore[arg-type]
+            yield PlacedBlock(P, self.placed, rows, home=self)
 
     def total(self, work: Pass, *small: Any) -> tuple[Array, ...]:
         there = [self._sent(part) for part in small]

@@ -15,9 +15,9 @@ def on_workers(X: Any) -> bool:
     return type(X).__module__.split(".")[0] in ("dask", "dask_expr")
 
 
-def matched(X: Any, y: Any = 0) -> tuple[list[str] | None, np.dtype]:
+def matched(X: Any, y: Any = None, needed: bool = False) -> tuple[list[str] | None, np.dtype]:
     """Names of the columns, if all are strings, and the type that rows are to have; types that are none are refused."""
-    if y is None:
+    if y is None and needed:
         raise ValueError("fit needs y, the labels of the rows: a dask array or series, or an array")
     if X.ndim != 2:
         raise ValueError(f"X has {X.ndim} dimension{'s' * (X.ndim > 1)}; rows x columns are needed: X.reshape(-1, 1)")
@@ -50,7 +50,7 @@ def partitions(X: Any, y: Any, weight: Any, site: Any) -> list[tuple[Any, Any, A
     """
     rows, lengths = _parts(X)
     given = [(name, other) for name, other in (("y", y), ("sample_weight", weight)) if other is not None]
-    found: dict[str, list[Any]] = {"sample_weight": [None] * len(rows)}
+    found: dict[str, list[Any]] = {"y": [None] * len(rows), "sample_weight": [None] * len(rows)}
     for name, other in given:
         far = on_workers(other)
         parts, theirs = _parts(other) if far else ([_row_values(other, name, name == "y")], [len(other)])

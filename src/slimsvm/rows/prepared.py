@@ -13,7 +13,8 @@ from ..keys import row_keys
 from ..namespaces import beside, cast, has_double, host, is_foreign, namespace
 from .device import OnDevice, check_finite
 from .partitions import _row_values
-from .reading import _as_long, _check_finite, _floats, _weights, as_labels, as_targets
+from .reading import _as_long, _check_finite, _floats, _weights
+from .wanted import Wanted
 
 # Rows, labels, their numbers, weights, kept, given, targets; and what passes take: rows, class numbers, weights (or
 # None), the number of the first row, and targets (or None). Tuples, whose bytes dask can count.
@@ -21,9 +22,7 @@ Raw = tuple[Any, Array, Array, Array | None, Array | None, int, Array | None]
 Held = tuple[Any, Array, Array | None, int, Array | None]
 
 
-def prepared(
-    X: Any, y: Any, weight: Any, number: int, dtype: Any, names: list[str] | None, of_targets: bool = False
-) -> Raw:
+def prepared(X: Any, y: Any, weight: Any, number: int, dtype: Any, names: list[str] | None, wanted: Wanted) -> Raw:
     """Checked rows of a weight above 0, with the labels among them and their numbers, or targets."""
     given = X.shape[0]
     X = _of_type(X, number, dtype, names)
@@ -31,14 +30,13 @@ def prepared(
         check_finite(X, f"block {number}")
     else:
         _check_finite(X, number, names)
-    y = _as_long(_row_values(y, "y", columns=True), X, "y", number, columns=True)
+    y = None if y is None else _as_long(_row_values(y, "y", columns=True), X, "y", number, columns=True)
     weight = None if weight is None else _weights(_row_values(weight, "sample_weight"), X, number)
     kept = None if weight is None or weight.all() else np.flatnonzero(weight)
     if kept is not None:
-        X, y, weight = _some(X, kept), y[kept], weight[kept]
-    if of_targets:  # all rows are of one class
-        return X, np.zeros(1), np.zeros(len(y), dtype=np.int8), weight, kept, given, as_targets(y, number)
-    return X, *_labels(as_labels(y, number), number), weight, kept, given, None
+        X, y, weight = _some(X, kept), None if y is None else y[kept], weight[kept]
+    y, targets = wanted.read(y, X.shape[0], number)
+    return X, *_labels(y, number), weight, kept, given, targets
 
 
 def _labels(y: Array, number: int) -> tuple[Array, Array]:

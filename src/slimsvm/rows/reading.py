@@ -10,11 +10,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..counts import UNIT, exact_sums, heads
-from ..data import Units, class_sums
+from ..data import class_sums
 from ..formulation import Array
 from ..keys import blocks, row_keys
 from ..namespaces import host, is_foreign
 from .apart import Apart, Keeper, Piece
+from .wanted import CLASSES, Wanted
 
 Item = TypeVar("Item")
 Given = tuple[Any, Any, Any]  # rows, labels and weights (or None) of a block
@@ -100,23 +101,6 @@ def _as_long(y: Any, X: Any, name: str, number: int, columns: bool = False) -> A
     return y
 
 
-def as_targets(y: Array, number: int) -> Array:
-    """Numbers for each row, rows x outputs."""
-    if y.dtype.kind not in "fiub":
-        raise ValueError(f"block {number} has targets of type {y.dtype}; a regression needs numbers")
-    y = np.ascontiguousarray(y[:, None] if y.ndim == 1 else y, dtype=np.float64)
-    if not np.isfinite(y).all():
-        raise ValueError(f"block {number} has targets that are missing or infinite; leave these rows out")
-    return y
-
-
-def as_labels(y: Array, number: int) -> Array:
-    """One class label for each row."""
-    if y.ndim != 1:
-        raise ValueError(f"block {number} has {y.shape[1]} labels for each row; a classifier needs one")
-    return y
-
-
 def _weights(weight: Any, X: Any, number: int) -> Array | None:
     if weight is None:
         return None
@@ -168,33 +152,33 @@ class Parts:
 class Read(Apart):
     """Rows that are read in each pass, with their weights. Class numbers or targets of all rows are kept here."""
 
-    def __init__(self, source: Blocks, threads: int = 1, alike: bool | None = None):
-        """Looked through once: classes, weights, and a key for each row. Rows of weight 0 are left out. ``alike``: they
-        have targets, with units of their own or the same one (see `Units`); None: labels are classes."""
+    def __init__(self, source: Blocks, threads: int = 1, wanted: Wanted = CLASSES):
+        """Looked through once: classes, weights, and a key for each row. Rows of weight 0 are left out."""
         self.source, self.keeper = source, Keeper()
         targets, counts = Parts(), Parts()
         found: dict[Any, int] = {}
-        lengths, codes, keys, weights = [], Parts(), Parts(), Parts()
+        lengths: list[int] = []
+        codes, keys, weights = Parts(), Parts(), Parts()
         units: list[int] = []  # exact sums of the weights of each class
         kinds, types = set(), set()  # of rows, of labels
         weighted: set[bool] = set()
         width = 0
         for X, y, weight in ahead(iter(source)):
-            if y is None:
+            if y is None and wanted.needed:
                 raise ValueError("these blocks have no labels; name the column of the labels, or give (X, y) pairs")
             kept = None if weight is None or weight.all() else np.flatnonzero(weight)
             if kept is not None:
-                X, y, weight = X[kept], y[kept], weight[kept]
+                X, y, weight = X[kept], None if y is None else y[kept], weight[kept]
             weighted.add(weight is not None)
             if not X.shape[0]:
                 continue
-            if alike is not None:
-                targets.add(as_targets(y, len(lengths)))
-                if targets.parts[0].shape[1] != targets.parts[-1].shape[1]:
+            y, values = wanted.read(y, X.shape[0], len(lengths))
+            if values is not None:
+                targets.add(values)
+                if targets.parts[0].shape[1] != values.shape[1]:
                     raise ValueError(f"block {len(lengths)} has another number of targets than those before it")
-            if alike is not None and weight is not None:
+            if values is not None and weight is not None:
                 counts.add(weight)
-            y = as_labels(y, len(lengths)) if alike is None else np.zeros(len(y))  # all of one class
             labels, numbers = np.unique(y, return_inverse=True)
             mine = np.array([found.setdefault(label, len(found)) for label in labels.tolist()], dtype=np.int64)
             own = mine[numbers].astype(np.min_scalar_type(-1 - len(found)))
@@ -224,9 +208,9 @@ class Read(Apart):
             self.weigh(None, [int(mass) << UNIT for mass in class_sums(self.codes, len(found))])
         else:
             self.weigh(weights.joined(), [units[k] for k in np.argsort(place)])
-        if alike is not None:
+        if targets.parts:
             self.targets = targets.joined()
-            self.units = Units.of(self.targets, counts.joined() if all(weighted) else self.counts, alike)
+            self.units = wanted.units(self.targets, counts.joined() if all(weighted) else self.counts)
             for rows in blocks(len(self.targets), self.targets.shape[1]):
                 self.targets[rows] = self.units.measured(self.targets[rows])
 

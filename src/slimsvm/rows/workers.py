@@ -22,7 +22,7 @@ import scipy.sparse as sp
 
 from ..arrays import Elsewhere
 from ..counts import UNIT, exact_sums, heads
-from ..data import Units, class_sums
+from ..data import class_sums
 from ..formulation import Array
 from ..keys import row_keys
 from .apart import Apart, Look, Piece, Spread
@@ -30,6 +30,7 @@ from .labels import Rule
 from .partitions import matched, on_workers, partitions
 from .prepared import KeptRows, about, coded, prepared, rows_again
 from .sums import Sums
+from .wanted import CLASSES, Wanted
 
 ROOM = 0.6  # of a worker's memory limit: beyond it no features are kept
 PATIENCE = 2.0  # seconds until a worker may be thought lost
@@ -263,26 +264,23 @@ class InProcess:
 class OnWorkers(Apart):
     """Rows of dask collections. Keys and class numbers or targets of all rows are kept here."""
 
-    def __init__(self, X: Any, y: Any, sample_weight: Any = None, alike: bool | None = None):
-        """Two looks: the classes; then class numbers, and a key for each row. Rows of weight 0 are left out. ``alike``:
-        they have targets, with units of their own or the same one (see `Units`); None: labels are classes."""
+    def __init__(self, X: Any, y: Any, sample_weight: Any = None, wanted: Wanted = CLASSES):
+        """Two looks: the classes; then class numbers, and a key for each row. Rows of weight 0 are left out."""
         import cloudpickle
         import dask
 
         self.delayed, self.dumps = dask.delayed, cloudpickle.dumps
-        self.names, self.dtype = matched(X, y)
+        self.names, self.dtype = matched(X, y, wanted.needed)
         client = current_client()
         self.site: Any = InProcess() if client is None else Cluster(client)
         self.fit = uuid.uuid4().hex
         self.looks: dict[str, Any] = {}
         task = dask.delayed(prepared, pure=False)
         given = partitions(X, y, sample_weight, self.site)
-        of_targets = alike is not None
-        raw = self.site.kept([task(*block, k, self.dtype, self.names, of_targets) for k, block in enumerate(given)])
+        raw = self.site.kept([task(*block, k, self.dtype, self.names, wanted) for k, block in enumerate(given)])
         found = list(self.site.results(lambda: [dask.delayed(about, pure=False)(block) for block in raw]))
         self._count(found, sample_weight is not None)
-        if alike is not None:
-            self._measure(found, alike)
+        self._measure([what for what in found if what.rows], wanted)
         task = dask.delayed(coded, pure=False)
         full = self._full(raw, found)
         self.held = self.site.kept([task(block, self.classes, first, self.units) for block, _, first in full])
@@ -318,14 +316,15 @@ class OnWorkers(Apart):
         self.classes = np.unique(np.concatenate([what.labels for what in found if what.rows]))
         self.weighted = weighted
 
-    def _measure(self, found: list[Any], alike: bool) -> None:
-        """Targets of all rows, in units of their own."""
-        full = [what for what in found if what.rows]
-        if len({what.targets.shape[1] for what in full}) > 1:
+    def _measure(self, found: list[Any], wanted: Wanted) -> None:
+        """Targets of all rows, if they have any, in units of their own."""
+        if found[0].targets is None:
+            return
+        if len({what.targets.shape[1] for what in found}) > 1:
             raise ValueError("y has more columns in some blocks than in others")
-        values = np.concatenate([what.targets for what in full])
+        values = np.concatenate([what.targets for what in found])
         ones = np.broadcast_to(1.0, len(values))
-        self.units = Units.of(values, np.concatenate([w.weight for w in full]) if self.weighted else ones, alike)
+        self.units = wanted.units(values, np.concatenate([w.weight for w in found]) if self.weighted else ones)
         self.targets = self.units.measured(values)
 
     def _gather(self, found: list[Any]) -> None:

@@ -31,6 +31,7 @@ class CompressedModel(ExpansionModel):
     """Fits an estimator and keeps a small version of it."""
 
     _goals: Any
+    _single: bool = True  # is there one target, which is a vector? kept with a model only where not
 
     def __init__(
         self,
@@ -81,7 +82,7 @@ class CompressedModel(ExpansionModel):
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Training rows.
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Labels or target values, where the estimator needs them.
         **fit_params : dict
             Passed on to the estimator's fit; ``sample_weight`` counts for the compression too.

@@ -6,13 +6,16 @@ from typing import Any
 
 from sklearn.base import RegressorMixin
 from sklearn.svm import SVR
+from sklearn.utils import get_tags
 
-from ...compression import Relearned
+from ...compression import Relearned, in_columns
+from ...expansion import Expansion
 from ...export.problems import Refit
 from ...formulation import Array
 from ...goals import Values
 from .. import validation
 from ..documentation import documented
+from ..originals import Source
 from .model import CompressedModel
 
 
@@ -25,7 +28,7 @@ class CompressedRegressor(RegressorMixin, CompressedModel):
     Parameters
     ----------
     estimator : regressor, optional
-        `SVR` or `NuSVR`; None: ``SVR()``.
+        `SVR`, `NuSVR` or `SlimSVR`; None: ``SVR()``. Targets may have columns where the estimator takes them.
     <n_vectors_kept>
     <compress_method>
     <agreement>
@@ -35,7 +38,12 @@ class CompressedRegressor(RegressorMixin, CompressedModel):
 
     Attributes
     ----------
-    <vectors_of_one_output>
+    vectors_ : ndarray or sparse matrix of shape (n_vectors_, n_features_in_)
+        All targets share them.
+    vector_coef_ : ndarray of shape (n_outputs, n_vectors_)
+        ``f = vector_coef_ @ k(vectors_, x) + intercept_``, an output for each target.
+    intercept_ : ndarray of shape (n_outputs,)
+    n_vectors_ : int
     model_bytes_ : int
         Bytes of the model on a device, as `slimsvm.export.quantize` makes it; only with the kernels rbf, laplacian and
         linear.
@@ -59,7 +67,20 @@ class CompressedRegressor(RegressorMixin, CompressedModel):
         return SVR()
 
     def _checked(self, X: Any, y: Any, sample_weight: Any) -> None:
-        validation.check_data(self, X, y=y, y_numeric=True)
+        validation.check_data(self, X, y=y, y_numeric=True, multi_output=self._takes_columns)
+
+    @property
+    def _takes_columns(self) -> bool:
+        return bool(get_tags(self._inner()).target_tags.multi_output)
+
+    def _labels(self, y: Any, source: Source) -> Array:
+        return in_columns(y, len(source.expansion.bias))
+
+    def _keep(self, source: Source, small: Expansion) -> None:
+        super()._keep(source, small)
+        self.__dict__.pop("_single", None)  # of an earlier fit
+        if not source.single:
+            self._single = False
 
     def _problem(self) -> Refit:
         """Targets are met as the original meets them; for the rest, the model stays what it is."""
@@ -74,6 +95,13 @@ class CompressedRegressor(RegressorMixin, CompressedModel):
 
         Returns
         -------
-        ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,), or (n_samples, n_outputs) where y had columns.
         """
-        return self._snapshot()._scores(X)[:, 0]
+        fitted = self._snapshot()
+        values = fitted._scores(X)
+        return values[:, 0] if fitted._single else values
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = self._takes_columns
+        return tags

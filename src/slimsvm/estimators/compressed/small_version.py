@@ -26,7 +26,7 @@ KINDS: dict[type, type[CompressedModel]] = {
 @source_of.register(CompressedModel)
 def _small_one(model: Any) -> Source:
     """A small version can be made smaller."""
-    return Source(model._expansion(), model._goal, model._cost, getattr(model, "classes_", None))
+    return Source(model._expansion(), model._goal, model._cost, getattr(model, "classes_", None), model._single)
 
 
 @documented
@@ -49,13 +49,13 @@ def compress(
     Parameters
     ----------
     model : fitted estimator
-        `SVC`, `NuSVC`, `SVR`, `NuSVR` or `OneClassSVM` of scikit-learn, any classifier of this library, or a `Pipeline`
+        `SVC`, `NuSVC`, `SVR`, `NuSVR` or `OneClassSVM` of scikit-learn, any estimator of this library, or a `Pipeline`
         that ends in one of them. It is not changed.
     <n_vectors_kept>
     X : array-like or sparse matrix of shape (n_samples, n_features), optional
         Rows like those that will be predicted: the training rows, or others. Labels are not needed. They go through
         the earlier steps of a pipeline.
-    y : array-like of shape (n_samples,), optional
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
         Labels or target values of X.
     <compress_method>
     <agreement>

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_consistent_length, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples
 
-from ...data import AllRows, Task, class_numbers, row_keys, with_copies
+from ...data import AllRows, Task, class_numbers, row_keys
 from ...expansion import Model
 from ...formulation import Array
 from ...keys import repeats
@@ -139,7 +138,7 @@ def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any, labelled: bool,
     kernel = estimator.kernel if matrix is None else kernels.Precomputed(matrix)
     n = X.shape[0]
     if labelled:
-        check_classification_targets(y)
+        validation.check_targets(y)
         check_two(np.unique(y), "The number of classes has to be greater than one; got {} class")
     elif y is not None:
         y = np.asarray(y, dtype=np.float64)
@@ -182,12 +181,11 @@ def _merged(rows: Rows, copies: Array, repeated: Array) -> Rows:
     firsts[copies] = numbers[repeated]
     kept = np.ones(task.size, dtype=bool)
     kept[copies] = False
-    return replace(
-        rows,
-        task=with_copies(task, copies, repeated).take(np.arange(task.size)),
-        targets=rows.targets[kept],
-        firsts=firsts,
-    )
+    counts = np.array(task.counts)
+    np.add.at(counts, repeated, counts[copies])
+    mine = {name: getattr(task, name)[kept] for name in ("X", "codes", "keys")}
+    merged = replace(task, counts=counts[kept], numbers=numbers[kept], **mine)
+    return replace(rows, task=merged, targets=rows.targets[kept], firsts=firsts)
 
 
 def check_two(classes: Array, complaint: str) -> None:

@@ -1,0 +1,211 @@
+"""Checked data of a fit: rows with what they are to be taught, in memory or wherever they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils.validation import _check_y
+
+from ..data import AllRows, Task, class_numbers, class_sums, merged, with_copies
+from ..formulation import Array
+from ..keys import repeats, row_keys
+from ..namespaces import beside, host, in_cpu_memory, is_foreign, namespace, stays_there
+from ..parts import kernels
+from ..rows.device import OnDevice
+from ..rows.partitions import on_workers
+from ..rows.reading import Read
+from ..rows.workers import OnWorkers
+from ..threads import thread_count
+from . import validation
+from .validation import COPY, SERVES, collection, kind_of
+
+
+def task(estimator: Any, X: Any, y: Any, sample_weight: Any, merge: bool = True) -> Task:
+    """Checked data: the rows that count, with class numbers and weights; equal rows of a class are one row."""
+    far = far_task(estimator, X, y, sample_weight)
+    if far is not None:
+        return far
+    X, y, sample_weight = (host(v) if is_foreign(v) else v for v in (X, y, sample_weight))
+    X, y = validation.check_data(estimator, X, y=y, **estimator.label_checks)
+    kernel, contents = estimator.kernel, X
+    if validation.is_precomputed(kernel):
+        X = contents = X.toarray() if sp.issparse(X) else X
+        if X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"kernel='precomputed' needs the square matrix k(X, X) to fit; X has shape {X.shape}. "
+                "Pass k(X_new, X_train) to predict"
+            )
+        kernel, X = kernels.Precomputed(X), np.arange(X.shape[0])[:, None]
+        merge = merge and np.array_equal(contents, contents.T)
+    elif sp.issparse(X):
+        X = contents = validation.canonical(X)
+    weight = validation.sample_weights(estimator, sample_weight, X)
+    n_samples, rows = len(y), AllRows(len(y)) if weight is None or weight.all() else np.flatnonzero(weight)
+    counts = np.broadcast_to(1.0, n_samples) if weight is None else weight
+    if len(rows) < n_samples:
+        X, contents, y, counts = X[rows], contents[rows], y[rows], counts[rows]
+    threads = thread_count(estimator.n_jobs)
+    keys = row_keys(contents, threads)
+    labelled = estimator._labelled(y, counts, weight)
+    whole = Task(
+        X=X, counts=counts, numbers=rows, keys=keys, kernel=kernel, n_samples=n_samples, threads=threads, **labelled
+    )
+    whole = merged(whole, contents if merge else None)
+    return whole if whole.targets is None else whole.measured(estimator.units_alike)
+
+
+def far_task(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Task | None:
+    """The same of rows that are not in memory; None if they are."""
+    if hasattr(X, "pieces"):
+        return apart_task(estimator, X, y, sample_weight)
+    if y is None and hasattr(X, "__next__"):
+        raise TypeError(
+            f"X is an iterator ({type(X).__name__}), which can be gone through only once; pass rows as "
+            "slimsvm.rows.from_blocks(read), where read() makes a new iterator over blocks (X, y)"
+        )
+    if on_workers(X):
+        return workers_task(estimator, X, y, sample_weight)
+    if stays_there(X) and (not in_cpu_memory(X) or _serves_there(estimator)):
+        return device_task(estimator, X, y, sample_weight)
+    return None
+
+
+def of_classes(class_weight: Any, y: Array, counts: Any, weight: Any) -> dict[str, Any]:
+    """Class labels as fields of a task."""
+    validation.check_targets(y)
+    classes, codes = class_numbers(y)
+    validation.check_classes(classes, weight)
+    return {
+        "codes": codes,
+        "classes": classes,
+        "factors": validation.class_weights(class_weight, classes, codes, counts),
+    }
+
+
+def of_targets(y: Array) -> dict[str, Any]:
+    """Numbers to regress on, in the same way: rows of one class."""
+    targets = np.ascontiguousarray(y[:, None] if y.ndim == 1 else y, dtype=np.float64)
+    return {"codes": np.zeros(len(y), dtype=np.int8), "classes": np.zeros(1), "factors": np.ones(1), "targets": targets}
+
+
+def task_of_rows(
+    estimator: Any, X: Any, codes: Array, counts: Array, classes: Array, factors: Array, targets: Array | None = None
+) -> Task:
+    """The same for rows that were checked before: all count, and each class has some."""
+    threads, numbers = thread_count(estimator.n_jobs), AllRows(len(codes))
+    X = validation.canonical(X) if sp.issparse(X) else X
+    codes = codes.astype(np.min_scalar_type(-1 - len(classes)))
+    keys = row_keys(X, threads)
+    whole = Task(X, codes, counts, factors, numbers, keys, classes, estimator.kernel, len(codes), threads)
+    whole = merged(replace(whole, targets=targets), X)
+    return whole if targets is None else whole.measured(estimator.units_alike)
+
+
+def apart_task(estimator: Any, source: Any, y: Any, sample_weight: Any) -> Task:
+    """Labelled rows that are read a block at a time. Copies stay: draws see each row once all the same."""
+    name = type(estimator).__name__
+    if not getattr(estimator, "takes_blocks", False):
+        raise TypeError(f"{name} needs all rows in memory; {source!r} is read a block at a time. {SERVES} take it")
+    if y is not None or sample_weight is not None:
+        raise ValueError(f"{source!r} has its labels and weights with it: fit(rows), without y and sample_weight")
+    if validation.is_precomputed(estimator.kernel):
+        raise ValueError("kernel='precomputed' needs a matrix in memory")
+    estimator._check_apart()
+    threads = thread_count(estimator.n_jobs)
+    X = Read(source, threads, estimator.wants)
+    factors = estimator._labelled_apart(X, sample_weight)
+    return _task_of(estimator, X, source.names, AllRows(X.shape[0]), X.shape[0], threads, factors)
+
+
+def workers_task(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Task:
+    """Labelled rows of dask collections, which stay where they are."""
+    if not getattr(estimator, "takes_blocks", False):
+        raise TypeError(validation.refusal(estimator, X))
+    if validation.is_precomputed(estimator.kernel):
+        raise ValueError(
+            f"kernel='precomputed' needs a matrix in memory, X is {collection(X)}: X.compute() brings it here"
+        )
+    estimator._check_apart()
+    far = OnWorkers(X, y, sample_weight, estimator.wants)
+    n = far.n_samples
+    try:
+        rows = AllRows(n) if far.numbers is None else far.numbers
+        factors = estimator._labelled_apart(far, sample_weight)
+        return _task_of(estimator, far, far.names, rows, n, thread_count(estimator.n_jobs), factors)
+    except BaseException:
+        far.close()
+        raise
+
+
+def device_task(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Task:
+    """Labelled rows of an array on a device, which stay there; labels and weights may be there or here."""
+    if not getattr(estimator, "takes_blocks", False):
+        raise TypeError(
+            f"{type(estimator).__name__} needs all rows in the CPU's memory; X is {kind_of(X)}. {SERVES} are fitted "
+            f"where it is; if it fits into memory here, pass {COPY.format('X')}"
+        )
+    if validation.is_precomputed(estimator.kernel):
+        raise ValueError(f"kernel='precomputed' needs a matrix in memory here; X is {kind_of(X)}")
+    try:
+        estimator._check_apart()
+    except ValueError as error:
+        raise ValueError(f"{error}. X is {kind_of(X)}: pass {COPY.format('X')}") from None
+    X, n = validation.check_there(estimator, X, reset=True), X.shape[0]
+    if y is None and estimator.wants.needed:
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
+    y = np.zeros(n) if y is None else _targets_here(y, estimator.label_checks)
+    check_consistent_length(X, y)
+    weight = host(sample_weight) if is_foreign(sample_weight) else sample_weight
+    weight = validation.sample_weights(estimator, weight, np.broadcast_to(0.0, (n, 1)))
+    rows = AllRows(n) if weight is None or weight.all() else np.flatnonzero(weight)
+    counts = np.broadcast_to(1.0, n) if weight is None else weight
+    if len(rows) < n:
+        y, counts = y[rows], counts[rows]
+        X = namespace(X).take(X, beside(X, rows), axis=0)
+    labelled = estimator._labelled(y, counts, weight)
+    targets = labelled.get("targets")
+    units = None if targets is None else estimator.wants.units(targets, counts)
+    there = OnDevice(X, labelled["codes"], counts, None if units is None else units.measured(targets))
+    there.classes, there.keys, there.units = labelled["classes"], there.row_keys(), units
+    there.masses = class_sums(there.codes, len(there.classes), counts)
+    return _task_of(estimator, there, None, rows, n, thread_count(estimator.n_jobs), labelled["factors"])
+
+
+def _serves_there(estimator: Any) -> bool:
+    """Can rows stay in an array of another library? Those in the CPU's memory become numpy's otherwise."""
+    if not getattr(estimator, "takes_blocks", False) or validation.is_precomputed(estimator.kernel):
+        return False
+    try:
+        estimator._check_apart()
+    except ValueError:
+        return False
+    return True
+
+
+def _targets_here(y: Any, checks: dict[str, bool]) -> Array:
+    """Labels of each row as an array in memory, or numbers where they are to be."""
+    y = host(y) if is_foreign(y) else y
+    if not checks:
+        return column_or_1d(y, warn=True)
+    return _check_y(y, **checks)
+
+
+def _task_of(estimator: Any, X: Any, names: Any, rows: Any, n_samples: int, threads: int, factors: Array) -> Task:
+    """Of rows that are apart."""
+    estimator.n_features_in_ = X.shape[1]
+    if names is not None:
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+    whole = Task(X, X.codes, X.counts, factors, rows, X.keys, X.classes, estimator.kernel, n_samples, threads)
+    whole = replace(whole, targets=X.targets, units=X.units)
+    return with_copies(whole, *repeats(None, whole.keys, whole.marks, threads))
+
+
+def factors_apart(class_weight: Any, X: Any, sample_weight: Any) -> Array:
+    """Weights of the classes of rows that are apart."""
+    validation.check_targets(X.classes)
+    validation.check_classes(X.classes, sample_weight)
+    return validation.class_factors(class_weight, X.classes, lambda: X.masses)
