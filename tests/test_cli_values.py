@@ -250,10 +250,32 @@ def test_wrong_uses(run, name):
     assert len(err.strip().splitlines()) == 1
 
 
-@pytest.mark.parametrize("options", [("-t", "price"), ("--task", "outliers", "--drop", "kind")])
-def test_a_frontier_is_for_classes(run, options):
+def test_a_frontier_of_numbers(run, tmp_path):
+    """Scores are R², beside the machine over all rows; the chosen model is a file."""
+    path, picture = tmp_path / "small.slim", tmp_path / "curve.png"
+    code, out, err = run(
+        "frontier", "houses.csv", "-t", "price", "--sizes", "2,6", "-o", path, "--plot", picture, "--json"
+    )
+    assert code == 0, err
+    found = json.loads(out)
+    assert [row["size"] for row in found["sizes"]] == [2, 6]
+    assert found["full"]["vectors"] > 6
+    assert found["chosen"]["held_out"]["r2"] > 0.5
+    assert isinstance(slimsvm.load(path)[-1], slimsvm.SlimSVR)
+    assert picture.exists()
+    assert "R² by validation" in run("frontier", "houses.csv", "-t", "price", "--sizes", "2,6")[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--task", "outliers"), "slimsvm train --vectors auto finds their size"),
+        (("-t", "price", "--html", "report.html"), "--html is for classes"),
+    ],
+)
+def test_what_a_frontier_is_not_for(run, options, words):
     code, _, err = run("frontier", "houses.csv", *options)
-    assert (code, "slimsvm train --vectors auto" in err) == (2, True)
+    assert (code, words in err) == (2, True)
 
 
 def test_outliers(run, folder, tmp_path):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from . import models, preprocessing
 from .data import Data, Rows, held_out, learning_data
 from .errors import CommandError, WrongUse, needs
-from .output import Facts, Output, grid, percent
-from .tasks import Classes
+from .output import Facts, Output, grid
+from .tasks import Classes, Kind
 from .train import as_given, made, settings_of
 
 if TYPE_CHECKING:
@@ -43,10 +43,15 @@ def frontier(
     start = time.perf_counter()
     data = learning_data(path, reading, choosing)
     data.kind.check_options(learning)
-    if not isinstance(data.kind, Classes):
+    if not data.kind.measure:
         raise WrongUse(
-            f"slimsvm frontier is for classes, and this is {data.kind.name} ({data.kind.why}); slimsvm train --vectors "
-            "auto finds a size, --task classification takes whole numbers for classes"
+            f"slimsvm frontier is for classes and numbers, not for {data.kind.name}: "
+            "slimsvm train --vectors auto finds their size"
+        )
+    if html is not None and not isinstance(data.kind, Classes):
+        raise WrongUse(
+            f"--html is for classes, and this is {data.kind.name} ({data.kind.why}); --plot draws its curve, and "
+            "--task classification takes whole numbers for classes"
         )
     out.notes(data.inputs.notes)
     rows, test = held_out(data, judging, reading, choosing, learning.seed)
@@ -72,7 +77,7 @@ def frontier(
         metadata = made(data, out.command, settings, learning.seed) | {"learned_from": len(rows), "held_out": estimate}
         files = _write(found, model, test, data, metadata, html, output, plot)
     why = _why(found, model, within, max_bytes)
-    _show(out, found, model, estimate, files, time.perf_counter() - start, why)
+    _show(out, data.kind, found, model, estimate, files, time.perf_counter() - start, why)
 
 
 def sizes_of(text: str | None) -> tuple[int, ...] | None:
@@ -181,7 +186,14 @@ def _picture(found: Any, path: Path) -> None:
 
 
 def _show(
-    out: Output, found: Any, model: Any, estimate: Any, files: dict[str, str], seconds: float, why: str | None
+    out: Output,
+    kind: Kind,
+    found: Any,
+    model: Any,
+    estimate: Any,
+    files: dict[str, str],
+    seconds: float,
+    why: str | None,
 ) -> None:
     last = model[-1]
     chosen = {"vectors": int(last.n_vectors_), "bytes": models.device_bytes(model), "held_out": estimate}
@@ -192,19 +204,20 @@ def _show(
     lines = [
         [
             f"{row['vectors']}{' *' if row['vectors'] == last.n_vectors_ else ''}",
-            percent(1 - row["score"], row["standard_error"]),
+            kind.measured(row["score"], row["standard_error"]),
             row["bytes"],
             f"{row['seconds']:.2f}",
         ]
         for row in found.rows
     ]
     if full is not None:
-        error = percent(1 - full["score"], full["standard_error"])
-        lines.append([f"{full['vectors']} (full machine)", error, full["bytes"], f"{full['seconds']:.2f}"])
-    ends = [("chosen *", f"{chosen['vectors']} vectors, {chosen['bytes']} bytes with scaling"), ("why", why)]
+        score = kind.measured(full["score"], full["standard_error"])
+        lines.append([f"{full['vectors']} (full machine)", score, full["bytes"], f"{full['seconds']:.2f}"])
+    ends: list[tuple[str, Any]] = [
+        ("chosen *", f"{chosen['vectors']} vectors, {chosen['bytes']} bytes with scaling"),
+        ("why", why),
+    ]
     if estimate is not None:
-        shown = percent(estimate["error"], estimate["standard_error"])
-        ends.append(("error", f"{shown} on {estimate['rows']} rows that had no part in it"))
-        ends.append(("largest class alone", percent(estimate["majority_error"])))
+        ends += kind.verdict(estimate, "that had no part in it")
     ends += [*files.items(), ("time", f"{seconds:.1f} s")]
-    out.report(content, grid(["vectors", "error by validation", "bytes", "seconds"], lines), Facts(ends))
+    out.report(content, grid(["vectors", f"{kind.measure} by validation", "bytes", "seconds"], lines), Facts(ends))

@@ -31,6 +31,11 @@ class Kind(ABC):
     step: ClassVar[str]  # what the estimator is called in a pipeline
     stratified: ClassVar[bool] = False
     options: ClassVar[dict[str, str]] = {}  # of other kinds: what is not the default there is not for this one
+    measure: ClassVar[str] = ""  # by which sizes are compared; none where they are not
+
+    def measured(self, score: float, standard_error: float) -> str:
+        """A score by that measure, for people."""
+        return f"{score:.4f} ± {standard_error:.4f}"
 
     @abstractmethod
     def labels(self, table: Table, target: str | None, known: Any = None) -> Any:
@@ -70,8 +75,11 @@ class Kind(ABC):
 class Classes(Kind):
     """Labels are classes."""
 
-    name, step, stratified = "classification", "classifier", True
+    name, step, stratified, measure = "classification", "classifier", True, "error"
     options: ClassVar[dict[str, str]] = {"nu": "--task outliers", "intervals": "numbers"}
+
+    def measured(self, score: float, standard_error: float) -> str:
+        return percent(1 - score, standard_error)
 
     def labels(self, table: Table, target: str | None, known: Any = None) -> Any:
         assert target is not None
@@ -109,7 +117,7 @@ class Classes(Kind):
 class Numbers(Kind):
     """Labels are quantities."""
 
-    name, step = "regression", "regressor"
+    name, step, measure = "regression", "regressor", "R²"
     options: ClassVar[dict[str, str]] = {
         "balanced": "classes",
         "probability": "classes",
