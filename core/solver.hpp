@@ -212,6 +212,7 @@ struct Job {
   std::vector<int> segments;
   Problem problem;
   Options options;
+  Start start = {};
 };
 struct Answer {
   Solution solution;
@@ -241,7 +242,7 @@ inline std::vector<Answer> solve_all(Machine& machine, const std::vector<Job>& j
     const Job& job = jobs[k];
     Options options = job.options;
     options.thread = thread;
-    Solution found = solve(machine, job.segments, job.problem, options, use_double, {}, ear);
+    Solution found = solve(machine, job.segments, job.problem, options, use_double, job.start, ear);
     if (certify) answers[k].verdict = Certifier(job.problem, options.tolerance)(found.a, found.product, found.diagonal);
     answers[k].solution = std::move(found);
   };

@@ -10,6 +10,7 @@ from slimsvm import SlimSVC, rows
 from slimsvm.counts import FarCounts, bounds, exact_sums, heads, rounded, total
 from slimsvm.data import AllRows, Task
 from slimsvm.rows.prepared import KeptRows, about, prepared
+from slimsvm.rows.wanted import CLASSES
 
 RNG = np.random.default_rng(0)
 VALUES = {
@@ -67,7 +68,7 @@ def test_numbers_of_rows_that_are_left():
     X, weight = RNG.normal(size=(50, 2)), RNG.integers(0, 2, 50).astype(float)
     weight[20:30], weight[30:] = 0, 1
     found = [
-        about(prepared(X[a:b], np.zeros(b - a), weight[a:b], 0, np.dtype(float), None))
+        about(prepared(X[a:b], np.zeros(b - a), weight[a:b], 0, np.dtype(float), None, CLASSES))
         for a, b in ((0, 20), (20, 30), (30, 50))
     ]
     left, kept = np.flatnonzero(weight), KeptRows(found)

@@ -33,12 +33,14 @@ import numpy as np
 
 from .. import _core
 from ..formulation import Array
+from .boxed import Boxed
 from .multiplier import Limits
-from .solve import FEW, LAST_PATIENCE, Progress, first_steps
+from .solve import FEW, Progress, first_steps
 
 # The core stops on violations in units of f, too. As LIBSVM's they are absolute where f is of such a size; larger ones
 # would be out of reach then, and smaller ones say nothing. Where sums make f what it is, its terms may cancel.
 LEAST_SIZE, MOST_SPREAD, MOST_MASS = 1.0, 100.0, 1000.0
+INSIDE = 0.01  # of tol: how near interior points come to the optimum before pairs of variables go on
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,21 @@ class Costs:
     doubled: bool = False
     by_margin: bool = False  # is f wanted in units of the margin that is found?
     unit: float = 1.0  # of f, in which the core solves it
+
+    @property
+    def rows(self) -> int:
+        return len(self.linear) // (2 if self.doubled else 1)
+
+    def boxed(self, K: Array) -> Boxed:
+        """The same for interior points, over the kernel matrix of the rows."""
+        n = self.rows
+        row = np.tile(np.arange(n), 2) if self.doubled else np.arange(n)
+        if self.side is None:
+            G, sums = np.ones((1, len(row))), np.array([self.sum])
+        else:
+            G = np.stack([self.side > 0, self.side < 0]).astype(np.float64)
+            sums = 0.5 * (self.sum + np.array([1.0, -1.0]) * self.total)
+        return Boxed(K, row, self.linear, self.lower, self.upper, G, sums)
 
     def scaled(self, unit: float) -> Costs:
         """The same problem in another unit of f: duals, bounds and sums are smaller by that factor."""
@@ -146,7 +163,25 @@ def _solved(
     machine: _core.Machine, views: list[list[int]], problems: list[Costs], limits: Limits
 ) -> list[FamilySolution]:
     problems = [_in_units_of(machine, view, problem) for view, problem in zip(views, problems, strict=True)]
-    return _by_pairs(machine, views, problems, limits)
+    found = _by_pairs(machine, views, problems, limits)
+    for k, (view, problem) in enumerate(zip(views, problems, strict=True)):
+        few = problem.rows <= FEW and limits.max_steps < 0
+        if few and not found[k].converged and not found[k].indefinite:
+            found[k] = _by_interior_points(machine, view, problem, limits, found[k])
+    return found
+
+
+def _by_interior_points(
+    machine: _core.Machine, view: list[int], problem: Costs, limits: Limits, before: FamilySolution
+) -> FamilySolution:
+    """Few rows with numbers of very different size: steps of pairs go on from there, and prove what is found."""
+    K = machine.rows(view, np.arange(problem.rows))
+    start = problem.boxed(K).solved(INSIDE * limits.tol)
+    if start is None:
+        return before
+    (found,) = _by_pairs(machine, [view], [problem], limits, start)
+    found = found._replace(n_iter=before.n_iter + found.n_iter)
+    return found if found.converged or found.gap < before.gap else before
 
 
 def _in_units_of(machine: _core.Machine, view: list[int], problem: Costs) -> Costs:
@@ -159,9 +194,9 @@ def _in_units_of(machine: _core.Machine, view: list[int], problem: Costs) -> Cos
 
 
 def _by_pairs(
-    machine: _core.Machine, views: list[list[int]], problems: list[Costs], limits: Limits
+    machine: _core.Machine, views: list[list[int]], problems: list[Costs], limits: Limits, starts: Array | None = None
 ) -> list[FamilySolution]:
-    """By the core, which also certifies the solutions."""
+    """By the core, which also certifies the solutions; from these duals of all problems, if there are any."""
     lengths = [len(problem.linear) for problem in problems]
     linear, lower, upper = (
         np.concatenate([getattr(p, name) for p in problems]) for name in ("linear", "lower", "upper")
@@ -177,27 +212,19 @@ def _by_pairs(
         side,
         np.array([p.total for p in problems]),
         limits.tol,
-        np.array([_steps(n, limits) for n in lengths], dtype=np.int64),
+        np.array([first_steps(n, limits) for n in lengths], dtype=np.int64),
         limits.double_rows,
         True,
         limits.callback,
         sums=np.array([p.sum for p in problems]),
         exact_totals=side is not None,
+        starts=starts,
     )
     ends = np.cumsum(lengths)
     return [
         _solution(problem, table["duals"][end - length : end], table, k, limits.tol)
         for k, (problem, length, end) in enumerate(zip(problems, lengths, ends, strict=True))
     ]
-
-
-def _steps(variables: int, limits: Limits) -> int:
-    """How many steps of pairs a problem may take: few rows that need more will not be solved by them."""
-    return (
-        LAST_PATIENCE * first_steps(variables, limits)
-        if limits.max_steps < 0 and variables <= FEW
-        else limits.max_steps
-    )
 
 
 def _solution(problem: Costs, duals: Array, table: dict[str, Array], k: int, tol: float) -> FamilySolution:
