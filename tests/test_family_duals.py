@@ -173,3 +173,75 @@ def test_nu_that_is_too_large_for_the_smaller_class() -> None:
     with pytest.raises(ValueError, match=r"specified nu is infeasible.*at most 0\.4"):
         family.nu_classification(y, 0.5, np.ones(10))
     family.nu_classification(y, 0.4, np.ones(10))
+
+
+# --- few rows with numbers of very different size ---------------------------------------------------------------------
+
+
+def inside(problem: family.Costs, x: np.ndarray) -> bool:
+    """Between the bounds, with the sums."""
+    box = problem.boxed(np.eye(problem.rows))
+    size = np.abs(x).sum()
+    return bool(
+        (x >= problem.lower).all()
+        and (x <= problem.upper).all()
+        and np.abs(box.G @ x - box.sums).max() <= 1e-6 * max(size, 1e-300)
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(3))
+def test_interior_points_find_the_same_optimum(kind, seed):
+    """As pairs do, who know nothing of them."""
+    X, side, y, w = rows(seed)
+    problem = costs(kind, side, y, w)
+    found, K = solved(X, problem, 1e-9)
+    box = problem.boxed(K)
+    x = box.solved(1e-9)
+    assert inside(problem, x)
+    dual = found.objective / problem.unit**2
+    assert box.dual(x) == pytest.approx(dual, rel=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("kind", "kernel", "C"),
+    [
+        *((kind, "rbf", C) for kind in ("classification", "regression") for C in (1e4, 1e6, 1e8)),
+        *((kind, "linear", C) for kind in ("classification", "regression", "nu_regression") for C in (1e4, 1e6)),
+    ],
+)
+def test_large_costs_and_weights_of_all_sizes(kind, kernel, C):
+    """Pairs alone take for ever; the certificate is that of the whole problem. (Still larger ones are beyond float64:
+    duals of 1e12, whose rounding is felt in f, and those of nu-regression that are large and cancel.)"""
+    X, side, y, w = rows(7, 60)
+    w = w * 10.0 ** np.random.default_rng(0).uniform(-4, 4, len(w))
+    problem = {
+        "classification": lambda: family.classification(side, C, w),
+        "regression": lambda: family.regression(y, C, 0.01, w),
+        "nu_regression": lambda: family.nu_regression(y, C, 0.3, w),
+    }[kind]()
+    found, _ = solved(X, problem, 1e-3, kernel)
+    assert found.converged
+    assert found.gap <= 1e-3
+
+
+def test_variables_without_room_stay():
+    X, _, y, w = rows(0)
+    w[::3] = 0.0
+    problem = family.regression(y, 2.0, 0.1, w)
+    _, K = solved(X, problem)
+    x = problem.boxed(K).solved(1e-9)
+    assert inside(problem, x)
+    assert not x.reshape(2, -1)[:, ::3].any()
+
+
+@pytest.mark.parametrize("nu", [True, False])
+@pytest.mark.parametrize("value", [0.0, 1 / 3, 1e9])
+def test_targets_that_are_all_the_same(nu, value):
+    """The bias alone, to the last bit."""
+    X, _, y, w = rows(0)
+    y = np.full_like(y, value)
+    found, _ = solved(X, family.nu_regression(y, 1e5, 0.5, w) if nu else family.regression(y, 1e5, 0.0, w))
+    assert found.bias == value
+    assert not found.duals.any()
+    assert found.gap == found.objective == 0

@@ -2,7 +2,8 @@
 
     min_x  1/2 a'K a - linear'x    s.t.  lower <= x <= upper,  G x = sums,        a_i = the sum of the x of row i
 
-The rows of G are zeros and ones: all variables, or those of either side. The conditions of optimality are
+G has a row of ones and, where the sums of both sides are given, one of their signs: sum and difference of the two are
+what the equations can tell apart where both sides are large and cancel. The conditions of optimality are
 ``K a - linear - G'b - z + w = 0`` and ``(x - lower) z = (upper - x) w = 0``; Newton's method follows the points where
 these products are equal, while they fall to zero (Mehrotra's predictor and corrector). Each step factorises one matrix
 of all rows.
@@ -25,7 +26,7 @@ TINY = 1e-300
 
 @dataclass(frozen=True)
 class Boxed:
-    """One such problem. ``row`` is that of each variable."""
+    """One such problem. ``row`` is that of each variable, ``first`` a point within the bounds that has the sums."""
 
     K: Array
     row: Array
@@ -34,6 +35,7 @@ class Boxed:
     upper: Array
     G: Array
     sums: Array
+    first: Array
 
     def by_row(self, values: Array) -> Array:
         """Sums over the variables of each row."""
@@ -42,16 +44,6 @@ class Boxed:
     def products(self, x: Array) -> Array:
         """``K a`` for each variable."""
         return dot(self.K, self.by_row(x))[self.row]
-
-    def start(self) -> Array:
-        """Inside the bounds, with the sums: each variable the same part of the way."""
-        x = self.lower.copy()
-        for g, total in zip(self.G, self.sums, strict=True):
-            mine = g > 0
-            least, room = float(self.lower[mine].sum()), float((self.upper - self.lower)[mine].sum())
-            share = (total - least) / room if room > 0 else 0.0
-            x[mine] += share * (self.upper - self.lower)[mine]
-        return x
 
     def solved(self, tol: float) -> Array | None:
         """Variables whose products are a share ``tol`` of the optimum at most, or as small as rounding allows; None
@@ -92,7 +84,7 @@ class Boxed:
         return np.where(now.down < now.up, self.lower + now.down, self.upper - now.up)
 
     def _first(self) -> State:
-        x = self.start()
+        x = self.first
         off = self.products(x) - self.linear
         size = max(float(np.abs(off).max()), TINY)
         z, w = np.maximum(off, 0.0) + size, np.maximum(-off, 0.0) + size
@@ -109,6 +101,7 @@ class Boxed:
             self.upper[free],
             self.G[:, free],
             self.sums - dot(self.G, fixed),
+            self.first[free],
         )
         found = rest.solved(tol) if free.any() else None
         if found is None:

@@ -65,12 +65,17 @@ class Costs:
         """The same for interior points, over the kernel matrix of the rows."""
         n = self.rows
         row = np.tile(np.arange(n), 2) if self.doubled else np.arange(n)
-        if self.side is None:
-            G, sums = np.ones((1, len(row))), np.array([self.sum])
-        else:
-            G = np.stack([self.side > 0, self.side < 0]).astype(np.float64)
-            sums = 0.5 * (self.sum + np.array([1.0, -1.0]) * self.total)
-        return Boxed(K, row, self.linear, self.lower, self.upper, G, sums)
+        ones, first = np.ones(len(row)), self.lower.copy()
+        sides = (
+            [(1.0, self.sum)] if self.side is None else [(s, 0.5 * (self.sum + s * self.total)) for s in (1.0, -1.0)]
+        )
+        for side, wanted in sides:  # the same part of the way between its bounds for each variable
+            mine = ones > 0 if self.side is None else self.side == side
+            room = (self.upper - self.lower)[mine]
+            first[mine] += room * ((wanted - float(self.lower[mine].sum())) / max(float(room.sum()), 1e-300))
+        G = ones[None] if self.side is None else np.stack([ones, self.side])
+        sums = np.array([self.sum, self.total][: len(G)])
+        return Boxed(K, row, self.linear, self.lower, self.upper, G, sums, first)
 
     def scaled(self, unit: float) -> Costs:
         """The same problem in another unit of f: duals, bounds and sums are smaller by that factor."""
@@ -162,6 +167,8 @@ def solve_family(
 def _solved(
     machine: _core.Machine, views: list[list[int]], problems: list[Costs], limits: Limits
 ) -> list[FamilySolution]:
+    if problems[0].doubled and not np.ptp(problems[0].linear.reshape(2, -1), axis=1).any():
+        return [_met_by_the_bias(problems[0])]  # a regression is one problem
     problems = [_in_units_of(machine, view, problem) for view, problem in zip(views, problems, strict=True)]
     found = _by_pairs(machine, views, problems, limits)
     for k, (view, problem) in enumerate(zip(views, problems, strict=True)):
@@ -169,6 +176,12 @@ def _solved(
         if few and not found[k].converged and not found[k].indefinite:
             found[k] = _by_interior_points(machine, view, problem, limits, found[k])
     return found
+
+
+def _met_by_the_bias(problem: Costs) -> FamilySolution:
+    """Targets that are all the same: the two duals of each row cancel, or are zero, and so is f."""
+    bias = 0.5 * float(problem.linear[0] + problem.linear[-1]) * problem.unit
+    return FamilySolution(np.zeros(problem.rows), bias, 0.0, 0.0, 0.0, 1, True, False)
 
 
 def _by_interior_points(
@@ -257,6 +270,6 @@ def _unit(size: float, most: float = MOST_SPREAD) -> float:
 
 
 def _spread(y: Array, weights: Array) -> float:
-    """The standard deviation of values."""
-    share = weights / weights.sum()
-    return float(np.sqrt(np.sum(share * (y - np.sum(share * y)) ** 2)))
+    """The standard deviation of values; of equal ones it is zero."""
+    share, about = weights / weights.sum(), y - y[0]
+    return float(np.sqrt(np.sum(share * (about - np.sum(share * about)) ** 2)))
