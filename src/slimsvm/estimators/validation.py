@@ -24,7 +24,7 @@ from ..rows.device import check_finite
 from ..rows.partitions import on_workers
 
 FLOATS = [np.float64, np.float32]
-PLAIN = 1 << 16  # numbers up to which rows are few
+PLAIN = 1 << 17  # numbers up to which rows are few
 COPY = "a copy in memory (of torch: {0}.cpu(), of CuPy: {0}.get())"
 SERVES = "SlimSVC, SlimSVR, SlimOneClass, ReducedSVC and EmpiricalSVC"  # what is fitted wherever rows are
 NOT_SAID = "deprecated"  # scikit-learn's default of probability
