@@ -227,7 +227,7 @@ nb::dict solve_all_machine(BoundMachine& machine, const std::vector<std::vector<
                            const Vector& linear, const Vector& lower, const Vector& upper, const Vector& ridge,
                            std::optional<Vector> side, const Vector& totals, double tolerance, const Ids& max_steps, bool double_rows,
                            bool certify, nb::object callback, std::optional<Vector> sums, bool exact_totals,
-                           std::optional<Vector> starts) {
+                           std::optional<Vector> starts, int block) {
   const std::size_t count = views.size(), n = linear.shape(0);
   for (const Vector* v : {&lower, &upper, &ridge})
     if (v->shape(0) != n) throw nb::value_error("linear, lower, upper and ridge differ in length");
@@ -244,6 +244,7 @@ nb::dict solve_all_machine(BoundMachine& machine, const std::vector<std::vector<
     Options options;
     options.tolerance = tolerance;
     options.max_steps = max_steps.data()[k];
+    options.block = block;
     jobs.push_back({views[k],
                     {lengths[k], linear.data() + first, lower.data() + first, upper.data() + first, ridge.data() + first,
                      capped ? side->data() + first : nullptr, totals.data()[k], 2, sums ? sums->data()[k] : 0.0, capped && exact_totals},
@@ -345,7 +346,7 @@ void bind_machines(nb::module_& m) {
            "start_product"_a = nb::none(), "exact"_a = true, "callback"_a = nb::none(), "sum"_a = 0.0, "exact_total"_a = false)
       .def("solve_all", &solve_all_machine, "views"_a, "lengths"_a, "linear"_a, "lower"_a, "upper"_a, "ridge"_a, "side"_a.none(),
            "totals"_a, "tolerance"_a, "max_steps"_a, "double_rows"_a = false, "certify"_a = false, "callback"_a = nb::none(),
-           "sums"_a = nb::none(), "exact_totals"_a = false, "starts"_a = nb::none())
+           "sums"_a = nb::none(), "exact_totals"_a = false, "starts"_a = nb::none(), "block"_a = 512)
       .def("product", &product, "view"_a, "x"_a, "single"_a = false)
       .def("rows", &matrix_rows, "view"_a, "variables"_a)
       .def("diagonal", &diagonal, "view"_a);

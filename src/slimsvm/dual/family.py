@@ -40,6 +40,7 @@ from .solve import FEW, Progress, first_steps
 # The core stops on violations in units of f, too. As LIBSVM's they are absolute where f is of such a size; larger ones
 # would be out of reach then, and smaller ones say nothing. Where sums make f what it is, its terms may cancel.
 LEAST_SIZE, MOST_SPREAD, MOST_MASS = 1.0, 100.0, 1000.0
+FEW_AT_ONCE, MANY_AT_ONCE = 128, 512
 INSIDE = 0.01  # of tol: how near interior points come to the optimum before pairs of variables go on
 
 
@@ -56,6 +57,11 @@ class Costs:
     doubled: bool = False
     by_margin: bool = False  # is f wanted in units of the margin that is found?
     unit: float = 1.0  # of f, in which the core solves it
+
+    @property
+    def block(self) -> int:
+        """Variables that are worked on together. Of one class nearly all end at a bound, and few need company."""
+        return FEW_AT_ONCE if self.sum else MANY_AT_ONCE
 
     @property
     def rows(self) -> int:
@@ -232,6 +238,7 @@ def _by_pairs(
         sums=np.array([p.sum for p in problems]),
         exact_totals=side is not None,
         starts=starts,
+        block=problems[0].block,
     )
     ends = np.cumsum(lengths)
     return [
