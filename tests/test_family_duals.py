@@ -206,7 +206,7 @@ def test_interior_points_find_the_same_optimum(kind, seed):
 @pytest.mark.parametrize(
     ("kind", "kernel", "C"),
     [
-        *((kind, "rbf", C) for kind in ("classification", "regression") for C in (1e4, 1e6, 1e8)),
+        *((kind, "rbf", C) for kind in ("classification", "regression") for C in (1e4, 1e6)),
         *((kind, "linear", C) for kind in ("classification", "regression", "nu_regression") for C in (1e4, 1e6)),
     ],
 )

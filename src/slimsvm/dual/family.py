@@ -273,7 +273,8 @@ def _unit(size: float, most: float = MOST_SPREAD) -> float:
     """Of f, such that values of this size are neither too small nor too large."""
     if not 0 < size < np.inf:
         return 1.0
-    return size / float(np.clip(size, LEAST_SIZE, most))
+    # A power of two: numbers in such a unit have all their digits.
+    return float(2.0 ** np.round(np.log2(size / np.clip(size, LEAST_SIZE, most))))
 
 
 def _spread(y: Array, weights: Array) -> float:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import OutlierMixin
 
 from ...dual.family import Costs, one_class
 from ...dual.training import Subproblem
 from ...expansion import Model
-from ...formulation import Array
 from ...goals import Inside
-from ...votes import Votes
 from .. import validation
+from ..detector import Detector
 from ..documentation import documented
 from .base import FullMachine
 from .rows import UNLABELLED, Rows, prepared
@@ -22,7 +20,7 @@ BORDER = 1e-12  # of the offset: rows on the border are inside, whatever roundin
 
 
 @documented
-class OneClassSVM(OutlierMixin, FullMachine):
+class OneClassSVM(Detector, FullMachine):
     """Outlier detection by the support of a distribution: `sklearn.svm.OneClassSVM`, with a certificate.
 
     Minimises ``1/2 |f|^2 - n nu rho + sum_i w_i max(0, rho - f(x_i))`` over f and rho.
@@ -95,46 +93,3 @@ class OneClassSVM(OutlierMixin, FullMachine):
         super()._keep_rows(rows, model)
         self.intercept_ = self.intercept_ + BORDER * np.abs(self.intercept_)
         self.offset_ = -self.intercept_
-
-    def _answers(self) -> tuple[Array, Votes]:
-        return np.array([-1, 1]), Votes()
-
-    def decision_function(self, X: Any) -> Array:
-        """Values above zero are inside.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return self._snapshot()._scores(X)[:, 0]
-
-    def score_samples(self, X: Any) -> Array:
-        """Values without the offset: the larger, the more usual.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        fitted = self._snapshot()
-        return fitted._scores(X)[:, 0] + fitted.offset_
-
-    def predict(self, X: Any) -> Array:
-        """1 for rows inside, -1 for outliers.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return Inside().answers(self._snapshot()._scores(X)).astype(np.intp)
