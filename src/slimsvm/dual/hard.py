@@ -16,6 +16,7 @@ from ..formulation import Array
 from .training import Subproblem
 
 COSTS = (1e4, 1e7, 1e10)  # in the unit of the dual variables
+ROOM = 0.5  # of C: a dual variable beyond it may be at its bound but for the tolerance of a solver
 
 
 def at_cost(C: float, solve: Callable[[float], list[Any]], machine: Any, problems: Sequence[Subproblem]) -> list[Any]:
@@ -38,8 +39,8 @@ def at_cost(C: float, solve: Callable[[float], list[Any]], machine: Any, problem
 
 
 def _free(duals: Array, weights: Array, C: float) -> bool:
-    """Is every dual variable below its bound?"""
-    return bool((np.abs(duals) < (1 - 1e-9) * C * weights).all())
+    """Is every dual variable well below its bound?"""
+    return bool((np.abs(duals) < ROOM * C * weights).all())
 
 
 def _unit(machine: Any, problem: Subproblem) -> float:

@@ -10,14 +10,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from ...data import Task, outputs
-from ...dual.batch import Cost, solve_all
-from ...dual.family import Costs, nu_classification
-from ...dual.hard import at_cost
-from ...dual.multiplier import Limits
+from ...dual.family import Costs, classification, nu_classification
 from ...dual.training import Segments, Subproblem, subproblems
 from ...expansion import Model
 from ...export.problems import Problem
-from ...formulation import INEQUALITY, Array
+from ...formulation import Array
 from ...linear import dot
 from ...notices import warn
 from ...parts import slacks
@@ -217,14 +214,8 @@ class SVC(FullClassifier):
         super()._check_params()
         validation.check_cost(self.C)
 
-    def _solutions(self, machine: Any, problems: list[Subproblem], limits: Limits) -> list[Any]:
-        task = problems[0].task
-
-        def solve(C: float) -> list[Any]:
-            cost = Cost(slacks.OneNorm(), INEQUALITY, C, task.numbers, task.n_samples)
-            return solve_all(machine, problems, cost, limits, bool(self.verbose))
-
-        return at_cost(float(self.C), solve, machine, problems)
+    def _costs(self, problem: Subproblem, C: float) -> Costs:
+        return classification(problem.y, C, problem.weights)
 
     def _problem(self) -> Problem:
         return Problem(self.C, partial(validation.factors_of, self), slacks.loss("l1"), tol=self.tol)
