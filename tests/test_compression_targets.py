@@ -241,3 +241,11 @@ def test_wrong_targets_are_said_to_be(model, data):
         compress(model, 5, X, Y[:-1])
     with pytest.raises(ValueError, match="NaN"):
         compress(model, 5, X, np.where(Y > 5, np.nan, Y))
+
+
+def test_a_warning_where_only_vectors_could_be_looked_at():
+    """Learned vectors are not where rows are: what they say of a small model may be nothing."""
+    X, y = make_friedman1(300, noise=0.5, random_state=0)
+    model = SlimSVR(10, C=1e4, gamma=0.3, scales="fixed").fit(X, y)
+    with pytest.warns(UserWarning, match="pass rows like those to be predicted"):
+        compress(model, 2)

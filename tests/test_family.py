@@ -14,7 +14,7 @@ import scipy.sparse as sp
 import sklearn.svm
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone, is_classifier, is_outlier_detector, is_regressor
-from sklearn.datasets import load_digits, load_iris, make_friedman1
+from sklearn.datasets import load_digits, load_iris, make_classification, make_friedman1
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, polynomial_kernel, rbf_kernel
@@ -503,3 +503,30 @@ def test_a_program_that_knows_nothing_of_it():
         [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True, timeout=120
     )
     assert found.stdout.split() == ["slimsvm", "True", "sklearn", "sklearn", "True"]
+
+
+# --- few rows and large costs ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("kernel", "C"), [("linear", 1e3), ("rbf", 1e5)])
+def test_large_costs_keep_the_vectors_of_scikit_learn(kernel, C):
+    """Interior points leave no row with a trifle."""
+    X, y = make_classification(80, 4, random_state=0)
+    ours, theirs = (kind.SVC(kernel=kernel, C=C).fit(X, y) for kind in (slimsvm, sklearn.svm))
+    np.testing.assert_array_equal(ours.n_support_, theirs.n_support_)
+    assert ours.duality_gap_[0] <= ours.tol
+
+
+def test_without_slack_what_cannot_be_told_apart_is_not_solved():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 2)), rng.integers(0, 2, 30)
+    with pytest.warns(ConvergenceWarning):
+        model = slimsvm.SVC(C=np.inf, kernel="linear").fit(X, y)
+    assert model.fit_status_ == 1
+
+
+def test_rows_that_are_not_in_memory_are_refused_in_words():
+    source = slimsvm.rows.from_blocks([(np.eye(4), np.array([0, 1, 0, 1]))])
+    for kind in (slimsvm.SVC, slimsvm.SVR, slimsvm.OneClassSVM):
+        with pytest.raises(TypeError, match="needs all rows in memory"):
+            kind().fit(source)

@@ -335,3 +335,9 @@ def test_rows_on_a_device(far_data, place, monkeypatch):
     here = SlimOneClass(8, contamination=0.1, gamma=0.3).fit(X, None, weight)
     np.testing.assert_allclose(far.vectors_, here.vectors_, rtol=1e-5)
     np.testing.assert_allclose(far.offset_, here.offset_, rtol=1e-6)
+
+
+def test_rows_that_are_all_the_same_are_usual():
+    same = np.ones((20, 2))
+    for detector in (SlimOneClass(5), SlimOneClass(5, contamination=0.05)):
+        assert_array_equal(detector.fit(same).predict(same[:3]), [1, 1, 1])

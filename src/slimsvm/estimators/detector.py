@@ -11,6 +11,13 @@ from ..formulation import Array
 from ..votes import Votes
 from .base import ExpansionModel, labels_beside, lazy_where_far
 
+BORDER = 1e-12  # of the offset
+
+
+def on_the_border_is_inside(intercept: Array) -> Array:
+    """The intercept with which rows on the border are inside, whatever rounding says of them."""
+    return intercept + BORDER * np.abs(intercept)
+
 
 class Detector(OutlierMixin, ExpansionModel):
     """Values above zero are inside; ``offset_`` is what `score_samples` must exceed for that."""

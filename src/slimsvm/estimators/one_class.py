@@ -28,7 +28,7 @@ from ..rows.apart import Apart, Piece
 from ..rows.wanted import Nothing
 from ..threads import thread_count
 from . import tasks, validation
-from .detector import Detector
+from .detector import Detector, on_the_border_is_inside
 from .documentation import documented
 from .originals import Source, source_of
 
@@ -291,6 +291,7 @@ class SlimOneClass(Detector):
         if self.contamination is not None:
             machine = replace(small, bias=np.zeros(1))
             self.intercept_ = -threshold(*_scored(rows, machine, thread_count(self.n_jobs)), self.contamination)
+        self.intercept_ = on_the_border_is_inside(self.intercept_)
         self.offset_ = -self.intercept_
 
     def __sklearn_tags__(self) -> Any:
@@ -337,10 +338,12 @@ def threshold(scores: Array, counts: Array, share: float) -> Array:
     order = np.argsort(scores, kind="stable")
     scores, below = scores[order], np.cumsum(counts[order])
     apart = np.append(scores[1:] > scores[:-1], True)  # rows of one score are on one side
-    ends = np.flatnonzero(apart)
-    k = ends[np.abs(below[ends] - share * below[-1]).argmin()]
+    ends = np.append(-1, np.flatnonzero(apart))  # before the first of them none is below
+    weight = np.append(0.0, below[ends[1:]])
+    k = ends[np.abs(weight - share * below[-1]).argmin()]
+    under = scores[k] if k >= 0 else scores[0] - 1
     above = scores[k + 1] if k + 1 < len(scores) else scores[k] + 1
-    return np.array([0.5 * (scores[k] + above)])
+    return np.array([0.5 * (under + above)])
 
 
 @source_of.register(SlimOneClass)

@@ -88,6 +88,8 @@ def of_classes(class_weight: Any, y: Array, counts: Any, weight: Any) -> dict[st
 
 def of_targets(y: Array) -> dict[str, Any]:
     """Numbers to regress on, in the same way: rows of one class."""
+    if y.dtype.kind not in "fiub":
+        raise ValueError(f"y has values of type {y.dtype}; a regression needs numbers")
     targets = np.ascontiguousarray(y[:, None] if y.ndim == 1 else y, dtype=np.float64)
     return {"codes": np.zeros(len(y), dtype=np.int8), "classes": np.zeros(1), "factors": np.ones(1), "targets": targets}
 

@@ -207,7 +207,13 @@ def _answers(target: str | Sequence[str] | None, labels: Callable[[str], Any], c
     """Labels of one column, or numbers of several."""
     if target is None or isinstance(target, str):
         return None if target is None else labels(target)
-    return np.column_stack([np.asarray(_numbers(column(name)), dtype=np.float64) for name in target])
+    found = []
+    for name in target:
+        try:
+            found.append(np.asarray(_numbers(column(name)), dtype=np.float64))
+        except (ValueError, TypeError):
+            raise ValueError(f"the column {name!r} holds no numbers; several targets must be numbers") from None
+    return np.column_stack(found)
 
 
 def _inputs(
@@ -220,6 +226,8 @@ def _inputs(
     if wanted is not None and len(set(wanted)) < len(wanted):
         raise ValueError(f"columns={wanted} has a name twice")
     answers = _names(target)
+    if len(set(answers)) < len(answers):
+        raise ValueError(f"target={target!r} has a name twice")
     if target is not None and not answers:
         raise ValueError("target=[] names no column; give one or more, or leave target out")
     for name in (*(wanted or ()), *answers, *_names(weight)):

@@ -114,10 +114,16 @@ def parts(task: Task, rng: np.random.Generator, folds: int | None = None) -> lis
 # --- judging ---------------------------------------------------------------------------------------------------
 
 
+ROWS_OF_TARGETS = 2  # for each vector, at least
+
+
 def allowed_sizes(sizes: Sequence[int], recipe: Recipe, held_out: Sequence[Any]) -> tuple[int, ...]:
     """Sizes that training rows and the kernel's space have room for; what is more becomes the most."""
     inputs = held_out[0].train.X.shape[1]
-    room = min(recipe.kernel_of(1.0).dimensions(inputs), *(len(np.unique(part.train.keys)) for part in held_out))
+    # As many vectors as rows meet all targets exactly, whatever the scales: these would say nothing of fewer vectors.
+    share = 1 if held_out[0].train.targets is None else ROWS_OF_TARGETS
+    rows = (max(1, len(np.unique(part.train.keys)) // share) for part in held_out)
+    room = min(recipe.kernel_of(1.0).dimensions(inputs), *rows)
     return tuple(sorted({max(1, int(min(size, room))) for size in sizes}))
 
 

@@ -147,6 +147,9 @@ class CompressedModel(ExpansionModel):
                 "vectors are dense, those of the original sparse. Ask for fewer vectors, or keep the original"
             )
 
+    def _tell_of_distance(self) -> None:
+        """Warn where the original's own vectors, which are all that was there to look at, may tell too little."""
+
     def _finish(self, compressor: Compressor, small: Expansion, method: str) -> None:
         """What else is fitted over the vectors of the small machine."""
 

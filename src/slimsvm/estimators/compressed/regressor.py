@@ -13,10 +13,13 @@ from ...expansion import Expansion
 from ...export.problems import Refit
 from ...formulation import Array
 from ...goals import Values
+from ...notices import warn
 from .. import validation
 from ..documentation import documented
 from ..originals import Source
 from .model import CompressedModel
+
+FAR = 0.3  # of a norm: values that are this far off elsewhere are of little use
 
 
 @documented
@@ -81,6 +84,14 @@ class CompressedRegressor(RegressorMixin, CompressedModel):
         self.__dict__.pop("_single", None)  # of an earlier fit
         if not source.single:
             self._single = False
+
+    def _tell_of_distance(self) -> None:
+        if self.compression_.distance > FAR:
+            warn(
+                f"the small model is {self.compression_.distance:.2f} of the original's norm away from it, and without "
+                "rows only its own vectors could be looked at: pass rows like those to be predicted, compress(model, "
+                "n_vectors, X), or keep more vectors"
+            )
 
     def _problem(self) -> Refit:
         """Targets are met as the original meets them; for the rest, the model stays what it is."""

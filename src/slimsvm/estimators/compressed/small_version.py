@@ -109,4 +109,6 @@ def compress(
         if hasattr(model, name):
             setattr(small, name, getattr(model, name))
     small._compress(source, X, y, sample_weight)
+    if X is None:
+        small._tell_of_distance()
     return small

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ...dual.family import Costs, one_class
 from ...dual.training import Subproblem
 from ...expansion import Model
 from ...goals import Inside
 from .. import validation
-from ..detector import Detector
+from ..detector import Detector, on_the_border_is_inside
 from ..documentation import documented
 from .base import FullMachine
 from .rows import UNLABELLED, Rows, prepared
-
-BORDER = 1e-12  # of the offset: rows on the border are inside, whatever rounding says of them
 
 
 @documented
@@ -91,5 +87,5 @@ class OneClassSVM(Detector, FullMachine):
 
     def _keep_rows(self, rows: Rows, model: Model) -> None:
         super()._keep_rows(rows, model)
-        self.intercept_ = self.intercept_ + BORDER * np.abs(self.intercept_)
+        self.intercept_ = on_the_border_is_inside(self.intercept_)
         self.offset_ = -self.intercept_

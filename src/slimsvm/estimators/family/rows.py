@@ -22,7 +22,7 @@ from ...keys import repeats
 from ...namespaces import is_foreign
 from ...parts import kernels
 from ...threads import thread_count
-from .. import validation
+from .. import tasks, validation
 
 FEW = 1 << 20  # numbers up to which sparse rows are solved as a full table: it is faster, and the same to the last bit
 UNLABELLED = "no_validation"  # scikit-learn's word for rows without targets
@@ -134,6 +134,7 @@ def checked(estimator: Any, X: Any, target: dict[str, Any]) -> tuple[Any, Any, A
 
 def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any, labelled: bool, target: dict[str, Any]) -> Rows:
     """The data of a fit. ``labelled``: targets are class labels; else numbers, or none at all."""
+    tasks.far_task(estimator, X, y, sample_weight)  # says what to do with rows that are not in memory
     X, y, matrix = checked(estimator, X, target)
     kernel = estimator.kernel if matrix is None else kernels.Precomputed(matrix)
     n = X.shape[0]
