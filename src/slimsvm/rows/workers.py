@@ -342,7 +342,8 @@ class OnWorkers(Apart):
             units = [a + b for a, b in zip(units, sums, strict=True)]
             start = rows.stop
         self.weigh(bits, units)
-        self.numbers = KeptRows(found) if n < self.n_samples else None
+        left = [replace(what, targets=None, weight=None) for what in found]  # what is known of all rows is here by now
+        self.numbers = KeptRows(left) if n < self.n_samples else None
 
     def mapped(self, work: Callable[..., Any], *small: Any, each: list[Any] | None = None) -> Iterator[Any]:
         return self.site.results(lambda: self._tasks(_run, work, *small, each=each))
