@@ -219,14 +219,15 @@ class Cluster:
                 self.client.cancel(left)
 
     def _result(self, future: Any) -> Any:
-        while True:
-            try:
-                return future.result(timeout=PATIENCE)
-            except TimeoutError:
-                if future.done():  # since then; or it is an error of the task, raised again
-                    return future.result()
+        """Waits without `result(timeout)`: the traceback of its TimeoutError would keep the future, and with it what
+        workers have, until the garbage is collected."""
+        if not future.done():
+            ready = threading.Event()
+            future.add_done_callback(lambda _: ready.set())
+            while not ready.wait(PATIENCE):
                 if not set(self.places.values()) <= set(self.client.nthreads()):
-                    raise Lost from None
+                    raise Lost
+        return future.result()
 
     def end(self, fit: str) -> None:
         """Workers forget it; those that are gone have nothing to forget."""
