@@ -200,6 +200,19 @@ def test_as_few_vectors_as_agree():
     assert fine.compression_.agreement_on_X >= 0.995
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_few_rows_ask_for_agreement_on_others(weighted):
+    """On the rows themselves one vector agrees: all are well inside or on the border."""
+    rng = np.random.default_rng(0)
+    X, unseen = rng.standard_normal((120, 10)), rng.standard_normal((2000, 10))
+    weight = rng.integers(1, 4, len(X)) if weighted else None
+    large = OneClassSVM(nu=0.1).fit(X, sample_weight=weight).predict(unseen)
+    one, few = (SlimOneClass(size).fit(X, sample_weight=weight) for size in (1, "auto"))
+    assert one.compression_.agreement_on_X == 1
+    alike_one, alike_few = (np.mean(model.predict(unseen) == large) for model in (one, few))
+    assert alike_one < 0.9 < 0.97 < alike_few
+
+
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear"])
 @pytest.mark.parametrize("most", [40, 100])
 def test_bytes(kernel, most):

@@ -11,6 +11,17 @@ intervals the small machine is taught. Nothing here knows an estimator.
 from .machines import Known, Original, in_columns
 from .report import Compression
 from .sizes import small_version
+from .unseen import agreeing_on_unseen
 from .ways import METHODS, Compressor, Relearned
 
-__all__ = ["METHODS", "Compression", "Compressor", "Known", "Original", "Relearned", "in_columns", "small_version"]
+__all__ = [
+    "METHODS",
+    "Compression",
+    "Compressor",
+    "Known",
+    "Original",
+    "Relearned",
+    "agreeing_on_unseen",
+    "in_columns",
+    "small_version",
+]

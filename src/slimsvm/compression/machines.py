@@ -106,7 +106,12 @@ class Known:
     def drawn(self, most: int, rng: np.random.Generator) -> Known:
         """At most so many rows, by weight; what they count is what all do."""
         numbers, counts = self.sample(most, np.zeros(len(self.counts), dtype=np.intp), rng)
-        return self if len(numbers) == len(self.counts) else Known(self.X[numbers], counts, self.keys[numbers])
+        return self if len(numbers) == len(self.counts) else replace(self.some(numbers), counts=counts)
+
+    def some(self, numbers: Array) -> Known:
+        """The rows of these numbers."""
+        labels = None if self.y is None else self.y[numbers]
+        return Known(self.X[numbers], self.counts[numbers], self.keys[numbers], labels)
 
     def in_double(self) -> Known:
         """With rows in float64."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from ..linear import dot
 from ..parts.bases import dense
 from .machines import Original
 from .ways import METHODS, Compressor
+
+Small = TypeVar("Small")
 
 
 def small_version(compressor: Compressor, method: str, n_vectors: Any, agreement: float) -> tuple[Expansion, str, str]:
@@ -26,12 +28,12 @@ def small_version(compressor: Compressor, method: str, n_vectors: Any, agreement
     if exact is not None and len(exact.coef.T) <= min(original.size, count):
         return exact, "exact", "The kernel is a product: weight vectors are the same function."
     if isinstance(n_vectors, str):
-        small, reached = smallest(compressor, METHODS[method], agreement)
-        note = (
-            f"agreement={agreement:g} is not reached with up to {_count(small.coef.shape[1])}, half of the "
-            "original's: ask for a number of vectors, or for less agreement."
+        small, reached = smallest(
+            half_of(original),
+            lambda size: METHODS[method](compressor, size),
+            lambda small: compressor.agreement(small) >= agreement,
         )
-        return small, method, "" if reached else note
+        return small, method, "" if reached else not_reached(agreement, small)
     if count >= original.size:
         has = f"The original has {_count(original.size)}{_distinct(original)}"
         return original.expansion, "exact", f"{has}, {count} were asked for: it is kept as it is."
@@ -67,27 +69,35 @@ def weight_vectors(original: Original) -> Expansion | None:
     return replace(machine, vectors=np.eye(inputs), coef=weights)
 
 
-def smallest(
-    compressor: Compressor, method: Callable[[Compressor, int], Expansion], agreement: float
-) -> tuple[Expansion, bool]:
-    """The smallest of the sizes tried that agrees with the original so far; if none does, the largest, and False.
+def half_of(original: Original) -> int:
+    """The most vectors of a machine that is called small."""
+    return max(1, original.size // 2)
 
-    Sizes double, up to half of the original's, until one agrees; then the gap to the last that does not is halved,
-    down to an eighth of the size.
+
+def not_reached(agreement: float, small: Expansion) -> str:
+    return (
+        f"agreement={agreement:g} is not reached with up to {_count(small.coef.shape[1])}, half of the original's: ask "
+        "for a number of vectors, or for less agreement."
+    )
+
+
+def smallest(most: int, made: Callable[[int], Small], agrees: Callable[[Small], bool]) -> tuple[Small, bool]:
+    """What is made of the fewest vectors, of the sizes tried, and agrees; if nothing does, of the most, and False.
+
+    Sizes double until one agrees; then the gap to the last that does not is halved, down to an eighth of the size.
     """
-    most = max(1, compressor.original.size // 2)
     low, size = 0, min(2, most)
     while True:
-        best = method(compressor, size)
-        if compressor.agreement(best) >= agreement:
+        best = made(size)
+        if agrees(best):
             break
         if size == most:
             return best, False
         low, size = size, min(2 * size, most)
     while size - low > max(1, size // 8):
         middle = (low + size) // 2
-        small = method(compressor, middle)
-        if compressor.agreement(small) >= agreement:
+        small = made(middle)
+        if agrees(small):
             best, size = small, middle
         else:
             low = middle

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -10,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from ..compression import Compression, Compressor, Known, Original, small_version
+from ..compression import Compression, Compressor, Known, Original, agreeing_on_unseen, small_version
 from ..data import Task
 from ..dual.family import FamilySolution
 from ..dual.multiplier import Limits
@@ -47,7 +48,7 @@ class SlimOneClass(Detector):
     ----------
     n_vectors : int, float or "auto", default=20
         How many vectors the model keeps at most; a fraction between 0 and 1 of those that the large machine has; or as
-        few as reach ``agreement``. Not used where ``max_bytes`` is given.
+        few as reach ``agreement``, which takes several times as long. Not used where ``max_bytes`` is given.
     nu : float, default=0.1
         Share of the rows that the large machine leaves outside at most, and that are its vectors at least; above 0, at
         most 1. (`sklearn.svm.OneClassSVM` has 0.5, with which half of all rows are outliers.)
@@ -63,7 +64,8 @@ class SlimOneClass(Detector):
         Bytes that the model may take on a device (``model_bytes_``), in the place of ``n_vectors``: as many vectors as
         they pay for. With the kernels rbf, laplacian and linear.
     agreement : float, default=0.99
-        For ``n_vectors="auto"``: the share of the rows on the same side as for the large machine.
+        For ``n_vectors="auto"``: the share of rows, of those that neither has seen, on the same side as for the large
+        machine; measured on parts of the rows, with machines over the others.
     tol : float, default=1e-3
         The large machine is trained until the relative duality gap and the violation of the optimality conditions are
         at most this.
@@ -236,33 +238,28 @@ class SlimOneClass(Detector):
         seed = int(check_random_state(self.random_state).randint(2**31))
         threads = thread_count(self.n_jobs)
         some = rows.drawn(MOST_ROWS, np.random.default_rng(seed)).in_double()
-        machine, large = self._large(some, kernel, threads)
-        original = Original.of(machine, Inside(large.violation), 1.0)
+        original, large = self._large(some, kernel, threads)
+        _warn_of(large, self.tol)
         compressor = Compressor(original, some, seed, threads, bool(self.verbose))
-        small, used, note = self._small(compressor)
+        small, used, note = self._small(compressor, lambda rows: self._large(rows, kernel, threads)[0])
         self.compression_ = Compression.of(compressor, small, used, note)
         self._keep(small, rows)
         self.objective_, self.duality_gap_ = np.array([large.objective]), np.array([large.gap])
         self.n_iter_ = np.array([max(1, large.n_iter)])
 
-    def _large(self, rows: Known, kernel: Any, threads: int) -> tuple[Expansion, FamilySolution]:
+    def _large(self, rows: Known, kernel: Any, threads: int) -> tuple[Original, FamilySolution]:
+        """The machine over all of these rows."""
         cache = int(min(self.cache_size, 2.0**30) * 2**20)
         limits = Limits(self.tol, min(self.max_iter, 2**62), False, None)
         machine, found = one_class_machine(
             kernel, rows.X, rows.counts, self.nu, limits, cache, threads, bool(self.verbose)
         )
-        if found.indefinite:
-            warn(validation.INDEFINITE.format("a pair of points has negative curvature"))
-        elif not found.converged:
-            warn(
-                f"the large machine has a relative duality gap of {found.gap:.2e}, asked for tol={self.tol:g}. Scale "
-                "the features, raise max_iter or raise tol",
-                ConvergenceWarning,
-            )
-        return machine, found
+        return Original.of(machine, Inside(found.violation), 1.0), found
 
-    def _small(self, compressor: Compressor) -> tuple[Expansion, str, str]:
-        """As many vectors as are asked for, or as bytes pay for."""
+    def _small(self, compressor: Compressor, machine_over: Callable[[Known], Original]) -> tuple[Expansion, str, str]:
+        """As many vectors as are asked for, as agree, or as bytes pay for."""
+        if self.max_bytes is None and isinstance(self.n_vectors, str):
+            return agreeing_on_unseen(compressor, compressor.rows, "margin", self.agreement, machine_over)
         if self.max_bytes is None:
             return small_version(compressor, "margin", self.n_vectors, self.agreement)
         kernel, inputs = compressor.original.expansion.kernel, compressor.rows.X.shape[1]
@@ -298,6 +295,18 @@ class SlimOneClass(Detector):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _warn_of(found: FamilySolution, tol: float) -> None:
+    """Of a large machine that is not solved."""
+    if found.indefinite:
+        warn(validation.INDEFINITE.format("a pair of points has negative curvature"))
+    elif not found.converged:
+        warn(
+            f"the large machine has a relative duality gap of {found.gap:.2e}, asked for tol={tol:g}. Scale the "
+            "features, raise max_iter or raise tol",
+            ConvergenceWarning,
+        )
 
 
 @dataclass(frozen=True)
