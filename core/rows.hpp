@@ -78,6 +78,24 @@ class RowsOf : public Rows {
 // Strided array: C or F order, float or double, in memory or mapped. `scale` (one value per column, or none) stretches the
 // inputs. `shift` (the same) is subtracted before rounding to float: a translation-invariant kernel then loses no digits to a
 // common offset. In double it is not, and differences are exact: see kernels.hpp.
+// Adds the number of values that are not zero.
+template <class T>
+struct CountFilled {
+  template <class Isa>
+  static SLIM_INLINE void run(const T* row, Index width, Index* filled) {
+    constexpr int N = lanes<T, Isa>;
+    using V = Vec<T, N>;
+    using Bits = decltype(V{} != V{});
+    Bits less = {};  // each lane of a comparison is 0 or -1
+    Index k = 0, sum = 0;
+    for (; k + N <= width; k += N) less += load<V>(row + k) != V{};
+#pragma GCC unroll 16
+    for (int i = 0; i < N; ++i) sum -= static_cast<Index>(less[i]);
+    for (; k < width; ++k) sum += row[k] != T(0);
+    *filled += sum;
+  }
+};
+
 template <class T>
 class DenseRows final : public RowsOf<DenseRows<T>> {
   friend class RowsOf<DenseRows<T>>;
@@ -109,8 +127,13 @@ class DenseRows final : public RowsOf<DenseRows<T>> {
     if (!shift_.empty()) return 1.0;
     const Index step = std::max<Index>(1, size / 64);
     Index seen = 0, filled = 0;
-    for (Index i = 0; i < size; i += step)
-      for (Index k = 0; k < width; ++k, ++seen) filled += data_[i * row_stride_ + k * column_stride_] != T(0);
+    for (Index i = 0; i < size; i += step, seen += width) {
+      const T* row = data_ + i * row_stride_;
+      if (column_stride_ == 1)
+        dispatch<CountFilled<T>>(row, width, &filled);
+      else
+        for (Index k = 0; k < width; ++k) filled += row[k * column_stride_] != T(0);
+    }
     return seen ? static_cast<double>(filled) / static_cast<double>(seen) : 1.0;
   }
  private:

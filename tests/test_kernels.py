@@ -361,3 +361,15 @@ def test_a_row_is_at_distance_zero_from_itself(dtype, d, container):
     for kernel in (kernels.Gaussian(0.7), kernels.Laplacian(0.7)):
         for out in (np.empty((50, 50)), np.empty((50, 50), np.float32)):
             np.testing.assert_array_equal(kernel(rows, rows, out=out).diagonal(), 1)
+
+
+@pytest.mark.parametrize("value", [0.1, 1e5 / 3, np.pi])
+def test_scale_of_equal_entries_is_one(value):
+    """Rounding of their weighted mean is no variance; a small spread is one."""
+    rng = np.random.default_rng(0)
+    X, weight = np.full((50, 3), value), rng.uniform(size=50)
+    assert kernels.scale_gamma("scale", X, weight) == 1
+    X = value * (1 + 1e-9 * rng.standard_normal(X.shape))
+    spread = np.average((X - value) ** 2, weights=np.repeat(weight[:, None], 3, axis=1))
+    spread -= np.average(X - value, weights=np.repeat(weight[:, None], 3, axis=1)) ** 2
+    np.testing.assert_allclose(kernels.scale_gamma("scale", X, weight), 1 / (3 * spread), rtol=1e-5)

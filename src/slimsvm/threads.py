@@ -18,6 +18,8 @@ def thread_count(n_jobs: int | None) -> int:
     """Threads for ``n_jobs``: None follows joblib's ``parallel_config`` (else one), -1 all cores, -2 all but one."""
     if n_jobs is None:
         return max(1, joblib.effective_n_jobs(None))
+    if n_jobs == 1:
+        return 1
     if n_jobs > 0:
         return min(int(n_jobs), 4 * (os.cpu_count() or 1))
     return max(1, joblib.cpu_count() + 1 + int(n_jobs))

@@ -25,6 +25,7 @@ then relative to its size.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -274,7 +275,7 @@ def _unit(size: float, most: float = MOST_SPREAD) -> float:
     if not 0 < size < np.inf:
         return 1.0
     # A power of two: numbers in such a unit have all their digits.
-    return float(2.0 ** np.round(np.log2(size / np.clip(size, LEAST_SIZE, most))))
+    return 2.0 ** round(math.log2(size / min(max(size, LEAST_SIZE), most)))
 
 
 def _spread(y: Array, weights: Array) -> float:

@@ -44,7 +44,8 @@ def check_number(
     """A finite number above a bound, or at least a bound."""
     if is_number(value, integer) and (above is None or value > above) and (at_least is None or value >= at_least):
         return
-    noun = "an integer" if integer else "a number"
+    infinite = isinstance(value, numbers.Real) and np.isinf(float(value))
+    noun = "an integer" if integer else "a finite number" if infinite else "a number"
     bound = f" above {above:g}" if above is not None else f" of at least {at_least:g}" if at_least is not None else ""
     raise ValueError(f"{name}={value!r} must be {noun}{bound}")
 

@@ -43,14 +43,12 @@ def _offset(X: Any) -> Array | None:
     if sp.issparse(X) or X.shape[0] == 0:
         return None
     rows = np.asarray(X[:: max(1, X.shape[0] // 64)], dtype=np.float64)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         center = rows.sum(axis=0) / len(rows)
-        around = rows - center
-        return (
-            center
-            if 4 * np.einsum("ij,ij->", around, around) / len(rows) < np.einsum("i,i->", center, center) < np.inf
-            else None
-        )
+        offset = np.dot(center, center)
+        # What is lost where this spread is small beside the offset does not change the verdict.
+        spread = np.einsum("ij,ij->", rows, rows) / len(rows) - offset
+    return center if 4 * spread < offset < np.inf else None
 
 
 def _as_float(X: Any) -> Any:
@@ -598,7 +596,8 @@ def _variance(X: Any, weight: Array) -> float:
     for b in parts:
         around = np.subtract(X[b], mean, dtype=np.float64)
         total += float(dot(np.ascontiguousarray(weight[b]), np.einsum("ij,ij->i", around, around)))
-    return total / size
+    rounding = 8 * np.finfo(np.float64).eps * abs(mean)  # of the mean: all that entries differ by, where they are equal
+    return total / size if total / size > rounding**2 else 0.0
 
 
 def _sparse_variance(X: Any, weight: Array, size: float) -> float:

@@ -219,6 +219,6 @@ def _are_few(X: Any, vectors: Any) -> bool:
 def _check_range(X: Any) -> None:
     """Squares of the inputs must be numbers."""
     data = X.data if sp.issparse(X) else X
-    largest = float(np.abs(data).max(initial=0))
+    largest = max(float(data.max(initial=0)), -float(data.min(initial=0)))
     if largest > 1e150:
         raise ValueError(f"{NOT_FINITE}; the largest is {largest:.1e}")
