@@ -82,6 +82,11 @@ def one_class(draw):
     return case(draw, slimsvm.OneClassSVM(**params), params, family_judge.one_class, None)
 
 
+def svc(draw):
+    params = {**kernel(draw), **draw.tol(), "C": draw.power(-6, 8)}
+    return case(draw, slimsvm.SVC(**params), params, family_judge.classification, (draw.data.y > 0).astype(int))
+
+
 def nu_svc(draw):
     """Two classes; nu up to what the lighter one allows, sometimes beyond."""
     y = (draw.data.y > 0).astype(int)
@@ -94,4 +99,4 @@ def nu_svc(draw):
 
 
 TARGETS = {"SVR": Targets, "NuSVR": Targets, "OneClassSVM": Targets}  # the others have classes
-FAMILY = {"SVR": svr, "NuSVR": nu_svr, "OneClassSVM": one_class, "NuSVC": nu_svc}
+FAMILY = {"SVR": svr, "NuSVR": nu_svr, "OneClassSVM": one_class, "NuSVC": nu_svc, "SVC": svc}

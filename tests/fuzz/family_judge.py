@@ -2,6 +2,7 @@
 
 Rows count by their weights w; W is their sum.
 
+    SVC          1/2 |f|^2 + C sum w (1 - y (f + b))+                    0 <= y a <= C w, sum a = 0
     SVR          1/2 |f|^2 + C sum w (|y - f - b| - epsilon)+            |a| <= C w, sum a = 0
     NuSVR        1/2 |f|^2 + C (nu W e + sum w (|y - f - b| - e)+)       and sum |a| <= C nu W
     OneClassSVM  1/2 |f|^2 - nu W rho + sum w (rho - f)+                 0 <= a <= w, sum a = nu W
@@ -156,6 +157,20 @@ def one_class(fitted):
         primal = a @ f / 2 - total * rho + (w * np.maximum(rho - f, 0)).sum()
         a = filled(a, w, total)
         compare(fitted, verdict, primal, -(a @ K @ a) / 2, trifle(a, K))
+    return verdict
+
+
+def classification(fitted):
+    verdict, model = Verdict(), fitted.model
+    if finite(fitted, verdict):
+        K, w, C = fitted.matrix(), fitted.weights(), LONG(model.C)
+        y = np.where(fitted.y == model.classes_[1], LONG(1), LONG(-1))
+        a = fitted.duals([fitted.y])
+        f = K @ a
+        slacks = np.maximum(1 - y * (f + LONG(model.intercept_[0])), 0)
+        primal = a @ f / 2 + C * (w * slacks).sum()
+        a = balanced(y * np.clip(y * a, 0, C * w), LONG(np.inf))
+        compare(fitted, verdict, primal, y @ a - a @ K @ a / 2)
     return verdict
 
 
