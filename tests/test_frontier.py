@@ -138,6 +138,18 @@ def test_smaller_models_begin_where_larger_ones_ended():
     assert {tuple(v) for v in models[3].vectors_} < {tuple(v) for v in models[9].vectors_}
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_smaller_models_keep_the_vectors_that_gain_most(seed):
+    X, y = blobs(120)
+    basis = learned(init="random", iterations=0)
+    models = found_for(X, y, slim(basis=basis, scales="fixed"), sizes=(3, 9), random_state=seed).models
+    Z, kernel = models[9].vectors_, models[9].kernel_
+    labels = RowLabels(y[:, None], np.full((120, 1), models[9].C_))
+    best = best_additions(kernel(X, Z), kernel(Z, Z), labels, 3)
+    assert set(best) != {0, 1, 2}  # the first ones would not do
+    assert {tuple(v) for v in models[3].vectors_} == {tuple(v) for v in Z[best]}
+
+
 def test_sizes_that_have_no_room():
     X, y = blobs(40, d=3)
     assert found_for(X, y, slim(kernel="linear"), sizes=(2, 50, 100)).sizes[-1] <= 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import dataclass, replace
 
 import cvxpy as cp
 import dask.array as dask_array
@@ -17,7 +18,9 @@ from sklearn.svm import SVR
 
 import slimsvm
 from slimsvm import SlimSVR, losses
-from slimsvm.vectors.residuals import quantiles
+from slimsvm.estimators import tasks
+from slimsvm.vectors.residuals import held_out_residuals, quantiles
+from slimsvm.vectors.training import Setting
 
 QUICK = {"C": 10.0, "gamma": 0.5, "scales": "fixed"}
 NAMES = ["squared_error", "epsilon_insensitive", "squared_epsilon_insensitive", "huber"]
@@ -219,6 +222,33 @@ def test_quantiles_are_those_of_the_finite_sample():
     assert quantiles(r, ones, 0.95) == [np.inf]  # nine rows cannot tell
     copies, weighted = np.repeat(r, 3, axis=0), quantiles(r, 3 * ones, 0.7)
     assert quantiles(copies, np.ones(27), 0.7) == weighted
+
+
+@dataclass(frozen=True)
+class MissesBy:
+    """A model of targets that are the rows' first input, each missed by the same amount."""
+
+    amount: float
+
+    def decision(self, X, threads=1):
+        return X[:, :1] + self.amount
+
+
+def test_residuals_are_larger_by_as_much_as_the_final_model_is_worse():
+    """A model that misses every row it knows by twice as much doubles the held-out residuals; a better one than those of
+    the folds leaves them as they are."""
+    X = np.random.default_rng(0).normal(size=(150, 2))
+    task = tasks.task(SlimSVR(), X, X[:, 0], None)
+    task = replace(task, targets=task.X[:, :1].copy())
+    recipe, setting = SlimSVR(4, gamma=0.05, scales="fixed")._recipe(task), Setting(10.0, 0.05)
+
+    def residuals(amount):
+        return held_out_residuals(task, recipe, setting, np.random.default_rng(0), MissesBy(amount))[0]
+
+    plain, worse, twice = residuals(0.0), residuals(3.0), residuals(6.0)
+    np.testing.assert_allclose(twice, 2 * worse, rtol=1e-12)
+    assert (worse > 2 * plain).all()
+    np.testing.assert_array_equal(residuals(1e-12), plain)
 
 
 def test_without_intervals_the_error_says_so(data):
