@@ -235,8 +235,8 @@ class MissesBy:
 
 
 def test_residuals_are_larger_by_as_much_as_the_final_model_is_worse():
-    """A model that misses every row it knows by twice as much doubles the held-out residuals; a better one than those of
-    the folds leaves them as they are."""
+    """A final model that misses the rows it knows by twice as much doubles the held-out residuals; one that is better
+    than the models of the folds leaves them as they are."""
     X = np.random.default_rng(0).normal(size=(150, 2))
     task = tasks.task(SlimSVR(), X, X[:, 0], None)
     task = replace(task, targets=task.X[:, :1].copy())
