@@ -9,7 +9,7 @@ INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check
 # The last two are for libsvm-official, which `make bench` compiles from its sources.
 BUILD_TOOLS := "scikit-build-core>=0.11" "nanobind>=2.4" ninja setuptools wheel
 
-.PHONY: demo test test-all test-torch test-aarch64 fuzz lint bench embedded docs sanitize sanitize-threads wheel test-wheel clean
+.PHONY: demo test test-all test-torch test-aarch64 fuzz mutants lint bench embedded docs sanitize sanitize-threads wheel test-wheel clean
 
 demo: $(VENV)/.ready-demo
 	$(BIN)/python examples/demo.py
@@ -40,6 +40,10 @@ test-aarch64:
 # Random and hostile problems, judged in long double: make fuzz ARGS="--problems 2000 --seed 1"
 fuzz: $(VENV)/.ready-test
 	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 $(BIN)/python -m fuzz $(ARGS)
+
+# Small errors put into the core modules: which of them do the tests miss? make mutants ARGS="--modules vectors/path.py --each 0"
+mutants: $(VENV)/.ready-mutants
+	$(BIN)/python tools/mutants.py $(ARGS)
 
 lint: $(VENV)/.ready-lint
 	$(BIN)/ruff check .
