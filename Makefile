@@ -12,7 +12,7 @@ BUILD_TOOLS := "scikit-build-core>=0.11" "nanobind>=2.4" ninja setuptools wheel
 .PHONY: demo test test-all test-torch test-aarch64 fuzz mutants lint bench embedded docs sanitize sanitize-threads wheel test-wheel clean
 
 demo: $(VENV)/.ready-demo
-	$(BIN)/python examples/demo.py
+	$(BIN)/python examples/demo.py $(ARGS)
 
 test: $(VENV)/.ready-test
 	$(BIN)/python -m pytest -n 2 $(ARGS)

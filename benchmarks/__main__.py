@@ -9,13 +9,13 @@ import argparse
 import importlib
 import sys
 import time
-from datetime import date
 from pathlib import Path
 
 from .competitors import CACHE_MB, COMPETITORS, TOL, Competitor
 from .machine import Rates, facts, measure_rates
 from .measure import run_problem
 from .norms import table as norms_table
+from .pages import publish
 from .problems import PROBLEMS, QUICK
 from .report import Outcome, Table, tables
 
@@ -177,9 +177,8 @@ def main() -> None:
     elapsed = time.perf_counter() - start
     say(f"{elapsed:.0f} s in all")
     if options.output:
-        made = f"Measured on {date.today()} with `python -m benchmarks` in {elapsed / 60:.1f} minutes."
-        head = f"# Fits and predictions beside other libraries\n\n{made}\n\n"
-        options.output.write_text(head + "\n".join(table.markdown() for table in found), encoding="utf-8")
+        title = "Fits and predictions beside other libraries"
+        publish(options.output, title, "python -m benchmarks", elapsed / 60, found)
 
 
 if __name__ == "__main__":

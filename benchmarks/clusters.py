@@ -14,13 +14,13 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import date
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .machine import facts
+from .pages import machine_table, publish
+from .report import Table
 
 HERE = Path(__file__).parent
 COLUMNS = 20
@@ -121,38 +121,31 @@ def one(workers: int, given: Any) -> dict[str, Any]:
     }
 
 
-def page(found: list[dict[str, Any]], given: Any) -> str:
-    """The tables."""
-    least = found[0]
-    lines = [
-        "# Rows on a cluster",
-        "",
-        f"Measured on {date.today()} with `python -m benchmarks.clusters {' '.join(sys.argv[1:])}`.",
-        "",
-        "## Machine",
-        "",
-        "|  |  |",
-        "|---|---:|",
-        *(f"| {name} | {value} |" for name, value in facts().items()),
-        "",
-        "## Workers",
-        "",
+def workers_table(found: list[dict[str, Any]], given: Any) -> Table:
+    """Speed by the number of workers, beside the least of them."""
+    least, rows = found[0], []
+    for row in found:
+        more = row["workers"] / least["workers"]
+        rows.append(
+            [
+                f"{row['workers']}",
+                f"{row['s']:.1f}",
+                f"{least['s'] / row['s'] / more:.2f}",
+                f"{row['passes']}",
+                f"{row['s in passes']:.1f}",
+                f"{least['s in passes'] / row['s in passes'] / more:.2f}",
+                f"{row['MB a pass']:.2f}",
+                f"{row['objective']:.10g}",
+            ]
+        )
+    note = (
         f"{given.rows:,} × {COLUMNS} float32 rows in {given.blocks} blocks, made on the workers; {given.vectors} "
         f"vectors ({given.basis}), squared hinge. `LocalCluster`, one thread a worker, {given.threads} of the caller. "
         f"The best of {given.turns} turns. Efficiency is the gain in speed over the gain in workers; that of passes "
-        "leaves out what the caller does alone, such as the choice of the vectors.",
-        "",
-        "| workers | s | efficiency | passes | s in passes | efficiency | MB a pass | objective |",
-        "|---:|---:|---:|---:|---:|---:|---:|---:|",
-    ]
-    for row in found:
-        more = row["workers"] / least["workers"]
-        lines.append(
-            f"| {row['workers']} | {row['s']:.1f} | {least['s'] / row['s'] / more:.2f} | {row['passes']} | "
-            f"{row['s in passes']:.1f} | {least['s in passes'] / row['s in passes'] / more:.2f} | "
-            f"{row['MB a pass']:.2f} | {row['objective']:.10g} |"
-        )
-    return "\n".join([*lines, ""])
+        "leaves out what the caller does alone, such as the choice of the vectors."
+    )
+    header = ["workers", "s", "efficiency", "passes", "s in passes", "efficiency", "MB a pass", "objective"]
+    return Table("Workers", header, rows, note)
 
 
 def main() -> None:
@@ -164,8 +157,9 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=2)
     parser.add_argument("--basis", default="given", choices=["given", "random", "kmeans", "learned"])
     parser.add_argument("--threads", type=int, default=1, help="of the caller")
-    parser.add_argument("--output", default=str(HERE / "CLUSTERS.md"))
+    parser.add_argument("--output", type=Path, default=HERE / "CLUSTERS.md")
     given = parser.parse_args()
+    start = time.perf_counter()
     counts = [int(count) for count in given.workers.split(",")]
     best: dict[int, dict[str, Any]] = {}
     for _ in range(given.turns):
@@ -174,7 +168,9 @@ def main() -> None:
             print(json.dumps(row), flush=True)
             if workers not in best or row["s"] < best[workers]["s"]:
                 best[workers] = row
-    Path(given.output).write_text(page([best[count] for count in counts], given))
+    found = [machine_table(), workers_table([best[count] for count in counts], given)]
+    command = f"python -m benchmarks.clusters {' '.join(sys.argv[1:])}".strip()
+    publish(given.output, "Rows on a cluster", command, (time.perf_counter() - start) / 60, found)
 
 
 if __name__ == "__main__":

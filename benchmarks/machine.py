@@ -6,7 +6,9 @@ import os
 import platform
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numpy as np
@@ -80,6 +82,15 @@ def facts() -> dict[str, str]:
     }
     if hasattr(os, "getloadavg"):
         found["load average before the run"] = f"{os.getloadavg()[0]:.2f}"
+    return found
+
+
+def versions() -> dict[str, str]:
+    """Of this library and of the packages that results depend on, where they are installed."""
+    found = {}
+    for name in ("slimsvm", "numpy", "scipy", "scikit-learn", "scikit-learn-intelex", "libsvm-official", "torch"):
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
     return found
 
 

@@ -8,7 +8,6 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from .machine import facts
+from .pages import machine_table, publish
 from .report import Table
 
 Measure = Callable[[argparse.Namespace], Iterable[Table]]
@@ -42,7 +41,7 @@ def run(options: argparse.Namespace, title: str, measures: Iterable[Measure]) ->
     start = time.perf_counter()
     # Tables are of the settings that they state, limits of learning included.
     warnings.filterwarnings("ignore", "learning ended at its limit")
-    found = [Table("Machine", ["", ""], [[key, value] for key, value in facts().items()])]
+    found = [machine_table()]
     for measure in measures:
         for table in measure(options):
             table.show()
@@ -50,11 +49,7 @@ def run(options: argparse.Namespace, title: str, measures: Iterable[Measure]) ->
     elapsed = time.perf_counter() - start
     say(f"{elapsed:.0f} s in all")
     if options.output:
-        # Results of a file took whatever they took, when it was made.
-        took = "" if getattr(options, "results", None) else f" in {elapsed / 60:.1f} minutes"
-        made = f"Measured on {date.today()} with `{options.command}`{took}."
-        head = f"# {title}\n\n{made}\n\n"
-        options.output.write_text(head + "\n".join(table.markdown() for table in found), encoding="utf-8")
+        publish(options.output, title, options.command, elapsed / 60, found)
 
 
 def settled(options: argparse.Namespace, **values: Any) -> argparse.Namespace:

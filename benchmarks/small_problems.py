@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import argparse
 import gc
-import os
 import time
 from collections.abc import Iterator
-from datetime import date
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -23,8 +21,8 @@ from sklearn.svm import SVC
 
 from slimsvm import AnyNormSVC
 
-from .machine import processor
 from .norms import table as norms_table
+from .pages import publish
 from .report import Table
 
 PAGE = Path(__file__).with_name("FEW_ROWS.md")
@@ -88,16 +86,15 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=60)
     parser.add_argument("--write", action="store_true", help=f"both tables into {PAGE.name}")
     options = parser.parse_args()
-    found = [table(options.repeats)]
+    start, found = time.perf_counter(), [table(options.repeats)]
     if options.write:
         found.append(norms_table())
     for part in found:
         part.show()
     if options.write:
-        load = f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores of {processor()}"
-        command = "`python -m benchmarks.small_problems --write`"
-        head = f"# Few rows, and other norms\n\n{command}, {date.today()}, {load}.\n\n"
-        PAGE.write_text(head + "\n".join(part.markdown() for part in found))
+        minutes = (time.perf_counter() - start) / 60
+        command = "python -m benchmarks.small_problems --write"
+        publish(PAGE, "Few rows, and other norms", command, minutes, found)
 
 
 if __name__ == "__main__":

@@ -8,10 +8,16 @@ run on the test rows. All of it is in the folder ``demo``.
 
 from __future__ import annotations
 
+import argparse
+import hashlib
+import json
+import platform
 import shutil
 import subprocess
 import time
 from dataclasses import dataclass
+from datetime import date
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +32,15 @@ from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
 import slimsvm
-from slimsvm import Frontier, FrontierDisplay, SlimSVC, VectorsDisplay, frontier
+from slimsvm import Frontier, SlimSVC, VectorsDisplay, frontier
 from slimsvm.report import write_report
 
 FOLDER = Path("demo")
+ROOT = Path(__file__).parents[1]
+RESULTS, PICTURE = (
+    ROOT / "benchmarks/measured/demo.json",
+    ROOT / "docs/demo.png",
+)  # python -m benchmarks.pages reads them
 SEED = 0
 
 
@@ -57,6 +68,7 @@ def problems() -> list[Problem]:
 # --- the table --------------------------------------------------------------------------------------------------------
 
 HEADER = ("", "vectors", "test accuracy", "bytes", "predict a row")
+README_HEADER = ("`make demo`", "vectors", "test accuracy", "bytes on a device", "a row of a batch")
 
 
 def row_seconds(model: Any, X: np.ndarray) -> float:
@@ -88,6 +100,19 @@ def table_rows(problem: Problem, found: Frontier) -> list[tuple[str, ...]]:
     return rows
 
 
+def results_text(groups: list[list[tuple[str, ...]]]) -> str:
+    """The table as a results file, with its date and the versions of the packages."""
+    rows = [[f"{group[0][0]}: {name.strip()}", *cells] for group in groups for name, *cells in group[1:]]
+    results = {
+        "date": str(date.today()),
+        "command": "make demo ARGS=--write",
+        "computer": {"system": f"{platform.system()} {platform.machine()}", "Python": platform.python_version()},
+        "versions": {name: version(name) for name in ("slimsvm", "numpy", "scipy", "scikit-learn", "matplotlib")},
+        "tables": {"models of several sizes": {"header": README_HEADER, "rows": rows, "note": ""}},
+    }
+    return json.dumps(results, indent=1, ensure_ascii=False) + "\n"
+
+
 def show(groups: list[list[tuple[str, ...]]]) -> None:
     """With rich where it is installed, in plain text otherwise."""
     try:
@@ -115,21 +140,39 @@ def show(groups: list[list[tuple[str, ...]]]) -> None:
 # --- what is made of a model ------------------------------------------------------------------------------------------
 
 
-def save_picture(path: Path, moons: tuple[Problem, Frontier], digits: tuple[Problem, Frontier]) -> None:
-    """Boundary and vectors in the plane, accuracy against size, and vectors as images."""
+def save_picture(
+    paths: list[Path], moons: tuple[Problem, Frontier], digits: tuple[Problem, Frontier], results: str
+) -> None:
+    """Boundary and vectors in the plane, test error against size, and vectors as images.
+
+    The picture names the results that it belongs to by their hash.
+    """
     figure = plt.figure(figsize=(13, 4.6), layout="constrained")
     places = figure.subplots(1, 3, width_ratios=(1.15, 1, 1.05))
-    (problem, found), (_, of_digits) = moons, digits
+    (problem, found), (digits_problem, of_digits) = moons, digits
     small = found.models[found.sizes[0]]
     few = np.random.default_rng(SEED).permutation(len(problem.y_train))[:600]
     VectorsDisplay.from_estimator(small, problem.X_train[few], problem.y_train[few], ax=places[0])
     places[0].set_title(f"{small.n_vectors_} vectors and their boundary")
-    FrontierDisplay.from_frontier(of_digits, ax=places[1])
-    places[1].set_title("digits: error on rows held out")
+    draw_test_errors(places[1], digits_problem, of_digits)
     VectorsDisplay.from_estimator(of_digits.models[20], shape=(8, 8), ax=places[2])
     places[2].set_title("20 vectors for ten digits")
-    figure.savefig(path, dpi=100)
+    metadata = {"Description": hashlib.sha256(results.encode()).hexdigest()}
+    for path in paths:
+        figure.savefig(path, dpi=100, metadata=metadata)
     plt.close(figure)
+
+
+def draw_test_errors(axes: Any, problem: Problem, found: Frontier) -> None:
+    """Error on the test rows by the number of vectors, and that of the full SVM."""
+    assert found.full is not None
+    errors = [100 * (1 - found.models[size].score(problem.X_test, problem.y_test)) for size in found.sizes]
+    full = found.full.model
+    axes.plot(found.sizes, errors, "o-", label="SlimSVC")
+    of_full = 100 * (1 - full.score(problem.X_test, problem.y_test))
+    axes.axhline(of_full, linestyle="--", color="gray", label=f"full SVM, {full.n_vectors_} vectors")
+    axes.set(xlabel="vectors", ylabel="test error, %", ylim=(0, None), title="digits: error on test rows")
+    axes.legend()
 
 
 def run_header(header: slimsvm.export.CSource, X: np.ndarray) -> np.ndarray | None:
@@ -180,14 +223,21 @@ def leave_python(problem: Problem, found: Frontier) -> None:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser("make demo", description=__doc__.split("\n")[0])
+    parser.add_argument("--write", action="store_true", help="also the table and the picture of the README")
+    write = parser.parse_args().write
     print("Full support vector machines beside SlimSVC of several sizes, default settings; half a minute or so.")
     start = time.perf_counter()
     FOLDER.mkdir(exist_ok=True)
     slim = SlimSVC(probability=True)
     done = [(p, frontier(p.X_train, p.y_train, sizes=p.sizes, estimator=slim, random_state=SEED)) for p in problems()]
     with threadpool_limits(1):
-        show([table_rows(*one) for one in done])
-    save_picture(FOLDER / "demo.png", *done)
+        groups = [table_rows(*one) for one in done]
+    show(groups)
+    results = results_text(groups)
+    if write:
+        RESULTS.write_text(results, encoding="utf-8")
+    save_picture([FOLDER / "demo.png", *([PICTURE] if write else [])], *done, results)
     print(f"{FOLDER}/demo.png      boundary, accuracy against size, vectors as images", end="")
     leave_python(*done[-1])
     print(f"All of it is in {FOLDER.resolve()}; {time.perf_counter() - start:.0f} s.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import datetime
 import shutil
 import subprocess
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 from sklearn.exceptions import ConvergenceWarning
 
 from ..machine import facts
+from ..pages import publish
 from ..parts import say
 from ..report import Table
 from . import devices, rivals, speed
@@ -68,10 +68,7 @@ def main(argv: list[str] | None = None) -> None:
     minutes = (time.perf_counter() - start) / 60
     say(f"{minutes:.1f} minutes in all")
     if options.write:
-        made = f"Measured on {datetime.date.today()} with `make embedded ARGS=--write` in {minutes:.1f} minutes."
-        PAGE.write_text(
-            f"# On small processors\n\n{made}\n\n" + "\n".join(t.markdown() for t in found), encoding="utf-8"
-        )
+        publish(PAGE, "On small processors", "make embedded ARGS=--write", minutes, found)
 
 
 if __name__ == "__main__":
