@@ -20,7 +20,11 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "thread_unsafe: a mark of scikit-learn's own tests")
-    config.addinivalue_line("markers", "grid(keep): of its cases one in `keep` runs, and all of them with --all")
+    config.addinivalue_line(
+        "markers",
+        "grid(keep, always=()): of its cases one in `keep` runs, and those whose name has one of the words `always`, "
+        "such as the cases that have failed before; all of them with --all",
+    )
 
 
 def pytest_collection_modifyitems(config, items):
@@ -29,12 +33,18 @@ def pytest_collection_modifyitems(config, items):
         return
     kept, left_out = [], []
     for item in items:
-        grid = item.get_closest_marker("grid")
-        wanted = grid is None or zlib.crc32(item.name.encode()) % grid.args[0] == 0
-        (kept if wanted else left_out).append(item)
+        (kept if in_sample(item) else left_out).append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = kept
+
+
+def in_sample(item):
+    """Whether a case runs without --all."""
+    grid = item.get_closest_marker("grid")
+    if grid is None or any(word in item.name for word in grid.kwargs.get("always", ())):
+        return True
+    return zlib.crc32(item.name.encode()) % grid.args[0] == 0
 
 
 @pytest.fixture(scope="session", autouse=True)

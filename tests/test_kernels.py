@@ -38,6 +38,7 @@ def test_every_kernel_is_tested():
     assert tested == set(kernels.ALL)
 
 
+@pytest.mark.grid(3)
 @pytest.mark.parametrize("kind", DATA_KINDS)
 @pytest.mark.parametrize("density", [1.0, 0.15])
 @core_kernels
@@ -49,6 +50,7 @@ def test_matrix_and_diagonal(name, kernel, kind, density, tmp_path):
     assert_same(kernel.diagonal(rows), expected_matrix(name, kernel, X, X).diagonal())
 
 
+@pytest.mark.grid(4)
 @pytest.mark.parametrize("rows", [1, 2, 7, 33, 65, 129])
 @pytest.mark.parametrize("columns", [1, 3, 16, 70])
 @core_kernels
@@ -106,6 +108,7 @@ def test_function_and_precomputed():
     np.testing.assert_array_equal(kernels.Precomputed()(K, np.array([4, 2])), K[:, [4, 2]])
 
 
+@pytest.mark.grid(3)
 @pytest.mark.parametrize("kind", DATA_KINDS)
 @core_kernels
 def test_scaled_is_the_kernel_of_scaled_rows(name, kernel, kind, tmp_path):
@@ -183,6 +186,7 @@ def pullback_by_differences(kernel, X, Z, W, step=1e-6):
     return G
 
 
+@pytest.mark.grid(3)
 @pytest.mark.parametrize("known", [False, True], ids=["fresh", "K known"])
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_array, sp.csr_matrix], ids=["dense", "array", "matrix"])
 @pytest.mark.parametrize("scaled", [False, True], ids=["plain", "scaled"])
@@ -288,6 +292,7 @@ def exponents(name, gamma, X, Z):
     return np.longdouble(gamma) * apart
 
 
+@pytest.mark.grid(6)
 @pytest.mark.parametrize("container", [np.asarray, np.asfortranarray, sp.csr_array], ids=["C", "F", "sparse"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("size", [1.0, 1e3, 1e6, 1e8, 1e12])
