@@ -8,7 +8,9 @@ import scipy.sparse as sp
 
 import reference
 from problems import MACHINES, ONE_OF_EACH, all_duals, blobs, check_optimal, machine_name, three_classes
-from slimsvm import AnyNormSVC, kernels, slacks
+from slimsvm import AnyNormSVC, certificate, kernels, losses, slacks
+from slimsvm.rows.labels import RowLabels
+from slimsvm.rows.memory import Given
 
 pytestmark = pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
 
@@ -185,3 +187,30 @@ def test_rows_far_from_the_margin(case, C):
     primal = model.objective_[0] - C * np.maximum(0, 1 - f).sum()
     norm = a @ (model.decision_function(X).ravel() - model.intercept_[0])
     assert primal == pytest.approx(norm / 2, rel=1e-7)
+
+
+@pytest.mark.parametrize("loss", [losses.SquaredHinge(), losses.HuberHinge()], ids=lambda loss: type(loss).__name__)
+def test_of_rows_is_the_textbook_certificate(loss):
+    """``1/2 |w|^2 + C sum loss``, and the best multiple of the loss's duals, balanced to sum to zero."""
+    rng = np.random.default_rng(0)
+    P, Y, C = rng.normal(size=(40, 3)), rng.choice([-1.0, 1.0], size=(40, 2)), rng.uniform(0.5, 2, size=(40, 2))
+    V = rng.normal(size=(2, 4))
+    rows = Given(P, RowLabels(Y, C))
+    objective, gap = certificate.of_rows(rows, loss, np.arange(2), V, proof=False)
+    F = P @ V[:, :3].T + V[:, 3]
+    A = loss.duals(F, Y, C)
+    for o in range(2):
+        a = A[:, o]
+        up, down = a[a > 0].sum(), -a[a < 0].sum()
+        a = np.where(a > 0, a * min(up, down) / up, a * min(up, down) / down)
+
+        def dual(share, a=a, o=o):
+            conjugate = loss.conjugate(share * a[:, None], Y[:, [o]], C[:, [o]])[0]
+            return conjugate - 0.5 * share**2 * ((P.T @ a) ** 2).sum()
+
+        primal = 0.5 * (V[o, :3] ** 2).sum() + loss.value(F, Y, C)[o]
+        bend, slope, _ = np.polyfit([0.0, 0.5, 1.0], [dual(0.0), dual(0.5), dual(1.0)], 2)  # quadratic in the share
+        best = dual(np.clip(-slope / (2 * bend), 0, 1))
+        assert objective[o] == pytest.approx(primal, rel=1e-13)
+        assert gap[o] == pytest.approx((primal - best) / best, rel=1e-6)
+    assert (certificate.of_rows(rows, loss, np.arange(2), V)[1] >= gap).all()

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from slimsvm import keys
 from slimsvm.data import Task, merged, row_keys
 from slimsvm.vectors import probabilities, search, sizes
 from slimsvm.vectors.folds import Groups, held_out
@@ -89,3 +90,21 @@ def test_a_sample_of_rows_is_not_taken_for_copies():
     """Rows that were drawn count as often as they stand for others; they have no copies."""
     task = noisy(100_000, n_classes=26)
     assert len(probabilities.pieces_of(task, lambda train: (None, None), np.random.default_rng(0))) == 1
+
+
+def test_a_sample_has_each_class_in_proportion():
+    """But a class of one row keeps it."""
+    y = np.repeat([0, 1, 2], [600, 399, 1])
+    task = as_task(np.random.default_rng(0).normal(size=(1000, 2)), y)
+    sample = task.sample(101, np.random.default_rng(1))
+    assert np.bincount(sample.codes).tolist() == [60, 40, 1]
+    assert sample.total == pytest.approx(1000)
+
+
+def test_folds_do_not_depend_on_how_many_rows_are_sorted_at_a_time(monkeypatch):
+    task = noisy(3000, 40)
+    whole = Groups.of(task).places(5, np.random.default_rng(0))
+    monkeypatch.setattr(keys, "PART", 100)
+    parts = list(keys.rows_by_key(task.keys, task.marks))
+    assert len(parts) > 5
+    np.testing.assert_array_equal(Groups.of(task).places(5, np.random.default_rng(0)), whole)

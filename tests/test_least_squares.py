@@ -146,3 +146,24 @@ def test_a_singular_matrix_gives_numbers():
     for A in (np.zeros((120, 120)), np.ones((120, 120))):
         for found in least_squares._indefinite(A.copy(), np.ones((120, 1)), 1):
             assert np.isfinite(found).all()
+
+
+def test_conjugate_gradients_end_after_as_many_steps_as_there_are_eigenvalues():
+    rng = np.random.default_rng(0)
+    Q, _ = np.linalg.qr(rng.normal(size=(60, 60)))
+    K = (Q * np.repeat([0.5, 2.0, 7.0], 20)) @ Q.T
+
+    class Product:
+        C, size = np.ones(60), 60
+
+        def product(self, a, single):
+            return a @ K
+
+    targets = rng.normal(size=(2, 60))
+    duals, residual = np.zeros((2, 60)), targets.copy()
+    steps, curved = least_squares._conjugate_gradients(
+        Product(), lambda r: r.copy(), targets, duals, residual, 1e-12, 50, False, None
+    )
+    assert steps <= 3
+    assert not curved
+    np.testing.assert_allclose(duals, np.linalg.solve(K + np.eye(60), targets.T).T, atol=1e-6)

@@ -12,6 +12,7 @@ from sklearn.svm import SVC
 import reference
 from problems import KERNEL_CASES, MACHINES, machine_name, three_classes
 from slimsvm import AnyNormSVC
+from slimsvm.votes import Votes
 
 machines = pytest.mark.parametrize("machine", MACHINES, ids=machine_name)
 strategies = pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
@@ -147,3 +148,12 @@ def test_changing_the_strategy_is_for_the_next_fit(multi_class):
     before = model.predict(X)
     model.set_params(multi_class="ovr" if multi_class == "ovo" else "ovo")
     np.testing.assert_array_equal(model.predict(X), before)
+
+
+@pytest.mark.parametrize("by_value", [True, False])
+@pytest.mark.parametrize("zero_is_positive", [True, False])
+def test_winners_of_integers_are_those_of_scores(by_value, zero_is_positive):
+    """Small integers, so that votes and sums are often tied."""
+    rule = Votes(pairs=True, by_value=by_value, zero_is_positive=zero_is_positive)
+    F = np.random.default_rng(0).integers(-2, 3, size=(2000, 6))
+    np.testing.assert_array_equal(rule.winners(F, 4), rule.leaders(F.astype(float), 4))

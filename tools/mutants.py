@@ -29,7 +29,7 @@ PACKAGE = Path("src", "slimsvm")
 
 # The modules, and the tests that are to notice an error in them: the quickest first.
 TESTS = {
-    "certificate.py": "test_certificate.py",
+    "certificate.py": "test_certificate.py test_returned_model.py test_primal.py",
     "counts.py": "test_counts.py test_weights.py",
     "data.py": "test_slim_data.py test_weights.py test_folds.py",
     "dual/family.py": "test_family_duals.py test_family.py",
@@ -54,7 +54,7 @@ TESTS = {
     "vectors/residuals.py": "test_slim_regressor.py",
     "vectors/selection.py": "test_bases.py test_frontier.py",
     "vectors/sizes.py": "test_frontier.py",
-    "votes.py": "test_multiclass.py test_to_sklearn.py",
+    "votes.py": "test_multiclass.py test_to_sklearn.py test_device.py",
 }
 
 # Those of cosmic-ray that make errors which somebody might make.
