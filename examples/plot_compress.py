@@ -40,7 +40,7 @@ for ax, model in zip(axes, (compress(svc, 1000), small), strict=True):
 # %%
 # A reduced set is the expansion over few vectors that is nearest to the machine in the kernel's space. That is not
 # the same as the same decisions: ``compress`` corrects it where these would differ. With training rows and labels it
-# learns from the labels, and owes the machine nothing but the start; agreement is then no aim of its own.
+# is trained again on the labels, and owes the machine nothing but the start; agreement is then no aim of its own.
 
 sizes = (3, 5, 8, 12)
 ways = {

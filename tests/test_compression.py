@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize
 from sklearn.base import clone
-from sklearn.datasets import load_digits, make_friedman1, make_moons
+from sklearn.datasets import load_digits, make_classification, make_friedman1, make_moons
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -20,6 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC, NuSVC, NuSVR, OneClassSVM
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import slimsvm
 from problems import cosine_plus_one, three_classes
 from slimsvm import (
     AnyNormSVC,
@@ -32,6 +33,7 @@ from slimsvm import (
     kernels,
     losses,
     regularizers,
+    slacks,
 )
 from slimsvm.compression import Compressor, Original
 from slimsvm.data import Targets, outputs
@@ -311,6 +313,72 @@ def test_few_labels_do_not_replace_the_machine(moons):
     assert compress(svc, 10, X, y).compression_.method == "learn"
 
 
+@pytest.fixture(scope="module")
+def unbalanced():
+    """2,000 rows to train on, of which 12 % are of the second class, and as many others."""
+    X, y = make_classification(4000, 10, weights=[0.88], class_sep=0.5, flip_y=0.05, random_state=0)
+    return X[:2000], y[:2000], X[2000:]
+
+
+def test_class_weights_that_a_nu_machine_ignores_stay_ignored(unbalanced):
+    """Trained again on labels, it keeps the operating point that the original has."""
+    X, y, rows = unbalanced
+    weighted = NuSVC(nu=0.2, class_weight="balanced").fit(X, y)
+    with_labels = compress(weighted, 20, X, y)
+    assert with_labels.compression_.method == "learn"
+    same = agreement(with_labels, weighted, rows)
+    assert same >= agreement(compress(weighted, 20, X), weighted, rows)
+    assert same >= agreement(compress(weighted, 20), weighted, rows)
+
+
+@pytest.mark.parametrize("kind", [NuSVC, slimsvm.NuSVC])
+@pytest.mark.parametrize("several", [False, True])
+def test_class_weights_change_no_small_version_of_a_nu_machine(kind, several, moons):
+    X, y = moons[0][:200], moons[1][:200] + (several & (moons[0][:200, 0] > 0.5))
+    small = [
+        [compress(kind(nu=0.2, class_weight=weight).fit(X, y), 5, X, y, method=method) for method in ("refit", "learn")]
+        for weight in (None, "balanced")
+    ]
+    for plain, weighted in zip(*small, strict=True):
+        np.testing.assert_array_equal(plain.vector_coef_, weighted.vector_coef_)
+        assert plain._goal.factors.tolist() == weighted._goal.factors.tolist() == [1.0] * (2 + several)
+
+
+def test_what_a_row_costs():
+    """C where it is that; else it is told by the coefficients, and weights of classes are no part of it."""
+    X, y = make_moons(150, noise=0.3, random_state=0)
+    weight = {0: 1.0, 1: 4.0}
+    for model in (SVC(C=3.0), slimsvm.SVC(C=3.0), AnyNormSVC("l2", C=3.0), slimsvm.LeastSquaresSVC(C=3.0)):
+        original = source_of(model.set_params(class_weight=weight).fit(X, y)).original()
+        assert original.cost == 3.0
+        assert not original.estimated
+    for model in (AnyNormSVC(slacks.TwoNorm(), C=3.0), slimsvm.BudgetSVC(60, C=3.0), SVC(C=np.inf, gamma=50.0)):
+        fitted = model.set_params(class_weight=weight).fit(X, y)
+        original = source_of(fitted).original()
+        assert original.estimated
+        np.testing.assert_allclose(original.cost, np.abs(original.given.coef).max() / 4)
+    for model in (SVR(C=3.0), NuSVR(C=3.0), slimsvm.NuSVR(C=3.0)):
+        assert source_of(model.fit(X, X[:, 0])).original().cost == 3.0
+
+
+def test_what_the_small_version_is_fitted_to_can_be_said(moons, friedman):
+    X, y = moons
+    svc = SVC(C=10, gamma=2).fit(X, y)
+    kept = compress(svc, 8, X, y, fit_to="decisions")
+    assert kept.compression_.method == "margin"
+    np.testing.assert_array_equal(kept.vectors_, compress(svc, 8, X).vectors_)
+    with_layer = compress(svc, 8, X, y, fit_to="decisions", probability=True)
+    assert with_layer.predict_proba(X).shape == (len(X), 2)
+    assert agreement(with_layer, kept, X) > 0.99
+    assert compress(svc, 8, X[:8], y[:8], fit_to="labels").compression_.method == "learn"
+    assert compress(svc, 8, X, fit_to="decisions", method="reduced_set").compression_.method == "reduced_set"
+    assert CompressedClassifier(SVC(), 5, fit_to="decisions").fit(X, y).compression_.method == "margin"
+    F, v = friedman
+    assert CompressedRegressor(SVR(), 5, fit_to="decisions").fit(F[:200], v[:200]).compression_.method == "margin"
+    pipeline = make_pipeline(StandardScaler(), SVC()).fit(X, y)
+    assert compress(pipeline, 5, X, y, fit_to="decisions")[-1].compression_.method == "margin"
+
+
 def test_several_classes(digits):
     X, y = digits
     model = SVC().fit(X[::2], y[::2])
@@ -576,6 +644,12 @@ BAD = {
     ),
     "method": ({"method": "shrink"}, "method='shrink' is not known.*'reduced_set'"),
     "no labels": ({"method": "learn"}, "method='learn' needs X and y"),
+    "fit to": ({"fit_to": "model"}, "fit_to='model' is not known.*'decisions'"),
+    "fit to no labels": ({"fit_to": "labels"}, "fit_to='labels' needs X and y; without labels use 'decisions'"),
+    "fit to both": (
+        {"fit_to": "decisions", "method": "learn"},
+        r"method='learn' does not fit to decisions, .* use one of \['reduced_set', 'margin'\], or leave method out",
+    ),
     "y alone": ({"y": [0, 1]}, "y was given without X"),
     "weights alone": ({"sample_weight": [1.0]}, "sample_weight was given without X"),
     "agreement": ({"agreement": 99}, "agreement=99 must be a number above 0 and at most 1"),
@@ -604,6 +678,8 @@ def test_bad_rows_and_labels(moons):
         compress(model, 5, X, y[:-1])
     with pytest.raises(ValueError, match="a one-class machine has not; use 'margin'"):
         compress(OneClassSVM().fit(X), 5, X, y, method="learn")
+    with pytest.raises(ValueError, match="fit_to='labels' needs labels, which a one-class machine has not"):
+        compress(OneClassSVM().fit(X), 5, X, y, fit_to="labels")
     with pytest.raises(ValueError, match="is a Pipeline; put the earlier steps in front"):
         CompressedClassifier(make_pipeline(SVC())).fit(X, y)
     with pytest.raises(ValueError, match="is not for CompressedRegressor"):

@@ -39,6 +39,10 @@ class Goal(Protocol):
 
     labelled: ClassVar[bool]  # can rows have labels?
 
+    @property
+    def largest_weight(self) -> float:
+        """The most that `weights` gives."""
+
     def answers(self, F: Array) -> Array:
         """What is predicted from values, rows x outputs."""
 
@@ -92,6 +96,10 @@ class Classes:
     @property
     def n_classes(self) -> int:
         return len(self.factors)
+
+    @property
+    def largest_weight(self) -> float:
+        return float(self.factors.max())
 
     def answers(self, F: Array) -> Array:
         """Class numbers."""
@@ -171,6 +179,7 @@ class Values:
 
     epsilon: float = 0.0
     labelled: ClassVar[bool] = True
+    largest_weight: ClassVar[float] = 1.0
 
     def answers(self, F: Array) -> Array:
         """The values."""
@@ -215,6 +224,7 @@ class Inside:
 
     border: float = 0.0
     labelled: ClassVar[bool] = False
+    largest_weight: ClassVar[float] = 1.0
 
     def answers(self, F: Array) -> Array:
         """1 inside, -1 outside."""

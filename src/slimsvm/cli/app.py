@@ -293,6 +293,9 @@ def compress(
         str | None,
         typer.Option("--target", "-t", metavar="NAME", help="The column of labels in --data.", rich_help_panel=READING),
     ] = None,
+    fit_to: Annotated[
+        str, typer.Option(help="decisions (of the fitted model), labels (of --target), or auto: labels if given.")
+    ] = "auto",
     method: Annotated[str, typer.Option(help="auto, reduced_set, refit, margin or learn.")] = "auto",
     probability: Annotated[
         bool, typer.Option("--probability", help="Fit probabilities; needs --data and --target.")
@@ -306,7 +309,9 @@ def compress(
     """Make a fitted SVC, NuSVC, SVR, NuSVR or OneClassSVM of scikit-learn small."""
     from .compress import compress as work
 
-    work(model, vectors, output, data, target, method, probability, trust, seed, jobs, reading, _output(showing))
+    work(
+        model, vectors, output, data, target, fit_to, method, probability, trust, seed, jobs, reading, _output(showing)
+    )
 
 
 @command(

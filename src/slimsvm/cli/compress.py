@@ -27,6 +27,7 @@ def compress(
     output: Path,
     data: Path | None,
     target: str | None,
+    fit_to: str,
     method: str,
     probability: bool,
     trust: bool,
@@ -49,7 +50,8 @@ def compress(
     X, y = _rows(original, data, target, reading, out)
     with out.work(2) as begin:
         begin("compressing")
-        options: dict[str, Any] = {"method": method, "probability": probability, "random_state": seed, "n_jobs": jobs}
+        options: dict[str, Any] = {"fit_to": fit_to, "method": method, "probability": probability}
+        options |= {"random_state": seed, "n_jobs": jobs}
         try:
             small = compressed(original.model, wanted, X, y, verbose=out.shows_progress, **options)
         except (TypeError, ValueError) as error:
@@ -175,7 +177,7 @@ def _made(
         "command": command,
         "original": Path(original.path).name,
         "data": None if data is None else data.name,
-        "settings": {"vectors": vectors, "method": options["method"], "probability": options["probability"]},
+        "settings": {"vectors": vectors} | {name: options[name] for name in ("fit_to", "method", "probability")},
         "seed": seed,
         "versions": models.versions(),
     }

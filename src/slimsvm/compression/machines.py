@@ -18,18 +18,26 @@ from ..vectors.reduced_set import values
 
 @dataclass(frozen=True)
 class Original:
-    """A machine: its expansion, what its values mean, the cost C of its slacks; and the expansion as it was given, in
-    which a vector may come twice."""
+    """A machine: its expansion, what its values mean, the cost C of a row's slack; and the expansion as it was given,
+    in which a vector may come twice. ``estimated``: is the cost none of its parameters, but taken from its
+    coefficients?"""
 
     expansion: Expansion
     goal: Goal
     cost: float
     given: Expansion
+    estimated: bool = False
 
     @classmethod
-    def of(cls, expansion: Expansion, goal: Goal, cost: float) -> Original:
-        """Each vector once, in an order that does not depend on that of the training rows."""
+    def of(cls, expansion: Expansion, goal: Goal, cost: float | None) -> Original:
+        """Each vector once, in an order that does not depend on that of the training rows.
+
+        Without a cost, that of the largest coefficient, which a slack that counts has: C times the weight of its class.
+        """
         X, coef = expansion.vectors, np.asarray(expansion.coef, dtype=np.float64)
+        estimated = cost is None
+        if cost is None:
+            cost = float(np.abs(coef).max(initial=0.0)) / goal.largest_weight or 1.0
         used = np.flatnonzero(coef.any(axis=0))
         X, coef = X[used], coef[:, used]
         keys = row_keys(X)
@@ -41,7 +49,7 @@ class Original:
             X, coef, keys = X[first], joined, keys[first]
         order = np.argsort(keys, kind="stable")
         machine = replace(expansion, vectors=X[order], coef=np.ascontiguousarray(coef[:, order]))
-        return cls(machine, goal, cost, expansion)
+        return cls(machine, goal, cost, expansion, estimated)
 
     @property
     def size(self) -> int:

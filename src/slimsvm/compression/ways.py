@@ -157,8 +157,13 @@ class Compressor:
         return max(found, key=self.likeness)  # the first of the best
 
     def learn(self, count: int) -> Expansion:
-        """A reduced set that is taught labels."""
-        return self._taught(self.reduced_set(count, thorough=False), self._lesson_of_labels())
+        """A reduced set that is taught labels.
+
+        Where their cost is estimated, they are also taught near the original, and what agrees more with it is kept.
+        """
+        start, lesson = self.reduced_set(count, thorough=False), self._lesson_of_labels()
+        lessons = [lesson] if lesson.near or not self.original.estimated else [lesson, replace(lesson, near=True)]
+        return max((self._taught(start, lesson) for lesson in lessons), key=self.likeness)
 
     def relearned(self, small: Expansion) -> Expansion:
         """The best coefficients over these vectors by the labels of the rows."""

@@ -161,12 +161,17 @@ SHARED = {
             How many vectors to keep at most; a fraction between 0 and 1 of those that the machine has; or as few as
             reach ``agreement``. A machine that has no more is kept as it is; with a linear kernel one weight vector
             for each output is the same function.""",
+    "fit_to": """
+        fit_to : {"auto", "decisions", "labels"}, default="auto"
+            "decisions": the small model is to decide as the fitted one does. "labels": it is trained again, on the
+            labels or target values y. "auto": labels where X and y are given and have at least as many rows as the
+            fitted model has vectors, else decisions.""",
     "compress_method": """
         method : {"auto", "reduced_set", "refit", "margin", "learn"}, default="auto"
             "reduced_set": the expansion nearest to the machine in the kernel's space. "refit": its vectors, with
             coefficients fitted to X and y. "margin": the machine's own decisions are taught to it, on the rows X, or
-            on the machine's vectors where there are no rows. "learn": X and y are taught to it. "auto": "learn" with
-            X and y of at least as many rows as the machine has vectors, else "margin".""",
+            on the machine's vectors where there are no rows. "learn": X and y are taught to it. "auto": "learn" where
+            it is fitted to labels, "margin" where to decisions.""",
     "compressed_probability": """
         probability : bool, default=False
             Fit a layer for `predict_proba` over the vectors, too: a logistic output, or softmax for several classes. It

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import Any
 
@@ -19,7 +19,9 @@ from ..formulation import Array
 from ..goals import Classes, Goal, Inside, Values
 from ..parts import kernels, losses
 from ..votes import Votes
+from .all_points import AllPointsClassifier
 from .base import ExpansionClassifier
+from .family import NuSVC as OurNuSVC
 from .family import OneClassSVM as FullOutlierDetector
 from .family.regressors import FullRegressor
 from .regressor import ExpansionRegressor
@@ -32,12 +34,15 @@ ALLOWED = (
 
 @dataclass(frozen=True)
 class Source:
-    """A fitted estimator as far as compression goes; ``classes`` are the labels of a classifier, and ``single`` says
-    whether a regressor has one target, which is a vector."""
+    """A fitted estimator as far as compression goes.
+
+    ``cost`` is what a unit of a row's slack costs in its problem; None where no parameter says so. ``classes`` are the
+    labels of a classifier, and ``single`` says whether a regressor has one target, which is a vector.
+    """
 
     expansion: Expansion
     goal: Goal
-    cost: float
+    cost: float | None
     classes: Array | None = None
     single: bool = True
 
@@ -64,7 +69,6 @@ def _linear(model: Any) -> Source:
 
 
 @source_of.register(SVC)
-@source_of.register(NuSVC)
 def _classifier(model: Any) -> Source:
     check_is_fitted(model)
     coef, n = _dense(model.dual_coef_), len(model.classes_)
@@ -75,7 +79,12 @@ def _classifier(model: Any) -> Source:
         shown = Votes(pairs=True, zero_is_positive=True) if model.decision_function_shape == "ovr" else None
         votes = shown if shown and model.break_ties else Votes(pairs=True, by_value=False)
     goal = Classes(np.asarray(model.class_weight_, dtype=np.float64), outputs(n, "ovo"), votes, shown)
-    return Source(_expansion(model, coef), goal, _cost(model, coef), model.classes_)
+    return Source(_expansion(model, coef), goal, _cost(model), model.classes_)
+
+
+@source_of.register(NuSVC)
+def _nu_classifier(model: Any) -> Source:
+    return _without_class_weights(_classifier(model))
 
 
 @source_of.register(SVR)
@@ -85,7 +94,7 @@ def _regressor(model: Any) -> Source:
     coef = _dense(model.dual_coef_)
     # The tube of NuSVR is not kept with the model: its labels are to be met.
     goal = Values(float(model.get_params()["epsilon"]) if "epsilon" in model.get_params() else 0.0)
-    return Source(_expansion(model, coef), goal, _cost(model, coef))
+    return Source(_expansion(model, coef), goal, _cost(model))
 
 
 @source_of.register(OneClassSVM)
@@ -103,7 +112,19 @@ def _ours(model: Any) -> Source:
     n, votes = len(model.classes_), model._votes
     problems = outputs(n, "ovo" if votes.pairs else "ovr")
     goal = Classes(model._factors, problems, votes, model._shown_votes())
-    return Source(expansion, goal, _cost(model, expansion.coef), model.classes_)
+    return Source(expansion, goal, _cost(model), model.classes_)
+
+
+@source_of.register(OurNuSVC)
+def _our_nu_classifier(model: Any) -> Source:
+    return _without_class_weights(_ours(model))
+
+
+@source_of.register(AllPointsClassifier)
+def _ours_over_all_rows(model: Any) -> Source:
+    """C of a norm that is no sum over rows is not the cost of one row."""
+    source = _ours(model)
+    return source if model._norm()[0].loss is not None else replace(source, cost=None)
 
 
 @source_of.register(FullRegressor)
@@ -112,7 +133,7 @@ def _our_machine(model: Any) -> Source:
     expansion = model._expansion()
     if expansion.kernel.keeps_rows:
         raise ValueError(PRECOMPUTED)
-    return Source(expansion, model._goal(), _cost(model, expansion.coef))
+    return Source(expansion, model._goal(), _cost(model))
 
 
 @source_of.register(ExpansionRegressor)
@@ -121,7 +142,7 @@ def _our_regressor(model: Any) -> Source:
     if expansion.kernel.keeps_rows:
         raise ValueError(PRECOMPUTED)
     loss = losses.of_targets(model.loss, model.epsilon)
-    return Source(expansion, Values(float(loss.epsilon)), _cost(model, expansion.coef), single=model._single)
+    return Source(expansion, Values(float(loss.epsilon)), _cost(model), single=model._single)
 
 
 # --- parts of machines ------------------------------------------------------------------------------------------------
@@ -169,11 +190,15 @@ def _coefficients_of_pairs(dual_coef: Array, n_support: Array) -> Array:
     return coef
 
 
-def _cost(model: Any, coef: Array) -> float:
-    """C as it was used; without one, the largest coefficient, which a slack that counts has."""
+def _cost(model: Any) -> float | None:
+    """C as it was used, where there is one."""
     found = getattr(model, "C_", model.get_params().get("C"))
-    if isinstance(model, NuSVR):
-        found = None  # C is there, but its problem is scaled
     if found is None or isinstance(found, str) or np.max(found) == np.inf:
-        return float(np.abs(coef).max(initial=0.0)) or 1.0
+        return None
     return float(np.mean(found))
+
+
+def _without_class_weights(source: Source) -> Source:
+    """A nu-SVC has no C that weights of classes would change: they change nothing, in scikit-learn and here."""
+    assert isinstance(source.goal, Classes)
+    return replace(source, goal=replace(source.goal, factors=np.ones(source.goal.n_classes)))

@@ -36,6 +36,7 @@ class CompressedClassifier(Layer, Judged, CompressedModel):
     estimator : classifier, optional
         `SVC`, `NuSVC` or a classifier of this library; None: ``SVC()``.
     <n_vectors_kept>
+    <fit_to>
     <compress_method>
     <agreement>
     <compressed_probability>
@@ -70,6 +71,7 @@ class CompressedClassifier(Layer, Judged, CompressedModel):
         estimator: Any = None,
         n_vectors: Any = 20,
         *,
+        fit_to: str = "auto",
         method: str = "auto",
         agreement: float = 0.99,
         probability: bool = False,
@@ -80,6 +82,7 @@ class CompressedClassifier(Layer, Judged, CompressedModel):
         super().__init__(
             estimator,
             n_vectors,
+            fit_to=fit_to,
             method=method,
             agreement=agreement,
             random_state=random_state,
@@ -118,6 +121,9 @@ class CompressedClassifier(Layer, Judged, CompressedModel):
             raise ValueError(f"y has no row of the classes {missing}: give rows of every class, or leave y out")
         return codes
 
+    def _uses_labels(self) -> bool:
+        return self.probability or super()._uses_labels()
+
     def _method_for(self, original: Original, known: Known | None) -> str:
         if self.probability and (known is None or known.y is None):
             raise ValueError("probability=True needs X and y, which probabilities are fitted to; leave it out without")
@@ -144,8 +150,8 @@ class CompressedClassifier(Layer, Judged, CompressedModel):
     def _winners(self, scores: Array) -> Array:
         return self._goal.answers(scores)
 
-    def _keep(self, source: Source, small: Expansion) -> None:
-        super()._keep(source, small)
+    def _keep(self, source: Source, small: Expansion, cost: float) -> None:
+        super()._keep(source, small, cost)
         assert source.classes is not None
         self.classes_ = source.classes
 

@@ -25,6 +25,7 @@ from ..base import ExpansionModel
 from ..originals import Source, source_of
 
 LABELS = ("refit", "learn")  # methods that need them
+FIT_TO = ("auto", "decisions", "labels")
 
 
 class CompressedModel(ExpansionModel):
@@ -38,6 +39,7 @@ class CompressedModel(ExpansionModel):
         estimator: Any = None,
         n_vectors: Any = 20,
         *,
+        fit_to: str = "auto",
         method: str = "auto",
         agreement: float = 0.99,
         random_state: Any = 0,
@@ -46,6 +48,7 @@ class CompressedModel(ExpansionModel):
     ):
         self.estimator = estimator
         self.n_vectors = n_vectors
+        self.fit_to = fit_to
         self.method = method
         self.agreement = agreement
         self.random_state = random_state
@@ -71,9 +74,20 @@ class CompressedModel(ExpansionModel):
 
     def _check_params(self) -> None:
         validation.check_size(self.n_vectors)
+        validation.check_choice("fit_to", self.fit_to, FIT_TO)
         validation.check_choice("method", self.method, ("auto", *METHODS))
+        self._check_method_fits()
         validation.check_share("agreement", self.agreement)
         validation.check_threads(self.n_jobs)
+
+    def _check_method_fits(self) -> None:
+        if self.method == "auto" or self.fit_to in ("auto", "labels" if self.method in LABELS else "decisions"):
+            return
+        fitting = [name for name in METHODS if (name in LABELS) == (self.fit_to == "labels")]
+        raise ValueError(
+            f"method={self.method!r} does not fit to {self.fit_to}, which fit_to={self.fit_to!r} asks for; use one of "
+            f"{fitting}, or leave method out"
+        )
 
     def fit(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Fit a clone of the estimator, and compress it with the help of the same rows.
@@ -136,7 +150,7 @@ class CompressedModel(ExpansionModel):
         compressor = Compressor(original, known, seed, threads, bool(self.verbose))
         small, used, note = small_version(compressor, method, self.n_vectors, self.agreement)
         self.compression_ = Compression.of(compressor, small, used, note)
-        self._keep(source, small)
+        self._keep(source, small, original.cost)
         self._finish(compressor, small, used)
         if note and used != "exact":
             warn(note)
@@ -170,29 +184,40 @@ class CompressedModel(ExpansionModel):
             labels = self._labels(y, source)
             if len(labels) != X.shape[0]:
                 raise ValueError(f"X has {X.shape[0]} rows, y has {len(labels)} labels; they must be as many")
+        if not self._uses_labels():
+            labels = None  # which rows are one, and their order, then do not depend on them
         X = X.astype(np.float64, copy=False)
         return Known.of(X, np.ones(X.shape[0]) if weight is None else weight, labels)
 
+    def _uses_labels(self) -> bool:
+        """Are labels wanted where there are some?"""
+        return self.fit_to != "decisions"
+
     def _method_for(self, original: Original, known: Known | None) -> str:
         labelled = known is not None and known.y is not None
-        if self.method == "auto":
-            # Fewer rows than vectors are not those of the training: the machine knows more than their labels.
-            enough = known is not None and len(known.counts) >= original.size
-            return "learn" if labelled and enough else "margin"
-        if self.method in LABELS and not original.goal.labelled:
-            raise ValueError(f"method={self.method!r} needs labels, which a one-class machine has not; use 'margin'")
-        if self.method in LABELS and not labelled:
-            raise ValueError(f"method={self.method!r} needs X and y; without labels use 'margin' or 'reduced_set'")
-        return self.method
+        if self.method in LABELS or self.fit_to == "labels":
+            given, others = ("fit_to", "'decisions'") if self.method == "auto" else ("method", "'margin'")
+            wanted = f"{given}={getattr(self, given)!r} needs"
+            if not original.goal.labelled:
+                raise ValueError(f"{wanted} labels, which a one-class machine has not; use {others}")
+            if not labelled:
+                others = others if self.method == "auto" else "'margin' or 'reduced_set'"
+                raise ValueError(f"{wanted} X and y; without labels use {others}")
+        if self.method != "auto":
+            return self.method
+        # Fewer rows than vectors are not those of the training: the machine knows more than their labels.
+        enough = known is not None and len(known.counts) >= original.size
+        learns = self.fit_to == "labels" or (self.fit_to == "auto" and labelled and enough)
+        return "learn" if learns else "margin"
 
-    def _keep(self, source: Source, small: Expansion) -> None:
+    def _keep(self, source: Source, small: Expansion, cost: float) -> None:
         vectors = small.vectors
         dtype = source.expansion.vectors.dtype
         small = replace(small, vectors=vectors.astype(dtype, copy=False))
         self.kernel_, self.vectors_ = small.kernel.fitted(small.vectors)
         self.n_vectors_ = self.vectors_.shape[0]
         self.vector_coef_, self.intercept_ = small.coef, small.bias
-        self._goal, self._cost = source.goal, source.cost
+        self._goal, self._cost = source.goal, cost
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -26,6 +26,7 @@ class CompressedOutlierDetector(Detector, CompressedModel):
     estimator : outlier detector, optional
         `OneClassSVM`; None: ``OneClassSVM()``.
     <n_vectors_kept>
+    <fit_to>
     <compress_method>
     <agreement>
     <random_state>
@@ -62,6 +63,6 @@ class CompressedOutlierDetector(Detector, CompressedModel):
     def _checked(self, X: Any, y: Any, sample_weight: Any) -> None:
         validation.check_data(self, X, y="no_validation")
 
-    def _keep(self, source: Source, small: Expansion) -> None:
-        super()._keep(source, small)
+    def _keep(self, source: Source, small: Expansion, cost: float) -> None:
+        super()._keep(source, small, cost)
         self.offset_ = -self.intercept_

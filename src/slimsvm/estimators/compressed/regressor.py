@@ -33,6 +33,7 @@ class CompressedRegressor(RegressorMixin, CompressedModel):
     estimator : regressor, optional
         `SVR`, `NuSVR` or `SlimSVR`; None: ``SVR()``. Targets may have columns where the estimator takes them.
     <n_vectors_kept>
+    <fit_to>
     <compress_method>
     <agreement>
     <random_state>
@@ -79,8 +80,8 @@ class CompressedRegressor(RegressorMixin, CompressedModel):
     def _labels(self, y: Any, source: Source) -> Array:
         return in_columns(y, len(source.expansion.bias))
 
-    def _keep(self, source: Source, small: Expansion) -> None:
-        super()._keep(source, small)
+    def _keep(self, source: Source, small: Expansion, cost: float) -> None:
+        super()._keep(source, small, cost)
         self.__dict__.pop("_single", None)  # of an earlier fit
         if not source.single:
             self._single = False

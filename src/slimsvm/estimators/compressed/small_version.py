@@ -36,6 +36,7 @@ def compress(
     X: Any = None,
     y: Any = None,
     *,
+    fit_to: str = "auto",
     method: str = "auto",
     agreement: float = 0.99,
     probability: bool = False,
@@ -56,7 +57,8 @@ def compress(
         Rows like those that will be predicted: the training rows, or others. Labels are not needed. They go through
         the earlier steps of a pipeline.
     y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
-        Labels or target values of X.
+        Labels or target values of X: the small model is then trained on them again, unless ``fit_to="decisions"``.
+    <fit_to>
     <compress_method>
     <agreement>
     <compressed_probability>
@@ -89,6 +91,7 @@ def compress(
     """
     options = {
         "n_vectors": n_vectors,
+        "fit_to": fit_to,
         "method": method,
         "agreement": agreement,
         "random_state": random_state,
