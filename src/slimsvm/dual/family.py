@@ -37,6 +37,7 @@ from ..formulation import Array
 from .boxed import Boxed
 from .multiplier import Limits
 from .solve import FEW, Progress, first_steps
+from .zero import as_zero, rounding
 
 # The core stops on violations in units of f, too. As LIBSVM's they are absolute where f is of such a size; larger ones
 # would be out of reach then, and smaller ones say nothing. Where sums make f what it is, its terms may cancel.
@@ -153,6 +154,7 @@ class FamilySolution(NamedTuple):
     converged: bool
     indefinite: bool  # the kernel is not positive semidefinite
     margin: float = 0.0  # of nu-classification the margin rho, by which f is divided; of nu-regression the tube
+    zero: bool = False  # f = 0 is the solution
 
 
 def solve_family(
@@ -182,7 +184,19 @@ def _solved(
         few = problem.rows <= FEW and limits.max_steps < 0
         if few and not found[k].converged and not found[k].indefinite:
             found[k] = _by_interior_points(machine, view, problem, limits, found[k])
+        if problem.by_margin and found[k].converged and not found[k].indefinite:
+            found[k] = _zero_without_margin(machine, view, found[k])
     return found
+
+
+def _zero_without_margin(machine: _core.Machine, view: list[int], found: FamilySolution) -> FamilySolution:
+    """f = 0 in place of a function without a margin, or with one that is within the rounding of its values.
+
+    Where rho is not positive, no term of ``1/2 |f|^2 - nu rho + 1/n sum_i max(0, rho - y_i (f(x_i) + b))`` is negative:
+    f = 0 costs no more than what was found, so the gap of that is one of f = 0, too.
+    """
+    doubt = rounding(machine, view, found.duals).max()  # in units of the margin, where there is one
+    return found if found.margin > 0 and doubt < 1 else as_zero(found)._replace(objective=0.0, margin=0.0)
 
 
 def _met_by_the_bias(problem: Costs) -> FamilySolution:

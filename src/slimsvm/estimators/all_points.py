@@ -12,6 +12,7 @@ from ..dual.batch import Cost, solve_all
 from ..dual.multiplier import Limits
 from ..dual.solve import DualSolution
 from ..dual.training import Subproblem, train
+from ..dual.zero import ZERO, without_rounding
 from ..expansion import Model
 from ..formulation import Constraint, Slack
 from ..notices import warn
@@ -85,11 +86,14 @@ class AllPointsClassifier(ExpansionClassifier):
     def _train(self, task: Task) -> Model:
         return self._train_at(task, self.tol)[0]
 
-    def _train_at(self, task: Task, tol: float) -> tuple[Model, list[DualSolution]]:
-        """The machine over all rows, to this gap."""
+    def _train_at(self, task: Task, tol: float, final: bool = True) -> tuple[Model, list[DualSolution]]:
+        """The machine over all rows, to this gap; ``final`` is one that predicts."""
 
         def solve(machine: Any, problems: list[Subproblem]) -> list[DualSolution]:
-            return self._solve(machine, problems, task, tol)
+            solutions = self._solve(machine, problems, task, tol)
+            if not final:
+                return solutions
+            return [without_rounding(machine, p.view, s) for p, s in zip(problems, solutions, strict=True)]
 
         cache = int(min(self.cache_size, 2.0**30) * 2**20)
         model, solutions = train(task, validation.named_kernel(self, task), self.multi_class, cache, solve)
@@ -119,3 +123,6 @@ class AllPointsClassifier(ExpansionClassifier):
             )
         if any(s.void and s.converged for s in solutions):
             warn(VOID)
+        zeros = sum(s.zero and not s.void for s in solutions)
+        if zeros:
+            warn(ZERO.format(zeros, len(solutions), ""))

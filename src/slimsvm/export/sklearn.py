@@ -115,7 +115,7 @@ def _filled(machine: Machine, Z: Array, settings: dict[str, Any], estimator: Any
         made = OneClassSVM(**settings)
     else:
         made = (kind or SVC)(**settings, **_ties(machine))
-        coef, bias, own, sizes = _by_class(machine, coef, bias)
+        coef, bias, own, sizes = _by_class(machine, coef, _below_zero(machine, coef, bias))
         Z = Z[own]
     _fit_to_little(made, machine)
     turn = -1 if hasattr(made, "classes_") and len(bias) == 1 else 1  # of two classes, libsvm counts for the first
@@ -152,6 +152,15 @@ def _ties(machine: Machine) -> dict[str, Any]:
     if len(machine.expansion.bias) == 1 or (votes.pairs and shown is None):
         return {"decision_function_shape": "ovr" if len(machine.expansion.bias) == 1 else "ovo"}
     return {"decision_function_shape": "ovr", "break_ties": votes.by_value}
+
+
+def _below_zero(machine: Machine, coef: Array, bias: Array) -> Array:
+    """Biases; the smallest number below 0 where a function is 0 and `SVC` would count it on the other side."""
+    votes = machine.votes
+    assert votes is not None
+    if votes.zero_is_positive or (len(bias) > 1 and not (votes.pairs and votes.by_value)):
+        return bias
+    return np.where(coef.any(axis=1) | (bias != 0), bias, -np.finfo(np.float64).tiny)
 
 
 def _by_class(machine: Machine, coef: Array, bias: Array) -> tuple[Array, Array, Array, list[int]]:

@@ -10,8 +10,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from ...data import Task, outputs
-from ...dual.family import Costs, classification, nu_classification
+from ...dual.family import Costs, FamilySolution, classification, nu_classification
+from ...dual.multiplier import Limits
 from ...dual.training import Segments, Subproblem, subproblems
+from ...dual.zero import ZERO, without_rounding
 from ...expansion import Model
 from ...export.problems import Problem
 from ...formulation import Array
@@ -35,6 +37,7 @@ class FullClassifier(FullMachine, Layer, ExpansionClassifier):
     break_ties: Any
     probability: Any
     _one_class_left = ONE_CLASS_LEFT
+    _more_than_zero = ""  # what else may give a function
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -45,6 +48,16 @@ class FullClassifier(FullMachine, Layer, ExpansionClassifier):
 
     def _subproblems(self, task: Task, targets: Array) -> tuple[Segments, list[Subproblem]]:
         return subproblems(task, outputs(task.n_classes, "ovo"))
+
+    def _solutions(self, machine: Any, problems: list[Subproblem], limits: Limits) -> list[Any]:
+        solutions = super()._solutions(machine, problems, limits)
+        return [without_rounding(machine, p.view, s) for p, s in zip(problems, solutions, strict=True)]
+
+    def _tell(self, solutions: list[FamilySolution]) -> None:
+        super()._tell(solutions)
+        zeros = sum(s.zero for s in solutions)
+        if zeros:
+            warn(ZERO.format(zeros, len(solutions), self._more_than_zero))
 
     def _train(self, task: Task) -> Model:
         return self._solved(task, task.codes)[0]
@@ -260,6 +273,7 @@ class NuSVC(FullClassifier):
     """
 
     _one_class_left = f"specified nu is infeasible. {ONE_CLASS_LEFT}"
+    _more_than_zero = "; or raise nu: fewer errors than it allows are not to be had"
 
     def __init__(
         self,
