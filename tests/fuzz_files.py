@@ -23,8 +23,13 @@ from pathlib import Path
 
 import joblib
 import numpy as np
+from sklearn.exceptions import NotFittedError
+from sklearn.svm import SVC as FullSVC
+from sklearn.svm import OneClassSVM as FullOneClassSVM
 
-from slimsvm.persistence import FileError, from_bytes
+from problems import blobs, three_classes
+from slimsvm import SlimOneClass, SlimSVC, SlimSVR, bases, compress, estimators
+from slimsvm.persistence import FileError, from_bytes, to_bytes
 from slimsvm.persistence.container import ALIGNMENT, DIGEST, MAGIC, PREFIX, unpack
 
 # What a model that makes no sense may answer with.
@@ -129,6 +134,49 @@ def places(node, found=None):
         found.append((node, key))
         places(value, found)
     return found
+
+
+class Held:
+    """An array where it is used: its description, and its bytes."""
+
+    def __init__(self, described, raw):
+        self.described, self.raw = described, raw
+
+    @classmethod
+    def of(cls, values):
+        values = np.ascontiguousarray(values)
+        described = {"dtype": values.dtype.str, "shape": list(values.shape), "order": "C"}
+        return cls(described, values.tobytes())
+
+    def values(self):
+        described = self.described
+        return np.frombuffer(self.raw, described["dtype"]).reshape(described["shape"], order=described["order"])
+
+
+def in_place(data):
+    """The header, with arrays where they are used: parts can be left out and moved."""
+    header, arrays = split(data)
+    described = header.pop("arrays")
+    for node, key in places(header["model"]):
+        if key == "array":
+            node[key] = Held(described[node[key]], arrays[node[key]])
+    return header
+
+
+def numbered(header):
+    """The file of a header with arrays where they are used, in the order in which they are read."""
+    held = []
+    for node, key in places(header["model"]):
+        if isinstance(node[key], Held):
+            held.append(node[key])
+            node[key] = len(held) - 1
+    return joined(header | {"arrays": [one.described for one in held]}, [one.raw for one in held])
+
+
+def objects(header):
+    """All [name of the class, attributes]."""
+    nodes = [({"": header["model"]}, ""), *places(header["model"])]
+    return [node[key]["object"] for node, key in nodes if isinstance(node[key], dict) and "object" in node[key]]
 
 
 # --- mutations -------------------------------------------------------------------------------------------------------
@@ -244,6 +292,68 @@ def changed_contents(rng, data, other):
     return joined(header, arrays)
 
 
+def sound_arrays(rng, data, other):
+    """Arrays that are whole, and are not what the others need: empty, longer, of another type or axis, all alike."""
+    header = in_place(data)
+    here = [(node, key) for node, key in places(header["model"]) if isinstance(node[key], Held)]
+    for node, key in rng.sample(here, min(len(here), rng.choice([1, 1, 2]))):
+        values = node[key].values()
+        with np.errstate(all="ignore"):
+            node[key] = Held.of(rng.choice(SOUND)(rng, values))
+    return numbered(header)
+
+
+def _cut(rng, values):
+    """Along one axis, maybe to nothing."""
+    axis = rng.randrange(values.ndim) if values.ndim else None
+    return values if axis is None else np.take(values, range(rng.randrange(values.shape[axis] + 1)), axis)
+
+
+def _emptied(rng, values):
+    axis = rng.randrange(values.ndim) if values.ndim else None
+    return np.empty(0) if axis is None else np.take(values, [], axis)
+
+
+def _alike(rng, values):
+    odd = {"f": [np.nan, np.inf, 0.0, -1.0, 1e308], "U": ["", "a"], "b": [True, False]}.get(values.dtype.kind, [-1, 0])
+    return np.full_like(values, rng.choice(odd))
+
+
+SOUND = [
+    _cut,
+    _emptied,
+    _emptied,
+    _alike,
+    lambda rng, values: np.repeat(values, 2, axis=None if values.ndim == 0 else rng.randrange(values.ndim)),
+    lambda rng, values: (
+        values.astype(rng.choice(TYPES[:10])) if values.dtype.kind in "bifu" else np.arange(values.size)
+    ),
+    lambda rng, values: rng.choice([values.T, values.ravel(), values[None], values[..., None]]),
+]
+
+
+def other_attributes(rng, data, other):
+    """Attributes left out, in each other's places, of another model, or under the name of another class."""
+    header, theirs = in_place(data), in_place(other)
+    for _ in range(rng.choice([1, 1, 2])):
+        node, donor = rng.choice(objects(header)), rng.choice(objects(theirs))
+        state, names = node[1], list(node[1])
+        kind = rng.random()
+        if kind < 0.3 and names:
+            del state[rng.choice(names)]
+        elif kind < 0.55 and names:
+            a, b = rng.choice(names), rng.choice(names)
+            state[a], state[b] = copy.deepcopy(state[b]), copy.deepcopy(state[a])
+        elif kind < 0.8 and donor[1]:
+            name = rng.choice([name for name in names if name in donor[1]] or list(donor[1]))
+            state[name] = copy.deepcopy(donor[1][name])
+        elif kind < 0.9:
+            node[0] = donor[0]
+        else:
+            node[0], node[1] = donor[0], {name: copy.deepcopy((state | donor[1])[name]) for name in donor[1]}
+    return numbered(header)
+
+
 def changed_json(rng, data, other):
     """What JSON can do by itself."""
     header, arrays = split(data)
@@ -292,6 +402,7 @@ BLIND = [
 KNOWING = [
     *(resigned, changed_values, changed_values, changed_numbers, changed_numbers, changed_arrays),
     *(changed_arrays, changed_contents, changed_contents, changed_json, changed_frame),
+    *(sound_arrays, sound_arrays, sound_arrays, other_attributes, other_attributes, other_attributes),
 ]
 
 
@@ -312,12 +423,27 @@ class Watch:
             self.seen.append((event, repr(details)[:200]))
 
 
+MOST_INPUTS = 10_000
+METHODS = ("predict", "decision_function", "predict_proba", "score_samples", "predict_interval", "transform")
+LAYOUT = ("support_vectors_", "dual_coef_", "coef_", "probA_", "probB_", "model_bytes_")
+
+
 def use(model, X):
-    """Every answer of a model, and its parameters."""
-    for method in ("predict", "decision_function", "predict_proba", "transform"):
+    """Every answer of a model, what it shows of itself, and its parameters."""
+    for method in METHODS:
         if hasattr(model, method):
             getattr(model, method)(X)
+    for name in LAYOUT:
+        getattr(model, name, None)
     model.get_params()
+
+
+def proper(model, X):
+    """The rows, or others where a model takes another number of inputs; None where it takes too many to try."""
+    inputs = getattr(model, "n_features_in_", X.shape[1])
+    if X.shape[1] == inputs:
+        return X
+    return np.ones((2, inputs), dtype=X.dtype) if inputs <= MOST_INPUTS else None
 
 
 def outcome(data, X, watch):
@@ -331,10 +457,15 @@ def outcome(data, X, watch):
         except Exception as error:
             return f"load raised {type(error).__name__}: {error}"
         try:
-            use(model, X)
-        except ORDINARY:
+            rows = proper(model, X)
+            if rows is None:
+                return "a model that was not asked"
+            use(model, rows)
+        except NotFittedError:
             return "a model that cannot answer"
         except Exception as error:
+            if isinstance(error, ORDINARY) and type(model).__module__.startswith("sklearn."):
+                return "a model that cannot answer"
             return f"predict raised {type(error).__name__}: {error}"
         return "a model that answers"
     finally:
@@ -352,14 +483,48 @@ def _limit_memory():
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
-GOOD = ("error", "a model that cannot answer", "a model that answers")
+GOOD = ("error", "a model that was not asked", "a model that cannot answer", "a model that answers")
+
+
+def kept(folder):
+    """Files of a folder by name, with rows to predict."""
+    files = {path.stem: path.read_bytes() for path in sorted(folder.glob("*.slim"))}
+    rows = {name: json.loads((folder / f"{name}.json").read_text()) for name in files}
+    return {name: (data, np.array(rows[name]["rows"], rows[name]["dtype"])[:5]) for name, data in files.items()}
+
+
+def made():
+    """Files of every estimator, and of what only some fits leave: streams, sizes, searches, residuals."""
+    X, y = blobs(40)
+    X3, y3 = three_classes(40)
+    few = {"n_vectors": 3, "basis": bases.Learned(iterations=1), "C": 1.0, "gamma": 0.4, "scales": "fixed"}
+    slim = {"C": 1.0, "gamma": 0.4, "scales": "fixed"}
+    own = {SlimSVC: few, estimators.ReducedSVC: {"n_vectors": 5}, estimators.EmpiricalSVC: {"eta": 0.2}}
+    found = {}
+    for kind in (*estimators.ALL, *estimators.FAMILY):
+        model = kind(**own.get(kind, {}))
+        if "probability" in model.get_params() and kind not in (estimators.SVC, estimators.NuSVC):
+            model.set_params(probability=True)
+        labels = y3 if hasattr(kind, "decision_function") else X3[:, 0]
+        found[kind.__name__] = model.fit(X3) if kind is estimators.OneClassSVM else model.fit(X3, labels), X3
+    found |= {
+        "two classes": (estimators.SVC(kernel="linear", probability=True).fit(X, y), X),
+        "targets": (SlimSVR(3, **slim).fit(X, X[:, :2]), X),
+        "intervals": (SlimSVR(3, intervals=True, **slim).fit(X, X[:, 0]), X),
+        "stream": (SlimSVC(**few).partial_fit(X3, y3, classes=range(4)), X3),
+        "stream of targets": (SlimSVR(3, **slim).partial_fit(X, X[:, :2]), X),
+        "search": (SlimSVC(3, bases.Learned(iterations=1)).fit(X, y), X),
+        "detector": (SlimOneClass(3).fit(X), X),
+        "pairs": (compress(FullSVC().fit(X3, y3), 4, X3), X3),
+        "outliers": (compress(FullOneClassSVM().fit(X), 4), X),
+    }
+    return {name: (to_bytes(model), rows[:5]) for name, (model, rows) in found.items()}
 
 
 def run(folder, mutations, seed, slowest=5.0):
     """Counts of what became of files; the mutations that must not be, in words."""
-    files = {path.stem: path.read_bytes() for path in sorted(folder.glob("*.slim"))}
-    rows = {name: json.loads((folder / f"{name}.json").read_text()) for name in files}
-    rows = {name: np.array(kept["rows"], dtype=kept["dtype"])[:5] for name, kept in rows.items()}
+    corpus = kept(folder) | made()
+    files, rows = ({name: one[k] for name, one in corpus.items()} for k in range(2))
     for name, data in files.items():  # whatever is imported late is imported now
         use(from_bytes(data), rows[name])
     use(from_bytes(files["columns"]).set_params(columns__n_jobs=2), rows["columns"])

@@ -17,10 +17,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
 
 import slimsvm
-from fuzz_files import joined, signed, split
+from fuzz_files import Held, in_place, joined, numbered, signed, split
 from kept_files import FOLDER, answers
 from problems import blobs
-from slimsvm import AnyNormSVC, SlimSVC
+from slimsvm import SVC, AnyNormSVC, SlimSVC
 from slimsvm.persistence import FileError, describe, from_bytes, to_bytes
 
 X, Y = blobs(60)
@@ -29,10 +29,10 @@ DATA = to_bytes(MODEL)
 KEPT = FOLDER / "format1"
 
 
-def test_ten_thousand_mutations():
+def test_thousands_of_mutations():
     """Each is an error or a model that works: never a crash, a hang, much memory, or code that runs."""
     done = subprocess.run(
-        [sys.executable, "-X", "faulthandler", Path(__file__).parent / "fuzz_files.py", "--mutations", "10000"],
+        [sys.executable, "-X", "faulthandler", Path(__file__).parent / "fuzz_files.py", "--mutations", "7000"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])},
         capture_output=True,
         text=True,
@@ -197,6 +197,44 @@ def test_hostile_files(name):
     change, words = HOSTILE[name]
     with pytest.raises(FileError, match=words):
         from_bytes(changed(change))
+
+
+LAYOUTS = {
+    "empty": np.array([], np.int32),
+    "of three classes": np.array([20, 20, 20], np.int32),
+    "negative": np.array([-1, 1], np.int32),
+    "beyond 64 bits": np.array([2**63, 2**63], np.uint64),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_vectors_of_each_class(name):
+    header = in_place(to_bytes(SVC(gamma=0.3).fit(X, Y)))
+    state(header)["n_support_"]["array"] = Held.of(LAYOUTS[name])
+    with pytest.raises(FileError, match="n_support_"):
+        from_bytes(numbered(header))
+
+
+STEPS = {
+    "too few scales": lambda scaler: scaler["scale_"].update(array=Held.of(np.ones(2))),
+    "scales in words": lambda scaler: scaler["scale_"].update(array=Held.of(np.array(list("abcd")))),
+    "no scales": lambda scaler: scaler.pop("scale_"),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_preprocessing_that_could_not_answer(name):
+    header = in_place(to_bytes(make_pipeline(StandardScaler(), AnyNormSVC()).fit(X, Y)))
+    STEPS[name](state(header)["steps"][0]["tuple"][1]["object"][1])
+    with pytest.raises(FileError, match="StandardScaler"):
+        from_bytes(numbered(header))
+
+
+def test_a_model_in_the_place_of_a_transformer():
+    header = in_place(to_bytes(make_pipeline(StandardScaler(), AnyNormSVC())))
+    state(header)["steps"].reverse()
+    with pytest.raises(FileError, match="AnyNormSVC is in the place of a transformer"):
+        from_bytes(numbered(header))
 
 
 def test_padding_and_order_of_arrays():

@@ -126,9 +126,9 @@ THREADS = Check("None or an integer from -1024 to 1024", lambda v: v is None or 
 WORKERS = Check("None or an integer from -64 to 64", lambda v: v is None or (_is_whole(v) and -64 <= v <= 64))
 
 
-def first_complaint(*found: str) -> str:
-    """The first that is one."""
-    return next(filter(None, found), "")
+def unless(holds: bool, words: str) -> str:
+    """The words, where something does not hold."""
+    return "" if holds else words
 
 
 def shape_complaint(name: str, value: Array, shape: tuple[int, ...]) -> str:

@@ -47,10 +47,10 @@ from .checks import (
     WHOLE,
     Check,
     finite,
-    first_complaint,
     listed,
     of,
     shape_complaint,
+    unless,
 )
 from .forms import Fits, Form, parameters, record
 from .preprocessing import MACHINES, kind_of
@@ -364,7 +364,7 @@ def _fitted_complaint(needed: set[str], known: Iterable[str], more: Fits, state:
     missing = sorted(needed - state.keys())
     if missing:
         return f"it is fitted, but has no {missing[0]}"
-    return first_complaint(_expansion_complaint(state), _layer_complaint(state)) or more(state)
+    return _expansion_complaint(state) or _layer_complaint(state) or more(state)
 
 
 def _expansion_complaint(state: dict[str, Any]) -> str:
@@ -374,14 +374,14 @@ def _expansion_complaint(state: dict[str, Any]) -> str:
     if names is not None and len(names) != inputs:
         return f"it has {inputs} inputs, and {len(names)} names for them"
     count, outputs = vectors.shape[0], len(bias)
-    return first_complaint(
-        kernel_complaint(kernel, inputs),
-        _vectors_complaint(vectors, kernel, inputs),
-        "" if count == state["n_vectors_"] else f"it has {count} vectors, and says {state['n_vectors_']}",
-        shape_complaint("vector_coef_", coef, (outputs, count)),
-        "" if outputs else "it has no outputs",
-        _thin_complaint(coef),
-        _finite_complaint(coef, bias, vectors),
+    return (
+        kernel_complaint(kernel, inputs)
+        or _vectors_complaint(vectors, kernel, inputs)
+        or unless(count == state["n_vectors_"], f"it has {count} vectors, and says {state['n_vectors_']}")
+        or shape_complaint("vector_coef_", coef, (outputs, count))
+        or unless(outputs > 0, "it has no outputs")
+        or _thin_complaint(coef)
+        or _finite_complaint(coef, bias, vectors)
     )
 
 
@@ -413,23 +413,23 @@ def _layer_complaint(state: dict[str, Any]) -> str:
     if coef is None or bias is None or "classes_" not in state:
         return "its probabilities lack coefficients, biases or classes"
     outputs = 1 if len(state["classes_"]) == 2 else len(state["classes_"])
-    return first_complaint(
-        shape_complaint("probability_coef_", coef, (outputs, state["vectors_"].shape[0])),
-        shape_complaint("probability_intercept_", bias, (outputs,)),
-        _finite_complaint(coef, bias),
+    return (
+        shape_complaint("probability_coef_", coef, (outputs, state["vectors_"].shape[0]))
+        or shape_complaint("probability_intercept_", bias, (outputs,))
+        or _finite_complaint(coef, bias)
     )
 
 
 def _classifier_complaint(state: dict[str, Any]) -> str:
-    return first_complaint(
-        _votes_complaint(len(state["classes_"]), state["_votes"], state["_factors"], len(state["intercept_"])),
-        _stream_complaint(state),
-        _layout_complaint(state, len(state["classes_"])),
+    return (
+        _votes_complaint(len(state["classes_"]), state["_votes"], state["_factors"], len(state["intercept_"]))
+        or _stream_complaint(state)
+        or _layout_complaint(state, len(state["classes_"]))
     )
 
 
 def _machine_complaint(state: dict[str, Any]) -> str:
-    return first_complaint(_one_output_complaint(state), _layout_complaint(state, 1))
+    return _one_output_complaint(state) or _layout_complaint(state, 1)
 
 
 def _layout_complaint(state: dict[str, Any], classes: int) -> str:
@@ -438,11 +438,11 @@ def _layout_complaint(state: dict[str, Any], classes: int) -> str:
         return ""
     sizes, count = state["n_support_"], state["vectors_"].shape[0]
     sigmoids = state.get("_sigmoids")
-    return first_complaint(
-        shape_complaint("support_", state["support_"], (count,)),
-        shape_complaint("n_support_", sizes, (classes,)),
-        "" if sizes.min() >= 0 and sizes.sum() == count else f"n_support_ does not sum to {count}",
-        "" if sigmoids is None else shape_complaint("_sigmoids", sigmoids, (2, len(state["intercept_"]))),
+    return (
+        shape_complaint("support_", state["support_"], (count,))
+        or shape_complaint("n_support_", sizes, (classes,))
+        or unless(sum(map(int, sizes)) == count and sizes.min() >= 0, f"n_support_ does not sum to {count}")
+        or ("" if sigmoids is None else shape_complaint("_sigmoids", sigmoids, (2, len(state["intercept_"]))))
     )
 
 
@@ -487,10 +487,10 @@ def _votes_complaint(classes: int, votes: Votes, factors: Array, outputs: int) -
 
 def _compressed_classifier_complaint(state: dict[str, Any]) -> str:
     goal, classes, outputs = state["_goal"], len(state["classes_"]), len(state["intercept_"])
-    return first_complaint(
-        _votes_complaint(classes, goal.votes, goal.factors, outputs),
-        "" if goal.shown is None or goal.shown.pairs == goal.votes.pairs else "its votes and its scores differ in kind",
-        "" if _are_problems(goal.problems, classes, goal.votes.pairs) else "its binary problems are not those of votes",
+    return (
+        _votes_complaint(classes, goal.votes, goal.factors, outputs)
+        or unless(goal.shown is None or goal.shown.pairs == goal.votes.pairs, "its votes and its scores differ in kind")
+        or unless(_are_problems(goal.problems, classes, goal.votes.pairs), "its binary problems are not those of votes")
     )
 
 
@@ -515,7 +515,6 @@ def _values_complaint(state: dict[str, Any]) -> str:
 
 def _one_output_complaint(state: dict[str, Any]) -> str:
     offset = state.get("offset_")
-    return first_complaint(
-        "" if len(state["intercept_"]) == 1 else "it must have one output",
-        "" if offset is None else shape_complaint("offset_", offset, (1,)),
+    return unless(len(state["intercept_"]) == 1, "it must have one output") or (
+        "" if offset is None else shape_complaint("offset_", offset, (1,))
     )

@@ -7,7 +7,7 @@ are free where they do not hide a part of the class. What is looked at is what a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, partial
 from typing import Any
 
@@ -54,7 +54,7 @@ def _known(name: str) -> Form | None:
     kind = kind_of(name)
     if kind is None:
         return None
-    special, fits = SPECIAL.get(name, {}), FITS.get(name, lambda state: "")
+    special, fits = SPECIAL.get(name, {}), partial(_fitted_complaint, name)
     params = parameters(kind, **{"n_jobs": WORKERS} | special)
     if name in MACHINES:
         return Form(f"sklearn.{name}", kind, params, {name: DATA for name in vars(kind()) if name not in params})
@@ -140,6 +140,7 @@ SPECIAL: dict[str, dict[str, Check]] = {
         "feature_names_out": NOTHING | one_of("one-to-one"),
     },
     "PowerTransformer": {"_scaler": _a("StandardScaler")},
+    "QuantileTransformer": {"output_distribution": one_of("uniform", "normal")},
     "KBinsDiscretizer": {"_encoder": _a("OneHotEncoder")},
     "SimpleImputer": {"indicator_": NOTHING | _a("MissingIndicator")},
     "OneHotEncoder": {
@@ -158,6 +159,72 @@ SPECIAL: dict[str, dict[str, Check]] = {
         "include_bias": FLAG,
     },
 }
+
+
+# --- what was learned ----------------------------------------------------------------------------------------------
+
+# Arrays of fitted objects and their axes: n inputs, others of one length where they have one letter. Scalers may have
+# None instead, where they neither move nor scale.
+AXES: dict[str, dict[str, str]] = {
+    "StandardScaler": {"mean_": "n", "scale_": "n"},
+    "MinMaxScaler": {"min_": "n", "scale_": "n"},
+    "MaxAbsScaler": {"scale_": "n"},
+    "RobustScaler": {"center_": "n", "scale_": "n"},
+    "PCA": {"mean_": "n", "components_": "kn", "explained_variance_": "k"},
+    "TruncatedSVD": {"components_": "kn"},
+    "VarianceThreshold": {"variances_": "n"},
+    "SimpleImputer": {"statistics_": "n"},
+    "MissingIndicator": {"features_": "k"},
+    "KBinsDiscretizer": {"n_bins_": "n", "bin_edges_": "n"},
+    "QuantileTransformer": {"references_": "k", "quantiles_": "kn"},
+    "PowerTransformer": {"lambdas_": "n"},
+}
+# What else transformers use.
+NEEDED = {
+    "OneHotEncoder": ("categories_", "_n_features_outs", "_infrequent_enabled", "_drop_idx_after_grouping"),
+    "OrdinalEncoder": ("categories_", "_missing_indices"),
+}
+OF_OBJECTS = ("SimpleImputer", "KBinsDiscretizer")
+
+
+def _fitted_complaint(name: str, state: dict[str, Any]) -> str:
+    """What was learned is whole, or nothing of it is there."""
+    return _arrays_complaint(name, state) or FITS.get(name, lambda state: "")(state)
+
+
+def _arrays_complaint(name: str, state: dict[str, Any]) -> str:
+    axes = AXES.get(name, {})
+    lengths = {"n": state.get("n_features_in_")}
+    learned = (*axes, *NEEDED.get(name, ()))
+    if lengths["n"] is None and not any(attribute in state for attribute in learned):
+        return ""
+    if lengths["n"] is None or not all(attribute in state for attribute in learned):
+        return f"{name} is fitted in part"
+    for attribute, letters in axes.items():
+        value = state[attribute]
+        if value is None and name.endswith("Scaler"):
+            continue
+        if not isinstance(value, np.ndarray) or value.dtype.kind not in ("biufO" if name in OF_OBJECTS else "biuf"):
+            return f"{name}.{attribute} must be an array of numbers"
+        wanted = tuple(lengths.setdefault(letter, size) for letter, size in zip(letters, value.shape, strict=False))
+        if value.ndim != len(letters) or value.shape != wanted:
+            return f"{name}.{attribute} has the shape {value.shape}, which does not fit to {lengths['n']} inputs"
+    return ""
+
+
+def _bins_complaint(state: dict[str, Any]) -> str:
+    for edges, count in zip(state.get("bin_edges_", ()), state.get("n_bins_", ()), strict=False):
+        if not (isinstance(edges, np.ndarray) and edges.dtype.kind == "f" and edges.shape == (count + 1,)):
+            return "KBinsDiscretizer has bins without their edges"
+    encodes = "bin_edges_" in state and state["encode"] != "ordinal"
+    return "KBinsDiscretizer is fitted in part" if encodes and "_encoder" not in state else ""
+
+
+def _ordinal_complaint(state: dict[str, Any]) -> str:
+    categories = state.get("categories_")
+    if categories is not None and len(categories) != state.get("n_features_in_"):
+        return "OrdinalEncoder is fitted in part"
+    return "" if all(map(_is_in_order, categories or ())) else "OrdinalEncoder has categories that are not in order"
 
 
 # --- what a small file could make large ----------------------------------------------------------------------------
@@ -182,19 +249,31 @@ def _branches_complaint(steps: list[Any], many: Callable[[Any], int]) -> str:
     return f"it makes more than {MOST_BRANCHES} columns of one"
 
 
+def _transform_complaint(steps: Iterable[Any]) -> str:
+    """What is before a model, or beside others, transforms."""
+    wrong = [type(step).__name__ for step in steps if is_estimator(step) and not hasattr(type(step), "transform")]
+    return f"a {wrong[0]} is in the place of a transformer" if wrong else ""
+
+
 def _pipeline_complaint(state: dict[str, Any]) -> str:
     if not state["steps"]:
         return "Pipeline.steps is empty"
-    return _branches_complaint([step for _, step in state["steps"]], math.prod)
+    return _transform_complaint(step for _, step in state["steps"][:-1]) or _branches_complaint(
+        [step for _, step in state["steps"]], math.prod
+    )
 
 
 def _union_complaint(state: dict[str, Any]) -> str:
-    return _branches_complaint([step for _, step in state["transformer_list"]], sum)
+    steps = [step for _, step in state["transformer_list"]]
+    return _transform_complaint(steps) or _branches_complaint(steps, sum)
 
 
 def _columns_complaint(state: dict[str, Any]) -> str:
     choices = state.get("transformers_", state["transformers"])
-    return _branches_complaint([*(step for _, step, _ in choices), state["remainder"]], sum)
+    steps = [*(step for _, step, _ in choices), state["remainder"]]
+    if "transformers_" in state and "sparse_output_" not in state and any(step != "drop" for step in steps):
+        return "ColumnTransformer is fitted in part"
+    return _transform_complaint(steps) or _branches_complaint(steps, sum)
 
 
 def _polynomial_complaint(state: dict[str, Any]) -> str:
@@ -280,4 +359,6 @@ FITS: dict[str, Callable[[dict[str, Any]], str]] = {
     "ColumnTransformer": _columns_complaint,
     "PolynomialFeatures": _polynomial_complaint,
     "OneHotEncoder": _one_hot_complaint,
+    "OrdinalEncoder": _ordinal_complaint,
+    "KBinsDiscretizer": _bins_complaint,
 }
