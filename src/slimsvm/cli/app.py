@@ -74,7 +74,9 @@ def run(arguments: list[str], debug: bool = False) -> int:
 def _failed(error: Exception, debug: bool) -> int:
     """One line about an error, and its exit code."""
     if debug:
-        traceback.print_exception(error)
+        from ..notices import visible
+
+        print(visible("".join(traceback.format_exception(error)), keep="\n"), end="", file=sys.stderr)
     if hasattr(error, "format_message"):  # of typer: options that are unknown, missing or of another type
         _say(" ".join(error.format_message().split()))
         return int(getattr(error, "exit_code", 2))
@@ -85,7 +87,9 @@ def _failed(error: Exception, debug: bool) -> int:
 
 
 def _say(text: str) -> None:
-    print(f"{NAME}: {text}", file=sys.stderr)
+    from ..notices import visible
+
+    print(f"{NAME}: {visible(text)}", file=sys.stderr)
 
 
 def _version(wanted: bool) -> None:

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..notices import visible
 from . import preprocessing, tables
 from .errors import CommandError, WrongUse, needs, one_line
 from .inputs import NUMBER
@@ -111,7 +112,7 @@ def _how_to_encode(made: list[str]) -> str:
     """A comment for the header; names and categories may hold anything, the end of a comment, too."""
     if not made:
         return ""
-    lines = [" ".join(line.split()).replace("*", "·").replace("\\", "/") for line in _numbered(made)]
+    lines = [visible(" ".join(line.split())).replace("*", "·").replace("\\", "/") for line in _numbered(made)]
     return "\n".join(["/* Inputs, made from the columns of the table:", *(f"   {line}" for line in lines), "*/", ""])
 
 

@@ -59,7 +59,7 @@ def _lines(saved: Saved, model: dict[str, Any]) -> list[tuple[str, Any]]:
         *_verdict(said, estimate),
         (
             "learned from",
-            f"{said.get('learned_from', said['rows'])} rows of {said['data']}"
+            f"{said.get('learned_from', said['rows'])} rows of {said.get('data', 'other data')}"
             if said.get("rows")
             else said.get("original"),
         ),
@@ -72,7 +72,13 @@ def _lines(saved: Saved, model: dict[str, Any]) -> list[tuple[str, Any]]:
 
 def _verdict(said: dict[str, Any], estimate: Any) -> list[tuple[str, Any]]:
     """What rows held out said, as it was shown then; files of earlier versions are of classes."""
-    return KINDS[said.get("task", Classes.name)]().verdict(estimate, "held out") if estimate else []
+    kind = KINDS.get(said.get("task", Classes.name))
+    if not estimate or kind is None:
+        return []
+    try:
+        return kind().verdict(estimate, "held out")
+    except (KeyError, TypeError, ValueError):  # notes of somebody else
+        return []
 
 
 def _words(said: dict[str, Any], saved: Saved) -> list[str]:

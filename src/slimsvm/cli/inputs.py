@@ -108,10 +108,11 @@ def choose(table: Table, how: Choosing, target: str | None) -> Inputs:
     both = sorted(set(asked) & set(dropped))
     if both:
         raise WrongUse(f"--columns and --drop both name {listed(both)}")
+    unwanted = {target, how.weight, *dropped}
     for name in filter(None, (target, how.weight)):
         if name in asked:
             raise WrongUse(f"--columns {name}: this column is the {'target' if name == target else 'weight'}")
-    names = [name for name in asked or table.names if name not in {target, how.weight, *dropped}]
+    names = [name for name in asked or table.names if name not in unwanted]
     columns, notes = [], []
     for name in names:
         series = table.frame[name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -64,9 +65,48 @@ def open_model(path: Path) -> Saved:
         raise CommandError(f"{path} is a directory; give a {SUFFIX} file")
     try:
         facts = describe(path)
-        return Saved(load(path), dict(facts.get("metadata") or {}), str(path), facts)
+        return Saved(load(path), _of_this_command(facts["metadata"]), str(path), facts)
     except FileError as error:
         raise CommandError(str(error)) from None
+
+
+def _of_this_command(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Notes in the form that this command writes; others, which may be anybody's, are left out."""
+    return {name: value for name, value in metadata.items() if name in NOTES and NOTES[name](value)}
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and value >= 0
+
+
+def _are_pairs(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _are_inputs(value: Any) -> bool:
+    fields = {"name": str, "kind": str, "missing": bool}
+    return isinstance(value, list) and all(
+        isinstance(one, dict) and {name: type(part) for name, part in one.items()} == fields for one in value
+    )
+
+
+NOTES: dict[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(("command", "data", "target", "original"), lambda value: value is None or _is_text(value)),
+    **dict.fromkeys(("rows", "learned_from", "seed"), _is_count),
+    **dict.fromkeys(("settings", "versions", "held_out"), _are_pairs),
+    **dict.fromkeys(("missing", "preprocessing"), _are_texts),
+    "inputs": _are_inputs,
+    "task": _is_text,
+    "classes": lambda value: isinstance(value, list),
+}
 
 
 def device_bytes(model: Any) -> int:
@@ -124,7 +164,8 @@ class Saved:
         """Inputs from a table, by name where the model has names; ``besides`` are columns that are no inputs."""
         if self.inputs is None:
             return self._by_position(table, besides, out)
-        extra = [name for name in table.names if name not in self.inputs.names and name not in besides]
+        known = {*self.inputs.names, *besides}
+        extra = [name for name in table.names if name not in known]
         if extra and not table.sparse:
             out.note(f"columns that the model does not use: {listed(extra)}")
         return self.inputs.rows(table)

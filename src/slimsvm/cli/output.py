@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..notices import HIDDEN, visible
 from ..progress import shown_by
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Output:
     def note(self, *lines: str) -> None:
         """A line on standard error; others below it."""
         if not self.quiet:
-            first, *others = (" ".join(line.split()) for line in lines)
+            first, *others = (visible(" ".join(line.split())) for line in lines)
             print("\n      ".join([f"note: {first}", *others]), file=sys.stderr)
 
     def _note_once(self, text: str) -> None:
@@ -46,10 +47,12 @@ class Output:
     def report(self, content: dict[str, Any], *parts: Any) -> None:
         """The result: as JSON, or as tables and lines of text."""
         if self.json:
-            print(json.dumps(plain(content), ensure_ascii=False, allow_nan=False))
+            text = json.dumps(plain(content), ensure_ascii=False, allow_nan=False)
+            print(HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text))  # the same to whoever reads JSON
         elif not self.quiet:
             console, whole = _console(), _console(width=None if sys.stdout.isatty() else WIDE)
             for part in parts:
+                part = visible(part, keep="\n") if isinstance(part, str) else part
                 (whole if hasattr(part, "columns") else console).print(part, highlight=False)
 
     @property
@@ -103,7 +106,7 @@ class Facts:
     """Lines of two columns: what, and its value; rows without a value are left out."""
 
     def __init__(self, rows: Sequence[tuple[str, Any]]):
-        self.rows = [(name, str(value)) for name, value in rows if value is not None and value != ""]
+        self.rows = [(visible(name), visible(str(value))) for name, value in rows if value is not None and value != ""]
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
         import textwrap
@@ -126,9 +129,9 @@ def grid(header: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None
     if narrow:
         table.padding = (0, 1, 0, 0)
     for k, name in enumerate(header):
-        table.add_column(Text(str(name)), justify="left" if k == 0 else "right")
+        table.add_column(Text(visible(str(name))), justify="left" if k == 0 else "right")
     for row in rows:
-        table.add_row(*(Text(str(cell)) for cell in row))
+        table.add_row(*(Text(visible(str(cell))) for cell in row))
     return table
 
 

@@ -6,13 +6,16 @@ import csv
 import io
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..notices import visible
 from .errors import CommandError, WrongUse, listed, needs, one_line
 
 if TYPE_CHECKING:
@@ -121,15 +124,17 @@ def _read_csv(path: Path, how: Reading) -> Table:
         )
 
     def raw(wanted: Sequence[str]) -> Any:
-        places = sorted(names.index(name) for name in wanted)
+        place = {name: k for k, name in enumerate(names)}
+        places = sorted(place[name] for name in wanted)
         found = parsed(usecols=places, dtype=str, na_filter=False)
         found.columns = [names[place] for place in places]
         return found.fillna("").apply(lambda column: column.str.strip())
 
     try:
         start = _first_lines(source, path, how.encoding)
-        sep = _separator(path, how.sep, start)
-        names = next(csv.reader(start, delimiter=sep, skipinitialspace=True))
+        with _fields_of_any_length(start):
+            sep = _separator(path, how.sep, start)
+            names = next(csv.reader(start, delimiter=sep, skipinitialspace=True))
         names = _numbered(names) if how.no_header else _header(path, names)
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # it would lose fields
@@ -184,6 +189,17 @@ def _open(path: Path) -> Any:
     return openers.get(path.suffix.lower(), open)(path, "rb")
 
 
+@contextmanager
+def _fields_of_any_length(lines: list[str]) -> Iterator[None]:
+    """Split by another separator than its own, a line is one field: with many columns beyond what Python expects."""
+    before = csv.field_size_limit()
+    csv.field_size_limit(max(before, sum(map(len, lines))))
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
 def _separator(path: Path, given: str | None, lines: list[str]) -> str:
     """The separator that makes most columns, as many in each line; a tab in .tsv files."""
     if given is not None:
@@ -211,7 +227,7 @@ def _header(path: Path, names: list[str]) -> list[str]:
             f"{path}: the first line has numbers, not names ({listed(names, 3)}); add a line of names, or say "
             "--no-header"
         )
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise CommandError(f"{path}: more than one column is called {listed(twice)}; columns need names of their own")
     return names
@@ -280,7 +296,8 @@ READERS: dict[str, Callable[[Path, Any], Table]] = {
 def write(frame: Any, path: Path | None) -> None:
     """A table to a CSV or Parquet file, or as CSV to standard output."""
     if path is None or str(path) == "-":
-        sys.stdout.write(frame.to_csv(index=False, lineterminator="\n"))
+        text = frame.to_csv(index=False, lineterminator="\n")
+        sys.stdout.write(visible(text, keep="\n\t") if sys.stdout.isatty() else text)  # data stay as they are
         sys.stdout.flush()
         return
     kind = writable(path)

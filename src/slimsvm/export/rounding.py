@@ -34,7 +34,7 @@ def nearest_bytes(steps: Array, spans: Array, coef: Array, largest: int) -> Arra
     ``spans`` is the length of each input's step in widths, ``coef`` the coefficients (outputs x vectors).
     """
     plain = np.clip(np.rint(steps), -largest, largest)
-    if not len(steps) or np.array_equal(plain, steps):
+    if not len(steps) or np.array_equal(plain, steps) or steps.shape[1] > MOST:  # H of one vector alone is too large
         return plain
     options = [plain, *(np.empty_like(plain) for _ in RIDGES)]
     for some in _parts(coef, max(1, MOST // steps.shape[1])):

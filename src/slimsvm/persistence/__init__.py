@@ -9,6 +9,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
+from ..notices import visible, warn
 from .container import VERSION, Contents, FileError, pack, unpack
 
 __all__ = ["FileError", "describe", "load", "save"]
@@ -154,7 +155,6 @@ def to_bytes(model: Any, metadata: dict[str, Any] | None = None) -> bytes:
 
 def from_bytes(data: bytes) -> Any:
     """The model of a file's bytes; FileError says what is wrong with them."""
-    from ..notices import warn
     from .values import Reader
 
     contents = _contents(data)
@@ -194,13 +194,14 @@ def _contents(data: bytes) -> Contents:
 def _described(contents: Contents) -> dict[str, Any]:
     header = contents.header
     name, steps = _names(header["model"])
+    versions = {package: visible(version) for package, version in header["versions"].items()}
     return {
         "class": name,
         "steps": steps,
         "metadata": header["metadata"],
         "format_version": VERSION,
-        "slimsvm_version": header["versions"]["slimsvm"],
-        "versions": header["versions"],
+        "slimsvm_version": versions["slimsvm"],
+        "versions": versions,
         "sha256": contents.digest,
         "bytes": len(contents.data),
     }
@@ -220,7 +221,7 @@ def _names(node: Any) -> tuple[str, list[str]]:
 def _last(name: Any) -> str:
     if not isinstance(name, str):
         raise TypeError("the name of a class is a text")
-    return name.rpartition(".")[2]
+    return visible(name.rpartition(".")[2])
 
 
 # --- metadata and versions -----------------------------------------------------------------------------------------
@@ -273,7 +274,6 @@ def _release(version: str) -> tuple[int, ...]:
 
 def _tell_of_versions(classes: list[str], made: str, now: str) -> None:
     """Attributes of scikit-learn's classes change between its versions."""
-    from ..notices import warn
     from .preprocessing import MODULES
 
     theirs = sorted({name.rpartition(".")[2] for name in classes if name.startswith("sklearn.")} & MODULES.keys())

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..formulation import Array
+from ..notices import visible
 
 MAGIC = b"\x93SLIMSVM"
 VERSION = 1
@@ -47,6 +48,9 @@ class FileError(ValueError):
         ...
     slimsvm.persistence.FileError: the file is not a .slim file; slimsvm.load reads what slimsvm.save wrote
     """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(visible(message))  # it may name what the file has
 
 
 FileError.__module__ = "slimsvm.persistence"  # where users import it from

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..notices import visible
 from .reading import Blocks, Given
 
 BLOCK_ROWS = 1 << 17
@@ -177,7 +179,15 @@ def from_svmlight(
         for one in paths:
             with Path(one).open("rb") as lines:
                 while text := b"".join(islice(lines, block_rows)):
-                    X, y = load_svmlight_file(BytesIO(text), n_features=n_features, dtype=kind, zero_based=zero_based)
+                    try:
+                        X, y = load_svmlight_file(
+                            BytesIO(text), n_features=n_features, dtype=kind, zero_based=zero_based
+                        )
+                    except OverflowError:
+                        raise ValueError(
+                            f"{one} has an index of 2^31 or more; hash such columns into fewer, for example with "
+                            "scikit-learn's FeatureHasher"
+                        ) from None
                     if X.shape[0]:
                         yield X, y, None
 
@@ -230,22 +240,34 @@ def _inputs(
         raise ValueError(f"target={target!r} has a name twice")
     if target is not None and not answers:
         raise ValueError("target=[] names no column; give one or more, or leave target out")
+    there = Counter(found)
     for name in (*(wanted or ()), *answers, *_names(weight)):
-        if name not in found:
-            shown = ", ".join(found[:20]) + (", ..." if len(found) > 20 else "")
-            raise ValueError(f"there is no column {name!r}; there are {shown}")
+        if name not in there:
+            raise ValueError(f"there is no column {name!r}; there are {_some(found, 20)}")
     if wanted is not None and set(answers) & set(wanted):
         raise ValueError(f"target={target!r} is among the columns of the inputs")
-    inputs = [name for name in found if name not in (*answers, weight)] if wanted is None else wanted
+    if weight is not None and weight in {*answers, *(wanted or ())}:
+        raise ValueError(f"weight={weight!r} is also an input or the target; give another column, or leave it out")
+    inputs = [name for name in found if name not in {*answers, weight}] if wanted is None else wanted
     if not inputs:
         raise ValueError("no column is left for the inputs")
+    twice = [name for name in (*inputs, *answers, *_names(weight)) if there[name] > 1]
+    if twice:
+        raise ValueError(
+            f"more than one column is called {_some(list(dict.fromkeys(twice)), 5)}: rename them, or name others with "
+            "columns=[...]"
+        )
     return inputs
 
 
+def _some(names: list[str], most: int) -> str:
+    """The first few names, as a terminal may show them."""
+    return visible(", ".join(names[:most])) + (", ..." if len(names) > most else "")
+
+
 def _no_numbers(names: list[str], where: str) -> str:
-    shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
     return (
-        f"columns {shown} of {where} are no numbers: name others with columns=[...], or encode them first "
+        f"columns {_some(names, 5)} of {where} are no numbers: name others with columns=[...], or encode them first "
         "(scikit-learn's OneHotEncoder, or the command line `slimsvm train`)"
     )
 

@@ -14,6 +14,7 @@ from ..data import class_sums
 from ..formulation import Array
 from ..keys import blocks, row_keys
 from ..namespaces import host, is_foreign
+from ..notices import visible
 from .apart import Apart, Keeper, Piece
 from .wanted import CLASSES, Wanted
 
@@ -85,7 +86,7 @@ def _check_finite(X: Any, number: int, names: list[str] | None) -> None:
     if np.isfinite(values).all():
         return
     bad = np.flatnonzero(~np.isfinite(X.toarray() if sp.issparse(X) else X).all(axis=0))
-    shown = ", ".join(str(k if names is None else names[k]) for k in bad[:5].tolist())
+    shown = visible(", ".join(str(k if names is None else names[k]) for k in bad[:5].tolist()))
     raise ValueError(
         f"block {number} has missing or infinite values in columns {shown}{', ...' if len(bad) > 5 else ''}: fill them "
         "or leave these rows out before fitting"

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...formulation import Array
+from ...notices import visible
 from ...votes import Votes
 
 WIDTH = 118
@@ -56,7 +57,8 @@ def quoted(text: str) -> str:
 
 def comment(text: str) -> str:
     """Words of the user's inside a comment."""
-    return re.sub(r"[^ -~]", "?", text).replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?")
+    plain = visible(text).encode("ascii", "replace").decode()
+    return plain.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?")
 
 
 @dataclass
