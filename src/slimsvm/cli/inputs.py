@@ -76,6 +76,9 @@ class Inputs:
                 f"{table.path} has no column {listed(absent)}"
                 + (suggestion(absent[0], table.names) if len(absent) == 1 else f"; columns: {listed(table.names)}")
             )
+        plain = self._plain_numbers(table)
+        if len(plain.columns) == len(self.columns):
+            return plain
         zeros = pd.Series(np.zeros(table.n_rows))
         categories = table.texts([one.name for one in self.of_kind(CATEGORY) if one.name not in absent])
 
@@ -84,7 +87,20 @@ class Inputs:
                 return zeros
             return categories[one.name] if one.kind == CATEGORY else table.frame[one.name]
 
-        return pd.DataFrame({one.name: one.values(series(one)) for one in self.columns})
+        others = {one.name: one.values(series(one)) for one in self.columns if one.name not in plain.columns}
+        return pd.concat([plain, pd.DataFrame(others)], axis=1)[self.names]
+
+    def _plain_numbers(self, table: Table) -> Any:
+        """A frame of the inputs that need no more than a look for infinite and missing values, all at once."""
+        import pandas as pd
+
+        there = set(table.frame.columns[_of_numbers(table.frame)])
+        wanted = [one for one in self.of_kind(NUMBER) if one.name in there]
+        values = table.frame[[one.name for one in wanted]].to_numpy(dtype=np.float64)
+        missing = np.array([one.missing for one in wanted], dtype=bool)
+        good = ~np.isinf(values).any(axis=0) & (missing | ~np.isnan(values).any(axis=0))
+        names = [one.name for one, known in zip(wanted, good, strict=True) if known]
+        return pd.DataFrame(values[:, good], columns=names, index=table.frame.index)
 
 
 # --- which columns ------------------------------------------------------------------------------------------------
@@ -114,7 +130,11 @@ def choose(table: Table, how: Choosing, target: str | None) -> Inputs:
             raise WrongUse(f"--columns {name}: this column is the {'target' if name == target else 'weight'}")
     names = [name for name in asked or table.names if name not in unwanted]
     columns, notes = [], []
+    clear = {} if codes else _clear_numbers(table)
     for name in names:
+        if name in clear:
+            columns.append(clear[name])
+            continue
         series = table.frame[name]
         if _is_constant(series):
             notes.append(f"column {name!r} has the same value in all rows: not used")
@@ -125,6 +145,27 @@ def choose(table: Table, how: Choosing, target: str | None) -> Inputs:
     if not columns:
         raise CommandError(f"{table.path}: no column is left to learn from; {'; '.join(notes) or 'all are dropped'}")
     return Inputs(tuple(columns), tuple(notes))
+
+
+def _of_numbers(frame: Any) -> list[int]:
+    """Places of the columns that hold numbers of numpy."""
+    return [k for k, kind in enumerate(frame.dtypes) if isinstance(kind, np.dtype) and kind.kind in "iuf"]
+
+
+def _clear_numbers(table: Table) -> dict[str, Column]:
+    """Columns of numbers that vary and do not count the rows, found all at once: one by one, many would take long."""
+    places = _of_numbers(table.frame)
+    values = table.frame.iloc[:, places].to_numpy(dtype=np.float64)
+    low, high = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
+    exact = np.maximum(-low, high) < 2.0**53  # so that differences of integers are
+    with np.errstate(invalid="ignore"):
+        counts = (np.diff(values, axis=0) == 1).all(axis=0)
+    missing = np.isnan(values).any(axis=0)
+    return {
+        name: Column(name, NUMBER, bool(gap))
+        for name, clear, gap in zip(table.frame.columns[places], (low < high) & exact & ~counts, missing, strict=True)
+        if clear and not name.startswith(UNNAMED)
+    }
 
 
 def _is_constant(series: Any) -> bool:
