@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import time
 
 import numpy as np
 import pandas as pd
@@ -11,8 +12,11 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.svm import SVC, SVR, OneClassSVM
 
+import slimsvm
 from command import IRIS, QUICK, iris
-from slimsvm.cli import main
+from slimsvm.cli import main, tables
+from slimsvm.cli.inputs import Column, choose
+from slimsvm.cli.options import Choosing, Reading
 
 
 @pytest.fixture(scope="module")
@@ -140,3 +144,93 @@ def test_one_input(run, folder):
     frame.to_csv(folder / "sides.csv", index=False)
     out = run("train", "sides.csv", "-t", "species", *IRIS, "--test-size", "0", "-o", "sides.slim")[1]
     assert "(1 input)" in out
+
+
+HOSTILE = "\x1b[31mred\x1b]0;title\x07\x9b2J\u202eevil\r\nnote: forged[link=x]"
+STEERING = set(map(chr, [*range(32), *range(0x7F, 0xA0), 0x202E])) - {"\n"}
+
+
+def test_names_of_others_do_not_steer_a_terminal(run, folder, capsys):
+    """Labels, columns and notes of a file show ? for control characters, and markup as it is."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(40, 2)), columns=["a[red]", "b" + HOSTILE])
+    frame["y"] = np.where(frame["a[red]"] > 0, "good", HOSTILE)
+    frame.to_parquet(folder / "hostile.parquet")
+    frame.drop(columns="y").to_parquet(folder / "rows.parquet")
+    commands = [
+        ("train", "hostile.parquet", "-t", "y", *IRIS, "-o", "hostile.slim"),
+        ("info", "hostile.slim"),
+        ("info", "hostile.slim", "--json"),
+        ("score", "hostile.slim", "hostile.parquet"),
+        ("train", "hostile.parquet", "-t", HOSTILE, "-o", "other.slim"),
+        ("predict", "hostile.slim", "hostile.parquet", "--keep", HOSTILE),
+    ]
+    for command in commands:
+        main([str(folder / one) if str(one).endswith((".slim", ".parquet")) else one for one in command])
+        shown = capsys.readouterr()
+        assert not STEERING & set(shown.out + shown.err), command
+        assert "\nnote: forged" not in shown.out + shown.err
+        if "--json" in command:
+            assert HOSTILE in json.loads(shown.out)["model"]["classes"]
+    main(["info", str(folder / "hostile.slim")])
+    assert "?[31mred" in (said := capsys.readouterr().out)
+    assert "[link=x]" in said
+    assert "a[red]" in said
+
+
+def test_predictions_on_a_terminal(run, folder, capsys, monkeypatch):
+    """To a file and a pipe they go as they are: they are data."""
+    frame = pd.DataFrame({"a": np.arange(20.0) % 7, "y": ["\x1b[2J" if k % 7 > 3 else "b" for k in range(20)]})
+    frame.to_parquet(folder / "escapes.parquet")
+    main(["train", str(folder / "escapes.parquet"), "-t", "y", *IRIS, "-o", str(folder / "escapes.slim")])
+    predict = ["predict", str(folder / "escapes.slim"), str(folder / "escapes.parquet")]
+    capsys.readouterr()
+    main(predict)
+    assert "\x1b[2J\n" in capsys.readouterr().out
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    main(predict)
+    assert "\x1b" not in (said := capsys.readouterr().out)
+    assert "?[2J\n" in said
+
+
+@pytest.mark.parametrize(
+    "notes",
+    [
+        {"inputs": "temperature", "task": "none", "held_out": {}, "rows": "x"},
+        {"inputs": [{"name": 1}], "held_out": {"error": "x"}, "missing": 3, "target": [1], "settings": [], "rows": 9},
+    ],
+)
+def test_notes_of_another_program(run, folder, capsys, notes):
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    model = slimsvm.SVC().fit(X, X[:, 0] > 0)
+    slimsvm.save(model, folder / "other.slim", metadata=notes)
+    pd.DataFrame(X, columns=["a", "b"]).to_csv(folder / "two.csv", index=False)
+    assert main(["info", str(folder / "other.slim")]) == 0
+    assert main(["predict", str(folder / "other.slim"), str(folder / "two.csv")]) == 0
+
+
+def test_a_table_of_many_columns(folder, capsys):
+    """Its header alone is longer than a field may be in Python's reader."""
+    rng = np.random.default_rng(0)
+    wide = pd.DataFrame(rng.normal(size=(12, 12_000)).round(2)).rename(columns=lambda k: f"column{k:05}")
+    wide["column00007"] = 1.0  # constant
+    wide["column00008"] = np.arange(12)  # only counts
+    wide["column00009"] = ["a", "b"] * 6
+    wide.loc[3, "column00010"] = np.nan
+    wide["y"] = rng.normal(size=12)
+    wide.to_csv(folder / "wide.csv", index=False)
+    reading = Reading()
+    start = time.process_time()
+    table = tables.read(folder / "wide.csv", reading)
+    inputs = choose(table, Choosing(target="y"), "y")
+    X = inputs.rows(table)
+    assert time.process_time() - start < 15  # quadratic work takes minutes
+    assert X.shape == (12, 11_998)
+    assert [one for one in inputs.columns if one.kind != "number" or one.missing] == [
+        Column("column00009", "category"),
+        Column("column00010", "number", True),
+    ]
+    assert list(X.columns) == inputs.names
+    np.testing.assert_array_equal(X["column00011"], wide["column00011"])
+    assert any("column00007" in note for note in inputs.notes)
+    assert any("column00008" in note for note in inputs.notes)

@@ -237,6 +237,19 @@ def test_a_model_in_the_place_of_a_transformer():
         from_bytes(numbered(header))
 
 
+def test_names_in_a_file_do_not_steer_a_terminal():
+    def change(header, arrays):
+        header["model"]["object"][0] = "slimsvm.\x1b[31mred\x9b\u202e\ud800"
+        header["versions"]["scipy"] = "1\x1b[2J"
+
+    data = changed(change)
+    about = describe(io.BytesIO(data))
+    assert about["class"] == "?[31mred???"
+    assert about["versions"]["scipy"] == "1?[2J"
+    with pytest.raises(FileError, match=r"class slimsvm\.\?\[31mred\?\?\?, which is not"):
+        from_bytes(data)
+
+
 def test_padding_and_order_of_arrays():
     header, arrays = split(DATA)
     with pytest.raises(FileError, match="between"):

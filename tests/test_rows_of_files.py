@@ -361,3 +361,34 @@ def test_options_of_pandas_that_say_how_much_is_read(frame, tmp_path):
     frame.to_csv(tmp_path / "rows.csv", index=False)
     with pytest.raises(TypeError, match="block_rows at a time: leave out nrows"):
         rows.from_csv(tmp_path / "rows.csv", target="label", nrows=100)
+
+
+@pytest.mark.parametrize(
+    ("names", "options", "message"),
+    [
+        ("aay", {}, "more than one column is called a: rename them"),
+        ("abyy", {}, "more than one column is called y"),
+        ("ayww", {"weight": "w"}, "more than one column is called w"),
+        ("ay", {"weight": "y"}, "weight='y' is also an input or the target"),
+        ("aby", {"weight": "a", "columns": ["a", "b"]}, "weight='a' is also an input or the target"),
+        ("a\x1b[2Jy", {"columns": ["b"]}, r"no column 'b'; there are a, \?, \[, 2, J, y"),
+    ],
+)
+def test_columns_of_one_name(names, options, message):
+    arrow = pytest.importorskip("pyarrow")
+    table = arrow.table([[0.0, 1.0]] * len(names), names=list(names))
+    with pytest.raises(ValueError, match=message):
+        rows.from_arrow(table, target="y", **options)
+
+
+def test_columns_of_one_name_that_are_not_asked_for():
+    arrow = pytest.importorskip("pyarrow")
+    table = arrow.table([[0.0, 1.0], [0, 1], [2, 3], [2, 3]], names=["a", "y", "more", "more"])
+    assert SlimSVC(1, C=1.0, gamma=1.0, scales="fixed").fit(rows.from_arrow(table, "y", ["a"])).n_features_in_ == 1
+
+
+@pytest.mark.parametrize("index", [2**31, 2**63])
+def test_svmlight_columns_beyond_32_bits(tmp_path, index):
+    (tmp_path / "far.svm").write_text(f"1 1:2 {index}:3\n0 1:1\n")
+    with pytest.raises(ValueError, match=r"far\.svm has an index of 2\^31 or more; hash"):
+        SlimSVC(1, C=1.0, gamma=1.0, scales="fixed").fit(rows.from_svmlight(tmp_path / "far.svm", 5))
