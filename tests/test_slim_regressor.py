@@ -18,6 +18,7 @@ from sklearn.svm import SVR
 
 import slimsvm
 from slimsvm import SlimSVR, losses
+from slimsvm.data import coarse
 from slimsvm.estimators import tasks
 from slimsvm.vectors.residuals import held_out_residuals, quantiles
 from slimsvm.vectors.training import Setting
@@ -85,6 +86,56 @@ def test_units_of_the_targets_do_not_matter(data, loss, settings):
     other = SlimSVR(6, loss=loss, epsilon=500.0, **settings).fit(X, 1000 * y + 5)
     np.testing.assert_allclose(other.predict(X), 1000 * model.predict(X) + 5, rtol=1e-6)
     np.testing.assert_allclose(other.C_, cost * model.C_)
+
+
+@every_loss
+@pytest.mark.parametrize("place", ["memory", "blocks"])
+@pytest.mark.parametrize(("unit", "shift"), [(1.0, 1e6), (1.0, -3e7), (1e-3, 1.0), (1e90, 1e96)])
+def test_shifted_and_scaled_targets_give_the_same_model(data, loss, place, unit, shift):
+    """As far as they have digits for it: vectors are those of other targets, to the last bit, however long they learn.
+
+    A shift of a million leaves ten digits, and learning makes differences grow by as many.
+    """
+    X, y = data[0][:120], data[1][:120]
+
+    def fitted(unit, shift):
+        cost = 10.0 if loss in ("squared_error", "squared_epsilon_insensitive") else 10.0 * unit
+        model = SlimSVR(8, loss=loss, epsilon=0.5 * unit, C=cost, gamma=0.5, scales="fixed")
+        given = X, unit * y + shift
+        if place == "memory":
+            return model.fit(*given)
+        return model.fit(slimsvm.rows.from_blocks([[part[:70] for part in given], [part[70:] for part in given]]))
+
+    model, other = fitted(1.0, 0.0), fitted(unit, shift)
+    np.testing.assert_array_equal(other.vectors_, model.vectors_)
+    rounding = np.finfo(float).eps * abs(shift) / unit
+    np.testing.assert_allclose((other.predict(X) - shift) / unit, model.predict(X), atol=1e-8 + 100 * rounding)
+
+
+def test_a_search_for_shifted_targets_finds_the_same(data):
+    X, y = data[0][:120], data[1][:120]
+    model, other = (
+        SlimSVR(6, loss="huber", epsilon=0.5, gamma=0.5, scales="fixed").fit(X, y + shift) for shift in (0.0, 1e6)
+    )
+    np.testing.assert_array_equal(other.vectors_, model.vectors_)
+    np.testing.assert_allclose(other.predict(X) - 1e6, model.predict(X), atol=1e-7)
+
+
+def test_outliers_do_not_coarsen_what_vectors_are_learned_from():
+    targets = np.random.default_rng(0).normal(size=(300, 1))
+    for size in (0.0, 1e4, 1e8):
+        targets[:3] = size
+        spread = (targets - targets.mean()) / targets.std()
+        middle = np.ptp(np.quantile(spread, (0.25, 0.75)))
+        assert np.abs(coarse(spread) - spread).max() < max(2.0**-16 * middle, 2.0**-32)
+
+
+@pytest.mark.parametrize("size", [1e200, 1e-200])
+def test_targets_whose_squares_are_no_numbers_are_refused(data, size):
+    X, y = data
+    with pytest.raises(ValueError, match=r"standard deviation of 5.*squared errors.*Fit y / 5e"):
+        SlimSVR(3, **QUICK).fit(X, size * y)
+    np.testing.assert_allclose(SlimSVR(3, **QUICK).fit(X, np.full(len(X), size)).predict(X), size)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

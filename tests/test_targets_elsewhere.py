@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import sklearn
 from sklearn.base import clone
 
-from slimsvm import SlimSVR, bases, rows
+from slimsvm import SlimSVC, SlimSVR, bases, rows
 
 FIXED = {"C": 3.0, "gamma": 0.2, "scales": "fixed"}
 LOSSES = ("squared_error", "huber", "squared_epsilon_insensitive", "epsilon_insensitive")
@@ -76,6 +77,18 @@ def test_the_model_is_that_of_rows_in_memory(data, loss, targets, weighted, plac
 
 
 @places
+def test_a_column_of_targets_stays_a_column(data, place):
+    """As in memory: what is predicted has the shape of y."""
+    X, Y, _ = data
+    model = SlimSVR(3, "random", intervals=True, **FIXED)
+    for y in (Y[:300, 0], Y[:300, :1]):
+        here, far = clone(model).fit(X[:300], y), place(clone(model), X[:300], y, None)
+        assert far.predict(X).shape == here.predict(X).shape == (N, *y.shape[1:])
+        assert far.predict_interval(X).shape == here.predict_interval(X).shape == (N, *y.shape[1:], 2)
+        np.testing.assert_allclose(far.predict(X), here.predict(X), rtol=1e-5, atol=1e-5)
+
+
+@places
 def test_search_auto_and_intervals(data, place):
     for model in (SlimSVR(5, intervals=True), SlimSVR("auto", **FIXED), SlimSVR(8, "forward", **FIXED)):
         X, here, far = both(model, data, 1, False, place)
@@ -109,7 +122,7 @@ def test_data_frames_on_workers(data):
     assert far.score(dd.from_pandas(frame, npartitions=3), Y) == pytest.approx(here.score(X, Y))
 
 
-@pytest.mark.parametrize("target", ["u", ["u", "v"]])
+@pytest.mark.parametrize("target", ["u", ["u"], ["u", "v"]])
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 def test_files(data, tmp_path, kind, target):
     pd = pytest.importorskip("pandas")
@@ -201,17 +214,27 @@ def test_words_for_what_cannot_be(data):
         "another number of targets": lambda: SlimSVR(5).fit(
             rows.from_blocks([(X[:100], Y[:100]), (X[:100], Y[:100, 0])])
         ),
+        "shape (100, 1), another": lambda: SlimSVR(5).fit(
+            rows.from_blocks([(X[:100], Y[:100, 0]), (X[:100], Y[:100, :1])])
+        ),
         "max_bytes": lambda: from_blocks(SlimSVR(max_bytes=500), X, Y[:, 0], None),
         "regression needs numbers": lambda: from_dask(SlimSVR(5), X, words, None),
     }
     for match, attempt in wrong.items():
-        with pytest.raises(ValueError, match=match):
+        with pytest.raises(ValueError, match=re.escape(match)):
             attempt()
 
 
-def test_classes_have_one_column(data):
-    from slimsvm import SlimSVC
+def test_a_column_of_classes_is_a_vector(data):
+    X, Y, _ = data
+    y = (Y[:300, :1] > 0).astype(int)
+    for place in (from_blocks, from_dask):
+        model = place(SlimSVC(3, "random", C=1.0, gamma=0.5), X[:300], y, None)
+        assert model.predict(X).shape == (N,)
+        assert model.score(rows.from_blocks(blocks(X[:300], y))) == model.score(X[:300], y[:, 0])
 
+
+def test_classes_have_one_column(data):
     X, Y, _ = data
     for place in (from_blocks, from_dask):
         with pytest.raises(ValueError, match="labels for each row; a classifier needs one"):

@@ -26,6 +26,8 @@ from .keys import row_numbers as row_numbers
 from .keys import same_rows as same_rows
 
 FINEST = 2.0**32  # steps of a target in each unit
+LEARNING_STEPS = 2.0**16  # of targets that vectors are learned for, within their middle half
+LARGEST = 1e150  # spread of targets, and one over the smallest: their squares are numbers
 FEW_COPIES, MUCH = 16, 1 << 26  # one row of so many at most, beside so many bytes of rows: copies stay where they are
 
 
@@ -95,12 +97,31 @@ class Units:
         size = np.where(same, 0.0, np.sqrt(spread) * most)
         if alike:
             size = np.full(len(size), np.sqrt(np.mean((size / most.max()) ** 2)) * most.max())
+        for beyond in size[(size > 0) & ((size > LARGEST) | (size < 1 / LARGEST))]:
+            raise ValueError(
+                f"targets have a standard deviation of {beyond:.3g}: squared errors are beyond the range of float64. "
+                f"Fit y / {beyond:.0e}, and multiply predictions by it"
+            )
         return cls(centre * most, np.where(size > 0, size, 1.0))
 
     def measured(self, values: Any) -> Array:
         """Values in these units. The last digits are left out: they are rounding, and vectors that are learned from
         targets which differ in them alone would end in different places."""
         return np.rint((values - self.centre) / self.size * FINEST) / FINEST
+
+
+def coarse(targets: Array) -> Array:
+    """Targets to learn vectors for: of few digits, as learning makes differences grow by many orders of magnitude.
+
+    Vectors are then the same, to the last bit, for targets that were shifted or scaled, and have lost digits by it. A
+    step goes by the quartiles of the distinct targets: outliers do not change it.
+    """
+    rounded = np.empty_like(targets)
+    for o, column in enumerate(targets.T):
+        low, high = np.quantile(np.unique(column), (0.25, 0.75))
+        step = 1 / FINEST if low == high else max(np.exp2(np.floor(np.log2(high - low))) / LEARNING_STEPS, 1 / FINEST)
+        rounded[:, o] = np.rint(column / step) * step
+    return rounded
 
 
 @dataclass(frozen=True)

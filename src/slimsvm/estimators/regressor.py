@@ -36,7 +36,7 @@ class ExpansionRegressor(Scored, RegressorMixin, TrainedModel):
         return tasks.of_targets(y)
 
     def _labelled_apart(self, X: Any, weight: Any) -> Array:
-        self._single = X.targets.shape[1] == 1
+        self._single = X.single
         return np.ones(1)
 
     def _keep(self, task: Task, model: Model) -> None:

@@ -22,6 +22,7 @@ from ..namespaces import cast, device, host, in_cpu_memory, is_foreign, namespac
 from ..parts import kernels
 from ..rows.device import check_finite
 from ..rows.partitions import on_workers
+from ..rows.wanted import one_column
 
 FLOATS = [np.float64, np.float32]
 PLAIN = 1 << 17  # numbers up to which rows are few
@@ -164,7 +165,8 @@ def labels_of(source: Any) -> tuple[Array, Array | None]:
     if not found or found[0][0] is None:
         raise ValueError(f"{source!r} has no labels; name their column, or pass y")
     weighted = found[0][1] is not None
-    return np.concatenate([y for y, _ in found]), np.concatenate([w for _, w in found]) if weighted else None
+    labels = np.concatenate([one_column(y) for y, _ in found])
+    return labels, np.concatenate([w for _, w in found]) if weighted else None
 
 
 def check_there(estimator: Any, X: Any, reset: bool = False) -> Any:

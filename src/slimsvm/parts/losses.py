@@ -9,7 +9,7 @@ and of about unit size. `Between` is for machines that are taught by another one
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -72,6 +72,7 @@ def reads_targets(loss: Any) -> bool:
 
 
 DIGITS = 40  # binary ones, of a number in units of the targets
+LEARNING_DIGITS = 16  # while vectors are learned
 NEGLIGIBLE = 1e-9  # of the cost of targets of unit size: objectives below it differ by nothing
 
 
@@ -237,10 +238,10 @@ ALL: tuple[type, ...] = (Hinge, SquaredHinge, HuberHinge, LeastSquares)
 # --- targets ---------------------------------------------------------------------------------------------------
 
 
-def few_digits(number: float) -> float:
+def few_digits(number: float, digits: int = DIGITS) -> float:
     """A number without its last digits, which changes of units alone change."""
     part, power = np.frexp(number)
-    return float(np.ldexp(np.rint(np.ldexp(part, DIGITS)), power - DIGITS))
+    return float(np.ldexp(np.rint(np.ldexp(part, digits)), power - digits))
 
 
 class OfTargets(Part):
@@ -380,6 +381,15 @@ FOR_TARGETS: tuple[type, ...] = (SquaredError, SquaredEpsilonInsensitive, Huber,
 def rounded(loss: Any, width: float) -> Any:
     """A loss with its corners rounded."""
     return loss.rounded(width) if reads_targets(loss) else HuberHinge(width)
+
+
+def coarse(loss: Any) -> Any:
+    """A loss of targets for `data.coarse` targets: its parameters have few digits, too."""
+    if not (reads_targets(loss) and is_dataclass(loss)):
+        return loss
+    numbers = {one.name: getattr(loss, one.name) for one in fields(loss)}
+    few = {name: few_digits(v, LEARNING_DIGITS) for name, v in numbers.items() if isinstance(v, float)}
+    return replace(loss, **few)
 
 
 def squared(loss: Any) -> Any:

@@ -75,6 +75,7 @@ class Apart(Elsewhere):
     counts: Any  # what each row counts
     masses: Array  # the sums of these for each class
     targets: Array | None = None  # rows x outputs, in units of their own
+    single: bool = False  # was one target given, as a vector?
     units: Units | None = None
     latest: tuple[Array, Array] | None = None  # row numbers that came here, and what these rows count
 

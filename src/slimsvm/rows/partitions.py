@@ -8,6 +8,7 @@ import numpy as np
 
 from ..formulation import Array
 from ..namespaces import host, is_foreign
+from .wanted import one_column
 
 
 def on_workers(X: Any) -> bool:
@@ -64,10 +65,9 @@ def partitions(X: Any, y: Any, weight: Any, site: Any) -> list[tuple[Any, Any, A
 
 
 def _row_values(other: Any, name: str, columns: bool = False) -> Array:
-    """A value for each row, or several where these may be ``columns``."""
+    """A value for each row; columns stay where they may be ``columns``."""
     values = host(other) if is_foreign(other) else np.asarray(other)
-    if values.ndim == 2 and values.shape[1] == 1:
-        values = values[:, 0]
+    values = values if columns else one_column(values)
     if values.ndim not in ((1, 2) if columns else (1,)):
         raise ValueError(f"{name} has shape {values.shape}; one value for each row is needed")
     return values

@@ -16,7 +16,7 @@ from ..keys import blocks, row_keys
 from ..namespaces import host, is_foreign
 from ..notices import visible
 from .apart import Apart, Keeper, Piece
-from .wanted import CLASSES, Wanted
+from .wanted import CLASSES, Wanted, one_column
 
 Item = TypeVar("Item")
 Given = tuple[Any, Any, Any]  # rows, labels and weights (or None) of a block
@@ -94,9 +94,9 @@ def _check_finite(X: Any, number: int, names: list[str] | None) -> None:
 
 
 def _as_long(y: Any, X: Any, name: str, number: int, columns: bool = False) -> Array:
-    """A value for each row, or several where these may be ``columns``."""
+    """A value for each row; columns stay where they may be ``columns``."""
     y = host(y) if is_foreign(y) else np.asarray(y)
-    y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+    y = y if columns else one_column(y)
     if y.ndim not in ((1, 2) if columns else (1,)) or len(y) != X.shape[0]:
         raise ValueError(f"block {number} has {X.shape[0]} rows, but {name} of shape {y.shape}")
     return y
@@ -176,8 +176,11 @@ class Read(Apart):
             y, values = wanted.read(y, X.shape[0], len(lengths))
             if values is not None:
                 targets.add(values)
-                if targets.parts[0].shape[1] != values.shape[1]:
-                    raise ValueError(f"block {len(lengths)} has another number of targets than those before it")
+                if targets.parts[0].shape[1:] != values.shape[1:]:
+                    raise ValueError(
+                        f"block {len(lengths)} has y of shape {values.shape}, another number of targets than the "
+                        f"blocks before it, whose first has {targets.parts[0].shape}; give y the same columns in all"
+                    )
             if values is not None and weight is not None:
                 counts.add(weight)
             labels, numbers = np.unique(y, return_inverse=True)
@@ -210,7 +213,8 @@ class Read(Apart):
         else:
             self.weigh(weights.joined(), [units[k] for k in np.argsort(place)])
         if targets.parts:
-            self.targets = targets.joined()
+            values = targets.joined()
+            self.single, self.targets = values.ndim == 1, values.reshape(len(values), -1)
             self.units = wanted.units(self.targets, counts.joined() if all(weighted) else self.counts)
             for rows in blocks(len(self.targets), self.targets.shape[1]):
                 self.targets[rows] = self.units.measured(self.targets[rows])

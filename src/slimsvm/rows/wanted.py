@@ -19,11 +19,16 @@ class Wanted(Protocol):
         """Must there be a y?"""
 
     def read(self, y: Any, size: int, number: int) -> tuple[Array, Array | None]:
-        """Class labels of the rows of a block, and targets (rows x outputs) if they have any; ``number`` is that of
+        """Class labels of the rows of a block, and targets, in the shape of y, if they have any; ``number`` is that of
         the block, which errors name."""
 
     def units(self, targets: Array, counts: Array) -> Units:
         """In which targets are measured."""
+
+
+def one_column(y: Array) -> Array:
+    """A single column as a vector."""
+    return y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,7 @@ class Classes:
     needed: bool = True
 
     def read(self, y: Any, size: int, number: int) -> tuple[Array, None]:
+        y = one_column(y)
         if y.ndim != 1:
             raise ValueError(f"block {number} has {y.shape[1]} labels for each row; a classifier needs one")
         return y, None
@@ -54,7 +60,7 @@ class Numbers:
     def read(self, y: Any, size: int, number: int) -> tuple[Array, Array]:
         if y.dtype.kind not in "fiub":
             raise ValueError(f"block {number} has targets of type {y.dtype}; a regression needs numbers")
-        y = np.ascontiguousarray(y[:, None] if y.ndim == 1 else y, dtype=np.float64)
+        y = np.ascontiguousarray(y, dtype=np.float64)
         if not np.isfinite(y).all():
             raise ValueError(f"block {number} has targets that are missing or infinite; leave these rows out")
         return np.zeros(size), y

@@ -321,9 +321,10 @@ class OnWorkers(Apart):
         """Targets of all rows, if they have any, in units of their own."""
         if found[0].targets is None:
             return
-        if len({what.targets.shape[1] for what in found}) > 1:
+        if len({what.targets.shape[1:] for what in found}) > 1:
             raise ValueError("y has more columns in some blocks than in others")
         values = np.concatenate([what.targets for what in found])
+        self.single, values = values.ndim == 1, values.reshape(len(values), -1)
         ones = np.broadcast_to(1.0, len(values))
         self.units = wanted.units(values, np.concatenate([w.weight for w in found]) if self.weighted else ones)
         self.targets = self.units.measured(values)

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Elsewhere
-from ..data import Output, Task
+from ..data import Output, Task, coarse
 from ..formulation import Array
 from ..parts.bases import Basis, Choice, dense
 from ..parts.kernels import Scaled
-from ..parts.losses import rounded, squared
+from ..parts.losses import LEARNING_DIGITS, few_digits, rounded, squared
+from ..parts.losses import coarse as coarse_loss
 from ..parts.regularizers import Regularizer
 from ..rows.labels import Labels, of_task
 from .learning import LearnedVectors, learn
@@ -67,8 +68,12 @@ class TaskCandidates:
 
     @property
     def lessons(self) -> Labels:
-        """What they are to the problems that vectors are learned for."""
-        return of_task(self.task, self.outputs if self.taught is None else self.taught, self.C)
+        """What they are to the problems that vectors are learned for; targets and their costs have few digits."""
+        wanted = self.outputs if self.taught is None else self.taught
+        if self.task.targets is None:
+            return of_task(self.task, wanted, self.C)
+        rounded_task = replace(self.task, targets=coarse(self.task.targets))
+        return of_task(rounded_task, wanted, few_digits(float(self.C), LEARNING_DIGITS))
 
     def sample(self, most: int) -> TaskCandidates:
         return replace(self, task=self.task.sample(most, self.rng))
@@ -141,12 +146,13 @@ class TaskCandidates:
     ) -> LearnedVectors:
         """Vectors moved on, on these rows; ``owned``: which nobody needs afterwards."""
         watch = self.watch(count, self.task.size) if self.watch else None
+        loss = rounded(self.loss, smoothing) if smoothing > 0 and not self.loss.smooth else self.loss
         found = learn(
             self.kernel,
             self.X,
             self.lessons,
             begin,
-            rounded(self.loss, smoothing) if smoothing > 0 and not self.loss.smooth else self.loss,
+            coarse_loss(loss),
             self.rng,
             learn_scales=self.scaled,
             max_iter=most,

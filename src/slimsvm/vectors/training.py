@@ -14,6 +14,7 @@ from ..expansion import Expansion, Model
 from ..formulation import Array
 from ..notices import warn
 from ..parts.bases import Choice
+from ..parts.losses import LEARNING_DIGITS, few_digits
 from ..primal.coefficients import Coefficients, fit_coefficients
 from ..progress import Iterations
 from ..rows.labels import of_task
@@ -64,7 +65,7 @@ class Recipe:
         kernel = self.kernel_of(setting.gamma)
         regularizer = self.regularizer.among(kernel, task.X, self.basis.learns)
         if self.noise:  # adds |beta|^2 noise^2 / 2 to the loss of each row, on average
-            regularizer = regularizer.against(setting.C * task.total * self.noise**2)
+            regularizer = regularizer.against(few_digits(setting.C * task.total * self.noise**2, LEARNING_DIGITS))
         rest, own = task.outputs("ovr"), task.outputs(self.scheme)
         return TaskCandidates(
             task,
