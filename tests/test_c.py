@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
+import warnings
 from copy import deepcopy
 from functools import cache
 
@@ -42,6 +44,9 @@ from slimsvm import (
     to_micropython,
 )
 from slimsvm.export import quantize
+from slimsvm.export.c.fixed.rows import add_inputs
+from slimsvm.export.c.text import ROM, Writer
+from slimsvm.export.grid import Grid, half, two_byte_gains
 from slimsvm.export.integers import shifted
 from slimsvm.export.machine import machine_of
 
@@ -380,6 +385,36 @@ def test_readings_in_integers(tmp_path):
     assert np.mean(found[:, 0] == found[:, 1]) > 0.99
 
 
+@pytest.mark.parametrize(("gain_bytes", "offset_bytes"), [(2, 0), (2, 2), (2, 4), (4, 4)])
+def test_readings_by_the_bits_of_floats(tmp_path, gain_bytes, offset_bytes):
+    """Gains and offsets of any size, from the tables that rows of floats have, too: to the last unit Python's."""
+    rng, d = np.random.default_rng(0), 40
+    gain = np.exp2(rng.uniform(-45, 15, d)) if gain_bytes == 2 else np.exp2(rng.uniform(-100, 15, d))
+    offset = rng.choice([-1, 1], d) * np.exp2(rng.uniform(-20, 21.9, d))
+    offset[:4] = 0, 0.5 / 256, -1.5 / 256, 1e-42
+    offset = half(offset) if offset_bytes == 2 else offset if offset_bytes else np.full(d, 3.25)
+    gain = two_byte_gains(gain) if gain_bytes == 2 else gain
+    used = np.arange(0, 2 * d, 2)
+    grid = Grid(
+        2 * d, used, gain.astype(np.float32), offset.astype(np.float32), np.zeros(d, int), 8, gain_bytes, offset_bytes
+    )
+    out = Writer("model")
+    out.add("#include <stdint.h>\n#include <string.h>")
+    out.define(INPUTS=grid.inputs, USED=d)
+    out.add(ROM)
+    add_inputs(out, grid)
+    show = (
+        "{ int16_t r[MODEL_INPUTS], u[MODEL_USED]; for (int i = 0; i < MODEL_INPUTS; ++i) r[i] = (int16_t)x[i]; "
+        'model_from_readings(r, u); for (int n = 0; n < MODEL_USED; ++n) printf(" %d", u[n]); }'
+    )
+    X = rng.integers(-(2**15), 2**15, (300, 2 * d))
+    X[:100, used] = np.clip(np.rint(offset + rng.normal(size=(100, d)) / gain), -(2**15), 2**15 - 1)
+    found = answers(build(tmp_path, out.text(), [show], flags=SANITIZED), X)
+    np.testing.assert_array_equal(found, grid.readings.rows(X[:, used]))
+    exact = (X[:, used] - offset) * gain
+    assert np.abs(found - np.clip(exact, -32767, 32767)).max() <= 0.501 + gain.max() / 512
+
+
 def test_refitted_where_labels_are_given():
     X, y = moons()
     model = slim(5).fit(X, y)
@@ -423,7 +458,8 @@ def test_report_counts_the_tables(name, dtype):
     model, X = fitted(name)
     header = to_c(model, dtype=dtype, X=X)
     tables = re.findall(r"static const (\w+) model_(\w+)\[(\d+)\]", header)
-    counted = {t: SIZES[kind] * int(n) for kind, t, n in tables if not t.startswith("reading_")}
+    counted = {t: SIZES[kind] * int(n) for kind, t, n in tables}
+    counted |= {t: SIZES[kind] * int(n) for kind, t, n in re.findall(r"  static const (\w+) (\w+)\[(\d+)\]", header)}
     assert header.report.tables == counted
     assert header.report.flash == sum(counted.values())
     assert "malloc" not in header
@@ -434,6 +470,63 @@ def test_report_counts_the_tables(name, dtype):
     assert 0 < header.report.difference < (1e-5 if dtype == "float32" else 0.05)
     for word in ("flash", "RAM", "multiply-adds", "labels"):
         assert word in str(header.report)
+
+
+@pytest.mark.parametrize("labels", ["numbers", "own numbers", "words"])
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_flash_is_what_an_object_file_holds(tmp_path, dtype, kernel, labels):
+    """Every constant of the header, whatever calls it: scalers, readings, labels, probabilities."""
+    if shutil.which("gcc") is None or shutil.which("nm") is None:
+        pytest.skip("gcc and nm are not there")
+    X, y = load_wine(return_X_y=True)
+    y = {"numbers": y, "own numbers": 7 * y - 3, "words": np.array(["red", "white", "rosé"])[y]}[labels]
+    model = scaled(slim(5, kernel=kernel, probability=True)).fit(np.rint(10 * X), y)
+    header = to_c(model, dtype=dtype)
+    (tmp_path / "model.h").write_text(header)
+    (tmp_path / "unit.c").write_text('#include "model.h"\n')
+    options = ["-O0", "-fkeep-static-consts", "-fkeep-inline-functions", "-c", "unit.c", "-o", "unit.o"]
+    subprocess.run(["gcc", "-std=c99", *options], cwd=tmp_path, check=True)
+    listed = subprocess.run(["nm", "-S", "unit.o"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    objects = {
+        n: int(size, 16) for size, kind, n in re.findall(r"^\w+ (\w+) (\w) (\S+)$", listed, re.M) if kind in "rRdD"
+    }
+    held = sum(objects.values())
+    if labels == "words":  # pointers have four bytes on a device, and their text has no name
+        held += sum(len(label.encode()) + 1 for label in model.classes_) - 3 * (np.dtype(np.intp).itemsize - 4)
+    assert header.report.flash == held
+    assert ("model_predict_readings" in header) == (dtype == "int8")
+
+
+# --- a budget for all of it -------------------------------------------------------------------------------------------
+
+
+def test_a_scaler_that_breaks_a_budget_is_named():
+    """What a pipeline takes beside its estimator's max_bytes, and a budget for the whole."""
+    X, y = load_wine(return_X_y=True)
+    model = scaled(slim(1, max_bytes=120, scales="fixed")).fit(X, y)
+    with pytest.warns(UserWarning, match="with its scaler: max_bytes=120 counts SlimSVC alone") as said:
+        takes = quantize(model).n_bytes
+    assert model[-1].model_bytes_ <= 120 < takes
+    assert f"takes {takes} bytes" in str(said[0].message)
+    with pytest.warns(UserWarning, match=f"takes {takes} bytes with its scaler"):
+        to_c(model, dtype="int8")
+    with pytest.raises(ValueError, match=f"max_bytes={takes - 1} is too little: the model takes {takes} bytes"):
+        to_c(model, dtype="int8", max_bytes=takes - 1)
+    with pytest.raises(ValueError, match=r"max_bytes=120 .*SlimSVC\(max_bytes=(\d+)\)") as refused:
+        to_c(model, dtype="int8", max_bytes=120)
+    with pytest.raises(ValueError, match=r"takes .*Try dtype='int8'"):
+        to_c(model, max_bytes=takes)
+    with pytest.raises(ValueError, match=r"max_bytes=0\.5 must be a whole number"):
+        to_c(model, max_bytes=0.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        whole = to_c(model, dtype="int8", max_bytes=takes)
+        assert whole.report.flash <= takes + 130
+        quantize(model[-1])
+        to_c(model[-1], dtype="int8", max_bytes=120)
+        room = int(re.search(r"SlimSVC\(max_bytes=(\d+)\)", str(refused.value))[1])
+        to_c(scaled(slim(1, max_bytes=room, scales="fixed")).fit(X, y), dtype="int8", max_bytes=120)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8"])

@@ -386,7 +386,10 @@ def test_bytes(run, tmp_path):
     code, out, _ = run("train", "iris.csv", "-t", "species", "--bytes", "200", *QUICK, "-o", path, "--json")
     assert code == 0
     assert json.loads(out)["bytes"] <= 200
-    assert slimsvm.export.quantize(slimsvm.load(path)).n_bytes <= 200
+    code, _, err = run("export", path, "--c", tmp_path / "iris.h", "--int8", "--bytes", "260")
+    assert (code, err) == (0, "")
+    with pytest.warns(UserWarning, match="with its scaler"):  # max_bytes of the estimator left room for it
+        assert slimsvm.export.quantize(slimsvm.load(path)).n_bytes <= 200
 
 
 def test_more_bytes_do_no_harm(run, tmp_path, folder):
@@ -439,6 +442,10 @@ def test_export_to_integers(run, folder):
     assert json.loads(out)["dtype"] == "int8"
     assert json.loads(out)["report"]["rows"] == 150
     assert "iris8_predict" in (folder / "iris8.h").read_text()
+    assert run("export", "iris.slim", "--c", "iris9.h", "--int8", "--bytes", "5000")[0] == 0
+    code, _, err = run("export", "iris.slim", "--c", "iris9.h", "--int8", "--bytes", "30")
+    assert (code, "max_bytes=30 is too little: the model takes" in " ".join(err.split())) == (1, True)
+    assert run("export", "iris.slim", "--onnx", "iris.onnx", "--bytes", "30")[0] == 2
 
 
 def test_a_compressed_model_without_names(run, tmp_path):

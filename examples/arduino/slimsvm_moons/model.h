@@ -69,21 +69,6 @@ static inline void model_to_int16(const float x[MODEL_INPUTS], int16_t u[MODEL_U
     }
 }
 
-/* For readings in integers: offsets in 256ths. */
-static const int32_t model_reading_offset[2] MODEL_ROM = {
-    0, 0,
-};
-
-/* Gains, in units of 2^-shift. */
-static const int32_t model_reading_gain[2] MODEL_ROM = {
-    7438336, 8093696,
-};
-
-/* ... */
-static const uint8_t model_reading_shift[2] MODEL_ROM = {
-    18, 18,
-};
-
 /* The same from readings in integers, of a converter for example, if the model was trained on such: no float at all. */
 static inline void model_from_readings(const int16_t x[MODEL_INPUTS], int16_t u[MODEL_USED])
 {
@@ -91,8 +76,10 @@ static inline void model_from_readings(const int16_t x[MODEL_INPUTS], int16_t u[
     for (int i = 0; i < MODEL_INPUTS; ++i) {
         int64_t t;
         uint64_t size;
-        t = ((int64_t)x[i] * 256 - MODEL_INT32(model_reading_offset[n])) * MODEL_INT32(model_reading_gain[n]);
-        size = ((uint64_t)(t < 0 ? -t : t) + ((uint64_t)1 << (MODEL_UINT8(model_reading_shift[n]) - 1))) >> MODEL_UINT8(model_reading_shift[n]);
+        const uint16_t s = MODEL_UINT16(model_steps[n]);
+        const int32_t gain = (int)(s & 127u) + 128, shift = 3 + ((s >> 7) & 63);
+        t = ((int64_t)x[i] * 256 - 0) * gain;
+        size = ((uint64_t)(t < 0 ? -t : t) + (((uint64_t)1 << shift) >> 1)) >> shift;
         if (size > 32767u) size = 32767u;
         u[n++] = (int16_t)(t < 0 ? -(int32_t)size : (int32_t)size);
     }

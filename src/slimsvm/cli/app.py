@@ -339,6 +339,10 @@ def export(
         typer.Option(help="Rows with labels that refit the rounded coefficients, for --int8.", rich_help_panel=READING),
     ] = None,
     float64: Annotated[bool, typer.Option("--float64", help="ONNX in double precision.")] = False,
+    max_bytes: Annotated[
+        int | None,
+        typer.Option("--bytes", help="Bytes that the model may take as C; more is an error.", min=1, metavar="NUMBER"),
+    ] = None,
 ) -> None:
     """Write a model as C or as ONNX.
 
@@ -346,7 +350,7 @@ def export(
     """
     from .export import export as work
 
-    work(model, c, onnx, int8, example, name, data, float64, reading, _output(showing))
+    work(model, c, onnx, int8, example, name, data, float64, max_bytes, reading, _output(showing))
 
 
 @command("slimsvm info iris.slim", "slimsvm info iris.slim --json")

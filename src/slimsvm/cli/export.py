@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,14 +29,15 @@ def export(
     name: str | None,
     data: Path | None,
     double: bool,
+    max_bytes: int | None,
     reading: Reading,
     out: Output,
 ) -> None:
     """A model as C or as ONNX."""
     if (c is None) == (onnx is None):
         raise WrongUse("give one of --c FILE and --onnx FILE" + (", not both" if c is not None else ""))
-    if onnx is not None and (int8 or example is not None or data is not None):
-        raise WrongUse("--int8, --example and --data go with --c, not with --onnx")
+    if onnx is not None and (int8 or example is not None or data is not None or max_bytes is not None):
+        raise WrongUse("--int8, --example, --data and --bytes go with --c, not with --onnx")
     if c is not None and double:
         raise WrongUse("--float64 goes with --onnx, not with --c")
     if data is not None and not int8:
@@ -48,7 +50,7 @@ def export(
             check_new(target, suffix=None)
     saved = open_model(path)
     if c is not None:
-        _to_c(saved, c, int8, example, chosen, data, reading, out)
+        _to_c(saved, c, int8, example, chosen, data, max_bytes, reading, out)
     elif onnx is not None:
         _to_onnx(saved, onnx, double, out)
 
@@ -66,6 +68,7 @@ def _to_c(
     example: Path | None,
     name: str,
     data: Path | None,
+    max_bytes: int | None,
     reading: Reading,
     out: Output,
 ) -> None:
@@ -79,8 +82,11 @@ def _to_c(
         model = without_encoding(model)
     with out.work(1) as begin:
         begin("C")
+        settings = saved.metadata.get("settings")
+        if isinstance(settings, dict) and settings.get("bytes"):  # --bytes counts the scaler, max_bytes does not
+            warnings.filterwarnings("ignore", "the model takes .* bytes with its scaler")
         try:
-            source = to_c(model, name=name, dtype="int8" if int8 else "float32", X=X, y=y)
+            source = to_c(model, name=name, dtype="int8" if int8 else "float32", X=X, y=y, max_bytes=max_bytes)
         except (TypeError, ValueError) as error:
             raise CommandError(f"{saved.path} cannot become C: {one_line(error)}") from None
     made = [] if encode is None else preprocessing.recipes(saved.model)

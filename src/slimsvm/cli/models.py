@@ -111,12 +111,12 @@ NOTES: dict[str, Callable[[Any], bool]] = {
 
 def device_bytes(model: Any) -> int:
     """Of scaler and classifier in integers; of float32 numbers where the model has no such form."""
-    from ..export import quantize
+    from ..export.quantize import integers_of
     from ..frontier_result import bytes_of
 
     last = model.steps[-1][1] if hasattr(model, "steps") else model
     try:
-        return int(quantize(without_encoding(model)).n_bytes)
+        return int(integers_of(without_encoding(model)).n_bytes)
     except (TypeError, ValueError):
         return int(bytes_of(last))
 

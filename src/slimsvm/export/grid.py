@@ -26,7 +26,7 @@ LARGEST = 127  # of a vector's bytes
 COARSEST = 7  # shifts have three bits
 REACH = 16  # 2^-16 is nothing in 15 bits: distances end here
 MANTISSA, EXPONENTS = 7, 63  # of a gain in two bytes: bits behind the leading one, and how far exponents may lie apart
-READING_BITS = 23  # of a gain for integers: with 25 of a reading and its offset they stay within 64
+READING_BITS = 24  # of a gain for integers, all that a float32 has: with 31 of a reading and its offset within 64
 # Steps of 1/16 of a width: where a common one is coarser, inputs have their own. Offsets do not pay below 1/64.
 COMMON_STEP, FINE_STEP = 1 / 16, 1 / 64
 
@@ -75,12 +75,12 @@ class Grid:
     def readings(self) -> Readings | None:
         """How rows of integers get here without a float; None where inputs are so small that integers say nothing."""
         fraction, exponent = np.frexp(self.gain.astype(np.float64))
-        if exponent.max() > 16 or np.abs(self.offset).max() >= 2.0**22:
+        size = np.abs(self.offset.astype(np.float64))
+        if exponent.max() > 16 or exponent.min() < -125 or size.max() >= 2.0**22:
             return None
-        # Gains have at most 24 digits; with 2^46 and more behind the point nothing would be left of a reading.
-        shift = np.minimum(READING_BITS - exponent, 46)
-        gain = np.rint(fraction * 2.0 ** (exponent + shift)).astype(np.int64)
-        return Readings(np.rint(self.offset.astype(np.float64) * 256).astype(np.int64), gain, shift + 8)
+        gain = (fraction * 2.0**READING_BITS).astype(np.int64)
+        offset = np.copysign(np.floor(256 * size + 0.5), self.offset).astype(np.int64)
+        return Readings(offset, gain, np.minimum(READING_BITS + 8 - exponent, 63))
 
     @property
     def spans(self) -> Array:

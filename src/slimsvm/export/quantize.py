@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils import check_consistent_length
 
 from ..formulation import Array
+from ..notices import warn
 from ..parts import kernels
 from ..parts.bases import dense
 from .grid import LARGEST, Grid, grid_of
@@ -237,6 +238,13 @@ def quantize(model: Any, X: Any = None, y: Any = None, *, probabilities: bool = 
     >>> small.n_bytes < 60, small.vectors.dtype
     (True, dtype('int8'))
     """
+    small = integers_of(model, X, y, probabilities)
+    warn_beyond_max_bytes(model, small)
+    return small
+
+
+def integers_of(model: Any, X: Any = None, y: Any = None, probabilities: bool = False) -> Quantized:
+    """What `quantize` returns, without its warning."""
     if (X is None) != (y is None):
         raise ValueError("X and y must be given together: rows to fit the coefficients to, and their labels")
     machine = machine_of(model)
@@ -255,6 +263,25 @@ def quantize(model: Any, X: Any = None, y: Any = None, *, probabilities: bool = 
     if layer is not None:
         layer = replace(layer, coef=projected(layer.coef, Z, on_grid, rounded))
     return form.filled(on_grid, rounded, grid, inputs, Numbers(coef, bias, machine, layer))
+
+
+def warn_beyond_max_bytes(model: Any, small: Quantized) -> None:
+    """A warning where the scalers of a pipeline make a model larger than its estimator's ``max_bytes``."""
+    scalers, estimator = last_step(model)
+    given = getattr(estimator, "max_bytes", None)
+    takes = sum(size for name, size in small.parts().items() if name != "probabilities")
+    if given is None or not scalers or takes <= given:
+        return
+    name = type(estimator).__name__
+    warn(
+        f"the model takes {takes} bytes with its scaler: max_bytes={given} counts {name} alone. "
+        + (
+            f"{name}(max_bytes={2 * given - takes}) leaves room for the scaler; or scale"
+            if 2 * given > takes
+            else "Scale"
+        )
+        + " rows before they reach the device"
+    )
 
 
 def _alike(machine: Machine) -> Array:

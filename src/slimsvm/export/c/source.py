@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ from sklearn.utils import check_consistent_length
 
 from ...formulation import Array
 from ...parts import kernels
-from ..machine import Machine, machine_of
-from ..quantize import quantize
+from ..machine import Machine, last_step, machine_of
+from ..quantize import integers_of, warn_beyond_max_bytes
 from ..quantized import Quantized, checked_rows
 from . import fixed, float32
 from .text import Writer, comment, identifier, label_kind
@@ -29,8 +30,9 @@ class CReport:
     dtype : str
         "float32" or "int8".
     flash : int
-        Bytes of all tables. Code comes on top: with ``-Os`` about 0.5 to 1 KB on Cortex-M; where a processor has no
-        floating point unit, its library adds 2 to 3 KB for rows in floats, and 4.5 KB for float32 headers.
+        Bytes of all tables, those of labels too (pointers to text have 32 bits). Code comes on top: with ``-Os`` about
+        0.5 to 1 KB on Cortex-M; where a processor has no floating point unit, its library adds 2 to 3 KB for rows in
+        floats, and 4.5 KB for float32 headers.
     tables : dict of str to int
         The same by table.
     ram : int
@@ -111,7 +113,15 @@ class CSource(str):
         return source
 
 
-def to_c(model: Any, *, name: str = "model", dtype: str = "float32", X: Any = None, y: Any = None) -> CSource:
+def to_c(
+    model: Any,
+    *,
+    name: str = "model",
+    dtype: str = "float32",
+    X: Any = None,
+    y: Any = None,
+    max_bytes: int | None = None,
+) -> CSource:
     """A fitted model as one C99 header.
 
     It holds ``static const`` tables and a few ``static inline`` functions, takes no memory but the stack, and compiles
@@ -144,6 +154,10 @@ def to_c(model: Any, *, name: str = "model", dtype: str = "float32", X: Any = No
         fitted to them, too.
     y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
         Labels or target values of these rows.
+    max_bytes : int, optional
+        Bytes that the model may take with its scaler, its probabilities and its labels; more is an error that says how
+        many it takes. They are counted as ``max_bytes`` of `SlimSVC` counts them: the table of powers, 130 bytes that
+        all models have with "int8", is part of the code.
 
     Returns
     -------
@@ -164,6 +178,8 @@ def to_c(model: Any, *, name: str = "model", dtype: str = "float32", X: Any = No
     identifier(name)
     if dtype not in DTYPES:
         raise ValueError(f"dtype={dtype!r} is not known; use one of {list(DTYPES)}")
+    if not (max_bytes is None or (isinstance(max_bytes, Integral) and max_bytes >= 1)):
+        raise ValueError(f"max_bytes={max_bytes!r} must be a whole number of at least 1, or None")
     if y is not None:
         if X is None:
             raise ValueError("y was given without X, whose rows it belongs to")
@@ -171,8 +187,32 @@ def to_c(model: Any, *, name: str = "model", dtype: str = "float32", X: Any = No
     machine = machine_of(model)
     small = None
     if dtype == "int8":
-        small = quantize(model, *((None, None) if y is None else (X, y)), probabilities=True)
-    return header(machine, small, name, None if X is None else checked_rows(X, machine.n_inputs), y)
+        small = integers_of(model, *((None, None) if y is None else (X, y)), probabilities=True)
+        if max_bytes is None:
+            warn_beyond_max_bytes(model, small)
+    source = header(machine, small, name, None if X is None else checked_rows(X, machine.n_inputs), y)
+    if max_bytes is not None:
+        _check_bytes(model, small, source.report, int(max_bytes))
+    return source
+
+
+def _check_bytes(model: Any, small: Quantized | None, report: CReport, max_bytes: int) -> None:
+    """Raise ValueError if the model takes more."""
+    parts = dict(report.tables)
+    if small is not None:
+        parts = small.parts() | {name: size for name, size in parts.items() if name == "labels"}
+    takes, (_, estimator) = sum(parts.values()), last_step(model)
+    if takes <= max_bytes:
+        return
+    shown = ", ".join(f"{name} {size}" for name, size in parts.items() if size)
+    attempts = [] if small is not None else ["dtype='int8'"]
+    if small is not None and hasattr(estimator, "max_bytes"):
+        own = (estimator.max_bytes or estimator.model_bytes_) - (takes - max_bytes)
+        attempts += [f"{type(estimator).__name__}(max_bytes={own})"] if own > 0 else []
+    attempts += ["fewer vectors", "fewer inputs"]
+    raise ValueError(
+        f"max_bytes={max_bytes} is too little: the model takes {takes} bytes ({shown}). Try {' or '.join(attempts)}"
+    )
 
 
 def header(

@@ -155,6 +155,8 @@ static inline int32_t @_label(int number) { return (int32_t)number; }
         "const char *": lambda v: quoted(str(v)),
     }
     values = ", ".join(map(as_text[kind], labels))
+    texts = sum(len(str(label).encode()) + 1 for label in labels) if kind == "const char *" else 0
+    out.tables["labels"] = 4 * len(labels) + texts  # numbers, or pointers of 32 bits, have four bytes
     array = "const char *const labels" if kind == "const char *" else f"const {kind} labels"
     returned = kind if kind.endswith("*") else f"{kind} "
     out.add(f"""

@@ -14,7 +14,7 @@ def add_inputs(out: Writer, grid: Grid) -> None:
     if some:
         mask = np.packbits(np.isin(np.arange(grid.inputs), grid.used), bitorder="little")
         out.table("uint8_t", "counts", mask, "A bit for each input: does it count?", 1)
-    own = grid.gain_bytes > 0
+    digits = ""  # of a gain, and its shift, for integers
     if grid.gain_bytes == 2:
         packed, top = packed_inputs(grid)
         out.table(
@@ -26,19 +26,23 @@ def add_inputs(out: Writer, grid: Grid) -> None:
             2,
         )
         gain = f"@_float(((uint32_t)({top + 127} - ((s >> 7) & 63)) << 23) | ((uint32_t)(s & 127u) << 16))"
-    elif own:
+        digits = f"(int)(s & 127u) + 128, shift = {15 - top} + ((s >> 7) & 63)"
+    elif grid.gain_bytes:
         out.table("float", "gain", grid.gain, "For each input: an input x becomes (x - offset) * gain.", 4)
         gain = "@@_FLOAT(@_gain[n])"
+        digits = "(int32_t)((bits & 0x7FFFFFu) | 0x800000u), shift = 158 - (int32_t)(bits >> 23)"
     else:
         gain = real(grid.gain[0])
     if grid.offset_bytes == 2:
         out.table("uint16_t", "offset", grid.offset.view(np.uint32) >> 16, "Offsets, the upper half of floats.", 2)
-        offset = "@_float((uint32_t)@@_UINT16(@_offset[n]) << 16)"
+        offset_bits = "(uint32_t)@@_UINT16(@_offset[n]) << 16"
+        offset = f"@_float({offset_bits})"
     elif grid.offset_bytes:
         out.table("float", "offset", grid.offset, "Offsets.", 4)
         offset = "@@_FLOAT(@_offset[n])"
+        offset_bits = f"@_bits({offset})"
     else:
-        offset = real(grid.offset[0])
+        offset, offset_bits = real(grid.offset[0]), ""
     if grid.gain_bytes == 2 or grid.offset_bytes == 2:
         out.add("""
 static inline float @_float(uint32_t bits)
@@ -66,28 +70,43 @@ static inline void @_to_int16(const float x[@@_INPUTS], int16_t u[@@_USED])
 }}
 """)
     out.lines.append("\n")
-    _add_readings(out, grid, skip)
+    _add_readings(out, grid, skip + step, digits, offset_bits)
 
 
-def _add_readings(out: Writer, grid: Grid, skip: str) -> None:
+def _add_readings(out: Writer, grid: Grid, begin: str, digits: str, offset_bits: str) -> None:
+    """From integers, by integers: the digits and exponents of gains and offsets are taken from the bits of floats."""
     readings = grid.readings
     if readings is None:
         return
-    common = not grid.gain_bytes and not grid.offset_bytes
-    if not common:
-        # Not part of the model's bytes: a linker leaves out what is not called.
-        out.table("int32_t", "reading_offset", readings.offset, "For readings in integers: offsets in 256ths.", 4)
-        out.table("int32_t", "reading_gain", readings.gain, "Gains, in units of 2^-shift.", 4)
-        out.table("uint8_t", "reading_shift", readings.shift, "...", 1)
-        for name in ("reading_offset", "reading_gain", "reading_shift"):
-            del out.tables[name]
-        offset, gain, shift = (
-            "@@_INT32(@_reading_offset[n])",
-            "@@_INT32(@_reading_gain[n])",
-            "@@_UINT8(@_reading_shift[n])",
-        )
-    else:
-        offset, gain, shift = (str(int(v[0])) for v in (readings.offset, readings.gain, readings.shift))
+    offset, gain, shift = (str(int(v[0])) for v in (readings.offset, readings.gain, readings.shift))
+    if grid.gain_bytes == 4 or grid.offset_bytes == 4:
+        out.add("""
+static inline uint32_t @_bits(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+""")
+        out.lines.append("\n")
+    if offset_bits:
+        offset = f"@_in_256ths({offset_bits})"
+        out.add("""
+/* A float in 256ths, to the nearest, from its bits; it is below 2^22. */
+static inline int32_t @_in_256ths(uint32_t bits)
+{
+    const int left = (int)((bits >> 23) & 255u) - 118;
+    const uint64_t digits = (bits & 0x7FFFFFu) | 0x800000u;
+    const int32_t size = left < 0 ? 0 : (int32_t)(((digits << left) + 0x800000u) >> 24);
+    return bits >> 31 ? -size : size;
+}
+""")
+        out.lines.append("\n")
+    if digits:
+        if grid.gain_bytes == 4:
+            begin += "        const uint32_t bits = @_bits(@@_FLOAT(@_gain[n]));\n"
+        begin += f"        const int32_t gain = {digits};\n"
+        gain, shift = "gain", "(shift < 63 ? shift : 63)" if readings.shift.max() == 63 else "shift"
     out.add(f"""
 /* The same from readings in integers, of a converter for example, if the model was trained on such: no float at all. */
 static inline void @_from_readings(const int16_t x[@@_INPUTS], int16_t u[@@_USED])
@@ -96,8 +115,8 @@ static inline void @_from_readings(const int16_t x[@@_INPUTS], int16_t u[@@_USED
     for (int i = 0; i < @@_INPUTS; ++i) {{
         int64_t t;
         uint64_t size;
-{skip}        t = ((int64_t)x[i] * 256 - {offset}) * {gain};
-        size = ((uint64_t)(t < 0 ? -t : t) + ((uint64_t)1 << ({shift} - 1))) >> {shift};
+{begin}        t = ((int64_t)x[i] * 256 - {offset}) * {gain};
+        size = ((uint64_t)(t < 0 ? -t : t) + (((uint64_t)1 << {shift}) >> 1)) >> {shift};
         if (size > 32767u) size = 32767u;
         u[n++] = (int16_t)(t < 0 ? -(int32_t)size : (int32_t)size);
     }}
