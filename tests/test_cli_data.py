@@ -388,8 +388,7 @@ def test_bytes(run, tmp_path):
     assert json.loads(out)["bytes"] <= 200
     code, _, err = run("export", path, "--c", tmp_path / "iris.h", "--int8", "--bytes", "260")
     assert (code, err) == (0, "")
-    with pytest.warns(UserWarning, match="with its scaler"):  # max_bytes of the estimator left room for it
-        assert slimsvm.export.quantize(slimsvm.load(path)).n_bytes <= 200
+    assert slimsvm.export.quantize(slimsvm.load(path)).n_bytes <= 200
 
 
 def test_more_bytes_do_no_harm(run, tmp_path, folder):

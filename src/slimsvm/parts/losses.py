@@ -385,7 +385,7 @@ def rounded(loss: Any, width: float) -> Any:
 
 def coarse(loss: Any) -> Any:
     """A loss of targets for `data.coarse` targets: its parameters have few digits, too."""
-    if not (reads_targets(loss) and is_dataclass(loss)):
+    if not reads_targets(loss) or not is_dataclass(loss) or isinstance(loss, type):
         return loss
     numbers = {one.name: getattr(loss, one.name) for one in fields(loss)}
     few = {name: few_digits(v, LEARNING_DIGITS) for name, v in numbers.items() if isinstance(v, float)}

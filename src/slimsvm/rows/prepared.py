@@ -128,7 +128,8 @@ def _places(what: About) -> Array:
 def coded(raw: Raw, classes: Array, first: int, units: Units | None) -> Held:
     """With class numbers, or targets in their units."""
     X, labels, numbers, weight, _, _, targets = raw
-    targets = None if units is None else units.measured(targets.reshape(len(targets), -1))
+    if targets is not None and units is not None:
+        targets = units.measured(targets.reshape(len(targets), -1))
     place = np.searchsorted(classes, labels).astype(np.min_scalar_type(-1 - len(classes)))
     codes = place[numbers]
     return _placed(X, codes, weight, targets), codes, weight, first, targets

@@ -187,7 +187,7 @@ def to_c(
     machine = machine_of(model)
     small = None
     if dtype == "int8":
-        small = integers_of(model, *((None, None) if y is None else (X, y)), probabilities=True)
+        small = integers_of(model, None if y is None else X, y, probabilities=True)
         if max_bytes is None:
             warn_beyond_max_bytes(model, small)
     source = header(machine, small, name, None if X is None else checked_rows(X, machine.n_inputs), y)
