@@ -76,7 +76,7 @@ class Certifier {
     // What is left of the sums costs at most the best thresholds, which are no larger than a residual.
     const double sum = drifted(a), values = p_.centred() ? std::sqrt(largest * 2 * std::max(v.primal, 0.0)) : largest * p_.mass();
     v.dual = share * (gain - sum * (targets + values)) - 0.5 * share * share * (norm + ridges);
-    if (p_.centred() && sizes == 0 && v.primal == 0) {  // nothing to be gained: all targets are within their tube
+    if (v.primal == 0 && v.dual == 0 && share == 1 && sum <= drift * sizes) {  // such as targets within their tube, or rows of zeros
       v.gap = 0;
       v.known = true;
       return v;

@@ -51,7 +51,7 @@ class Boxed:
         free = self.upper > self.lower
         if not free.all():
             return self._of_some(free, tol)
-        now, best, least, idle = self._first(), None, np.inf, 0
+        now, best, least_off, least, idle = self._first(), None, np.inf, np.inf, 0
         for _ in range(MOST_STEPS):
             before = now
             try:
@@ -62,9 +62,14 @@ class Boxed:
             if not all(np.isfinite(part).all() for part in vars(now).values()) or share < 1e-6:
                 break
             left, x = 2 * len(now.z) * now.mean_product, self.at(now)
+            settled = self._settled(before, now, x)
+            # Where steps are rounding, any variable may seem to fall to its bound: that shows in the value.
+            off = left + abs(self._lagrangian(settled, now.b) - self._lagrangian(x, now.b))
+            if off < least_off:
+                least_off, best = off, settled
             idle += 1
             if left < least:
-                idle, least, best = 0, left, self._settled(before, now, x)
+                idle, least = 0, left
             if left <= tol * abs(self.dual(x)) or idle > 5:
                 break
         return best
@@ -72,6 +77,10 @@ class Boxed:
     def dual(self, x: Array) -> float:
         """The value that is to be as large as it can be."""
         return float(dot(self.linear, x)) - 0.5 * float(dot(x, self.products(x)))
+
+    def _lagrangian(self, x: Array, b: Array) -> float:
+        """The same where x need not have the sums."""
+        return self.dual(x) + float(dot(b, dot(self.G, x) - self.sums))
 
     def _settled(self, before: State, now: State, x: Array) -> Array:
         """Variables that fall to a bound faster than the bound's multiplier does are put there."""

@@ -37,13 +37,15 @@ from ..formulation import Array
 from .boxed import Boxed
 from .multiplier import Limits
 from .solve import FEW, Progress, first_steps
+from .vertex import at_vertex
 from .zero import as_zero, rounding
 
 # The core stops on violations in units of f, too. As LIBSVM's they are absolute where f is of such a size; larger ones
 # would be out of reach then, and smaller ones say nothing. Where sums make f what it is, its terms may cancel.
 LEAST_SIZE, MOST_SPREAD, MOST_MASS = 1.0, 100.0, 1000.0
+LEAST_EXPONENT = -500  # of the unit: numbers divided by it stay finite
 FEW_AT_ONCE, MANY_AT_ONCE = 128, 512
-INSIDE = 0.01  # of tol: how near interior points come to the optimum before pairs of variables go on
+INSIDE = 1e-6  # of tol: how near interior points come to the optimum before pairs of variables go on
 
 
 @dataclass(frozen=True)
@@ -210,12 +212,18 @@ def _by_interior_points(
 ) -> FamilySolution:
     """Few rows with numbers of very different size: steps of pairs go on from there, and prove what is found."""
     K = machine.rows(view, np.arange(problem.rows))
-    start = problem.boxed(K).solved(INSIDE * limits.tol)
+    boxed = problem.boxed(K)
+    start = boxed.solved(INSIDE * limits.tol)
     if start is None:
         return before
+    start = at_vertex(K, boxed.row, start, boxed.lower, boxed.upper, boxed.G)
     (found,) = _by_pairs(machine, [view], [problem], limits, start)
     found = found._replace(n_iter=before.n_iter + found.n_iter)
-    return found if found.converged or found.gap < before.gap else before
+    if found.converged:
+        return found
+    # Steps of pairs that rounding leads may end worse than they began.
+    (itself,) = _by_pairs(machine, [view], [problem], replace(limits, max_steps=0), start)
+    return min(before, found, itself._replace(n_iter=found.n_iter), key=lambda one: one.gap)
 
 
 def _in_units_of(machine: _core.Machine, view: list[int], problem: Costs) -> Costs:
@@ -246,7 +254,7 @@ def _by_pairs(
         side,
         np.array([p.total for p in problems]),
         limits.tol,
-        np.array([first_steps(n, limits) for n in lengths], dtype=np.int64),
+        np.array([first_steps(p.rows, limits) for p in problems], dtype=np.int64),
         limits.double_rows,
         True,
         limits.callback,
@@ -289,7 +297,7 @@ def _unit(size: float, most: float = MOST_SPREAD) -> float:
     if not 0 < size < np.inf:
         return 1.0
     # A power of two: numbers in such a unit have all their digits.
-    return 2.0 ** round(math.log2(size / min(max(size, LEAST_SIZE), most)))
+    return 2.0 ** max(round(math.log2(size / min(max(size, LEAST_SIZE), most))), LEAST_EXPONENT)
 
 
 def _spread(y: Array, weights: Array) -> float:

@@ -15,10 +15,14 @@ from ..linear import dot, norm, positive_definite
 from ..progress import ProgressLine
 from . import interior, multiplier
 from .programs import Point, Program
+from .vertex import at_vertex
 
 FEW = 768  # rows whose kernel matrix may be factorised as a last resort
 PATIENCE, PATIENCE_BY_ROW = 5000, 100  # steps of pairs before that
 LAST_PATIENCE, LAST_PATIENCE_IN_A_BALL = 20, 2  # as many times more after it
+ENOUGH = 0.01  # of tol: a gap with which fewer vectors are worth more than digits
+CLOSE = 1e-6  # of the gap that is wanted: so near to the optimum interior points show which duals are at bounds
+MOST_GOOD = 16  # solutions from which to choose
 ROUNDOFF = float(np.finfo(np.float64).eps) / 2
 
 
@@ -206,29 +210,63 @@ def _by_pairs(over: Program, binary: Binary, certify: Certifier, share: float, l
 
 
 def _by_interior(over: Program, binary: Binary, certify: Certifier, point: Point, limits: multiplier.Limits) -> Found:
-    """By the interior point method: the best of what comes by; of two that will do, the one with fewer vectors."""
+    """By the interior point method, to the end of its digits, and then at a vertex of all solutions.
+
+    Of the solutions that are as good as the best, or far better than tol, it takes the one with the fewest vectors.
+    """
     K = over.matrix()
     best = replace(point, steps=0), certify(point.duals, point.f)
     if point.indefinite and not _semidefinite(K):
         return best
+
+    def found(duals: Array, steps: int) -> Found:
+        f, gain = dot(K, duals), float(dot(binary.y, duals))
+        certificate = certify(duals, f)
+        return Point(duals, f, gain, certificate.gap, certificate.gap, steps, False, (duals, f)), certificate
+
     good: list[Found] = []
     late = 0
     for steps, (duals, left) in enumerate(interior.solutions(K, binary.y, binary.feasible), 1):
-        f = dot(K, duals)
-        gain = float(dot(binary.y, duals))
-        wanted = limits.tol * abs(gain - 0.5 * float(dot(duals, f)))
+        wanted = limits.tol * abs(float(dot(binary.y, duals)) - 0.5 * float(dot(duals, dot(K, duals))))
         if left > 100 * wanted and steps % 20:  # too early: now and then to see whether it goes anywhere
             continue
-        certificate = certify(duals, f)
-        found = Point(duals, f, gain, certificate.gap, certificate.gap, steps, False, (duals, f)), certificate
-        if certificate.gap < best[1].gap:
-            best = found
-        if _done(found, limits):
-            good.append(found)
+        now = found(duals, steps)
+        if now[1].gap < best[1].gap:
+            best = now
+        if _done(now, limits):
+            good.append(now)
         late += left < 1e-3 * wanted  # what is still missing is rounding
-        if len(good) == 2 or late > 16:
+        if (good and left < CLOSE * wanted) or late > 16 or len(good) > MOST_GOOD:
             break
-    return min(good, key=lambda found: np.count_nonzero(found[0].duals)) if good else best
+    if not good:
+        return best
+    close = max(2 * min(certificate.gap for _, certificate in good), ENOUGH * limits.tol)
+    end = min(
+        (one for one in good if one[1].gap <= close), key=lambda one: (np.count_nonzero(one[0].duals), one[1].gap)
+    )
+    vertex = _vertex(K, binary.feasible, end[0].duals)
+    if vertex is None:
+        return end
+    there = found(vertex, end[0].steps)
+    return there if _done(there, limits) else end
+
+
+def _vertex(K: Array, feasible: FeasibleSet, duals: Array) -> Array | None:
+    """A solution that needs no more rows than the kernel has dimensions, beside those at their upper bounds.
+
+    None where the solution is unique: within a ball that it touches, and with a ridge on the diagonal.
+    """
+    if np.any(feasible.ridge) or (feasible.radius < np.inf and feasible.norm(duals) > 0.999 * feasible.radius):
+        return None
+    signs = np.sign(duals)
+    G = np.stack([np.ones(len(duals)), signs]) if feasible.total < np.inf else np.ones((1, len(duals)))
+    lower, upper = np.where(signs < 0, feasible.lower, 0.0), np.where(signs > 0, feasible.upper, 0.0)
+    near = 1e-12 * np.abs(duals)
+    duals = np.where(upper - duals <= near, upper, np.where(duals - lower <= near, lower, duals))
+    duals = at_vertex(K, np.arange(len(duals)), duals, lower, upper, G)
+    room = np.minimum(duals - lower, upper - duals)
+    duals[room.argmax()] -= fsum(duals)  # bounds stay met to the last digit
+    return min(1.0, feasible.share(duals)) * duals
 
 
 def _semidefinite(K: Array) -> bool:

@@ -88,7 +88,8 @@ SHARED = {
             Factors of C for each class.""",
     "family_objective": """
         objective_ : ndarray of shape (1,)
-            Value of the problem that is minimised, at the model that is returned.
+            Value of the problem that is minimised, at the model that is returned: an upper bound on the best possible
+            value, not that value. Rounding errors of it count in ``duality_gap_``.
         duality_gap_ : ndarray of shape (1,)
             Proof of the solution: the objective is at most this fraction above the best possible one.
         n_iter_ : int
@@ -190,14 +191,16 @@ SHARED = {
             Rows of the training set that `vectors_` are; of equal rows of a class, the first.""",
     "objective_": """
         objective_ : ndarray of shape (n_outputs,)
-            Value of the problem that is minimised, at the model that is returned.
+            Value of the problem that is minimised, at the model that is returned: an upper bound on the best possible
+            value, not that value. Rounding errors of it count in ``duality_gap_``.
         duality_gap_ : ndarray of shape (n_outputs,)
             Proof of the solution: the objective is at most this fraction above the best possible one.
         n_iter_ : ndarray of shape (n_outputs,)
             Steps or iterations of the solver.""",
     "small_objective_": """
         objective_ : ndarray of shape (n_outputs,)
-            Value of the problem that is minimised over coefficients and bias, the vectors given.
+            Value of the problem that is minimised over coefficients and bias, the vectors given: an upper bound on
+            the best possible value, not that value. Rounding errors of it count in ``duality_gap_``.
         duality_gap_ : ndarray of shape (n_outputs,)
             Proof of the coefficients: the objective is at most this fraction above the best possible one over these
             vectors. It says nothing of the vectors themselves.

@@ -60,7 +60,8 @@ class LpSVC(LayerClassifier):
     <vectors_>
     <support_>
     objective_ : ndarray of shape (n_outputs,)
-        Value of what is minimised, at p = 0 with the logarithms of the vectors that are kept.
+        Value of what is minimised, at p = 0 with the logarithms of the vectors that are kept: an upper bound on the
+        best possible value, not that value.
     duality_gap_ : ndarray of shape (n_outputs,)
         Relative duality gap of the coefficients and the bias returned: of the whole problem where it is convex (p from
         1 on); below p = 1 that of the convex problem of one more round, in which the penalty is the quadratic that
