@@ -97,8 +97,10 @@ VARIANTS += [
     SlimSVR(5, C=10.0, gamma=0.3, scales="learned", loss="epsilon_insensitive"),
     SlimSVR("auto", bases.Learned(iterations=5), loss="huber", **NUMBERS),
     SlimSVR(5, "forward", loss="squared_epsilon_insensitive", **NUMBERS),
-    SlimSVR(5, "random", kernel="precomputed", **NUMBERS),
-    SlimSVR(5, "kmeans", loss=losses.Huber(0.5, 0.1), **NUMBERS),
+    # A check asks for an R² of 0.5 on rows of ten inputs: 5 rows that are not learned span half of a linear kernel's
+    # space, 10 all of it; with the Gaussian kernel 5 centres reach at most 0.35 whatever their coefficients, 20 more.
+    SlimSVR(10, "random", kernel="precomputed", **NUMBERS),
+    SlimSVR(20, "kmeans", loss=losses.Huber(0.5, 0.1), **NUMBERS),
     EmpiricalSVC(selection="pivoted"),
     EmpiricalSVC(1e-2, "pivoted", regularizer="identity", slack="l2", multi_class="ovr"),
     EmpiricalSVC(selection="inputs", kernel="linear"),
