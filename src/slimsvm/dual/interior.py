@@ -1,11 +1,12 @@
 """An interior point method for the whole problem, ball included: for few rows with numbers of very different size.
 
 Under a cap or a ball each dual is one part ``x >= 0`` for each sign that it may have, otherwise one part between its
-bounds; ``a = sum(sign * x)``. The conditions of optimality are
+bounds; ``a = sum(sign * x)``. In a ball of the metric Q each dual is one part, too. The conditions of optimality are
 
     sign (K a + b - y) + ridge x + theta + xi - z + w = 0,    xi = mu scale (scale x)**(power - 1),    sum(a) = 0,
     (x - lower) z = (upper - x) w = (total - sum(x)) theta = (1 - norm(scale x)) mu = 0.
 
+With a metric, mu Q takes its place beside K, and xi is zero.
 Newton's method follows the points where those products are equal, while they fall to zero. The slacks xi of the ball
 are unknowns of their own and their equation is linear in logarithms: then powers near 1 are as easy as large ones.
 Rooms under cap and ball are unknowns, too, which the steps make true. Each step factorises one matrix of all rows.
@@ -78,7 +79,8 @@ class Path:
         self.K, self.y = K, y
         self.total, self.power = feasible.total, feasible.power
         self.capped, self.ball = feasible.total < np.inf, feasible.radius < np.inf
-        if self.capped or self.ball:
+        self.metric = None if feasible.metric is None else feasible.metric / feasible.radius**2
+        if self.capped or (self.ball and self.metric is None):
             plus, minus = np.flatnonzero(feasible.upper > 0), np.flatnonzero(feasible.lower < 0)
             self.row = np.concatenate([plus, minus])
             self.sign = np.repeat([1.0, -1.0], [len(plus), len(minus)])
@@ -94,7 +96,8 @@ class Path:
         self.below, self.above = self.lower > -np.inf, self.upper < np.inf  # which bounds there are
         self.ridge = np.broadcast_to(np.asarray(feasible.ridge, dtype=np.float64), n)[self.row]
         stretch = np.broadcast_to(np.asarray(feasible.stretch, dtype=np.float64), n)[self.row]
-        self.scale = stretch ** (1 / self.power) / feasible.radius if self.ball else np.zeros(len(self.row))
+        rounded = self.ball and self.metric is None
+        self.scale = stretch ** (1 / self.power) / feasible.radius if rounded else np.zeros(len(self.row))
 
     def states(self) -> Iterator[tuple[State, State]]:
         """Pairs of a state and the next one."""
@@ -130,7 +133,7 @@ class Path:
     def start(self) -> State:
         """Sums in balance and halfway to the bounds; all products equal."""
         reach = np.minimum(np.maximum(self.upper, -self.lower), self.total)
-        if self.ball:
+        if self.scale.any():
             reach = np.minimum(reach, 1 / self.scale)
         reach = np.minimum(reach, 1 / np.maximum(self.ridge, TINY))
         way = np.where(self.lower == 0, 1.0, np.where(self.upper == 0, -1.0, self.y[self.row]))
@@ -152,7 +155,7 @@ class Path:
         if self.ball:
             depth = 1 - self.norm(x)
             mu = nu / depth
-            xi = mu * self.scale * (self.scale * x) ** (self.power - 1)
+            xi = mu * self.slope(x) if self.metric is None else xi
         return State(x, z, w, xi, 0.0, theta, room, mu, depth)
 
     def by_row(self, values: Array) -> Array:
@@ -165,9 +168,15 @@ class Path:
 
     def norm(self, x: Array) -> float:
         """Of the ball, as a share of its radius."""
+        if self.metric is not None:
+            return float(np.sqrt(dot(dot(x, self.metric), x)))
         v = self.scale * np.abs(x)
         most = float(v.max())
         return most * float(((v / most) ** self.power).sum()) ** (1 / self.power)
+
+    def slope(self, x: Array) -> Array:
+        """The gradient of ``norm**power / power``."""
+        return self.scale * (self.scale * x) ** (self.power - 1) if self.metric is None else dot(self.metric, x)
 
     def sum_of_products(self, s: State) -> float:
         """Of those that fall to zero together."""
@@ -202,7 +211,8 @@ class Step:
         self.up = np.where(path.above, path.upper - s.x, 1.0)
         self.D = path.ridge + (s.xi * (path.power - 1) + s.z) / self.down + s.w / self.up
         self.W = path.by_row(1 / self.D)
-        self.factor = _factor(path.K, 1 / self.W)
+        self.K = path.K if path.metric is None else path.K + s.mu * path.metric
+        self.factor = _factor(self.K, 1 / self.W)
         one, other = path.pairs
         self.stiff = np.zeros(len(s.x), dtype=bool)
         self.stiff[np.where(self.D[one] > self.D[other], one, other)] = True
@@ -212,8 +222,9 @@ class Step:
             pulls.append(np.ones_like(s.x))
             rows.append(np.ones_like(s.x))
         if path.ball:
-            pulls.append(s.xi)
-            rows.append(path.scale * (path.scale * s.x / path.norm(s.x)) ** (path.power - 1))
+            slope = path.slope(s.x)
+            pulls.append(s.mu * slope if path.metric is not None else s.xi)
+            rows.append(slope / path.norm(s.x) ** (path.power - 1))
         self.rows = np.array(rows)
         self.answers = np.array([self.answer(-pull) for pull in pulls])
 
@@ -223,7 +234,7 @@ class Step:
         mean = path.by_row(path.sign * h / self.D) / self.W
         da = cho_solve(self.factor, mean)
         # The stiffer part of a row from its own equation, the other one from da: a small D would magnify rounding.
-        x = np.where(self.stiff, (h - path.sign * dot(path.K, da)[path.row]) / self.D, 0.0)
+        x = np.where(self.stiff, (h - path.sign * dot(self.K, da)[path.row]) / self.D, 0.0)
         return np.where(self.stiff, x, path.sign * (da - path.duals(x))[path.row])
 
     def change(self, centre: float, ahead: State | None = None) -> State:
@@ -233,7 +244,7 @@ class Step:
         z = np.where(path.below, (centre - d.x * d.z) / self.down - s.z, 0.0)
         w = np.where(path.above, (centre + d.x * d.w) / self.up - s.w, 0.0)
         a = path.duals(s.x)
-        short = path.sign * (path.y - dot(path.K, a) - s.bias)[path.row]
+        short = path.sign * (path.y - dot(self.K, a) - s.bias)[path.row]
         h = short - path.ridge * s.x - s.theta - s.xi + s.z - s.w + z - w
         right, own = [-float(a.sum())], [0.0]
         room = depth = 0.0
@@ -243,8 +254,9 @@ class Step:
             right.append(path.total - float(s.x.sum()) - s.room - room)
             own.append(-s.room / s.theta)
         if path.ball:
-            off = np.log(s.xi) - np.log(s.mu * path.scale) - (path.power - 1) * np.log(path.scale * s.x)
-            h = h + s.xi * off
+            if path.metric is None:
+                off = np.log(s.xi) - np.log(s.mu * path.scale) - (path.power - 1) * np.log(path.scale * s.x)
+                h = h + s.xi * off
             depth = (centre - d.depth * d.mu) / s.mu - s.depth
             right.append(1 - path.norm(s.x) - s.depth - depth)
             own.append(-s.depth)

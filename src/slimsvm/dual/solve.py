@@ -170,7 +170,7 @@ def _solve(over: Program, binary: Binary, limits: multiplier.Limits, first: Poin
     pairs again, from other multipliers: rounding can end a search where few rows decide, and each takes another way.
     """
     certify = Certifier(binary, over, limits.tol)
-    few = len(binary.y) <= FEW and binary.feasible.metric is None and limits.max_steps < 0
+    few = len(binary.y) <= FEW and limits.max_steps < 0
     if first is not None:
         best = first, certify(first.duals, first.f)
     else:
