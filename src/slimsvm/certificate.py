@@ -85,10 +85,11 @@ def balanced(duals: Array) -> Array:
 
 
 def relative_gap(primal: Any, dual: Any, least: Any = 0.0) -> Any:
-    """``(primal - dual) / dual``, or relative to ``least`` where that is more; infinite where nothing is proved."""
+    """``(primal - dual) / dual``, or relative to ``least`` where that is more; infinite where nothing is proved, as by
+    values that are no numbers."""
     unit = np.maximum(dual, least)
-    positive = unit > 0
-    gap = np.where(positive, np.maximum(primal - dual, 0) / np.where(positive, unit, 1.0), np.inf)
+    proved = (unit > 0) & ~np.isnan(primal)
+    gap = np.where(proved, np.maximum(primal - dual, 0) / np.where(proved, unit, 1.0), np.inf)
     return gap if gap.ndim else float(gap)
 
 

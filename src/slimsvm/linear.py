@@ -86,6 +86,17 @@ def cholesky(A: Array, threads: int = 1, overwrite: bool = False) -> Array:
     return L
 
 
+def lifted_cholesky(A: Array, threads: int = 1) -> Array:
+    """The lower factor of a matrix that rounding may have made indefinite: its diagonal is lifted by as small a part of
+    itself as it takes, at most 1e-9."""
+    for lift in (0.0, 1e-15, 1e-13, 1e-11, 1e-9):
+        L = np.array(A, dtype=np.float64, order="C")
+        L.flat[:: len(L) + 1] *= 1 + lift
+        if _core.cholesky(L, threads):
+            return L
+    raise NotPositiveDefinite("the matrix is not positive semidefinite")
+
+
 def positive_definite(A: Array, lift: float = 0.0) -> bool:
     """Has the matrix, its diagonal lifted so far, a Cholesky factor?"""
     L = np.array(A, dtype=np.float64, order="C")

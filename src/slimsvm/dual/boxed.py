@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..formulation import Array
-from ..linear import cho_solve, dot
-from .interior import _factor, _solve
+from ..linear import cho_solve, dot, lifted_cholesky
+from .interior import _solve
 
 MOST_STEPS = 100
 NEARLY = 0.995  # of the way to the nearest bound
@@ -149,7 +149,7 @@ class Step:
         self.D = now.z / now.down + now.w / now.up
         self.W = problem.by_row(1 / self.D)
         self.used = self.W > 0  # rows that have variables
-        self.factor = _factor(problem.K[np.ix_(self.used, self.used)], 1 / self.W[self.used])
+        self.factor = lifted_cholesky(problem.K[np.ix_(self.used, self.used)] + np.diag(1 / self.W[self.used]))
         # Of two variables of a row, the one with the larger D is found from its own equation, the other one from their
         # sum: a small D would magnify rounding.
         order = np.lexsort((-self.D, problem.row))

@@ -21,7 +21,7 @@ import numpy as np
 
 from ..certificate import balanced
 from ..formulation import Array, FeasibleSet
-from ..linear import NotPositiveDefinite, cho_solve, cholesky, dot
+from ..linear import cho_solve, dot, lifted_cholesky
 
 MOST_STEPS = 120
 GROWTH = 5.0  # of a slack in one step, as a multiple of it
@@ -212,7 +212,7 @@ class Step:
         self.D = path.ridge + (s.xi * (path.power - 1) + s.z) / self.down + s.w / self.up
         self.W = path.by_row(1 / self.D)
         self.K = path.K if path.metric is None else path.K + s.mu * path.metric
-        self.factor = _factor(self.K, 1 / self.W)
+        self.factor = lifted_cholesky(self.K + np.diag(1 / self.W))
         one, other = path.pairs
         self.stiff = np.zeros(len(s.x), dtype=bool)
         self.stiff[np.where(self.D[one] > self.D[other], one, other)] = True
@@ -288,18 +288,6 @@ class Step:
             ratios.append(np.array([d.mu / s.mu, d.depth / s.depth]))
             ratios.append(-(d.xi / s.xi / GROWTH)[s.xi > 0.01 * s.z])
         return 1 / max(1.0, -float(np.concatenate(ratios).min(initial=0.0)))
-
-
-def _factor(K: Array, diagonal: Array) -> Array:
-    """Cholesky factor of ``K + diag(diagonal)``, lifted where rounding made it indefinite."""
-    A = K + np.diag(diagonal)
-    corner = np.diag(A).copy()
-    for lift in (0.0, 1e-15, 1e-13, 1e-11, 1e-9):
-        try:
-            return cholesky(A + np.diag(lift * corner))
-        except NotPositiveDefinite:
-            continue
-    raise NotPositiveDefinite("the kernel is not positive semidefinite")
 
 
 def _solve(A: Array, b: Array) -> Array:

@@ -14,7 +14,17 @@ import numpy as np
 
 from .. import _core
 from ..formulation import Array
-from ..linear import Eliminated, NotPositiveDefinite, cho_solve, cholesky, dot, inverse_lower, norm, solve_lower
+from ..linear import (
+    Eliminated,
+    NotPositiveDefinite,
+    cho_solve,
+    cholesky,
+    dot,
+    inverse_lower,
+    lifted_cholesky,
+    norm,
+    solve_lower,
+)
 from .solve import ROUNDOFF, DualSolution, Progress
 
 BLOCK = 64  # pivots taken at once
@@ -170,7 +180,7 @@ class Preconditioner:
         for first in range(0, n, 1024):  # without a second copy of L
             part = self.L[:, first : first + 1024]
             inner += dot(part * self.C[first : first + 1024], part.T, system.threads)
-        self.factor, self.threads = cholesky(inner, system.threads, overwrite=True), system.threads
+        self.factor, self.threads = lifted_cholesky(inner, system.threads), system.threads
         ones = self._inverse(np.ones((1, n)))[0]
         self.ones = ones / ones.sum()
 

@@ -17,6 +17,9 @@ from .passes import Equations, Line
 NEARLY = 0.2  # of the slope where a step begins: a step with less at its end needs no line search
 COARSE, COARSE_EACH = 20_000, 500  # rows, and rows a feature, that first steps look at where all are apart
 ROUNDING = 1e-6  # relative, of sums over features in float32
+# So many steps in a row have met rounding: each promises so much of the objective and gains nothing, or no place along
+# it is where the derivative vanishes.
+FRUITLESS, PROMISED = 3, 1e-3
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ def newton(
     own = np.hstack([np.ones((outputs, m)), trifle[:, None]])
     n_iter = np.zeros(outputs, dtype=int)
     converged = np.zeros(outputs, dtype=bool)
-    last_gain = np.full(outputs, np.inf)
+    last_gain, fruitless = np.full(outputs, np.inf), np.zeros(outputs, dtype=int)
     o = np.arange(outputs)  # those that go on
     at = Point.of(rows, loss, which, V)
     for _ in range(max_iter):
@@ -75,8 +78,15 @@ def newton(
         o = o[moving]
         if not len(o):
             break
-        at = at.take(moving).moved(rows, loss, which[o], steps[moving], gain[moving])
+        before, gain = at.take(moving), gain[moving]
+        at, placed = before.moved(rows, loss, which[o], steps[moving], gain)
         V[o] = at.V
+        gained = (at.objective < before.objective) | (gain < PROMISED * before.objective)
+        fruitless[o] = np.where(gained & placed, 0, fruitless[o] + 1)
+        going = fruitless[o] < FRUITLESS
+        o, at = o[going], at.take(going)
+        if not len(o):
+            break
     return NewtonState(V, n_iter, converged)
 
 
@@ -112,8 +122,8 @@ class Point:
         """Some of the outputs."""
         return Point(self.V[o], self.value[o], self.gradient[o], self.grams[o])
 
-    def moved(self, rows: Home, loss: Any, which: Array, steps: Array, gain: Array) -> Point:
-        """At the best place along Newton's steps, which promise ``gain``.
+    def moved(self, rows: Home, loss: Any, which: Array, steps: Array, gain: Array) -> tuple[Point, Array]:
+        """At the best place along Newton's steps, which promise ``gain``, and for which outputs it was found.
 
         The whole step is nearly always as good: it is tried with all that the next step needs to know.
         """
@@ -122,14 +132,15 @@ class Point:
         # A step from where nothing is curved may be too long by any factor, and the slope at its end small by chance.
         lower = whole.objective <= (1 + ROUNDING) * self.objective
         left = np.flatnonzero(~(flat & lower))
+        placed = np.ones(len(which), dtype=bool)
         if not len(left):
-            return whole
-        t = line_search(rows, loss, which[left], self.V[left], steps[left], gain[left])
+            return whole, placed
+        t, placed[left] = line_search(rows, loss, which[left], self.V[left], steps[left], gain[left])
         other = Point.of(rows, loss, which[left], self.V[left] + t[:, None] * steps[left])
         for mine, new in ((whole.V, other.V), (whole.value, other.value), (whole.gradient, other.gradient)):
             mine[left] = new
         whole.grams[left] = other.grams
-        return whole
+        return whole, placed
 
 
 def _step(rows: Home, loss: Any, output: int, v: Array, gram: Array, own: Array, gradient: Array) -> Array:
@@ -147,8 +158,9 @@ def _weighted(rows: Home, loss: Any, which: Array, V: Array) -> Any:
         yield host(block.features()), host(loss.curvature(block.values(which, sent), *there)[:, 0])
 
 
-def line_search(rows: Home, loss: Any, which: Array, V: Array, D: Array, gain: Array) -> Array:
-    """The t that minimises ``1/2 |w + t d|^2 + loss(V + t D)`` for each output: the root of its derivative.
+def line_search(rows: Home, loss: Any, which: Array, V: Array, D: Array, gain: Array) -> tuple[Array, Array]:
+    """The t that minimises ``1/2 |w + t d|^2 + loss(V + t D)`` for each output, the root of its derivative; and whether
+    it was found.
 
     The derivative is increasing: ``-2 gain`` at t = 0, and to be at most a hundredth of that. A pass looks at three
     places at once; then Newton's steps from either end of the bracket, and the secant between, are the next three.
@@ -175,7 +187,7 @@ def line_search(rows: Home, loss: Any, which: Array, V: Array, D: Array, gain: A
         if not len(open_):
             break
         t[open_] = _next_places(low[open_], high[open_], bool(tried % 2))
-    return best
+    return best, missed <= accuracy
 
 
 def _next_places(low: Array, high: Array, halved: bool) -> Array:

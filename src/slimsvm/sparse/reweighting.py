@@ -20,7 +20,16 @@ import numpy as np
 from ..certificate import TINY, balanced, relative_gap
 from ..data import row_numbers
 from ..formulation import INEQUALITY, Array, Kernel
-from ..linear import cholesky, dot, inverse_lower, pivoted_cholesky, solve_lower, solve_upper
+from ..linear import (
+    NotPositiveDefinite,
+    cholesky,
+    dot,
+    inverse_lower,
+    pivoted_cholesky,
+    pivoted_triangle,
+    solve_lower,
+    solve_upper,
+)
 from ..parts.bases import SAME
 from ..parts.regularizers import ReweightedNorm
 from ..parts.slacks import OneNorm
@@ -122,6 +131,9 @@ class Space(Protocol):
     def quadratic(self, a: Array, base: Any) -> float:
         """``1/2 a'R a``."""
 
+    def values(self, a: Array) -> Array:
+        """``k(X, Z) a``."""
+
     def take(self, keep: Array) -> Any:
         """Some of the candidates."""
 
@@ -145,28 +157,41 @@ class KernelColumns:
         return float(np.abs(self.gram.diagonal()).mean()) if len(self.gram) else 1.0
 
     def coordinates(self, ridge: Array, base: Any) -> Coordinates:
-        # Scaled by s, R + diag(ridge) is never nearer to singular than the identity.
+        # Scaled by s, R + diag(ridge) is never nearer to singular than the identity: its pivots are 1 or more.
         s = 1 / np.sqrt(ridge)
-        M = base.matrix(self.gram) * np.outer(s, s)
+        R = base.matrix(self.gram)
+        M = R * np.outer(s, s)
         M[np.arange(len(s)), np.arange(len(s))] += 1
-        L = definite_cholesky(M)
+        try:
+            L = cholesky(M)
+        except NotPositiveDefinite:
+            return self.large_coordinates(R, s)
         B = s[:, None] * inverse_lower(L).T
         return Coordinates(self.columns, B, lambda w: dot(B, w), lambda a: dot(a / s, L))
+
+    def large_coordinates(self, R: Array, s: Array) -> Coordinates:
+        """Where rounding of R is larger than the ridge: from a triangle of the rows of ``[F s; I]``, with ``R ~ F'F``.
+
+        Of an indefinite R, what its eigenvalues above zero make.
+        """
+        F, _ = pivoted_cholesky(R, ROUNDING * float(R.diagonal().max()))
+        if np.abs(R - dot(F.T, F)).max() > SAME * np.abs(R).max():
+            values, basis = np.linalg.eigh(R)
+            F = np.sqrt(np.maximum(values, 0))[:, None] * basis.T
+        rows = np.vstack([F * s, np.eye(len(s))])
+        triangle, order = pivoted_triangle(rows[np.argsort(-np.abs(rows).max(axis=1), kind="stable")])
+        B = np.empty_like(triangle)
+        B[order] = s[order, None] * solve_upper(triangle, np.eye(len(s)))
+        return Coordinates(self.columns, B, lambda w: dot(B, w), lambda a: dot(triangle, (a / s)[order]))
 
     def quadratic(self, a: Array, base: Any) -> float:
         return 0.5 * float(dot(a, dot(base.matrix(self.gram), a)))
 
+    def values(self, a: Array) -> Array:
+        return dot(self.columns, a)
+
     def take(self, keep: Array) -> KernelColumns:
         return KernelColumns(self.candidates[keep], self.columns[:, keep], self.gram[np.ix_(keep, keep)])
-
-
-def definite_cholesky(M: Array) -> Array:
-    """The factor of ``M = I + S R S``; where the kernel is indefinite, of what is left of M at 1 and above."""
-    try:
-        return cholesky(M)
-    except np.linalg.LinAlgError:
-        values, basis = np.linalg.eigh(M)
-        return cholesky(dot(basis * np.maximum(values, 1), basis.T))
 
 
 @dataclass(frozen=True)
@@ -214,6 +239,9 @@ class LowRank:
     def quadratic(self, a: Array, base: Any) -> float:
         z = dot(a, self.H) if base.follows_kernel else a
         return 0.5 * float(dot(z, z))
+
+    def values(self, a: Array) -> Array:
+        return dot(self.G, dot(a, self.H))
 
     def take(self, keep: Array) -> LowRank:
         return LowRank(self.candidates[keep], self.G, self.H[keep], self.mean_size, self.missing)
@@ -268,10 +296,12 @@ class Rounds:
         ridge = norm.ridge(self.a)
         coordinates = self.space.coordinates(ridge, norm.base)
         before = self.last
+        most = self.values[-1] + self.rounding(self.values[-1]) if self.values else np.inf
         start = None if before is None else (coordinates.weights(self.a), before.bias)
         self.last = solve_round(coordinates, self.y, self.C, self.loss, start, before, self.tol)
         self.unproved = 0 if np.isfinite(self.last.gap) else self.unproved + 1
         a = coordinates.coef(self.last.w)
+        value = self.solved_value(a, ridge)
         # Of the largest ever: when C_alpha is too large, all coefficients vanish together.
         self.largest = max(self.largest, float(np.abs(a).max(initial=0.0)))
         if not self.counts and norm.p == 0:
@@ -279,13 +309,21 @@ class Rounds:
         keep = np.flatnonzero(np.abs(a) > VANISHED * self.largest) if norm.p < 1 else np.arange(len(a))
         # Above p = 1 nothing is dropped, and coefficients of no weight may take their time.
         size = np.abs(self.a) if norm.p < 1 else max(self.largest, TINY)
+        if len(keep) < len(a):
+            kept = np.zeros(len(a))
+            kept[keep] = a[keep]
+            rest = self.value(kept, self.space.values(kept) + self.last.bias)
+            if rest <= most:
+                a, value = kept, max(value, rest)
+            else:  # not yet: what they hold is little, but not nothing
+                keep = np.arange(len(a))
         self.change = float((np.abs(a - self.a) / size).max(initial=0.0)) if len(keep) == len(a) else np.inf
-        value = self.last.objective - 0.5 * float(dot(ridge, a**2)) + self.penalty(a)
-        if len(keep) == len(a) and before is not None and self.steady:
-            if value > self.values[-1] and self.tol <= EXACT:
-                # The round is worse than none: only rounding errors are left.
-                a, value, self.last, self.change = self.a, self.values[-1], before, 0.0
-            elif self.change < 1:
+        if before is not None and len(keep) == len(a):
+            if not value <= (self.values[-1] if self.steady and self.tol <= EXACT else most):
+                # The round is worse than none: only rounding errors are left, if it was solved as well as can be.
+                self.change = 0.0 if self.tol <= EXACT else np.inf
+                a, value, self.last = self.a, self.values[-1], before
+            elif self.steady and self.change < 1:
                 a, value = self.extrapolated(a, value, before)
         self.steady = len(keep) == len(a)
         self.values.append(value)
@@ -294,6 +332,31 @@ class Rounds:
         self.a = a[keep]
         if len(keep) < len(a):
             self.space = self.space.take(keep)
+
+    def solved_value(self, a: Array, ridge: Array) -> float:
+        """The objective at coefficients of a round, whose weights tell it, unless large ones have lost what these know:
+        then ``last`` becomes what the coefficients mean, with the best bias."""
+        last = self.last
+        value = last.objective - 0.5 * float(dot(ridge, a**2)) + self.penalty(a)
+        f = self.space.values(a)
+        if abs(self.value(a, f + last.bias) - value) <= 1e3 * self.rounding(value):
+            return value
+        bias = self.best_bias(f)
+        self.last = replace(last, f=f + bias, bias=bias)
+        return self.value(a, self.last.f)
+
+    def value(self, a: Array, f: Array) -> float:
+        """The objective at these coefficients and decision values."""
+        return self.smooth_part(self.space, a, f) + self.penalty(a)
+
+    def rounding(self, value: float) -> float:
+        """How much of a value of the objective may be rounding; at p = 0 logarithms may cancel the rest of it."""
+        logarithms = np.log(np.maximum(np.abs(self.a), TINY)) if self.norm.p == 0 else np.zeros(0)
+        return 1e-12 * (abs(value) + self.norm.C_alpha * float(np.abs(logarithms).sum()))
+
+    def best_bias(self, f: Array) -> float:
+        """The exact one for the hinge, that of the last round for a smooth loss."""
+        return self.last.bias if self.loss.smooth else OneNorm().bias(self.y - f, self.y, self.C, INEQUALITY)
 
     def penalty(self, a: Array) -> float:
         """Of these coefficients and of those that have vanished."""
@@ -336,28 +399,25 @@ class Rounds:
         if self.space.truncated:
             f = dot(space.columns, self.a)
             before = self.values[-1]
-            at = self.smooth_part(space, f + self.last.bias) + self.penalty(self.a)
+            at = self.smooth_part(space, self.a, f + self.last.bias) + self.penalty(self.a)
             self.values = [v + (at - before) for v in self.values]
             self.steady = False
         self.space = space
 
-    def smooth_part(self, space: KernelColumns, f: Array) -> float:
+    def smooth_part(self, space: Space, a: Array, f: Array) -> float:
         """All of the objective but the penalty."""
-        return space.quadratic(self.a, self.norm.base) + float(
+        return space.quadratic(a, self.norm.base) + float(
             self.loss.value(f[:, None], self.y[:, None], self.C[:, None])[0]
         )
 
     def result(self, space: KernelColumns, converged: bool) -> Sparse:
         """Coefficients with the exact bias."""
         f = dot(space.columns, self.a)
-        if not len(self.a):
-            bias = best_constant(self.y, self.C, self.loss)
-        elif self.loss.smooth:
-            bias = self.last.bias
-        else:
-            bias = OneNorm().bias(self.y - f, self.y, self.C, INEQUALITY)
-        objective = self.smooth_part(space, f + bias) + (self.norm.penalty(self.a) if len(self.a) else 0.0)
-        values = np.array(self.values) + (objective - self.values[-1])
+        bias = self.best_bias(f) if len(self.a) else best_constant(self.y, self.C, self.loss)
+        objective = self.smooth_part(space, self.a, f + bias) + (self.norm.penalty(self.a) if len(self.a) else 0.0)
+        # No round is kept that is worse than the one before; the shift has rounding errors of its own.
+        shifted = np.array(self.values) + (objective - self.values[-1])
+        values = np.maximum(np.minimum.accumulate(shifted), objective)
         values[-1] = objective
         history = {"n_vectors": np.array(self.counts), "objective": values}
         used = np.flatnonzero(self.a)
@@ -378,7 +438,7 @@ class Rounds:
             at = self.space.coordinates(norm.ridge(self.a), norm.base)
             return at.coef(dot(dot(u[:, 0], at.G), at.B))
 
-        primal = self.smooth_part(space, f + bias) + penalty.value(self.a)
+        primal = self.smooth_part(space, self.a, f + bias) + penalty.value(self.a)
         own = float(self.loss.conjugate(u, y, C)[0])
         R = norm.base.matrix(space.gram)
         return relative_gap(primal, lower_bound(own, pull, self.a, other, R.dot, penalty, enough=primal * (1 - 1e-10)))
