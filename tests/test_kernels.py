@@ -108,6 +108,36 @@ def test_function_and_precomputed():
     np.testing.assert_array_equal(kernels.Precomputed()(K, np.array([4, 2])), K[:, [4, 2]])
 
 
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+def test_a_function_gets_float32_rows_as_float64(container):
+    """Values in float32 are no kernel's to the digits of the certificate, and would not be those of float64 rows."""
+    X, Z = (container(blobs(n, d=3, seed=n)[0].astype(np.float32)) for n in (150, 20))
+    seen = set()
+
+    def products(A, B):
+        seen.update((A.dtype, B.dtype))
+        return A @ B.T
+
+    function = kernels.Function(products)
+    exact = products(X.astype(np.float64), Z.astype(np.float64))
+    exact = exact.toarray() if sp.issparse(exact) else exact
+    assert_same(function(X, Z), exact)
+    assert_same(function(X, Z.astype(np.float64)), exact)
+    out = np.empty(exact.shape, dtype=np.float32)
+    assert function(X, Z, out) is out
+    assert_same(out, exact.astype(np.float32))
+    assert seen == {np.dtype(np.float64)}
+
+
+def test_a_fit_to_float32_rows_is_that_to_the_same_float64_rows():
+    X, y = blobs(80, seed=3)
+    X = X.astype(np.float32)
+    one, other = (AnyNormSVC(kernel=cosine_plus_one, C=100).fit(rows, y) for rows in (X, X.astype(np.float64)))
+    assert_same(one.vector_coef_, other.vector_coef_)
+    assert one.objective_ == pytest.approx(other.objective_, rel=1e-12)
+    assert_same(one.decision_function(X), other.decision_function(X.astype(np.float64)))
+
+
 @pytest.mark.grid(3)
 @pytest.mark.parametrize("kind", DATA_KINDS)
 @core_kernels

@@ -167,3 +167,18 @@ def test_conjugate_gradients_end_after_as_many_steps_as_there_are_eigenvalues():
     assert steps <= 3
     assert not curved
     np.testing.assert_allclose(duals, np.linalg.solve(K + np.eye(60), targets.T).T, atol=1e-6)
+
+
+def test_a_preconditioner_of_huge_values():
+    """What rounding makes of its equations has no factor of its own."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((24, 5)) * 10.0 ** rng.integers(-3, 6) + (seed % 2) * 10.0 ** rng.integers(0, 6)
+        clf = LeastSquaresSVC(kernel="poly", gamma=8e7, coef0=1.0, cache_size=0.0018, C=1e3, multi_class="ovr")
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            clf.fit(X, rng.integers(0, 3, 24))
+        categories = {warning.category for warning in seen}
+        assert (ConvergenceWarning in categories) == (clf.duality_gap_.max() > clf.tol)
+        assert RuntimeWarning not in categories
+        assert np.isfinite(clf.vector_coef_).all()

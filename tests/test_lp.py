@@ -494,3 +494,39 @@ def test_a_function_as_kernel_that_is_not_definite():
     with pytest.warns(UserWarning, match="positive semidefinite"):
         model = LpSVC(kernel=lambda X, Z: cosine_plus_one(X, Z) - 0.9).fit(X, y)
     assert np.isfinite(model.decision_function(X)).all()
+
+
+def of_any_size(seed):
+    """Five rows of one size, and a kernel whose values are beyond all proportion to it."""
+    rng = np.random.default_rng(seed)
+    d, size = int(rng.integers(1, 7)), 10.0 ** rng.integers(3, 9)
+    X = rng.standard_normal((5, d)) + size if rng.random() < 0.6 else rng.standard_normal((5, d)) * size
+    y = np.array([0, 1, 0, 1, 0]) if rng.random() < 0.5 else np.array([0, 1, 1, 1, 0])
+    p, C = rng.choice([0, 0.5, 1, 1.5, 2, np.inf]), float(10 ** rng.uniform(-2, 5))
+    kernel = {"kernel": "poly", "gamma": 5600.0, "coef0": float(rng.integers(2)), "degree": int(rng.choice([2, 3]))}
+    return LpSVC(p, C=C, variant=str(rng.choice(VARIANTS)), **kernel), X, y
+
+
+@pytest.mark.parametrize("seed", [0, 6, 24, 54, 56, 66, 89, 178, 258])
+def test_huge_kernel_values_end_in_a_warning(seed):
+    """Not in an error of a factorisation, nor in rounds that are worse than the ones before."""
+    clf, X, y = of_any_size(seed)
+    with pytest.warns(ConvergenceWarning):
+        clf.fit(X, y)
+    assert np.isfinite(clf.vector_coef_).all()
+    assert clf.duality_gap_[0] > clf.tol
+    assert (np.diff(clf.history_[0]["objective"]) <= 0).all()
+
+
+def test_coordinates_of_a_kernel_that_drowns_its_ridge():
+    """``1/2 a'(R + diag(ridge)) a`` is ``1/2 |w|^2``, as far as numbers of such sizes tell."""
+    rng = np.random.default_rng(0)
+    F = rng.standard_normal((2, 5)) * 1e12
+    space = KernelColumns(np.arange(5), F.T @ F, F.T @ F)
+    ridge = 10.0 ** rng.uniform(-8, 0, 5)
+    at = space.coordinates(ridge, regularizers.KernelNorm())
+    a = np.linalg.svd(F)[2][2:].T @ rng.standard_normal(3)  # where R vanishes, only the ridge is left
+    assert np.linalg.norm(at.weights(a)) == pytest.approx(np.sqrt(a @ (ridge * a)), rel=1e-2)
+    a = rng.standard_normal(5)
+    assert np.linalg.norm(at.weights(a)) == pytest.approx(np.linalg.norm(F @ a), rel=1e-6)
+    np.testing.assert_allclose(at.coef(at.weights(a)), a, rtol=1e-2)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -197,7 +198,7 @@ def test_the_share_of_a_point_is_on_the_surface():
 
 
 @pytest.mark.parametrize("constraint", [INEQUALITY, EQUALITY], ids=lambda c: c.name)
-@pytest.mark.parametrize("slack", [s for s in NORMS if not isinstance(s, slacks.Mahalanobis)], ids=repr)
+@pytest.mark.parametrize("slack", NORMS, ids=repr)
 def test_interior_points_reach_the_reference(slack, constraint):
     problem, K = binary(slack, constraint, n=30)
     best = reference.solve(K, problem.y, problem.slack, 2.0, constraint.name).value
@@ -227,3 +228,34 @@ def test_an_indefinite_matrix_ends_the_path():
     problem, K = binary(slacks.OneNorm())
     found = list(interior.solutions(K - 5 * np.eye(20), problem.y, problem.feasible))
     assert len(found) < interior.MOST_STEPS
+
+
+def dense_metric(n, rng):
+    """Positive definite, far from diagonal."""
+    A = rng.standard_normal((n, n))
+    return A @ A.T / n + 0.01 * np.eye(n)
+
+
+def test_interior_points_reach_the_reference_in_any_metric():
+    problem, K = binary(slacks.Mahalanobis(), EQUALITY, n=30)
+    problem = replace(problem, slack=slacks.Mahalanobis(dense_metric(30, np.random.default_rng(1))))
+    best = reference.solve(K, problem.y, problem.slack, 2.0, "equality").value
+    certificates = [problem.certify(a, K @ a, 1.0) for a, _ in interior.solutions(K, problem.y, problem.feasible)]
+    good = next(certificate for certificate in certificates[:60] if certificate.gap <= 1e-8)
+    assert good.primal == pytest.approx(best, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "size", "solved"), [("linear", 1e3, True), ("poly", 1e3, False), ("linear", 1e8, False)]
+)
+def test_a_metric_takes_few_steps(kernel, size, solved):
+    """Rows of large and very different sizes, weights with zeros: solved, or a warning, after a bounded number of steps."""
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((40, 4))
+    X[:, 0] *= size
+    weights = rng.integers(0, 2, 40).astype(float)
+    y = np.where(rng.random(40) < 0.5, 1.0, -1.0)
+    metric = slacks.Mahalanobis(dense_metric(40, rng))
+    model, warned, _ = fit(metric, "equality", X, y, weights, kernel=kernel, gamma=1.0, C=1e3)
+    assert warned != solved
+    assert model.n_iter_[0] < 200_000

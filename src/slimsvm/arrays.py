@@ -29,6 +29,11 @@ def aligned(X: Array) -> Array:
     return X if X.flags.aligned and not any(step % X.itemsize for step in X.strides) else X.copy()
 
 
+def double(X: Any) -> Any:
+    """float32 rows as float64; row numbers of a precomputed kernel stay what they are."""
+    return X.astype(np.float64) if X.dtype == np.float32 else X
+
+
 def core_rows(X: Any, offset: Array | None = None, scales: Array | None = None) -> _core.Rows:
     """The core's view of X, or of X times a scale for each input: no copy for floats of any layout and for CSR."""
     if sp.issparse(X):

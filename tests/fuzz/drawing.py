@@ -54,7 +54,7 @@ class Draw:
         name = self.one_of(*names)
         params = {"kernel": name}
         if name in ("rbf", "laplacian", "poly", "sigmoid"):
-            params["gamma"] = self.one_of("scale", "scale", self.power(-3, 2))
+            params["gamma"] = self.one_of("scale", "scale", self.power(-3, 2), self.power(-3, 2), self.power(-8, 8))
         if name == "poly":
             params |= {"degree": self.one_of(2, 3), "coef0": self.one_of(0.0, 1.0)}
         return params
@@ -81,7 +81,7 @@ class Draw:
         return self.data.X
 
     def case(self, estimator, params, verdict, weight="given"):
-        X, weight = self.rows(params), self.data.weight if weight == "given" else weight
+        X, weight = self.rows(params), self.data.weight if isinstance(weight, str) else weight
         text = f"{self.data.kind}, weights {'none' if weight is None else f'{weight.min():.1e}..{weight.max():.1e}'}"
         kernel = params["kernel"]
 

@@ -57,6 +57,17 @@ def neighbours(n, rng):
     return np.diag(A.sum(axis=1) + 0.5) - A
 
 
+def metric(draw, constraint):
+    """A norm of slacks of related rows, for rows that are in or out: any metric where slacks may have any sign."""
+    n, weight = len(draw.data.y), None if draw.data.weight is None else (draw.data.weight > 0).astype(float)
+    if constraint == "inequality" or draw.chance(0.3):
+        return slacks.Mahalanobis(neighbours(n, draw.rng)), weight
+    A = draw.rng.standard_normal((n, n))
+    sizes = 10 ** (draw.one_of(0, 0, 2) * draw.rng.uniform(-1, 1, n))
+    M = A @ A.T / n + draw.power(-6, 0) * np.eye(n)
+    return slacks.Mahalanobis(M * np.outer(sizes, sizes)), weight
+
+
 def _all_rows(draw, estimator, slack, constraint, params, weight="given"):
     scheme = params["multi_class"]
     return draw.case(estimator, params, lambda fitted: judge.all_rows(fitted, slack, constraint, scheme), weight)
@@ -66,8 +77,8 @@ def any_norm(draw):
     slack, constraint = _slack(draw), draw.one_of("inequality", "equality")
     params = {**draw.kernel(), **draw.several(), **draw.cost(), **draw.tol()}
     if isinstance(slack, slacks.Mahalanobis):
-        slack = slacks.Mahalanobis(neighbours(len(draw.data.y), draw.rng))
-        return _all_rows(draw, slimsvm.AnyNormSVC(slack, constraint, **params), slack, constraint, params, None)
+        slack, weight = metric(draw, constraint)
+        return _all_rows(draw, slimsvm.AnyNormSVC(slack, constraint, **params), slack, constraint, params, weight)
     if not isinstance(slack, slacks.MaxNorm):  # which no weight of a class changes
         params |= draw.class_weight()
     return _all_rows(draw, slimsvm.AnyNormSVC(slack, constraint, **params), slack, constraint, params)
@@ -97,6 +108,7 @@ def budget(draw):
 
 def least_squares(draw):
     params = {**draw.kernel(), **draw.several(), **draw.cost(), **draw.tol(), **draw.class_weight()}
+    params |= draw.one_of({}, {"cache_size": draw.power(-4, -1)})  # the matrix does not fit
     return _all_rows(draw, slimsvm.LeastSquaresSVC(**params), slacks.SquaredTwoNorm(), "equality", params)
 
 
@@ -139,10 +151,22 @@ def empirical(draw):
     return _few(draw, slimsvm.EmpiricalSVC(draw.power(-5, -0.5), selection, **params), params)
 
 
+def given_vectors(draw, count):
+    """Some of the rows, or others of any size."""
+    X = draw.data.X
+    if draw.chance(0.5):
+        rows = X[np.sort(draw.rng.permutation(X.shape[0])[:count])]
+        return rows.toarray() if hasattr(rows, "toarray") else rows
+    return draw.power(-3, 7) * draw.rng.standard_normal((count, X.shape[1]))
+
+
 def slim(draw):
-    params = {"n_vectors": draw.one_of(2, 6, 20), **_shared(draw)}
-    learns = params["kernel"] != "precomputed" and draw.chance(0.6)
-    if learns:
+    params = {"n_vectors": draw.one_of(1, 2, 6, 20), **_shared(draw)}
+    given = params["kernel"] != "precomputed" and draw.chance(0.15)
+    learns = params["kernel"] != "precomputed" and not given and draw.chance(0.6)
+    if given:
+        params |= {"basis": given_vectors(draw, params["n_vectors"]), "scales": "fixed"}
+    elif learns:
         params |= learned(draw.one_of(0, 5, 30), draw.one_of("kmeans", "forward", "random", "cholesky"))
         params["scales"] = draw.one_of("fixed", "learned")
     else:

@@ -67,7 +67,7 @@ def attempt(problem):
         try:
             model = problem.estimator.fit(problem.X, problem.y, problem.weight)
         except TimeoutError:
-            result.wrong.append(f"stopped after {PATIENCE:g} s")
+            result.wrong.append(f"slow: stopped after {PATIENCE:g} s")
             return result
         except ValueError as error:  # LinAlgError is one, too
             if type(error) is ValueError:
@@ -82,7 +82,7 @@ def attempt(problem):
     result.seconds = min(time.perf_counter() - wall, time.process_time() - cpu)
     result.warned = any(issubclass(w.category, ConvergenceWarning) for w in caught)
     if result.seconds > SLOW:
-        result.wrong.append(f"{result.seconds:.0f} s")
+        result.wrong.append(f"slow: {result.seconds:.0f} s")
     noises = {str(w.message) for w in caught if w.category is RuntimeWarning and w.filename.startswith(PACKAGE)}
     result.wrong += [f"RuntimeWarning: {noise}" for noise in sorted(noises)]
     with warnings.catch_warnings():

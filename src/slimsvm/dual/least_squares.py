@@ -182,6 +182,8 @@ class Preconditioner:
             inner += dot(part * self.C[first : first + 1024], part.T, system.threads)
         self.factor, self.threads = lifted_cholesky(inner, system.threads), system.threads
         ones = self._inverse(np.ones((1, n)))[0]
+        if not ones.sum() > 0:  # rounding has eaten it: the ridge alone
+            self.L, self.factor, ones = self.L[:0], np.empty((0, 0)), self.C
         self.ones = ones / ones.sum()
 
     def _inverse(self, r: Array) -> Array:
@@ -259,6 +261,8 @@ def _conjugate_gradients(
         if not (curvature > 0).all():
             return step, True
         length = (slope[active] / curvature)[:, None]
+        if not (np.isfinite(length).all() and np.isfinite(image).all()):  # rounding has sent it beyond all numbers
+            return step, False
         duals[active] += length * p
         residual[active] -= length * image
         z = preconditioner(residual[active])

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import _core
-from ..arrays import Elsewhere, aligned, core_rows
+from ..arrays import Elsewhere, aligned, core_rows, double
 from ..formulation import Array, Part
 from ..keys import blocks
 from ..linear import dot
@@ -521,7 +521,11 @@ class Precomputed(Base):
 
 @dataclass(frozen=True)
 class Function(Base):
-    """Any function ``k(X, Z)`` that returns the matrix of kernel values."""
+    """Any function ``k(X, Z)`` that returns the matrix of kernel values.
+
+    float32 rows come to it as float64, a block at a time: values in float32 would depend on the block, and the
+    certificate would be that of their rounding.
+    """
 
     function: Callable[[Any, Any], Any]
     name: ClassVar[str] = "callable"
@@ -529,6 +533,12 @@ class Function(Base):
     def __call__(self, X: Any, Z: Any, out: Array | None = None, threads: int = 1) -> Array:
         """The function's matrix, checked for shape and finite values."""
         expected = (X.shape[0], Z.shape[0])
+        if np.float32 in (X.dtype, Z.dtype):
+            Z, K = double(Z), np.empty(expected) if out is None else out
+            size = max(256, (2 << 20) // max(1, X.shape[1]))
+            for i in range(0, expected[0], size):
+                self(double(X[i : i + size]), Z, K[i : i + size])
+            return K
         try:
             K = _dense(self.function(X, Z))
             K = K if is_foreign(K) else np.ascontiguousarray(K, dtype=np.float64)
@@ -560,7 +570,7 @@ class DifferentiableFunction(Function):
 
     def pullback(self, X: Any, Z: Array, W: Array, K: Array | None = None) -> Array:
         """The function's own."""
-        return self.function.pullback(X, Z, W, K)  # type: ignore[attr-defined]
+        return self.function.pullback(double(X), double(Z), W, K)  # type: ignore[attr-defined]
 
 
 ALL: tuple[type, ...] = (Linear, Gaussian, Laplacian, Polynomial, Sigmoid, Scaled, Precomputed, Function)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import double
 from ..certificate import Basis, of_rows
 from ..formulation import Array, Kernel
 from ..linear import dot
@@ -15,7 +16,7 @@ from ..namespaces import host, namespace
 from ..parts.losses import Loss
 from ..parts.regularizers import Regularizer
 from ..rows.labels import Labels
-from ..rows.memory import double, seen_through
+from ..rows.memory import seen_through
 from ..rows.seam import Home
 from ..sparse.reweighting import sparse_coefficients
 from . import solve as primal

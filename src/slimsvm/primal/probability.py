@@ -30,7 +30,7 @@ from ..formulation import Array, Kernel
 from ..linear import dot
 from ..parts.regularizers import Regularizer
 from ..rows.labels import ClassLabels
-from ..rows.memory import Computed, Given, double, kept, seen_through
+from ..rows.memory import Computed, Given, kept, seen_through
 from ..rows.seam import Block, Home, Pass, decision
 from .equations import Solver, from_rows, from_sums
 from .passes import weighted_gram

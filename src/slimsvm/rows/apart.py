@@ -23,7 +23,7 @@ from ..formulation import Array
 from ..linear import dot
 from ..parts.kernels import Base
 from .labels import Labels, Rule
-from .memory import double, seen_through
+from .memory import seen_through
 from .seam import Block, Pass
 
 MOST_BROUGHT = 1 << 26  # bytes of rows that come here at a time

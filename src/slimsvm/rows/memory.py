@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import _core
-from ..arrays import Elsewhere, core_rows
+from ..arrays import Elsewhere, core_rows, double
 from ..formulation import Array
 from ..linear import dot
 from .labels import Labels
@@ -260,11 +260,6 @@ class Fused:
         loss = _core.QuadraticLoss(*pieces)
         found, steps, converged, exact = self.passes.newton(which.tolist(), V, trifle, loss, tol, max_iter)
         return (found, np.array(steps), np.array(converged, dtype=bool)) if exact else None
-
-
-def double(X: Any) -> Any:
-    """float32 rows as float64; row numbers of a precomputed kernel stay what they are."""
-    return X.astype(np.float64) if X.dtype == np.float32 else X
 
 
 def seen_through(

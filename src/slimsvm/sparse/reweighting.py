@@ -301,11 +301,11 @@ class Rounds:
         self.last = solve_round(coordinates, self.y, self.C, self.loss, start, before, self.tol)
         self.unproved = 0 if np.isfinite(self.last.gap) else self.unproved + 1
         a = coordinates.coef(self.last.w)
-        value = self.solved_value(a, ridge)
         # Of the largest ever: when C_alpha is too large, all coefficients vanish together.
         self.largest = max(self.largest, float(np.abs(a).max(initial=0.0)))
         if not self.counts and norm.p == 0:
             self.least = max(VANISHED * self.largest, TINY)
+        value = self.solved_value(a, ridge)
         keep = np.flatnonzero(np.abs(a) > VANISHED * self.largest) if norm.p < 1 else np.arange(len(a))
         # Above p = 1 nothing is dropped, and coefficients of no weight may take their time.
         size = np.abs(self.a) if norm.p < 1 else max(self.largest, TINY)

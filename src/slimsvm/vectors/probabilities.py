@@ -20,7 +20,6 @@ from ..parts.regularizers import KernelNorm
 from ..primal.probability import Losses, Report, Weights, features, fit_layer, minimise
 from ..progress import ProgressLine
 from ..rows.labels import numbers
-from ..rows.memory import double
 from .folds import Groups, held_out
 from .training import Recipe, Setting
 from .trials import MOST_ROWS
