@@ -32,7 +32,7 @@ class RowSource {
   virtual std::size_t plan(const std::vector<Segment>&, std::size_t) { return 0; }
   virtual bool concurrent() const { return true; }  // strip() may run on several threads
   virtual int chunk() const { return 512; }         // rows that prepare() takes at once
-  // Rows that come so cheap that fresh memory for more of them costs more than computing them again.
+  // Rows that come so cheap that fresh memory for one costs about as much as to compute it once more.
   virtual bool cheap() const { return false; }
   virtual void prepare(const Index* positions, int count) = 0;
   // out[i][0..count) = row of prepared position i < rows at columns [first, first + count); out has room for
@@ -320,7 +320,7 @@ class Gram {
       : source_(std::move(source)),
         segments_(std::move(segments)),
         tile_(tile_length(segments_)),
-        cache_(worthwhile(cache_bytes - source_->plan(tiles(), strip_bytes)), tile_),
+        cache_(cache_bytes - source_->plan(tiles(), strip_bytes), first_bytes(cache_bytes), tile_),
         pool_(pool),
         workspaces_(pool.size()) {}
 
@@ -666,10 +666,11 @@ class Gram {
       dispatch<SubtractRows<Real>>(rows, x, count, length, y);
   }
 
-  std::size_t worthwhile(std::size_t bytes) const {
-    constexpr std::size_t enough_rows = 1024, enough_bytes = std::size_t(64) << 20;
+  // What the cache starts with: all, or where rows are cheap about as much as rounds reach back.
+  std::size_t first_bytes(std::size_t bytes) const {
+    constexpr std::size_t first_rows = 1024, least = std::size_t(64) << 20;
     if (!source_->cheap()) return bytes;
-    return std::min(bytes, std::max(enough_bytes, enough_rows * static_cast<std::size_t>(positions() + tile_) * sizeof(Real)));
+    return std::max(least, first_rows * static_cast<std::size_t>(positions() + tile_) * sizeof(Real));
   }
   std::vector<Segment> tiles() const {
     std::vector<Segment> runs;

@@ -1,4 +1,4 @@
-// Kernel rows that were computed before, in a bounded arena, least recently used out first.
+// Kernel rows that were computed before, in a bounded arena that grows as dropped rows come back, least recently used out first.
 //
 // A row is kept by segments (runs of columns, one per class in one-vs-one), each a chain of fixed tiles, so
 // that subproblems over different classes share what they have in common and any mix of segments fills
@@ -10,6 +10,7 @@
 #include <list>
 #include <new>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -32,9 +33,13 @@ class RowCache {
     std::vector<Real*> tiles;
   };
 
-  RowCache(std::size_t bytes, int tile) : tile_(tile), capacity_(std::max<std::size_t>(1, bytes / (tile * sizeof(Real)))) {}
+  // Room for `first` bytes to begin with, for `bytes` at most: a row that was dropped and is computed again adds its own. What is
+  // spent on fresh memory beyond the first is then in proportion to what was spent on computing rows again.
+  RowCache(std::size_t bytes, std::size_t first, int tile)
+      : tile_(tile), capacity_(tiles_in(bytes)), room_(std::min(capacity_, tiles_in(first))) {}
 
-  std::size_t capacity() const { return capacity_; }  // in tiles
+  std::size_t capacity() const { return capacity_; }  // in tiles: what it may grow to
+  std::size_t room() const { return room_; }          // what it has grown to
   void begin_round() { ++round_; }
 
   // The entry, now the most recent; null if it is not here.
@@ -47,9 +52,10 @@ class RowCache {
   }
 
   // A new entry with room for `tiles` tiles, to be filled by the caller. Room is made by dropping entries
-  // of earlier rounds; a round that needs more than the capacity gets it (the solver sizes its rounds).
+  // of earlier rounds; a round that needs more gets it (the solver sizes its rounds by the capacity).
   Entry* insert(Index row, int segment, int tiles) {
-    while (used_ + tiles > capacity_ && !entries_.empty() && entries_.back().round != round_) drop_oldest();
+    if (dropped_.erase(key(row, segment)) > 0) widen(tiles);
+    while (used_ + tiles > room_ && !entries_.empty() && entries_.back().round != round_) drop_oldest();
     entries_.push_front(Entry{key(row, segment), round_, {}});
     Entry& entry = entries_.front();
     entry.tiles.reserve(tiles);
@@ -61,9 +67,11 @@ class RowCache {
   // Forgets everything: what was being filled when an error ended the round cannot be trusted.
   void clear() {
     while (!entries_.empty()) drop_oldest();
+    dropped_.clear();
   }
 
  private:
+  std::size_t tiles_in(std::size_t bytes) const { return std::max<std::size_t>(1, bytes / (tile_ * sizeof(Real))); }
   static std::uint64_t key(Index row, int segment) {
     return static_cast<std::uint64_t>(row) << segment_bits | static_cast<std::uint64_t>(segment);
   }
@@ -72,7 +80,12 @@ class RowCache {
     free_.insert(free_.end(), last.tiles.begin(), last.tiles.end());
     used_ -= last.tiles.size();
     index_.erase(last.key);
+    if (room_ < capacity_) dropped_.insert(last.key);
     entries_.pop_back();
+  }
+  void widen(int tiles) {
+    room_ = std::min(capacity_, room_ + tiles);
+    if (room_ == capacity_) dropped_.clear();  // nothing is left to decide
   }
   Real* take() {
     ++used_;
@@ -104,10 +117,11 @@ class RowCache {
     void operator()(Real* p) const { ::operator delete(p, std::align_val_t(alignment)); }
   };
   int tile_;
-  std::size_t capacity_, used_ = 0, owned_ = 0;
+  std::size_t capacity_, room_, used_ = 0, owned_ = 0;  // in tiles
   std::uint64_t round_ = 1;
   std::list<Entry> entries_;
   std::unordered_map<std::uint64_t, typename std::list<Entry>::iterator> index_;
+  std::unordered_set<std::uint64_t> dropped_;  // keys of what is no longer here, while there is room to add
   std::vector<Real*> free_;
   std::vector<std::unique_ptr<Real, Free>> blocks_;
 };

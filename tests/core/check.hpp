@@ -97,5 +97,6 @@ void solver();
 void passes();
 void linear_algebra();
 void quasi_newton();
+void row_cache();
 
 }  // namespace tests

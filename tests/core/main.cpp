@@ -22,7 +22,7 @@ int main(int count, char** arguments) {
     const char* name;
     void (*run)();
   } parts[] = {{"vectors", tests::vectors}, {"kernels", tests::kernels}, {"decisions", tests::decisions},
-               {"threads", tests::threads}, {"solver", tests::solver}, {"passes", tests::passes}, {"linear", tests::linear_algebra}, {"quasi-Newton", tests::quasi_newton}};
+               {"threads", tests::threads}, {"solver", tests::solver}, {"passes", tests::passes}, {"linear", tests::linear_algebra}, {"quasi-Newton", tests::quasi_newton}, {"row cache", tests::row_cache}};
   for (const auto& part : parts) {
     const tests::Tally before = tests::tally;
     part.run();
