@@ -249,7 +249,7 @@ def test_interior_points_reach_the_reference_in_any_metric():
     ("kernel", "size", "solved"), [("linear", 1e3, True), ("poly", 1e3, False), ("linear", 1e8, False)]
 )
 def test_a_metric_takes_few_steps(kernel, size, solved):
-    """Rows of large and very different sizes, weights with zeros: solved, or a warning, after a bounded number of steps."""
+    """Rows of very different sizes, weights with zeros: solved, or a warning, after a bounded number of steps."""
     rng = np.random.default_rng(2)
     X = rng.standard_normal((40, 4))
     X[:, 0] *= size

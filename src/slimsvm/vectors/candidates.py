@@ -3,7 +3,7 @@ choosing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +23,9 @@ from .selection import class_centres, forward_rows, independent_rows, pivoted_fa
 
 FINER = 4  # times the rows of the stage before
 COARSEST = 5000  # rows of the first stage, at least
+# Where vectors start decides little for classes, as long as scales are fixed. But learned scales may settle without an
+# input that matters, and for targets local minima lie far apart: then the best of several starts goes on.
+STARTS, STARTS_FOR_TARGETS = 2, 4
 PARTS = ((20_000, 1.0), (60_000, 0.5), (np.inf, 0.2))  # of the iterations, on so many rows at most
 
 
@@ -56,6 +59,7 @@ class TaskCandidates:
     taught: list[Output] | None = None  # the problems that vectors are learned for, if they are others
     watch: Callable[[int, int], Any] | None = None  # makes what hears of learning so many vectors on so many rows
     free: Callable[[], int] | None = None  # threads that learning may use now, where their number changes
+    known: Sequence[LearnedVectors] = ()  # learned on some of these rows with the same settings: further starts
 
     @property
     def X(self) -> Any:
@@ -112,7 +116,8 @@ class TaskCandidates:
         return class_centres(self.here, self.task.codes, self.task.weights, count, max_iter, self.rng)
 
     def learned(self, start: Basis, count: int, iterations: Any, smoothing: float, owned: bool = False) -> Choice:
-        """Coarse to fine: most iterations on few of the rows, the last ones on all."""
+        """Coarse to fine: most iterations on few of the rows, the last ones on all. Of several starts, the one that
+        leads to the lowest objective on the fewest rows goes on."""
         if not self.kernel.differentiable:
             raise ValueError(
                 f"basis='learned' needs a kernel with a derivative (a method pullback); {self.kernel!r} has none. Use "
@@ -120,16 +125,27 @@ class TaskCandidates:
             )
         long = self.scaled or self.task.targets is not None
         steps = (200 if long else 100) if iterations == "auto" else int(iterations)
-        found: LearnedVectors | Array | None = self.start
+        starts = STARTS_FOR_TARGETS if self.task.targets is not None else STARTS if self.scaled else 1
+        found: LearnedVectors | Array | list[Array] | None = self.start
         done = 0
         for size, most in stages(self.task.size, steps):
             last = size == self.task.size
             part = self if last else self.sample(size)
-            found = dense(start.choose(part, count).vectors) if found is None else found
+            found = part.starts(start, count, starts) if found is None else found
             found = part.moved(found, count, most, smoothing, owned or not last)
             done += found.n_iter
         assert isinstance(found, LearnedVectors)
         return self._chosen(replace(found, n_iter=done))
+
+    def starts(self, start: Basis, count: int, most: int) -> list[Array]:
+        """Different vectors to start from, each with as many: one alone where the basis always chooses the same."""
+        found = [dense(start.choose(self, count).vectors)]
+        for _ in range(most - 1):
+            other = dense(start.choose(self, count).vectors)
+            if len(other) != len(found[0]) or any(np.array_equal(other, known) for known in found):
+                break
+            found.append(other)
+        return found
 
     def learned_on(self, iterations: int, smoothing: float) -> Choice:
         """Vectors that were learned before, moved on, on all of these rows at once."""
@@ -142,7 +158,7 @@ class TaskCandidates:
         return Choice(found.vectors.astype(self.X.dtype), None, kernel, found)
 
     def moved(
-        self, begin: LearnedVectors | Array, count: int, most: int, smoothing: float, owned: bool = False
+        self, begin: LearnedVectors | Array | list[Array], count: int, most: int, smoothing: float, owned: bool = False
     ) -> LearnedVectors:
         """Vectors moved on, on these rows; ``owned``: which nobody needs afterwards."""
         watch = self.watch(count, self.task.size) if self.watch else None
@@ -161,6 +177,7 @@ class TaskCandidates:
             watch=watch,
             free=self.free,
             owned=owned,
+            known=self.known,
         )
         if watch is not None:
             watch.finish(found.n_iter, found.value)

@@ -12,7 +12,7 @@ for each input can be learned along: its derivative comes from the same sums ove
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -41,6 +41,14 @@ DOUBLE_ROWS = 2000
 DENSE = 1 << 22  # entries up to which sparse rows are learned from as dense ones: much faster, the same vectors
 SOME_ROWS = 20_000  # that say which vectors are dead, and where they gain most; the last word on more is in float32
 TOO_FAR = 1e30  # as the objective of vectors so far out that numbers overflow
+FARTHEST = 6.0  # that the logarithm of a scale goes from its start: beyond, a line search may overflow
+# An input whose scale is next to zero has no gradient left, neither in its scale nor in the vectors. In the first
+# iterations, scales therefore stay above exp(-0.5) of their start: vectors that lie where clusters are do not show yet
+# what an input is good for, if it counts only together with others.
+EARLY_ITERATIONS = 30
+EARLY_FALL = 0.5
+FALLS = (EARLY_FALL, FARTHEST)  # of several starts, every other one: where the one settles badly, the other seldom does
+HEATS = (0.3, 0.5)  # parts of the iterations after which the better half of several starts goes on
 
 Watch = Callable[[int, float], None]
 Threads = Callable[[], int]  # that may be used now
@@ -103,12 +111,12 @@ class Objective:
         Z = theta[: self.count * self.size].reshape(self.count, self.size) * self.unit
         return Z, np.exp(theta[self.count * self.size :]) if self.scaled else None
 
-    def bounds(self) -> tuple[Array, Array] | None:
-        """Scales stay within e^6 = 400 times their start: beyond, a line search may overflow."""
+    def bounds(self, fall: float = FARTHEST) -> tuple[Array, Array] | None:
+        """None for the vectors; the logarithms of the scales may fall by ``fall``."""
         if not self.scaled:
             return None
-        most = np.append(np.full(self.count * self.size, np.inf), np.full(self.size, 6.0))
-        return -most, most
+        free = np.full(self.count * self.size, np.inf)
+        return np.append(-free, np.full(self.size, -fall)), np.append(free, np.full(self.size, FARTHEST))
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Value and gradient; a step so long that numbers overflow is no good."""
@@ -264,7 +272,7 @@ def learn(
     kernel: Any,
     X: Any,
     labels: Labels,
-    start: Array | LearnedVectors,
+    start: Array | LearnedVectors | list[Array],
     loss: Any,
     rng: np.random.Generator,
     learn_scales: bool = False,
@@ -274,22 +282,46 @@ def learn(
     watch: Watch | None = None,
     free: Threads | None = None,
     owned: bool = False,
+    known: Sequence[LearnedVectors] = (),
 ) -> LearnedVectors:
     """Move vectors (and scales) from their start to a local minimum of W by L-BFGS.
 
-    ``owned``: nobody else needs X, and it may be changed.
+    ``owned``: nobody else needs X, and it may be changed. Several starts have as many vectors each: the first
+    iterations are done from all of them, and the lowest objective goes on; so it may from vectors that are ``known``
+    from other rows, where these have a lower one.
 
     A vector that contributes nothing has no gradient and would stay so: it is put where it gains most, and
     learning goes on.
     """
-    begin, scales = (start.vectors, start.scales) if isinstance(start, LearnedVectors) else (start, None)
+    if isinstance(start, LearnedVectors):
+        runs = [start]
+    else:
+        starts = start if isinstance(start, list) else [start]
+        runs = [LearnedVectors(Z, None, np.empty((0, len(Z))), np.empty(0), np.inf, 0) for Z in starts]
     if isinstance(X, Elsewhere) and not FusedObjective.serves(kernel, loss):
         X = X[:]  # on a device; such kernels and losses have what learning needs in memory only
     centre, X = centred(kernel, X, DOUBLE_ROWS, owned)
-    Z = separated(begin - centre, kernel, X, rng)
+    runs = [replace(run, vectors=separated(run.vectors - centre, kernel, X, rng), n_iter=0) for run in runs]
+    count = len(runs[0].vectors)
     regularizer = (KernelNorm() if regularizer is None else regularizer).among(kernel, X, True)
-    objective = objective_for(kernel, loss)(kernel, X, labels, loss, regularizer, len(Z), learn_scales, threads, free)
-    found = minimised(objective, Z, scales, rng, max_iter, watch)
+    objective = objective_for(kernel, loss)(kernel, X, labels, loss, regularizer, count, learn_scales, threads, free)
+
+    def onwards(run: LearnedVectors, until: int, fall: float = EARLY_FALL) -> LearnedVectors:
+        done = run.n_iter
+        later = None if watch is None else lambda iteration, value: watch(done + iteration, value)
+        found = minimised(objective, run.vectors, run.scales, rng, until - done, later, fall)
+        return replace(found, n_iter=done + found.n_iter)
+
+    for part in HEATS:
+        if len(runs) > 1:
+            better = len(runs) // 2
+            runs = [onwards(run, int(part * max_iter), FALLS[k % 2]) for k, run in enumerate(runs)]
+            for other in known:
+                if len(other.vectors) == count:
+                    value = minimised(objective, other.vectors - centre, other.scales, rng, 0).value
+                    runs.append(replace(other, vectors=other.vectors - centre, value=value, n_iter=runs[0].n_iter))
+            runs, known = sorted(runs, key=lambda run: run.value)[:better], ()
+    found = onwards(runs[0], max_iter)
     return replace(found, vectors=found.vectors + centre)
 
 
@@ -300,10 +332,17 @@ def minimised(
     rng: np.random.Generator,
     max_iter: int,
     watch: Watch | None = None,
+    fall: float = EARLY_FALL,
 ) -> LearnedVectors:
-    """A local minimum of the objective by L-BFGS; dead vectors come to life again."""
+    """A local minimum of the objective by L-BFGS; dead vectors come to life again. ``fall``: how far the logarithms of
+    new scales may fall in the first iterations."""
     progress = _Progress(watch)
     limited = False
+    early = min(EARLY_ITERATIONS, max_iter // 2) if objective.scaled and scales is None else 0
+    objective.machine = None
+    if early:
+        theta, bounds = objective.pack(_revived(objective, Z, scales, rng), scales), objective.bounds(fall)
+        Z, scales = objective.unpack(lbfgs(objective, theta, bounds, early, 3 * early, watch=progress).x)
     for _ in range(3 if max_iter else 0):
         Z = _revived(objective, Z, scales, rng)
         left = max_iter - progress.done

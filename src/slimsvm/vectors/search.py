@@ -19,11 +19,15 @@ import numpy as np
 from ..data import Task
 from ..parts import kernels
 from .folds import Groups, held_out
+from .learning import LearnedVectors
 from .training import Recipe, Setting
 from .trials import MOST_ROWS, Fold, Trial, Trials
 
 COSTS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 FIRST = 0.3  # the cost at which widths are compared, times gamma in units of gamma="scale"
+# The same for targets where scales are learned: at a low cost, inputs that matter little lose their scales, and trials
+# at higher costs, which begin there, do without them.
+FIRST_SCALED = 9.0
 MOST_COST = {False: 1e4, True: 1e6}  # of labels, of targets: these may have next to no noise
 MILLION = 1e6  # rows up to which these are the costs; more rows share what a million would cost
 WIDTHS = (0.03, 0.1, 0.3, 1.0, 3.0)  # gamma, in units of gamma="scale"
@@ -77,7 +81,7 @@ class Space:
 
     def first(self, gamma: float, scaled: bool) -> Setting:
         """The setting that speaks for a width: with a cost in inverse proportion, unless one is given."""
-        wanted = FIRST * self.share * self.unit / gamma
+        wanted = (FIRST_SCALED if scaled and self.targets else FIRST) * self.share * self.unit / gamma
         cost = min(self.costs, key=lambda C: abs(np.log(C / wanted))) if self.cost is None else self.cost
         return Setting(cost, gamma, scaled)
 
@@ -99,11 +103,11 @@ def space_of(task: Task, C: float | str, gamma: float | str, scales: str, recipe
 
 @dataclass(frozen=True)
 class Finding:
-    """The best setting, what was tried (lists), and the folds with what was learned on them."""
+    """The best setting, what was tried (lists), and the vectors that its trials ended with."""
 
     setting: Setting
     tried: dict[str, list[Any]]
-    folds: list[Fold]
+    learned: list[LearnedVectors]
 
     @classmethod
     def given(cls, space: Space) -> Finding:
@@ -212,10 +216,10 @@ def search(task: Task, recipe: Recipe, space: Space, report: Callable[[str], Non
     rng = np.random.default_rng(0)
     folds = split(task, rng)
     with Trials(folds, recipe, int(rng.integers(2**31))) as trial:
-        return _raced(Race(trial, space, few, report), space, folds)
+        return _raced(Race(trial, space, few, report), space)
 
 
-def _raced(race: Race, space: Space, folds: list[Fold]) -> Finding:
+def _raced(race: Race, space: Space) -> Finding:
     few = race.few
     at_once = None if few else 1
     first = [space.first(gamma, scaled) for scaled in space.scaled for gamma in space.gammas(scaled, few)]
@@ -240,7 +244,9 @@ def _raced(race: Race, space: Space, folds: list[Fold]) -> Finding:
         _looks_ahead(race, rows)
         for row in rows:
             _second_look(race, row)
-    return Finding(race.winner(best), race.results(), folds)
+    winner = race.winner(best)
+    learned = [trial.learned for trial in race.trials[winner] if trial.learned is not None]
+    return Finding(winner, race.results(), learned)
 
 
 def _in_turn(race: Race, best: list[Setting]) -> tuple[list[Setting], list[Setting]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -105,13 +105,20 @@ def _learned_for(choice: Choice, outputs: int) -> tuple[Array, Array] | None:
     return None if found is None or found.coef.shape != (outputs, choice.vectors.shape[0]) else (found.coef, found.bias)
 
 
-def train(task: Task, recipe: Recipe, setting: Setting, rng: np.random.Generator, on_trial: bool = False) -> Model:
+def train(
+    task: Task,
+    recipe: Recipe,
+    setting: Setting,
+    rng: np.random.Generator,
+    on_trial: bool = False,
+    known: Sequence[LearnedVectors] = (),
+) -> Model:
     """Vectors, and the best coefficients of the recipe's scheme over them.
 
-    ``on_trial``: nobody is to hear that learning might go on.
+    ``on_trial``: no warning where learning might go on. ``known``: vectors that trials of this setting ended with.
     """
     wanted = task.outputs(recipe.scheme)
-    return fit_over(task, recipe, recipe.candidates(task, setting, rng), wanted, on_trial)
+    return fit_over(task, recipe, replace(recipe.candidates(task, setting, rng), known=known), wanted, on_trial)
 
 
 def fit_over(
