@@ -104,10 +104,11 @@ def test_score(folder, trained):
 
 
 def test_frontier(folder):
-    """Report, picture and model; the model is one of those in the table."""
+    """Report, picture and model; the model is one of those in the table, and the report has the command's reason."""
     pytest.importorskip("matplotlib")
     files = ("--html", "report.html", "--plot", "sizes.png", "-o", "chosen.slim")
-    done = process(folder, "frontier", "iris.csv", "-t", "species", "--sizes", "4,8", *QUICK, *files, "--json")
+    options = ("--sizes", "4,8", "--within", "0.1", *QUICK, *files, "--json")
+    done = process(folder, "frontier", "iris.csv", "-t", "species", *options)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert [row["size"] for row in found["sizes"]] == [4, 8]
@@ -116,6 +117,8 @@ def test_frontier(folder):
     page = (folder / "report.html").read_text()
     assert page.lower().startswith("<!doctype html>")
     assert "slimsvm frontier iris.csv" in page
+    assert f"{found['why']}." in page
+    assert [row["chosen"] for row in found["sizes"]].index(True) == (4, 8).index(found["chosen"]["vectors"])
     assert (folder / "sizes.png").read_bytes()[1:4] == b"PNG"
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import pickle
 import sys
+from dataclasses import replace
+from html import unescape
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,11 +21,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from problems import blobs, three_classes
-from slimsvm import SVR, AnyNormSVC, Frontier, SlimSVC, SlimSVR, frontier, kernels
+from slimsvm import SVR, AnyNormSVC, Frontier, FrontierDisplay, SlimSVC, SlimSVR, frontier, kernels
 from slimsvm.estimators import tasks
 from slimsvm.export.quantize import model_bytes
 from slimsvm.parts.losses import SquaredHinge
 from slimsvm.primal.newton import newton
+from slimsvm.report import report
 from slimsvm.rows.labels import RowLabels
 from slimsvm.rows.memory import Given
 from slimsvm.rows.seam import decision
@@ -467,7 +470,7 @@ def test_a_precomputed_kernel():
 # --- the choice ----------------------------------------------------------------------------------------------
 
 
-def hand_made(sizes, scores, error=0.02, classes=2, inputs=10, **others):
+def hand_made(sizes, scores, error=0.02, classes=2, inputs=10, behind=0.0, **others):
     outputs = classes * (classes - 1) // 2
     rng = np.random.default_rng(0)
     models = {
@@ -481,7 +484,8 @@ def hand_made(sizes, scores, error=0.02, classes=2, inputs=10, **others):
         )
         for m in sizes
     }
-    curve = sizing.Curve(tuple(sizes), np.array(scores), np.full(len(sizes), error), np.zeros(len(sizes)))
+    errors, behind = np.full(len(sizes), error), np.broadcast_to(behind, len(sizes))
+    curve = sizing.Curve(tuple(sizes), np.array(scores), errors, behind)
     floor = sizing.least_size(classes)
     return Frontier(models, curve, dict.fromkeys(sizes, 0.1), None, "accuracy", floor, **others)
 
@@ -496,6 +500,82 @@ def test_the_rule():
     assert found.best_size(10, floor=1) == 2
     assert found.best() is found.models[8]
     assert [row["chosen"] for row in found.rows] == [False, False, True, False, False]
+
+
+def random_curve(rng):
+    sizes = tuple(np.cumsum(rng.integers(1, 9, size=rng.integers(1, 9))).tolist())
+    errors = rng.choice([0.0, 0.01, 0.02], size=len(sizes))
+    behind = rng.choice([0.0, 0.5, 1.0, 2.0, 4.0, 9.0], size=len(sizes))
+    return sizing.Curve(sizes, rng.choice(8, size=len(sizes)) / 100, errors, behind)
+
+
+def test_a_larger_within_never_gives_a_larger_model():
+    """Whatever the table, the floor and the bytes are: also from 0 on, and where no size is good in both ways."""
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        curve = random_curve(rng)
+        allowed = [size for size in curve.sizes if rng.random() < 0.7] or curve.sizes
+        found = [curve.best(within, floor=5, allowed=allowed) for within in (0, 0.1, 0.25, 0.5, 1, 2, 4, 1e9)]
+        assert found == sorted(found, reverse=True), curve
+        possible = [size for size in allowed if size >= 5] or [max(allowed)]
+        assert set(found) <= set(possible)
+        scores, behind = ([part[curve.sizes.index(m)] for m in possible] for part in (curve.scores, curve.behind))
+        both = np.flatnonzero((scores == np.max(scores)) & (behind == np.min(behind)))
+        if len(both):  # the best in both ways is what 0 asks for
+            assert found[0] == possible[both[0]]
+
+
+def test_moons_by_within():
+    """Five vectors have the best score by luck, and surely worse margins than eight."""
+    scores, behind = [0.902, 0.914, 0.91333, 0.90933, 0.91, 0.91067], [9.5, 8.2, 6.8, 0.0, 0.0, 0.0]
+    found = hand_made((2, 3, 5, 8, 12, 20), scores, error=0.00726, behind=behind)
+    assert [found.best_size(within) for within in (0, 0.25, 0.5, 1, 2)] == [20, 20, 12, 8, 5]
+
+
+def test_the_reason_is_true():
+    """In each case the sentence names the sizes that decided it."""
+    found = hand_made((2, 4, 8, 16, 32), (0.80, 0.885, 0.895, 0.90, 0.899))
+    assert found.chosen.why == (
+        "8 vectors are chosen: the fewest whose score is within 0.5 standard errors of the best (that of 16)"
+    )
+    assert found.choice(0).why == "16 vectors are chosen: the fewest that have the best score"
+    assert "within 1 standard error of the best (that of 16)" in found.choice(1).why
+    assert found.choice(10).why.endswith(
+        "; 2 would do by this table, but fewer than 4 are not chosen: few rows cannot tell how good they are"
+    )
+    needed = {size: 10 * size for size in found.sizes}
+    assert found.choice(bytes=80, needed=needed).why == (
+        "8 vectors are chosen: of those that fit in 80 bytes, the fewest that have the best score; "
+        "16 vectors do better, but take more than 80 bytes"
+    )
+    assert found.choice(bytes=20, needed=needed).why.startswith("2 vectors are chosen: no other size fits; 16 ")
+    margins = hand_made((4, 8, 16), (0.905, 0.899, 0.90), behind=[9.0, 1.0, 0.0])
+    assert margins.chosen.why.endswith(
+        "(that of 4) and whose margins on the same rows are not clearly worse than the best"
+    )
+    assert margins.choice(0.01).why == (
+        "16 vectors are chosen: no size is within 0.01 standard errors of both the best score (that of 4) and the best "
+        "margins (those of 16); this one is nearest"
+    )
+    assert "and the best errors" in replace(margins, scoring="r2", chosen=None).choice(0.01).why
+    assert hand_made((2,), (0.9,)).chosen.why == "2 vectors are chosen: no other size is there"
+    small = hand_made((1, 2, 3), (0.9, 0.9, 0.8)).chosen.why
+    assert small == "3 vectors are chosen: the most there are, and fewer than 4, as all are"
+
+
+def test_every_way_out_gives_the_same_reason(monkeypatch):
+    """Print, HTML, picture and report; whoever chooses otherwise, as the command does, has another one in all."""
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    X, y = blobs(120)
+    found = found_for(X[:80], y[:80])
+    for shown in (found, replace(found, chosen=found.choice(9.0))):
+        page = unescape(report(shown.models[8], X[80:], y[80:], frontier=shown))
+        texts = repr(shown), unescape(shown._repr_html_()), shown.plot().get_title(), page
+        for text in texts:
+            assert shown.chosen.why in " ".join(text.split())
+            assert text.count("are chosen:") == 1
+        assert [row["size"] for row in shown.rows if row["chosen"]] == [shown.chosen.size]
+        assert FrontierDisplay.from_frontier(shown).chosen == shown.chosen.size
 
 
 def test_the_floor():

@@ -192,7 +192,7 @@ def test_what_the_page_says(page, found, rows):
     assert f"{int(np.sum(small.predict(rows[2]) != model.predict(rows[2]))):,} get another answer" in text
     for name in small.parts():
         assert name in text
-    assert f"The chosen size is {found.best_size()}" in text
+    assert found.chosen.why in text
     if found.best_size() != 4:
         assert "This report is about the model of 4 vectors" in text
     assert "StandardScaler" in text

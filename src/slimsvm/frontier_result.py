@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import textwrap
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -14,6 +15,9 @@ from .estimators import validation
 from .export.quantize import model_bytes
 from .vectors import sizes as sizing
 from .vectors.sizes import Curve
+
+
+WIDTH = 80  # characters of a line that is printed
 
 
 def classifier_of(model: Any) -> Any:
@@ -56,6 +60,14 @@ class FullMachine:
         return sum(map(bytes_of, self.machines))
 
 
+@dataclass(frozen=True)
+class Choice:
+    """The size that is chosen, and the reason for it as a sentence."""
+
+    size: int
+    why: str
+
+
 @dataclass(frozen=True, repr=False)
 class Frontier:
     """Models of several sizes and what rows held out say of them; `frontier` makes it.
@@ -76,6 +88,9 @@ class Frontier:
         What the scores are.
     floor : int
         `best` takes no smaller size unless it is asked to.
+    chosen : object
+        ``size``, the one that `best` takes unless asked for another, and ``why``, the reason as a sentence: what tables,
+        pictures and reports show.
     """
 
     models: dict[int, Any]
@@ -84,6 +99,11 @@ class Frontier:
     full: FullMachine | None
     scoring: str
     floor: int
+    chosen: Choice = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.chosen is None:
+            object.__setattr__(self, "chosen", self.choice())
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -93,7 +113,6 @@ class Frontier:
     @property
     def rows(self) -> list[dict[str, Any]]:
         """The table as a list of dicts, one for each size."""
-        chosen = self.best_size()
         return [
             {
                 "size": size,
@@ -102,7 +121,7 @@ class Frontier:
                 "standard_error": float(error),
                 "bytes": bytes_of(classifier_of(self.models[size])),
                 "seconds": self.seconds[size],
-                "chosen": size == chosen,
+                "chosen": size == self.chosen.size,
             }
             for size, score, error in zip(self.sizes, self.curve.scores, self.curve.standard_errors, strict=True)
         ]
@@ -119,13 +138,26 @@ class Frontier:
 
     def best_size(self, within: float | None = None, *, bytes: float | None = None, floor: int | None = None) -> int:
         """The size of the model that `best` returns; same parameters."""
+        return self.choice(within, bytes=bytes, floor=floor).size
+
+    def choice(
+        self,
+        within: float | None = None,
+        *,
+        bytes: float | None = None,
+        floor: int | None = None,
+        needed: Mapping[int, int] | None = None,
+    ) -> Choice:
+        """The size of the model that `best` returns, and why; same parameters, and the bytes ``needed`` by each size
+        where they are not those of the models alone."""
         if within is not None:
             validation.check_number("within", within, at_least=0)
-        allowed: Sequence[int] = self.sizes
+        allowed = self.sizes
         if bytes is not None:
             validation.check_number("bytes", bytes, above=0)
-            needed = {size: bytes_of(classifier_of(self.models[size])) for size in self.sizes}
-            allowed = [size for size in self.sizes if needed[size] <= bytes]
+            if needed is None:
+                needed = {size: bytes_of(classifier_of(self.models[size])) for size in self.sizes}
+            allowed = tuple(size for size in self.sizes if needed[size] <= bytes)
             if not allowed:
                 raise ValueError(
                     f"no model fits in bytes={bytes}: the smallest, of {self.sizes[0]} vectors, takes "
@@ -135,7 +167,8 @@ class Frontier:
             within = sizing.WITHIN if bytes is None else 0.0
         if floor is None:
             floor = self.floor
-        return self.curve.best(within, floor, allowed)
+        size = self.curve.best(within, floor, allowed)
+        return Choice(size, _reason(self.curve, size, within, floor, allowed, bytes, self.scoring))
 
     def best(self, within: float | None = None, *, bytes: float | None = None, floor: int | None = None) -> Any:
         """The smallest model that is as good as any, or the best one that fits.
@@ -145,7 +178,8 @@ class Frontier:
         within : float, optional
             The smallest size whose score is at most so many standard errors below the best one's, and whose margins are
             not clearly worse (with the default scoring: by four times as many standard errors of their difference on
-            the same rows). 0.5 unless said; 0, the best score itself, where ``bytes`` are given.
+            the same rows); where no size is both, the one that is nearest to it. A larger number never gives a larger
+            model. 0.5 unless said; 0, as good as can be, where ``bytes`` are given.
         bytes : float, optional
             Only models that take at most so many.
         floor : int, optional
@@ -195,7 +229,7 @@ class Frontier:
         shown = [
             "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in [header, *lines]
         ]
-        return "\n".join(["Frontier", *(line.rstrip() for line in shown)])
+        return "\n".join(["Frontier", *(line.rstrip() for line in shown), textwrap.fill(self.chosen.why, WIDTH)])
 
     def _repr_html_(self) -> str:
         header, lines = self._cells()
@@ -205,7 +239,49 @@ class Frontier:
             cells = "".join(f"<td style='text-align: right'>{escape(cell)}</td>" for cell in line)
             style = " style='font-weight: bold'" if line[0] == "chosen" else ""
             body += f"<tr{style}>{cells}</tr>"
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{escape(self.chosen.why)}</p>"
+
+
+def _reason(
+    curve: Curve,
+    size: int,
+    within: float,
+    floor: int,
+    allowed: tuple[int, ...],
+    max_bytes: float | None,
+    scoring: str,
+) -> str:
+    """Why this size is the best one of a curve, as a sentence; see `Curve.best`."""
+    places = curve.candidates(floor, allowed)
+    by_score, by_margins = curve.shortfalls(places)
+    mine = places.index(curve.sizes.index(size))
+    top, steady = curve.sizes[curve.top(places)], curve.sizes[places[int(by_margins.argmin())]]
+    margins = "margins" if scoring == "accuracy" else "errors"
+    close = f"within {within:g} standard error{'s' * (within != 1)} of"
+    if len(allowed) == 1:
+        reason = "no other size is there" if max_bytes is None else "no other size fits"
+    elif size < floor:
+        reason = f"the most there are, and fewer than {floor}, as all are"
+    elif max(by_score[mine], by_margins[mine]) > within:
+        both = f"the best score (that of {top}) and the best {margins} (those of {steady})"
+        reason = f"no size {f'is {close}' if within > 0 else 'has'} both {both}; this one is nearest"
+    else:
+        own = by_score[mine] == 0
+        reason = f"the fewest whose score is {close} the best ({'their own' if own else f'that of {top}'})"
+        if within == 0:
+            reason = "the fewest that have the best score"
+        if (by_score[:mine] <= within).any():
+            reason += f" and whose {margins} on the same rows are not clearly worse than the best"
+    if max_bytes is not None and len(allowed) > 1:
+        reason = f"of those that fit in {max_bytes:g} bytes, {reason}"
+    would = curve.best(within, 1, allowed)
+    if floor <= size > would:
+        few = f"fewer than {floor} are not chosen: few rows cannot tell how good they are"
+        reason += f"; {would} would do by this table, but {few}"
+    best = curve.top(curve.candidates(floor))
+    if curve.sizes[best] not in allowed and curve.scores[best] > curve.scores[places[mine]]:
+        reason += f"; {curve.sizes[best]} vectors do better, but take more than {max_bytes:g} bytes"
+    return f"{size} vector{' is' if size == 1 else 's are'} chosen: {reason}"
 
 
 def shown_scores(scoring: str) -> tuple[str, Callable[[Any], Any], float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,14 +71,14 @@ def frontier(
             verbose=out.shows_progress,
         )
         begin("files")
-        model = _chosen(found, within, max_bytes)
+        found = _chosen(found, within, max_bytes)
+        model = found.models[found.chosen.size]
         model[-1].verbose = False
         estimate = None if test is None else data.kind.judged(model, rows, test)
         settings = as_given(learning) | {"sizes": wanted and list(wanted), "within": within, "bytes": max_bytes}
         metadata = made(data, out.command, settings, learning.seed) | {"learned_from": len(rows), "held_out": estimate}
         files = _write(found, model, test, data, metadata, html, output, plot)
-    why = _why(found, model, within, max_bytes)
-    _show(out, data.kind, found, model, estimate, files, time.perf_counter() - start, why)
+    _show(out, data.kind, found, model, estimate, files, time.perf_counter() - start)
 
 
 def sizes_of(text: str | None) -> tuple[int, ...] | None:
@@ -113,37 +114,14 @@ def _check_files(html: Path | None, output: Path | None, plot: Path | None, judg
 
 
 def _chosen(found: Any, within: float | None, max_bytes: int | None) -> Any:
-    """The best of the models, or of those that fit; bytes count the scaling of inputs, too."""
-    if max_bytes is None:
-        return found.best(within)
+    """What was found, with the best of the models, or of those that fit; bytes count the scaling of inputs, too."""
     needed = {size: models.device_bytes(found.models[size]) for size in found.sizes}
-    allowed = [size for size in found.sizes if needed[size] <= max_bytes]
-    if not allowed:
+    if max_bytes is not None and min(needed.values()) > max_bytes:
         raise CommandError(
             f"--bytes {max_bytes} are too few: the smallest model, of {found.sizes[0]} vectors, takes "
             f"{needed[found.sizes[0]]}; give more bytes, smaller --sizes or fewer --columns"
         )
-    return found.models[found.curve.best(within or 0.0, found.floor, allowed)]
-
-
-def _why(found: Any, model: Any, within: float | None, max_bytes: int | None) -> str | None:
-    """Why neither the smallest nor the best of the models is the chosen one, where that needs a word."""
-    from ..vectors import sizes as sizing
-
-    within = within if within is not None else sizing.WITHIN if max_bytes is None else 0.0
-    size = next(size for size in found.sizes if found.models[size] is model)
-    allowed = [one for one in found.sizes if max_bytes is None or models.device_bytes(found.models[one]) <= max_bytes]
-    would = found.curve.best(within, 1, allowed)
-    if would < size:
-        least = f"fewer than {found.floor} (4, or as many as classes)"
-        return f"{would} would do by this table, but {least} are not chosen: few rows cannot tell how good they are"
-    scores = {row["size"]: row["score"] for row in found.rows}
-    best = max(found.sizes, key=lambda one: scores[one])
-    if scores[best] <= scores[size]:
-        return None
-    if best not in allowed:
-        return f"{best} vectors do better, and take more than {max_bytes} bytes"
-    return f"the fewest that are within {within:g} standard errors of the best, which are {best}"
+    return replace(found, chosen=found.choice(within, bytes=max_bytes, needed=needed))
 
 
 def _write(
@@ -193,17 +171,17 @@ def _show(
     estimate: Any,
     files: dict[str, str],
     seconds: float,
-    why: str | None,
 ) -> None:
     last = model[-1]
     chosen = {"vectors": int(last.n_vectors_), "bytes": models.device_bytes(model), "held_out": estimate}
     full = None
     if found.full is not None:
         full = {name: getattr(found.full, name) for name in ("vectors", "bytes", "score", "standard_error", "seconds")}
+    why = found.chosen.why
     content = {"sizes": found.rows, "full": full, "chosen": chosen, "why": why, "files": files, "seconds": seconds}
     lines = [
         [
-            f"{row['vectors']}{' *' if row['vectors'] == last.n_vectors_ else ''}",
+            f"{row['vectors']}{' *' if row['chosen'] else ''}",
             kind.measured(row["score"], row["standard_error"]),
             row["bytes"],
             f"{row['seconds']:.2f}",

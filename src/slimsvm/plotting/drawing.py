@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -70,6 +71,15 @@ def short(name: Any, longest: int = LONGEST) -> str:
     text = str(name)
     text = text if len(text) <= longest else f"{text[: longest - 1]}…"
     return text.replace("$", r"\$")
+
+
+def wrapped(text: str, ax: Any) -> str:
+    """Lines of small letters as wide as the axes."""
+    from matplotlib.font_manager import FontProperties
+
+    letter = 0.55 * FontProperties(size="small").get_size_in_points()
+    inches = ax.get_position().width * ax.figure.get_size_inches()[0]
+    return textwrap.fill(text, max(20, int(72 * inches / letter)))
 
 
 def legend_below(ax: Any) -> Any:

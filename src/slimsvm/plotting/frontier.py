@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..frontier_result import Frontier, shown_scores
-from .drawing import apart, axes_for, ink, legend_below, open_frame, pyplot, short
+from .drawing import apart, axes_for, ink, legend_below, open_frame, pyplot, short, wrapped
 
 TICKS = 14  # of sizes, at most
 
@@ -30,6 +30,8 @@ class FrontierDisplay:
     standard_errors : array-like of shape (n_sizes,)
     chosen : int, optional
         The size to mark.
+    why : str, optional
+        The reason for it, a sentence that becomes the title.
     bytes : array-like of shape (n_sizes,), optional
         Of each model.
     full_vectors, full_score : int and float, optional
@@ -72,6 +74,7 @@ class FrontierDisplay:
         standard_errors: Any,
         *,
         chosen: int | None = None,
+        why: str | None = None,
         bytes: Any = None,
         full_vectors: int | None = None,
         full_score: float | None = None,
@@ -81,6 +84,7 @@ class FrontierDisplay:
         self.scores = np.asarray(scores, dtype=np.float64)
         self.standard_errors = np.asarray(standard_errors, dtype=np.float64)
         self.chosen = chosen
+        self.why = why
         self.bytes = None if bytes is None else np.asarray(bytes)
         self.full_vectors = full_vectors
         self.full_score = full_score
@@ -94,7 +98,7 @@ class FrontierDisplay:
         ----------
         found : Frontier
         chosen : int, optional
-            The size to mark; ``found.best_size()`` unless given.
+            The size to mark; ``found.chosen``, with its reason as the title, unless given.
         ax : matplotlib axes, optional
         **options : dict
             As for `plot`.
@@ -112,7 +116,8 @@ class FrontierDisplay:
             found.sizes,
             found.curve.scores,
             found.curve.standard_errors,
-            chosen=found.best_size() if chosen is None else chosen,
+            chosen=found.chosen.size if chosen is None else chosen,
+            why=found.chosen.why if chosen is None else None,
             bytes=[row["bytes"] for row in found.rows],
             full_vectors=None if found.full is None else found.full.vectors,
             full_score=None if found.full is None else found.full.score,
@@ -223,6 +228,8 @@ class FrontierDisplay:
         if self.scoring == "accuracy" and ax.get_ylim()[0] < 0:
             ax.set_ylim(bottom=0)
         open_frame(ax)
+        if self.why is not None:
+            ax.set_title(wrapped(self.why, ax), fontsize="small")
         if bytes_axis and self.bytes is not None:
             self.bytes_ax_ = ax.secondary_xaxis("top")
             labels = [_short_bytes(int(self.bytes[k])) for k in shown]

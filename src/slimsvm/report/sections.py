@@ -145,7 +145,7 @@ def sizes(about: Subject) -> Safe | None:
         return None
     label, value, unit = shown_scores(found.scoring)
     digits = 2 if unit == 100 else 4
-    chosen = found.best_size()
+    chosen = found.chosen.size
     lines = [
         [
             row["vectors"],
@@ -161,7 +161,7 @@ def sizes(about: Subject) -> Safe | None:
         score, error = f"{value(full.score):.{digits}f}", f"± {unit * full.standard_error:.{digits}f}"
         lines.append([f"{full.vectors:,} (full machine)", score, error, full.bytes, f"{full.seconds:.2f} s"])
     mine = about.size
-    said = f"The chosen size is {chosen}: the smallest that is about as good as any."
+    said = f"{found.chosen.why}."
     if mine is None:
         said += " The model of this report is none of these."
     elif mine != chosen:
@@ -172,6 +172,7 @@ def sizes(about: Subject) -> Safe | None:
 
     def draw(ax: Any) -> None:
         drawn = FrontierDisplay.from_frontier(found, ax=ax, bytes_axis=True, legend=False)
+        ax.set_title("")  # the paragraph says it
         if at != chosen:
             height = value(found.curve.scores[found.sizes.index(at)])
             ax.plot([at], [height], "D", ms=9, mfc="none", mec="C4", mew=1.6, label=f"this report: {at} vectors")

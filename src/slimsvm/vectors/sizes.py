@@ -60,18 +60,33 @@ class Curve:
     standard_errors: Array
     behind: Array
 
-    def best(self, within: float = WITHIN, floor: int = 1, allowed: Sequence[int] | None = None) -> int:
-        """The smallest of the allowed sizes whose score is within so many standard errors of the best, and whose
-        margins are not clearly worse (by four times as many standard errors of the difference).
+    def candidates(self, floor: int = 1, allowed: Sequence[int] | None = None) -> list[int]:
+        """Places of the allowed sizes from the floor on; where all are below it, that of the largest."""
+        places = [k for k, size in enumerate(self.sizes) if allowed is None or size in allowed]
+        return [k for k in places if self.sizes[k] >= floor] or places[-1:]
 
-        Sizes below the floor count only where all are.
+    def top(self, places: Sequence[int]) -> int:
+        """Where the best score is; of equal ones the smallest size."""
+        return max(places, key=lambda k: (self.scores[k], -k))
+
+    def shortfalls(self, places: Sequence[int]) -> tuple[Array, Array]:
+        """How far these sizes are behind the best of them: by score, in standard errors of the best score; and by
+        margins, in four standard errors of their difference."""
+        top = self.top(places)
+        less = np.where(self.scores[places] == self.scores[top], 0.0, self.scores[top] - self.scores[places])
+        error = self.standard_errors[top]
+        by_score = less / error if error > 0 else np.where(less > 0, np.inf, 0.0)
+        return by_score, (self.behind[places] - self.behind[places].min()) / SURE
+
+    def best(self, within: float = WITHIN, floor: int = 1, allowed: Sequence[int] | None = None) -> int:
+        """The smallest of the allowed sizes that is at most ``within`` behind the best ones, by score and by margins;
+        where none is, the one that is least behind.
+
+        A larger ``within`` therefore never gives a larger size. Sizes below the floor count only where all are.
         """
-        ranks = [k for k, size in enumerate(self.sizes) if allowed is None or size in allowed]
-        ranks = [k for k in ranks if self.sizes[k] >= floor] or ranks[-1:]
-        top = max(ranks, key=lambda k: (self.scores[k], -k))
-        enough = self.scores[top] - within * self.standard_errors[top]
-        good = [k for k in ranks if self.scores[k] >= enough and self.behind[k] <= SURE * within]
-        return self.sizes[min(good, default=top)]
+        places = self.candidates(floor, allowed)
+        behind = np.maximum(*self.shortfalls(places))
+        return self.sizes[places[int(np.argmax(behind <= max(within, behind.min())))]]
 
 
 # --- rows held out -------------------------------------------------------------------------------------------
