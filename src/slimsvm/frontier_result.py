@@ -16,7 +16,6 @@ from .export.quantize import model_bytes
 from .vectors import sizes as sizing
 from .vectors.sizes import Curve
 
-
 WIDTH = 80  # characters of a line that is printed
 
 
@@ -89,8 +88,8 @@ class Frontier:
     floor : int
         `best` takes no smaller size unless it is asked to.
     chosen : object
-        ``size``, the one that `best` takes unless asked for another, and ``why``, the reason as a sentence: what tables,
-        pictures and reports show.
+        ``size``, the one that `best` takes unless asked for another, and ``why``, the reason as a sentence: what the
+        table, the picture and the report show.
     """
 
     models: dict[int, Any]
