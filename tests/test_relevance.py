@@ -356,3 +356,28 @@ def test_class_weights_shift_the_bias():
 def test_reference_kernel_is_the_librarys():
     X, _ = two_bumps(10)
     np.testing.assert_allclose(reference.kernel_matrix("rbf", X, X, gamma=GAMMA), kernels.Gaussian(GAMMA)(X, X))
+
+
+@pytest.mark.parametrize("seed", [6, 8, 28])
+def test_a_precision_at_its_limit_is_not_yet_a_deletion(seed):
+    """Of kernel values this large even the largest precision leaves something: deleting is tried, too."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((16, 4)) * 10.0 ** rng.integers(2, 6), rng.integers(0, 2, 16)
+    clf = RelevanceVectorClassifier(kernel="linear", tol=1e-6, class_weight={0: 41.0}).fit(X, y)
+    machine = relevance.RelevanceMachine(X @ X.T, (y > 0).astype(float), np.where(y == 0, 41.0, 1.0))
+    used, w = clf.support_, np.append(clf.intercept_, clf.vector_coef_[0])
+    alpha = np.append(clf.intercept_precision_, clf.precision_[0])
+    now = machine.posterior(used, alpha, w)
+    for k in range(len(used)):
+        fewer = machine.posterior(np.delete(used, k), np.delete(alpha, k + 1), np.delete(w, k + 1))
+        assert fewer.evidence <= now.evidence + 1e-5
+
+
+def test_a_vector_too_near_the_others_to_be_added_is_told():
+    """What it would gain is more than rounding, but its equations are not: a warning, not silence."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((100, 3))
+    X[0] *= 1e4
+    y = X[:, 2] + 0.3 * rng.standard_normal(100) > 0
+    with pytest.warns(ConvergenceWarning, match="rounding"):
+        RelevanceVectorClassifier(gamma=0.0012).fit(X, y, sample_weight=rng.lognormal(0, 4, 100))

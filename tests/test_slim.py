@@ -361,3 +361,14 @@ def test_an_error_leaves_the_estimator_as_it_was(monkeypatch):
         model.fit(X[:, :2], y)
     assert vars(model).keys() == before.keys()
     assert all(vars(model)[name] is value for name, value in before.items())
+
+
+def test_values_beyond_all_sums_end_in_a_warning():
+    """Where even the objective of a step is no number, nothing is proved, and the constant model is left."""
+    rng = np.random.default_rng(0)
+    X = (rng.standard_normal((61, 5)) + 1e6).astype(np.float32)
+    clf = SlimSVC(1, basis=X[:1], regularizer="identity", slack="l1", kernel="poly", gamma=100.0, coef0=1.0, C=0.01)
+    with pytest.warns(ConvergenceWarning, match="rounding"):
+        clf.fit(X, rng.integers(0, 3, 61), sample_weight=10 ** rng.uniform(-6, 6, 61))
+    assert np.isfinite(clf.vector_coef_).all()
+    assert (clf.duality_gap_ > clf.tol).any()

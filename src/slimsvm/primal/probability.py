@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from scipy.special import entr, log_expit, log_softmax
 
+from ..arrays import double
 from ..certificate import UNITS, Basis, relative_gap
 from ..formulation import Array, Kernel
 from ..linear import dot

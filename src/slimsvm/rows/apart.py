@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from ..arrays import Elsewhere
+from ..arrays import Elsewhere, double
 from ..counts import FarCounts, rounded
 from ..data import Units
 from ..formulation import Array

@@ -27,6 +27,8 @@ from ..quasi_newton import lbfgs
 MOST_VALUES = 2**24
 # A candidate with less than this part of its column outside the span of the vectors adds nothing but noise.
 OUTSIDE = 1e-8
+# What is a smaller part than this of the sum that it comes from is rounding.
+TOLD = 1e-12
 PRECISIONS = 1e-12, 1e12
 # Below this square of a pivot, the determinant has lost its digits.
 SINGULAR = 1e-9
@@ -371,6 +373,10 @@ class Refinement:
     def changed(self, now: Posterior) -> Posterior | None:
         """The best model with one precision elsewhere, or one vector less."""
         best = now
+        for candidate in now.members[now.alpha[1:] > 0.999 * PRECISIONS[1]]:  # which may still be less than none
+            then = self.machine.after(now, Move(int(candidate), np.inf, 0.0))
+            if then is not None and then.evidence > best.evidence:
+                best = then
         tries = Tries(self.machine, self.machine.features(now.members))
         determined = 1 - now.alpha * self.variances(now)
         some = np.argsort(determined)[: self.affordable(now, sum(map(len, ELSEWHERE)))]
@@ -441,8 +447,13 @@ class Refinement:
         inner = dot(V * curvature, machine.K)
         whole = dot(curvature, machine.squares)
         S, Q = whole - np.einsum("ij,ij->j", inner, inner), dot(error, machine.K)
-        good = S / np.maximum(whole, TINY) > OUTSIDE
-        good[now.members] = False
+        outside = S / np.maximum(whole, TINY)
+        good = outside > OUTSIDE
+        # Too near the span of the model for its equations, and yet worth much by numbers that are more than rounding.
+        close = ~good & (outside > TOLD) & (np.abs(Q) > TOLD * dot(np.abs(error), np.abs(machine.K)))
+        good[now.members] = close[now.members] = False
+        ratio = Q[close] ** 2 / S[close]
+        self.refused |= bool((ratio - 1 - np.log(ratio) > 20 * self.tol)[ratio > 1].any())
         some = np.flatnonzero(good)
         S, Q = S[some], Q[some]
         line = machine.K[:, some] - dot(V.T, inner[:, some])  # how f changes as the weight grows and the others follow

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from ..arrays import double
 from ..data import Task
 from ..expansion import Expansion
 from ..notices import warn
