@@ -255,6 +255,41 @@ def test_learning_lowers_the_objective(kernel, loss, norm, scaled, classes, weig
     assert reached / problem.C.sum() == pytest.approx(exact, rel=1e-6)
 
 
+@pytest.mark.parametrize("count", [2, 4])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_of_several_starts_the_lowest_objective_goes_on(scaled, count):
+    """So it may from vectors that are known: those of another run, where they have a lower one."""
+    problem = case("rbf", n=120)
+    starts = [problem.X[k : k + 4] for k in range(count)]
+    heads = [learn(problem, Z, learn_scales=scaled, max_iter=6) for Z in starts[::2]]
+    seen = []
+    found = learn(problem, starts, learn_scales=scaled, max_iter=20, watch=lambda i, value: seen.append(i))
+    assert found.value <= min(head.value for head in heads)
+    assert found.n_iter <= 20
+    assert max(seen) == found.n_iter
+    known = min((learn(problem, Z, learn_scales=scaled, max_iter=100) for Z in starts), key=lambda run: run.value)
+    better = learn(problem, starts, learn_scales=scaled, max_iter=20, known=[known])
+    assert better.value <= known.value * (1 + 1e-9)
+    again = learn(problem, starts, learn_scales=scaled, max_iter=20)
+    np.testing.assert_array_equal(again.vectors, found.vectors)
+
+
+def test_new_scales_do_not_vanish_at_once():
+    """An input that counts only with others still has a gradient when the vectors have found these."""
+    problem = case("rbf", n=120)
+    watched = []
+    original = learning.FusedObjective.at
+
+    def at(self, theta):
+        watched.append(np.exp(theta[self.count * self.size :]).min())
+        return original(self, theta)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(learning.FusedObjective, "at", at)
+        learn(problem, start(problem)[0], learn_scales=True, max_iter=40)
+    assert min(watched[:20]) >= np.exp(-learning.EARLY_FALL) * (1 - 1e-12)
+
+
 def test_learning_ends_where_the_gradient_does():
     problem = case("rbf", n=120)
     Z, _ = start(problem, m=3)

@@ -207,7 +207,8 @@ SHARED = {
         n_iter_ : ndarray of shape (n_outputs,)
             Iterations of the solver.
         regularizer_ : object of `slimsvm.regularizers`
-            The regulariser as used.""",
+            The regulariser as used: `objective_` and `duality_gap_` are about it. Where vectors are learned, its
+            ``epsilon`` is a small number, not 0: ``R = k(Z, Z) + epsilon I``.""",
     "probability_coef_": """
         probability_coef_ : ndarray of shape (n_outputs, n_vectors_)
             The layer behind `predict_proba`, with ``probability=True``: log-odds of ``classes_[1]`` for two classes,

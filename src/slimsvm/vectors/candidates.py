@@ -12,7 +12,7 @@ import numpy as np
 from ..arrays import Elsewhere
 from ..data import Output, Task, coarse
 from ..formulation import Array
-from ..parts.bases import Basis, Choice, dense
+from ..parts.bases import Basis, Choice, Given, Random, dense
 from ..parts.kernels import Scaled
 from ..parts.losses import LEARNING_DIGITS, few_digits, rounded, squared
 from ..parts.losses import coarse as coarse_loss
@@ -137,14 +137,14 @@ class TaskCandidates:
         assert isinstance(found, LearnedVectors)
         return self._chosen(replace(found, n_iter=done))
 
-    def starts(self, start: Basis, count: int, most: int) -> list[Array]:
-        """Different vectors to start from, each with as many: one alone where the basis always chooses the same."""
-        found = [dense(start.choose(self, count).vectors)]
-        for _ in range(most - 1):
-            other = dense(start.choose(self, count).vectors)
-            if len(other) != len(found[0]) or any(np.array_equal(other, known) for known in found):
-                break
-            found.append(other)
+    def starts(self, first: Basis, most: int, count: int) -> list[Array]:
+        """Vectors to start from, ``most`` in each start: what the first basis chooses, unless the user gave them alone,
+        and rows at random. Clusters would often be the same ones again."""
+        found = [dense(first.choose(self, most).vectors)]
+        for _ in range(0 if isinstance(first, Given) else count - 1):
+            other = dense(Random().choose(self, most).vectors)
+            if other.shape == found[0].shape:
+                found.append(other)
         return found
 
     def learned_on(self, iterations: int, smoothing: float) -> Choice:

@@ -103,16 +103,17 @@ def space_of(task: Task, C: float | str, gamma: float | str, scales: str, recipe
 
 @dataclass(frozen=True)
 class Finding:
-    """The best setting, what was tried (lists), and the vectors that its trials ended with."""
+    """The best setting, what was tried (lists), the folds, and the vectors that trials of the best setting learned."""
 
     setting: Setting
     tried: dict[str, list[Any]]
+    folds: list[Fold]
     learned: list[LearnedVectors]
 
     @classmethod
     def given(cls, space: Space) -> Finding:
         """The only setting of a space: nothing is to be found."""
-        return cls(space.only(), {}, [])
+        return cls(space.only(), {}, [], [])
 
 
 class Race:
@@ -246,7 +247,7 @@ def _raced(race: Race, space: Space) -> Finding:
             _second_look(race, row)
     winner = race.winner(best)
     learned = [trial.learned for trial in race.trials[winner] if trial.learned is not None]
-    return Finding(winner, race.results(), learned)
+    return Finding(winner, race.results(), race.trial.folds, learned)
 
 
 def _in_turn(race: Race, best: list[Setting]) -> tuple[list[Setting], list[Setting]]:
