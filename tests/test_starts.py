@@ -131,7 +131,7 @@ def test_moons_among_many_rows_and_noise_inputs():
 @pytest.mark.grid(4)
 @pytest.mark.parametrize("count", [8, 9, 10, 11, 12])
 def test_trials_do_not_settle_without_inputs_that_matter(count):
-    """Trials with learned scales did, so that scales stayed fixed: 9 and 10 vectors had R^2 of 0.924, fewer had more."""
+    """They did with learned scales, so that scales stayed fixed: 9 and 10 vectors had R^2 of 0.924, fewer had more."""
     X, y = friedman1(1400, noise=0.3)
     assert SlimSVR(count).fit(X[:400], y[:400]).score(X[400:], y[400:]) > 0.985
 
