@@ -163,6 +163,16 @@ def test_no_vectors():
     assert_array_equal(to_sklearn(model).predict(X), model.predict(X))
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
+def test_a_function_that_is_zero(n_classes, multi_class):
+    """`SVC` counts the value 0 on the other side: the class stays what it is."""
+    X, y = data(n_classes)
+    model = AnyNormSVC(multi_class=multi_class).fit(X, y)
+    model.vector_coef_, model.intercept_ = 0 * model.vector_coef_, 0 * model.intercept_
+    assert_array_equal(to_sklearn(model).predict(X), model.predict(X))
+
+
 def test_kernels_that_svc_has_not():
     X, y = data(2)
     with pytest.raises(ValueError, match=r"'laplacian'.*rbf.*to_onnx"):

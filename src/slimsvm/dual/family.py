@@ -156,7 +156,7 @@ class FamilySolution(NamedTuple):
     converged: bool
     indefinite: bool  # the kernel is not positive semidefinite
     margin: float = 0.0  # of nu-classification the margin rho, by which f is divided; of nu-regression the tube
-    zero: bool = False  # f = 0 is the solution
+    zero: bool = False  # f = 0, in the place of rounding
 
 
 def solve_family(

@@ -38,7 +38,7 @@ class DualSolution(NamedTuple):
     converged: bool
     indefinite: bool  # a pair of negative curvature was met: the kernel is not positive semidefinite
     void: bool = False  # f = 0 as far as the gap tells
-    zero: bool = False  # f = 0 is the solution
+    zero: bool = False  # f = 0 as far as rounding tells; the duals, which prove it, are kept
 
 
 class Progress(ProgressLine):

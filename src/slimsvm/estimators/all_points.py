@@ -12,7 +12,7 @@ from ..dual.batch import Cost, solve_all
 from ..dual.multiplier import Limits
 from ..dual.solve import DualSolution
 from ..dual.training import Subproblem, train
-from ..dual.zero import ZERO, without_rounding
+from ..dual.zero import ZERO, is_rounding
 from ..expansion import Model
 from ..formulation import Constraint, Slack
 from ..notices import warn
@@ -86,14 +86,14 @@ class AllPointsClassifier(ExpansionClassifier):
     def _train(self, task: Task) -> Model:
         return self._train_at(task, self.tol)[0]
 
-    def _train_at(self, task: Task, tol: float, final: bool = True) -> tuple[Model, list[DualSolution]]:
-        """The machine over all rows, to this gap; ``final`` is one that predicts."""
+    def _train_at(self, task: Task, tol: float) -> tuple[Model, list[DualSolution]]:
+        """The machine over all rows, to this gap."""
 
         def solve(machine: Any, problems: list[Subproblem]) -> list[DualSolution]:
             solutions = self._solve(machine, problems, task, tol)
-            if not final:
-                return solutions
-            return [without_rounding(machine, p.view, s) for p, s in zip(problems, solutions, strict=True)]
+            views = [problem.view for problem in problems]
+            zero = [s.converged and is_rounding(machine, v, s.duals) for s, v in zip(solutions, views, strict=True)]
+            return [s._replace(zero=is_zero) for s, is_zero in zip(solutions, zero, strict=True)]
 
         cache = int(min(self.cache_size, 2.0**30) * 2**20)
         model, solutions = train(task, validation.named_kernel(self, task), self.multi_class, cache, solve)
@@ -125,4 +125,4 @@ class AllPointsClassifier(ExpansionClassifier):
             warn(VOID)
         zeros = sum(s.zero and not s.void for s in solutions)
         if zeros:
-            warn(ZERO.format(zeros, len(solutions), ""))
+            warn(ZERO.format(zeros, len(solutions), "the signs of its values mean nothing", ""))

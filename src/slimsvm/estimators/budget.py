@@ -160,7 +160,7 @@ class BudgetSVC(AllPointsClassifier):
             return super()._train(task)
         task = task.sorted()
         # The cost that is taken over comes from small differences between slacks.
-        return self._shrunk(task, *self._train_at(task, min(self.tol, 1e-5), final=False))
+        return self._shrunk(task, *self._train_at(task, min(self.tol, 1e-5)))
 
     def _shrunk(self, task: Task, full: Model, solutions: list[DualSolution]) -> Model:
         """The same problems over at most ``budget`` vectors that all of them share."""

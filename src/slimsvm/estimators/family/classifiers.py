@@ -57,7 +57,7 @@ class FullClassifier(FullMachine, Layer, ExpansionClassifier):
         super()._tell(solutions)
         zeros = sum(s.zero for s in solutions)
         if zeros:
-            warn(ZERO.format(zeros, len(solutions), self._more_than_zero))
+            warn(ZERO.format(zeros, len(solutions), "all rows get one class there", self._more_than_zero))
 
     def _train(self, task: Task) -> Model:
         return self._solved(task, task.codes)[0]
