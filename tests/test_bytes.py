@@ -680,3 +680,10 @@ def test_progress_is_shown(capsys):
 def test_linear_models_take_a_budget():
     X, y = uneven(100)
     assert budgeted(30, kernel="linear", scales="fixed").fit(X, y).model_bytes_ <= 30
+
+
+def test_vectors_of_very_many_inputs():
+    """A table of all pairs of their inputs would take memory and minutes."""
+    rng = np.random.default_rng(0)
+    steps, spans = rng.normal(0, 40, (3, 20_000)), np.full(20_000, 1e-4)
+    assert_array_equal(nearest_bytes(steps, spans, rng.normal(size=(1, 3)), 127), np.clip(np.rint(steps), -127, 127))

@@ -277,20 +277,34 @@ def test_a_worker_is_killed(monkeypatch):
 
 
 def test_a_worker_smaller_than_its_data():
-    """Blocks go to the worker's disk and come back."""
-    limit, n, d = 500, 600_000, 110  # megabytes, of which a bare worker takes some 250; rows take 528
+    """Blocks go to the worker's disk and come back, and what a fit keeps there does not hold them in memory.
+
+    Dask writes blocks to disk at once where those in memory exceed a bound of their own. By the size of the process it
+    does so now and then, which on a busy machine may be too late.
+    """
+    n, d, limit = 200_000, 110, 1e9
+    data, room = 8 * n * d, 60e6
     with (
+        dask.config.set({"distributed.worker.memory.target": room / limit}),
         distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=f"{limit}MB"
+            n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=int(limit)
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
-        before = client.run(os.getpid)
-        X = da.random.default_rng(0).standard_normal((n, d), chunks=(25_000, d))
+        before, ((bare, _),) = client.run(os.getpid), client.run(_memory).values()
+        X = da.random.default_rng(0).standard_normal((n, d), chunks=(10_000, d))
         model = SlimSVC(5, "random", C=1.0, gamma=0.01, scales="fixed")
         model.fit(X, (X[:, 0] > 0).astype(np.int8))
         assert client.run(os.getpid) == before  # dask has not ended it
+        ((_, most),) = client.run(_memory).values()
+        assert most - bare < data
     assert model.duality_gap_[0] <= model.tol
+
+
+def _memory(dask_worker):
+    """What a worker's process takes, and the most that it took so far."""
+    monitor = dask_worker.monitor
+    return monitor.get_process_memory(), max(monitor.quantities["memory"])
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGINT")

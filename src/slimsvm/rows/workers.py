@@ -78,13 +78,18 @@ SHELF = Shelf()
 
 
 def _has_room(size: int) -> bool:
-    """Would a worker stay well below its limit with so many bytes more? Dask ends workers that come near it."""
+    """Would a worker stay well below its limit with so many bytes more? Dask ends workers that come near it.
+
+    What is kept holds the rows of its block, too: where dask has moved blocks to disk, it would keep them in memory.
+    """
     try:
         from distributed import get_worker
 
         worker = get_worker()
     except (ImportError, ValueError):
         return True  # no worker
+    if len(getattr(worker.data, "slow", None) or ()):
+        return False
     limit = worker.memory_manager.memory_limit
     return not limit or worker.monitor.get_process_memory() + size <= ROOM * limit
 
