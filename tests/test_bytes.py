@@ -31,8 +31,10 @@ from slimsvm import (
     ReducedSVC,
     RelevanceVectorClassifier,
     SlimSVC,
+    SlimSVR,
     bases,
     compress,
+    to_c,
 )
 from slimsvm.export import quantize
 from slimsvm.export.grid import grid_of, half, two_byte_gains
@@ -569,6 +571,48 @@ def test_a_budget_below_one_vector_of_all_inputs(classes):
     assert model.score(X[400:], y[400:]) > 0.8
 
 
+def few_of(inputs, n, seed=0):
+    """Two numbers that add up to the targets, but for noise: each is one input in 100."""
+    rng = np.random.default_rng(seed)
+    X, Z = rng.normal(size=(n, inputs)), rng.normal(size=(n, 2))
+    count = max(2, inputs // 50)
+    X[:, :count] = np.tile(Z, count // 2) + 0.1 * X[:, :count]
+    return X, Z.sum(axis=1) + 0.3 * rng.normal(size=n)
+
+
+def header_bytes(model):
+    """Of the tables of a C header, but for that of 2^-x."""
+    tables = to_c(model, dtype="int8").report.tables
+    return sum(tables.values()) - tables["halves"]
+
+
+@pytest.mark.parametrize(("inputs", "max_bytes"), [(100, 40), (100, 130), (2000, 600)])
+def test_more_inputs_than_rows(inputs, max_bytes):
+    """A vector of all inputs takes more, or is all that fits: those that count are kept, though rows are few."""
+    X, f = few_of(inputs, 50)
+    T, g = few_of(inputs, 500, seed=1)
+    settings = {"basis": bases.Learned(iterations=30), "C": 1.0, "gamma": 1 / inputs, "max_bytes": max_bytes}
+    model = SlimSVC(**settings).fit(X, f > 0)
+    assert header_bytes(model) <= model.model_bytes_ <= max_bytes
+    assert model.kernel_.scales[: max(2, inputs // 50)].any()
+    assert np.count_nonzero(model.kernel_.scales) <= inputs / 4
+    assert model.score(T, g > 0) > 0.6
+    if max_bytes == 40:
+        values = SlimSVR(**settings).fit(X, f)
+        assert header_bytes(values) <= values.model_bytes_ <= max_bytes
+        assert values.score(T, g) > 0.5
+
+
+def test_vectors_far_out_stay_within_the_budget():
+    """Offsets take bytes, too: 36 are enough for a vector of four inputs around zero, not for one far from it."""
+    X, f = few_of(40, 60)
+    few = {"basis": bases.Learned(iterations=10), "C": 1.0, "gamma": 1 / 40, "scales": "learned"}
+    assert SlimSVC(max_bytes=30, **few).fit(X, f > 0).model_bytes_ <= 30
+    with pytest.raises(ValueError, match="one vector of 4 inputs for 2 classes takes 32 bytes with learned scales"):
+        SlimSVC(max_bytes=30, **few).fit(X + 50, f > 0)
+    assert SlimSVC(max_bytes=32, **few).fit(X + 50, f > 0).model_bytes_ <= 32
+
+
 def test_less_than_the_budget_is_tried_too(monkeypatch):
     """Where a quarter of the bytes does better on rows held out, no more is spent; given settings need no trial."""
     rng = np.random.default_rng(2)
@@ -645,6 +689,11 @@ def test_copies_order_and_seed():
             "max_bytes=12 is too little: one vector of 5 inputs for 2 classes takes 20 bytes",
         ),
         (
+            {"max_bytes": 12, "scales": "fixed", "inputs": 40},
+            "one vector of 40 inputs for 2 classes takes 55 bytes. Raise max_bytes, or keep fewer inputs. With "
+            "scales='search' and basis='learned' inputs are given up",
+        ),
+        (
             {"max_bytes": 20, "scales": "learned"},
             "one vector of 4 inputs for 2 classes takes 24 bytes with learned scales",
         ),
@@ -655,7 +704,8 @@ def test_copies_order_and_seed():
     ],
 )
 def test_budgets_that_cannot_be(params, words):
-    X, y = uneven(40)
+    params = dict(params)
+    X, y = uneven(40, params.pop("inputs", 5))
     X = X @ X.T if params.get("kernel") == "precomputed" else X
     with pytest.raises(ValueError, match=words.replace("(", r"\(")):
         SlimSVC(**{"max_bytes": 500, "C": 1.0, "gamma": 0.2, **params}).fit(X, y)

@@ -51,7 +51,11 @@ class Trials:
         return 1
 
     def _fit(self, left: int, **settings: Any) -> tuple[Any, int]:
-        model = self.rows.fit(_copy(self.prototype, max_bytes=left, **settings))
+        """A model of at most so many bytes, or the smallest one, and the bytes that it takes with its scaler."""
+        try:
+            model = self.rows.fit(_copy(self.prototype, max_bytes=left, **settings))
+        except TooFewBytes as error:  # its vectors lie so far out that they take more than the fewest bytes
+            return self._fit(error.fewest, **settings)
         size = device_bytes(model)
         if self.best_bytes < size <= self.max_bytes:
             self.best, self.best_bytes = model, size

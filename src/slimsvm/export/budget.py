@@ -89,10 +89,10 @@ class OverInputs:
 class TooFewBytes(ValueError):
     """Not even one vector fits; ``fewest`` bytes would do."""
 
-    def __init__(self, max_bytes: int, wanted: str, fewest: int, inputs: int, scaled: bool):
+    def __init__(self, max_bytes: int, wanted: str, fewest: int, inputs: int, scaled: bool, hint: str = ""):
         super().__init__(
             f"max_bytes={max_bytes} is too little: one vector of {inputs} inputs for {wanted} takes {fewest} bytes"
-            f"{' with learned scales' if scaled else ''}. Raise max_bytes, or keep fewer inputs"
+            f"{' with learned scales' if scaled else ''}. Raise max_bytes, or keep fewer inputs{hint}"
         )
         self.fewest = fewest
 
@@ -153,12 +153,14 @@ class Budget:
         """The settings for which a vector fits; where that takes fewer inputs, scales tell which ones to keep."""
         scaled = [s for s in space.scaled if self.count("ovr", s)]
         fewest = min(FEWEST_INPUTS, self.inputs)
-        if not scaled and True in space.scaled and self.count("ovr", True, fewest):
+        if not scaled and space.may_scale and self.count("ovr", True, fewest):
             scaled = [True]
         if not scaled:
             ways = [(self.size(1, "ovr", s), self.inputs, s) for s in space.scaled]
-            ways += [(self.size(1, "ovr", True, fewest), fewest, True)] if True in space.scaled else []
-            raise TooFewBytes(self.max_bytes, self.wanted, *min(ways))
+            narrow = (self.size(1, "ovr", True, fewest), fewest, True)
+            ways += [narrow] if space.may_scale else []
+            hint = ". With scales='search' and basis='learned' inputs are given up" if narrow < min(ways) else ""
+            raise TooFewBytes(self.max_bytes, self.wanted, *min(ways), hint)
         return replace(space, scaled=scaled)
 
 
@@ -225,6 +227,7 @@ class Race:
         self.folds, self.seed = folds, seed
         self.errors: dict[Plan, float] = {}
         self.trained: dict[Plan, float] = {}  # errors on the rows of training
+        self.narrowest: list[Plan] = []  # what is left where vectors far out take all others beyond the bytes
 
     def plan(self, space: Space, find: Find) -> Plan:
         """The best one. Scales of the inputs cost bytes, so the search has as many vectors as go with them."""
@@ -234,7 +237,7 @@ class Race:
         setting = self.found.setting
         schemes = self.budget.schemes(self.recipe.scheme, setting.scaled)
         plan = self.best([Plan(scheme, setting, self.budget.inputs) for scheme in schemes])
-        if True in space.scaled:
+        if space.may_scale:
             plan = self.fewer_inputs(plan, space)
         return self.fewer_vectors(plan)
 
@@ -265,6 +268,7 @@ class Race:
         ladder = [Plan(plan.scheme, setting, inputs) for inputs in self.ladder(plan.scheme)]
         if len(ladder) == 1:
             return plan
+        self.narrowest = ladder[-1:]
         self.try_all(ladder)
         found = [p for p in dict.fromkeys((plan, *ladder)) if p in self.errors or (p == plan and self.fits(p))]
         least = min(map(self.error, found))
@@ -312,16 +316,17 @@ class Race:
         kept: list[tuple[Array, Model | None]] = [(np.arange(self.budget.inputs), None) for _ in self.folds]
         worse = 0
         for plan in ladder:
-            error = trained = 0.0
+            fits, error, trained = self.fits(plan), 0.0, 0.0
             for k, fold in enumerate(self.folds):
                 used = self.of_these(*kept[k], fold.train, plan.inputs)
-                model = self.over(used, fold.train, plan)
+                model = self.over(used, fold.train, plan) if fits else None
                 kept[k] = used, self.looked(model, used, fold.train, plan) if len(ladder) > 1 else None
-                error += self.error_on(fold.test, model, plan) / len(self.folds)
-                trained += self.error_on(fold.train, model, plan) / len(self.folds)
+                if model is not None:
+                    error += self.error_on(fold.test, model, plan) / len(self.folds)
+                    trained += self.error_on(fold.train, model, plan) / len(self.folds)
             if self.report is not None:
-                self.report(f"{plan}: error {error:.4g}")
-            if self.fits(plan):
+                self.report(f"{plan}: error {error:.4g}" if fits else f"{plan}: too large")
+            if fits:
                 self.errors[plan], self.trained[plan] = error, trained
                 least = min(self.errors.values())
                 worse = worse + 1 if error > least + self.doubt(least) else 0
@@ -333,18 +338,28 @@ class Race:
         return used if model is None or count == len(used) else most_relevant(model, task, used, count)
 
     def final(self, plan: Plan) -> tuple[Model, Plan]:
-        """On all rows, and on the device's grid, which may spoil vectors that lie far out: the plan, or the next best
-        one if the model errs on its rows more than those of the trials did on theirs."""
+        """On all rows, and on the device's grid, which may spoil vectors that lie far out, or take more bytes for them:
+        the plan, or the next best one if the model does not fit, or errs on its rows more than those of the trials did
+        on theirs."""
         others = sorted((p for p in self.errors if p != plan), key=lambda p: self.errors[p])
         plain = replace(plan, setting=replace(plan.setting, scaled=False), inputs=self.budget.inputs)
-        done = []
-        for one in dict.fromkeys((plan, *others, plain)):
-            if self.fits(one):
-                model = self.rounded(one)
-                done.append((self.error_on(self.task, model, one), model, one))
-                usual = self.expected(one)
-                if done[-1][0] <= usual + max(SPOILT, 2 * self.doubt(usual)):
-                    break
+        done: list[tuple[float, Model, Plan]] = []
+        too_large: list[tuple[int, int, bool]] = []
+        tried = [plan, *others, plain]
+        for one in dict.fromkeys((*tried, *self.narrowest)):
+            if not self.fits(one) or (done and one not in tried):
+                continue
+            model = self.rounded(one)
+            size = size_of(model, self.budget.values)
+            if size > self.budget.max_bytes:
+                too_large.append((size, one.inputs, one.setting.scaled))
+                continue
+            done.append((self.error_on(self.task, model, one), model, one))
+            usual = self.expected(one)
+            if done[-1][0] <= usual + max(SPOILT, 2 * self.doubt(usual)):
+                break
+        if not done:
+            raise TooFewBytes(self.budget.max_bytes, self.budget.wanted, *min(too_large))
         _, model, plan = min(done, key=lambda found: found[0])
         return model, plan
 
@@ -355,13 +370,15 @@ class Race:
             used = self.of_these(used, model, self.task, inputs)
             if inputs == plan.inputs:
                 break
-            model = self.looked(self.over(used, self.task, plan), used, self.task, plan)
+            fits = self.fits(replace(plan, inputs=inputs))
+            model = self.looked(self.over(used, self.task, plan) if fits else None, used, self.task, plan)
         return self.over(used, self.task, plan, rounded=True)
 
-    def looked(self, model: Model, used: Array, task: Task, plan: Plan) -> Model:
-        """A model that shows which inputs count: this one, unless it has very few vectors."""
-        few = model.expansion.vectors.shape[0] < min(TO_LOOK, self.budget.most)
-        return self.over(used, task, plan, at_least=TO_LOOK) if few else model
+    def looked(self, model: Model | None, used: Array, task: Task, plan: Plan) -> Model:
+        """A model that shows which inputs count: this one, unless it has very few vectors or does not fit."""
+        if model is None or model.expansion.vectors.shape[0] < min(TO_LOOK, self.budget.most):
+            return self.over(used, task, plan, at_least=TO_LOOK)
+        return model
 
     def over(self, used: Array, task: Task, plan: Plan, rounded: bool = False, at_least: int = 1) -> Model:
         """As many vectors as fit over these inputs."""

@@ -50,6 +50,7 @@ class Space:
     unit: float = 1.0  # gamma="scale"
     rows: float = 1.0  # by their weights
     targets: bool = False
+    may_scale: bool = False  # though no learned scales are searched for, a choice among the inputs may learn them
 
     @property
     def share(self) -> float:
@@ -89,16 +90,17 @@ class Space:
 def space_of(task: Task, C: float | str, gamma: float | str, scales: str, recipe: Recipe) -> Space:
     """What is left open: numbers and words as an estimator has them."""
     cost = None if isinstance(C, str) else float(C)
+    may_scale = scales == "learned" or (scales == "search" and recipe.basis.learns)
     # With more inputs than rows, scales would fit anything.
-    may_scale = [False, True] if recipe.basis.learns and task.X.shape[1] <= task.size else [False]
-    scaled = {"fixed": [False], "learned": [True], "search": may_scale}[scales]
-    rows = task.total
+    searched = [False, True] if may_scale and task.X.shape[1] <= task.size else [False]
+    scaled = {"fixed": [False], "learned": [True], "search": searched}[scales]
+    rows, targets = task.total, task.targets is not None
     if not kernels.takes_gamma(task.kernel):
-        return Space(cost, 1.0, scaled, rows=rows, targets=task.targets is not None)
+        return Space(cost, 1.0, scaled, rows=rows, targets=targets, may_scale=may_scale)
     given = None if gamma == "search" else kernels.scale_gamma(gamma, task.X, task.counts)
     known = given is not None and cost is not None  # nobody asks for the unit then
     unit = 1.0 if known else kernels.scale_gamma("scale", task.X, task.counts)
-    return Space(cost, given, scaled, unit, rows, task.targets is not None)
+    return Space(cost, given, scaled, unit, rows, targets, may_scale)
 
 
 @dataclass(frozen=True)
