@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -90,3 +91,51 @@ def test_import_leaves_heavy_packages_alone():
     assert "slimsvm.frontier" in added
     heavy = [name for name in added for top in NOT_IMPORTED if name == top or name.startswith(f"{top}.")]
     assert heavy == []
+
+
+# --- what is imported ------------------------------------------------------------------------------------------------
+
+NAMES = {"sklearn": "scikit-learn"}  # of modules whose package has another one
+USERS = (
+    "plot",
+    "onnx",
+    "files",
+    "cli",
+    "skops",
+    "dask",
+    "gpu",
+)  # extras; the others are for those who work on the package
+
+
+def declared(*lists: list[str]) -> set[str]:
+    """Names of packages, without versions and extras."""
+    return {re.match(r"[\w-]+", need)[0] for needs in lists for need in needs} - {"slimsvm"}
+
+
+def imports(path: Path) -> list[tuple[str, bool]]:
+    """Third-party packages that a module imports, and whether it does so when it is imported itself."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found = []
+    for node in ast.walk(tree):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and not node.level:
+            names = [node.module]
+        tops = {name.split(".")[0] for name in names} - sys.stdlib_module_names - {"slimsvm"}
+        found += [(NAMES.get(top, top), node in tree.body) for top in tops]
+    return found
+
+
+def test_what_is_imported_is_declared():
+    """In pyproject.toml: at once, in the dependencies; where it is used, there or in an extra for users."""
+    project = tomllib.loads(source("pyproject.toml"))["project"]
+    needed = declared(project["dependencies"])
+    extras = project["optional-dependencies"]
+    offered = needed | declared(*(extras[name] for name in USERS))
+    modules = sorted((ROOT / "src" / "slimsvm").rglob("*.py"))
+    assert modules
+    for path in modules:
+        command = path.parent.name == "cli"  # it needs the extra, and says so
+        for package, at_once in imports(path):
+            assert package in (needed if at_once and not command else offered), (path, package)
+    assert {"joblib", "threadpoolctl"} <= needed
+    assert set(slimsvm.versions.REQUIRED) == needed

@@ -15,8 +15,7 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing, check_consistent_length, indexable
-from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils import check_consistent_length, indexable
 
 from .data import Task
 from .estimators import tasks, validation
@@ -32,6 +31,7 @@ from .frontier_result import Frontier, FullMachine, classifier_of
 from .notices import warn
 from .parts import losses
 from .progress import ProgressLine
+from .sklearn_private import some_rows, split_rows
 from .vectors import sizes as sizing
 from .vectors.sizes import Plan, Verdict
 
@@ -209,7 +209,7 @@ class _Data:
 
     def some(self, rows: Array) -> _Data:
         """Some rows, as if there were no others."""
-        X, y = _safe_split(self.outer, self.X, self.y, rows)
+        X, y = split_rows(self.outer, self.X, self.y, rows)
         return _Data.of(self.outer, X, y, None if self.weight is None else self.weight[rows])
 
     def whole(self, model: Any) -> Any:
@@ -240,7 +240,7 @@ class _Part:
         places = np.searchsorted(task.numbers, test)
         places = places[task.numbers[np.minimum(places, task.size - 1)] == test]  # of rows that count
         test = task.numbers[places]
-        X, _ = _safe_split(data.outer, data.X, None, test, train)
+        X, _ = split_rows(data.outer, data.X, None, test, train)
         return cls(
             tasks.task(mine.estimator, mine.inner, mine.y, weights, mine.estimator.merges_copies),
             mine.estimator,
@@ -341,7 +341,7 @@ def _scored(scorer: Any, name: str, weighted: bool, part: _Part, model: Any) -> 
     def score(rows: Array) -> float:
         weights = {"sample_weight": part.weights[rows]} if weighted else {}
         try:
-            return float(scorer(model, _safe_indexing(part.X, rows), part.y[rows], **weights))
+            return float(scorer(model, some_rows(part.X, rows), part.y[rows], **weights))
         except AttributeError as error:
             if hasattr(model, "predict_proba"):
                 raise

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .formulation import Array
+from .sklearn_private import ARRAY_API_COMPAT
 
 _double: dict[tuple[str, str], bool] = {}  # by library and device
 
@@ -43,7 +44,7 @@ def in_cpu_memory(X: Any) -> bool:
 @lru_cache(maxsize=1)
 def _compat() -> Any:
     """The package that gives the standard's functions for torch and CuPy; scikit-learn has a copy of it."""
-    for name in ("array_api_compat", "sklearn.externals.array_api_compat"):
+    for name in ("array_api_compat", ARRAY_API_COMPAT):
         try:
             return importlib.import_module(name)
         except ImportError:

@@ -100,7 +100,7 @@ def _from_skops(path: Path) -> Any:
     try:
         import skops.io
     except ImportError:
-        raise CommandError(f"{path} needs skops, which is not installed: pip install skops") from None
+        raise CommandError(f"{path} needs skops, which is not installed: pip install 'slimsvm[skops]'") from None
     try:
         foreign = [name for name in skops.io.get_untrusted_types(file=path) if not name.startswith(OURS)]
         if foreign:

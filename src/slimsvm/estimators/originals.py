@@ -18,6 +18,7 @@ from ..expansion import Expansion
 from ..formulation import Array
 from ..goals import Classes, Goal, Inside, Values
 from ..parts import kernels, losses
+from ..sklearn_private import gamma_of, training_rows
 from ..votes import Votes
 from .all_points import AllPointsClassifier
 from .base import ExpansionClassifier
@@ -167,9 +168,9 @@ def _expansion(model: Any, coef: Array) -> Expansion:
     if isinstance(model.kernel, str) and model.kernel == "precomputed":
         raise ValueError(PRECOMPUTED)
     if callable(model.kernel):
-        kernel, vectors = kernels.resolve(model.kernel), model._BaseLibSVM__Xfit[model.support_]
+        kernel, vectors = kernels.resolve(model.kernel), training_rows(model)[model.support_]
     else:
-        kernel = kernels.resolve(model.kernel, float(model._gamma), model.degree, model.coef0)
+        kernel = kernels.resolve(model.kernel, gamma_of(model), model.degree, model.coef0)
         vectors = model.support_vectors_
     vectors = sp.csr_array(vectors) if sp.issparse(vectors) else np.asarray(vectors, dtype=np.float64)
     return Expansion(kernel, vectors, coef, np.asarray(model.intercept_, dtype=np.float64))

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_consistent_length, column_or_1d
-from sklearn.utils.validation import _check_y
 
 from ..data import AllRows, Task, class_numbers, class_sums, merged, with_copies
 from ..formulation import Array
@@ -19,6 +18,7 @@ from ..rows.device import OnDevice
 from ..rows.partitions import on_workers
 from ..rows.reading import Read
 from ..rows.workers import OnWorkers
+from ..sklearn_private import check_y
 from ..threads import thread_count
 from . import validation
 from .validation import COPY, SERVES, collection, kind_of
@@ -193,7 +193,7 @@ def _targets_here(y: Any, checks: dict[str, bool]) -> Array:
     y = host(y) if is_foreign(y) else y
     if not checks:
         return column_or_1d(y, warn=True)
-    return _check_y(y, **checks)
+    return check_y(y, **checks)
 
 
 def _task_of(estimator: Any, X: Any, names: Any, rows: Any, n_samples: int, threads: int, factors: Array) -> Task:

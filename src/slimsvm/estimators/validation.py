@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import numbers
 import warnings
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 
 from ..data import Task, class_sums
 from ..formulation import Array, Kernel
@@ -23,6 +24,7 @@ from ..parts import kernels
 from ..rows.device import check_finite
 from ..rows.partitions import on_workers
 from ..rows.wanted import one_column
+from ..sklearn_private import check_sample_weight
 
 FLOATS = [np.float64, np.float32]
 PLAIN = 1 << 17  # numbers up to which rows are few
@@ -107,7 +109,7 @@ def check_threads(n_jobs: Any) -> None:
 @lru_cache(maxsize=64)
 def _parameters(kind: type[BaseEstimator]) -> list[str]:
     """Names of an estimator's parameters: scikit-learn reads them from the source each time."""
-    return kind._get_param_names()
+    return sorted(inspect.signature(kind).parameters)
 
 
 def check_common(estimator: Any, least_iter: int, gammas: tuple[str, ...] = ("scale", "auto")) -> None:
@@ -341,7 +343,7 @@ def sample_weights(estimator: Any, sample_weight: Any, X: Any) -> Array | None:
     if sample_weight is None:
         return None
     here(estimator, sample_weight)
-    weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    weight = check_sample_weight(sample_weight, X, dtype=np.float64)
     if weight.min(initial=0) < 0:
         raise ValueError(f"sample_weight has {np.count_nonzero(weight < 0)} negative values; weights must be 0 or more")
     if not weight.any():

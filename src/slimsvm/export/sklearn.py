@@ -12,6 +12,7 @@ from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 from ..data import outputs
 from ..formulation import Array
+from ..sklearn_private import fill_libsvm
 from .machine import Machine, last_step, machine_of
 from .operators import unscaled
 
@@ -122,9 +123,7 @@ def _filled(machine: Machine, Z: Array, settings: dict[str, Any], estimator: Any
     made.support_vectors_ = np.ascontiguousarray(Z, dtype=np.float64)
     made.support_ = np.arange(len(Z), dtype=np.int32)
     made.shape_fit_ = Z.shape
-    made._n_support = np.array(sizes, dtype=np.int32)
-    made.dual_coef_, made.intercept_ = np.ascontiguousarray(coef), np.array(bias)
-    made._dual_coef_, made._intercept_ = turn * made.dual_coef_, turn * made.intercept_
+    fill_libsvm(made, coef, bias, sizes, turn)
     if isinstance(made, OneClassSVM):
         made.offset_ = -made.intercept_
     if names is not None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..formulation import Array
+from ..sklearn_private import svm_class
 from .checks import COLUMNS, COUNT, DATA, FLAG, INTEGERS, LABELS, NAMES, NOTHING, TEXT, WORKERS, Check, listed, one_of
 from .forms import Form, imported, is_estimator, parameters
 
@@ -45,8 +46,7 @@ MOST_BRANCHES = 10_000  # of transformers beside each other, one after the other
 
 def kind_of(name: str) -> Any:
     """The class; None where this version of scikit-learn has none."""
-    # `patch_sklearn` changes names of sklearn.svm, not the module of its classes.
-    return imported("sklearn.svm._classes" if name in MACHINES else MODULES[name], name)
+    return svm_class(name) if name in MACHINES else imported(MODULES[name], name)
 
 
 @cache

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils import _safe_indexing
 
 from ..frontier_result import shown_scores
 from ..plotting import FrontierDisplay, VectorsDisplay
 from ..plotting.drawing import legend_below
 from ..plotting.vectors import lines_and_columns
+from ..sklearn_private import some_rows
 from .columns import columns_of
 from .figures import SERIES, figure
 from .made import spelled
@@ -292,7 +292,7 @@ def vectors(about: Subject) -> Safe:
         caption += f" Every so many rows: {len(rows)} of {about.judged.rows:,}."
 
     def draw(ax: Any) -> None:
-        X, y = _safe_indexing(about.X, rows), np.asarray(about.y)[rows]
+        X, y = some_rows(about.X, rows), np.asarray(about.y)[rows]
         shown = {"shape": about.shape, "names": about.names, "most_vectors": MOST_VECTORS}
         drawn = VectorsDisplay.from_estimator(about.model, X, y, ax=ax, **shown)
         if drawn.ax_.get_legend_handles_labels()[1]:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_consistent_length, column_or_1d
-from sklearn.utils.validation import _check_sample_weight, _num_samples
 
 from ...data import AllRows, Task, class_numbers, row_keys
 from ...expansion import Model
@@ -21,6 +20,7 @@ from ...formulation import Array
 from ...keys import repeats
 from ...namespaces import is_foreign
 from ...parts import kernels
+from ...sklearn_private import check_sample_weight, count_rows
 from ...threads import thread_count
 from .. import tasks, validation
 
@@ -45,7 +45,7 @@ class Objects:
 
     def values(self, X: Any) -> Array:
         """Kernel values between objects and the training rows."""
-        wanted = (_num_samples(X), _num_samples(self.rows))
+        wanted = (count_rows(X), count_rows(self.rows))
         K = self.function(X, self.rows)
         K = np.ascontiguousarray(K.toarray() if sp.issparse(K) else K, dtype=np.float64)
         if K.shape != wanted:
@@ -117,7 +117,7 @@ def checked(estimator: Any, X: Any, target: dict[str, Any]) -> tuple[Any, Any, A
             check_consistent_length(X, target["y"])
             y = column_or_1d(target["y"], warn=True)
         estimator.objects_ = objects
-        return np.arange(_num_samples(X))[:, None], y, objects.values(X)
+        return np.arange(count_rows(X))[:, None], y, objects.values(X)
     if validation.is_precomputed(estimator.kernel) and sp.issparse(X):
         raise TypeError("Sparse precomputed kernels are not supported: pass X.toarray()")
     found = validation.check_data(estimator, X, **target)
@@ -146,7 +146,7 @@ def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any, labelled: bool,
     validation.here(estimator, sample_weight)
     if sample_weight is not None and not (np.asarray(sample_weight) > 0).any():
         raise ValueError(NO_WEIGHT)
-    weight = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
+    weight = None if sample_weight is None else check_sample_weight(sample_weight, X, dtype=np.float64)
     numbers: Any = AllRows(n) if weight is None or (weight > 0).all() else np.flatnonzero(weight > 0)
     counts = np.broadcast_to(1.0, n) if weight is None else weight
     contents, given = X if matrix is None else matrix, X

@@ -1,0 +1,56 @@
+"""What is used of scikit-learn that it does not promise to keep: all of it, and nothing of it elsewhere.
+
+`tests/test_sklearn_private.py` says what each is to do; the oldest and the newest version that are allowed run it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+from sklearn.utils import _safe_indexing as some_rows
+from sklearn.utils.metaestimators import _safe_split as split_rows
+from sklearn.utils.validation import _check_sample_weight as check_sample_weight
+from sklearn.utils.validation import _check_y as check_y
+from sklearn.utils.validation import _num_samples as count_rows
+
+from .formulation import Array
+
+__all__ = [
+    "ARRAY_API_COMPAT",
+    "check_sample_weight",
+    "check_y",
+    "count_rows",
+    "fill_libsvm",
+    "gamma_of",
+    "some_rows",
+    "split_rows",
+    "svm_class",
+    "training_rows",
+]
+
+ARRAY_API_COMPAT = "sklearn.externals.array_api_compat"  # a copy, of versions that have one
+
+
+def svm_class(name: str) -> Any:
+    """`SVC` and the like from where pickles find them: `patch_sklearn` changes only the names in `sklearn.svm`."""
+    return getattr(importlib.import_module("sklearn.svm._classes"), name)
+
+
+def gamma_of(machine: Any) -> float:
+    """The kernel's width of a fitted `SVC` and the like, as a number."""
+    return float(machine._gamma)
+
+
+def training_rows(machine: Any) -> Any:
+    """All rows that a fitted `SVC` and the like was given; it keeps them where its kernel is a function."""
+    return machine._BaseLibSVM__Xfit
+
+
+def fill_libsvm(machine: Any, dual_coef: Array, intercept: Array, sizes: list[int], turn: int) -> None:
+    """Coefficients and biases of a fitted `SVC` and the like, and how many vectors each class has; ``turn`` is -1 where
+    libsvm has the signs the other way."""
+    machine._n_support = np.array(sizes, dtype=np.int32)
+    machine.dual_coef_, machine.intercept_ = np.ascontiguousarray(dual_coef), np.array(intercept)
+    machine._dual_coef_, machine._intercept_ = turn * machine.dual_coef_, turn * machine.intercept_
