@@ -12,8 +12,9 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_iris, make_moons
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -372,3 +373,36 @@ def test_values_beyond_all_sums_end_in_a_warning():
         clf.fit(X, rng.integers(0, 3, 61), sample_weight=10 ** rng.uniform(-6, 6, 61))
     assert np.isfinite(clf.vector_coef_).all()
     assert (clf.duality_gap_ > clf.tol).any()
+
+
+def test_the_norm_over_learned_vectors_has_a_small_epsilon():
+    """objective_ is that of R = k(Z, Z) + epsilon I, and is its minimum; R = k(Z, Z) has one that is lower by
+    epsilon / 2 |beta|^2 at most: the best over the same vectors, when these are given."""
+    X, y = make_moons(400, noise=0.2, random_state=0)
+    model = SlimSVC(10, C=1000, gamma=0.05, scales="fixed").fit(X, y)
+    given = SlimSVC(basis=model.vectors_, kernel=model.kernel_, C=model.C_).fit(X, y)
+    K, gram = rbf_kernel(X, model.vectors_, gamma=0.05), rbf_kernel(model.vectors_, gamma=0.05)
+
+    def primal(epsilon, beta, b):
+        slack = np.maximum(0, 1 - (2 * y - 1) * (K @ beta + b))
+        return 0.5 * beta @ gram @ beta + 0.5 * epsilon * beta @ beta + 500 * slack @ slack
+
+    def best(epsilon, beta, b):
+        """Newton's method: the slacks that count are found again until they stay."""
+        P = np.c_[K, np.ones(len(K))]
+        R = np.zeros((11, 11))
+        R[:10, :10] = gram + epsilon * np.eye(10)
+        counts = (2 * y - 1) * (K @ beta + b) < 1
+        return np.linalg.solve(R + 1000 * P[counts].T @ P[counts], 1000 * P[counts].T @ (2 * y - 1)[counts])
+
+    epsilon = model.regularizer_.epsilon
+    assert epsilon == 1e-6
+    assert given.regularizer_.epsilon == 0
+    for fitted, mine in ((model, epsilon), (given, 0.0)):
+        beta, b = fitted.vector_coef_[0], fitted.intercept_[0]
+        assert fitted.objective_[0] == pytest.approx(primal(mine, beta, b), rel=1e-9)
+        again = best(mine, beta, b)
+        assert primal(mine, again[:-1], again[-1]) == pytest.approx(fitted.objective_[0], rel=1e-6)
+    above = model.objective_[0] - given.objective_[0]
+    beta = given.vector_coef_[0]
+    assert 1e-5 * given.objective_[0] < above <= 0.5 * epsilon * beta @ beta

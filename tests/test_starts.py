@@ -105,7 +105,7 @@ def objectives(name, mode, seeds):
     return np.array([estimator(count, random_state=s, **given).fit(X, y).objective_.sum() for s in range(seeds)])
 
 
-@pytest.mark.grid(30)
+@pytest.mark.grid(45)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", CLASSES | TARGETS)
 def test_no_seed_is_far_worse_than_the_others(name, mode):
@@ -131,7 +131,7 @@ def test_moons_among_many_rows_and_noise_inputs():
 @pytest.mark.grid(4)
 @pytest.mark.parametrize("count", [8, 9, 10, 11, 12])
 def test_trials_do_not_settle_without_inputs_that_matter(count):
-    """They did with learned scales, so that scales stayed fixed: 9 and 10 vectors had R^2 of 0.924, fewer had more."""
+    """They did with learned scales, so that scales stayed fixed: 9 and 10 vectors had R^2 of 0.924, 8 had 0.978."""
     X, y = friedman1(1400, noise=0.3)
     assert SlimSVR(count).fit(X[:400], y[:400]).score(X[400:], y[400:]) > 0.985
 

@@ -15,9 +15,14 @@ relative to a trifle of what they would make without their signs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from unittest.mock import patch
 
 import numpy as np
+from sklearn.base import clone
+
+from slimsvm.dual import family
+from slimsvm.estimators.family import classifiers
 
 from . import exact
 from .exact import LONG, long
@@ -174,19 +179,32 @@ def classification(fitted):
     return verdict
 
 
+def with_duals(fitted):
+    """The rounding in whose place the model f = 0 is: its duals, like any others, prove what they prove."""
+    with (
+        patch.object(family, "_zero_without_margin", lambda machine, view, problem, found: found),
+        patch.object(classifiers, "without_rounding", lambda machine, view, solution: solution),
+    ):
+        model = clone(fitted.model).fit(fitted.X, fitted.y, fitted.weight)
+    return replace(fitted, model=model)
+
+
 def nu_classification(fitted):
     verdict, model = Verdict(), fitted.model
     if finite(fitted, verdict):
         K, w = fitted.matrix(), fitted.weights()
         y = np.where(fitted.y == model.classes_[1], LONG(1), LONG(-1))
         total = LONG(model.nu) * w.sum()
-        a = fitted.duals([fitted.y])
+        zero = not len(model.support_)
+        a = (with_duals(fitted) if zero else fitted).duals([fitted.y])
         rho = total / np.abs(a).sum()  # the model is divided by it
         a, b = rho * a, rho * LONG(model.intercept_[0])
         f = K @ a
         values = y * (f + b)
         offset = threshold(values, w, total)
         primal = a @ f / 2 - total * offset + (w * np.maximum(offset - values, 0)).sum()
+        if zero:
+            primal = LONG(abs(model.intercept_).max())  # with f = 0, b = 0 and rho = 0 nothing is to be paid
         alpha = y * a
         for side in (y > 0, y < 0):
             alpha[side] = filled(alpha[side], w[side], total / 2)

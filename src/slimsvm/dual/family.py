@@ -187,18 +187,39 @@ def _solved(
         if few and not found[k].converged and not found[k].indefinite:
             found[k] = _by_interior_points(machine, view, problem, limits, found[k])
         if problem.by_margin and found[k].converged and not found[k].indefinite:
-            found[k] = _zero_without_margin(machine, view, found[k])
+            found[k] = _zero_without_margin(machine, view, problem, found[k])
     return found
 
 
-def _zero_without_margin(machine: _core.Machine, view: list[int], found: FamilySolution) -> FamilySolution:
+def _zero_without_margin(
+    machine: _core.Machine, view: list[int], problem: Costs, found: FamilySolution
+) -> FamilySolution:
     """f = 0 in place of a function without a margin, or with one that is within the rounding of its values.
 
     Where rho is not positive, no term of ``1/2 |f|^2 - nu rho + 1/n sum_i max(0, rho - y_i (f(x_i) + b))`` is negative:
-    f = 0 costs no more than what was found, so the gap of that is one of f = 0, too.
+    f = 0 costs no more than what was found, so the gap of that is one of f = 0, too. Where kernel values are nearly equal
+    the solver may have stopped short of a margin: what tells the classes apart nevertheless stays.
     """
     doubt = rounding(machine, view, found.duals).max()  # in units of the margin, where there is one
-    return found if found.margin > 0 and doubt < 1 else as_zero(found)._replace(objective=0.0, margin=0.0)
+    if found.margin > 0 and doubt < 1:
+        return found
+    values = machine.product(view, found.duals[None])[0] + found.bias
+    if np.abs(values).max() > doubt and _better_than_chance(values, problem):
+        return found
+    return as_zero(found)._replace(objective=0.0, margin=0.0)
+
+
+def _better_than_chance(values: Array, problem: Costs) -> bool:
+    """Is the mean share of both classes that is right above one half, by three standard errors?"""
+    assert problem.side is not None
+    right, variance = 0.0, 0.0
+    for side in (1.0, -1.0):
+        mine = problem.side == side
+        weights = problem.upper[mine] - problem.lower[mine]
+        weights = weights / weights.sum()
+        right += 0.5 * float(weights[side * values[mine] > 0].sum())
+        variance += 0.25 * 0.25 * float((weights**2).sum())
+    return right > 0.5 + 3 * math.sqrt(variance)
 
 
 def _met_by_the_bias(problem: Costs) -> FamilySolution:

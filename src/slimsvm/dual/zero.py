@@ -30,9 +30,11 @@ def rounding(machine: _core.Machine, view: list[int], duals: Array) -> Array:
     return UNITS * norm(sizes * duals) * sizes
 
 
-def is_rounding(machine: _core.Machine, view: list[int], duals: Array) -> bool:
-    """Are all values of f no larger than their errors?"""
+def is_rounding(machine: _core.Machine, view: list[int], duals: Array, bias: float) -> bool:
+    """Are the bias and all values of f no larger than the errors of f?"""
     doubt = rounding(machine, view, duals)
+    if abs(bias) > doubt.max():
+        return False
     most = np.array([np.abs(duals).argmax()])  # one row nearly always tells
     if np.abs(dot(machine.rows(view, most), duals)) > doubt[most]:
         return False
@@ -40,13 +42,12 @@ def is_rounding(machine: _core.Machine, view: list[int], duals: Array) -> bool:
 
 
 def without_rounding(machine: _core.Machine, view: list[int], solution: Solution) -> Solution:
-    """f = 0 where all values of f that a solved problem gives are rounding, and b = 0 where it is no more."""
-    if solution.zero or not solution.converged or not is_rounding(machine, view, solution.duals):
+    """f + b = 0 where a solved problem gives rounding for both. Where b says more, all rows have its sign."""
+    if solution.zero or not solution.converged or not is_rounding(machine, view, solution.duals, solution.bias):
         return solution
-    within = abs(solution.bias) <= rounding(machine, view, solution.duals).max()
-    return as_zero(solution, 0.0 if within else solution.bias)
+    return as_zero(solution)
 
 
-def as_zero(solution: Solution, bias: float = 0.0) -> Solution:
-    """f = 0 in the place of a solution: the bias alone."""
-    return solution._replace(duals=np.zeros_like(solution.duals), bias=bias, zero=True)
+def as_zero(solution: Solution) -> Solution:
+    """f + b = 0 in the place of a solution."""
+    return solution._replace(duals=np.zeros_like(solution.duals), bias=0.0, zero=True)

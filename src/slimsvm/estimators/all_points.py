@@ -91,9 +91,10 @@ class AllPointsClassifier(ExpansionClassifier):
 
         def solve(machine: Any, problems: list[Subproblem]) -> list[DualSolution]:
             solutions = self._solve(machine, problems, task, tol)
-            views = [problem.view for problem in problems]
-            zero = [s.converged and is_rounding(machine, v, s.duals) for s, v in zip(solutions, views, strict=True)]
-            return [s._replace(zero=is_zero) for s, is_zero in zip(solutions, zero, strict=True)]
+            return [
+                s._replace(zero=s.converged and is_rounding(machine, p.view, s.duals, s.bias))
+                for s, p in zip(solutions, problems, strict=True)
+            ]
 
         cache = int(min(self.cache_size, 2.0**30) * 2**20)
         model, solutions = train(task, validation.named_kernel(self, task), self.multi_class, cache, solve)

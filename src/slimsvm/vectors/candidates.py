@@ -25,7 +25,7 @@ FINER = 4  # times the rows of the stage before
 COARSEST = 5000  # rows of the first stage, at least
 # Where vectors start decides little for classes, as long as scales are fixed. But learned scales may settle without an
 # input that matters, and for targets local minima lie far apart: then the best of several starts goes on.
-STARTS, STARTS_FOR_TARGETS = 2, 4
+STARTS, STARTS_FOR_TARGETS = 3, 4
 PARTS = ((20_000, 1.0), (60_000, 0.5), (np.inf, 0.2))  # of the iterations, on so many rows at most
 
 

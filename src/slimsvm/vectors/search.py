@@ -34,6 +34,7 @@ WIDTHS = (0.03, 0.1, 0.3, 1.0, 3.0)  # gamma, in units of gamma="scale"
 LEAST_WIDTH, MOST_WIDTH = 0.003, 30.0
 SCALED_WIDTHS = (0.3, 1.0)  # where scales start: they can grow, and every row is to see vectors
 FEW_SCALED_WIDTHS = (0.3,)
+REACH = {False: (12.0, 12.0), True: (40.0, 12.0)}  # of these costs below and above, of labels and targets, in few rows
 ROWS = 2  # widths of either kind that are tried at several costs
 MANY = 1000  # rows, from which on no caution is needed
 NEXT = (0.7, 0.3)  # what the next costs count, and those after them, where rows are few: a range of costs is less noise
@@ -313,11 +314,13 @@ def _costs(race: Race, start: Setting, best: list[Setting]) -> list[float]:
     """Costs for a width: where rows are few, moderate ones if scales are learned; where they are many, a second width
     of a kind is tried near the best cost of the first."""
     first = next(other for other in best if other.scaled == start.scaled)
+    below = above = np.inf
+    middle = start.C
     if race.few:
-        middle, reach = start.C, 12.0 if start.scaled else np.inf
-    else:
-        middle, reach = race.leader(_row(race, first).__contains__).C, np.inf if start == first else 4.0
-    return [C for C in race.space.costs if middle / reach < C < middle * reach]
+        below, above = REACH[race.space.targets] if start.scaled else (np.inf, np.inf)
+    elif start != first:
+        middle, below, above = race.leader(_row(race, first).__contains__).C, 4.0, 4.0
+    return [C for C in race.space.costs if middle / below < C < middle * above]
 
 
 def _all_costs(race: Race, start: Setting, costs: Sequence[float], folds: int | None) -> None:

@@ -31,7 +31,7 @@ from ..rows.seam import decision
 from .learning import DOUBLE_ROWS, LearnedVectors, Objective, Watch, centred, minimised, separated
 from .reduced_set import greedy_rows
 
-QUADRATIC = Between()
+QUADRATIC: Between = Between()
 
 
 class Taught(Objective):
