@@ -329,7 +329,7 @@ class Gram {
   // Rows over the view that the cache can hold at once.
   Index capacity(const View& view) const {
     if (resident()) return std::numeric_limits<std::int32_t>::max();
-    return static_cast<Index>(cache_.capacity() / std::max<std::size_t>(1, view.row_tiles()));
+    return rows_in(cache_.capacity(), view);
   }
   const std::vector<double>& diagonal() {
     if (diagonal_.empty()) {
@@ -409,7 +409,7 @@ class Gram {
     for (const auto& s : segments_) longest = std::max(longest, s.end - s.begin);
     std::vector<int> all(segments_.size());
     std::iota(all.begin(), all.end(), 0);
-    if (2 * longest > pair_limit || capacity(view(all)) < positions()) return;
+    if (2 * longest > pair_limit || rows_in(cache_.room(), view(all)) < positions()) return;
     diagonal();  // not by several threads at once
     std::vector<std::size_t> places;
     std::size_t length = 0;
@@ -666,6 +666,9 @@ class Gram {
       dispatch<SubtractRows<Real>>(rows, x, count, length, y);
   }
 
+  static Index rows_in(std::size_t tiles, const View& view) {
+    return static_cast<Index>(tiles / std::max<std::size_t>(1, view.row_tiles()));
+  }
   // What the cache starts with: all, or where rows are cheap about as much as rounds reach back.
   std::size_t first_bytes(std::size_t bytes) const {
     constexpr std::size_t first_rows = 1024, least = std::size_t(64) << 20;

@@ -10,7 +10,6 @@
 #include <list>
 #include <new>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -54,7 +53,7 @@ class RowCache {
   // A new entry with room for `tiles` tiles, to be filled by the caller. Room is made by dropping entries
   // of earlier rounds; a round that needs more gets it (the solver sizes its rounds by the capacity).
   Entry* insert(Index row, int segment, int tiles) {
-    if (dropped_.erase(key(row, segment)) > 0) widen(tiles);
+    if (was_dropped(row, segment)) widen(tiles);
     while (used_ + tiles > room_ && !entries_.empty() && entries_.back().round != round_) drop_oldest();
     entries_.push_front(Entry{key(row, segment), round_, {}});
     Entry& entry = entries_.front();
@@ -80,12 +79,22 @@ class RowCache {
     free_.insert(free_.end(), last.tiles.begin(), last.tiles.end());
     used_ -= last.tiles.size();
     index_.erase(last.key);
-    if (room_ < capacity_) dropped_.insert(last.key);
+    if (room_ < capacity_) remember(last.key);
     entries_.pop_back();
   }
   void widen(int tiles) {
     room_ = std::min(capacity_, room_ + tiles);
     if (room_ == capacity_) dropped_.clear();  // nothing is left to decide
+  }
+  bool was_dropped(Index row, int segment) const {
+    const auto s = static_cast<std::size_t>(segment), r = static_cast<std::size_t>(row);
+    return s < dropped_.size() && r < dropped_[s].size() && dropped_[s][r];
+  }
+  void remember(std::uint64_t key) {
+    const std::size_t s = key & (most_segments - 1), r = key >> segment_bits;
+    if (s >= dropped_.size()) dropped_.resize(s + 1);
+    if (r >= dropped_[s].size()) dropped_[s].resize(r + 1);
+    dropped_[s][r] = true;
   }
   Real* take() {
     ++used_;
@@ -121,7 +130,7 @@ class RowCache {
   std::uint64_t round_ = 1;
   std::list<Entry> entries_;
   std::unordered_map<std::uint64_t, typename std::list<Entry>::iterator> index_;
-  std::unordered_set<std::uint64_t> dropped_;  // keys of what is no longer here, while there is room to add
+  std::vector<std::vector<bool>> dropped_;  // by segment and row: was it ever, while there is room to add?
   std::vector<Real*> free_;
   std::vector<std::unique_ptr<Real, Free>> blocks_;
 };
