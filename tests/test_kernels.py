@@ -130,9 +130,13 @@ def test_a_function_gets_float32_rows_as_float64(container):
 
 
 def test_a_fit_to_float32_rows_is_that_to_the_same_float64_rows():
-    X, y = blobs(80, seed=3)
-    X = X.astype(np.float32)
-    one, other = (AnyNormSVC(kernel=cosine_plus_one, C=100).fit(rows, y) for rows in (X, X.astype(np.float64)))
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((80, 4)).astype(np.float32), rng.integers(0, 2, 80)
+
+    def squares(A, B):
+        return (A @ B.T + 1) ** 2
+
+    one, other = (AnyNormSVC(kernel=squares, C=100).fit(rows, y) for rows in (X, X.astype(np.float64)))
     assert_same(one.vector_coef_, other.vector_coef_)
     assert one.objective_ == pytest.approx(other.objective_, rel=1e-12)
     assert_same(one.decision_function(X), other.decision_function(X.astype(np.float64)))

@@ -197,8 +197,8 @@ def _zero_without_margin(
     """f = 0 in place of a function without a margin, or with one that is within the rounding of its values.
 
     Where rho is not positive, no term of ``1/2 |f|^2 - nu rho + 1/n sum_i max(0, rho - y_i (f(x_i) + b))`` is negative:
-    f = 0 costs no more than what was found, so the gap of that is one of f = 0, too. Where kernel values are nearly equal
-    the solver may have stopped short of a margin: what tells the classes apart nevertheless stays.
+    f = 0 costs no more than what was found, so the gap of that is one of f = 0, too. Where kernel values are nearly
+    equal the solver may have stopped short of a margin: what tells the classes apart nevertheless stays.
     """
     doubt = rounding(machine, view, found.duals).max()  # in units of the margin, where there is one
     if found.margin > 0 and doubt < 1:
