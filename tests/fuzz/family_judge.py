@@ -133,6 +133,8 @@ def regression(fitted):
         f = K @ a
         slacks = np.maximum(np.abs(y - f - LONG(model.intercept_[0])) - epsilon, 0)
         primal = a @ f / 2 + C * (w * slacks).sum()
+        if not len(model.support_):
+            a = with_duals(fitted).duals([fitted.y])
         a = balanced(np.clip(a, -C * w, C * w), LONG(np.inf))
         compare(fitted, verdict, primal, y @ a - epsilon * np.abs(a).sum() - a @ K @ a / 2)
     return verdict
@@ -165,6 +167,16 @@ def one_class(fitted):
     return verdict
 
 
+def with_duals(fitted):
+    """The rounding in whose place the model f = 0 is: its duals, like any others, prove what they prove."""
+    with (
+        patch.object(family, "_zero_without_margin", lambda machine, view, problem, found: found),
+        patch.object(classifiers, "without_rounding", lambda machine, view, solution: solution),
+    ):
+        model = clone(fitted.model).fit(fitted.X, fitted.y, fitted.weight)
+    return replace(fitted, model=model)
+
+
 def classification(fitted):
     verdict, model = Verdict(), fitted.model
     if finite(fitted, verdict):
@@ -174,19 +186,11 @@ def classification(fitted):
         f = K @ a
         slacks = np.maximum(1 - y * (f + LONG(model.intercept_[0])), 0)
         primal = a @ f / 2 + C * (w * slacks).sum()
+        if not len(model.support_):
+            a = with_duals(fitted).duals([fitted.y])
         a = balanced(y * np.clip(y * a, 0, C * w), LONG(np.inf))
         compare(fitted, verdict, primal, y @ a - a @ K @ a / 2)
     return verdict
-
-
-def with_duals(fitted):
-    """The rounding in whose place the model f = 0 is: its duals, like any others, prove what they prove."""
-    with (
-        patch.object(family, "_zero_without_margin", lambda machine, view, problem, found: found),
-        patch.object(classifiers, "without_rounding", lambda machine, view, solution: solution),
-    ):
-        model = clone(fitted.model).fit(fitted.X, fitted.y, fitted.weight)
-    return replace(fitted, model=model)
 
 
 def nu_classification(fitted):

@@ -198,15 +198,16 @@ def _zero_without_margin(
 
     Where rho is not positive, no term of ``1/2 |f|^2 - nu rho + 1/n sum_i max(0, rho - y_i (f(x_i) + b))`` is negative:
     f = 0 costs no more than what was found, so the gap of that is one of f = 0, too. Where kernel values are nearly
-    equal the solver may have stopped short of a margin: what tells the classes apart nevertheless stays.
+    equal the solver may have stopped short of a margin: what tells the classes apart nevertheless stays, where it is
+    above what errors of terms can add up to.
     """
-    doubt = rounding(machine, view, found.duals).max()  # in units of the margin, where there is one
-    if found.margin > 0 and doubt < 1:
-        return found
-    values = machine.product(view, found.duals[None])[0] + found.bias
-    if np.abs(values).max() > doubt and _better_than_chance(values, problem):
-        return found
-    return as_zero(found)._replace(objective=0.0, margin=0.0)
+    if found.margin > 0:
+        told = rounding(machine, view, found.duals).max() < 1  # in units of the margin
+    else:
+        values = machine.product(view, found.duals[None])[0] + found.bias
+        most = rounding(machine, view, found.duals, worst=True).max()
+        told = np.abs(values).max() > most and _better_than_chance(values, problem)
+    return found if told else as_zero(found)._replace(objective=0.0, margin=0.0)
 
 
 def _better_than_chance(values: Array, problem: Costs) -> bool:

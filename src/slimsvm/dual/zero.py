@@ -24,10 +24,11 @@ ZERO = (
 )
 
 
-def rounding(machine: _core.Machine, view: list[int], duals: Array) -> Array:
-    """How well the values of ``f = K duals`` are known, for each row."""
+def rounding(machine: _core.Machine, view: list[int], duals: Array, worst: bool = False) -> Array:
+    """How well the values of ``f = K duals`` are known, for each row; at the ``worst`` all errors have one sign."""
     sizes = np.sqrt(np.maximum(machine.diagonal(view), 0.0))
-    return UNITS * norm(sizes * duals) * sizes
+    terms = sizes * np.abs(duals)
+    return UNITS * (float(terms.sum()) if worst else norm(terms)) * sizes
 
 
 def is_rounding(machine: _core.Machine, view: list[int], duals: Array, bias: float) -> bool:
