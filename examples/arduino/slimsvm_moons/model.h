@@ -45,7 +45,7 @@
 /* For each input: 3 bits for the step of its bytes, 6 for how far the exponent of its gain is below the largest,
    7 for the mantissa. */
 static const uint16_t model_steps[2] MODEL_ROM = {
-    57443, 57463,
+    57345, 41186,
 };
 
 static inline float model_float(uint32_t bits)
@@ -87,22 +87,22 @@ static inline void model_from_readings(const int16_t x[MODEL_INPUTS], int16_t u[
 
 /* A row for each vector. */
 static const int8_t model_vectors[16] MODEL_ROM = {
-    -47, -1, -33, 51, -5, 10, 17, 75, 26, -36, 64, 24, 92, -19, 102, 43,
+    76, 20, 15, -60, 36, 56, -4, 28, 48, -47, -5, 105, -25, 24, 52, 91,
 };
 
 /* A row for each vector: its coefficients, one for each value. */
 static const int16_t model_coef[8] MODEL_ROM = {
-    -15926, -15111, 18893, -8683, 7457, -23253, 16906, 16975,
+    8578, 10530, -23765, 21985, 17174, -15368, -16512, 17734,
 };
 
 /* Coefficients of the logarithms of odds. */
 static const int16_t model_layer_coef[8] MODEL_ROM = {
-    -11819, -11249, 13917, -6237, 4454, -17123, 12158, 11833,
+    17967, 14201, -32695, 32633, 24574, -21379, -24445, 22775,
 };
 
 /* In the units of the sums. */
 static const int32_t model_bias[1] MODEL_ROM = {
-    6076145,
+    -80856991,
 };
 
 /* A sum stands for sum * 2^-(exponent + bits). */
@@ -112,7 +112,7 @@ static const int8_t model_exponent[1] MODEL_ROM = {
 
 /* Biases of the logarithms of odds. */
 static const int32_t model_layer_bias[1] MODEL_ROM = {
-    13130448,
+    -131700976,
 };
 
 /* 2^-x for x = 0, 1/64 .. 1, in 15 bits. */
@@ -142,16 +142,16 @@ static inline uint32_t model_distance(const int16_t u[MODEL_USED], const int8_t 
         const uint32_t t = (uint32_t)u[n] - ((uint32_t)MODEL_INT8(z[n]) << (MODEL_UINT16(model_steps[n]) >> 13));
         d += t * t;
     }
-    return d < 268435456u ? (uint32_t)d : 268435456u;
+    return d < 67108864u ? (uint32_t)d : 67108864u;
 #else
     /* Counted from minus the limit up, the sum overflows where it reaches the limit. */
-    uint32_t d = (uint32_t)0 - 268435456u;
+    uint32_t d = (uint32_t)0 - 67108864u;
     for (int n = 0; n < MODEL_USED; ++n) {
         const uint32_t t = (uint32_t)u[n] - ((uint32_t)MODEL_INT8(z[n]) << (MODEL_UINT16(model_steps[n]) >> 13)), s = t * t;
         d += s;
-        if (d < s) return 268435456u;
+        if (d < s) return 67108864u;
     }
-    return d + 268435456u;
+    return d + 67108864u;
 #endif
 }
 
@@ -164,8 +164,8 @@ static inline void model_sums(const int16_t u[MODEL_USED], int64_t v[MODEL_VALUE
     for (int j = 0; j < MODEL_VECTORS; ++j) {
         const uint32_t d = model_distance(u, &model_vectors[j * MODEL_USED]);
         int32_t k;
-        if (d == 268435456u) continue;
-        k = (int32_t)model_power_of_half((d + 128u) >> 8);
+        if (d == 67108864u) continue;
+        k = (int32_t)model_power_of_half((d + 32u) >> 6);
         for (int o = 0; o < MODEL_VALUES; ++o) v[o] += (int32_t)MODEL_INT16(model_coef[j * MODEL_VALUES + o]) * k;
         if (l) for (int o = 0; o < 1; ++o) l[o] += (int32_t)MODEL_INT16(model_layer_coef[j * 1 + o]) * k;
     }
@@ -224,8 +224,8 @@ static inline int32_t model_label(int number) { return (int32_t)number; }
 /* 2^-size in 15 bits, for logarithms of odds in their own units. */
 static inline uint32_t model_share(uint64_t size)
 {
-    if (size >= ((uint64_t)16 << 25)) return 0;
-    return model_power_of_half((uint32_t)((size + 256u) >> 9));
+    if (size >= ((uint64_t)16 << 26)) return 0;
+    return model_power_of_half((uint32_t)((size + 512u) >> 10));
 }
 
 /* Probabilities of the classes in units of 1/32768, for a row in integers. The class that is predicted is the
