@@ -35,12 +35,12 @@ full_error = 1 - svc.score(X_test, y_test)
 print(f"SVC: {len(svc.support_)} vectors, {full_error:.1%} of new rows wrong")
 
 # %%
-# Cost, width of the kernel and scales of the inputs are searched for each size.
+# Cost and width of the kernel are searched for each size; the scales of the two inputs are learned with the vectors.
 
 figure, axes = plt.subplots(2, 2, figsize=(8.4, 7.6), layout="constrained", sharex=True, sharey=True)
 errors = {}
 for ax, size in zip(axes.flat, (2, 4, 8, 16), strict=True):
-    model = SlimSVC(size).fit(X, y)
+    model = SlimSVC(size, scales="learned").fit(X, y)
     errors[size] = 1 - model.score(X_test, y_test)
     VectorsDisplay.from_estimator(model, X, y, ax=ax, legend=ax is axes[1, 1])
     ax.set_title(f"{size} vectors: {errors[size]:.1%} wrong")
@@ -48,7 +48,7 @@ for ax, size in zip(axes.flat, (2, 4, 8, 16), strict=True):
 
 # %%
 # Two vectors tell little more than above from below. Four also see the groups, with a kernel that is wide in one
-# direction and narrow in the other. Eight draw the whole boundary, and the other eight have little to add: new rows
-# are judged as well as by the machine with all its vectors.
+# direction and narrow in the other, and predict new rows as well as the machine with all its vectors. Eight and sixteen
+# have little to add.
 
 print("  ".join(f"{size} vectors: {error:.1%}" for size, error in errors.items()))

@@ -44,7 +44,7 @@ X_test, y_test = sequences(10_000, rng)
 models = {
     "SVC": SVC(C=10),
     "10 vectors, plain": SlimSVC(10, scales="fixed"),
-    "10 vectors, learned scales": SlimSVC(10, bases.Learned(iterations=800), scales="learned"),
+    "10 vectors, learned scales": SlimSVC(10, bases.Learned(iterations=1000), scales="learned"),
 }
 errors = {}
 for name, model in models.items():

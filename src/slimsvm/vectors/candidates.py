@@ -24,8 +24,10 @@ from .selection import class_centres, forward_rows, independent_rows, pivoted_fa
 FINER = 4  # times the rows of the stage before
 COARSEST = 5000  # rows of the first stage, at least
 # Where vectors start decides little for classes, as long as scales are fixed. But learned scales may settle without an
-# input that matters, and for targets local minima lie far apart: then the best of several starts goes on.
+# input that matters, and for targets local minima lie far apart: then the best of several starts goes on. The fewer
+# the vectors, the more there depends on where they start.
 STARTS, STARTS_FOR_TARGETS = 3, 4
+FEW_VECTORS, STARTS_OF_FEW = 8, 6
 PARTS = ((20_000, 1.0), (60_000, 0.5), (np.inf, 0.2))  # of the iterations, on so many rows at most
 
 
@@ -123,9 +125,10 @@ class TaskCandidates:
                 f"basis='learned' needs a kernel with a derivative (a method pullback); {self.kernel!r} has none. Use "
                 "a basis of training rows: 'forward', 'random' or 'cholesky'"
             )
-        long = self.scaled or self.task.targets is not None
+        targets = self.task.targets is not None
+        long = self.scaled or targets
         steps = (200 if long else 100) if iterations == "auto" else int(iterations)
-        starts = STARTS_FOR_TARGETS if self.task.targets is not None else STARTS if self.scaled else 1
+        starts = (STARTS_OF_FEW if count <= FEW_VECTORS else STARTS_FOR_TARGETS if targets else STARTS) if long else 1
         found: LearnedVectors | Array | list[Array] | None = self.start
         done = 0
         for size, most in stages(self.task.size, steps):

@@ -47,7 +47,9 @@ FARTHEST = 6.0  # that the logarithm of a scale goes from its start: beyond, a l
 # what an input is good for, if it counts only together with others.
 EARLY_ITERATIONS = 30
 EARLY_FALL = 0.5
-FALLS = (EARLY_FALL, FARTHEST)  # of several starts, every other one: where the one settles badly, the other seldom does
+# Where new scales begin, and how far their logarithms may fall early. Of several starts every other one has a narrower
+# kernel and free scales: where the one settles badly, the other seldom does.
+EARLY_SCALES = ((1.0, EARLY_FALL), (2.0, FARTHEST))
 HEATS = (0.3, 0.5)  # parts of the iterations after which the better half of several starts goes on
 
 Watch = Callable[[int, float], None]
@@ -306,16 +308,16 @@ def learn(
     regularizer = (KernelNorm() if regularizer is None else regularizer).among(kernel, X, True)
     objective = objective_for(kernel, loss)(kernel, X, labels, loss, regularizer, count, learn_scales, threads, free)
 
-    def onwards(run: LearnedVectors, until: int, fall: float = EARLY_FALL) -> LearnedVectors:
+    def onwards(run: LearnedVectors, until: int, early: tuple[float, float] = EARLY_SCALES[0]) -> LearnedVectors:
         done = run.n_iter
         later = None if watch is None else lambda iteration, value: watch(done + iteration, value)
-        found = minimised(objective, run.vectors, run.scales, rng, until - done, later, fall)
+        found = minimised(objective, run.vectors, run.scales, rng, until - done, later, early)
         return replace(found, n_iter=done + found.n_iter)
 
     for part in HEATS:
         if len(runs) > 1:
             better = len(runs) // 2
-            runs = [onwards(run, int(part * max_iter), FALLS[k % 2]) for k, run in enumerate(runs)]
+            runs = [onwards(run, int(part * max_iter), EARLY_SCALES[k % 2]) for k, run in enumerate(runs)]
             for other in known:
                 if len(other.vectors) == count:
                     value = minimised(objective, other.vectors - centre, other.scales, rng, 0).value
@@ -332,17 +334,19 @@ def minimised(
     rng: np.random.Generator,
     max_iter: int,
     watch: Watch | None = None,
-    fall: float = EARLY_FALL,
+    early: tuple[float, float] = EARLY_SCALES[0],
 ) -> LearnedVectors:
-    """A local minimum of the objective by L-BFGS; dead vectors come to life again. ``fall``: how far the logarithms of
-    new scales may fall in the first iterations."""
+    """A local minimum of the objective by L-BFGS; dead vectors come to life again. ``early``: where new scales begin,
+    and how far their logarithms may fall in the first iterations."""
     progress = _Progress(watch)
     limited = False
-    early = min(EARLY_ITERATIONS, max_iter // 2) if objective.scaled and scales is None else 0
     objective.machine = None
-    if early:
+    first = min(EARLY_ITERATIONS, max_iter // 2) if objective.scaled and scales is None else 0
+    if first:
+        begin, fall = early
+        scales = np.full(objective.size, begin)
         theta, bounds = objective.pack(_revived(objective, Z, scales, rng), scales), objective.bounds(fall)
-        Z, scales = objective.unpack(lbfgs(objective, theta, bounds, early, 3 * early, watch=progress).x)
+        Z, scales = objective.unpack(lbfgs(objective, theta, bounds, first, 3 * first, watch=progress).x)
     for _ in range(3 if max_iter else 0):
         Z = _revived(objective, Z, scales, rng)
         left = max_iter - progress.done
