@@ -79,6 +79,8 @@ def publish(page: Path, title: str, command: str, minutes: float, tables: Iterab
         if f"<!-- table: {name}: {table.title} -->" not in text:
             block = f"<!-- table: {name}: {table.title} -->\n<!-- end of table -->\n"
             text += f"\n## {table.title}\n\n{block}" + (f"\n{table.note}\n" if table.note else "")
+    if not MEASURED.search(text):  # the date of a run is never missing: below the title
+        text = text.replace("\n", f"\n\n{measured}.\n", 1)
     page.write_text(filled(MEASURED.sub(measured, text, count=1)), encoding="utf-8")
 
 

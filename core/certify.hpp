@@ -44,7 +44,8 @@ class Certifier {
   // Of duals a and f = K a in double, where `diagonal` are the values k(x, x). Not known where it is above the tolerance,
   // where rounding is a part of it that tells, and where sums of duals have drifted: then there is more to do.
   Verdict operator()(const std::vector<double>& a, const std::vector<double>& f, const std::vector<double>& diagonal) const {
-    constexpr double roundoff = std::numeric_limits<double>::epsilon() / 2, drift = 1e-12;
+    // Three standard deviations of what the terms of a sum are rounded by.
+    constexpr double roundoff = 1.5 * std::numeric_limits<double>::epsilon(), drift = 1e-12;
     Verdict v;
     if (!sums_) return v;
     const Index n = p_.size;

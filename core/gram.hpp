@@ -32,7 +32,7 @@ class RowSource {
   virtual std::size_t plan(const std::vector<Segment>&, std::size_t) { return 0; }
   virtual bool concurrent() const { return true; }  // strip() may run on several threads
   virtual int chunk() const { return 512; }         // rows that prepare() takes at once
-  // Rows that come so cheap that fresh memory for one costs about as much as to compute it once more.
+  // True if recomputing a row costs about as much as allocating memory for it.
   virtual bool cheap() const { return false; }
   virtual void prepare(const Index* positions, int count) = 0;
   // out[i][0..count) = row of prepared position i < rows at columns [first, first + count); out has room for
@@ -669,7 +669,7 @@ class Gram {
   static Index rows_in(std::size_t tiles, const View& view) {
     return static_cast<Index>(tiles / std::max<std::size_t>(1, view.row_tiles()));
   }
-  // What the cache starts with: all, or where rows are cheap about as much as rounds reach back.
+  // Initial size: the whole cache, or 1024 rows (at least 64 MiB) if rows are cheap to recompute.
   std::size_t first_bytes(std::size_t bytes) const {
     constexpr std::size_t first_rows = 1024, least = std::size_t(64) << 20;
     if (!source_->cheap()) return bytes;

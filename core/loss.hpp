@@ -32,6 +32,7 @@ struct OfLabels {
   }
   // What an error of the decision value may do to xi at worst.
   static SLIM_INLINE double worse(double, double error) { return error; }
+  static SLIM_INLINE double rounding(double units) { return units; }  // of y
   SLIM_INLINE double gain(double y, double a) const { return y * a; }
 };
 
@@ -56,6 +57,7 @@ struct OfTargets {
     return s == 0 && xi == xi ? 0.0 : s * (beyond(xi) - 0.5 * width * s);
   }
   static SLIM_INLINE double worse(double xi, double error) { return std::copysign(error, xi); }
+  static SLIM_INLINE double rounding(double) { return 0x1p-33; }  // of y: targets are multiples of 2^-32
   SLIM_INLINE double gain(double y, double a) const { return y * a - tube * std::fabs(a); }
 };
 

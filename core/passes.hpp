@@ -461,7 +461,7 @@ class Passes final : public AnyPasses {
             if (c[r] == 0) continue;
             const double xi = Read::missed(y[r], static_cast<double>(mine.values.get()[o * panel_rows + r]) + bias);
             // An error of the decision value costs what the dual says; at the corners of a loss more, and never less.
-            const double error = Read::worse(xi, units * (std::sqrt(std::fabs(sizes[r])) * reach[o] + std::fabs(bias) + 1));
+            const double error = Read::worse(xi, units * (std::sqrt(std::fabs(sizes[r])) * reach[o] + std::fabs(bias)) + Read::rounding(units));
             to[loss_doubt] += c[r] * (loss.value(xi + error) - loss.value(xi)) - Read::side(y[r]) * a[r] * error;
             if (a[r] == 0) continue;
             const bool plus = a[r] > 0;

@@ -32,8 +32,8 @@ class RowCache {
     std::vector<Real*> tiles;
   };
 
-  // Room for `first` bytes to begin with, for `bytes` at most: a row that was dropped and is computed again adds its own. What is
-  // spent on fresh memory beyond the first is then in proportion to what was spent on computing rows again.
+  // The arena has `first` bytes at the start and grows by one row each time an evicted row is requested again, up to
+  // `bytes`: time spent on more memory is then in proportion to time spent on computing rows again.
   RowCache(std::size_t bytes, std::size_t first, int tile)
       : tile_(tile), capacity_(tiles_in(bytes)), room_(std::min(capacity_, tiles_in(first))) {}
 
@@ -84,7 +84,7 @@ class RowCache {
   }
   void widen(int tiles) {
     room_ = std::min(capacity_, room_ + tiles);
-    if (room_ == capacity_) dropped_.clear();  // nothing is left to decide
+    if (room_ == capacity_) dropped_.clear();  // at full size: eviction history no longer needed
   }
   bool was_dropped(Index row, int segment) const {
     const auto s = static_cast<std::size_t>(segment), r = static_cast<std::size_t>(row);
@@ -130,7 +130,7 @@ class RowCache {
   std::uint64_t round_ = 1;
   std::list<Entry> entries_;
   std::unordered_map<std::uint64_t, typename std::list<Entry>::iterator> index_;
-  std::vector<std::vector<bool>> dropped_;  // by segment and row: was it ever, while there is room to add?
+  std::vector<std::vector<bool>> dropped_;  // by segment and row: has it been evicted? Kept while the arena can grow
   std::vector<Real*> free_;
   std::vector<std::unique_ptr<Real, Free>> blocks_;
 };

@@ -37,10 +37,8 @@ from slimsvm.report import write_report
 
 FOLDER = Path("demo")
 ROOT = Path(__file__).parents[1]
-RESULTS, PICTURE = (
-    ROOT / "benchmarks/measured/demo.json",
-    ROOT / "docs/demo.png",
-)  # python -m benchmarks.pages reads them
+RESULTS = ROOT / "benchmarks" / "measured" / "demo.json"  # read by python -m benchmarks.pages
+PICTURE = ROOT / "docs" / "demo.png"
 SEED = 0
 
 

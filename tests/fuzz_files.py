@@ -299,7 +299,7 @@ def sound_arrays(rng, data, other):
     for node, key in rng.sample(here, min(len(here), rng.choice([1, 1, 2]))):
         values = node[key].values()
         with np.errstate(all="ignore"):
-            node[key] = Held.of(rng.choice(SOUND)(rng, values))
+            node[key] = Held.of(rng.choice(WELL_FORMED_CHANGES)(rng, values))
     return numbered(header)
 
 
@@ -319,7 +319,7 @@ def _alike(rng, values):
     return np.full_like(values, rng.choice(odd))
 
 
-SOUND = [
+WELL_FORMED_CHANGES = [
     _cut,
     _emptied,
     _emptied,
@@ -483,7 +483,7 @@ def _limit_memory():
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
-GOOD = ("error", "a model that was not asked", "a model that cannot answer", "a model that answers")
+ALLOWED_OUTCOMES = ("error", "a model that was not asked", "a model that cannot answer", "a model that answers")
 
 
 def kept(folder):
@@ -539,9 +539,9 @@ def run(folder, mutations, seed, slowest=5.0):
         start = time.process_time()
         found = outcome(data, rows[name], watch)
         late = time.process_time() - start > slowest
-        counts[found if found in GOOD else "bad"] += 1
+        counts[found if found in ALLOWED_OUTCOMES else "bad"] += 1
         unnoticed = blind and found != "error" and data not in files.values()
-        if found not in GOOD or watch.seen or late or unnoticed:
+        if found not in ALLOWED_OUTCOMES or watch.seen or late or unnoticed:
             what = f"{watch.seen}{' slow' if late else ''}{' unnoticed' if unnoticed else ''}"
             bad.append(f"number {number}, {name}, {getattr(change, '__name__', change)}: {found} {what}")
             watch.seen.clear()

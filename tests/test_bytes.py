@@ -697,6 +697,10 @@ def test_copies_order_and_seed():
             {"max_bytes": 20, "scales": "learned"},
             "one vector of 4 inputs for 2 classes takes 24 bytes with learned scales",
         ),
+        (
+            {"max_bytes": 12, "kernel": "linear"},
+            "one vector of 5 inputs for 2 classes takes 14 bytes. Raise max_bytes, or keep fewer inputs$",
+        ),
         ({"kernel": "poly"}, "kernel 'poly' has no fixed-point form"),
         ({"kernel": "precomputed", "basis": "random"}, "no fixed-point form"),
         ({"basis": np.zeros((3, 5))}, "they are given as an array"),

@@ -513,12 +513,15 @@ def test_a_scaler_that_breaks_a_budget_is_named():
         to_c(model, dtype="int8")
     with pytest.raises(ValueError, match=f"max_bytes={takes - 1} is too little: the model takes {takes} bytes"):
         to_c(model, dtype="int8", max_bytes=takes - 1)
+    with pytest.raises(ValueError, match=f"max_bytes={takes - 1} is too little: the model takes {takes} bytes"):
+        quantize(model, max_bytes=takes - 1)
     with pytest.raises(ValueError, match=r"max_bytes=120 .*SlimSVC\(max_bytes=(\d+)\)") as refused:
         to_c(model, dtype="int8", max_bytes=120)
     with pytest.raises(ValueError, match=r"takes .*Try dtype='int8'"):
         to_c(model, max_bytes=takes)
-    with pytest.raises(ValueError, match=r"max_bytes=0\.5 must be a whole number"):
-        to_c(model, max_bytes=0.5)
+    for write in (to_c, quantize):
+        with pytest.raises(ValueError, match=r"max_bytes=0\.5 must be a whole number"):
+            write(model, max_bytes=0.5)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         whole = to_c(model, dtype="int8", max_bytes=takes)
@@ -526,7 +529,15 @@ def test_a_scaler_that_breaks_a_budget_is_named():
         quantize(model[-1])
         to_c(model[-1], dtype="int8", max_bytes=120)
         room = int(re.search(r"SlimSVC\(max_bytes=(\d+)\)", str(refused.value))[1])
-        to_c(scaled(slim(1, max_bytes=room, scales="fixed")).fit(X, y), dtype="int8", max_bytes=120)
+        assert f"Use SlimSVC(max_bytes={room}) to leave room for the scaler or max_bytes=120 here" in str(
+            said[0].message
+        )
+        less = scaled(slim(1, max_bytes=room, scales="fixed")).fit(X, y)
+        to_c(less, dtype="int8", max_bytes=120)
+        assert quantize(less, max_bytes=120).n_bytes <= 120
+    far_below = scaled(slim(2, max_bytes=2048, scales="fixed")).fit(X[:20], y[:20])
+    with pytest.raises(ValueError, match=rf"SlimSVC\(max_bytes={far_below[-1].model_bytes_ - 1}\)"):
+        quantize(far_below, max_bytes=quantize(far_below).n_bytes - 1)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8"])

@@ -190,7 +190,7 @@ def test_rows_far_from_the_margin(case, C):
 
 
 @pytest.mark.parametrize("loss", [losses.SquaredHinge(), losses.HuberHinge()], ids=lambda loss: type(loss).__name__)
-def test_of_rows_is_the_textbook_certificate(loss):
+def test_certificate_of_rows_equals_textbook_formula(loss):
     """``1/2 |w|^2 + C sum loss``, and the best multiple of the loss's duals, balanced to sum to zero."""
     rng = np.random.default_rng(0)
     P, Y, C = rng.normal(size=(40, 3)), rng.choice([-1.0, 1.0], size=(40, 2)), rng.uniform(0.5, 2, size=(40, 2))

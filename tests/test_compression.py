@@ -344,18 +344,18 @@ def test_class_weights_change_no_small_version_of_a_nu_machine(kind, several, mo
         assert plain._goal.factors.tolist() == weighted._goal.factors.tolist() == [1.0] * (2 + several)
 
 
-def test_what_a_row_costs():
+def test_cost_is_C_or_estimated_from_coefficients():
     """C where it is that; else it is told by the coefficients, and weights of classes are no part of it."""
     X, y = make_moons(150, noise=0.3, random_state=0)
     weight = {0: 1.0, 1: 4.0}
     for model in (SVC(C=3.0), slimsvm.SVC(C=3.0), AnyNormSVC("l2", C=3.0), slimsvm.LeastSquaresSVC(C=3.0)):
         original = source_of(model.set_params(class_weight=weight).fit(X, y)).original()
         assert original.cost == 3.0
-        assert not original.estimated
+        assert not original.cost_is_estimated
     for model in (AnyNormSVC(slacks.TwoNorm(), C=3.0), slimsvm.BudgetSVC(60, C=3.0), SVC(C=np.inf, gamma=50.0)):
         fitted = model.set_params(class_weight=weight).fit(X, y)
         original = source_of(fitted).original()
-        assert original.estimated
+        assert original.cost_is_estimated
         np.testing.assert_allclose(original.cost, np.abs(original.given.coef).max() / 4)
     for model in (SVR(C=3.0), NuSVR(C=3.0), slimsvm.NuSVR(C=3.0)):
         assert source_of(model.fit(X, X[:, 0])).original().cost == 3.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import re
 import sys
 from dataclasses import replace
 from html import unescape
@@ -544,11 +545,11 @@ def test_the_reason_is_true():
         "; 2 would do by this table, but fewer than 4 are not chosen: few rows cannot tell how good they are"
     )
     needed = {size: 10 * size for size in found.sizes}
-    assert found.choice(bytes=80, needed=needed).why == (
+    assert found.choice(bytes=80, sizes_in_bytes=needed).why == (
         "8 vectors are chosen: of those that fit in 80 bytes, the fewest that have the best score; "
         "16 vectors do better, but take more than 80 bytes"
     )
-    assert found.choice(bytes=20, needed=needed).why.startswith("2 vectors are chosen: no other size fits; 16 ")
+    assert found.choice(bytes=20, sizes_in_bytes=needed).why.startswith("2 vectors are chosen: no other size fits; 16 ")
     margins = hand_made((4, 8, 16), (0.905, 0.899, 0.90), behind=[9.0, 1.0, 0.0])
     assert margins.chosen.why.endswith(
         "(that of 4) and whose margins on the same rows are not clearly worse than the best"
@@ -560,7 +561,27 @@ def test_the_reason_is_true():
     assert "and the best errors" in replace(margins, scoring="r2", chosen=None).choice(0.01).why
     assert hand_made((2,), (0.9,)).chosen.why == "2 vectors are chosen: no other size is there"
     small = hand_made((1, 2, 3), (0.9, 0.9, 0.8)).chosen.why
-    assert small == "3 vectors are chosen: the most there are, and fewer than 4, as all are"
+    assert small == (
+        "3 vectors are chosen: the largest size there is; all are below 4, the fewest that few rows can judge"
+    )
+    exact = hand_made((4, 8), (0.9, 0.9), behind=[1.0, 0.0]).choice(0).why
+    assert exact.endswith(
+        "the fewest that have the best score and whose margins on the same rows are as good as the best"
+    )
+
+
+def test_the_floor_is_named_only_where_it_decided():
+    """Among curves at random: a smaller size "would do" only if it is below the floor and the chosen one is not."""
+    rng, named = np.random.default_rng(0), 0
+    for _ in range(300):
+        scores, behind = rng.choice([0.88, 0.89, 0.9], 4), rng.choice([0.0, 3.0, 9.0], 4)
+        found = hand_made((2, 3, 4, 8), scores, error=0.01, behind=behind)
+        chosen = found.choice(rng.choice([0.0, 0.5, 1.0]))
+        would = re.search(r"; (\d+) would do by this table, but fewer than 4", chosen.why)
+        if would is not None:
+            named += 1
+            assert int(would[1]) < 4 <= chosen.size
+    assert named > 20
 
 
 def test_every_way_out_gives_the_same_reason(monkeypatch):

@@ -8,19 +8,34 @@ from fuzz import machines, run
 
 SEED, ROWS, EACH, TOGETHER = 0, 60, 24, 6
 
-
-# Problem 7 of AnyNormSVC: `objective_` of a Mahalanobis norm is 3e-4 off where it is 3e-6, to be mended.
-OPEN = {("AnyNormSVC", 6)}
+# Problems of up to 300 rows that long runs have found wrong, by seed and number.
+FOUND = [
+    (811901, 945),  # SlimSVC: division by zero in the start of interior points
+    (811901, 1427),  # LeastSquaresSVC: rounding of more than tol, not counted in the gap
+    (811901, 1463),
+    (811901, 2028),  # SlimSVR: an objective below what the rounding of targets makes
+    (811901, 2333),  # RelevanceVectorClassifier: precisions of many vectors that were not tried
+    (811901, 2796),  # LeastOneNormSVC: the same rounding
+    (271828, 406),  # LpSVC: overflow
+    (271828, 1906),  # NuSVC: coefficients of rounding beside a row of zeros
+    (271828, 2495),  # RelevanceVectorClassifier: candidates of far smaller precision than was tried
+    (271828, 2746),  # LpSVC: rows that the kernel cannot tell apart
+    (905113, 263),
+]
 
 
 @pytest.mark.parametrize("first", range(0, EACH, TOGETHER))
 @pytest.mark.parametrize("estimator", machines.MACHINES)
-def test_hostile_problems(estimator, first, request):
+def test_hostile_problems(estimator, first):
     """No crash, no number that is not so, nothing off the optimum without a warning."""
-    if (estimator, first) in OPEN:
-        request.applymarker(pytest.mark.xfail(reason="objective_ of a Mahalanobis norm, 3e-4 off", strict=False))
     wrong = []
     for number in range(first, first + TOGETHER):
         result = run.attempt(machines.case(SEED, number, estimator, ROWS))
         wrong += [f"{run.command(SEED, number, estimator, ROWS)}\n  {result.text}\n  {line}" for line in result.wrong]
     assert not wrong, "\n".join(["", *wrong])
+
+
+@pytest.mark.parametrize(("seed", "number"), FOUND)
+def test_problems_that_were_wrong(seed, number):
+    result = run.attempt(machines.case(seed, number))
+    assert not result.wrong, result.wrong

@@ -287,7 +287,7 @@ def test_new_scales_do_not_vanish_at_once():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(learning.FusedObjective, "at", at)
         learn(problem, start(problem)[0], learn_scales=True, max_iter=40)
-    assert min(watched[:20]) >= np.exp(-learning.EARLY_FALL) * (1 - 1e-12)
+    assert min(watched[:20]) >= np.exp(-learning.EARLY_MAX_LOG_DECREASE) * (1 - 1e-12)
 
 
 def test_learning_ends_where_the_gradient_does():

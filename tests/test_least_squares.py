@@ -44,7 +44,7 @@ def test_both_ways_give_the_solution(case, container):
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e4])
 def test_iterations_meet_any_tolerance(C, precision):
     X, y = blobs(200, seed=2)
-    for tol in (1e-2, 1e-6, 1e-11):  # with C = 1e4, rounding of f counts 3e-12
+    for tol in (1e-2, 1e-6, 2e-11):  # with C = 1e4, rounding of f counts 1e-11
         model = LeastSquaresSVC(C=C, gamma=0.3, tol=tol, cache_size=SMALL, precision=precision).fit(X, y)
         assert model.duality_gap_[0] <= tol
 

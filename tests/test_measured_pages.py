@@ -68,6 +68,9 @@ def test_a_run_keeps_the_text_around_its_tables(tmp_path, monkeypatch):
     assert "## B" in text
     assert "| 3 |" in text
     assert json.loads((tmp_path / pages.FILES / "speed.json").read_text())["tables"].keys() == {"A", "B"}
+    page.write_text(text.replace("Measured on", "Seen on"))
+    pages.publish(page, "Speed", "python -m benchmarks.speed", 3.0, [first, second])
+    assert f"# Speed\n\nMeasured on {date.today()} with" in page.read_text()
 
 
 def test_the_picture_belongs_to_the_table():

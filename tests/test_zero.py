@@ -139,7 +139,7 @@ def test_it_is_zero_where_reduced_hulls_meet_and_only_there():
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 @pytest.mark.parametrize("unbalanced", [False, True])
-def test_what_says_something_is_never_zero(kernel, unbalanced):
+def test_informative_functions_are_not_set_to_zero(kernel, unbalanced):
     """However small its values: rows in any unit, tiny costs, kernels that are nearly constant."""
     X, y = make_moons(200, noise=0.15, random_state=0)
     if unbalanced:
@@ -162,7 +162,7 @@ def test_what_says_something_is_never_zero(kernel, unbalanced):
 def test_the_other_classifiers_say_so_and_keep_their_duals(model):
     """Their coefficients prove the gap."""
     X, y = twins()
-    with pytest.warns(UserWarning, match=ZERO.format(1, 1) + ".*the signs of its values mean nothing"):
+    with pytest.warns(UserWarning, match=ZERO.format(1, 1) + ".*its predictions are arbitrary there"):
         model.fit(X, y)
     assert model.n_vectors_ == len(X)
     with pytest.warns(UserWarning, match="zero as far as tol tells"):

@@ -29,7 +29,7 @@ def aligned(X: Array) -> Array:
     return X if X.flags.aligned and not any(step % X.itemsize for step in X.strides) else X.copy()
 
 
-def double(X: Any) -> Any:
+def as_float64(X: Any) -> Any:
     """float32 rows as float64; row numbers of a precomputed kernel stay what they are."""
     return X.astype(np.float64) if X.dtype == np.float32 else X
 

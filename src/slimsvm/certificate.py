@@ -85,8 +85,8 @@ def balanced(duals: Array) -> Array:
 
 
 def relative_gap(primal: Any, dual: Any, least: Any = 0.0) -> Any:
-    """``(primal - dual) / dual``, or relative to ``least`` where that is more; infinite where nothing is proved, as by
-    values that are no numbers."""
+    """``(primal - dual) / dual``, or relative to ``least`` where that is more; infinite if the larger of the two
+    is not positive or the primal is NaN."""
     unit = np.maximum(dual, least)
     proved = (unit > 0) & ~np.isnan(primal)
     gap = np.where(proved, np.maximum(primal - dual, 0) / np.where(proved, unit, 1.0), np.inf)

@@ -26,8 +26,9 @@ from .keys import row_numbers as row_numbers
 from .keys import same_rows as same_rows
 
 FINEST = 2.0**32  # steps of a target in each unit
-LEARNING_STEPS = 2.0**16  # of targets that vectors are learned for, within their middle half
-LARGEST = 1e150  # spread of targets, and one over the smallest: their squares are numbers
+TARGET_ROUNDING = 0.5 / FINEST  # at most, of a target in its unit
+TARGET_STEPS_PER_IQR = 2.0**16  # of targets that vectors are learned for
+MAX_TARGET_STD = 1e150  # and 1/it the smallest: squares stay finite and nonzero
 FEW_COPIES, MUCH = 16, 1 << 26  # one row of so many at most, beside so many bytes of rows: copies stay where they are
 
 
@@ -97,7 +98,7 @@ class Units:
         size = np.where(same, 0.0, np.sqrt(spread) * most)
         if alike:
             size = np.full(len(size), np.sqrt(np.mean((size / most.max()) ** 2)) * most.max())
-        for beyond in size[(size > 0) & ((size > LARGEST) | (size < 1 / LARGEST))]:
+        for beyond in size[(size > 0) & ((size > MAX_TARGET_STD) | (size < 1 / MAX_TARGET_STD))]:
             raise ValueError(
                 f"targets have a standard deviation of {beyond:.3g}: squared errors are beyond the range of float64. "
                 f"Fit y / {beyond:.0e}, and multiply predictions by it"
@@ -110,18 +111,21 @@ class Units:
         return np.rint((values - self.centre) / self.size * FINEST) / FINEST
 
 
-def coarse(targets: Array) -> Array:
-    """Targets to learn vectors for: of few digits, as learning makes differences grow by many orders of magnitude.
+def rounded_targets(targets: Array) -> Array:
+    """Targets rounded to 2^-16 of the interquartile range of their distinct values (to the power of 2 that is at most
+    that, and at least 2^-32), so that shifting or scaling y does not change the learned vectors.
 
-    Vectors are then the same, to the last bit, for targets that were shifted or scaled, and have lost digits by it. A
-    step goes by the quartiles of the distinct targets: outliers do not change it.
+    Shifts and scales cost the targets their last digits, and learning amplifies such differences by many orders of
+    magnitude. Outliers do not change an interquartile range.
     """
-    rounded = np.empty_like(targets)
+    coarse_targets = np.empty_like(targets)
     for o, column in enumerate(targets.T):
         low, high = np.quantile(np.unique(column), (0.25, 0.75))
-        step = 1 / FINEST if low == high else max(np.exp2(np.floor(np.log2(high - low))) / LEARNING_STEPS, 1 / FINEST)
-        rounded[:, o] = np.rint(column / step) * step
-    return rounded
+        step = 1 / FINEST
+        if low != high:
+            step = max(np.exp2(np.floor(np.log2(high - low))) / TARGET_STEPS_PER_IQR, step)
+        coarse_targets[:, o] = np.rint(column / step) * step
+    return coarse_targets
 
 
 @dataclass(frozen=True)

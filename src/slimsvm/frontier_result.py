@@ -87,7 +87,7 @@ class Frontier:
         What the scores are.
     floor : int
         `best` takes no smaller size unless it is asked to.
-    chosen : object
+    chosen : Choice
         ``size``, the one that `best` takes unless asked for another, and ``why``, the reason as a sentence: what the
         table, the picture and the report show.
     """
@@ -145,27 +145,28 @@ class Frontier:
         *,
         bytes: float | None = None,
         floor: int | None = None,
-        needed: Mapping[int, int] | None = None,
+        sizes_in_bytes: Mapping[int, int] | None = None,
     ) -> Choice:
-        """The size of the model that `best` returns, and why; same parameters, and the bytes ``needed`` by each size
+        """The size of the model that `best` returns, and why; same parameters, and the bytes of each size
         where they are not those of the models alone."""
         if within is not None:
             validation.check_number("within", within, at_least=0)
         allowed = self.sizes
         if bytes is not None:
             validation.check_number("bytes", bytes, above=0)
-            if needed is None:
-                needed = {size: bytes_of(classifier_of(self.models[size])) for size in self.sizes}
-            allowed = tuple(size for size in self.sizes if needed[size] <= bytes)
+            if sizes_in_bytes is None:
+                sizes_in_bytes = {size: bytes_of(classifier_of(self.models[size])) for size in self.sizes}
+            allowed = tuple(size for size in self.sizes if sizes_in_bytes[size] <= bytes)
             if not allowed:
                 raise ValueError(
                     f"no model fits in bytes={bytes}: the smallest, of {self.sizes[0]} vectors, takes "
-                    f"{needed[self.sizes[0]]}. Give more bytes or smaller sizes, or use fewer inputs"
+                    f"{sizes_in_bytes[self.sizes[0]]}. Give more bytes or smaller sizes, or use fewer inputs"
                 )
         if within is None:
             within = sizing.WITHIN if bytes is None else 0.0
         if floor is None:
             floor = self.floor
+        within = float(within)
         size = self.curve.best(within, floor, allowed)
         return Choice(size, _reason(self.curve, size, within, floor, allowed, bytes, self.scoring))
 
@@ -177,8 +178,8 @@ class Frontier:
         within : float, optional
             The smallest size whose score is at most so many standard errors below the best one's, and whose margins are
             not clearly worse (with the default scoring: by four times as many standard errors of their difference on
-            the same rows); where no size is both, the one that is nearest to it. A larger number never gives a larger
-            model. 0.5 unless said; 0, as good as can be, where ``bytes`` are given.
+            the same rows). Where no size meets both, the one whose larger shortfall is the smallest. A larger number
+            never gives a larger model. Default: 0.5, or 0 with ``bytes``.
         bytes : float, optional
             Only models that take at most so many.
         floor : int, optional
@@ -254,30 +255,31 @@ def _reason(
     places = curve.candidates(floor, allowed)
     by_score, by_margins = curve.shortfalls(places)
     mine = places.index(curve.sizes.index(size))
-    top, steady = curve.sizes[curve.top(places)], curve.sizes[places[int(by_margins.argmin())]]
+    top, steady = curve.sizes[curve.best_place(places)], curve.sizes[places[int(by_margins.argmin())]]
     margins = "margins" if scoring == "accuracy" else "errors"
     close = f"within {within:g} standard error{'s' * (within != 1)} of"
     if len(allowed) == 1:
         reason = "no other size is there" if max_bytes is None else "no other size fits"
     elif size < floor:
-        reason = f"the most there are, and fewer than {floor}, as all are"
+        reason = f"the largest size there is; all are below {floor}, the fewest that few rows can judge"
     elif max(by_score[mine], by_margins[mine]) > within:
         both = f"the best score (that of {top}) and the best {margins} (those of {steady})"
         reason = f"no size {f'is {close}' if within > 0 else 'has'} both {both}; this one is nearest"
     else:
         own = by_score[mine] == 0
-        reason = f"the fewest whose score is {close} the best ({'their own' if own else f'that of {top}'})"
+        reason = f"the fewest whose score is {close} the best ({'which is theirs' if own else f'that of {top}'})"
         if within == 0:
             reason = "the fewest that have the best score"
         if (by_score[:mine] <= within).any():
-            reason += f" and whose {margins} on the same rows are not clearly worse than the best"
+            worse = "as good as the best" if within == 0 else "not clearly worse than the best"
+            reason += f" and whose {margins} on the same rows are {worse}"
     if max_bytes is not None and len(allowed) > 1:
         reason = f"of those that fit in {max_bytes:g} bytes, {reason}"
     would = curve.best(within, 1, allowed)
-    if floor <= size > would:
+    if would < floor <= size:
         few = f"fewer than {floor} are not chosen: few rows cannot tell how good they are"
         reason += f"; {would} would do by this table, but {few}"
-    best = curve.top(curve.candidates(floor))
+    best = curve.best_place(curve.candidates(floor))
     if curve.sizes[best] not in allowed and curve.scores[best] > curve.scores[places[mine]]:
         reason += f"; {curve.sizes[best]} vectors do better, but take more than {max_bytes:g} bytes"
     return f"{size} vector{' is' if size == 1 else 's are'} chosen: {reason}"

@@ -1,4 +1,4 @@
-"""Warnings that point at the user's line, and texts of others that a terminal may show."""
+"""Warnings that point at the user's line, and making untrusted text safe for a terminal."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import sklearn
 
 _OURS = tuple(str(Path(str(module)).parent) + os.sep for module in (__file__, sklearn.__file__, joblib.__file__))
 # Characters that steer a terminal (C0, C1), break lines, or reorder what is shown; halves of pairs cannot be printed.
-HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
+CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
 
 
-def visible(text: str, keep: str = "") -> str:
+def without_control_characters(text: str, keep: str = "") -> str:
     """The text with ? for each control character, but those in ``keep``."""
-    return HIDDEN.sub(lambda found: found[0] if found[0] in keep else "?", text)
+    return CONTROL_CHARACTERS.sub(lambda found: found[0] if found[0] in keep else "?", text)
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
@@ -26,4 +26,4 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS):
         level, frame = level + 1, frame.f_back
-    warnings.warn(visible(message, keep="\n"), category, stacklevel=level)
+    warnings.warn(without_control_characters(message, keep="\n"), category, stacklevel=level)

@@ -1,4 +1,4 @@
-"""What is used of scikit-learn that it does not promise to keep: all of it, and nothing of it elsewhere.
+"""All uses of scikit-learn's private API; no other module imports any.
 
 `tests/test_sklearn_private.py` says what each is to do; the oldest and the newest version that are allowed run it.
 """
@@ -38,19 +38,19 @@ def svm_class(name: str) -> Any:
     return getattr(importlib.import_module("sklearn.svm._classes"), name)
 
 
-def gamma_of(machine: Any) -> float:
+def gamma_of(estimator: Any) -> float:
     """The kernel's width of a fitted `SVC` and the like, as a number."""
-    return float(machine._gamma)
+    return float(estimator._gamma)
 
 
-def training_rows(machine: Any) -> Any:
+def training_rows(estimator: Any) -> Any:
     """All rows that a fitted `SVC` and the like was given; it keeps them where its kernel is a function."""
-    return machine._BaseLibSVM__Xfit
+    return estimator._BaseLibSVM__Xfit
 
 
-def fill_libsvm(machine: Any, dual_coef: Array, intercept: Array, sizes: list[int], turn: int) -> None:
-    """Coefficients and biases of a fitted `SVC` and the like, and how many vectors each class has; ``turn`` is -1 where
+def fill_libsvm(estimator: Any, dual_coef: Array, intercept: Array, sizes: list[int], sign: int) -> None:
+    """Coefficients and biases of a fitted `SVC` and the like, and how many vectors each class has; ``sign`` is -1 where
     libsvm has the signs the other way."""
-    machine._n_support = np.array(sizes, dtype=np.int32)
-    machine.dual_coef_, machine.intercept_ = np.ascontiguousarray(dual_coef), np.array(intercept)
-    machine._dual_coef_, machine._intercept_ = turn * machine.dual_coef_, turn * machine.intercept_
+    estimator._n_support = np.array(sizes, dtype=np.int32)
+    estimator.dual_coef_, estimator.intercept_ = np.ascontiguousarray(dual_coef), np.array(intercept)
+    estimator._dual_coef_, estimator._intercept_ = sign * estimator.dual_coef_, sign * estimator.intercept_

@@ -76,8 +76,10 @@ def finite(fitted, verdict):
 
 
 def trifle(a, K):
-    """The least size of an optimum that is told from zero."""
-    return TRIFLE * (np.abs(a) * np.sqrt(np.maximum(np.diag(K), 0))).sum() ** 2
+    """The least size of an optimum that is told from zero: beside its terms without their signs, or the rounding of
+    coefficients where a row of zeros takes nearly all of them."""
+    sizes = np.sqrt(np.maximum(np.diag(K), 0))
+    return TRIFLE * (np.abs(a) * sizes).sum() ** 2 + (TRIFLE * np.abs(a).sum() * sizes.max()) ** 2
 
 
 def compare(fitted, verdict, primal, dual, least=0):
@@ -168,10 +170,10 @@ def one_class(fitted):
 
 
 def with_duals(fitted):
-    """The rounding in whose place the model f = 0 is: its duals, like any others, prove what they prove."""
+    """Refit without the replacement by f = 0, to get its duals: like any others, they prove what they prove."""
     with (
         patch.object(family, "_zero_without_margin", lambda machine, view, problem, found: found),
-        patch.object(classifiers, "without_rounding", lambda machine, view, solution: solution),
+        patch.object(classifiers, "zero_if_rounding", lambda machine, view, solution: solution),
     ):
         model = clone(fitted.model).fit(fitted.X, fitted.y, fitted.weight)
     return replace(fitted, model=model)

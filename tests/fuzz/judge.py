@@ -17,6 +17,7 @@ from .exact import LONG, long
 
 CLARABEL = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11, "max_iter": 300}
 SAME = 1e-6  # relative: objective_ and the value of the model
+NEAR = 1e-7  # rows whose distance in the kernel's space is this, relative to the largest row, are one to LpSVC
 LOSSES = {"l1": interior.HINGE, "l2": interior.SQUARED}
 
 
@@ -289,7 +290,7 @@ def lp(fitted, scheme):
     if not finite(fitted, verdict):
         return verdict
     p, Ca, C = model.p, LONG(model.C_alpha_), LONG(model.C)
-    K, copies = fitted.every(), fitted.copies()
+    K = fitted.every()
     for out in fitted.outputs(scheme):
         a = np.zeros(len(fitted.y), dtype=LONG)
         a[model.support_] = model.vector_coef_[out.number]
@@ -317,10 +318,7 @@ def lp(fitted, scheme):
                 fitted.allowed,
             )
         if p >= 1:
-            rows = out.rows
-            if fitted.kernel != "precomputed":
-                rows = rows[np.unique(copies[rows], return_index=True)[1]]
-            least_lp(fitted, verdict, out, value, K, rows, p, Ca, C)
+            least_lp(fitted, verdict, out, value, K, told_apart(K, out.rows), p, Ca, C)
     return verdict
 
 
@@ -332,6 +330,16 @@ def penalty(a, p, Ca):
     if p == np.inf:
         return Ca * size.max()
     return Ca * (np.log(size).sum() if p == 0 else (size ** LONG(p)).sum() / LONG(p))
+
+
+def told_apart(K, rows):
+    """The rows without those that the kernel cannot tell from an earlier one: they are one candidate."""
+    kept = []
+    near = 2 * NEAR**2 * K.diagonal()[rows].max(initial=0)
+    for row in rows:
+        if not (np.abs(K[kept, kept] + K[row, row] - 2 * K[row, kept]) <= near).any():
+            kept.append(row)
+    return np.array(kept)
 
 
 def least_lp(fitted, verdict, out, value, K, candidates, p, Ca, C):

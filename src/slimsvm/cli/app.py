@@ -74,9 +74,10 @@ def run(arguments: list[str], debug: bool = False) -> int:
 def _failed(error: Exception, debug: bool) -> int:
     """One line about an error, and its exit code."""
     if debug:
-        from ..notices import visible
+        from ..notices import without_control_characters
 
-        print(visible("".join(traceback.format_exception(error)), keep="\n"), end="", file=sys.stderr)
+        text = "".join(traceback.format_exception(error))
+        print(without_control_characters(text, keep="\n"), end="", file=sys.stderr)
     if hasattr(error, "format_message"):  # of typer: options that are unknown, missing or of another type
         _say(" ".join(error.format_message().split()))
         return int(getattr(error, "exit_code", 2))
@@ -87,9 +88,9 @@ def _failed(error: Exception, debug: bool) -> int:
 
 
 def _say(text: str) -> None:
-    from ..notices import visible
+    from ..notices import without_control_characters
 
-    print(f"{NAME}: {visible(text)}", file=sys.stderr)
+    print(f"{NAME}: {without_control_characters(text)}", file=sys.stderr)
 
 
 def _version(wanted: bool) -> None:

@@ -113,9 +113,9 @@ class Trials:
 
 def _would_grow(model: Any, left: int, unused: int) -> bool:
     """Whether another limit could give a larger model: a vector more would fit, and the last limit was felt."""
-    from ..export.quantize import integers_of
+    from ..export.quantize import to_integers
 
     estimator = model[-1]
-    parts = integers_of(without_encoding(model)).parts()
+    parts = to_integers(without_encoding(model)).parts()
     vector = (parts.get("vectors", 0) + parts.get("coefficients", 0)) // max(1, int(estimator.n_vectors_))
     return 0 < vector <= unused and int(estimator.model_bytes_) + vector > left

@@ -8,7 +8,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..notices import visible
+from ..notices import without_control_characters
 from . import preprocessing, tables
 from .errors import CommandError, WrongUse, needs, one_line
 from .inputs import NUMBER
@@ -73,6 +73,7 @@ def _to_c(
     out: Output,
 ) -> None:
     from .. import to_c
+    from ..export.quantize import ScalerBytesWarning
 
     X, y = (None, None) if data is None else _rows(saved, data, reading, out)
     model = saved.model
@@ -84,7 +85,7 @@ def _to_c(
         begin("C")
         settings = saved.metadata.get("settings")
         if isinstance(settings, dict) and settings.get("bytes"):  # --bytes counts the scaler, max_bytes does not
-            warnings.filterwarnings("ignore", "the model takes .* bytes with its scaler")
+            warnings.simplefilter("ignore", ScalerBytesWarning)
         try:
             source = to_c(model, name=name, dtype="int8" if int8 else "float32", X=X, y=y, max_bytes=max_bytes)
         except (TypeError, ValueError) as error:
@@ -118,7 +119,10 @@ def _how_to_encode(made: list[str]) -> str:
     """A comment for the header; names and categories may hold anything, the end of a comment, too."""
     if not made:
         return ""
-    lines = [visible(" ".join(line.split())).replace("*", "·").replace("\\", "/") for line in _numbered(made)]
+    lines = [
+        without_control_characters(" ".join(line.split())).replace("*", "·").replace("\\", "/")
+        for line in _numbered(made)
+    ]
     return "\n".join(["/* Inputs, made from the columns of the table:", *(f"   {line}" for line in lines), "*/", ""])
 
 

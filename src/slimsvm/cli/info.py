@@ -77,7 +77,7 @@ def _verdict(said: dict[str, Any], estimate: Any) -> list[tuple[str, Any]]:
         return []
     try:
         return kind().verdict(estimate, "held out")
-    except (KeyError, TypeError, ValueError):  # notes of somebody else
+    except (KeyError, TypeError, ValueError):  # metadata written by another program
         return []
 
 

@@ -71,7 +71,7 @@ def open_model(path: Path) -> Saved:
 
 
 def _of_this_command(metadata: dict[str, Any]) -> dict[str, Any]:
-    """Notes in the form that this command writes; others, which may be anybody's, are left out."""
+    """Drop metadata entries that are not as this command writes them."""
     return {name: value for name, value in metadata.items() if name in NOTES and NOTES[name](value)}
 
 
@@ -87,7 +87,7 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, int) and value >= 0
 
 
-def _are_pairs(value: Any) -> bool:
+def _is_dict(value: Any) -> bool:
     return isinstance(value, dict)
 
 
@@ -101,7 +101,7 @@ def _are_inputs(value: Any) -> bool:
 NOTES: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("command", "data", "target", "original"), lambda value: value is None or _is_text(value)),
     **dict.fromkeys(("rows", "learned_from", "seed"), _is_count),
-    **dict.fromkeys(("settings", "versions", "held_out"), _are_pairs),
+    **dict.fromkeys(("settings", "versions", "held_out"), _is_dict),
     **dict.fromkeys(("missing", "preprocessing"), _are_texts),
     "inputs": _are_inputs,
     "task": _is_text,
@@ -111,12 +111,12 @@ NOTES: dict[str, Callable[[Any], bool]] = {
 
 def device_bytes(model: Any) -> int:
     """Of scaler and classifier in integers; of float32 numbers where the model has no such form."""
-    from ..export.quantize import integers_of
+    from ..export.quantize import to_integers
     from ..frontier_result import bytes_of
 
     last = model.steps[-1][1] if hasattr(model, "steps") else model
     try:
-        return int(integers_of(without_encoding(model)).n_bytes)
+        return int(to_integers(without_encoding(model)).n_bytes)
     except (TypeError, ValueError):
         return int(bytes_of(last))
 

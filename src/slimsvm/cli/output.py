@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..notices import HIDDEN, visible
+from ..notices import CONTROL_CHARACTERS, without_control_characters
 from ..progress import shown_by
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Output:
     def note(self, *lines: str) -> None:
         """A line on standard error; others below it."""
         if not self.quiet:
-            first, *others = (visible(" ".join(line.split())) for line in lines)
+            first, *others = (without_control_characters(" ".join(line.split())) for line in lines)
             print("\n      ".join([f"note: {first}", *others]), file=sys.stderr)
 
     def _note_once(self, text: str) -> None:
@@ -48,11 +48,12 @@ class Output:
         """The result: as JSON, or as tables and lines of text."""
         if self.json:
             text = json.dumps(plain(content), ensure_ascii=False, allow_nan=False)
-            print(HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text))  # the same to whoever reads JSON
+            # The same to whoever reads JSON.
+            print(CONTROL_CHARACTERS.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
         elif not self.quiet:
             console, whole = _console(), _console(width=None if sys.stdout.isatty() else WIDE)
             for part in parts:
-                part = visible(part, keep="\n") if isinstance(part, str) else part
+                part = without_control_characters(part, keep="\n") if isinstance(part, str) else part
                 (whole if hasattr(part, "columns") else console).print(part, highlight=False)
 
     @property
@@ -106,7 +107,8 @@ class Facts:
     """Lines of two columns: what, and its value; rows without a value are left out."""
 
     def __init__(self, rows: Sequence[tuple[str, Any]]):
-        self.rows = [(visible(name), visible(str(value))) for name, value in rows if value is not None and value != ""]
+        there = [(name, str(value)) for name, value in rows if value is not None and value != ""]
+        self.rows = [(without_control_characters(name), without_control_characters(value)) for name, value in there]
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
         import textwrap
@@ -129,9 +131,9 @@ def grid(header: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None
     if narrow:
         table.padding = (0, 1, 0, 0)
     for k, name in enumerate(header):
-        table.add_column(Text(visible(str(name))), justify="left" if k == 0 else "right")
+        table.add_column(Text(without_control_characters(str(name))), justify="left" if k == 0 else "right")
     for row in rows:
-        table.add_row(*(Text(visible(str(cell))) for cell in row))
+        table.add_row(*(Text(without_control_characters(str(cell))) for cell in row))
     return table
 
 

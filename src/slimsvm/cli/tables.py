@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..notices import visible
+from ..notices import without_control_characters
 from .errors import CommandError, WrongUse, listed, needs, one_line
 
 if TYPE_CHECKING:
@@ -297,7 +297,8 @@ def write(frame: Any, path: Path | None) -> None:
     """A table to a CSV or Parquet file, or as CSV to standard output."""
     if path is None or str(path) == "-":
         text = frame.to_csv(index=False, lineterminator="\n")
-        sys.stdout.write(visible(text, keep="\n\t") if sys.stdout.isatty() else text)  # data stay as they are
+        # Data stay as they are, but on a terminal.
+        sys.stdout.write(without_control_characters(text, keep="\n\t") if sys.stdout.isatty() else text)
         sys.stdout.flush()
         return
     kind = writable(path)

@@ -19,23 +19,24 @@ from ..vectors.reduced_set import values
 @dataclass(frozen=True)
 class Original:
     """A machine: its expansion, what its values mean, the cost C of a row's slack; and the expansion as it was given,
-    in which a vector may come twice. ``estimated``: is the cost none of its parameters, but taken from its
-    coefficients?"""
+    in which a vector may come twice. ``cost_is_estimated``: is it none of the machine's parameters, but
+    taken from its coefficients?"""
 
     expansion: Expansion
     goal: Goal
     cost: float
     given: Expansion
-    estimated: bool = False
+    cost_is_estimated: bool = False
 
     @classmethod
     def of(cls, expansion: Expansion, goal: Goal, cost: float | None) -> Original:
         """Each vector once, in an order that does not depend on that of the training rows.
 
-        Without a cost, that of the largest coefficient, which a slack that counts has: C times the weight of its class.
+        Without a cost, estimate C: a row inside the margin has the coefficient C times its class weight, so take the
+        largest coefficient, over the largest class weight.
         """
         X, coef = expansion.vectors, np.asarray(expansion.coef, dtype=np.float64)
-        estimated = cost is None
+        cost_is_estimated = cost is None
         if cost is None:
             cost = float(np.abs(coef).max(initial=0.0)) / goal.largest_weight or 1.0
         used = np.flatnonzero(coef.any(axis=0))
@@ -49,7 +50,7 @@ class Original:
             X, coef, keys = X[first], joined, keys[first]
         order = np.argsort(keys, kind="stable")
         machine = replace(expansion, vectors=X[order], coef=np.ascontiguousarray(coef[:, order]))
-        return cls(machine, goal, cost, expansion, estimated)
+        return cls(machine, goal, cost, expansion, cost_is_estimated)
 
     @property
     def size(self) -> int:

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from ..expansion import Expansion
 from ..formulation import Array
 from ..linear import dot
-from ..notices import visible
+from ..notices import without_control_characters
 from ..vectors.reduced_set import has_norm
 from .machines import Original
 from .ways import Compressor
@@ -104,10 +104,10 @@ class Compression:
     def __str__(self) -> str:
         on_X = "" if self.agreement_on_X is None else f", {100 * self.agreement_on_X:.2f} % on X"
         lines = [
-            f"{self.vectors_before} vectors -> {self.vectors_after} ({visible(self.method)})",
+            f"{self.vectors_before} vectors -> {self.vectors_after} ({without_control_characters(self.method)})",
             f"{self.bytes_before} bytes -> {self.bytes_after} (float32)",
             f"agreement with the original: {100 * self.agreement_on_vectors:.2f} % on its own vectors{on_X}",
             f"distance in the kernel's space: {self.distance:.3g} of its norm",
             f"multiply-adds of a prediction: {self.speedup:.1f} times fewer",
         ]
-        return "\n".join([*lines, visible(self.note)] if self.note else lines)
+        return "\n".join([*lines, without_control_characters(self.note)] if self.note else lines)

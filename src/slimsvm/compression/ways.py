@@ -159,10 +159,12 @@ class Compressor:
     def learn(self, count: int) -> Expansion:
         """A reduced set that is taught labels.
 
-        Where their cost is estimated, they are also taught near the original, and what agrees more with it is kept.
+        Where their cost is estimated, also train with a penalty for leaving the original, and keep the model that
+        agrees with it on more rows.
         """
         start, lesson = self.reduced_set(count, thorough=False), self._lesson_of_labels()
-        lessons = [lesson] if lesson.near or not self.original.estimated else [lesson, replace(lesson, near=True)]
+        both = self.original.cost_is_estimated and not lesson.near
+        lessons = [lesson, replace(lesson, near=True)] if both else [lesson]
         return max((self._taught(start, lesson) for lesson in lessons), key=self.likeness)
 
     def relearned(self, small: Expansion) -> Expansion:

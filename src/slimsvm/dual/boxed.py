@@ -63,7 +63,7 @@ class Boxed:
                 break
             left, x = 2 * len(now.z) * now.mean_product, self.at(now)
             settled = self._settled(before, now, x)
-            # Where steps are rounding, any variable may seem to fall to its bound: that shows in the value.
+            # When steps are rounding noise, snapping to bounds can be wrong: judge by the Lagrangian.
             off = left + abs(self._lagrangian(settled, now.b) - self._lagrangian(x, now.b))
             if off < least_off:
                 least_off, best = off, settled
@@ -79,7 +79,7 @@ class Boxed:
         return float(dot(self.linear, x)) - 0.5 * float(dot(x, self.products(x)))
 
     def _lagrangian(self, x: Array, b: Array) -> float:
-        """The same where x need not have the sums."""
+        """Lagrangian of the equality constraints at x."""
         return self.dual(x) + float(dot(b, dot(self.G, x) - self.sums))
 
     def _settled(self, before: State, now: State, x: Array) -> Array:

@@ -43,9 +43,9 @@ from .zero import as_zero, rounding
 # The core stops on violations in units of f, too. As LIBSVM's they are absolute where f is of such a size; larger ones
 # would be out of reach then, and smaller ones say nothing. Where sums make f what it is, its terms may cancel.
 LEAST_SIZE, MOST_SPREAD, MOST_MASS = 1.0, 100.0, 1000.0
-LEAST_EXPONENT = -500  # of the unit: numbers divided by it stay finite
+MIN_UNIT_EXPONENT = -500  # of the smallest power of 2 by which f is scaled: numbers divided by it stay finite
 FEW_AT_ONCE, MANY_AT_ONCE = 128, 512
-INSIDE = 1e-6  # of tol: how near interior points come to the optimum before pairs of variables go on
+INTERIOR_TOL = 1e-6  # times tol: gap at which the interior point hands over to SMO
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class FamilySolution(NamedTuple):
     converged: bool
     indefinite: bool  # the kernel is not positive semidefinite
     margin: float = 0.0  # of nu-classification the margin rho, by which f is divided; of nu-regression the tube
-    zero: bool = False  # f = 0, in the place of rounding
+    replaced_by_zero: bool = False  # what was found was rounding; duals and bias are set to 0
 
 
 def solve_family(
@@ -198,16 +198,16 @@ def _zero_without_margin(
 
     Where rho is not positive, no term of ``1/2 |f|^2 - nu rho + 1/n sum_i max(0, rho - y_i (f(x_i) + b))`` is negative:
     f = 0 costs no more than what was found, so the gap of that is one of f = 0, too. Where kernel values are nearly
-    equal the solver may have stopped short of a margin: what tells the classes apart nevertheless stays, where it is
-    above what errors of terms can add up to.
+    equal the solver may have stopped short of a margin: a function that separates the classes nevertheless is kept if
+    its values exceed the worst-case rounding error.
     """
     if found.margin > 0:
-        told = rounding(machine, view, found.duals).max() < 1  # in units of the margin
+        separates = rounding(machine, view, found.duals).max() < 1  # in units of the margin
     else:
         values = machine.product(view, found.duals[None])[0] + found.bias
-        most = rounding(machine, view, found.duals, worst=True).max()
-        told = np.abs(values).max() > most and _better_than_chance(values, problem)
-    return found if told else as_zero(found)._replace(objective=0.0, margin=0.0)
+        error_bound = rounding(machine, view, found.duals, worst=True).max()
+        separates = np.abs(values).max() > error_bound and _better_than_chance(values, problem)
+    return found if separates else as_zero(found)._replace(objective=0.0, margin=0.0)
 
 
 def _better_than_chance(values: Array, problem: Costs) -> bool:
@@ -235,7 +235,7 @@ def _by_interior_points(
     """Few rows with numbers of very different size: steps of pairs go on from there, and prove what is found."""
     K = machine.rows(view, np.arange(problem.rows))
     boxed = problem.boxed(K)
-    start = boxed.solved(INSIDE * limits.tol)
+    start = boxed.solved(INTERIOR_TOL * limits.tol)
     if start is None:
         return before
     start = at_vertex(K, boxed.row, start, boxed.lower, boxed.upper, boxed.G)
@@ -243,7 +243,7 @@ def _by_interior_points(
     found = found._replace(n_iter=before.n_iter + found.n_iter)
     if found.converged:
         return found
-    # Steps of pairs that rounding leads may end worse than they began.
+    # SMO steps dominated by rounding may worsen the solution: compare with the start itself.
     (itself,) = _by_pairs(machine, [view], [problem], replace(limits, max_steps=0), start)
     return min(before, found, itself._replace(n_iter=found.n_iter), key=lambda one: one.gap)
 
@@ -319,7 +319,7 @@ def _unit(size: float, most: float = MOST_SPREAD) -> float:
     if not 0 < size < np.inf:
         return 1.0
     # A power of two: numbers in such a unit have all their digits.
-    return 2.0 ** max(round(math.log2(size / min(max(size, LEAST_SIZE), most))), LEAST_EXPONENT)
+    return 2.0 ** max(round(math.log2(size / min(max(size, LEAST_SIZE), most))), MIN_UNIT_EXPONENT)
 
 
 def _spread(y: Array, weights: Array) -> float:

@@ -6,7 +6,7 @@ bounds; ``a = sum(sign * x)``. In a ball of the metric Q each dual is one part, 
     sign (K a + b - y) + ridge x + theta + xi - z + w = 0,    xi = mu scale (scale x)**(power - 1),    sum(a) = 0,
     (x - lower) z = (upper - x) w = (total - sum(x)) theta = (1 - norm(scale x)) mu = 0.
 
-With a metric, mu Q takes its place beside K, and xi is zero.
+With a metric, K is replaced by K + mu Q, and xi = 0.
 Newton's method follows the points where those products are equal, while they fall to zero. The slacks xi of the ball
 are unknowns of their own and their equation is linear in logarithms: then powers near 1 are as easy as large ones.
 Rooms under cap and ball are unknowns, too, which the steps make true. Each step factorises one matrix of all rows.
@@ -96,8 +96,8 @@ class Path:
         self.below, self.above = self.lower > -np.inf, self.upper < np.inf  # which bounds there are
         self.ridge = np.broadcast_to(np.asarray(feasible.ridge, dtype=np.float64), n)[self.row]
         stretch = np.broadcast_to(np.asarray(feasible.stretch, dtype=np.float64), n)[self.row]
-        rounded = self.ball and self.metric is None
-        self.scale = stretch ** (1 / self.power) / feasible.radius if rounded else np.zeros(len(self.row))
+        p_norm_ball = self.ball and self.metric is None
+        self.scale = stretch ** (1 / self.power) / feasible.radius if p_norm_ball else np.zeros(len(self.row))
 
     def states(self) -> Iterator[tuple[State, State]]:
         """Pairs of a state and the next one."""

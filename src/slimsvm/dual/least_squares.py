@@ -182,7 +182,7 @@ class Preconditioner:
             inner += dot(part * self.C[first : first + 1024], part.T, system.threads)
         self.factor, self.threads = lifted_cholesky(inner, system.threads), system.threads
         ones = self._inverse(np.ones((1, n)))[0]
-        if not ones.sum() > 0:  # rounding has eaten it: the ridge alone
+        if not ones.sum() > 0:  # numerically singular: precondition by the diagonal only
             self.L, self.factor, ones = self.L[:0], np.empty((0, 0)), self.C
         self.ones = ones / ones.sum()
 
@@ -261,7 +261,7 @@ def _conjugate_gradients(
         if not (curvature > 0).all():
             return step, True
         length = (slope[active] / curvature)[:, None]
-        if not (np.isfinite(length).all() and np.isfinite(image).all()):  # rounding has sent it beyond all numbers
+        if not (np.isfinite(length).all() and np.isfinite(image).all()):  # overflow: stop
             return step, False
         duals[active] += length * p
         residual[active] -= length * image

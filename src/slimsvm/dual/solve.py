@@ -20,10 +20,13 @@ from .vertex import at_vertex
 FEW = 768  # rows whose kernel matrix may be factorised as a last resort
 PATIENCE, PATIENCE_BY_ROW = 5000, 100  # steps of pairs before that
 LAST_PATIENCE, LAST_PATIENCE_IN_A_BALL = 20, 2  # as many times more after it
-ENOUGH = 0.01  # of tol: a gap with which fewer vectors are worth more than digits
-CLOSE = 1e-6  # of the gap that is wanted: so near to the optimum interior points show which duals are at bounds
-MOST_GOOD = 16  # solutions from which to choose
-ROUNDOFF = float(np.finfo(np.float64).eps) / 2
+SPARSITY_GAP = 0.01  # times tol: below this gap prefer the solution with fewer support vectors
+INTERIOR_GAP = 1e-6  # times the wanted gap: run interior point to here, so that duals at bounds can be told
+# Three standard deviations of the rounding of a sum of kernel values times duals; as in core/certify.hpp.
+ROUNDOFF = 1.5 * float(np.finfo(np.float64).eps)
+MAX_SOLUTIONS = 16  # converged iterates kept to choose from
+MAX_STEPS_OF_ROUNDING = 16  # iterates whose products are far below the wanted gap: what is missing is rounding
+ON_THE_BALL = 0.999  # times the radius: duals with a larger norm count as on the ball, whose solution is unique
 
 
 class DualSolution(NamedTuple):
@@ -38,7 +41,7 @@ class DualSolution(NamedTuple):
     converged: bool
     indefinite: bool  # a pair of negative curvature was met: the kernel is not positive semidefinite
     void: bool = False  # f = 0 as far as the gap tells
-    zero: bool = False  # f = 0 as far as rounding tells; the duals, which prove it, are kept
+    zero_within_rounding: bool = False  # f = 0 as far as rounding tells; the duals, which prove it, are kept
 
 
 class Progress(ProgressLine):
@@ -210,7 +213,7 @@ def _by_pairs(over: Program, binary: Binary, certify: Certifier, share: float, l
 
 
 def _by_interior(over: Program, binary: Binary, certify: Certifier, point: Point, limits: multiplier.Limits) -> Found:
-    """By the interior point method, to the end of its digits, and then at a vertex of all solutions.
+    """Run the interior point method to full precision, then move to a vertex of the optimal set.
 
     Of the solutions that are as good as the best, or far better than tol, it takes the one with the fewest vectors.
     """
@@ -236,11 +239,11 @@ def _by_interior(over: Program, binary: Binary, certify: Certifier, point: Point
         if _done(now, limits):
             good.append(now)
         late += left < 1e-3 * wanted  # what is still missing is rounding
-        if (good and left < CLOSE * wanted) or late > 16 or len(good) > MOST_GOOD:
+        if (good and left < INTERIOR_GAP * wanted) or late > MAX_STEPS_OF_ROUNDING or len(good) > MAX_SOLUTIONS:
             break
     if not good:
         return best
-    close = max(2 * min(certificate.gap for _, certificate in good), ENOUGH * limits.tol)
+    close = max(2 * min(certificate.gap for _, certificate in good), SPARSITY_GAP * limits.tol)
     end = min(
         (one for one in good if one[1].gap <= close), key=lambda one: (np.count_nonzero(one[0].duals), one[1].gap)
     )
@@ -256,7 +259,7 @@ def _vertex(K: Array, feasible: FeasibleSet, duals: Array) -> Array | None:
 
     None where the solution is unique: within a ball that it touches, and with a ridge on the diagonal.
     """
-    if np.any(feasible.ridge) or (feasible.radius < np.inf and feasible.norm(duals) > 0.999 * feasible.radius):
+    if np.any(feasible.ridge) or (feasible.radius < np.inf and feasible.norm(duals) > ON_THE_BALL * feasible.radius):
         return None
     signs = np.sign(duals)
     G = np.stack([np.ones(len(duals)), signs]) if feasible.total < np.inf else np.ones((1, len(duals)))

@@ -1,4 +1,4 @@
-"""From a solution to one at a vertex of all solutions: no more variables between their bounds than the kernel needs.
+"""Move an optimal solution to a vertex of the optimal set (a basic solution): no more free variables than needed.
 
 Interior points end in the middle of all solutions, with every variable between its bounds that is so in any of them.
 Along directions d of these variables with ``K d = 0`` and ``G d = 0``, neither f nor the given sums change, and nor
@@ -14,7 +14,7 @@ from ..formulation import Array
 from ..linear import dot, norm, orthogonal, pivoted_cholesky, solve_upper
 
 ROUNDING = 4 * float(np.finfo(np.float64).eps)  # of a kernel value
-NOTHING = 1e-10  # of a direction's length
+ZERO_DIRECTION = 1e-10  # of a direction's length: a coordinate below it counts as 0
 
 
 def at_vertex(K: Array, row: Array, x: Array, lower: Array, upper: Array, G: Array) -> Array:
@@ -27,7 +27,7 @@ def at_vertex(K: Array, row: Array, x: Array, lower: Array, upper: Array, G: Arr
         free, waiting = np.append(free, waiting[:batch]), waiting[batch:]
         A, unit = _normalised(K, row[free])
         # In units of the variables that make f as large for all of them.
-        x[free] = unit * _moved(A, x[free] / unit, lower[free] / unit, upper[free] / unit, G[:, free] * unit)
+        x[free] = unit * _to_vertex(A, x[free] / unit, lower[free] / unit, upper[free] / unit, G[:, free] * unit)
         for bound in (lower, upper):
             met = np.abs(x - bound)[free] <= ROUNDING * np.abs(x)[free]
             x[free[met]] = bound[free[met]]
@@ -35,14 +35,14 @@ def at_vertex(K: Array, row: Array, x: Array, lower: Array, upper: Array, G: Arr
     return x
 
 
-def _moved(A: Array, x: Array, lower: Array, upper: Array, G: Array) -> Array:
+def _to_vertex(A: Array, x: Array, lower: Array, upper: Array, G: Array) -> Array:
     """The vertex for the matrix A of the variables, all of which are between bounds."""
     N, inside = _null_space(A), np.arange(len(x))
     for sums in G:
-        N = _without(dot(sums, N), N)
+        N = _orthogonal_to(dot(sums, N), N)
     while N.shape[1]:
         lengths = np.sqrt(np.einsum("ij,ij->i", N, N))
-        movable = lengths > NOTHING
+        movable = lengths > ZERO_DIRECTION
         inside, N, lengths = inside[movable], N[movable], lengths[movable]
         if not len(inside):
             break
@@ -51,12 +51,12 @@ def _moved(A: Array, x: Array, lower: Array, upper: Array, G: Array) -> Array:
         nearest = int((np.minimum(down, up) / lengths).argmin())
         d = dot(N, N[nearest])
         d = d if up[nearest] < down[nearest] else -d
-        telling = np.abs(d) > NOTHING * lengths[nearest]
+        telling = np.abs(d) > ZERO_DIRECTION * lengths[nearest]
         room = np.divide(np.where(d > 0, up, down), np.abs(d), out=np.full(len(d), np.inf), where=telling)
         hit = int(room.argmin())
         x[inside] = np.clip(x[inside] + room[hit] * d, lower[inside], upper[inside])
         x[inside[hit]] = (upper if d[hit] > 0 else lower)[inside[hit]]
-        N = np.delete(_without(N[hit], N), hit, axis=0)
+        N = np.delete(_orthogonal_to(N[hit], N), hit, axis=0)
         inside = np.delete(inside, hit)
     return x
 
@@ -85,7 +85,7 @@ def _null_space(A: Array) -> Array:
     return orthogonal(N)[0] if len(others) else N
 
 
-def _without(r: Array, N: Array) -> Array:
+def _orthogonal_to(r: Array, N: Array) -> Array:
     """Orthonormal columns that span all ``N c`` with ``r'c = 0``: a reflection takes r to the first axis, left out."""
     length = norm(r)
     if not length > 1e-14:

@@ -16,11 +16,11 @@ from ..linear import dot, norm
 
 Solution = TypeVar("Solution", bound=Any)
 
-# For how many problems of how many, what the labels are then, and what else may give a function.
-ZERO = (
-    "the decision function is zero in {} of {} binary problems: as far as rounding tells, no function of this kernel "
-    "costs less than f = 0, and {}. Use a kernel that separates more, such as 'rbf' with a larger gamma, or inputs "
-    "that differ between the classes{}"
+# Fields: problems that are zero, problems in all, consequence for predictions, further remedy.
+ZERO_FUNCTION_WARNING = (
+    "the decision function is zero in {} of {} binary problems, and {}: as far as rounding tells, no function of this "
+    "kernel costs less than f = 0. Use a kernel that separates more, such as 'rbf' with a larger gamma, or inputs that "
+    "differ between the classes{}"
 )
 
 
@@ -42,13 +42,13 @@ def is_rounding(machine: _core.Machine, view: list[int], duals: Array, bias: flo
     return bool((np.abs(machine.product(view, duals[None])[0]) <= doubt).all())
 
 
-def without_rounding(machine: _core.Machine, view: list[int], solution: Solution) -> Solution:
-    """f + b = 0 where a solved problem gives rounding for both. Where b says more, all rows have its sign."""
-    if solution.zero or not solution.converged or not is_rounding(machine, view, solution.duals, solution.bias):
+def zero_if_rounding(machine: _core.Machine, view: list[int], solution: Solution) -> Solution:
+    """Replace the solution of a solved problem by f = 0, b = 0 if both are within rounding error."""
+    if solution.replaced_by_zero or not solution.converged:
         return solution
-    return as_zero(solution)
+    return as_zero(solution) if is_rounding(machine, view, solution.duals, solution.bias) else solution
 
 
 def as_zero(solution: Solution) -> Solution:
     """f + b = 0 in the place of a solution."""
-    return solution._replace(duals=np.zeros_like(solution.duals), bias=0.0, zero=True)
+    return solution._replace(duals=np.zeros_like(solution.duals), bias=0.0, replaced_by_zero=True)

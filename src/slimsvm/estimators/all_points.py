@@ -12,7 +12,7 @@ from ..dual.batch import Cost, solve_all
 from ..dual.multiplier import Limits
 from ..dual.solve import DualSolution
 from ..dual.training import Subproblem, train
-from ..dual.zero import ZERO, is_rounding
+from ..dual.zero import ZERO_FUNCTION_WARNING, is_rounding
 from ..expansion import Model
 from ..formulation import Constraint, Slack
 from ..notices import warn
@@ -92,7 +92,7 @@ class AllPointsClassifier(ExpansionClassifier):
         def solve(machine: Any, problems: list[Subproblem]) -> list[DualSolution]:
             solutions = self._solve(machine, problems, task, tol)
             return [
-                s._replace(zero=s.converged and is_rounding(machine, p.view, s.duals, s.bias))
+                s._replace(zero_within_rounding=s.converged and is_rounding(machine, p.view, s.duals, s.bias))
                 for s, p in zip(solutions, problems, strict=True)
             ]
 
@@ -124,6 +124,6 @@ class AllPointsClassifier(ExpansionClassifier):
             )
         if any(s.void and s.converged for s in solutions):
             warn(VOID)
-        zeros = sum(s.zero and not s.void for s in solutions)
+        zeros = sum(s.zero_within_rounding and not s.void for s in solutions)
         if zeros:
-            warn(ZERO.format(zeros, len(solutions), "the signs of its values mean nothing", ""))
+            warn(ZERO_FUNCTION_WARNING.format(zeros, len(solutions), "its predictions are arbitrary there", ""))

@@ -164,9 +164,9 @@ SHARED = {
             for each output is the same function.""",
     "fit_to": """
         fit_to : {"auto", "decisions", "labels"}, default="auto"
-            "decisions": the small model is to decide as the fitted one does. "labels": it is trained again, on the
-            labels or target values y. "auto": labels where X and y are given and have at least as many rows as the
-            fitted model has vectors, else decisions.""",
+            "decisions": reproduce the fitted model's decisions. "labels": train again, on the labels or target values
+            y. "auto": labels where X and y are given and have at least as many rows as the fitted model has vectors,
+            else decisions.""",
     "compress_method": """
         method : {"auto", "reduced_set", "refit", "margin", "learn"}, default="auto"
             "reduced_set": the expansion nearest to the machine in the kernel's space. "refit": its vectors, with

@@ -158,8 +158,11 @@ class Budget:
         if not scaled:
             ways = [(self.size(1, "ovr", s), self.inputs, s) for s in space.scaled]
             narrow = (self.size(1, "ovr", True, fewest), fewest, True)
-            ways += [narrow] if space.may_scale else []
-            hint = ". With scales='search' and basis='learned' inputs are given up" if narrow < min(ways) else ""
+            hint = ""
+            if narrow[0] < min(ways)[0] and space.may_scale:
+                ways.append(narrow)
+            elif narrow[0] < min(ways)[0]:
+                hint = ". With scales='search' and basis='learned' inputs are given up"
             raise TooFewBytes(self.max_bytes, self.wanted, *min(ways), hint)
         return replace(space, scaled=scaled)
 

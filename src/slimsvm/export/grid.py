@@ -26,7 +26,7 @@ LARGEST = 127  # of a vector's bytes
 COARSEST = 7  # shifts have three bits
 REACH = 16  # 2^-16 is nothing in 15 bits: distances end here
 MANTISSA, EXPONENTS = 7, 63  # of a gain in two bytes: bits behind the leading one, and how far exponents may lie apart
-READING_BITS = 24  # of a gain for integers, all that a float32 has: with 31 of a reading and its offset within 64
+READING_BITS = 24  # mantissa bits of a gain (float32 has 24); 24 + 31 bits of (reading - offset) fit in int64
 # Steps of 1/16 of a width: where a common one is coarser, inputs have their own. Offsets do not pay below 1/64.
 COMMON_STEP, FINE_STEP = 1 / 16, 1 / 64
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -201,7 +202,9 @@ def form_of(kernel: Any) -> Form:
 # --- from a model -------------------------------------------------------------------------------------------------
 
 
-def quantize(model: Any, X: Any = None, y: Any = None, *, probabilities: bool = False) -> Quantized:
+def quantize(
+    model: Any, X: Any = None, y: Any = None, *, probabilities: bool = False, max_bytes: int | None = None
+) -> Quantized:
     """The integers of a fitted model, and what a device computes with them.
 
     Vectors are rounded to bytes. Coefficients are then the best over the rounded vectors: the nearest function to the
@@ -220,8 +223,11 @@ def quantize(model: Any, X: Any = None, y: Any = None, *, probabilities: bool = 
     y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
         Their labels or target values.
     probabilities : bool, default=False
-        Whether to keep the layer behind `predict_proba`, where the model has one. It takes bytes that ``max_bytes`` and
-        ``model_bytes_`` do not count.
+        Whether to keep the layer behind `predict_proba`, where the model has one. It takes bytes that ``max_bytes`` of
+        an estimator and ``model_bytes_`` do not count.
+    max_bytes : int, optional
+        Bytes that the integers may take, those of a pipeline's scaler and of the layer of probabilities included; more
+        is an error that says how many they take.
 
     Returns
     -------
@@ -238,13 +244,17 @@ def quantize(model: Any, X: Any = None, y: Any = None, *, probabilities: bool = 
     >>> small.n_bytes < 60, small.vectors.dtype
     (True, dtype('int8'))
     """
-    small = integers_of(model, X, y, probabilities)
-    warn_beyond_max_bytes(model, small)
+    check_limit(max_bytes)
+    small = to_integers(model, X, y, probabilities)
+    if max_bytes is None:
+        warn_beyond_max_bytes(model, small)
+    else:
+        check_bytes(model, small.parts(), int(max_bytes))
     return small
 
 
-def integers_of(model: Any, X: Any = None, y: Any = None, probabilities: bool = False) -> Quantized:
-    """What `quantize` returns, without its warning."""
+def to_integers(model: Any, X: Any = None, y: Any = None, probabilities: bool = False) -> Quantized:
+    """Quantize a model, whatever its size."""
     if (X is None) != (y is None):
         raise ValueError("X and y must be given together: rows to fit the coefficients to, and their labels")
     machine = machine_of(model)
@@ -265,23 +275,44 @@ def integers_of(model: Any, X: Any = None, y: Any = None, probabilities: bool = 
     return form.filled(on_grid, rounded, grid, inputs, Numbers(coef, bias, machine, layer))
 
 
+class ScalerBytesWarning(UserWarning):
+    """A model is larger than its estimator's ``max_bytes``, as the scaler before it takes bytes, too."""
+
+
 def warn_beyond_max_bytes(model: Any, small: Quantized) -> None:
-    """A warning where the scalers of a pipeline make a model larger than its estimator's ``max_bytes``."""
+    """Warn if the scaler of a pipeline makes a model larger than its estimator's ``max_bytes``."""
     scalers, estimator = last_step(model)
     given = getattr(estimator, "max_bytes", None)
     takes = sum(size for name, size in small.parts().items() if name != "probabilities")
     if given is None or not scalers or takes <= given:
         return
-    name = type(estimator).__name__
+    name, scaler_bytes = type(estimator).__name__, takes - estimator.model_bytes_
+    ways = [f"{name}(max_bytes={given - scaler_bytes}) to leave room for the scaler"] if given > scaler_bytes else []
+    ways += [f"max_bytes={given} here to have the whole checked", "rows that are scaled before they reach the device"]
     warn(
         f"the model takes {takes} bytes with its scaler: max_bytes={given} counts {name} alone. "
-        + (
-            f"{name}(max_bytes={2 * given - takes}) leaves room for the scaler; or scale"
-            if 2 * given > takes
-            else "Scale"
-        )
-        + " rows before they reach the device"
+        f"Use {' or '.join(ways)}",
+        ScalerBytesWarning,
     )
+
+
+def check_limit(max_bytes: Any) -> None:
+    """Raise ValueError for a limit that is no number of bytes."""
+    if not (max_bytes is None or (isinstance(max_bytes, Integral) and int(max_bytes) >= 1)):
+        raise ValueError(f"max_bytes={max_bytes!r} must be a whole number of at least 1, or None")
+
+
+def check_bytes(model: Any, parts: dict[str, int], max_bytes: int, attempts: Sequence[str] = ()) -> None:
+    """Raise ValueError if the parts of a model take more; ``attempts``: what may make them fewer."""
+    takes, (_, estimator) = sum(parts.values()), last_step(model)
+    if takes <= max_bytes:
+        return
+    shown = ", ".join(f"{name} {size}" for name, size in parts.items() if size)
+    if not attempts and hasattr(estimator, "max_bytes"):
+        own = estimator.model_bytes_ - (takes - max_bytes)
+        attempts = [f"{type(estimator).__name__}(max_bytes={own})"] if own > 0 else []
+    ways = " or ".join([*attempts, "fewer vectors", "fewer inputs"])
+    raise ValueError(f"max_bytes={max_bytes} is too little: the model takes {takes} bytes ({shown}). Try {ways}")
 
 
 def _alike(machine: Machine) -> Array:

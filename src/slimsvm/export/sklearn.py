@@ -154,7 +154,7 @@ def _ties(machine: Machine) -> dict[str, Any]:
 
 
 def _below_zero(machine: Machine, coef: Array, bias: Array) -> Array:
-    """Biases; the smallest number below 0 where a function is 0 and `SVC` would count it on the other side."""
+    """Biases; for f = 0 a tiny negative bias, because `SVC` would predict the other class at exactly 0."""
     votes = machine.votes
     assert votes is not None
     if votes.zero_is_positive or (len(bias) > 1 and not (votes.pairs and votes.by_value)):

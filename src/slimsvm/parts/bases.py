@@ -194,8 +194,8 @@ class Learned(Part):
     Parameters
     ----------
     init : {"kmeans", "forward", "random", "cholesky"}, array or basis object, default="kmeans"
-        Where the vectors start. Learned scales and regression have further starts, from random rows, of which the
-        lowest objective goes on, unless ``init`` is an array.
+        Where the vectors start. With learned scales, and for regression, learning also starts from random rows and
+        keeps the start with the lowest objective, unless ``init`` is an array.
     iterations : "auto" or int, default="auto"
         Most iterations of learning on the same rows. "auto": 100; 200 where scales are learned too, and for
         regression.

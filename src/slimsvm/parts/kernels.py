@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import _core
-from ..arrays import Elsewhere, aligned, core_rows, double
+from ..arrays import Elsewhere, aligned, as_float64, core_rows
 from ..formulation import Array, Part
 from ..keys import blocks
 from ..linear import dot
@@ -534,10 +534,10 @@ class Function(Base):
         """The function's matrix, checked for shape and finite values."""
         expected = (X.shape[0], Z.shape[0])
         if np.float32 in (X.dtype, Z.dtype):
-            Z, K = double(Z), np.empty(expected) if out is None else out
+            Z, K = as_float64(Z), np.empty(expected) if out is None else out
             size = max(256, (2 << 20) // max(1, X.shape[1]))
             for i in range(0, expected[0], size):
-                self(double(X[i : i + size]), Z, K[i : i + size])
+                self(as_float64(X[i : i + size]), Z, K[i : i + size])
             return K
         try:
             K = _dense(self.function(X, Z))
@@ -570,7 +570,7 @@ class DifferentiableFunction(Function):
 
     def pullback(self, X: Any, Z: Array, W: Array, K: Array | None = None) -> Array:
         """The function's own."""
-        return self.function.pullback(double(X), double(Z), W, K)  # type: ignore[attr-defined]
+        return self.function.pullback(as_float64(X), as_float64(Z), W, K)  # type: ignore[attr-defined]
 
 
 ALL: tuple[type, ...] = (Linear, Gaussian, Laplacian, Polynomial, Sigmoid, Scaled, Precomputed, Function)

@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from ..notices import visible, warn
+from ..notices import warn, without_control_characters
 from .container import VERSION, Contents, FileError, pack, unpack
 
 __all__ = ["FileError", "describe", "load", "save"]
@@ -194,7 +194,7 @@ def _contents(data: bytes) -> Contents:
 def _described(contents: Contents) -> dict[str, Any]:
     header = contents.header
     name, steps = _names(header["model"])
-    versions = {package: visible(version) for package, version in header["versions"].items()}
+    versions = {package: without_control_characters(version) for package, version in header["versions"].items()}
     return {
         "class": name,
         "steps": steps,
@@ -221,7 +221,7 @@ def _names(node: Any) -> tuple[str, list[str]]:
 def _last(name: Any) -> str:
     if not isinstance(name, str):
         raise TypeError("the name of a class is a text")
-    return visible(name.rpartition(".")[2])
+    return without_control_characters(name.rpartition(".")[2])
 
 
 # --- metadata and versions -----------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..formulation import Array
-from ..notices import visible
+from ..notices import without_control_characters
 
 MAGIC = b"\x93SLIMSVM"
 VERSION = 1
@@ -50,7 +50,7 @@ class FileError(ValueError):
     """
 
     def __init__(self, message: str) -> None:
-        super().__init__(visible(message))  # it may name what the file has
+        super().__init__(without_control_characters(message))  # it may name what the file has
 
 
 FileError.__module__ = "slimsvm.persistence"  # where users import it from

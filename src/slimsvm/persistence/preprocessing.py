@@ -163,8 +163,8 @@ SPECIAL: dict[str, dict[str, Check]] = {
 
 # --- what was learned ----------------------------------------------------------------------------------------------
 
-# Arrays of fitted objects and their axes: n inputs, others of one length where they have one letter. Scalers may have
-# None instead, where they neither move nor scale.
+# Arrays of fitted objects and their axes: axes with the same letter have the same length; n = number of inputs. Scalers
+# may have None instead, where they neither move nor scale.
 AXES: dict[str, dict[str, str]] = {
     "StandardScaler": {"mean_": "n", "scale_": "n"},
     "MinMaxScaler": {"min_": "n", "scale_": "n"},
@@ -184,11 +184,11 @@ NEEDED = {
     "OneHotEncoder": ("categories_", "_n_features_outs", "_infrequent_enabled", "_drop_idx_after_grouping"),
     "OrdinalEncoder": ("categories_", "_missing_indices"),
 }
-OF_OBJECTS = ("SimpleImputer", "KBinsDiscretizer")
+MAY_HOLD_OBJECTS = ("SimpleImputer", "KBinsDiscretizer")
 
 
 def _fitted_complaint(name: str, state: dict[str, Any]) -> str:
-    """What was learned is whole, or nothing of it is there."""
+    """Check that fitted attributes are all present, or all absent."""
     return _arrays_complaint(name, state) or FITS.get(name, lambda state: "")(state)
 
 
@@ -204,7 +204,8 @@ def _arrays_complaint(name: str, state: dict[str, Any]) -> str:
         value = state[attribute]
         if value is None and name.endswith("Scaler"):
             continue
-        if not isinstance(value, np.ndarray) or value.dtype.kind not in ("biufO" if name in OF_OBJECTS else "biuf"):
+        kinds = "biufO" if name in MAY_HOLD_OBJECTS else "biuf"
+        if not isinstance(value, np.ndarray) or value.dtype.kind not in kinds:
             return f"{name}.{attribute} must be an array of numbers"
         wanted = tuple(lengths.setdefault(letter, size) for letter, size in zip(letters, value.shape, strict=False))
         if value.ndim != len(letters) or value.shape != wanted:
@@ -250,7 +251,7 @@ def _branches_complaint(steps: list[Any], many: Callable[[Any], int]) -> str:
 
 
 def _transform_complaint(steps: Iterable[Any]) -> str:
-    """What is before a model, or beside others, transforms."""
+    """Steps before the last must be transformers, and so must all that stand side by side."""
     wrong = [type(step).__name__ for step in steps if is_estimator(step) and not hasattr(type(step), "transform")]
     return f"a {wrong[0]} is in the place of a transformer" if wrong else ""
 

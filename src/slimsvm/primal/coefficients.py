@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import double
+from ..arrays import as_float64
 from ..certificate import Basis, of_rows
 from ..formulation import Array, Kernel
 from ..linear import dot
@@ -74,7 +74,7 @@ def fit_coefficients(
     """
     if regularizer.reweighted:
         return _reweighted(kernel, X, Z, labels, loss, regularizer, tol, threads)
-    gram = kernel(double(Z), double(Z))
+    gram = kernel(as_float64(Z), as_float64(Z))
     if not np.isfinite(gram).all():
         raise ValueError(
             "kernel values of the vectors are infinite or NaN: scale the features, or lower gamma or degree"
@@ -83,7 +83,8 @@ def fit_coefficients(
     basis = Basis.of(norm, gram)
     # Looked at once where all goes well: nothing is kept, unless it costs next to nothing.
     n, m = X.shape[0], len(gram)
-    plain = seen_through(kernel, X, labels, double(Z), np.eye(m), np.float64, threads, memory if 8 * n * m < FEW else 0)
+    memory_of_plain = memory if 8 * n * m < FEW else 0
+    plain = seen_through(kernel, X, labels, as_float64(Z), np.eye(m), np.float64, threads, memory_of_plain)
     start = None if near is None or not loss.smooth else basis.weights(*near)
     found: Fitted | None = None
     for precision in dict.fromkeys((np.dtype(dtype), np.dtype(np.float64))):

@@ -238,8 +238,8 @@ class InteriorPoint:
         """Alpha and room with ``short = ridge alpha - mu / alpha + mu / room``: all costs start equally far in."""
         C, ridge = self.upper, self.ridge
         if self.point is Uncapped:
-            root = np.sqrt(short**2 + 4 * ridge * mu)
-            return np.where(short > 0, (short + root) / (2 * ridge), 2 * mu / (root - short)), C
+            far = np.sqrt(short**2 + 4 * ridge * mu) + np.abs(short)
+            return np.where(short > 0, far / (2 * ridge), 2 * mu / far), C
 
         def part(q: Array) -> Array:
             """The solution between 0 and C without a ridge."""

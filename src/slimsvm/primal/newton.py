@@ -17,9 +17,9 @@ from .passes import Equations, Line
 NEARLY = 0.2  # of the slope where a step begins: a step with less at its end needs no line search
 COARSE, COARSE_EACH = 20_000, 500  # rows, and rows a feature, that first steps look at where all are apart
 ROUNDING = 1e-6  # relative, of sums over features in float32
-# So many steps in a row have met rounding: each promises so much of the objective and gains nothing, or no place along
-# it is where the derivative vanishes.
-FRUITLESS, PROMISED = 3, 1e-3
+# Stop after 3 steps in a row that predicted a relative gain of 1e-3 or more and gained nothing, or whose line search
+# failed.
+MAX_STEPS_WITHOUT_GAIN, MIN_PREDICTED_GAIN = 3, 1e-3
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def newton(
     own = np.hstack([np.ones((outputs, m)), trifle[:, None]])
     n_iter = np.zeros(outputs, dtype=int)
     converged = np.zeros(outputs, dtype=bool)
-    last_gain, fruitless = np.full(outputs, np.inf), np.zeros(outputs, dtype=int)
+    last_gain, without_gain = np.full(outputs, np.inf), np.zeros(outputs, dtype=int)
     o = np.arange(outputs)  # those that go on
     at = Point.of(rows, loss, which, V)
     for _ in range(max_iter):
@@ -81,9 +81,9 @@ def newton(
         before, gain = at.take(moving), gain[moving]
         at, placed = before.moved(rows, loss, which[o], steps[moving], gain)
         V[o] = at.V
-        gained = (at.objective < before.objective) | (gain < PROMISED * before.objective)
-        fruitless[o] = np.where(gained & placed, 0, fruitless[o] + 1)
-        going = fruitless[o] < FRUITLESS
+        gained = (at.objective < before.objective) | (gain < MIN_PREDICTED_GAIN * before.objective)
+        without_gain[o] = np.where(gained & placed, 0, without_gain[o] + 1)
+        going = without_gain[o] < MAX_STEPS_WITHOUT_GAIN
         o, at = o[going], at.take(going)
         if not len(o):
             break

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
+from ..data import TARGET_ROUNDING
 from ..formulation import Array
 from ..linear import dot
 from ..namespaces import beside, cast, namespace, wide
@@ -119,7 +120,8 @@ class Evidence(OfLoss):
     """What a certificate is made of: losses, duals of either sign, and their sums of features.
 
     Duals are those of a smooth loss at the decision values, or at the bounds of the hinge; ``known`` ones go before.
-    With ``units`` and ``reach`` decision values are known to ``units (k(x, x)^1/2 reach + |b| + 1)``.
+    With ``units`` and ``reach`` decision values are known to ``units (k(x, x)^1/2 reach + |b|)``, labels to ``units``
+    and targets to ``TARGET_ROUNDING``.
     """
 
     def __call__(
@@ -134,8 +136,9 @@ class Evidence(OfLoss):
         value = self.loss.value(F, Y, C)
         found = {VALUE: value, DOUBT: xp.zeros_like(value)}
         if units:  # Errors of F cost what the duals say; at the corners of a loss more, and never less.
-            error = units * (xp.sqrt(sizes)[:, None] * reach + bias + 1)
-            error = error * (xp.sign(Y - F) if reads_targets(self.loss) else Y)
+            targets = reads_targets(self.loss)
+            error = units * (xp.sqrt(sizes)[:, None] * reach + bias) + (TARGET_ROUNDING if targets else units)
+            error = error * (xp.sign(Y - F) if targets else Y)
             worse = self.loss.value(F - error, Y, C) - value - xp.sum(A * error, axis=0)
             found[DOUBT] = xp.clip(worse, 0, None)
         found |= {UP: xp.sum(up, axis=0), DOWN: -xp.sum(down, axis=0)}

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from scipy.special import entr, log_expit, log_softmax
 
-from ..arrays import double
+from ..arrays import as_float64
 from ..certificate import UNITS, Basis, relative_gap
 from ..formulation import Array, Kernel
 from ..linear import dot
@@ -381,10 +381,10 @@ def fit_layer(
         V = Weights.without_features(rows.total(Totals(labels))[0], 0).V
         (value,) = rows.total(Losses(labels), V[None])
         return Layer(V[:, :0], V[:, -1], float(value[0]), 0.0, 0)
-    gram = kernel(double(Z), double(Z))
+    gram = kernel(as_float64(Z), as_float64(Z))
     basis = Basis.of(regularizer.settled(gram), gram)
     rows = features(kernel, X, labels, Z, basis.T, threads, memory)
-    plain = seen_through(kernel, X, labels, double(Z), np.eye(len(gram)), np.float64, threads, memory)
+    plain = seen_through(kernel, X, labels, as_float64(Z), np.eye(len(gram)), np.float64, threads, memory)
     found, best = None, None
     for accuracy in tol * np.array([0.3, 1e-3, 1e-6]):
         found = minimise(rows, found, accuracy, max_iter - (found.n_iter if found else 0))
@@ -401,7 +401,7 @@ def fit_layer(
 
 def features(kernel: Kernel, X: Any, labels: ClassLabels, Z: Any, T: Array, threads: int, memory: float) -> Any:
     """Rows as the layer sees them: their features are arrays, kept if they fit, because it multiplies by them often."""
-    return kept(Computed(kernel, X, labels, double(Z), T, np.float64, threads), memory)
+    return kept(Computed(kernel, X, labels, as_float64(Z), T, np.float64, threads), memory)
 
 
 def certified(plain: Home, basis: Basis, coef: Array, bias: Array) -> tuple[float, float]:

@@ -10,7 +10,7 @@ import numpy as np
 from ..export import CReport, Quantized
 from ..export.c.source import header
 from ..export.machine import Machine
-from ..export.quantize import form_of, integers_of
+from ..export.quantize import form_of, to_integers
 from ..formulation import Array
 from ..plotting.shown import Shown
 
@@ -58,7 +58,7 @@ Found = tuple[dict[str, int], int, Array | None, str, tuple[CReport, ...]]
 def _rounded(model: Any, machine: Machine, X: Any) -> Found:
     """The integers, their answers, and both headers."""
     try:
-        small = integers_of(model, probabilities=True)
+        small = to_integers(model, probabilities=True)
     except ValueError as error:
         return {}, 0, None, f"There is no form in integers: {error}.", _headers(machine)
     parts = small.parts()

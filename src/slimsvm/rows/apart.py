@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from ..arrays import Elsewhere, double
+from ..arrays import Elsewhere, as_float64
 from ..counts import FarCounts, rounded
 from ..data import Units
 from ..formulation import Array
@@ -285,7 +285,7 @@ class Spread:
             yield from parts
 
     def features(self, rows: Array) -> Array:
-        X = double(self.X[rows])
+        X = as_float64(self.X[rows])
         K = self.look.kernel(X, self.look.Z, threads=self.look.threads)
         return dot(K, self.look.T)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..notices import visible
+from ..notices import without_control_characters
 from .reading import Blocks, Given
 
 BLOCK_ROWS = 1 << 17
@@ -262,7 +262,7 @@ def _inputs(
 
 def _some(names: list[str], most: int) -> str:
     """The first few names, as a terminal may show them."""
-    return visible(", ".join(names[:most])) + (", ..." if len(names) > most else "")
+    return without_control_characters(", ".join(names[:most])) + (", ..." if len(names) > most else "")
 
 
 def _no_numbers(names: list[str], where: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import _core
-from ..arrays import Elsewhere, core_rows, double
+from ..arrays import Elsewhere, as_float64, core_rows
 from ..formulation import Array
 from ..linear import dot
 from .labels import Labels
@@ -126,7 +126,7 @@ class Computed:
         wide = np.dtype(self.dtype) == np.float64
         row_bytes = max(max(self.T.shape) * np.dtype(self.dtype).itemsize, label_bytes(self.labels))
         for rows in row_blocks(self.X.shape[0], row_bytes):
-            X = double(self.X[rows]) if wide else self.X[rows]
+            X = as_float64(self.X[rows]) if wide else self.X[rows]
             yield ArrayBlock(self._of(X), self.labels, rows, np.asarray(self.kernel.diagonal(X)))
 
     def _of(self, X: Any) -> Array:
@@ -244,7 +244,7 @@ class Fused:
     def diagonal(self, rows: slice) -> Array:
         """``k(x, x)``."""
         assert self.seen is not None
-        return np.asarray(self.seen[0].diagonal(double(self.X[rows])))
+        return np.asarray(self.seen[0].diagonal(as_float64(self.X[rows])))
 
     def thinned(self, step: int) -> Fused:
         assert self.seen is not None

@@ -14,9 +14,9 @@ from ..data import class_sums
 from ..formulation import Array
 from ..keys import blocks, row_keys
 from ..namespaces import host, is_foreign
-from ..notices import visible
+from ..notices import without_control_characters
 from .apart import Apart, Keeper, Piece
-from .wanted import CLASSES, Wanted, one_column
+from .wanted import CLASSES, Wanted, check_same_targets, one_column
 
 Item = TypeVar("Item")
 Given = tuple[Any, Any, Any]  # rows, labels and weights (or None) of a block
@@ -86,7 +86,7 @@ def _check_finite(X: Any, number: int, names: list[str] | None) -> None:
     if np.isfinite(values).all():
         return
     bad = np.flatnonzero(~np.isfinite(X.toarray() if sp.issparse(X) else X).all(axis=0))
-    shown = visible(", ".join(str(k if names is None else names[k]) for k in bad[:5].tolist()))
+    shown = without_control_characters(", ".join(str(k if names is None else names[k]) for k in bad[:5].tolist()))
     raise ValueError(
         f"block {number} has missing or infinite values in columns {shown}{', ...' if len(bad) > 5 else ''}: fill them "
         "or leave these rows out before fitting"
@@ -176,11 +176,7 @@ class Read(Apart):
             y, values = wanted.read(y, X.shape[0], len(lengths))
             if values is not None:
                 targets.add(values)
-                if targets.parts[0].shape[1:] != values.shape[1:]:
-                    raise ValueError(
-                        f"block {len(lengths)} has y of shape {values.shape}, another number of targets than the "
-                        f"blocks before it, whose first has {targets.parts[0].shape}; give y the same columns in all"
-                    )
+                check_same_targets(len(lengths), values.shape, targets.parts[0].shape)
             if values is not None and weight is not None:
                 counts.add(weight)
             labels, numbers = np.unique(y, return_inverse=True)

@@ -31,6 +31,15 @@ def one_column(y: Array) -> Array:
     return y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
 
 
+def check_same_targets(number: int, shape: tuple[int, ...], first: tuple[int, ...]) -> None:
+    """Shapes of the targets of this block and of the first: a vector is not a column."""
+    if shape[1:] != first[1:]:
+        raise ValueError(
+            f"block {number} has y of shape {shape}, another number of targets than the blocks before it, whose first "
+            f"has {first}; give y the same columns in all"
+        )
+
+
 @dataclass(frozen=True)
 class Classes:
     """One label for each row."""

@@ -30,7 +30,7 @@ from .labels import Rule
 from .partitions import matched, on_workers, partitions
 from .prepared import KeptRows, about, coded, prepared, rows_again
 from .sums import Sums
-from .wanted import CLASSES, Wanted
+from .wanted import CLASSES, Wanted, check_same_targets
 
 ROOM = 0.6  # of a worker's memory limit: beyond it no features are kept
 PATIENCE = 2.0  # seconds until a worker may be thought lost
@@ -326,8 +326,8 @@ class OnWorkers(Apart):
         """Targets of all rows, if they have any, in units of their own."""
         if found[0].targets is None:
             return
-        if len({what.targets.shape[1:] for what in found}) > 1:
-            raise ValueError("y has more columns in some blocks than in others")
+        for number, what in enumerate(found):
+            check_same_targets(number, what.targets.shape, found[0].targets.shape)
         values = np.concatenate([what.targets for what in found])
         self.single, values = values.ndim == 1, values.reshape(len(values), -1)
         ones = np.broadcast_to(1.0, len(values))

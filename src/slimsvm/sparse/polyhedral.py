@@ -212,7 +212,7 @@ class PolyhedralMachine:
         # The part of the pull that the norm of the coefficients balances, made to fit.
         rest = pull - now.z if kernel_norm else dot(self.H, pull) - now.a
         weight = self.bound.dual_norm(dot(self.H, rest) if kernel_norm else rest)
-        rest = rest * min(1.0, self.C_alpha / max(weight, TINY))
+        rest = rest * (self.C_alpha / weight) if weight > self.C_alpha else rest
         left = (pull if kernel_norm else dot(self.H, pull)) - rest
         return relative_gap(primal, float(dot(y, u)) - 0.5 * float(dot(left, left))), primal
 

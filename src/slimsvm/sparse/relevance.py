@@ -27,8 +27,10 @@ from ..quasi_newton import lbfgs
 MOST_VALUES = 2**24
 # A candidate with less than this part of its column outside the span of the vectors adds nothing but noise.
 OUTSIDE = 1e-8
-# What is a smaller part than this of the sum that it comes from is rounding.
-TOLD = 1e-12
+# A value that is a smaller part than this of the sum that it comes from is rounding.
+RELATIVE_ROUNDING = 1e-12
+# Times tol: warn if a candidate that cannot be added stably would raise the evidence by more.
+WARN_ABOVE_GAIN = 20
 PRECISIONS = 1e-12, 1e12
 # Below this square of a pivot, the determinant has lost its digits.
 SINGULAR = 1e-9
@@ -36,13 +38,18 @@ HALVINGS = 0.5 ** np.arange(30)
 # Precisions that are tried, as multiples of the present one, or of the most that the data could say about a candidate:
 # the evidence may have several maxima.
 ELSEWHERE = 10.0 ** np.array([-0.3, -1, -2, -3, -4, -6]), 10.0 ** np.array([0.3, 1, 2, 3, 4, 6, 24])
-ANYWHERE = 10.0 ** np.arange(0.5, -6.1, -0.5)
+ANYWHERE = 10.0 ** np.arange(0.5, -16.1, -0.5)
+# A candidate is tried down to the smaller one of these parts: of that most, and of what the data say about it now.
+LOWEST, LOWEST_NOW = 1e-6, 0.1
+USUAL_TRIES = int(np.sum(ANYWHERE > 0.9 * LOWEST))
 # Between two of them the evidence may be higher by this much; below that, a smaller precision does not help.
 BETWEEN, HOPELESS = 0.1, 1.5
 # A candidate whose first step loses evidence, and whose best weight would change no f by more than this, is not tried.
 GENTLE = 0.7
-# Multiplications for a look at vectors and candidates: with many vectors in the model, only some of them get one.
-WORK = 5e8
+# Multiplications to spend on one round of trying vectors and candidates: with many vectors, a round tries only some.
+ROUND_WORK = 5e8
+# Multiplications to spend, in a whole fit, on further rounds for the vectors left out, before the fit counts as solved.
+LAST_WORK = 2e10
 # A weight of which the data determine less than this is as good as gone.
 UNDETERMINED = 1e-6
 TINY = np.finfo(float).tiny
@@ -318,6 +325,7 @@ class Refinement:
         self.machine, self.tol = machine, tol
         self.waiting: list[Move] = []  # additions that looked good beside the last one
         self.refused = False  # was a move that looked good beyond what float64 can tell?
+        self.work_left = LAST_WORK
 
     def better(self, now: Posterior) -> Posterior | None:
         """A model with more evidence; None if no change of one precision raises it by more than the tolerance."""
@@ -373,13 +381,24 @@ class Refinement:
     def changed(self, now: Posterior) -> Posterior | None:
         """The best model with one precision elsewhere, or one vector less."""
         best = now
-        for candidate in now.members[now.alpha[1:] > 0.999 * PRECISIONS[1]]:  # which may still be less than none
+        # Weights with the largest precision: deleting them may still raise the evidence.
+        for candidate in now.members[now.alpha[1:] > 0.999 * PRECISIONS[1]]:
             then = self.machine.after(now, Move(int(candidate), np.inf, 0.0))
             if then is not None and then.evidence > best.evidence:
                 best = then
         tries = Tries(self.machine, self.machine.features(now.members))
-        determined = 1 - now.alpha * self.variances(now)
-        some = np.argsort(determined)[: self.affordable(now, sum(map(len, ELSEWHERE)))]
+        order = np.argsort(1 - now.alpha * self.variances(now))  # what the data determine least comes first
+        work = self.work(now, sum(map(len, ELSEWHERE)))
+        count = 1 + int(ROUND_WORK / work)
+        for first in range(0, len(order), count):
+            best = self.rescaled(now, best, tries, order[first : first + count])
+            self.work_left -= count * work if first else 0.0
+            if best.evidence > now.evidence + self.tol or self.work_left < count * work:
+                break
+        return best
+
+    def rescaled(self, now: Posterior, best: Posterior, tries: Tries, some: Array) -> Posterior:
+        """The best model with one of these precisions elsewhere, unless the best one known is better."""
         for factors in ELSEWHERE:
             open_, w = some, now.w
             for factor in factors:
@@ -411,8 +430,8 @@ class Refinement:
 
     def added(self, now: Posterior) -> Posterior | None:
         """The model with one vector more."""
-        candidates, sizes = self.candidates(now)
-        gains = self.gains(now, candidates, sizes)
+        candidates, sizes, lowest = self.candidates(now)
+        gains = self.gains(now, candidates, sizes, lowest)
         self.waiting = []
         for candidate, size, gain in zip(candidates, sizes, gains, strict=True):
             gain[0] = gain[0] if gain[0] > 0 else -np.inf  # almost without it
@@ -422,8 +441,8 @@ class Refinement:
         self.waiting.sort(key=lambda move: -move.gain)
         return self.next_one(now)
 
-    def gains(self, now: Posterior, candidates: Array, sizes: Array) -> Array:
-        """Of the evidence, by candidates and precisions."""
+    def gains(self, now: Posterior, candidates: Array, sizes: Array, lowest: Array) -> Array:
+        """Of the evidence, by candidates and precisions, down to the ``lowest`` one of each candidate."""
         machine, m = self.machine, len(now.alpha)
         gains = np.full((len(candidates), len(ANYWHERE)), -np.inf)
         open_ = np.arange(len(candidates))
@@ -434,12 +453,13 @@ class Refinement:
             alpha[:, m] = np.clip(factor * sizes[open_], *PRECISIONS)
             value, w = Tries(machine, Phi, machine.K[:, candidates[open_]]).evidence(alpha, w)
             gains[open_, i] = value - now.evidence
-            left = gains[open_, i] > -HOPELESS
+            left = (gains[open_, i] > -HOPELESS) & (factor * sizes[open_] > lowest[open_])
             open_, w = open_[left], w[left]
         return gains
 
-    def candidates(self, now: Posterior) -> tuple[Array, Array]:
-        """Vectors that are worth a look, best promise first, and the most that the data could say about the weight."""
+    def candidates(self, now: Posterior) -> tuple[Array, Array, Array]:
+        """Vectors that are worth a look, best promise first, the most that the data could say about the weight, and the
+        lowest precision to try."""
         machine = self.machine
         error, curvature = machine.slopes(now.f)
         Phi = machine.features(now.members)
@@ -449,24 +469,26 @@ class Refinement:
         S, Q = whole - np.einsum("ij,ij->j", inner, inner), dot(error, machine.K)
         outside = S / np.maximum(whole, TINY)
         good = outside > OUTSIDE
-        # Too near the span of the model for its equations, and yet worth much by numbers that are more than rounding.
-        close = ~good & (outside > TOLD) & (np.abs(Q) > TOLD * dot(np.abs(error), np.abs(machine.K)))
+        # Nearly in the span of the model: cannot be added stably, though its gain exceeds rounding. Warn.
+        sizes = dot(np.abs(error), np.abs(machine.K))
+        close = ~good & (outside > RELATIVE_ROUNDING) & (np.abs(Q) > RELATIVE_ROUNDING * sizes)
         good[now.members] = close[now.members] = False
         ratio = Q[close] ** 2 / S[close]
-        self.refused |= bool((ratio - 1 - np.log(ratio) > 20 * self.tol)[ratio > 1].any())
+        self.refused |= bool((ratio - 1 - np.log(ratio) > WARN_ABOVE_GAIN * self.tol)[ratio > 1].any())
         some = np.flatnonzero(good)
         S, Q = S[some], Q[some]
         line = machine.K[:, some] - dot(V.T, inner[:, some])  # how f changes as the weight grows and the others follow
         bend = curvature * (1 - 2 * expit(now.f)) * np.einsum("ij,ij->j", V, V)
         dull = (Q**2 - Q * dot(bend, line) < 0.7 * S) & (np.abs(Q) * np.abs(line).max(axis=0) < GENTLE * S)
-        some, promise = some[~dull], (Q**2 / S)[~dull]
-        some = some[np.argsort(-promise)[: self.affordable(now, len(ANYWHERE))]]
-        return some, dot(0.25 * machine.weight, machine.squares[:, some])
+        most = 1 + int(ROUND_WORK / self.work(now, USUAL_TRIES))
+        best = np.flatnonzero(~dull)[np.argsort(-(Q**2 / S)[~dull])[:most]]
+        sizes = dot(0.25 * machine.weight, machine.squares[:, some[best]])
+        return some[best], sizes, np.minimum(LOWEST * sizes, LOWEST_NOW * S[best])
 
-    def affordable(self, now: Posterior, tries: int) -> int:
-        """How many vectors can be tried so often."""
+    def work(self, now: Posterior, tries: int) -> float:
+        """Multiplications that trying so many precisions for one vector takes."""
         m = len(now.alpha) + 5
-        return 1 + int(WORK / (tries * (len(self.machine.t) * m**2 + 2 * m**3)))
+        return float(tries) * (len(self.machine.t) * m**2 + 2 * m**3)
 
 
 def peaks(values: Array, least: float) -> Array:

@@ -165,14 +165,14 @@ class KernelColumns:
         try:
             L = cholesky(M)
         except NotPositiveDefinite:
-            return self.large_coordinates(R, s)
+            return self.qr_coordinates(R, s)
         B = s[:, None] * inverse_lower(L).T
         return Coordinates(self.columns, B, lambda w: dot(B, w), lambda a: dot(a / s, L))
 
-    def large_coordinates(self, R: Array, s: Array) -> Coordinates:
+    def qr_coordinates(self, R: Array, s: Array) -> Coordinates:
         """Where rounding of R is larger than the ridge: from a triangle of the rows of ``[F s; I]``, with ``R ~ F'F``.
 
-        Of an indefinite R, what its eigenvalues above zero make.
+        An indefinite R is replaced by its positive part.
         """
         F, _ = pivoted_cholesky(R, ROUNDING * float(R.diagonal().max()))
         if np.abs(R - dot(F.T, F)).max() > SAME * np.abs(R).max():
@@ -315,7 +315,7 @@ class Rounds:
             rest = self.value(kept, self.space.values(kept) + self.last.bias)
             if rest <= most:
                 a, value = kept, max(value, rest)
-            else:  # not yet: what they hold is little, but not nothing
+            else:  # dropping them would raise the objective: keep them this round
                 keep = np.arange(len(a))
         self.change = float((np.abs(a - self.a) / size).max(initial=0.0)) if len(keep) == len(a) else np.inf
         if before is not None and len(keep) == len(a):
@@ -334,8 +334,8 @@ class Rounds:
             self.space = self.space.take(keep)
 
     def solved_value(self, a: Array, ridge: Array) -> float:
-        """The objective at coefficients of a round, whose weights tell it, unless large ones have lost what these know:
-        then ``last`` becomes what the coefficients mean, with the best bias."""
+        """The objective from the round's weights, recomputed from coefficients where cancellation made the two
+        disagree: then ``last`` becomes what the coefficients mean, with the best bias."""
         last = self.last
         value = last.objective - 0.5 * float(dot(ridge, a**2)) + self.penalty(a)
         f = self.space.values(a)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Elsewhere
-from ..data import Output, Task, coarse
+from ..data import Output, Task, rounded_targets
 from ..formulation import Array
 from ..parts.bases import Basis, Choice, Given, Random, dense
 from ..parts.kernels import Scaled
@@ -26,8 +26,8 @@ COARSEST = 5000  # rows of the first stage, at least
 # Where vectors start decides little for classes, as long as scales are fixed. But learned scales may settle without an
 # input that matters, and for targets local minima lie far apart: then the best of several starts goes on. The fewer
 # the vectors, the more there depends on where they start.
-STARTS, STARTS_FOR_TARGETS = 3, 4
-FEW_VECTORS, STARTS_OF_FEW = 8, 6
+STARTS_CLASSIFICATION, STARTS_REGRESSION = 3, 4
+SMALL_MODEL_VECTORS, STARTS_SMALL_MODEL = 8, 6  # so many vectors at most; for both
 PARTS = ((20_000, 1.0), (60_000, 0.5), (np.inf, 0.2))  # of the iterations, on so many rows at most
 
 
@@ -78,7 +78,7 @@ class TaskCandidates:
         wanted = self.outputs if self.taught is None else self.taught
         if self.task.targets is None:
             return of_task(self.task, wanted, self.C)
-        rounded_task = replace(self.task, targets=coarse(self.task.targets))
+        rounded_task = replace(self.task, targets=rounded_targets(self.task.targets))
         return of_task(rounded_task, wanted, few_digits(float(self.C), LEARNING_DIGITS))
 
     def sample(self, most: int) -> TaskCandidates:
@@ -128,24 +128,28 @@ class TaskCandidates:
         targets = self.task.targets is not None
         long = self.scaled or targets
         steps = (200 if long else 100) if iterations == "auto" else int(iterations)
-        starts = (STARTS_OF_FEW if count <= FEW_VECTORS else STARTS_FOR_TARGETS if targets else STARTS) if long else 1
+        n_starts = 1
+        if long and count <= SMALL_MODEL_VECTORS:
+            n_starts = STARTS_SMALL_MODEL
+        elif long:
+            n_starts = STARTS_REGRESSION if targets else STARTS_CLASSIFICATION
         found: LearnedVectors | Array | list[Array] | None = self.start
         done = 0
         for size, most in stages(self.task.size, steps):
             last = size == self.task.size
             part = self if last else self.sample(size)
-            found = part.starts(start, count, starts) if found is None else found
+            found = part.initial_vectors(start, count, n_starts) if found is None else found
             found = part.moved(found, count, most, smoothing, owned or not last)
             done += found.n_iter
         assert isinstance(found, LearnedVectors)
         return self._chosen(replace(found, n_iter=done))
 
-    def starts(self, first: Basis, most: int, count: int) -> list[Array]:
-        """Vectors to start from, ``most`` in each start: what the first basis chooses, unless the user gave them alone,
-        and rows at random. Clusters would often be the same ones again."""
-        found = [dense(first.choose(self, most).vectors)]
-        for _ in range(0 if isinstance(first, Given) else count - 1):
-            other = dense(Random().choose(self, most).vectors)
+    def initial_vectors(self, basis: Basis, n_vectors: int, n_starts: int) -> list[Array]:
+        """The basis's own vectors and, unless the user gave an array, random rows (k-means would mostly repeat itself):
+        ``n_vectors`` for each start."""
+        found = [dense(basis.choose(self, n_vectors).vectors)]
+        for _ in range(0 if isinstance(basis, Given) else n_starts - 1):
+            other = dense(Random().choose(self, n_vectors).vectors)
             if other.shape == found[0].shape:
                 found.append(other)
         return found

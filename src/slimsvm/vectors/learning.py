@@ -41,16 +41,16 @@ DOUBLE_ROWS = 2000
 DENSE = 1 << 22  # entries up to which sparse rows are learned from as dense ones: much faster, the same vectors
 SOME_ROWS = 20_000  # that say which vectors are dead, and where they gain most; the last word on more is in float32
 TOO_FAR = 1e30  # as the objective of vectors so far out that numbers overflow
-FARTHEST = 6.0  # that the logarithm of a scale goes from its start: beyond, a line search may overflow
+MAX_LOG_SCALE_CHANGE = 6.0  # from a scale of 1, either way: beyond, a line search may overflow
 # An input whose scale is next to zero has no gradient left, neither in its scale nor in the vectors. In the first
 # iterations, scales therefore stay above exp(-0.5) of their start: vectors that lie where clusters are do not show yet
 # what an input is good for, if it counts only together with others.
 EARLY_ITERATIONS = 30
-EARLY_FALL = 0.5
-# Where new scales begin, and how far their logarithms may fall early. Of several starts every other one has a narrower
-# kernel and free scales: where the one settles badly, the other seldom does.
-EARLY_SCALES = ((1.0, EARLY_FALL), (2.0, FARTHEST))
-HEATS = (0.3, 0.5)  # parts of the iterations after which the better half of several starts goes on
+EARLY_MAX_LOG_DECREASE = 0.5
+# (initial scale, max log decrease from 1 in early iterations) of even and odd starts. Odd ones have a narrower kernel
+# and free scales: a data set on which one kind ends in a bad local minimum is seldom one on which the other does.
+INITIAL_SCALES = ((1.0, EARLY_MAX_LOG_DECREASE), (2.0, MAX_LOG_SCALE_CHANGE))
+HALVING_AT = (0.3, 0.5)  # fractions of max_iter at which the worse half of the starts is dropped (successive halving)
 
 Watch = Callable[[int, float], None]
 Threads = Callable[[], int]  # that may be used now
@@ -113,12 +113,13 @@ class Objective:
         Z = theta[: self.count * self.size].reshape(self.count, self.size) * self.unit
         return Z, np.exp(theta[self.count * self.size :]) if self.scaled else None
 
-    def bounds(self, fall: float = FARTHEST) -> tuple[Array, Array] | None:
+    def bounds(self, fall: float = MAX_LOG_SCALE_CHANGE) -> tuple[Array, Array] | None:
         """None for the vectors; the logarithms of the scales may fall by ``fall``."""
         if not self.scaled:
             return None
         free = np.full(self.count * self.size, np.inf)
-        return np.append(-free, np.full(self.size, -fall)), np.append(free, np.full(self.size, FARTHEST))
+        highest = np.full(self.size, MAX_LOG_SCALE_CHANGE)
+        return np.append(-free, np.full(self.size, -fall)), np.append(free, highest)
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Value and gradient; a step so long that numbers overflow is no good."""
@@ -288,9 +289,9 @@ def learn(
 ) -> LearnedVectors:
     """Move vectors (and scales) from their start to a local minimum of W by L-BFGS.
 
-    ``owned``: nobody else needs X, and it may be changed. Several starts have as many vectors each: the first
-    iterations are done from all of them, and the lowest objective goes on; so it may from vectors that are ``known``
-    from other rows, where these have a lower one.
+    ``owned``: nobody else needs X, and it may be changed. Several starts, which have as many vectors each, are run for
+    some iterations, and the one with the lowest objective is continued. ``known`` vectors, learned on other rows, take
+    part as candidates where there are several starts.
 
     A vector that contributes nothing has no gradient and would stay so: it is put where it gains most, and
     learning goes on.
@@ -308,22 +309,22 @@ def learn(
     regularizer = (KernelNorm() if regularizer is None else regularizer).among(kernel, X, True)
     objective = objective_for(kernel, loss)(kernel, X, labels, loss, regularizer, count, learn_scales, threads, free)
 
-    def onwards(run: LearnedVectors, until: int, early: tuple[float, float] = EARLY_SCALES[0]) -> LearnedVectors:
+    def continued(run: LearnedVectors, until: int, early: tuple[float, float] = INITIAL_SCALES[0]) -> LearnedVectors:
         done = run.n_iter
         later = None if watch is None else lambda iteration, value: watch(done + iteration, value)
         found = minimised(objective, run.vectors, run.scales, rng, until - done, later, early)
         return replace(found, n_iter=done + found.n_iter)
 
-    for part in HEATS:
+    for part in HALVING_AT:
         if len(runs) > 1:
             better = len(runs) // 2
-            runs = [onwards(run, int(part * max_iter), EARLY_SCALES[k % 2]) for k, run in enumerate(runs)]
+            runs = [continued(run, int(part * max_iter), INITIAL_SCALES[k % 2]) for k, run in enumerate(runs)]
             for other in known:
                 if len(other.vectors) == count:
                     value = minimised(objective, other.vectors - centre, other.scales, rng, 0).value
                     runs.append(replace(other, vectors=other.vectors - centre, value=value, n_iter=runs[0].n_iter))
             runs, known = sorted(runs, key=lambda run: run.value)[:better], ()
-    found = onwards(runs[0], max_iter)
+    found = continued(runs[0], max_iter)
     return replace(found, vectors=found.vectors + centre)
 
 
@@ -334,7 +335,7 @@ def minimised(
     rng: np.random.Generator,
     max_iter: int,
     watch: Watch | None = None,
-    early: tuple[float, float] = EARLY_SCALES[0],
+    early: tuple[float, float] = INITIAL_SCALES[0],
 ) -> LearnedVectors:
     """A local minimum of the objective by L-BFGS; dead vectors come to life again. ``early``: where new scales begin,
     and how far their logarithms may fall in the first iterations."""

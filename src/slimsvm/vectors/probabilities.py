@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..arrays import double
+from ..arrays import as_float64
 from ..data import Task
 from ..expansion import Expansion
 from ..notices import warn
@@ -96,7 +96,7 @@ class Judge:
         self.train, self.test = self._rows(piece.train, memory), self._rows(piece.test, memory)
 
     def _rows(self, task: Task, memory: float) -> Any:
-        kernel, Z = self.piece.kernel, double(self.piece.vectors)
+        kernel, Z = self.piece.kernel, as_float64(self.piece.vectors)
         gram = kernel(Z, Z)
         T = norm_among(kernel, self.piece.train).settled(gram).whitening(gram)
         return features(kernel, task.X, numbers(task.codes, task.counts, task.factors), Z, T, task.threads, memory)

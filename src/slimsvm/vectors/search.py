@@ -25,16 +25,17 @@ from .trials import MOST_ROWS, Fold, Trial, Trials
 
 COSTS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 FIRST = 0.3  # the cost at which widths are compared, times gamma in units of gamma="scale"
-# The same for targets where scales are learned: at a low cost, inputs that matter little lose their scales, and trials
-# at higher costs, which begin there, do without them.
-FIRST_SCALED = 9.0
+# The same for targets where scales are learned: at a low cost weak inputs get scales near 0 and later trials cannot
+# recover them.
+FIRST_COST_SCALED_REGRESSION = 9.0
 MOST_COST = {False: 1e4, True: 1e6}  # of labels, of targets: these may have next to no noise
 MILLION = 1e6  # rows up to which these are the costs; more rows share what a million would cost
 WIDTHS = (0.03, 0.1, 0.3, 1.0, 3.0)  # gamma, in units of gamma="scale"
 LEAST_WIDTH, MOST_WIDTH = 0.003, 30.0
 SCALED_WIDTHS = (0.3, 1.0)  # where scales start: they can grow, and every row is to see vectors
 FEW_SCALED_WIDTHS = (0.3,)
-REACH = {False: (12.0, 12.0), True: (40.0, 12.0)}  # of these costs below and above, of labels and targets, in few rows
+# Factors below and above the first cost, for labels and for targets: where rows are few and scales learned.
+COST_RANGE_FEW_ROWS = {False: (12.0, 12.0), True: (40.0, 12.0)}
 ROWS = 2  # widths of either kind that are tried at several costs
 MANY = 1000  # rows, from which on no caution is needed
 NEXT = (0.7, 0.3)  # what the next costs count, and those after them, where rows are few: a range of costs is less noise
@@ -51,7 +52,8 @@ class Space:
     unit: float = 1.0  # gamma="scale"
     rows: float = 1.0  # by their weights
     targets: bool = False
-    may_scale: bool = False  # though no learned scales are searched for, a choice among the inputs may learn them
+    # Scales may be learned to drop inputs for a byte budget, even when the search does not try them.
+    may_scale: bool = False
 
     @property
     def share(self) -> float:
@@ -83,7 +85,8 @@ class Space:
 
     def first(self, gamma: float, scaled: bool) -> Setting:
         """The setting that speaks for a width: with a cost in inverse proportion, unless one is given."""
-        wanted = (FIRST_SCALED if scaled and self.targets else FIRST) * self.share * self.unit / gamma
+        first = FIRST_COST_SCALED_REGRESSION if scaled and self.targets else FIRST
+        wanted = first * self.share * self.unit / gamma
         cost = min(self.costs, key=lambda C: abs(np.log(C / wanted))) if self.cost is None else self.cost
         return Setting(cost, gamma, scaled)
 
@@ -317,7 +320,7 @@ def _costs(race: Race, start: Setting, best: list[Setting]) -> list[float]:
     below = above = np.inf
     middle = start.C
     if race.few:
-        below, above = REACH[race.space.targets] if start.scaled else (np.inf, np.inf)
+        below, above = COST_RANGE_FEW_ROWS[race.space.targets] if start.scaled else (np.inf, np.inf)
     elif start != first:
         middle, below, above = race.leader(_row(race, first).__contains__).C, 4.0, 4.0
     return [C for C in race.space.costs if middle / below < C < middle * above]

@@ -65,22 +65,22 @@ class Curve:
         places = [k for k, size in enumerate(self.sizes) if allowed is None or size in allowed]
         return [k for k in places if self.sizes[k] >= floor] or places[-1:]
 
-    def top(self, places: Sequence[int]) -> int:
+    def best_place(self, places: Sequence[int]) -> int:
         """Where the best score is; of equal ones the smallest size."""
         return max(places, key=lambda k: (self.scores[k], -k))
 
     def shortfalls(self, places: Sequence[int]) -> tuple[Array, Array]:
         """How far these sizes are behind the best of them: by score, in standard errors of the best score; and by
         margins, in four standard errors of their difference."""
-        top = self.top(places)
+        top = self.best_place(places)
         less = np.where(self.scores[places] == self.scores[top], 0.0, self.scores[top] - self.scores[places])
         error = self.standard_errors[top]
         by_score = less / error if error > 0 else np.where(less > 0, np.inf, 0.0)
         return by_score, (self.behind[places] - self.behind[places].min()) / SURE
 
     def best(self, within: float = WITHIN, floor: int = 1, allowed: Sequence[int] | None = None) -> int:
-        """The smallest of the allowed sizes that is at most ``within`` behind the best ones, by score and by margins;
-        where none is, the one that is least behind.
+        """The smallest of the allowed sizes whose score and margins are both at most ``within`` short of the best;
+        where there is none, the one whose larger shortfall is smallest.
 
         A larger ``within`` therefore never gives a larger size. Sizes below the floor count only where all are.
         """

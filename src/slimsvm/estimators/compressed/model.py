@@ -185,7 +185,7 @@ class CompressedModel(ExpansionModel):
             if len(labels) != X.shape[0]:
                 raise ValueError(f"X has {X.shape[0]} rows, y has {len(labels)} labels; they must be as many")
         if not self._uses_labels():
-            labels = None  # which rows are one, and their order, then do not depend on them
+            labels = None  # so that merging and ordering of rows do not depend on labels
         X = X.astype(np.float64, copy=False)
         return Known.of(X, np.ones(X.shape[0]) if weight is None else weight, labels)
 

@@ -13,7 +13,7 @@ from ...data import Task, outputs
 from ...dual.family import Costs, FamilySolution, classification, nu_classification
 from ...dual.multiplier import Limits
 from ...dual.training import Segments, Subproblem, subproblems
-from ...dual.zero import ZERO, without_rounding
+from ...dual.zero import ZERO_FUNCTION_WARNING, zero_if_rounding
 from ...expansion import Model
 from ...export.problems import Problem
 from ...formulation import Array
@@ -37,7 +37,7 @@ class FullClassifier(FullMachine, Layer, ExpansionClassifier):
     break_ties: Any
     probability: Any
     _one_class_left = ONE_CLASS_LEFT
-    _more_than_zero = ""  # what else may give a function
+    _remedy_for_zero = ""  # what else may give a function
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -51,13 +51,17 @@ class FullClassifier(FullMachine, Layer, ExpansionClassifier):
 
     def _solutions(self, machine: Any, problems: list[Subproblem], limits: Limits) -> list[Any]:
         solutions = super()._solutions(machine, problems, limits)
-        return [without_rounding(machine, p.view, s) for p, s in zip(problems, solutions, strict=True)]
+        return [zero_if_rounding(machine, p.view, s) for p, s in zip(problems, solutions, strict=True)]
 
     def _tell(self, solutions: list[FamilySolution]) -> None:
         super()._tell(solutions)
-        zeros = sum(s.zero for s in solutions)
+        zeros = sum(s.replaced_by_zero for s in solutions)
         if zeros:
-            warn(ZERO.format(zeros, len(solutions), "all rows get one class there", self._more_than_zero))
+            warn(
+                ZERO_FUNCTION_WARNING.format(
+                    zeros, len(solutions), "all rows get one class there", self._remedy_for_zero
+                )
+            )
 
     def _train(self, task: Task) -> Model:
         return self._solved(task, task.codes)[0]
@@ -273,7 +277,7 @@ class NuSVC(FullClassifier):
     """
 
     _one_class_left = f"specified nu is infeasible. {ONE_CLASS_LEFT}"
-    _more_than_zero = "; or raise nu: fewer errors than it allows are not to be had"
+    _remedy_for_zero = "; or raise nu: these rows cannot be separated with so few errors"
 
     def __init__(
         self,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,8 @@ from sklearn.utils import check_consistent_length
 
 from ...formulation import Array
 from ...parts import kernels
-from ..machine import Machine, last_step, machine_of
-from ..quantize import integers_of, warn_beyond_max_bytes
+from ..machine import Machine, machine_of
+from ..quantize import check_bytes, check_limit, to_integers, warn_beyond_max_bytes
 from ..quantized import Quantized, checked_rows
 from . import fixed, float32
 from .text import Writer, comment, identifier, label_kind
@@ -178,8 +177,7 @@ def to_c(
     identifier(name)
     if dtype not in DTYPES:
         raise ValueError(f"dtype={dtype!r} is not known; use one of {list(DTYPES)}")
-    if not (max_bytes is None or (isinstance(max_bytes, Integral) and max_bytes >= 1)):
-        raise ValueError(f"max_bytes={max_bytes!r} must be a whole number of at least 1, or None")
+    check_limit(max_bytes)
     if y is not None:
         if X is None:
             raise ValueError("y was given without X, whose rows it belongs to")
@@ -187,32 +185,18 @@ def to_c(
     machine = machine_of(model)
     small = None
     if dtype == "int8":
-        small = integers_of(model, None if y is None else X, y, probabilities=True)
+        small = to_integers(model, None if y is None else X, y, probabilities=True)
         if max_bytes is None:
             warn_beyond_max_bytes(model, small)
     source = header(machine, small, name, None if X is None else checked_rows(X, machine.n_inputs), y)
     if max_bytes is not None:
-        _check_bytes(model, small, source.report, int(max_bytes))
+        tables = source.report.tables
+        if small is None:
+            check_bytes(model, tables, int(max_bytes), ["dtype='int8'"])
+        else:
+            labels = {name: size for name, size in tables.items() if name == "labels"}
+            check_bytes(model, small.parts() | labels, int(max_bytes))
     return source
-
-
-def _check_bytes(model: Any, small: Quantized | None, report: CReport, max_bytes: int) -> None:
-    """Raise ValueError if the model takes more."""
-    parts = dict(report.tables)
-    if small is not None:
-        parts = small.parts() | {name: size for name, size in parts.items() if name == "labels"}
-    takes, (_, estimator) = sum(parts.values()), last_step(model)
-    if takes <= max_bytes:
-        return
-    shown = ", ".join(f"{name} {size}" for name, size in parts.items() if size)
-    attempts = [] if small is not None else ["dtype='int8'"]
-    if small is not None and hasattr(estimator, "max_bytes"):
-        own = (estimator.max_bytes or estimator.model_bytes_) - (takes - max_bytes)
-        attempts += [f"{type(estimator).__name__}(max_bytes={own})"] if own > 0 else []
-    attempts += ["fewer vectors", "fewer inputs"]
-    raise ValueError(
-        f"max_bytes={max_bytes} is too little: the model takes {takes} bytes ({shown}). Try {' or '.join(attempts)}"
-    )
 
 
 def header(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...formulation import Array
-from ...notices import visible
+from ...notices import without_control_characters
 from ...votes import Votes
 
 WIDTH = 118
@@ -57,7 +57,7 @@ def quoted(text: str) -> str:
 
 def comment(text: str) -> str:
     """Words of the user's inside a comment."""
-    plain = visible(text).encode("ascii", "replace").decode()
+    plain = without_control_characters(text).encode("ascii", "replace").decode()
     return plain.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?")
 
 

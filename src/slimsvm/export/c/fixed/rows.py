@@ -92,12 +92,12 @@ static inline uint32_t @_bits(float value)
     if offset_bits:
         offset = f"@_in_256ths({offset_bits})"
         out.add("""
-/* A float in 256ths, to the nearest, from its bits; it is below 2^22. */
+/* Rounds a float, given by its bits, to a multiple of 1/256, in such units. |value| < 2^22. */
 static inline int32_t @_in_256ths(uint32_t bits)
 {
-    const int left = (int)((bits >> 23) & 255u) - 118;
+    const int shift = (int)((bits >> 23) & 255u) - 118;
     const uint64_t digits = (bits & 0x7FFFFFu) | 0x800000u;
-    const int32_t size = left < 0 ? 0 : (int32_t)(((digits << left) + 0x800000u) >> 24);
+    const int32_t size = shift < 0 ? 0 : (int32_t)(((digits << shift) + 0x800000u) >> 24);
     return bits >> 31 ? -size : size;
 }
 """)
