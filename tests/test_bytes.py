@@ -699,7 +699,7 @@ def test_copies_order_and_seed():
         ),
         (
             {"max_bytes": 12, "kernel": "linear"},
-            "one vector of 5 inputs for 2 classes takes 14 bytes. Raise max_bytes, or keep fewer inputs$",
+            "one vector of 5 inputs for 2 classes takes 23 bytes. Raise max_bytes, or keep fewer inputs$",
         ),
         ({"kernel": "poly"}, "kernel 'poly' has no fixed-point form"),
         ({"kernel": "precomputed", "basis": "random"}, "no fixed-point form"),

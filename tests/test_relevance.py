@@ -131,16 +131,13 @@ def test_many_models_at_once_are_the_same_models():
     m, now, refinement = refined(*two_bumps(60))
     candidates = np.array([0, 8, 40])
     sizes = np.array([1.0, 5.0, 0.2])
-    lowest = np.array([1e-6, 5e-6, 2e-12])
-    gains = refinement.gains(now, candidates, sizes, lowest)
+    gains = refinement.gains(now, candidates, sizes)
     for i, candidate in enumerate(candidates):
         for j, factor in enumerate(relevance.ANYWHERE):
             if np.isfinite(gains[i, j]):
                 then = m.after(now, relevance.Move(int(candidate), factor * sizes[i], 0.0))
                 assert abs(then.evidence - now.evidence - gains[i, j]) <= 1e-4
     assert np.isfinite(gains[:, 0]).all()
-    tried = np.isfinite(gains).sum(axis=1)
-    assert (tried <= 1 + (1.01 * (lowest / sizes)[:, None] < relevance.ANYWHERE).sum(axis=1)).all()
 
 
 def test_a_summit_is_that_of_the_parabola():

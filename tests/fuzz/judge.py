@@ -213,6 +213,14 @@ def features(Psi, R):
     return exact.forward(L, Psi[:, kept].T).T, back
 
 
+def norm_matrix(model, gram, regularizer, epsilon):
+    """R of the norm of the coefficients: what is added to k(Z, Z), the model says in ``regularizer_``."""
+    if regularizer != "kernel":
+        return np.eye(len(gram), dtype=LONG)
+    jitter = LONG(getattr(getattr(model, "regularizer_", None), "jitter", 0.0))
+    return gram + np.diag(LONG(epsilon) + jitter * np.abs(gram.diagonal()))
+
+
 def few_vectors(fitted, loss, regularizer, epsilon, scheme, C):
     """The value of the coefficients, and the optimum over the same vectors."""
     verdict = Verdict()
@@ -220,7 +228,7 @@ def few_vectors(fitted, loss, regularizer, epsilon, scheme, C):
         return verdict
     gap_is_told(fitted, verdict)
     Psi, gram = fitted.matrix()
-    R = gram + LONG(epsilon) * np.eye(len(gram)) if regularizer == "kernel" else np.eye(len(gram), dtype=LONG)
+    R = norm_matrix(fitted.model, gram, regularizer, epsilon)
     for out in fitted.outputs(scheme):
         beta, b = long(fitted.model.vector_coef_[out.number]), LONG(fitted.model.intercept_[out.number])
         y, f = out.y, Psi[out.rows] @ beta + b
@@ -242,7 +250,7 @@ def few_vectors_for_targets(fitted, loss, tube, added):
     w = np.ones(len(counted), dtype=LONG) if fitted.weight is None else long(fitted.weight)[counted]
     Psi, gram = fitted.matrix()
     Psi, targets = Psi[counted], long(fitted.y).reshape(len(fitted.y), -1)[counted]
-    R = gram + LONG(added) * np.eye(len(gram)) if model.regularizer == "kernel" else np.eye(len(gram), dtype=LONG)
+    R = norm_matrix(model, gram, model.regularizer, added)
     P, back = features(Psi, R)
     C = LONG(model.C_)
 

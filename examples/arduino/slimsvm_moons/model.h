@@ -92,17 +92,17 @@ static const int8_t model_vectors[16] MODEL_ROM = {
 
 /* A row for each vector: its coefficients, one for each value. */
 static const int16_t model_coef[8] MODEL_ROM = {
-    8578, 10530, -23765, 21985, 17174, -15368, -16512, 17734,
+    8576, 10532, -23766, 21986, 17174, -15371, -16512, 17735,
 };
 
 /* Coefficients of the logarithms of odds. */
 static const int16_t model_layer_coef[8] MODEL_ROM = {
-    17967, 14201, -32695, 32633, 24574, -21379, -24445, 22775,
+    15281, 13457, -30088, 29539, 22534, -20086, -21826, 20942,
 };
 
 /* In the units of the sums. */
 static const int32_t model_bias[1] MODEL_ROM = {
-    -80856991,
+    -80853821,
 };
 
 /* A sum stands for sum * 2^-(exponent + bits). */
@@ -112,7 +112,7 @@ static const int8_t model_exponent[1] MODEL_ROM = {
 
 /* Biases of the logarithms of odds. */
 static const int32_t model_layer_bias[1] MODEL_ROM = {
-    -131700976,
+    -114928998,
 };
 
 /* 2^-x for x = 0, 1/64 .. 1, in 15 bits. */

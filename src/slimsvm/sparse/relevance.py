@@ -11,7 +11,7 @@ itself has to agree: `Refinement` climbs it in all precisions at once, and tries
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,19 +39,18 @@ HALVINGS = 0.5 ** np.arange(30)
 # the evidence may have several maxima.
 ELSEWHERE = 10.0 ** np.array([-0.3, -1, -2, -3, -4, -6]), 10.0 ** np.array([0.3, 1, 2, 3, 4, 6, 24])
 ANYWHERE = 10.0 ** np.arange(0.5, -16.1, -0.5)
-# A candidate is tried down to the smaller one of these parts: of that most, and of what the data say about it now.
-LOWEST, LOWEST_NOW = 1e-6, 0.1
-USUAL_TRIES = int(np.sum(ANYWHERE > 0.9 * LOWEST))
 # Between two of them the evidence may be higher by this much; below that, a smaller precision does not help.
 BETWEEN, HOPELESS = 0.1, 1.5
 # A candidate whose first step loses evidence, and whose best weight would change no f by more than this, is not tried.
 GENTLE = 0.7
-# Multiplications to spend on one round of trying vectors and candidates: with many vectors, a round tries only some.
+# Multiplications to spend on one round of trying vectors or candidates: with many vectors, a round tries only some.
 ROUND_WORK = 5e8
-# Multiplications to spend, in a whole fit, on further rounds for the vectors left out, before the fit counts as solved.
+# Multiplications to spend, in a whole fit, on further rounds for those left out, before the fit counts as solved.
 LAST_WORK = 2e10
 # A weight of which the data determine less than this is as good as gone.
 UNDETERMINED = 1e-6
+# A step that changes every f by at most this leaves the curvature of the likelihood as it is.
+SETTLED = 0.01
 TINY = np.finfo(float).tiny
 
 Watch = Callable[[int, int, float], None]
@@ -386,14 +385,11 @@ class Refinement:
             then = self.machine.after(now, Move(int(candidate), np.inf, 0.0))
             if then is not None and then.evidence > best.evidence:
                 best = then
-        tries = Tries(self.machine, self.machine.features(now.members))
+        tries = Tries(self.machine, self.machine.features(now.members), tol=self.tol)
         order = np.argsort(1 - now.alpha * self.variances(now))  # what the data determine least comes first
-        work = self.work(now, sum(map(len, ELSEWHERE)))
-        count = 1 + int(ROUND_WORK / work)
-        for first in range(0, len(order), count):
-            best = self.rescaled(now, best, tries, order[first : first + count])
-            self.work_left -= count * work if first else 0.0
-            if best.evidence > now.evidence + self.tol or self.work_left < count * work:
+        for some in self.rounds(now, len(order), sum(map(len, ELSEWHERE))):
+            best = self.rescaled(now, best, tries, order[some])
+            if best.evidence > now.evidence + self.tol:
                 break
         return best
 
@@ -430,19 +426,33 @@ class Refinement:
 
     def added(self, now: Posterior) -> Posterior | None:
         """The model with one vector more."""
-        candidates, sizes, lowest = self.candidates(now)
-        gains = self.gains(now, candidates, sizes, lowest)
-        self.waiting = []
-        for candidate, size, gain in zip(candidates, sizes, gains, strict=True):
-            gain[0] = gain[0] if gain[0] > 0 else -np.inf  # almost without it
-            for peak in peaks(gain, -BETWEEN):
-                place = np.exp(summit(np.log(size * ANYWHERE), gain, peak))
-                self.waiting.append(Move(int(candidate), float(place), float(gain[peak])))
-        self.waiting.sort(key=lambda move: -move.gain)
-        return self.next_one(now)
+        candidates, sizes = self.candidates(now)
+        for some in self.rounds(now, len(candidates), len(ANYWHERE)):
+            gains = self.gains(now, candidates[some], sizes[some])
+            for candidate, size, gain in zip(candidates[some], sizes[some], gains, strict=True):
+                gain[0] = gain[0] if gain[0] > 0 else -np.inf  # almost without it
+                for peak in peaks(gain, -BETWEEN):
+                    place = np.exp(summit(np.log(size * ANYWHERE), gain, peak))
+                    self.waiting.append(Move(int(candidate), float(place), float(gain[peak])))
+            self.waiting.sort(key=lambda move: -move.gain)
+            then = self.next_one(now)
+            if then is not None:
+                return then
+        return None
 
-    def gains(self, now: Posterior, candidates: Array, sizes: Array, lowest: Array) -> Array:
-        """Of the evidence, by candidates and precisions, down to the ``lowest`` one of each candidate."""
+    def rounds(self, now: Posterior, count: int, tries: int) -> Iterator[slice]:
+        """What to try, best promise first: as many as a round may take, and others while there is work left."""
+        work = self.work(now, tries)
+        each = 1 + int(ROUND_WORK / work)
+        for first in range(0, count, each):
+            if first:
+                self.work_left -= each * work
+            if self.work_left < 0:
+                return
+            yield slice(first, first + each)
+
+    def gains(self, now: Posterior, candidates: Array, sizes: Array) -> Array:
+        """Of the evidence, by candidates and precisions."""
         machine, m = self.machine, len(now.alpha)
         gains = np.full((len(candidates), len(ANYWHERE)), -np.inf)
         open_ = np.arange(len(candidates))
@@ -451,15 +461,14 @@ class Refinement:
         for i, factor in enumerate(ANYWHERE):
             alpha = np.repeat(np.append(now.alpha, 0.0)[None], len(open_), axis=0)
             alpha[:, m] = np.clip(factor * sizes[open_], *PRECISIONS)
-            value, w = Tries(machine, Phi, machine.K[:, candidates[open_]]).evidence(alpha, w)
+            value, w = Tries(machine, Phi, machine.K[:, candidates[open_]], self.tol).evidence(alpha, w)
             gains[open_, i] = value - now.evidence
-            left = (gains[open_, i] > -HOPELESS) & (factor * sizes[open_] > lowest[open_])
+            left = gains[open_, i] > -HOPELESS
             open_, w = open_[left], w[left]
         return gains
 
-    def candidates(self, now: Posterior) -> tuple[Array, Array, Array]:
-        """Vectors that are worth a look, best promise first, the most that the data could say about the weight, and the
-        lowest precision to try."""
+    def candidates(self, now: Posterior) -> tuple[Array, Array]:
+        """Vectors that are worth a look, best promise first, and the most that the data could say about the weight."""
         machine = self.machine
         error, curvature = machine.slopes(now.f)
         Phi = machine.features(now.members)
@@ -480,10 +489,9 @@ class Refinement:
         line = machine.K[:, some] - dot(V.T, inner[:, some])  # how f changes as the weight grows and the others follow
         bend = curvature * (1 - 2 * expit(now.f)) * np.einsum("ij,ij->j", V, V)
         dull = (Q**2 - Q * dot(bend, line) < 0.7 * S) & (np.abs(Q) * np.abs(line).max(axis=0) < GENTLE * S)
-        most = 1 + int(ROUND_WORK / self.work(now, USUAL_TRIES))
-        best = np.flatnonzero(~dull)[np.argsort(-(Q**2 / S)[~dull])[:most]]
-        sizes = dot(0.25 * machine.weight, machine.squares[:, some[best]])
-        return some[best], sizes, np.minimum(LOWEST * sizes, LOWEST_NOW * S[best])
+        some, promise = some[~dull], (Q**2 / S)[~dull]
+        some = some[np.argsort(-promise)]
+        return some, dot(0.25 * machine.weight, machine.squares[:, some])
 
     def work(self, now: Posterior, tries: int) -> float:
         """Multiplications that trying so many precisions for one vector takes."""
@@ -509,8 +517,10 @@ def summit(x: Array, values: Array, i: int) -> float:
 class Tries:
     """The evidence of many models at once: features that they share, and, where given, one more of each model's own."""
 
-    def __init__(self, machine: RelevanceMachine, Phi: Array, extra: Array | None = None):
+    def __init__(self, machine: RelevanceMachine, Phi: Array, extra: Array | None = None, tol: float = 1e-3):
         self.machine, self.Phi, self.extra = machine, Phi, extra
+        # A step that is left to do changes the determinant by about the root of what it gains.
+        self.accuracy = np.clip((0.1 * tol) ** 2, 1e-14, 1e-9)
         rows, columns = np.tril_indices(Phi.shape[1])
         self.lower = rows, columns
         self.products = Phi[:, rows] * Phi[:, columns]
@@ -531,24 +541,25 @@ class Tries:
         w = weights.copy()
         f = self.decision(w, extra)
         value = self.log_posterior(f, w, alpha)
-        for _ in range(25):
+        for _ in range(60):
             gradient, H = self.derivatives(f, w, alpha, extra)
             unit = 1 / np.sqrt(np.einsum("bii->bi", H))
             H *= unit[:, :, None] * unit[:, None, :]
             with np.errstate(all="ignore"):
                 scaled, determinant = solve_each(H + 1e-14 * np.eye(H.shape[1]), unit * gradient)
                 step, determinant = unit * scaled, determinant - 2 * np.log(unit).sum(axis=1)
+                along = self.decision(step, extra)
             gain = np.einsum("bi,bi->b", step, gradient)
-            done = gain <= 1e-9 * (1 + np.abs(value))
+            # Far out each step may gain next to nothing and yet bend the likelihood, and with it the determinant.
+            done = (gain <= self.accuracy * (1 + np.abs(value))) & (np.abs(along).max(axis=0) <= SETTLED)
             evidence[open_[done]] = (value + 0.5 * np.log(alpha).sum(axis=1) - 0.5 * determinant)[done]
             weights[open_[done]] = w[done]
             left = ~done & np.isfinite(gain)
             if not left.any():
                 break
-            open_, alpha, w, f, value, step, gain = (x[left] for x in (open_, alpha, w, f.T, value, step, gain))
-            f = f.T
+            open_, alpha, w, f, along = open_[left], alpha[left], w[left], f[:, left], along[:, left]
+            value, step, gain = value[left], step[left], gain[left]
             extra = None if extra is None else extra[:, left]
-            along = self.decision(step, extra)
             part = np.ones(len(open_))
             for _ in range(12):
                 tried = self.log_posterior(f + part * along, w + part[:, None] * step, alpha)
