@@ -48,6 +48,17 @@ inline double balance(const Problem& p, std::vector<double>& a) {
   return moved;
 }
 
+// Of a row's two variables, one above zero and one below, only the difference counts in f: what both have is taken from both,
+// where that costs nothing. Large duals that cancel would leave their rounding in f.
+inline void cancel_opposite(const Problem& p, std::vector<double>& a) {
+  for (Index v = 0, w = p.size / 2; w < p.size; ++v, ++w) {
+    const double both = std::min(a[v], -a[w]);
+    if (both <= 0 || p.linear[v] > p.linear[w]) continue;
+    a[v] -= both;
+    a[w] += both;
+  }
+}
+
 // Where to start: duals, and K times them if that is known.
 struct Start {
   const double *duals = nullptr, *product = nullptr;
@@ -115,6 +126,7 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, Problem p,
     for (Index v = 0; v < p.size; ++v) it.G[v] = p.linear[v] - known[v] - p.slope(v, it.a[v]);
   };
   const auto refresh = [&](const auto& product_of) {  // the gradient from scratch
+    if (full_view.twice && !p.exact) cancel_opposite(p, it.a);
     it.doubt.all += balance(p, it.a) * largest;
     product_of();
     gradient_from(product.data());

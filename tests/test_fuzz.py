@@ -21,6 +21,14 @@ FOUND = [
     (271828, 2495),  # RelevanceVectorClassifier: candidates of far smaller precision than was tried
     (271828, 2746),  # LpSVC: rows that the kernel cannot tell apart
     (905113, 263),
+    (20261119, 1954),  # LpSVC: decision values whose rounding is more than tol
+    (20261119, 2531),  # RelevanceVectorClassifier: a candidate whose best precision is larger than was tried
+    (20261119, 2909),  # RelevanceVectorClassifier: a step to be cut by more than was tried
+    (77345, 2548),  # LpSVC: overflow where all coefficients vanish
+    (424243, 191),  # RelevanceVectorClassifier: vectors that were not tried for lack of time
+    (424243, 2475),  # SlimSVC: division by a place of next to nothing
+    (990017, 893),  # RelevanceVectorClassifier: a gain hidden in the rounding of a nearly dependent column
+    (990017, 1579),  # SVR: rounding of both duals of a row, which cancel
     (314159, 227),  # RelevanceVectorClassifier: a row far out, where steps gain little and bend much
 ]
 

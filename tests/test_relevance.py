@@ -140,6 +140,18 @@ def test_many_models_at_once_are_the_same_models():
     assert np.isfinite(gains[:, 0]).all()
 
 
+@pytest.mark.parametrize(("distance", "known"), [(1e-7, True), (1e-9, True), (0.0, False)])
+def test_a_gain_that_rounding_hides_is_noticed(distance, known):
+    """A candidate nearly in the span of the vectors, which alone tells some rows apart."""
+    rng = np.random.default_rng(0)
+    t = np.repeat([0.0, 1.0], 30)
+    column = rng.normal(size=60)
+    K = np.column_stack([column, column + distance * (2 * t - 1)])
+    m = relevance.RelevanceMachine(K, t, np.ones(60))
+    now = m.posterior(np.array([0]), np.array([1e-3, 1e-3]), np.zeros(2))
+    assert relevance.Refinement(m, 1e-3).hidden_gain(now, np.array([1])) == known
+
+
 def test_a_summit_is_that_of_the_parabola():
     x = np.array([0.0, 1.0, 3.0, 4.0])
     values = -((x - 2.2) ** 2)

@@ -99,7 +99,9 @@ def additions(K, Phi, t, weight, alpha, w, members, rows, most=5):
     cross = Phi.T @ (curvature[:, None] * K)
     S = (curvature[:, None] * K**2).sum(axis=0) - (cross * solve(L, cross)).sum(axis=0)
     Q = error @ K
-    rows = np.setdiff1d(rows, members)
+    # A copy of a vector is no other candidate: it would only take the prior beyond the least precision.
+    copies = (K[:, rows][:, :, None] == K[:, members][:, None, :]).all(axis=0).any(axis=1)
+    rows = rows[~copies]
     rows = rows[(S[rows] > 0) & (Q[rows] ** 2 > S[rows])]
     gain = (Q[rows] ** 2 - S[rows]) / S[rows] + np.log(S[rows] / Q[rows] ** 2)
     rows = rows[np.argsort(-gain)[:most]]

@@ -179,6 +179,14 @@ class RelevanceVectorClassifier(ExpansionClassifier):
                 "other that the evidence of better models cannot be computed. Scale the features or change the kernel",
                 ConvergenceWarning,
             )
+        untried = sum(r.untried and r.converged and not r.refused for r in found)
+        if untried:
+            warn(
+                f"in {untried} of {len(found)} binary problems not every vector and candidate was tried at the end, "
+                f"which takes too long: a change of one of them may raise the evidence by more than tol={self.tol:g}. "
+                "Raise tol",
+                ConvergenceWarning,
+            )
         empty = sum(not len(r.kept) for r in found)
         if empty:
             warn(

@@ -202,7 +202,7 @@ def _next_places(low: Array, high: Array, halved: bool) -> Array:
         secant = a - low[:, 1] * (b - a) / (high[:, 1] - low[:, 1])
     t = np.stack([from_low, from_high, np.full_like(a, np.nan) if halved else secant], axis=1)
     end = np.where(wide, 64 * np.maximum(a, 1.0), b)
-    begin = np.maximum(a, 2.0**-12 * end)
+    begin = np.maximum(np.maximum(a, 2.0**-12 * end), np.finfo(float).tiny)
     parts = np.array([0.25, 0.75, 0.5])
     ratio, span = (end / begin)[:, None], (end - a)[:, None]
     inside = np.where(ratio > 4, begin[:, None] * ratio**parts, a[:, None] + span * parts)

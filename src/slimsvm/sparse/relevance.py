@@ -27,25 +27,29 @@ from ..quasi_newton import lbfgs
 MOST_VALUES = 2**24
 # A candidate with less than this part of its column outside the span of the vectors adds nothing but noise.
 OUTSIDE = 1e-8
-# A value that is a smaller part than this of the sum that it comes from is rounding.
-RELATIVE_ROUNDING = 1e-12
+# A slope that is a smaller part than this of the terms it sums is rounding.
+SLOPE_ROUNDING = 1e-14
+# So is what is left of a column outside the span of the vectors, squared, as a part of the column squared.
+OUTSIDE_ROUNDING = 1e-26
 # Times tol: warn if a candidate that cannot be added stably would raise the evidence by more.
 WARN_ABOVE_GAIN = 20
 PRECISIONS = 1e-12, 1e12
 # Below this square of a pivot, the determinant has lost its digits.
 SINGULAR = 1e-9
-HALVINGS = 0.5 ** np.arange(30)
+# A row far on the wrong side has next to no curvature: a step may have to be cut by that much.
+HALVINGS = 0.5 ** np.arange(60)
 # Precisions that are tried, as multiples of the present one, or of the most that the data could say about a candidate:
-# the evidence may have several maxima.
+# the evidence may have several maxima. A candidate that gains g has the best precision at up to about 1 / (2 sqrt(g)) times
+# the latter: 500 times for the smallest tolerance in use.
 ELSEWHERE = 10.0 ** np.array([-0.3, -1, -2, -3, -4, -6]), 10.0 ** np.array([0.3, 1, 2, 3, 4, 6, 24])
-ANYWHERE = 10.0 ** np.arange(0.5, -16.1, -0.5)
+ANYWHERE = 10.0 ** np.arange(3.0, -16.1, -0.5)
 # Between two of them the evidence may be higher by this much; below that, a smaller precision does not help.
 BETWEEN, HOPELESS = 0.1, 1.5
 # A candidate whose first step loses evidence, and whose best weight would change no f by more than this, is not tried.
 GENTLE = 0.7
 # Multiplications to spend on one round of trying vectors or candidates: with many vectors, a round tries only some.
 ROUND_WORK = 5e8
-# Multiplications to spend, in a whole fit, on further rounds for those left out, before the fit counts as solved.
+# Multiplications to spend, in a whole fit, on further rounds for those left out; then the fit ends with a warning.
 LAST_WORK = 2e10
 # A weight of which the data determine less than this is as good as gone.
 UNDETERMINED = 1e-6
@@ -71,6 +75,7 @@ class Relevant:
     converged: bool
     history: dict[str, Array]
     refused: bool = False  # did rounding refuse a move that looked good at the end?
+    untried: bool = False  # was the work of trying vectors and candidates cut short at the end?
 
     @property
     def n_iter(self) -> int:
@@ -266,7 +271,10 @@ def train_relevance(
     values[-1] = -now.evidence
     history = {"n_vectors": np.array(counts), "objective": np.array(values)}
     kept = candidates[now.members]
-    return Relevant(kept, now.w[1:], float(now.w[0]), now.alpha, now.evidence, converged, history, search.refused)
+    weights, bias = now.w[1:], float(now.w[0])
+    return Relevant(
+        kept, weights, bias, now.alpha, now.evidence, converged, history, search.refused, search.untried
+    )
 
 
 class Search:
@@ -290,6 +298,11 @@ class Search:
     def refused(self) -> bool:
         """Did rounding refuse a move that looked good in the last look at the model?"""
         return self.refinement is not None and self.refinement.refused
+
+    @property
+    def untried(self) -> bool:
+        """Were vectors or candidates left out of the last look at the model, for lack of work to spend?"""
+        return self.refinement is not None and self.refinement.untried
 
     def promised(self, now: Posterior) -> Posterior | None:
         """The model after the move that promises most, and keeps some of it."""
@@ -324,11 +337,12 @@ class Refinement:
         self.machine, self.tol = machine, tol
         self.waiting: list[Move] = []  # additions that looked good beside the last one
         self.refused = False  # was a move that looked good beyond what float64 can tell?
+        self.untried = False
         self.work_left = LAST_WORK
 
     def better(self, now: Posterior) -> Posterior | None:
         """A model with more evidence; None if no change of one precision raises it by more than the tolerance."""
-        self.refused = False
+        self.refused = self.untried = False
         for move in (self.next_one, self.climbed, self.added, self.changed):
             then = move(now)
             if then is not None and then.evidence > now.evidence + self.tol:
@@ -448,6 +462,7 @@ class Refinement:
             if first:
                 self.work_left -= each * work
             if self.work_left < 0:
+                self.untried = True
                 return
             yield slice(first, first + each)
 
@@ -476,14 +491,10 @@ class Refinement:
         inner = dot(V * curvature, machine.K)
         whole = dot(curvature, machine.squares)
         S, Q = whole - np.einsum("ij,ij->j", inner, inner), dot(error, machine.K)
-        outside = S / np.maximum(whole, TINY)
-        good = outside > OUTSIDE
-        # Nearly in the span of the model: cannot be added stably, though its gain exceeds rounding. Warn.
-        sizes = dot(np.abs(error), np.abs(machine.K))
-        close = ~good & (outside > RELATIVE_ROUNDING) & (np.abs(Q) > RELATIVE_ROUNDING * sizes)
+        good = S / np.maximum(whole, TINY) > OUTSIDE
+        close = ~good
         good[now.members] = close[now.members] = False
-        ratio = Q[close] ** 2 / S[close]
-        self.refused |= bool((ratio - 1 - np.log(ratio) > WARN_ABOVE_GAIN * self.tol)[ratio > 1].any())
+        self.refused |= self.hidden_gain(now, np.flatnonzero(close))
         some = np.flatnonzero(good)
         S, Q = S[some], Q[some]
         line = machine.K[:, some] - dot(V.T, inner[:, some])  # how f changes as the weight grows and the others follow
@@ -492,6 +503,27 @@ class Refinement:
         some, promise = some[~dull], (Q**2 / S)[~dull]
         some = some[np.argsort(-promise)]
         return some, dot(0.25 * machine.weight, machine.squares[:, some])
+
+    def hidden_gain(self, now: Posterior, close: Array) -> bool:
+        """Would one of these candidates raise the evidence, which lie so near the span of the vectors that the evidence
+        with them cannot be computed?
+
+        By Tipping and Faul's estimate, where S is the least ``(k - Phi c)'B(k - Phi c) + c'A c`` over c, with the
+        curvatures B and precisions A: a sum without cancellation.
+        """
+        machine, K = self.machine, self.machine.K[:, close]
+        error, curvature = machine.slopes(now.f)
+        Phi = machine.features(now.members)
+        c, rest = np.zeros((Phi.shape[1], len(close))), K
+        for _ in range(2):  # the second time for the digits that the first one lost
+            c = c + cho_solve(now.factor, dot((Phi * curvature[:, None]).T, rest) - now.alpha[:, None] * c)
+            rest = K - dot(Phi, c)
+        outside, inside = dot(curvature, rest**2), dot(now.alpha, c**2)
+        Q, sizes = dot(error, K), dot(np.abs(error), np.abs(K))
+        told = (outside > OUTSIDE_ROUNDING * dot(curvature, K**2)) & (np.abs(Q) > SLOPE_ROUNDING * sizes)
+        ratio = Q[told] ** 2 / (outside + inside)[told]
+        ratio = ratio[ratio > 1]
+        return bool((ratio - 1 - np.log(ratio) > WARN_ABOVE_GAIN * self.tol).any())
 
     def work(self, now: Posterior, tries: int) -> float:
         """Multiplications that trying so many precisions for one vector takes."""

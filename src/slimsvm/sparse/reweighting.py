@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from ..certificate import TINY, balanced, relative_gap
+from ..certificate import TINY, UNITS, balanced, relative_gap
 from ..data import row_numbers
 from ..formulation import INEQUALITY, Array, Kernel
 from ..linear import (
@@ -317,7 +317,8 @@ class Rounds:
                 a, value = kept, max(value, rest)
             else:  # dropping them would raise the objective: keep them this round
                 keep = np.arange(len(a))
-        self.change = float((np.abs(a - self.a) / size).max(initial=0.0)) if len(keep) == len(a) else np.inf
+        with np.errstate(over="ignore"):  # where all coefficients vanish
+            self.change = float((np.abs(a - self.a) / size).max(initial=0.0)) if len(keep) == len(a) else np.inf
         if before is not None and len(keep) == len(a):
             if not value <= (self.values[-1] if self.steady and self.tol <= EXACT else most):
                 # The round is worse than none: only rounding errors are left, if it was solved as well as can be.
@@ -441,7 +442,14 @@ class Rounds:
         primal = self.smooth_part(space, self.a, f + bias) + penalty.value(self.a)
         own = float(self.loss.conjugate(u, y, C)[0])
         R = norm.base.matrix(space.gram)
-        return relative_gap(primal, lower_bound(own, pull, self.a, other, R.dot, penalty, enough=primal * (1 - 1e-10)))
+        dual = lower_bound(own, pull, self.a, other, R.dot, penalty, enough=primal * (1 - 1e-10))
+        return relative_gap(primal + rounding_of_values(space.columns, self.a, u[:, 0]), dual)
+
+
+def rounding_of_values(K: Array, a: Array, u: Array) -> float:
+    """How far rounding of kernel values may have moved the losses at ``f = K a``, which change by -u for each unit of
+    f: what independent errors do to such a sum."""
+    return UNITS * float(np.sqrt(dot(u**2, dot(K**2, a**2))))
 
 
 def best_constant(y: Array, C: Array, loss: Any) -> float:
