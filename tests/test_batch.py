@@ -151,7 +151,7 @@ def test_rows_that_do_not_fit_into_the_cache():
 @pytest.mark.filterwarnings("ignore:the fit got no further")
 @pytest.mark.parametrize("scale", [1, 100])
 def test_problems_left_open_go_on_alone(scale):
-    """Rounding is most of the gap here, 3e-9: what the core leaves open, Python certifies, the same to the last digit."""
+    """Rounding is most of the gap: what the core leaves open, Python certifies, the same to the last digit."""
     X, y = classes(80, count=4)
     models = [AnyNormSVC(slack, kernel="linear", C=1e5, tol=1e-8).fit(scale * X, y) for slack in ("l1", OwnOneNorm())]
     np.testing.assert_array_equal(models[0].vector_coef_, models[1].vector_coef_)

@@ -29,6 +29,8 @@ FOUND = [
     (424243, 2475),  # SlimSVC: division by a place of next to nothing
     (990017, 893),  # RelevanceVectorClassifier: a gain hidden in the rounding of a nearly dependent column
     (990017, 1579),  # SVR: rounding of both duals of a row, which cancel
+    (5551212, 2675),  # RelevanceVectorClassifier: weights of which f has no digits left
+    (86420, 893),  # RelevanceVectorClassifier: precisions far below what an outlier makes of a candidate's size
     (314159, 227),  # RelevanceVectorClassifier: a row far out, where steps gain little and bend much
 ]
 

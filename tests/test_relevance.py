@@ -146,9 +146,9 @@ def test_a_gain_that_rounding_hides_is_noticed(distance, known):
     rng = np.random.default_rng(0)
     t = np.repeat([0.0, 1.0], 30)
     column = rng.normal(size=60)
-    K = np.column_stack([column, column + distance * (2 * t - 1)])
+    K = 1e6 * np.column_stack([column, column + distance * (2 * t - 1)])
     m = relevance.RelevanceMachine(K, t, np.ones(60))
-    now = m.posterior(np.array([0]), np.array([1e-3, 1e-3]), np.zeros(2))
+    now = m.posterior(np.array([0]), np.array([1e-3, 1e-12]), np.zeros(2))
     assert relevance.Refinement(m, 1e-3).hidden_gain(now, np.array([1])) == known
 
 

@@ -18,7 +18,7 @@ def share(f):
 
 
 def log_evidence(Phi, t, weight, alpha, w, steps=60):
-    """Newton's method to the most probable weights from w; minus infinity where rounding spoils it."""
+    """Newton's method to the most probable weights from w; minus infinity where rounding or the steps end it before."""
 
     def value(w):
         f = Phi @ w
@@ -35,13 +35,15 @@ def log_evidence(Phi, t, weight, alpha, w, steps=60):
             return -LONG(np.inf), w
         step = solve(L, gradient)
         gain = step @ gradient
-        if not gain > 1e-15 * (1 + abs(now)):
+        if not gain > 1e-15 * (1 + abs(now)) and np.abs(Phi @ step).max() < 0.01:
             break
         part = LONG(1)
         while value(w + part * step) < now + part * gain * 1e-4 and part > 1e-9:
             part = part / 2
         w = w + part * step
         now = value(w)
+    else:
+        return -LONG(np.inf), w
     return now + np.log(alpha).sum() / 2 - np.log(L.diagonal()).sum(), w
 
 

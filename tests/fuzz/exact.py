@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import nnls
 
 LONG = np.longdouble
 
@@ -143,13 +142,22 @@ def one_two(xi, w, t):
     return (w * np.minimum(1, sizes / high) * sizes).sum()
 
 
+def raised(xi, M, sweeps=10_000):
+    """The d >= 0 that makes ``(xi + d)' M (xi + d)`` least, one coordinate at a time."""
+    d, diagonal = np.zeros_like(xi), M.diagonal()
+    for _ in range(sweeps):
+        before = d.copy()
+        for i in range(len(d)):
+            d[i] = max(d[i] - M[i] @ (xi + d) / diagonal[i], LONG(0))
+        if np.abs(d - before).max() <= 1e-17 * np.abs(xi).max():
+            break
+    return d
+
+
 def mahalanobis(xi, M, constraint):
     """``sqrt(xi' M xi)``; with inequality constraints slacks are raised where that is cheaper."""
     if constraint == "inequality":
-        root = np.linalg.cholesky(M.astype(float)).T
-        most = float(np.abs(xi).max())
-        if most > 0:
-            xi = xi + most * nnls(root, -root @ (xi / most).astype(float), maxiter=100 * len(xi))[0]
+        xi = xi + raised(xi, M)
     return np.sqrt(max(xi @ M @ xi, LONG(0)))
 
 

@@ -39,8 +39,8 @@ SINGULAR = 1e-9
 # A row far on the wrong side has next to no curvature: a step may have to be cut by that much.
 HALVINGS = 0.5 ** np.arange(60)
 # Precisions that are tried, as multiples of the present one, or of the most that the data could say about a candidate:
-# the evidence may have several maxima. A candidate that gains g has the best precision at up to about 1 / (2 sqrt(g)) times
-# the latter: 500 times for the smallest tolerance in use.
+# the evidence may have several maxima. A candidate that gains g has its best precision at up to about 1 / (2 sqrt(g))
+# times the latter: 500 times for the smallest tolerance in use.
 ELSEWHERE = 10.0 ** np.array([-0.3, -1, -2, -3, -4, -6]), 10.0 ** np.array([0.3, 1, 2, 3, 4, 6, 24])
 ANYWHERE = 10.0 ** np.arange(3.0, -16.1, -0.5)
 # Between two of them the evidence may be higher by this much; below that, a smaller precision does not help.
@@ -53,8 +53,9 @@ ROUND_WORK = 5e8
 LAST_WORK = 2e10
 # A weight of which the data determine less than this is as good as gone.
 UNDETERMINED = 1e-6
-# A step that changes every f by at most this leaves the curvature of the likelihood as it is.
-SETTLED = 0.01
+# A step that changes every f by at most this leaves the curvature of the likelihood as it is; by the second, within a
+# factor of e^2.
+SETTLED, SAFE = 0.01, 2.0
 TINY = np.finfo(float).tiny
 
 Watch = Callable[[int, int, float], None]
@@ -122,12 +123,17 @@ class RelevanceMachine:
         return self.weight * np.where(self.t > 0, rest, -share), self.weight * share * rest
 
     def posterior(self, members: Array, alpha: Array, w: Array, accuracy: float = 1e-13) -> Posterior | None:
-        """The most probable weights (Newton's method from w) and the evidence; None if rounding spoils them."""
+        """The most probable weights (Newton's method from w) and the evidence; None if rounding spoils them.
+
+        Steps go on until they move no f by more than `SETTLED`: far out they may gain next to nothing and yet bend the
+        likelihood, and with it the determinant.
+        """
         Phi = self.features(members)
         f = dot(Phi, w)
         value = self.log_posterior(f, w, alpha)
         factor = np.empty((0, 0))
         last = np.inf
+        settled = False
         for _ in range(100):
             error, curvature = self.slopes(f)
             gradient = dot(error, Phi) - alpha * w
@@ -143,14 +149,16 @@ class RelevanceMachine:
                 return None
             factor = factor * scale[:, None]
             step = cho_solve(factor, gradient)
-            gain = float(dot(step, gradient))
+            gain, along = float(dot(step, gradient)), dot(Phi, step)
+            farthest = float(np.abs(along).max())
+            settled = farthest <= SETTLED
             small = gain <= 1e-13 * (1 + abs(value))
-            if not gain > accuracy * (1 + abs(value)) or (small and gain >= 0.1 * last):
+            if settled and (not gain > accuracy * (1 + abs(value)) or (small and gain >= 0.1 * last)):
                 break
             last = gain
-            along = dot(Phi, step)
-            if small:  # too small to be seen in the value
-                w, f = w + step, f + along
+            if small:  # too small to be seen in the value: the curvature stays the same within a factor
+                part = min(1.0, SAFE / farthest)
+                w, f = w + part * step, f + part * along
                 continue
             for part in HALVINGS:
                 tried = self.log_posterior(f + part * along, w + part * step, alpha)
@@ -159,6 +167,8 @@ class RelevanceMachine:
             else:
                 break  # rounding errors hide what is left to gain
             w, f, value = w + part * step, f + part * along, tried
+        if not settled:
+            return None
         evidence = value + 0.5 * float(np.log(alpha).sum()) - float(np.log(factor.diagonal()).sum())
         return Posterior(members, alpha, w, f, factor, evidence) if np.isfinite(evidence) else None
 
@@ -272,9 +282,7 @@ def train_relevance(
     history = {"n_vectors": np.array(counts), "objective": np.array(values)}
     kept = candidates[now.members]
     weights, bias = now.w[1:], float(now.w[0])
-    return Relevant(
-        kept, weights, bias, now.alpha, now.evidence, converged, history, search.refused, search.untried
-    )
+    return Relevant(kept, weights, bias, now.alpha, now.evidence, converged, history, search.refused, search.untried)
 
 
 class Search:
@@ -433,7 +441,10 @@ class Refinement:
         """The model after the first of the additions in waiting that is still worth it."""
         while self.waiting:
             move = self.waiting.pop(0)
-            then = None if move.candidate in now.members else self.machine.after(now, move)
+            if move.candidate in now.members:
+                continue
+            then = self.machine.after(now, move)
+            self.refused |= then is None and move.gain > 10 * self.tol
             if then is not None and then.evidence > now.evidence + self.tol:
                 return then
         return None
@@ -502,7 +513,8 @@ class Refinement:
         dull = (Q**2 - Q * dot(bend, line) < 0.7 * S) & (np.abs(Q) * np.abs(line).max(axis=0) < GENTLE * S)
         some, promise = some[~dull], (Q**2 / S)[~dull]
         some = some[np.argsort(-promise)]
-        return some, dot(0.25 * machine.weight, machine.squares[:, some])
+        sizes = dot(0.25 * machine.weight, machine.squares[:, some])
+        return some, np.minimum(sizes, PRECISIONS[1] / ANYWHERE[0])
 
     def hidden_gain(self, now: Posterior, close: Array) -> bool:
         """Would one of these candidates raise the evidence, which lie so near the span of the vectors that the evidence
