@@ -32,6 +32,7 @@ FOUND = [
     (5551212, 2675),  # RelevanceVectorClassifier: weights of which f has no digits left
     (86420, 893),  # RelevanceVectorClassifier: precisions far below what an outlier makes of a candidate's size
     (314159, 227),  # RelevanceVectorClassifier: a row far out, where steps gain little and bend much
+    (1414213, 767),  # RelevanceVectorClassifier: more than 20 s
 ]
 
 

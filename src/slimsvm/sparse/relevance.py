@@ -50,7 +50,7 @@ GENTLE = 0.7
 # Multiplications to spend on one round of trying vectors or candidates: with many vectors, a round tries only some.
 ROUND_WORK = 5e8
 # Multiplications to spend, in a whole fit, on further rounds for those left out; then the fit ends with a warning.
-LAST_WORK = 2e10
+LAST_WORK = 1e10
 # A weight of which the data determine less than this is as good as gone.
 UNDETERMINED = 1e-6
 # A step that changes every f by at most this leaves the curvature of the likelihood as it is; by the second, within a
