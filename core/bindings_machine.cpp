@@ -52,13 +52,16 @@ class BoundMachine final : public Machine {
   template <class Real>
   using Maker = std::function<std::unique_ptr<RowSource<Real>>(int threads, const std::vector<Index>* some)>;
 
-  BoundMachine(Maker<float> single, Maker<double> full, std::vector<Segment> segments, std::size_t cache_bytes, int threads)
+  BoundMachine(Maker<float> single, Maker<double> full, std::vector<Segment> segments, std::size_t cache_bytes, int threads,
+               double degree = 0)
       : make_single_(std::move(single)),
         make_full_(std::move(full)),
         segments_(std::move(segments)),
         cache_bytes_(cache_bytes),
         threads_(threads),
-        pool_(threads) {}
+        pool_(threads) {
+    degree_of_products = degree;
+  }
 
   Gram<float>& single() override { return get(single_, make_single_, cache_bytes_ / 4); }
   // Mostly for certificates, which use each strip once: none are kept.
@@ -127,7 +130,8 @@ std::unique_ptr<BoundMachine> kernel_machine(std::shared_ptr<Rows> rows, const I
   };
   return std::make_unique<BoundMachine>([=](int t, const std::vector<Index>* some) { return make(float(), t, some); },
                                         [=](int t, const std::vector<Index>* some) { return make(double(), t, some); },
-                                        std::move(segments), cache_bytes, threads);
+                                        std::move(segments), cache_bytes, threads,
+                                        std::visit([](const auto& k) { return k.degree_of_products(); }, kernel));
 }
 
 template <class T>
@@ -349,7 +353,8 @@ void bind_machines(nb::module_& m) {
            "sums"_a = nb::none(), "exact_totals"_a = false, "starts"_a = nb::none(), "block"_a = 512)
       .def("product", &product, "view"_a, "x"_a, "single"_a = false)
       .def("rows", &matrix_rows, "view"_a, "variables"_a)
-      .def("diagonal", &diagonal, "view"_a);
+      .def("diagonal", &diagonal, "view"_a)
+      .def_ro("degree_of_products", &BoundMachine::degree_of_products);
   m.def("kernel_machine", &kernel_machine, "rows"_a, "order"_a, "lengths"_a, "kernel"_a, "cache_bytes"_a, "threads"_a = 1);
   m.def("matrix_machine", &matrix_machine, "matrix"_a, "order"_a, "lengths"_a, "cache_bytes"_a, "threads"_a = 1, nb::keep_alive<0, 1>());
   m.def("function_machine", &function_machine, "function"_a, "diagonal"_a, "lengths"_a, "cache_bytes"_a, "threads"_a = 1);

@@ -392,6 +392,8 @@ class Machine {
   virtual void release_single() = 0;  // and the memory of its cache
   // Rows of some of the positions only; null where rows cannot be had so.
   virtual std::unique_ptr<Gram<float>> subset(const std::vector<Index>&) { return nullptr; }
+
+  double degree_of_products = 0;  // of the kernel: see kernels.hpp
 };
 
 }  // namespace slimsvm

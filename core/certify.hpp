@@ -16,6 +16,7 @@ namespace slimsvm {
 struct Verdict {
   bool known = false;  // false: there is more to do, and where the gap is infinite the rest says nothing
   double bias = 0, cap = 0, primal = 0, dual = 0, gap = infinity;
+  double rounding = 0;  // the part of the gap that it makes
 };
 
 // A sum as if all digits were kept (Neumaier).
@@ -31,7 +32,11 @@ inline double exact_sum(const std::vector<double>& x) {
 
 class Certifier {
  public:
-  Certifier(const Problem& p, double tolerance) : p_(p), tolerance_(tolerance) {
+  static constexpr double negligible = 0.01;  // share of the tolerance that rounding may take
+
+  // Kernel values that are a power of x.z grow with this degree of it: see kernels.hpp.
+  Certifier(const Problem& p, double tolerance, double degree_of_products)
+      : p_(p), tolerance_(tolerance), degree_(std::max(1.0, degree_of_products)) {
     squares_ = p.size > 0 && p.ridge[0] > 0;
     for (Index i = 0; i < p.size; ++i) {
       const bool finite = std::isfinite(p.lower[i]) && std::isfinite(p.upper[i]);
@@ -43,7 +48,8 @@ class Certifier {
 
   // Of duals a and f = K a in double, where `diagonal` are the values k(x, x). Not known where it is above the tolerance,
   // where rounding is a part of it that tells, and where sums of duals have drifted: then there is more to do.
-  Verdict operator()(const std::vector<double>& a, const std::vector<double>& f, const std::vector<double>& diagonal) const {
+  Verdict operator()(const std::vector<double>& a, const std::vector<double>& f, const std::vector<double>& diagonal,
+                     bool exact_sums = false) const {
     // Three standard deviations of what the terms of a sum are rounded by.
     constexpr double roundoff = 1.5 * std::numeric_limits<double>::epsilon(), drift = 1e-12;
     Verdict v;
@@ -58,7 +64,7 @@ class Certifier {
       v.bias = squares_ ? bias_of_squares(r) : bias_of_sizes(r, 0, p_.sum);
     }
     const auto residual = [&](Index i) { return r[i] - v.bias - (v.cap != 0 ? v.cap * p_.side[i] : 0.0); };
-    double norm = 0, ridges = 0, gain = 0, sizes = 0, largest = 0, weighed = 0, share = 1, targets = 0;
+    double norm = 0, ridges = 0, gain = 0, sizes = 0, largest = 0, terms = 0, partial = 0, partials = 0, share = 1, targets = 0;
     for (Index i = 0; i < n; ++i) {
       targets = std::max(targets, std::fabs(p_.linear[i]));
       norm += a[i] * f[i];
@@ -67,7 +73,9 @@ class Certifier {
       sizes += std::fabs(a[i]);
       const double k = std::max(diagonal[i], 0.0), bound = a[i] > 0 ? p_.upper[i] : -p_.lower[i];
       largest = std::max(largest, k);
-      weighed += k * a[i] * a[i];
+      terms += k * a[i] * a[i];
+      partial += std::sqrt(k) * a[i];
+      partials += partial * partial;
       if (a[i] != 0) share = std::min(share, bound / std::fabs(a[i]));
     }
     share = std::max(share, 0.0);
@@ -86,10 +94,12 @@ class Certifier {
     const bool proves = p_.centred() ? v.dual > 0 : share == 1 && size > 0;
     if (!proves || sum > drift * sizes) return v;
     // Errors of f cost what the duals say, which adds up like chance, and more at the corners of the cost.
+    // A kernel value is rounded by up to eps times the degree, a partial sum by up to half of eps.
+    const double summed = degree_ * degree_ * terms + (exact_sums ? 0 : partials / 3);
     double worse = 0, charges = 0, squares = 0;
     for (Index i = 0; i < n; ++i) {
       const double rounded = std::fabs(p_.linear[i]) + std::fabs(f[i]) + std::fabs(v.bias) + std::fabs(v.cap);
-      const double doubt = roundoff * (std::sqrt(std::max(diagonal[i], 0.0) * weighed) + rounded);
+      const double doubt = roundoff * (std::sqrt(std::max(diagonal[i], 0.0) * summed) + rounded);
       const double x = residual(i), outward = p_.lower[i] == 0 ? doubt : p_.upper[i] == 0 ? -doubt : std::copysign(doubt, x);
       worse += conjugate(p_, i, x + outward);
       charges += std::fabs(a[i]) * doubt;
@@ -97,7 +107,8 @@ class Certifier {
     }
     const double blur = std::max(worse - cost - charges, 0.0) + 2 * std::sqrt(squares);
     v.gap = std::max(v.primal + blur - v.dual, 0.0) / size;
-    v.known = v.gap <= tolerance_ && blur <= 0.01 * tolerance_ * size;
+    v.rounding = blur / size;
+    v.known = v.gap <= tolerance_ && v.rounding <= negligible * tolerance_;
     return v;
   }
 
@@ -175,7 +186,7 @@ class Certifier {
   }
 
   const Problem& p_;
-  double tolerance_;
+  double tolerance_, degree_;
   bool sums_ = true, squares_ = false;
 };
 

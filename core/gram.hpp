@@ -529,6 +529,26 @@ class Gram {
     return possible;
   }
 
+  // K x over the view, row by row, by sums that lose no digits. Where rows are at hand, on this thread alone.
+  std::vector<double> product_by_exact_sums(const View& view, const std::vector<double>& x, Monitor& monitor) {
+    const std::size_t tiles = view.tiles.size();
+    std::vector<double> sum(view.size(), 0.0), rest(view.size(), 0.0);
+    std::vector<Real*> row;
+    for (Index v = 0; v < view.size(); ++v) {
+      if (x[v] == 0) continue;
+      rows(view, {view.position(v)}, row, monitor);
+      for (std::size_t t = 0; t < tiles; ++t)
+        for (int j = 0; j < view.tiles[t].count; ++j) {
+          const Index w = view.tiles[t].first + j;
+          const double term = x[v] * row[t][j], next = sum[w] + term, added = next - sum[w];
+          rest[w] += (sum[w] - (next - added)) + (term - added);
+          sum[w] = next;
+        }
+    }
+    for (std::size_t w = 0; w < sum.size(); ++w) sum[w] += rest[w];
+    return sum;
+  }
+
   // out[o] += K x[o] for several x over the view, past the cache. K is symmetric: a block beyond the diagonal serves
   // its rows and its columns.
   void add_symmetric_product(const View& view, const double* x, int outputs, double* out, Monitor& monitor) {

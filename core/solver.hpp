@@ -250,15 +250,22 @@ class Helper final : public SolverMonitor {
 // time, one by each thread; others one after the other, by all threads together. The answers do not depend on that.
 inline std::vector<Answer> solve_all(Machine& machine, const std::vector<Job>& jobs, bool use_double, bool certify, SolverMonitor& monitor) {
   std::vector<Answer> answers(jobs.size());
+  Gram<double>& exact = machine.full();
   const auto solve_one = [&](std::size_t k, int thread, SolverMonitor& ear) {
     const Job& job = jobs[k];
     Options options = job.options;
     options.thread = thread;
     Solution found = solve(machine, job.segments, job.problem, options, use_double, job.start, ear);
-    if (certify) answers[k].verdict = Certifier(job.problem, options.tolerance)(found.a, found.product, found.diagonal);
+    if (certify) {
+      const Certifier certified(job.problem, options.tolerance, machine.degree_of_products);
+      Verdict& verdict = answers[k].verdict = certified(found.a, found.product, found.diagonal);
+      if (verdict.rounding > Certifier::negligible * options.tolerance && job.problem.size <= double_below) {
+        const std::vector<double> product = exact.product_by_exact_sums(exact.view(job.segments), found.a, ear);
+        verdict = certified(found.a, product, found.diagonal, true);
+      }
+    }
     answers[k].solution = std::move(found);
   };
-  Gram<double>& exact = machine.full();
   const bool small = std::all_of(jobs.begin(), jobs.end(), [](const Job& job) { return job.problem.size <= double_below; });
   if (small) exact.prefetch(double_below, monitor);
   if (!small || !exact.resident()) {

@@ -182,9 +182,11 @@ def spread(a, K, y, weights=None):
 
 
 def charge_for_rounding(K, y, a, b, slack, C, constraint, weights=None):
-    """By how much the primal may be wrong if each term of f, and each slack, is off by a unit in its last place."""
+    """By how much the primal may be wrong if each term of f, each sum of its first terms (one class after the other),
+    and each slack is off by a unit in its last place: those of terms add up, those of sums as chance has it."""
     f, sizes = K @ a, np.sqrt(np.diag(K))
-    doubt = np.finfo(float).eps * (sizes * (sizes @ np.abs(a)) + 1 + np.abs(f) + abs(b))
+    sums = np.cumsum((sizes * a)[np.argsort(y, kind="stable")])
+    doubt = np.finfo(float).eps * (sizes * (sizes @ np.abs(a) + np.linalg.norm(sums)) + 1 + np.abs(f) + abs(b))
     away = np.where((y * (f + b) > 1) & (constraint == "equality"), 1.0, -1.0)
     worse = reference.loss(slack, y, C, f + away * y * doubt, b, constraint, weights)
     return worse - reference.loss(slack, y, C, f, b, constraint, weights) + np.abs(a) @ doubt

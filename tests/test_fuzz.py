@@ -33,6 +33,10 @@ FOUND = [
     (86420, 893),  # RelevanceVectorClassifier: precisions far below what an outlier makes of a candidate's size
     (314159, 227),  # RelevanceVectorClassifier: a row far out, where steps gain little and bend much
     (1414213, 767),  # RelevanceVectorClassifier: more than 20 s
+    (40961, 112),  # BudgetSVC: a quotient beyond the range of float64
+    (40961, 1408),  # BudgetSVC: values of a polynomial are rounded more than those of other kernels
+    (40961, 2652),  # LeastOneNormSVC: partial sums of f that are far larger than its terms
+    (40961, 2999),  # RelevanceVectorClassifier: 1 - gamma rounded to zero
 ]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import fsum, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,7 +26,8 @@ from ..linear import (
     norm,
     solve_lower,
 )
-from .solve import ROUNDOFF, DualSolution, Progress
+from .rounding import ROUNDOFF, accurate_product, error_of_product
+from .solve import FEW, DualSolution, Progress
 
 BLOCK = 64  # pivots taken at once
 WIDE = 256  # columns of an inverse looked at together
@@ -80,22 +82,44 @@ def _solutions(
     """
     found = []
     sizes = np.sqrt(np.maximum(system.machine.diagonal(system.view), 0.0))
+    degree = system.machine.degree_of_products
     for y, a, values in zip(targets, duals, f, strict=True):
-        bias = float(np.average(y - values, weights=system.C))
-        errors = y - values - bias
-        primal = 0.5 * float(dot(a, values)) + 0.5 * float(dot(system.C, errors**2))
-        dual = float(dot(y, a)) - 0.5 * float(dot(a, values)) - 0.5 * float(dot(a, a / system.C))
-        away = errors - a / system.C
-        doubt = ROUNDOFF * (sizes * norm(sizes * a) + 1 + np.abs(values) + abs(bias))
-        # Primal minus dual without cancellation, and what is left of the sum of the duals times a bound of the bias.
-        apart = 0.5 * float(dot(system.C, away**2 + doubt**2)) + 2 * norm(a * doubt)
-        apart += abs(fsum(a.tolist())) * (1 + float(sizes.max()) * sqrt(2 * max(primal, 0.0)))
-        gap = apart / dual if dual > 0 else np.inf
-        solution = DualSolution(a, bias, primal, gap, float(np.abs(away).max()), n_iter, gap <= tol, indefinite)
+        proof = _certified(system, y, a, values, error_of_product(sizes, a, degree), float(sizes.max()))
+        if proof.rounding > 0.01 * tol and system.size <= FEW:
+            K = system.machine.rows(system.view, np.arange(system.size))
+            proof = _certified(system, y, a, *accurate_product(K, sizes, a, degree), float(sizes.max()))
+        bias, primal, gap, violation, _ = proof
+        solution = DualSolution(a, bias, primal, gap, violation, n_iter, gap <= tol, indefinite)
         if progress is not None:
             progress.end(solution)
         found.append(solution)
     return found
+
+
+class _Certified(NamedTuple):
+    """The best bias for given duals, and how far they are from the optimum."""
+
+    bias: float
+    primal: float
+    gap: float
+    violation: float  # of the optimality conditions
+    rounding: float  # its part of the gap
+
+
+def _certified(system: System, y: Array, a: Array, f: Array, error: Array, largest: float) -> _Certified:
+    """For ``f = K a``, known to ``error``; ``largest`` is the root of the largest k(x, x)."""
+    bias = float(np.average(y - f, weights=system.C))
+    slacks = y - f - bias
+    primal = 0.5 * float(dot(a, f)) + 0.5 * float(dot(system.C, slacks**2))
+    dual = float(dot(y, a)) - 0.5 * float(dot(a, f)) - 0.5 * float(dot(a, a / system.C))
+    away = slacks - a / system.C
+    error = error + ROUNDOFF * (1 + np.abs(f) + abs(bias))
+    rounding = 0.5 * float(dot(system.C, error**2)) + 2 * norm(a * error)
+    # Primal minus dual without cancellation, and what is left of the sum of the duals times a bound of the bias.
+    apart = 0.5 * float(dot(system.C, away**2)) + rounding
+    apart += abs(fsum(a.tolist())) * (1 + largest * sqrt(2 * max(primal, 0.0)))
+    gap, share = (apart / dual, rounding / dual) if dual > 0 else (np.inf, 0.0)
+    return _Certified(bias, primal, gap, float(np.abs(away).max()), share)
 
 
 # --- Direct -----------------------------------------------------------------------------------------------

@@ -33,6 +33,8 @@ class Point:
 class Program(Protocol):
     """``max y'a - 1/2 a'K a - mu * penalty(a)`` over the set without its ball."""
 
+    machine: _core.Machine
+
     def product(self, duals: Array) -> Array:
         """f = K duals in float64."""
 
@@ -151,6 +153,7 @@ class MetricProgram:
 
     def __init__(self, machine: _core.Machine, view: list[int], y: Array, feasible: FeasibleSet):
         assert feasible.metric is not None
+        self.machine = machine
         self.K = machine.rows(view, np.arange(len(y)))
         self.metric, self.y = feasible.metric, y
         self.feasible = FeasibleSet(feasible.lower, feasible.upper, feasible.ridge, feasible.total)

@@ -15,6 +15,7 @@ from ..linear import dot, norm, positive_definite
 from ..progress import ProgressLine
 from . import interior, multiplier
 from .programs import Point, Program
+from .rounding import ROUNDOFF, accurate_product, error_of_product
 from .vertex import at_vertex
 
 FEW = 768  # rows whose kernel matrix may be factorised as a last resort
@@ -22,8 +23,6 @@ PATIENCE, PATIENCE_BY_ROW = 5000, 100  # steps of pairs before that
 LAST_PATIENCE, LAST_PATIENCE_IN_A_BALL = 20, 2  # as many times more after it
 SPARSITY_GAP = 0.01  # times tol: below this gap prefer the solution with fewer support vectors
 INTERIOR_GAP = 1e-6  # times the wanted gap: run interior point to here, so that duals at bounds can be told
-# Three standard deviations of the rounding of a sum of kernel values times duals; as in core/certify.hpp.
-ROUNDOFF = 1.5 * float(np.finfo(np.float64).eps)
 MAX_SOLUTIONS = 16  # converged iterates kept to choose from
 MAX_STEPS_OF_ROUNDING = 16  # iterates whose products are far below the wanted gap: what is missing is rounding
 ON_THE_BALL = 0.999  # times the radius: duals with a larger norm count as on the ball, whose solution is unique
@@ -113,7 +112,7 @@ class Binary:
 
 
 class Certifier:
-    """Certificates of one problem over one kernel. The rounding errors of a product's terms add up like chance."""
+    """Certificates of one problem over one kernel."""
 
     def __init__(self, binary: Binary, over: Program, tol: float):
         self.binary, self.over, self.tol = binary, over, tol
@@ -126,13 +125,13 @@ class Certifier:
         return certificate if certificate.gap > self.tol else self.blurred(certificate, duals, f)
 
     def blurred(self, certificate: Certificate, duals: Array, f: Array) -> Certificate:
-        """With the rounding of f; its estimate is refined where it tells."""
-        doubt = ROUNDOFF * self.sizes * norm(self.sizes * duals)
-        blurred = self.binary.blurred(certificate, duals, f, doubt)
-        if blurred.rounding > 0.01 * self.tol and len(duals) <= FEW:
-            doubt = ROUNDOFF * np.sqrt(dot(self.over.matrix() ** 2, duals**2))
-            blurred = self.binary.blurred(certificate, duals, f, doubt)
-        return blurred
+        """With the rounding of f. Where that tells, f is computed once more, more accurately."""
+        degree = self.over.machine.degree_of_products
+        blurred = self.binary.blurred(certificate, duals, f, error_of_product(self.sizes, duals, degree))
+        if blurred.rounding <= 0.01 * self.tol or len(duals) > FEW:
+            return blurred
+        f, error = accurate_product(self.over.matrix(), self.sizes, duals, degree)
+        return self.binary.blurred(self.binary.certify(duals, f, self.largest), duals, f, error)
 
 
 def first_steps(rows: int, limits: multiplier.Limits) -> int:

@@ -310,7 +310,7 @@ class TopTwoNorm(Norm):
         mass = w[:high].sum()
         mean = float(dot(w[:high], s[:high])) / mass
         spread = float(dot(w[:high], (s[:high] - mean) ** 2))
-        t = mean - reach * np.sqrt(spread / (mass * max(mass - self.budget, 1e-300)))
+        t = mean - reach * np.sqrt(spread / mass) / np.sqrt(max(mass - self.budget, 1e-300))
         return float(np.clip(t, s[high], s[low]))
 
     def value(self, slacks: Array, weights: Array, constraint: Constraint) -> float:

@@ -211,7 +211,7 @@ class RelevanceMachine:
         loose = max(alpha * variance, 1e-300)
         s, q = S / loose, Q / loose
         if q * q <= s and candidate >= 0:
-            return Move(candidate, np.inf, 0.5 * float(-Q * Q / (alpha - S) - np.log(loose)))
+            return Move(candidate, np.inf, 0.5 * float(-Q * Q / (alpha * loose) - np.log(loose)))
         new = float(np.clip(s * s / (q * q - s), *PRECISIONS)) if q * q > s else PRECISIONS[1]
         shift = 1 / new - 1 / alpha
         grown = max(1 + S * shift, 1e-300)
