@@ -36,6 +36,7 @@ TESTS = {
     "dual/interior.py": "test_norms_hostile.py test_extremes.py test_norms.py",
     "dual/least_squares.py": "test_least_squares.py",
     "dual/multiplier.py": "test_norms.py test_norms_hostile.py",
+    "dual/rounding.py": "test_rounding.py",
     "dual/vertex.py": "test_vertex.py",
     "dual/zero.py": "test_zero.py",
     "export/grid.py": "test_bytes.py test_c.py",

@@ -7,6 +7,7 @@ kernel value is known to eps times ``degree`` times itself where it is a power o
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import entr
 
 from ..formulation import Array
 from ..linear import dot
@@ -29,6 +30,8 @@ def accurate_product(K: Array, sizes: Array, duals: Array, degree: float) -> tup
     values = np.abs(K)
     if degree > 0:  # where x.z cancels, an error of its terms is large beside it
         values = degree * values ** (1 - 1 / degree) * np.outer(sizes, sizes) ** (1 / degree)
+    else:  # an exponential is rounded as its exponent is
+        values = values + np.maximum(entr(values), 0.0)
     return exact_sums(K * duals), ROUNDOFF * np.sqrt(((values * duals) ** 2).sum(axis=1))
 
 
