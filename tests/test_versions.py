@@ -131,7 +131,7 @@ def test_what_is_imported_is_declared():
     needed = declared(project["dependencies"])
     extras = project["optional-dependencies"]
     offered = needed | declared(*(extras[name] for name in USERS))
-    modules = sorted((ROOT / "src" / "slimsvm").rglob("*.py"))
+    modules = sorted(Path(slimsvm.__file__).parent.rglob("*.py"))
     assert modules
     for path in modules:
         command = path.parent.name == "cli"  # it needs the extra, and says so

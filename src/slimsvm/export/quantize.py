@@ -288,10 +288,10 @@ def warn_beyond_max_bytes(model: Any, small: Quantized) -> None:
         return
     name, scaler_bytes = type(estimator).__name__, takes - estimator.model_bytes_
     ways = [f"{name}(max_bytes={given - scaler_bytes}) to leave room for the scaler"] if given > scaler_bytes else []
-    ways += [f"max_bytes={given} here to have the whole checked", "rows that are scaled before they reach the device"]
+    ways.append(f"max_bytes={given} here to have the whole checked")
     warn(
         f"the model takes {takes} bytes with its scaler: max_bytes={given} counts {name} alone. "
-        f"Use {' or '.join(ways)}",
+        f"Use {', '.join(ways)}, or scale rows before they reach the device",
         ScalerBytesWarning,
     )
 
