@@ -60,7 +60,7 @@ class BoundMachine final : public Machine {
         cache_bytes_(cache_bytes),
         threads_(threads),
         pool_(threads) {
-    degree_of_products = degree;
+    dot_product_degree = degree;
   }
 
   Gram<float>& single() override { return get(single_, make_single_, cache_bytes_ / 4); }
@@ -131,7 +131,7 @@ std::unique_ptr<BoundMachine> kernel_machine(std::shared_ptr<Rows> rows, const I
   return std::make_unique<BoundMachine>([=](int t, const std::vector<Index>* some) { return make(float(), t, some); },
                                         [=](int t, const std::vector<Index>* some) { return make(double(), t, some); },
                                         std::move(segments), cache_bytes, threads,
-                                        std::visit([](const auto& k) { return k.degree_of_products(); }, kernel));
+                                        std::visit([](const auto& k) { return k.dot_product_degree(); }, kernel));
 }
 
 template <class T>
@@ -354,7 +354,7 @@ void bind_machines(nb::module_& m) {
       .def("product", &product, "view"_a, "x"_a, "single"_a = false)
       .def("rows", &matrix_rows, "view"_a, "variables"_a)
       .def("diagonal", &diagonal, "view"_a)
-      .def_ro("degree_of_products", &BoundMachine::degree_of_products);
+      .def_ro("dot_product_degree", &BoundMachine::dot_product_degree);
   m.def("kernel_machine", &kernel_machine, "rows"_a, "order"_a, "lengths"_a, "kernel"_a, "cache_bytes"_a, "threads"_a = 1);
   m.def("matrix_machine", &matrix_machine, "matrix"_a, "order"_a, "lengths"_a, "cache_bytes"_a, "threads"_a = 1, nb::keep_alive<0, 1>());
   m.def("function_machine", &function_machine, "function"_a, "diagonal"_a, "lengths"_a, "cache_bytes"_a, "threads"_a = 1);

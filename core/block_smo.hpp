@@ -393,7 +393,7 @@ class Machine {
   // Rows of some of the positions only; null where rows cannot be had so.
   virtual std::unique_ptr<Gram<float>> subset(const std::vector<Index>&) { return nullptr; }
 
-  double degree_of_products = 0;  // of the kernel: see kernels.hpp
+  double dot_product_degree = 0;  // of the kernel: see kernels.hpp
 };
 
 }  // namespace slimsvm

@@ -34,9 +34,8 @@ class Certifier {
  public:
   static constexpr double negligible = 0.01;  // share of the tolerance that rounding may take
 
-  // Kernel values that are a power of x.z grow with this degree of it: see kernels.hpp.
-  Certifier(const Problem& p, double tolerance, double degree_of_products)
-      : p_(p), tolerance_(tolerance), degree_(std::max(1.0, degree_of_products)) {
+  Certifier(const Problem& p, double tolerance, double dot_product_degree)
+      : p_(p), tolerance_(tolerance), degree_(std::max(1.0, dot_product_degree)) {
     squares_ = p.size > 0 && p.ridge[0] > 0;
     for (Index i = 0; i < p.size; ++i) {
       const bool finite = std::isfinite(p.lower[i]) && std::isfinite(p.upper[i]);
@@ -49,7 +48,7 @@ class Certifier {
   // Of duals a and f = K a in double, where `diagonal` are the values k(x, x). Not known where it is above the tolerance,
   // where rounding is a part of it that tells, and where sums of duals have drifted: then there is more to do.
   Verdict operator()(const std::vector<double>& a, const std::vector<double>& f, const std::vector<double>& diagonal,
-                     bool exact_sums = false) const {
+                     bool compensated = false) const {
     // Three standard deviations of what the terms of a sum are rounded by.
     constexpr double roundoff = 1.5 * std::numeric_limits<double>::epsilon(), drift = 1e-12;
     Verdict v;
@@ -95,7 +94,7 @@ class Certifier {
     if (!proves || sum > drift * sizes) return v;
     // Errors of f cost what the duals say, which adds up like chance, and more at the corners of the cost.
     // A kernel value is rounded by up to eps times the degree, a partial sum by up to half of eps.
-    const double summed = degree_ * degree_ * terms + (exact_sums ? 0 : partials / 3);
+    const double summed = degree_ * degree_ * terms + (compensated ? 0 : partials / 3);
     double worse = 0, charges = 0, squares = 0;
     for (Index i = 0; i < n; ++i) {
       const double rounded = std::fabs(p_.linear[i]) + std::fabs(f[i]) + std::fabs(v.bias) + std::fabs(v.cap);

@@ -529,8 +529,8 @@ class Gram {
     return possible;
   }
 
-  // K x over the view, row by row, by sums that lose no digits. Where rows are at hand, on this thread alone.
-  std::vector<double> product_by_exact_sums(const View& view, const std::vector<double>& x, Monitor& monitor) {
+  // K x over the view with compensated sums (Neumaier), row by row, in this thread alone.
+  std::vector<double> compensated_product(const View& view, const std::vector<double>& x, Monitor& monitor) {
     const std::size_t tiles = view.tiles.size();
     std::vector<double> sum(view.size(), 0.0), rest(view.size(), 0.0);
     std::vector<Real*> row;

@@ -31,8 +31,8 @@ struct Rounding {
   double absolute, relative = 0;
 };
 
-// Each kernel tells the power of x.z that its values grow with. Values that are a power p of x.z are known to eps times
-// p |x.z|^(p-1) |x| |z|: where x.z cancels, that is more than eps times the value. Differences do not cancel: their p is 0.
+// dot_product_degree(): the degree p of a kernel in x.z; 0 for a function of distances. A value is rounded by about
+// eps p |x.z|^(p-1) |x| |z|, which is more than eps times the value where the terms of x.z cancel.
 
 // s = x.z, size = x.x
 struct Dot {
@@ -87,7 +87,7 @@ struct Distance {
 
 struct Linear {
   using Metric = Dot;
-  double degree_of_products() const { return 1; }
+  double dot_product_degree() const { return 1; }
   template <class T, int N>
   SLIM_INLINE Vec<T, N> finish(Vec<T, N> s, Vec<T, N>, Vec<T, N>) const {
     return s;
@@ -111,7 +111,7 @@ struct Gaussian {  // exp(-gamma |x - z|^2)
   SLIM_INLINE Vec<T, N> direct(Vec<T, N> s) const {
     return vexp_falling<T, N>(s * T(-gamma));
   }
-  double degree_of_products() const { return 0; }
+  double dot_product_degree() const { return 0; }
   double strain(double size) const { return gamma * size; }
   // Of products: (terms + 6) unit gamma (|x| + |z|)^2 in the exponent; where one row is much larger than the other, less
   // the value is small. Of differences: t^2 exp(-t^2) and t exp(-t^2) are below 0.4 and 0.5, and rows are rounded too.
@@ -135,7 +135,7 @@ struct Laplacian {  // exp(-gamma |x - z|_1)
   SLIM_INLINE Vec<T, N> direct(Vec<T, N> s) const {
     return vexp_falling<T, N>(s * T(-gamma));
   }
-  double degree_of_products() const { return 0; }
+  double dot_product_degree() const { return 0; }
   double strain(double size) const { return gamma * size; }
   Rounding rounding(double largest, double terms, double unit, bool direct, double most = products_up_to) const {
     const double strained = strain(largest);
@@ -148,7 +148,7 @@ struct Polynomial {  // (gamma x.z + coef0)^degree
   using Metric = Dot;
   double gamma, coef0;
   int degree;
-  double degree_of_products() const { return degree; }
+  double dot_product_degree() const { return degree; }
   template <class T, int N>
   SLIM_INLINE Vec<T, N> finish(Vec<T, N> s, Vec<T, N>, Vec<T, N>) const {
     using V = Vec<T, N>;
@@ -167,7 +167,7 @@ struct Polynomial {  // (gamma x.z + coef0)^degree
 struct Sigmoid {  // tanh(gamma x.z + coef0)
   using Metric = Dot;
   double gamma, coef0;
-  double degree_of_products() const { return 1; }
+  double dot_product_degree() const { return 1; }
   template <class T, int N>
   SLIM_INLINE Vec<T, N> finish(Vec<T, N> s, Vec<T, N>, Vec<T, N>) const {
     using V = Vec<T, N>;

@@ -48,8 +48,8 @@ inline double balance(const Problem& p, std::vector<double>& a) {
   return moved;
 }
 
-// Of a row's two variables, one above zero and one below, only the difference counts in f: what both have is taken from both,
-// where that costs nothing. Large duals that cancel would leave their rounding in f.
+// In regression a row has two duals, one of at least 0 and one of at most 0, and f depends on their sum. Moves both towards 0
+// as far as one of them goes, unless that lowers the dual: large duals of opposite signs would add rounding errors to f.
 inline void cancel_opposite(const Problem& p, std::vector<double>& a) {
   for (Index v = 0, w = p.size / 2; w < p.size; ++v, ++w) {
     const double both = std::min(a[v], -a[w]);
@@ -257,10 +257,10 @@ inline std::vector<Answer> solve_all(Machine& machine, const std::vector<Job>& j
     options.thread = thread;
     Solution found = solve(machine, job.segments, job.problem, options, use_double, job.start, ear);
     if (certify) {
-      const Certifier certified(job.problem, options.tolerance, machine.degree_of_products);
+      const Certifier certified(job.problem, options.tolerance, machine.dot_product_degree);
       Verdict& verdict = answers[k].verdict = certified(found.a, found.product, found.diagonal);
       if (verdict.rounding > Certifier::negligible * options.tolerance && job.problem.size <= double_below) {
-        const std::vector<double> product = exact.product_by_exact_sums(exact.view(job.segments), found.a, ear);
+        const std::vector<double> product = exact.compensated_product(exact.view(job.segments), found.a, ear);
         verdict = certified(found.a, product, found.diagonal, true);
       }
     }

@@ -690,8 +690,8 @@ def test_copies_order_and_seed():
         ),
         (
             {"max_bytes": 12, "scales": "fixed", "inputs": 40},
-            "one vector of 40 inputs for 2 classes takes 55 bytes. Raise max_bytes, or keep fewer inputs. With "
-            "scales='search' and basis='learned' inputs are given up",
+            "one vector of 40 inputs for 2 classes takes 55 bytes. Raise max_bytes, or keep fewer inputs, or use "
+            "scales='search' and basis='learned', which leave out the inputs that count least",
         ),
         (
             {"max_bytes": 20, "scales": "learned"},

@@ -542,28 +542,27 @@ def test_the_reason_is_true():
     assert found.choice(0).why == "16 vectors are chosen: the fewest that have the best score"
     assert "within 1 standard error of the best (that of 16)" in found.choice(1).why
     assert found.choice(10).why.endswith(
-        "; 2 would do by this table, but fewer than 4 are not chosen: few rows cannot tell how good they are"
+        "; 2 would do by this table, but fewer than 4 are not chosen: "
+        "the rows held out are too few to judge such small models"
     )
     needed = {size: 10 * size for size in found.sizes}
-    assert found.choice(bytes=80, sizes_in_bytes=needed).why == (
+    assert found.choice(bytes=80, bytes_by_size=needed).why == (
         "8 vectors are chosen: of those that fit in 80 bytes, the fewest that have the best score; "
         "16 vectors do better, but take more than 80 bytes"
     )
-    assert found.choice(bytes=20, sizes_in_bytes=needed).why.startswith("2 vectors are chosen: no other size fits; 16 ")
+    assert found.choice(bytes=20, bytes_by_size=needed).why.startswith("2 vectors are chosen: no other size fits; 16 ")
     margins = hand_made((4, 8, 16), (0.905, 0.899, 0.90), behind=[9.0, 1.0, 0.0])
     assert margins.chosen.why.endswith(
         "(that of 4) and whose margins on the same rows are not clearly worse than the best"
     )
     assert margins.choice(0.01).why == (
-        "16 vectors are chosen: no size is within 0.01 standard errors of both the best score (that of 4) and the best "
-        "margins (those of 16); this one is nearest"
+        "16 vectors are chosen: no size is close enough to both the best score (4 vectors; limit 0.01 standard errors) "
+        "and the best margins (16 vectors; limit 0.04 standard errors of the difference); this one comes closest"
     )
     assert "and the best errors" in replace(margins, scoring="r2", chosen=None).choice(0.01).why
-    assert hand_made((2,), (0.9,)).chosen.why == "2 vectors are chosen: no other size is there"
+    assert hand_made((2,), (0.9,)).chosen.why == "2 vectors are chosen: it is the only size"
     small = hand_made((1, 2, 3), (0.9, 0.9, 0.8)).chosen.why
-    assert small == (
-        "3 vectors are chosen: the largest size there is; all are below 4, the fewest that few rows can judge"
-    )
+    assert small == ("3 vectors are chosen: all sizes are below the minimum of 4, so the largest is taken")
     exact = hand_made((4, 8), (0.9, 0.9), behind=[1.0, 0.0]).choice(0).why
     assert exact.endswith(
         "the fewest that have the best score and whose margins on the same rows are as good as the best"

@@ -268,7 +268,7 @@ def test_of_several_starts_the_lowest_objective_goes_on(scaled, count):
     assert found.n_iter <= 20
     assert max(seen) == found.n_iter
     known = min((learn(problem, Z, learn_scales=scaled, max_iter=100) for Z in starts), key=lambda run: run.value)
-    better = learn(problem, starts, learn_scales=scaled, max_iter=20, known=[known])
+    better = learn(problem, starts, learn_scales=scaled, max_iter=20, search_vectors=[known])
     assert better.value <= known.value * (1 + 1e-9)
     again = learn(problem, starts, learn_scales=scaled, max_iter=20)
     np.testing.assert_array_equal(again.vectors, found.vectors)

@@ -1,4 +1,4 @@
-"""How well f = K duals is known: exact sums are exact, and estimates cover what long double shows."""
+"""Rounding errors of f = K duals: compensated sums lose no digits, and estimates cover what long double shows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from slimsvm import AnyNormSVC, LeastSquaresSVC, kernels
-from slimsvm.dual.rounding import accurate_product, error_of_product, exact_sums
+from slimsvm.dual.rounding import accurate_product, compensated_sums, error_of_product
 
 KERNELS = {
     "linear": (kernels.Linear(), 1),
@@ -36,12 +36,12 @@ def problem(seed, n=120):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_exact_sums_lose_no_digits(seed):
+def test_compensated_sums_lose_no_digits(seed):
     rng = np.random.default_rng(seed)
     terms = rng.normal(size=(20, 50)) * 10.0 ** rng.uniform(-8, 8, (20, 50))
     terms[:, 25:] = -terms[:, :25] * (1 + 1e-12 * rng.normal(size=(20, 25)))
     exact = np.array([float(sum(map(Fraction, row.tolist()))) for row in terms])
-    np.testing.assert_allclose(exact_sums(terms), exact, rtol=1e-12)
+    np.testing.assert_allclose(compensated_sums(terms), exact, rtol=1e-12)
     assert np.abs(terms.sum(axis=1) / exact - 1).max() > 1e-12
 
 

@@ -211,10 +211,10 @@ def test_words_for_what_cannot_be(data):
     wrong = {
         "targets of type": lambda: from_blocks(SlimSVR(5), X, words, None),
         "missing or infinite": lambda: from_blocks(SlimSVR(5), X, gap, None),
-        "another number of targets": lambda: SlimSVR(5).fit(
+        "every block the same number of columns": lambda: SlimSVR(5).fit(
             rows.from_blocks([(X[:100], Y[:100]), (X[:100], Y[:100, 0])])
         ),
-        "shape (100, 1), another": lambda: SlimSVR(5).fit(
+        "shape (100, 1), but the first block has y of shape (100,)": lambda: SlimSVR(5).fit(
             rows.from_blocks([(X[:100], Y[:100, 0]), (X[:100], Y[:100, :1])])
         ),
         "max_bytes": lambda: from_blocks(SlimSVR(max_bytes=500), X, Y[:, 0], None),
@@ -233,7 +233,7 @@ def test_blocks_of_dask_with_other_columns_are_named(data, columns):
     X, Y, _ = data
     first, other = (Y[:100, k] for k in columns)
     y = da.concatenate([da.from_delayed(delayed(part), shape=first.shape, dtype=float) for part in (first, other)])
-    words = f"block 1 has y of shape {other.shape}, another number of targets than the blocks before it"
+    words = f"block 1 has y of shape {other.shape}, but the first block has y of shape"
     with pytest.raises(ValueError, match=re.escape(words)):
         SlimSVR(3).fit(da.from_array(X[:200], chunks=(100, -1)), y)
 

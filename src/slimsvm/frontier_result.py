@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from .estimators import validation
 from .export.quantize import model_bytes
 from .vectors import sizes as sizing
-from .vectors.sizes import Curve
+from .vectors.sizes import SURE, Curve
 
 WIDTH = 80  # characters of a line that is printed
 
@@ -60,7 +60,7 @@ class FullMachine:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenSize:
     """The size that is chosen, and the reason for it as a sentence."""
 
     size: int
@@ -87,7 +87,7 @@ class Frontier:
         What the scores are.
     floor : int
         `best` takes no smaller size unless it is asked to.
-    chosen : Choice
+    chosen : ChosenSize
         ``size``, the one that `best` takes unless asked for another, and ``why``, the reason as a sentence: what the
         table, the picture and the report show.
     """
@@ -98,7 +98,7 @@ class Frontier:
     full: FullMachine | None
     scoring: str
     floor: int
-    chosen: Choice = None  # type: ignore[assignment]
+    chosen: ChosenSize = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         if self.chosen is None:
@@ -145,22 +145,22 @@ class Frontier:
         *,
         bytes: float | None = None,
         floor: int | None = None,
-        sizes_in_bytes: Mapping[int, int] | None = None,
-    ) -> Choice:
-        """The size of the model that `best` returns, and why; same parameters, and the bytes of each size
-        where they are not those of the models alone."""
+        bytes_by_size: Mapping[int, int] | None = None,
+    ) -> ChosenSize:
+        """The size of the model that `best` returns, and why; same parameters, and ``bytes_by_size``: the bytes of the
+        model of each size, where they are not those of the models alone."""
         if within is not None:
             validation.check_number("within", within, at_least=0)
         allowed = self.sizes
         if bytes is not None:
             validation.check_number("bytes", bytes, above=0)
-            if sizes_in_bytes is None:
-                sizes_in_bytes = {size: bytes_of(classifier_of(self.models[size])) for size in self.sizes}
-            allowed = tuple(size for size in self.sizes if sizes_in_bytes[size] <= bytes)
+            if bytes_by_size is None:
+                bytes_by_size = {size: bytes_of(classifier_of(self.models[size])) for size in self.sizes}
+            allowed = tuple(size for size in self.sizes if bytes_by_size[size] <= bytes)
             if not allowed:
                 raise ValueError(
                     f"no model fits in bytes={bytes}: the smallest, of {self.sizes[0]} vectors, takes "
-                    f"{sizes_in_bytes[self.sizes[0]]}. Give more bytes or smaller sizes, or use fewer inputs"
+                    f"{bytes_by_size[self.sizes[0]]}. Give more bytes or smaller sizes, or use fewer inputs"
                 )
         if within is None:
             within = sizing.WITHIN if bytes is None else 0.0
@@ -168,7 +168,7 @@ class Frontier:
             floor = self.floor
         within = float(within)
         size = self.curve.best(within, floor, allowed)
-        return Choice(size, _reason(self.curve, size, within, floor, allowed, bytes, self.scoring))
+        return ChosenSize(size, _reason(self.curve, size, within, floor, allowed, bytes, self.scoring))
 
     def best(self, within: float | None = None, *, bytes: float | None = None, floor: int | None = None) -> Any:
         """The smallest model that is as good as any, or the best one that fits.
@@ -259,15 +259,19 @@ def _reason(
     margins = "margins" if scoring == "accuracy" else "errors"
     close = f"within {within:g} standard error{'s' * (within != 1)} of"
     if len(allowed) == 1:
-        reason = "no other size is there" if max_bytes is None else "no other size fits"
+        reason = "it is the only size" if max_bytes is None else "no other size fits"
     elif size < floor:
-        reason = f"the largest size there is; all are below {floor}, the fewest that few rows can judge"
+        reason = f"all sizes are below the minimum of {floor}, so the largest is taken"
     elif max(by_score[mine], by_margins[mine]) > within:
-        both = f"the best score (that of {top}) and the best {margins} (those of {steady})"
-        reason = f"no size {f'is {close}' if within > 0 else 'has'} both {both}; this one is nearest"
+        score, steadiest = f"the best score ({top} vectors", f"the best {margins} ({steady} vectors"
+        if within > 0:
+            score += f"; limit {within:g} standard errors"
+            steadiest += f"; limit {SURE * within:g} standard errors of the difference"
+        close_to = "is close enough to" if within > 0 else "has"
+        reason = f"no size {close_to} both {score}) and {steadiest}); this one comes closest"
     else:
         own = by_score[mine] == 0
-        reason = f"the fewest whose score is {close} the best ({'which is theirs' if own else f'that of {top}'})"
+        reason = f"the fewest whose score is {close} the best ({'their own' if own else f'that of {top}'})"
         if within == 0:
             reason = "the fewest that have the best score"
         if (by_score[:mine] <= within).any():
@@ -277,7 +281,7 @@ def _reason(
         reason = f"of those that fit in {max_bytes:g} bytes, {reason}"
     would = curve.best(within, 1, allowed)
     if would < floor <= size:
-        few = f"fewer than {floor} are not chosen: few rows cannot tell how good they are"
+        few = f"fewer than {floor} are not chosen: the rows held out are too few to judge such small models"
         reason += f"; {would} would do by this table, but {few}"
     best = curve.best_place(curve.candidates(floor))
     if curve.sizes[best] not in allowed and curve.scores[best] > curve.scores[places[mine]]:

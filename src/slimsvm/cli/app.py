@@ -299,7 +299,11 @@ def compress(
         typer.Option("--target", "-t", metavar="NAME", help="The column of labels in --data.", rich_help_panel=READING),
     ] = None,
     fit_to: Annotated[
-        str, typer.Option(help="decisions (of the fitted model), labels (of --target), or auto: labels if given.")
+        str,
+        typer.Option(
+            help="decisions (of the fitted model), labels (of --target), or auto: labels if given for at least as many "
+            "rows as the model has vectors."
+        ),
     ] = "auto",
     method: Annotated[str, typer.Option(help="auto, reduced_set, refit, margin or learn.")] = "auto",
     probability: Annotated[

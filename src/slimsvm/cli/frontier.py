@@ -121,7 +121,7 @@ def _chosen(found: Any, within: float | None, max_bytes: int | None) -> Any:
             f"--bytes {max_bytes} are too few: the smallest model, of {found.sizes[0]} vectors, takes "
             f"{needed[found.sizes[0]]}; give more bytes, smaller --sizes or fewer --columns"
         )
-    return replace(found, chosen=found.choice(within, bytes=max_bytes, sizes_in_bytes=needed))
+    return replace(found, chosen=found.choice(within, bytes=max_bytes, bytes_by_size=needed))
 
 
 def _write(

@@ -19,8 +19,8 @@ from ..vectors.reduced_set import values
 @dataclass(frozen=True)
 class Original:
     """A machine: its expansion, what its values mean, the cost C of a row's slack; and the expansion as it was given,
-    in which a vector may come twice. ``cost_is_estimated``: is it none of the machine's parameters, but
-    taken from its coefficients?"""
+    in which a vector may come twice. ``cost_is_estimated``: no parameter gives C, so that it was taken from the largest
+    coefficient."""
 
     expansion: Expansion
     goal: Goal

@@ -38,7 +38,7 @@ from .boxed import Boxed
 from .multiplier import Limits
 from .solve import FEW, Progress, first_steps
 from .vertex import at_vertex
-from .zero import as_zero, rounding
+from .zero import as_zero, rounding_error
 
 # The core stops on violations in units of f, too. As LIBSVM's they are absolute where f is of such a size; larger ones
 # would be out of reach then, and smaller ones say nothing. Where sums make f what it is, its terms may cancel.
@@ -202,10 +202,10 @@ def _zero_without_margin(
     its values exceed the worst-case rounding error.
     """
     if found.margin > 0:
-        separates = rounding(machine, view, found.duals).max() < 1  # in units of the margin
+        separates = rounding_error(machine, view, found.duals).max() < 1  # in units of the margin
     else:
         values = machine.product(view, found.duals[None])[0] + found.bias
-        error_bound = rounding(machine, view, found.duals, worst=True).max()
+        error_bound = rounding_error(machine, view, found.duals, worst=True).max()
         separates = np.abs(values).max() > error_bound and _better_than_chance(values, problem)
     return found if separates else as_zero(found)._replace(objective=0.0, margin=0.0)
 

@@ -82,7 +82,7 @@ def _solutions(
     """
     found = []
     sizes = np.sqrt(np.maximum(system.machine.diagonal(system.view), 0.0))
-    degree = system.machine.degree_of_products
+    degree = system.machine.dot_product_degree
     for y, a, values in zip(targets, duals, f, strict=True):
         proof = _certified(system, y, a, values, error_of_product(sizes, a, degree), float(sizes.max()))
         if proof.rounding > 0.01 * tol and system.size <= FEW:

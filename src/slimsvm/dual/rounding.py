@@ -1,7 +1,7 @@
-"""How well ``f = K duals`` is known: kernel values are rounded, and so are their sums.
+"""Estimates of the rounding error of ``f = K duals``, of kernel values and of their sums.
 
-Three standard deviations of the error of each value of f, as in core/certify.hpp. ``sizes`` are the roots of k(x, x). A
-kernel value is known to eps times ``degree`` times itself where it is a power of a product x.z (core/kernels.hpp).
+Errors are taken as independent; an estimate is three standard deviations, as in core/certify.hpp. ``sizes`` are the
+roots of k(x, x), ``degree`` is that of the kernel in the product x.z (0: none; core/kernels.hpp).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ ROUNDOFF = 1.5 * float(np.finfo(np.float64).eps)
 
 
 def error_of_product(sizes: Array, duals: Array, degree: float) -> Array:
-    """For f as the core computes it, from no more than the sizes of rows.
+    """Estimate the error of each value of f as the core computes it, from k(x, x) alone.
 
-    Errors of terms add up like chance, and so does half a digit of each partial sum.
+    Each kernel value and each partial sum is rounded.
     """
     terms = sizes * duals
     partial = np.cumsum(terms)
@@ -26,17 +26,17 @@ def error_of_product(sizes: Array, duals: Array, degree: float) -> Array:
 
 
 def accurate_product(K: Array, sizes: Array, duals: Array, degree: float) -> tuple[Array, Array]:
-    """f by sums without rounding, and the error that is left: that of the kernel values."""
+    """Compute ``f = K duals`` with compensated sums, and the error that is left: that of the kernel values."""
     values = np.abs(K)
     if degree > 0:  # where x.z cancels, an error of its terms is large beside it
         values = degree * values ** (1 - 1 / degree) * np.outer(sizes, sizes) ** (1 / degree)
     else:  # an exponential is rounded as its exponent is
         values = values + np.maximum(entr(values), 0.0)
-    return exact_sums(K * duals), ROUNDOFF * np.sqrt(((values * duals) ** 2).sum(axis=1))
+    return compensated_sums(K * duals), ROUNDOFF * np.sqrt(((values * duals) ** 2).sum(axis=1))
 
 
-def exact_sums(terms: Array) -> Array:
-    """The sum of each row to the last digit: what an addition rounds off is added at the end."""
+def compensated_sums(terms: Array) -> Array:
+    """Compute the sum of each row by compensated summation (Neumaier)."""
     total, rest = np.zeros(len(terms)), np.zeros(len(terms))
     for column in terms.T:
         before, total = total, total + column

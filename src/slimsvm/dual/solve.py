@@ -24,7 +24,7 @@ LAST_PATIENCE, LAST_PATIENCE_IN_A_BALL = 20, 2  # as many times more after it
 SPARSITY_GAP = 0.01  # times tol: below this gap prefer the solution with fewer support vectors
 INTERIOR_GAP = 1e-6  # times the wanted gap: run interior point to here, so that duals at bounds can be told
 MAX_SOLUTIONS = 16  # converged iterates kept to choose from
-MAX_STEPS_OF_ROUNDING = 16  # iterates whose products are far below the wanted gap: what is missing is rounding
+MAX_STALLED_STEPS = 16  # of interior points far below the wanted gap, which only rounding errors keep from it
 ON_THE_BALL = 0.999  # times the radius: duals with a larger norm count as on the ball, whose solution is unique
 
 
@@ -126,7 +126,7 @@ class Certifier:
 
     def blurred(self, certificate: Certificate, duals: Array, f: Array) -> Certificate:
         """With the rounding of f. Where that tells, f is computed once more, more accurately."""
-        degree = self.over.machine.degree_of_products
+        degree = self.over.machine.dot_product_degree
         blurred = self.binary.blurred(certificate, duals, f, error_of_product(self.sizes, duals, degree))
         if blurred.rounding <= 0.01 * self.tol or len(duals) > FEW:
             return blurred
@@ -227,7 +227,7 @@ def _by_interior(over: Program, binary: Binary, certify: Certifier, point: Point
         return Point(duals, f, gain, certificate.gap, certificate.gap, steps, False, (duals, f)), certificate
 
     good: list[Found] = []
-    late = 0
+    stalled = 0
     for steps, (duals, left) in enumerate(interior.solutions(K, binary.y, binary.feasible), 1):
         wanted = limits.tol * abs(float(dot(binary.y, duals)) - 0.5 * float(dot(duals, dot(K, duals))))
         if left > 100 * wanted and steps % 20:  # too early: now and then to see whether it goes anywhere
@@ -237,8 +237,8 @@ def _by_interior(over: Program, binary: Binary, certify: Certifier, point: Point
             best = now
         if _done(now, limits):
             good.append(now)
-        late += left < 1e-3 * wanted  # what is still missing is rounding
-        if (good and left < INTERIOR_GAP * wanted) or late > MAX_STEPS_OF_ROUNDING or len(good) > MAX_SOLUTIONS:
+        stalled += left < 1e-3 * wanted
+        if (good and left < INTERIOR_GAP * wanted) or stalled > MAX_STALLED_STEPS or len(good) > MAX_SOLUTIONS:
             break
     if not good:
         return best

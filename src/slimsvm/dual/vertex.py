@@ -1,9 +1,9 @@
 """Move an optimal solution to a vertex of the optimal set (a basic solution): no more free variables than needed.
 
-Interior points end in the middle of all solutions, with every variable between its bounds that is so in any of them.
-Along directions d of these variables with ``K d = 0`` and ``G d = 0``, neither f nor the given sums change, and nor
-does the objective. Each such direction is followed until a variable meets a bound, where it stays. In the end the
-columns of K and G that belong to variables between bounds are linearly independent.
+Interior point methods end within the set of all solutions: a variable that is between its bounds in any of them is so
+in theirs. Along directions d of these variables with ``K d = 0`` and ``G d = 0``, neither f nor the given sums change,
+and nor does the objective. Each such direction is followed until a variable meets a bound, where it stays. In the end
+the columns of K and G that belong to variables between bounds are linearly independent.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ def at_vertex(K: Array, row: Array, x: Array, lower: Array, upper: Array, G: Arr
     waiting = np.flatnonzero((x > lower) & (x < upper))
     batch = len(_independent(_normalised(K, row[waiting])[0])[1]) + len(G)
     free = waiting[:0]
-    while len(waiting):  # of so few at a time, a direction has few numbers
+    while len(waiting):  # in batches: directions stay short
         free, waiting = np.append(free, waiting[:batch]), waiting[batch:]
         A, unit = _normalised(K, row[free])
-        # In units of the variables that make f as large for all of them.
+        # In units in which the diagonal of A is 1.
         x[free] = unit * _to_vertex(A, x[free] / unit, lower[free] / unit, upper[free] / unit, G[:, free] * unit)
         for bound in (lower, upper):
             met = np.abs(x - bound)[free] <= ROUNDING * np.abs(x)[free]

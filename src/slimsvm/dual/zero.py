@@ -18,14 +18,14 @@ Solution = TypeVar("Solution", bound=Any)
 
 # Fields: problems that are zero, problems in all, consequence for predictions, further remedy.
 ZERO_FUNCTION_WARNING = (
-    "the decision function is zero in {} of {} binary problems, and {}: as far as rounding tells, no function of this "
-    "kernel costs less than f = 0. Use a kernel that separates more, such as 'rbf' with a larger gamma, or inputs that "
-    "differ between the classes{}"
+    "the decision function is zero in {} of {} binary problems, and {}: no other one is better by more than rounding "
+    "errors, as this kernel does not tell the classes apart. Use a kernel that separates more, such as 'rbf' with a "
+    "larger gamma, or inputs that differ between the classes{}"
 )
 
 
-def rounding(machine: _core.Machine, view: list[int], duals: Array, worst: bool = False) -> Array:
-    """How well the values of ``f = K duals`` are known, for each row; at the ``worst`` all errors have one sign."""
+def rounding_error(machine: _core.Machine, view: list[int], duals: Array, worst: bool = False) -> Array:
+    """Estimate the rounding error of each value of ``f = K duals``; ``worst``: if all errors have one sign."""
     sizes = np.sqrt(np.maximum(machine.diagonal(view), 0.0))
     terms = sizes * np.abs(duals)
     return UNITS * (float(terms.sum()) if worst else norm(terms)) * sizes
@@ -33,7 +33,7 @@ def rounding(machine: _core.Machine, view: list[int], duals: Array, worst: bool 
 
 def is_rounding(machine: _core.Machine, view: list[int], duals: Array, bias: float) -> bool:
     """Are the bias and all values of f no larger than the errors of f?"""
-    doubt = rounding(machine, view, duals)
+    doubt = rounding_error(machine, view, duals)
     if abs(bias) > doubt.max():
         return False
     most = np.array([np.abs(duals).argmax()])  # one row nearly always tells

@@ -76,7 +76,7 @@ class BudgetSVC(AllPointsClassifier):
         Rows of the training set that `vectors_` are; not with ``hard="learn"``.
     objective_ : ndarray of shape (n_outputs,)
         Value of the problem that is minimised; with ``hard``, of the one over the few vectors. It is an upper bound on
-        the best possible value, not that value; rounding errors of it count in ``duality_gap_``.
+        the optimum; ``duality_gap_`` says how far that can be, rounding errors of this value included.
     duality_gap_ : ndarray of shape (n_outputs,)
         Proof of the solution: the objective is at most this fraction above the best possible one; with ``hard``, above
         the best one over these vectors.

@@ -88,8 +88,8 @@ SHARED = {
             Factors of C for each class.""",
     "family_objective": """
         objective_ : ndarray of shape (1,)
-            Value of the problem that is minimised, at the model that is returned: an upper bound on the best possible
-            value, not that value. Rounding errors of it count in ``duality_gap_``.
+            Value of the problem that is minimised, at the model that is returned: an upper bound on the optimum.
+            ``duality_gap_`` says how far that can be, rounding errors of this value included.
         duality_gap_ : ndarray of shape (1,)
             Proof of the solution: the objective is at most this fraction above the best possible one.
         n_iter_ : int
@@ -167,6 +167,9 @@ SHARED = {
             "decisions": reproduce the fitted model's decisions. "labels": train again, on the labels or target values
             y. "auto": labels where X and y are given and have at least as many rows as the fitted model has vectors,
             else decisions.""",
+    "fit_to_decisions": """
+        fit_to : {"auto", "decisions"}, default="auto"
+            One-class models have no labels: both reproduce the fitted model's decisions.""",
     "compress_method": """
         method : {"auto", "reduced_set", "refit", "margin", "learn"}, default="auto"
             "reduced_set": the expansion nearest to the machine in the kernel's space. "refit": its vectors, with
@@ -191,8 +194,8 @@ SHARED = {
             Rows of the training set that `vectors_` are; of equal rows of a class, the first.""",
     "objective_": """
         objective_ : ndarray of shape (n_outputs,)
-            Value of the problem that is minimised, at the model that is returned: an upper bound on the best possible
-            value, not that value. Rounding errors of it count in ``duality_gap_``.
+            Value of the problem that is minimised, at the model that is returned: an upper bound on the optimum.
+            ``duality_gap_`` says how far that can be, rounding errors of this value included.
         duality_gap_ : ndarray of shape (n_outputs,)
             Proof of the solution: the objective is at most this fraction above the best possible one.
         n_iter_ : ndarray of shape (n_outputs,)
@@ -200,7 +203,7 @@ SHARED = {
     "small_objective_": """
         objective_ : ndarray of shape (n_outputs,)
             Value of the problem that is minimised over coefficients and bias, the vectors given: an upper bound on
-            the best possible value, not that value. Rounding errors of it count in ``duality_gap_``.
+            the optimum. ``duality_gap_`` says how far that can be, rounding errors of this value included.
         duality_gap_ : ndarray of shape (n_outputs,)
             Proof of the coefficients: the objective is at most this fraction above the best possible one over these
             vectors. It says nothing of the vectors themselves.

@@ -61,7 +61,7 @@ class LpSVC(LayerClassifier):
     <support_>
     objective_ : ndarray of shape (n_outputs,)
         Value of what is minimised, at p = 0 with the logarithms of the vectors that are kept: an upper bound on the
-        best possible value, not that value.
+        optimum, which may be lower.
     duality_gap_ : ndarray of shape (n_outputs,)
         Relative duality gap of the coefficients and the bias returned: of the whole problem where it is convex (p from
         1 on); below p = 1 that of the convex problem of one more round, in which the penalty is the quadratic that

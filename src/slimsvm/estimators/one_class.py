@@ -93,8 +93,8 @@ class SlimOneClass(Detector):
         the border of the large machine, as far as its tolerance tells, agrees on either side. ``contamination`` moves
         the offset after that.
     objective_ : ndarray of shape (1,)
-        Value of the problem of the large machine that taught this one: an upper bound on the best possible value, not
-        that value. Rounding errors of it count in ``duality_gap_``.
+        Value of the problem of the large machine that taught this one: an upper bound on the optimum.
+        ``duality_gap_`` says how far that can be, rounding errors of this value included.
     duality_gap_ : ndarray of shape (1,)
         Proof of that machine: its objective is at most this fraction above the best possible one. It says nothing of
         the small model; ``compression_`` does.

@@ -37,7 +37,7 @@ ALLOWED = (
 class Source:
     """A fitted estimator as far as compression goes.
 
-    ``cost`` is C, the cost per unit of slack; None where no parameter says so. ``classes`` are the
+    ``cost`` is C, the cost per unit of slack; None if no parameter of the estimator is that. ``classes`` are the
     labels of a classifier, and ``single`` says whether a regressor has one target, which is a vector.
     """
 

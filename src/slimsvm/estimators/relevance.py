@@ -182,9 +182,9 @@ class RelevanceVectorClassifier(ExpansionClassifier):
         untried = sum(r.untried and r.converged and not r.refused for r in found)
         if untried:
             warn(
-                f"in {untried} of {len(found)} binary problems not every vector and candidate was tried at the end, "
-                f"which takes too long: a change of one of them may raise the evidence by more than tol={self.tol:g}. "
-                "Raise tol",
+                f"the limit of work ended the fit in {untried} of {len(found)} binary problems before every vector and "
+                "candidate was tried: a change of one of them may raise the log evidence by more than "
+                f"tol={self.tol:g}. The model can be used; for a complete search raise tol or fit fewer rows",
                 ConvergenceWarning,
             )
         empty = sum(not len(r.kept) for r in found)

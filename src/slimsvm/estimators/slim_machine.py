@@ -69,7 +69,7 @@ class SlimMachine(SmallBasis):
         recipe = self._recipe(task)
         found = self._found(task, recipe, self._space(task, recipe))
         self._setting = found.setting
-        model = train(task, recipe, found.setting, rng, known=found.learned)
+        model = train(task, recipe, found.setting, rng, search_vectors=found.learned)
         self._tell(model)
         model = replace(model, more=model.more | {"C_": found.setting.C, "search_results_": found.tried})
         return self._finished(task, model, recipe, found.setting, rng)

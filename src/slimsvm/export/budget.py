@@ -162,7 +162,7 @@ class Budget:
             if narrow[0] < min(ways)[0] and space.may_scale:
                 ways.append(narrow)
             elif narrow[0] < min(ways)[0]:
-                hint = ". With scales='search' and basis='learned' inputs are given up"
+                hint = ", or use scales='search' and basis='learned', which leave out the inputs that count least"
             raise TooFewBytes(self.max_bytes, self.wanted, *min(ways), hint)
         return replace(space, scaled=scaled)
 

@@ -287,11 +287,11 @@ def warn_beyond_max_bytes(model: Any, small: Quantized) -> None:
     if given is None or not scalers or takes <= given:
         return
     name, scaler_bytes = type(estimator).__name__, takes - estimator.model_bytes_
-    ways = [f"{name}(max_bytes={given - scaler_bytes}) to leave room for the scaler"] if given > scaler_bytes else []
-    ways.append(f"max_bytes={given} here to have the whole checked")
+    smaller = f"fit {name}(max_bytes={given - scaler_bytes}), or " if given > scaler_bytes else ""
     warn(
-        f"the model takes {takes} bytes with its scaler: max_bytes={given} counts {name} alone. "
-        f"Use {', '.join(ways)}, or scale rows before they reach the device",
+        f"the model takes {takes} bytes with its scaler, which {name}(max_bytes={given}) does not count. To stay "
+        f"within {given} bytes, {smaller}scale rows before they reach the device. quantize and to_c take "
+        "max_bytes, too, and raise an error where the whole model is larger",
         ScalerBytesWarning,
     )
 

@@ -523,8 +523,8 @@ class Precomputed(Base):
 class Function(Base):
     """Any function ``k(X, Z)`` that returns the matrix of kernel values.
 
-    float32 rows come to it as float64, a block at a time: values in float32 would depend on the block, and the
-    certificate would be that of their rounding.
+    It gets float32 rows as float64, a block at a time: values in float32 would depend on the block, and the duality gap
+    would have their rounding errors.
     """
 
     function: Callable[[Any, Any], Any]

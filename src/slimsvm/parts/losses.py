@@ -383,8 +383,8 @@ def rounded(loss: Any, width: float) -> Any:
     return loss.rounded(width) if reads_targets(loss) else HuberHinge(width)
 
 
-def coarse(loss: Any) -> Any:
-    """A loss of targets for `data.coarse` targets: its parameters have few digits, too."""
+def with_few_digits(loss: Any) -> Any:
+    """A loss of targets whose parameters have few digits, like the targets that `data.rounded_targets` makes."""
     if not reads_targets(loss) or not is_dataclass(loss) or isinstance(loss, type):
         return loss
     numbers = {one.name: getattr(loss, one.name) for one in fields(loss)}

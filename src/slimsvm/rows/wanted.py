@@ -35,8 +35,8 @@ def check_same_targets(number: int, shape: tuple[int, ...], first: tuple[int, ..
     """Shapes of the targets of this block and of the first: a vector is not a column."""
     if shape[1:] != first[1:]:
         raise ValueError(
-            f"block {number} has y of shape {shape}, another number of targets than the blocks before it, whose first "
-            f"has {first}; give y the same columns in all"
+            f"block {number} has y of shape {shape}, but the first block has y of shape {first}: give every block a "
+            "vector, or every block the same number of columns"
         )
 
 

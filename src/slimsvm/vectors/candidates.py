@@ -14,8 +14,7 @@ from ..data import Output, Task, rounded_targets
 from ..formulation import Array
 from ..parts.bases import Basis, Choice, Given, Random, dense
 from ..parts.kernels import Scaled
-from ..parts.losses import LEARNING_DIGITS, few_digits, rounded, squared
-from ..parts.losses import coarse as coarse_loss
+from ..parts.losses import LEARNING_DIGITS, few_digits, rounded, squared, with_few_digits
 from ..parts.regularizers import Regularizer
 from ..rows.labels import Labels, of_task
 from .learning import LearnedVectors, learn
@@ -61,7 +60,7 @@ class TaskCandidates:
     taught: list[Output] | None = None  # the problems that vectors are learned for, if they are others
     watch: Callable[[int, int], Any] | None = None  # makes what hears of learning so many vectors on so many rows
     free: Callable[[], int] | None = None  # threads that learning may use now, where their number changes
-    known: Sequence[LearnedVectors] = ()  # learned on some of these rows with the same settings: further starts
+    search_vectors: Sequence[LearnedVectors] = ()  # that the search learned on parts of these rows: further starts
 
     @property
     def X(self) -> Any:
@@ -175,7 +174,7 @@ class TaskCandidates:
             self.X,
             self.lessons,
             begin,
-            coarse_loss(loss),
+            with_few_digits(loss),
             self.rng,
             learn_scales=self.scaled,
             max_iter=most,
@@ -184,7 +183,7 @@ class TaskCandidates:
             watch=watch,
             free=self.free,
             owned=owned,
-            known=self.known,
+            search_vectors=self.search_vectors,
         )
         if watch is not None:
             watch.finish(found.n_iter, found.value)

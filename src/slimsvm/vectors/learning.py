@@ -285,13 +285,13 @@ def learn(
     watch: Watch | None = None,
     free: Threads | None = None,
     owned: bool = False,
-    known: Sequence[LearnedVectors] = (),
+    search_vectors: Sequence[LearnedVectors] = (),
 ) -> LearnedVectors:
     """Move vectors (and scales) from their start to a local minimum of W by L-BFGS.
 
     ``owned``: nobody else needs X, and it may be changed. Several starts, which have as many vectors each, are run for
-    some iterations, and the one with the lowest objective is continued. ``known`` vectors, learned on other rows, take
-    part as candidates where there are several starts.
+    some iterations, and the one with the lowest objective is continued. ``search_vectors``, which the
+    search learned on parts of these rows, are compared with them.
 
     A vector that contributes nothing has no gradient and would stay so: it is put where it gains most, and
     learning goes on.
@@ -319,11 +319,11 @@ def learn(
         if len(runs) > 1:
             better = len(runs) // 2
             runs = [continued(run, int(part * max_iter), INITIAL_SCALES[k % 2]) for k, run in enumerate(runs)]
-            for other in known:
+            for other in search_vectors:
                 if len(other.vectors) == count:
                     value = minimised(objective, other.vectors - centre, other.scales, rng, 0).value
                     runs.append(replace(other, vectors=other.vectors - centre, value=value, n_iter=runs[0].n_iter))
-            runs, known = sorted(runs, key=lambda run: run.value)[:better], ()
+            runs, search_vectors = sorted(runs, key=lambda run: run.value)[:better], ()
     found = continued(runs[0], max_iter)
     return replace(found, vectors=found.vectors + centre)
 

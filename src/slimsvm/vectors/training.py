@@ -111,14 +111,16 @@ def train(
     setting: Setting,
     rng: np.random.Generator,
     on_trial: bool = False,
-    known: Sequence[LearnedVectors] = (),
+    search_vectors: Sequence[LearnedVectors] = (),
 ) -> Model:
     """Vectors, and the best coefficients of the recipe's scheme over them.
 
-    ``on_trial``: no warning where learning might go on. ``known``: vectors that trials of this setting ended with.
+    ``on_trial``: no warning where learning might go on. ``search_vectors``: what the
+    search learned with this setting.
     """
     wanted = task.outputs(recipe.scheme)
-    return fit_over(task, recipe, replace(recipe.candidates(task, setting, rng), known=known), wanted, on_trial)
+    candidates = replace(recipe.candidates(task, setting, rng), search_vectors=search_vectors)
+    return fit_over(task, recipe, candidates, wanted, on_trial)
 
 
 def fit_over(

@@ -26,7 +26,7 @@ class CompressedOutlierDetector(Detector, CompressedModel):
     estimator : outlier detector, optional
         `OneClassSVM`; None: ``OneClassSVM()``.
     <n_vectors_kept>
-    <fit_to>
+    <fit_to_decisions>
     <compress_method>
     <agreement>
     <random_state>

@@ -57,7 +57,7 @@ def compress(
         Rows like those that will be predicted: the training rows, or others. Labels are not needed. They go through
         the earlier steps of a pipeline.
     y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
-        Labels or target values of X: the small model is then trained on them again, unless ``fit_to="decisions"``.
+        Labels or target values of X: the small model is trained on them again, as ``fit_to`` says.
     <fit_to>
     <compress_method>
     <agreement>

@@ -154,9 +154,9 @@ def to_c(
     y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
         Labels or target values of these rows.
     max_bytes : int, optional
-        Bytes that the model may take with its scaler, its probabilities and its labels; more is an error that says how
-        many it takes. They are counted as ``max_bytes`` of `SlimSVC` counts them: the table of powers, 130 bytes that
-        all models have with "int8", is part of the code.
+        Most bytes that the model's tables may take, those of its scaler, its probabilities and its labels included; a
+        larger model is a ValueError that says how many it takes. ``max_bytes`` of `SlimSVC` leaves the scaler out. The
+        table of powers, 130 bytes in every "int8" header, is not counted.
 
     Returns
     -------
