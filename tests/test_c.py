@@ -529,9 +529,7 @@ def test_a_scaler_that_breaks_a_budget_is_named():
         quantize(model[-1])
         to_c(model[-1], dtype="int8", max_bytes=120)
         room = int(re.search(r"SlimSVC\(max_bytes=(\d+)\)", str(refused.value))[1])
-        assert f"Use SlimSVC(max_bytes={room}) to leave room for the scaler, max_bytes=120 here" in str(
-            said[0].message
-        )
+        assert f"Use SlimSVC(max_bytes={room}) to leave room for the scaler, max_bytes=120 here" in str(said[0].message)
         less = scaled(slim(1, max_bytes=room, scales="fixed")).fit(X, y)
         to_c(less, dtype="int8", max_bytes=120)
         assert quantize(less, max_bytes=120).n_bytes <= 120

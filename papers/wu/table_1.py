@@ -9,7 +9,9 @@ import numpy as np
 from sklearn.model_selection import cross_val_predict
 from sklearn.svm import SVC
 
-from ... import RelevanceVectorClassifier, compress, datasets
+from slimsvm import RelevanceVectorClassifier, compress
+
+from .. import datasets
 from ..recipe import Column, Outcomes, Printed, Recipe, Samples, Task, printed, proportion
 from .digits import digit_tasks, together
 from .methods import FixedPoints, folds, mrsvm, rsvm, rsvm_settings, slmc, slmc_hinge, slmc_squared

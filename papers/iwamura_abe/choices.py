@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
-from ... import datasets
+from .. import datasets
 from ..recipe import Cell, Column, Outcomes, Printed, Recipe, Samples, Task
 from .machines import NOSV, OSV, SPARSE, SVM, linear_machines, prepared, rbf_machines
 from .reasons import REASONS

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..formulation import Array
+from slimsvm.formulation import Array
+
 from .splits import frozen_random
 
 A = 2 / np.sqrt(20)  # the distance of a centre from 0 along each of 20 inputs

@@ -11,8 +11,10 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from ... import LpSVC, RelevanceVectorClassifier, datasets
-from ...datasets.splits import Folds
+from slimsvm import LpSVC, RelevanceVectorClassifier
+
+from .. import datasets
+from ..datasets.splits import Folds
 from .originals import EveryCopy, TippingRVM
 
 Setting = tuple[float, float, float]  # gamma * inputs, C, C_alpha / C; zeros where a machine has no such thing

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from ... import datasets
+from .. import datasets
 from ..recipe import Cell, Column, Printed, Recipe, Task
 from ..result import Result
 from .machines import SPARSE, prepared, rbf_machines

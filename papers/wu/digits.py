@@ -9,9 +9,11 @@ import numpy as np
 from scipy.ndimage import gaussian_filter
 from sklearn.svm import SVC
 
-from ... import RelevanceVectorClassifier, compress, datasets
-from ...datasets import Split
-from ...formulation import Array
+from slimsvm import RelevanceVectorClassifier, compress
+from slimsvm.formulation import Array
+
+from .. import datasets
+from ..datasets import Split
 from ..recipe import Task
 from .methods import mrsvm, rsvm, rsvm_settings, slmc, slmc_squared, values
 from .settings import ERROR, MRS, MRSVM, RATIOS, RS, RSVM, RVM_ERROR, SLMC, SQUARED, USPS_SETTINGS, at, share

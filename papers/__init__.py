@@ -1,6 +1,6 @@
 """Every table and figure of five papers on sparse support vector machines, measured again.
 
-`recipes` lists them, `run` measures one, ``slimsvm papers`` does it from a shell.
+`recipes` lists them, `run` measures one, ``python -m papers`` does it from a shell.
 """
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ from __future__ import annotations
 from difflib import get_close_matches
 from pathlib import Path
 
-from .. import __version__
+from slimsvm import __version__
+
 from . import dekel_singer, huang, iwamura_abe, lopez_dorronsoro, wu
 from .recipe import Column, Paper, Printed, Recipe, Task
 from .result import Compared, Result
@@ -50,7 +51,7 @@ def recipes(name: str | None = None) -> list[Recipe]:
 
     Examples
     --------
-    >>> from slimsvm import papers
+    >>> import papers
     >>> [recipe.name for recipe in papers.recipes("lopez_dorronsoro")]
     ['lopez_dorronsoro-table-2', 'lopez_dorronsoro-figure-1']
     """
@@ -61,7 +62,7 @@ def recipes(name: str | None = None) -> list[Recipe]:
     if not found:
         known = [*(paper.key for paper in PAPERS), *(recipe.name for recipe in every)]
         near = get_close_matches(name, known, n=3)
-        hint = f"did you mean {' or '.join(near)}?" if near else "slimsvm papers --list shows them"
+        hint = f"did you mean {' or '.join(near)}?" if near else "python -m papers --list shows them"
         raise ValueError(f"{name!r} is not a paper or one of its tables and figures: {hint}")
     return found
 
@@ -98,7 +99,7 @@ def run(
 
     Examples
     --------
-    >>> from slimsvm import papers
+    >>> import papers
     >>> result = papers.run("huang-figure-3", quick=True)
     >>> print(result.markdown())  # doctest: +SKIP
     """

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.svm import SVC
 
-from ...datasets import Split
+from ..datasets import Split
 from ..recipe import Column, Outcomes, Recipe, Samples, Task, printed, proportion
 from ..result import Result
 from .digits import digits

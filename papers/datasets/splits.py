@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..formulation import Array
+from slimsvm.formulation import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import notices
-from ..formulation import Array
+from slimsvm import notices
+from slimsvm.formulation import Array
+
 from . import conversions as to
 from .folder import checked, read
 from .splits import Dataset

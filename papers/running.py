@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ..progress import ProgressLine
+from slimsvm.progress import ProgressLine
+
 from .recipe import Recipe, Task
 from .result import Result
 
@@ -82,7 +83,7 @@ def measured(
 
 def _missing(tasks: Iterable[Task]) -> dict[str, str]:
     """Sets that cannot be had, each with what its loader says."""
-    from .. import datasets
+    from . import datasets
 
     found = {}
     for name in dict.fromkeys(name for task in tasks for name in task.data):

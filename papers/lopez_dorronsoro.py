@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import RepeatedStratifiedKFold
 
-from .. import LeastOneNormSVC, LeastSquaresSVC, datasets
-from ..formulation import Array
+from slimsvm import LeastOneNormSVC, LeastSquaresSVC
+from slimsvm.formulation import Array
+
+from . import datasets
 from .recipe import Column, Outcomes, Paper, Printed, Recipe, Samples, Task, by_row_and_column, printed
 from .result import Result
 

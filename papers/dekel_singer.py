@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import AnyNormSVC, BudgetSVC, SlimSVC, datasets
-from ..formulation import Array
-from ..parts import bases
+from slimsvm import AnyNormSVC, BudgetSVC, SlimSVC
+from slimsvm.formulation import Array
+from slimsvm.parts import bases
+
+from . import datasets
 from .recipe import Column, Outcomes, Paper, Printed, Recipe, Samples, Task, by_row_and_column
 from .result import Result
 

@@ -30,7 +30,7 @@ def folders(folder: str | os.PathLike[str] | None = None) -> list[Path]:
             how = f"folder={str(folder)!r}" if folder is not None else f"{VARIABLE}={named}"
             raise MissingData(f"{how} is not a folder. Name the folder that holds NAME.npz for each set.")
         return [path]
-    checkout = Path(__file__).resolve().parents[3]
+    checkout = Path(__file__).resolve().parents[2]
     beside = [Path.cwd(), *([checkout] if (checkout / "pyproject.toml").is_file() else [])]
     found = [place.parent / "shared" / "data" for place in beside]
     return [path for path in dict.fromkeys(found) if path.is_dir()]

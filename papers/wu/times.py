@@ -8,7 +8,9 @@ from typing import Any
 
 from sklearn.svm import SVC
 
-from ... import RelevanceVectorClassifier, compress, datasets
+from slimsvm import RelevanceVectorClassifier, compress
+
+from .. import datasets
 from ..recipe import Column, Outcomes, Recipe, Samples, Task, printed
 from .digits import DIGITS, against_rest
 from .methods import slmc

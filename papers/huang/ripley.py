@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from sklearn.svm import SVC
 
-from ... import LpSVC, RelevanceVectorClassifier, datasets
-from ...formulation import Array
+from slimsvm import LpSVC, RelevanceVectorClassifier
+from slimsvm.formulation import Array
+
+from .. import datasets
 from ..recipe import Column, Outcomes, Printed, Recipe, Samples, Task, printed
 from ..result import Result
 from . import reasons

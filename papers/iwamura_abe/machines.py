@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import MinMaxScaler
 
-from ... import AnyNormSVC, EmpiricalSVC, datasets
+from slimsvm import AnyNormSVC, EmpiricalSVC
+
+from .. import datasets
 from ..recipe import Outcomes, Samples, Task
 from .settings import L1, L2, LARGE, LINEAR, SETS, Setting, runs
 

@@ -10,7 +10,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from .. import __version__
+from slimsvm import __version__
+
 from .result import Result
 
 DPI = 120

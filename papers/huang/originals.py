@@ -7,11 +7,11 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.special import expit, log_expit
 from sklearn.metrics.pairwise import rbf_kernel
 
-from ...formulation import INEQUALITY, Array
-from ...parts.losses import Hinge
-from ...parts.regularizers import KernelNorm
-from ...parts.slacks import OneNorm
-from ...sparse.reweighting import KernelColumns, solve_round
+from slimsvm.formulation import INEQUALITY, Array
+from slimsvm.parts.losses import Hinge
+from slimsvm.parts.regularizers import KernelNorm
+from slimsvm.parts.slacks import OneNorm
+from slimsvm.sparse.reweighting import KernelColumns, solve_round
 
 
 class TippingRVM:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...formulation import Array
+from slimsvm.formulation import Array
+
 from ..recipe import Column, Outcomes, Recipe, Samples, Task, printed
 from . import reasons
 from .paper import PAPER

@@ -10,9 +10,10 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC
 
-from ... import SlimSVC
-from ...formulation import Array, Part
-from ...parts import bases
+from slimsvm import SlimSVC
+from slimsvm.formulation import Array, Part
+from slimsvm.parts import bases
+
 from .settings import ITERATIONS
 
 FOLDS = 5

@@ -139,7 +139,7 @@ class Result:
     def markdown(self) -> str:
         """Title, tables, and the cells that are beyond, each with its reason."""
         recipe = self.recipe
-        lines = [f"## {recipe.title}", "", recipe.protocol, "", f"`slimsvm papers {recipe.name}`: {self._done()}", ""]
+        lines = [f"## {recipe.title}", "", recipe.protocol, "", f"`python -m papers {recipe.name}`: {self._done()}", ""]
         for header, rows in self.tables():
             lines += [_row(header), _row(["---", *["---:"] * (len(header) - 1)]), *map(_row, rows), ""]
         if any(cell.verdict for cell in self.cells):

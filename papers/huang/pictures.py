@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.svm import SVC
 
-from ... import LpSVC
-from ...formulation import Array
+from slimsvm import LpSVC
+from slimsvm.formulation import Array
+
 from ..recipe import Column, Outcomes, Recipe, Samples, Task, by_row_and_column
 from ..result import Result
 from .paper import PAPER

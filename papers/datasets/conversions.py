@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..formulation import Array
+from slimsvm.formulation import Array
 
 Converted = tuple[Array, Array]
 Convert = Callable[[Any, Any, dict[int, int]], Converted]

@@ -8,7 +8,9 @@ from typing import Any
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from ... import SlimSVC, datasets
+from slimsvm import SlimSVC
+
+from .. import datasets
 from ..recipe import Column, Recipe, Task
 from .settings import PAPER, USPS_SETTINGS
 
