@@ -9,10 +9,14 @@ INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check
 # The last two are for libsvm-official, which `make bench` compiles from its sources.
 BUILD_TOOLS := "scikit-build-core>=0.11" "nanobind>=2.4" ninja setuptools wheel
 
-.PHONY: demo test test-all test-torch test-aarch64 fuzz mutants lint bench embedded docs sanitize sanitize-threads wheel test-wheel clean
+.PHONY: demo papers test test-all test-torch test-aarch64 fuzz mutants lint bench embedded docs sanitize sanitize-threads wheel test-wheel clean
 
 demo: $(VENV)/.ready-demo
 	$(BIN)/python examples/demo.py $(ARGS)
+
+# Tables and figures of the five papers, measured again: make papers ARGS="--all --quick"
+papers: $(VENV)/.ready-papers
+	$(BIN)/python -m papers $(ARGS)
 
 test: $(VENV)/.ready-test
 	$(BIN)/python -m pytest -n 2 $(ARGS)

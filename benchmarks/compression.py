@@ -15,8 +15,8 @@ from sklearn.datasets import make_friedman1
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, OneClassSVM
 
+from papers.wu import SETTINGS
 from slimsvm import compress
-from slimsvm.papers.wu import SETTINGS
 
 from . import keel, parts, sets
 from .parts import mean, percent

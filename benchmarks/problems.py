@@ -1,6 +1,6 @@
 """The table of problems: binary, RBF kernel, labels -1 and +1.
 
-Data come from `slimsvm.datasets` where they are here, otherwise from look-alikes:
+Data come from `papers.datasets` where they are here, otherwise from look-alikes:
 generated rows of the same number, width and sparsity. Some rows are kept out of the fit, to predict on.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn import datasets
 
-from slimsvm.datasets import available, load
+from papers.datasets import available, load
 
 N_TEST = 2000
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from slimsvm import datasets
-from slimsvm.datasets import RAETSCH, Split
+from papers import datasets
+from papers.datasets import RAETSCH, Split
 
 from .problems import Array
 

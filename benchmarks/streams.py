@@ -15,7 +15,8 @@ import numpy as np
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import SGDClassifier
 
-from slimsvm import SlimSVC, datasets
+from papers import datasets
+from slimsvm import SlimSVC
 
 from . import parts, sets
 from .parts import percent

@@ -11,7 +11,7 @@
 #include <limits>
 #include <vector>
 
-#include "newton.hpp"
+#include "cholesky.hpp"
 #include "passes.hpp"
 
 namespace slimsvm {

@@ -4,8 +4,8 @@
 #include <numeric>
 #include <vector>
 
+#include "cholesky.hpp"
 #include "linear.hpp"
-#include "whitening.hpp"
 
 namespace slimsvm {
 

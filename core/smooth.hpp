@@ -11,8 +11,8 @@
 #include <limits>
 #include <vector>
 
+#include "cholesky.hpp"
 #include "loss.hpp"
-#include "newton.hpp"
 #include "panels.hpp"
 
 namespace slimsvm {

@@ -5,29 +5,9 @@
 #include <limits>
 #include <vector>
 
-#include "newton.hpp"
+#include "cholesky.hpp"
 
 namespace slimsvm {
-
-// The inverse of a lower triangle (n x n, row-major), in place.
-struct InvertLower {
-  template <class Isa>
-  static SLIM_INLINE void run(double* l, int n) {
-    std::vector<double> sum(static_cast<std::size_t>(n));
-    for (int i = 0; i < n; ++i) {
-      double* row = l + static_cast<std::size_t>(i) * n;
-      std::fill_n(sum.begin(), i, 0.0);
-      for (int k = 0; k < i; ++k) {
-        const double* other = l + static_cast<std::size_t>(k) * n;
-        const double factor = row[k];
-        for (int j = 0; j <= k; ++j) sum[j] += factor * other[j];
-      }
-      const double inverse = 1 / row[i];
-      for (int j = 0; j < i; ++j) row[j] = -inverse * sum[j];
-      row[i] = inverse;
-    }
-  }
-};
 
 // T (n x n) for R = gram + diag(epsilon + jitter |gram_jj|). False where rounding may be what makes R positive definite.
 inline bool inverse_root(const double* gram, int n, double epsilon, double jitter, double* T) {

@@ -1,5 +1,6 @@
 """Settings that every test shares."""
 
+import importlib.util
 import zlib
 
 import hypothesis
@@ -8,6 +9,10 @@ import sklearn
 import threadpoolctl
 
 from slimsvm.data import row_keys
+
+# Recipes and data sets of the papers are in a checkout and not in the package.
+if importlib.util.find_spec("papers") is None:
+    collect_ignore_glob = ["test_papers*.py", "test_datasets.py", "test_starts.py"]
 
 # The same examples on every machine and in every run; a slow machine is no reason to fail.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)

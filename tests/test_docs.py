@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import doctest
-import importlib
+import importlib.util
 import inspect
 import pkgutil
 import re
@@ -16,9 +16,18 @@ import slimsvm
 from slimsvm import estimators
 
 ROOT = Path(__file__).parent.parent
-MODULES = sorted(
-    module.name for module in pkgutil.walk_packages(slimsvm.__path__, "slimsvm.") if "._core" not in module.name
-)
+
+
+def modules(package):
+    """Names of a package and all its modules; none where it is not installed."""
+    spec = importlib.util.find_spec(package)
+    if spec is None:
+        return []
+    found = [module.name for module in pkgutil.walk_packages(spec.submodule_search_locations, f"{package}.")]
+    return [package, *sorted(name for name in found if "._core" not in name)]
+
+
+MODULES = [*modules("slimsvm"), *modules("papers")]
 
 
 def code_blocks(text):
@@ -40,9 +49,11 @@ def test_readme(tmp_path, monkeypatch):
 
 
 NEEDS = {  # of pages: packages
+    "datasets": ("papers",),
     "gpu": ("torch",),
     "large": ("dask", "distributed", "pandas", "pyarrow"),
     "onnx": ("onnxruntime", "skl2onnx", "pandas"),
+    "papers": ("papers",),
     "rows": ("pandas", "pyarrow"),
 }
 WITH_TESTS = {"command"}  # pages that other tests run
@@ -73,7 +84,7 @@ def test_pages(page, tmp_path, monkeypatch):
         assert block.shown is None or pages.agrees(block.shown, block.printed), block.printed
 
 
-@pytest.mark.parametrize("name", ["slimsvm", *MODULES])
+@pytest.mark.parametrize("name", MODULES)
 def test_examples_in_docstrings(name):
     module = importlib.import_module(name)
     assert module.__doc__

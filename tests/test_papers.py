@@ -6,18 +6,20 @@ import csv
 import io
 import json
 import math
+import os
 import re
+import subprocess
+import sys
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from command import process
-from slimsvm import papers
-from slimsvm.papers import Column, Paper, Printed, Recipe, Task
-from slimsvm.papers.recipe import printed, proportion
-from slimsvm.papers.running import Store, measured
+import papers
+from papers import Column, Paper, Printed, Recipe, Task
+from papers.recipe import printed, proportion
+from papers.running import Store, measured
 
 PAGES = Path(__file__).parent.parent / "docs" / "papers"
 TINY = Paper("tiny", "A & B", "On nothing", "Journal", 2001)
@@ -161,7 +163,7 @@ def test_sets_that_cannot_be_had_are_left_out(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SLIMSVM_DATA", str(tmp_path))
     monkeypatch.setenv("SLIMSVM_CACHE", str(tmp_path))
-    from slimsvm import datasets
+    from papers import datasets
 
     def load(name, *more, **others):
         raise datasets.MissingData(f"The set {name} is not here: put it there.")
@@ -189,7 +191,7 @@ def test_files(tmp_path):
     assert "5 of 40 tasks" in text
     assert "- two, error" in text
     assert "it was another problem" in text
-    page = papers.page([found], tmp_path / "pages", "slimsvm papers tiny").read_text()
+    page = papers.page([found], tmp_path / "pages", "python -m papers tiny").read_text()
     assert page.startswith("# A & B: On nothing\n")
     assert (tmp_path / "pages" / "tiny-table-1.png").exists()
 
@@ -203,8 +205,21 @@ def test_webpage_needs_nothing_beside_it():
 # --- the command ----------------------------------------------------------------------------------
 
 
+def command(folder, *arguments):
+    """`python -m papers`, as a process of its own."""
+    root = Path(papers.__file__).parents[1]
+    return subprocess.run(
+        [sys.executable, "-m", "papers", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ | {"PYTHONPATH": str(root)},
+    )
+
+
 def test_command_lists_all(tmp_path):
-    done = process(tmp_path, "papers", "--list", "--json")
+    done = command(tmp_path, "--list", "--json")
     listed = json.loads(done.stdout)["recipes"]
     assert [one["name"] for one in listed] == [one.name for one in papers.recipes()]
     assert all(0 < one["quick"] <= one["tasks"] for one in listed)
@@ -220,7 +235,7 @@ def test_command_lists_all(tmp_path):
     ],
 )
 def test_wrong_use(tmp_path, arguments, message):
-    done = process(tmp_path, "papers", *arguments)
+    done = command(tmp_path, *arguments)
     assert done.returncode == 2
     assert message in done.stderr
     assert not list(tmp_path.iterdir())
@@ -251,7 +266,7 @@ def test_pages(paper):
     text = (PAGES / f"{paper.key}.md").read_text()
     for one in papers.recipes(paper.key):
         assert f"## {one.title}\n" in text
-        assert f"`slimsvm papers {one.name}`: all " in text
+        assert f"`python -m papers {one.name}`: all " in text
     assert "not explained" not in text
     for picture in re.findall(r"\]\(([^)]+\.png)\)", text):
         assert (PAGES / picture).exists()

@@ -7,8 +7,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 import pytest
 
-from slimsvm import datasets
-from slimsvm.papers import Result, dekel_singer
+from papers import Result, datasets, dekel_singer
 
 RECIPE = dekel_singer.FIGURE_1
 

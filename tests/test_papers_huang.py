@@ -10,10 +10,12 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from sklearn.datasets import make_moons
 
-from slimsvm import LpSVC, datasets, papers
-from slimsvm.papers.huang import RECIPES, figure_5, pictures, ripley, sets, table_4, table_5
-from slimsvm.papers.huang.originals import EveryCopy, TippingRVM
-from slimsvm.papers.result import Result, _fits
+import papers
+from papers import datasets
+from papers.huang import RECIPES, figure_5, pictures, ripley, sets, table_4, table_5
+from papers.huang.originals import EveryCopy, TippingRVM
+from papers.result import Result, _fits
+from slimsvm import LpSVC
 
 NAMES = [recipe.name for recipe in RECIPES]
 BY_NAME = dict(zip(NAMES, RECIPES, strict=True))

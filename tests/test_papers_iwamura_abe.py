@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import MinMaxScaler
 
-from slimsvm import AnyNormSVC, EmpiricalSVC, datasets, papers
-from slimsvm.papers.iwamura_abe import choices, figures, machines, settings
-from slimsvm.papers.running import Store, measured
+import papers
+from papers import datasets
+from papers.iwamura_abe import choices, figures, machines, settings
+from papers.running import Store, measured
+from slimsvm import AnyNormSVC, EmpiricalSVC
 
 ALL = papers.recipes("iwamura_abe")
 KINDS = ("linear", "l1", "l2")

@@ -7,9 +7,9 @@ from fnmatch import fnmatchcase
 import numpy as np
 import pytest
 
-from slimsvm import LeastOneNormSVC, LeastSquaresSVC, datasets
-from slimsvm.papers import lopez_dorronsoro, run
-from slimsvm.papers import recipes as all_recipes
+from papers import datasets, lopez_dorronsoro, run
+from papers import recipes as all_recipes
+from slimsvm import LeastOneNormSVC, LeastSquaresSVC
 
 TABLE, FIGURE = lopez_dorronsoro.TABLE_2, lopez_dorronsoro.FIGURE_1
 

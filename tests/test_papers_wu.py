@@ -10,10 +10,10 @@ from sklearn.datasets import make_moons
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
-from slimsvm import compress, datasets
-from slimsvm.papers import Result, recipes, wu
-from slimsvm.papers.wu import beyond, digits, figure_1, methods, table_1, times
-from slimsvm.papers.wu.settings import ERROR, RVM_ERROR, RVM_SHARE, VECTORS, at, share
+from papers import Result, datasets, recipes, wu
+from papers.wu import beyond, digits, figure_1, methods, table_1, times
+from papers.wu.settings import ERROR, RVM_ERROR, RVM_SHARE, VECTORS, at, share
+from slimsvm import compress
 
 NAMES = ["wu-table-1", "wu-figure-1", "wu-times", "wu-beyond"]
 

@@ -29,7 +29,7 @@ SIZE = {"Frontier", "frontier"}
 PICTURES = {"CalibrationDisplay", "FrontierDisplay", "VectorsDisplay"}
 EXPORT = {"to_c", "to_micropython", "to_onnx", "to_sklearn"}
 FILES = {"load", "save"}
-OTHERS = {"Predictor", "__version__", "compress", "datasets", "papers", "report", "show_versions"}
+OTHERS = {"Predictor", "__version__", "compress", "report", "show_versions"}
 PATCHES = {"patch_sklearn", "unpatch_sklearn"}
 PARTS = {
     "bases": {"AllRows", "Cholesky", "Forward", "Given", "Inputs", "KMeans", "Random"},

@@ -7,8 +7,8 @@ import pytest
 from sklearn import datasets
 from sklearn.preprocessing import StandardScaler
 
+from papers.datasets import made
 from slimsvm import SlimSVC, SlimSVR, bases
-from slimsvm.datasets import made
 from slimsvm.estimators import tasks
 from slimsvm.vectors.training import Setting
 

@@ -12,8 +12,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from papers.datasets import available
 from slimsvm import SlimSVC
-from slimsvm.datasets import available
 
 from .. import sets
 from ..sets import Split

@@ -11,8 +11,8 @@ from sklearn import datasets
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+from papers.wu import SETTINGS
 from slimsvm import compress, to_c
-from slimsvm.papers.wu import SETTINGS
 
 from ..report import Table
 from ..sets import Split

@@ -36,7 +36,7 @@ from .predictor import Predictor
 from .versions import show_versions
 
 if TYPE_CHECKING:
-    from . import datasets, papers, report
+    from . import report
     from .plotting import CalibrationDisplay, FrontierDisplay, VectorsDisplay
 
 __version__ = version("slimsvm")
@@ -46,7 +46,7 @@ for _part in (bases, kernels, losses, regularizers, slacks):
     sys.modules[f"{__name__}.{_part.__name__.rpartition('.')[2]}"] = _part
 
 # Loaded when they are asked for: most programs train or predict, and draw nothing.
-_LATER = {name: f".{name}" for name in ("datasets", "papers", "plotting", "report")}
+_LATER = {name: f".{name}" for name in ("plotting", "report")}
 _LATER |= dict.fromkeys(("CalibrationDisplay", "FrontierDisplay", "VectorsDisplay"), ".plotting")
 
 
@@ -89,12 +89,10 @@ __all__ = [
     "__version__",
     "bases",
     "compress",
-    "datasets",
     "frontier",
     "kernels",
     "load",
     "losses",
-    "papers",
     "patch_sklearn",
     "regularizers",
     "report",

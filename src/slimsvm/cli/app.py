@@ -364,38 +364,3 @@ def info(model: Model, showing: Showing) -> None:
     from .info import info as work
 
     work(model, _output(showing))
-
-
-@command(
-    "slimsvm papers --list",
-    "slimsvm papers huang-table-1 --quick",
-    "slimsvm papers wu --jobs 2",
-    "slimsvm papers --all --quick --html report.html",
-)
-def papers(
-    showing: Showing,
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Papers, or tables and figures of them.", show_default=False),
-    ] = None,
-    listed: Annotated[bool, typer.Option("--list", help="Show what there is.")] = False,
-    every: Annotated[bool, typer.Option("--all", help="All five papers.")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="A few splits of a few sets: minutes in all.")] = False,
-    html: Annotated[Path | None, typer.Option(help="A report to write: one .html file.")] = None,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where results go, and what is done so far.")
-    ] = Path("slimsvm-papers"),
-    pages: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="A page of Markdown for each paper, to write.")
-    ] = None,
-    jobs: Annotated[int, typer.Option(help="Processes; -1: all processors.")] = 1,
-    again: Annotated[bool, typer.Option("--again", help="Forget what is done so far.")] = False,
-) -> None:
-    """Measure tables and figures of the five papers again, beside what the papers print.
-
-    Each is shown as it is done, and written as Markdown, CSV and, for figures, PNG. A run that is broken off goes on
-    where it was.
-    """
-    from .papers import papers as work
-
-    work(names or [], listed, every, quick, html, output, pages, jobs, again, _output(showing))
