@@ -61,7 +61,7 @@ def available(name: str, *, folder: Folder = None) -> bool:
 
     Examples
     --------
-    >>> from slimsvm import datasets
+    >>> from papers import datasets
     >>> datasets.available("twonorm")
     True
     """
@@ -110,7 +110,8 @@ def load(name: str, split: int | None = None, *, folder: Folder = None, download
 
     Examples
     --------
-    >>> from slimsvm import SlimSVC, datasets
+    >>> from papers import datasets
+    >>> from slimsvm import SlimSVC
     >>> twonorm = datasets.load("twonorm", split=3)
     >>> twonorm.X.shape, twonorm.X_test.shape
     ((400, 20), (7000, 20))

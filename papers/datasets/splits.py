@@ -110,7 +110,7 @@ class Dataset:
 
     Examples
     --------
-    >>> from slimsvm import datasets
+    >>> from papers import datasets
     >>> twonorm = datasets.load("twonorm")
     >>> twonorm.X.shape, twonorm.n_splits
     ((7400, 20), 100)
