@@ -194,8 +194,9 @@ class Learned(Part):
     Parameters
     ----------
     init : {"kmeans", "forward", "random", "cholesky"}, array or basis object, default="kmeans"
-        Where the vectors start. With learned scales, and for regression, learning also starts from random rows and
-        keeps the start with the lowest objective, unless ``init`` is an array.
+        Where the vectors start. With learned scales, and for regression, learning also starts from random rows (for
+        regression from rows far from each other, too) and keeps the start with the lowest objective, unless ``init``
+        is an array.
     iterations : "auto" or int, default="auto"
         Most iterations of learning on the same rows. "auto": 100; 200 where scales are learned too, and for
         regression.

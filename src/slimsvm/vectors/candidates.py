@@ -12,7 +12,7 @@ import numpy as np
 from ..arrays import Elsewhere
 from ..data import Output, Task, rounded_targets
 from ..formulation import Array
-from ..parts.bases import Basis, Choice, Given, Random, dense
+from ..parts.bases import Basis, Cholesky, Choice, Given, Random, dense
 from ..parts.kernels import Scaled
 from ..parts.losses import LEARNING_DIGITS, few_digits, rounded, squared, with_few_digits
 from ..parts.regularizers import Regularizer
@@ -144,11 +144,20 @@ class TaskCandidates:
         return self._chosen(replace(found, n_iter=done))
 
     def initial_vectors(self, basis: Basis, n_vectors: int, n_starts: int) -> list[Array]:
-        """The basis's own vectors and, unless the user gave an array, random rows (k-means would mostly repeat itself):
-        ``n_vectors`` for each start."""
+        """The basis's own vectors and, unless the user gave an array, rows for the other starts (k-means would mostly
+        repeat itself): ``n_vectors`` for each start.
+
+        For targets the next start is of rows far from each other, twice where scales are learned: these begin in two
+        ways (`learning.INITIAL_SCALES`). It is the same for every seed, so that few seeds end far above the others.
+        All other starts are of random rows.
+        """
         found = [dense(basis.choose(self, n_vectors).vectors)]
-        for _ in range(0 if isinstance(basis, Given) else n_starts - 1):
-            other = dense(Random().choose(self, n_vectors).vectors)
+        if isinstance(basis, Given):
+            return found
+        n_far = 0 if self.task.targets is None or isinstance(basis, Cholesky) else 2 if self.scaled else 1
+        for start in range(1, n_starts):
+            rows = Cholesky(eta=0.0, selection="pivoted") if start <= n_far else Random()
+            other = dense(rows.choose(self, n_vectors).vectors)
             if other.shape == found[0].shape:
                 found.append(other)
         return found
