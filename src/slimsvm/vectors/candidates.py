@@ -12,7 +12,7 @@ import numpy as np
 from ..arrays import Elsewhere
 from ..data import Output, Task, rounded_targets
 from ..formulation import Array
-from ..parts.bases import Basis, Cholesky, Choice, Given, Random, dense
+from ..parts.bases import Basis, Choice, Cholesky, Given, Random, dense
 from ..parts.kernels import Scaled
 from ..parts.losses import LEARNING_DIGITS, few_digits, rounded, squared, with_few_digits
 from ..parts.regularizers import Regularizer
