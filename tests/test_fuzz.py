@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from fuzz import machines, run
@@ -54,4 +56,6 @@ def test_hostile_problems(estimator, first):
 @pytest.mark.parametrize(("seed", "number"), FOUND)
 def test_problems_that_were_wrong(seed, number):
     result = run.attempt(machines.case(seed, number))
-    assert not result.wrong, result.wrong
+    # With sanitizers everything takes several times as long: the limit of seconds is for others.
+    wrong = [line for line in result.wrong if not ("LD_PRELOAD" in os.environ and line.startswith("slow"))]
+    assert not wrong, wrong
