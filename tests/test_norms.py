@@ -62,8 +62,8 @@ def test_degenerate(problem, C):
         K = CASES[kernel].matrix(X, X)
         for slack in [fitted_to(norm, n) for norm in NORMS] + budgets:
             for constraint in CONSTRAINTS:
-                # Kernel values of 1e4 times duals of 1e6: their rounding counts 2e-6. With one norm and the squares of
-                # "poly" the pairs get no further than a gap of 4e-6 (in long double), which rounding doubles.
+                # Kernel values of 1e4 times duals of 1e6: their rounding counts 2e-6 in the gap, and 4e-6 with "poly",
+                # whose degree counts in it.
                 tol = 1e-5 if kernel == "poly" else 2e-6
                 model = fit(slack, constraint, X, y, C, tol=tol, **CASES[kernel].params)
                 check_optimal(model, K, y, C, rounding=1e-6)
