@@ -45,7 +45,7 @@ test-aarch64:
 fuzz: $(VENV)/.ready-test
 	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 $(BIN)/python -m fuzz $(ARGS)
 
-# Small errors put into the core modules: which of them do the tests miss? make mutants ARGS="--modules vectors/path.py --each 0"
+# Small errors put into the core modules: which of them do the tests miss? make mutants ARGS="--modules training/path.py --each 0"
 mutants: $(VENV)/.ready-mutants
 	$(BIN)/python tools/mutants.py $(ARGS)
 

@@ -67,7 +67,7 @@ def sent() -> int:
 @contextmanager
 def counted() -> Iterator[list[dict[str, float]]]:
     """Passes meanwhile: what was sent, and how long each took."""
-    from slimsvm.rows.workers import OnWorkers
+    from slimsvm.rows.dask_rows import OnWorkers
 
     whole, passes = OnWorkers.added, []
 

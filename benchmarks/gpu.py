@@ -14,14 +14,14 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from slimsvm.bases import Learned
-from slimsvm.kernels import Gaussian
-from slimsvm.losses import SquaredHinge
 
 from slimsvm import SlimSVC
+from slimsvm.bases import Learned
+from slimsvm.basis.learning import learn
+from slimsvm.kernels import Gaussian
+from slimsvm.losses import SquaredHinge
 from slimsvm.rows.device import OnDevice, Placed
 from slimsvm.rows.labels import ClassLabels
-from slimsvm.vectors.learning import learn
 
 D = 20
 PIECE = 1_000_000

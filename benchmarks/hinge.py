@@ -15,9 +15,9 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 from slimsvm import SlimSVC, kernels, losses, regularizers
-from slimsvm.primal import solve as primal
 from slimsvm.rows.labels import RowLabels
 from slimsvm.rows.memory import Given
+from slimsvm.solvers.primal import solve as primal
 
 from .problems import Array
 from .report import Table, seconds, times
@@ -84,7 +84,7 @@ def liblinear(P: Array, y: Array, C: float) -> Solved:
     return Solved(machine.coef_[0], float(machine.intercept_[0]), elapsed, verdict)
 
 
-SOLVERS = {"slimsvm.primal": interior_points, "LinearSVC": liblinear}
+SOLVERS = {"slimsvm.solvers.primal": interior_points, "LinearSVC": liblinear}
 
 
 def measure(options: argparse.Namespace) -> Iterator[Table]:

@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 
 from slimsvm import SlimSVC, rows
+from slimsvm.data.folds import Groups
 from slimsvm.estimators import tasks
-from slimsvm.parts import kernels
-from slimsvm.vectors.folds import Groups
+from slimsvm.problem import kernels
 
 from . import parts
 from .problems import Array

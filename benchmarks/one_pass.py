@@ -21,10 +21,10 @@ N_TEST = 100_000
 
 def one_gradient(n: int, d: int, m: int) -> dict[str, float]:
     """Best milliseconds of a value and gradient on one thread, each near the last as in learning."""
-    from slimsvm.parts.kernels import Gaussian
-    from slimsvm.parts.losses import SquaredHinge
-    from slimsvm.parts.regularizers import KernelNorm
-    from slimsvm.vectors import learning
+    from slimsvm.basis import learning
+    from slimsvm.problem.kernels import Gaussian
+    from slimsvm.problem.losses import SquaredHinge
+    from slimsvm.problem.regularizers import KernelNorm
 
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, d)).astype(np.float32)
@@ -38,7 +38,7 @@ def one_gradient(n: int, d: int, m: int) -> dict[str, float]:
         targets: Any = RowLabels(y, np.ones((n, 1)))
         kind = learning.objective_for(kernel, SquaredHinge())
     except ImportError:  # the version before
-        from slimsvm.data import Targets
+        from slimsvm.data.dataset import Targets
 
         targets, kind = Targets(None, y, np.ones((n, 1))), learning.Objective
     norm = KernelNorm().among(kernel, X, True)

@@ -197,13 +197,13 @@ def _nonnegative(A: np.ndarray, times: np.ndarray) -> np.ndarray:
 
 def _times(n: int, d: int, m: int) -> tuple[float, float, float]:
     """Microseconds of a row: features, sums over features that are kept, and the certificate's pass."""
-    from slimsvm.parts.kernels import Gaussian
-    from slimsvm.parts.losses import SquaredHinge
-    from slimsvm.parts.regularizers import KernelNorm
-    from slimsvm.primal.newton import newton
-    from slimsvm.primal.passes import Equations, Evidence
+    from slimsvm.problem.kernels import Gaussian
+    from slimsvm.problem.losses import SquaredHinge
+    from slimsvm.problem.regularizers import KernelNorm
     from slimsvm.rows.labels import RowLabels
     from slimsvm.rows.memory import seen_through
+    from slimsvm.solvers.primal.newton import newton
+    from slimsvm.solvers.primal.passes import Equations, Evidence
 
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, d)).astype(np.float32)

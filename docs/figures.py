@@ -18,9 +18,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 from sklearn.datasets import make_moons
 from sklearn.exceptions import ConvergenceWarning
-from slimsvm.bases import Learned
 
 from slimsvm import AnyNormSVC, SlimSVC
+from slimsvm.bases import Learned
 
 HERE = Path(__file__).parent
 INK, BLUE, ORANGE, GREEN, PINK = "#808080", "#3f8fd2", "#d9771e", "#1f9e77", "#cc6ea8"

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from slimsvm import AnyNormSVC, BudgetSVC, SlimSVC
-from slimsvm.formulation import Array
-from slimsvm.parts import bases
+from slimsvm.linalg.arrays import Array
+from slimsvm.problem import bases
 
 from . import datasets
 from .recipe import Column, Outcomes, Paper, Printed, Recipe, Samples, Task, by_row_and_column

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.model_selection import RepeatedStratifiedKFold
 
 from slimsvm import LeastOneNormSVC, LeastSquaresSVC
-from slimsvm.formulation import Array
+from slimsvm.linalg.arrays import Array
 
 from . import datasets
 from .recipe import Column, Outcomes, Paper, Printed, Recipe, Samples, Task, by_row_and_column, printed

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from slimsvm.progress import ProgressLine
+from slimsvm.utils.progress import ProgressLine
 
 from .recipe import Recipe, Task
 from .result import Result

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from slimsvm import _core, kernels, losses
 from slimsvm.rows.labels import ClassLabels, RowLabels, TargetLabels
 from slimsvm.rows.memory import Computed, Fused
-from slimsvm.rows.seam import decision
+from slimsvm.rows.protocol import decision
 
 SCALES = np.array([0.5, 2.0, 1.0, 0.25, 1.5, 0.75])
 KERNELS = {

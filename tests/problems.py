@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 import reference
 from slimsvm import slacks
-from slimsvm.formulation import CONSTRAINTS
+from slimsvm.problem.formulation import CONSTRAINTS
 
 # For tests of data, kernels and containers, which have nothing to do with norms: the two plain ones.
 MACHINES = [(slack(), constraint) for slack in (slacks.OneNorm, slacks.SquaredTwoNorm) for constraint in CONSTRAINTS]

@@ -12,9 +12,9 @@ import reference
 import reference_bases as slow
 from problems import blobs, three_classes
 from slimsvm import bases, kernels, losses, regularizers
-from slimsvm.data import Task, outputs, row_keys
-from slimsvm.vectors import selection
-from slimsvm.vectors.candidates import TaskCandidates
+from slimsvm.basis import selection
+from slimsvm.basis.candidates import TaskCandidates
+from slimsvm.data.dataset import Task, outputs, row_keys
 
 KERNELS = {
     "rbf": kernels.Gaussian(0.3),

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from problems import cosine_plus_one
 from slimsvm import AnyNormSVC, BudgetSVC, kernels, slacks
-from slimsvm.dual import batch
+from slimsvm.solvers.dual import batch
 
 TESTS = Path(__file__).parent
 SETTINGS = [

@@ -37,10 +37,10 @@ from slimsvm import (
     to_c,
 )
 from slimsvm.export import quantize
-from slimsvm.export.grid import grid_of, half, two_byte_gains
-from slimsvm.export.integers import TABLE, in_16_bits, power_of_half
-from slimsvm.export.rounding import moved_on, nearest_bytes, remaining_curvature, squared_distance
-from slimsvm.votes import Votes
+from slimsvm.model.voting import Votes
+from slimsvm.quantization.grid import grid_of, half, two_byte_gains
+from slimsvm.quantization.integers import TABLE, in_16_bits, power_of_half
+from slimsvm.quantization.rounding import moved_on, nearest_bytes, remaining_curvature, squared_distance
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:learning ended at its limit:sklearn.exceptions.ConvergenceWarning"),
@@ -541,17 +541,17 @@ def test_inputs_that_do_not_count_are_given_up():
 
 def test_a_poor_choice_of_inputs_on_all_rows_is_noticed(monkeypatch):
     """On parts of the rows the right inputs are kept, on all of them the wrong ones: then the plan is not kept."""
-    from slimsvm.export import budget
+    from slimsvm.training import byte_budget
 
     rng = np.random.default_rng(7)
     X = rng.normal(size=(600, 20))
     y = (X[:, 3] + X[:, 17] ** 2 > 1).astype(int)
-    right = budget.most_relevant
+    right = byte_budget.most_relevant
 
     def relevant(model, task, used, count):
         return right(model, task, used, count) if task.size < 600 else np.setdiff1d(used, [3, 17])[:count]
 
-    monkeypatch.setattr(budget, "most_relevant", relevant)
+    monkeypatch.setattr(byte_budget, "most_relevant", relevant)
     model = SlimSVC(basis=bases.Learned(iterations=40), C=1.0, gamma=1 / 20, max_bytes=150).fit(X, y)
     assert model.kernel_.scales[3] > 0
     assert model.kernel_.scales[17] > 0
@@ -624,8 +624,8 @@ def test_less_than_the_budget_is_tried_too(monkeypatch):
         tried.append(race.budget.max_bytes)
         return 0.1 if race.budget.max_bytes == 512 else 0.2
 
-    monkeypatch.setattr("slimsvm.export.budget.Race.error", error)
-    monkeypatch.setattr("slimsvm.export.budget.Race.fewer_inputs", lambda race, plan, space: plan)
+    monkeypatch.setattr("slimsvm.training.byte_budget.Race.error", error)
+    monkeypatch.setattr("slimsvm.training.byte_budget.Race.fewer_inputs", lambda race, plan, space: plan)
     model = budgeted(2048, C="search", scales="fixed").fit(X, y)
     assert set(tried) == {512, 2048}
     assert 490 < model.model_bytes_ <= 512

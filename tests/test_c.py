@@ -17,7 +17,6 @@ from sklearn.metrics import r2_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC, SVR, OneClassSVM
-from slimsvm.kernels import Gaussian, Scaled
 
 from c_programs import (
     COMPILERS,
@@ -46,9 +45,10 @@ from slimsvm import (
 from slimsvm.export import quantize
 from slimsvm.export.c.fixed.rows import add_inputs
 from slimsvm.export.c.text import ROM, Writer
-from slimsvm.export.grid import Grid, half, two_byte_gains
-from slimsvm.export.integers import shifted
-from slimsvm.export.machine import machine_of
+from slimsvm.kernels import Gaussian, Scaled
+from slimsvm.model.inference import machine_of
+from slimsvm.quantization.grid import Grid, half, two_byte_gains
+from slimsvm.quantization.integers import shifted
 
 GIVEN = {"C": 3.0, "gamma": "scale", "scales": "fixed"}
 SANITIZED = ("-O1", "-fsanitize=undefined,address", "-fno-sanitize-recover=all")

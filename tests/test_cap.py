@@ -1,6 +1,6 @@
 """The cap sum(side * a) <= total on top of the box: budget machines stand on it (section 2.2).
 
-No slack uses it yet, so these tests call the core as `slimsvm.dual` does.
+No slack uses it yet, so these tests call the core as `slimsvm.solvers.dual` does.
 """
 
 from __future__ import annotations

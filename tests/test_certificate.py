@@ -8,9 +8,10 @@ import scipy.sparse as sp
 
 import reference
 from problems import MACHINES, ONE_OF_EACH, all_duals, blobs, check_optimal, machine_name, three_classes
-from slimsvm import AnyNormSVC, certificate, kernels, losses, slacks
+from slimsvm import AnyNormSVC, kernels, losses, slacks
 from slimsvm.rows.labels import RowLabels
 from slimsvm.rows.memory import Given
+from slimsvm.solvers import certificate
 
 pytestmark = pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
 

@@ -35,19 +35,19 @@ from slimsvm import (
     regularizers,
     slacks,
 )
+from slimsvm.basis.distillation import Taught, taught_coefficients, teach
+from slimsvm.basis.reduced_set import Distance, greedy_rows, reduced_set
 from slimsvm.compression import Compressor, Original
-from slimsvm.data import Targets, outputs
-from slimsvm.estimators.originals import source_of
-from slimsvm.expansion import Expansion
-from slimsvm.goals import Classes
-from slimsvm.primal.newton import newton
-from slimsvm.primal.solve import certified
+from slimsvm.compression.tasks import Classes
+from slimsvm.data.dataset import Targets, outputs
+from slimsvm.estimators.adapters import source_of
+from slimsvm.model.expansion import Expansion
+from slimsvm.model.voting import Votes
 from slimsvm.rows.labels import RowLabels
 from slimsvm.rows.memory import Given
-from slimsvm.rows.seam import decision
-from slimsvm.vectors.reduced_set import Distance, greedy_rows, reduced_set
-from slimsvm.vectors.teaching import Taught, taught_coefficients, teach
-from slimsvm.votes import Votes
+from slimsvm.rows.protocol import decision
+from slimsvm.solvers.primal.newton import newton
+from slimsvm.solvers.primal.solve import certified
 
 
 @pytest.fixture(scope="module")
@@ -229,7 +229,7 @@ def test_very_few_vectors_begin_in_many_places(seed, monkeypatch):
         return reduced_set(kernels.Gaussian(0.5), X, coef, 3, np.random.default_rng(0)).value
 
     found = distance()
-    monkeypatch.setattr("slimsvm.vectors.reduced_set.BEGINNINGS", 0)
+    monkeypatch.setattr("slimsvm.basis.reduced_set.BEGINNINGS", 0)
     assert found < 0.96 * distance()
 
 
@@ -551,7 +551,7 @@ def test_sparse_vectors_that_are_few_numbers():
 def test_many_rows_are_sampled(monkeypatch, moons):
     """Vectors move on some of the rows; coefficients are for all of them."""
     X, y = moons
-    monkeypatch.setattr("slimsvm.parts.bases.Learned.most_rows", lambda self, count: 100)
+    monkeypatch.setattr("slimsvm.problem.bases.Learned.most_rows", lambda self, count: 100)
     model = SVC(C=10.0, gamma=2.0).fit(X, y)
     for data in ({"X": X}, {"X": X, "y": y}):
         assert agreement(compress(model, 8, **data), model, X) > 0.93

@@ -17,7 +17,7 @@ from sklearn.svm import SVR
 import slimsvm
 from slimsvm import CompressedRegressor, SlimSVR, compress
 from slimsvm.compression import METHODS, Compressor, Known
-from slimsvm.estimators.originals import source_of
+from slimsvm.estimators.adapters import source_of
 from slimsvm.export import quantize
 
 GIVEN = {"C": 10.0, "gamma": 0.3, "scales": "fixed"}

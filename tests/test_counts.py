@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from slimsvm import SlimSVC, rows
-from slimsvm.counts import FarCounts, bounds, exact_sums, heads, rounded, total
-from slimsvm.data import AllRows, Task
-from slimsvm.rows.prepared import KeptRows, about, prepared
-from slimsvm.rows.wanted import CLASSES
+from slimsvm.data.counts import FarCounts, bounds, exact_sums, heads, rounded, total
+from slimsvm.data.dataset import AllRows, Task
+from slimsvm.rows.coded_blocks import KeptRows, about, prepared
+from slimsvm.rows.target_kinds import CLASSES
 
 RNG = np.random.default_rng(0)
 VALUES = {
@@ -83,7 +83,7 @@ def test_weights_stay_with_their_rows():
     X = RNG.normal(size=(60_000, 3)).astype(np.float32)
     y, weight = X[:, 0] * X[:, 1] > 0, RNG.uniform(0.5, 2, len(X))
     seen = []
-    from slimsvm.rows.reading import Read
+    from slimsvm.rows.blocks import Read
 
     class Watched(Read):
         def picked(self, numbers):

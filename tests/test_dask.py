@@ -20,7 +20,7 @@ dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
 
 from slimsvm import AnyNormSVC, EmpiricalSVC, ReducedSVC, SlimSVC  # noqa: E402
-from slimsvm.rows import workers  # noqa: E402
+from slimsvm.rows import dask_rows  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
 
@@ -61,13 +61,13 @@ def passes(monkeypatch):
     """A list that grows with each pass over the blocks."""
     seen = []
     for name in ("mapped", "added"):
-        whole = getattr(workers.OnWorkers, name)
+        whole = getattr(dask_rows.OnWorkers, name)
 
         def counted(self, *given, whole=whole, **named):
             seen.append(given[0].__name__)
             return whole(self, *given, **named)
 
-        monkeypatch.setattr(workers.OnWorkers, name, counted)
+        monkeypatch.setattr(dask_rows.OnWorkers, name, counted)
     return seen
 
 
@@ -124,7 +124,7 @@ def test_without_a_cluster():
         for cache_size in (1000, 1e-3):
             model = SlimSVC(8, slack="l1", tol=1e-9, cache_size=cache_size, **FIXED)
             same_model(here, model.fit(da.from_array(X, chunks=800), da.from_array(y, chunks=800)))
-    assert not workers.SHELF.fits
+    assert not dask_rows.SHELF.fits
 
 
 def test_same_bits_however_blocks_are_spread(client):
@@ -170,12 +170,12 @@ def test_answers_are_lazy(client):
     assert model.score(X, y) == np.mean((model.predict(far) == y).compute())
 
 
-@pytest.mark.parametrize("patience", [workers.PATIENCE, 1e-3])
+@pytest.mark.parametrize("patience", [dask_rows.PATIENCE, 1e-3])
 def test_nothing_stays_on_the_workers(client, monkeypatch, patience):
     """After a fit, and after one that fails, however long tasks took; no garbage need be collected for that."""
     X, y = rows(2000)
     gc.collect()  # of other tests
-    monkeypatch.setattr(workers, "PATIENCE", patience)
+    monkeypatch.setattr(dask_rows, "PATIENCE", patience)
     gc.disable()
     try:
         nothing_stays(client, X, y)
@@ -195,9 +195,9 @@ def nothing_stays(client, X, y):
 
 
 def kept_fits():
-    from slimsvm.rows import workers
+    from slimsvm.rows import dask_rows
 
-    return list(workers.SHELF.fits)
+    return list(dask_rows.SHELF.fits)
 
 
 def bad_inputs():
@@ -262,7 +262,7 @@ def test_a_worker_is_killed(monkeypatch):
         far = da.from_array(X, chunks=500), da.from_array(y, chunks=500)
         whole = SlimSVC(20, "random", **FIXED).fit(*far)
         victim = next(iter(client.run(os.getpid).values()))
-        added, count = workers.OnWorkers.added, []
+        added, count = dask_rows.OnWorkers.added, []
 
         def killing(self, *given, **named):
             count.append(None)
@@ -270,7 +270,7 @@ def test_a_worker_is_killed(monkeypatch):
                 os.kill(victim, signal.SIGKILL)
             return added(self, *given, **named)
 
-        monkeypatch.setattr(workers.OnWorkers, "added", killing)
+        monkeypatch.setattr(dask_rows.OnWorkers, "added", killing)
         again = SlimSVC(20, "random", **FIXED).fit(*far)
     assert len(count) > 2
     same_model(whole, again, objective=1e-12)
@@ -343,7 +343,7 @@ def test_predictions_of_partitions_without_rows():
 
 
 def test_rows_that_are_made_anew_must_be_the_same(monkeypatch):
-    monkeypatch.setattr(workers, "current_client", lambda: None)  # a cluster keeps what it has made
+    monkeypatch.setattr(dask_rows, "current_client", lambda: None)  # a cluster keeps what it has made
     X, y = rows(400)
     far = da.from_array(X, chunks=(100, 5)).map_blocks(lambda b: b + np.random.default_rng().normal(size=b.shape))
     with pytest.raises(ValueError, match="persist X, or seed what makes it"):

@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 import sklearn
 from sklearn.base import clone
-from slimsvm.bases import Learned
 
 from pass_problems import KERNELS, LOSSES
 from slimsvm import AnyNormSVC, EmpiricalSVC, LeastSquaresSVC, ReducedSVC, SlimSVC, kernels, losses
-from slimsvm.data import row_keys
-from slimsvm.namespaces import host, namespace
-from slimsvm.parts.regularizers import KernelNorm
-from slimsvm.primal.passes import Conjugate, Equations, Evidence, Line
+from slimsvm.bases import Learned
+from slimsvm.basis.learning import FusedObjective
+from slimsvm.data.dataset import row_keys
+from slimsvm.linalg.array_api import host, namespace
+from slimsvm.problem.regularizers import KernelNorm
 from slimsvm.rows import device
 from slimsvm.rows.device import OnDevice
 from slimsvm.rows.labels import ClassLabels
 from slimsvm.rows.memory import Computed
-from slimsvm.vectors.learning import FusedObjective
+from slimsvm.solvers.primal.passes import Conjugate, Equations, Evidence, Line
 
 strict = pytest.importorskip("array_api_strict")
 pytest.importorskip("array_api_compat")

@@ -24,7 +24,7 @@ from sklearn.utils.validation import _num_samples
 import slimsvm
 from problems import blobs
 from slimsvm import SVC, SVR, NuSVC, NuSVR, OneClassSVM, Predictor, compress, estimators, to_c, to_sklearn
-from slimsvm.estimators.family.probability import sigmoid
+from slimsvm.estimators.sklearn_svm.probability import sigmoid
 from slimsvm.persistence import from_bytes, to_bytes
 
 FAMILY = pytest.mark.parametrize("kind", estimators.FAMILY)

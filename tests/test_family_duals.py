@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from sklearn import svm
 
-from slimsvm.dual import family
-from slimsvm.dual.multiplier import Limits
-from slimsvm.parts import kernels
+from slimsvm.problem import kernels
+from slimsvm.solvers.dual import sklearn_svm
+from slimsvm.solvers.dual.multiplier import Limits
 
 KINDS = ("classification", "nu_classification", "regression", "nu_regression", "one_class")
 
@@ -23,27 +23,27 @@ def rows(seed: int, n: int = 40) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
     return X, side, np.sin(X[:, 0]) + 0.3 * rng.normal(size=n), rng.uniform(0.5, 2.0, size=n)
 
 
-def costs(kind: str, side: np.ndarray, y: np.ndarray, w: np.ndarray) -> family.Costs:
+def costs(kind: str, side: np.ndarray, y: np.ndarray, w: np.ndarray) -> sklearn_svm.Costs:
     return {
-        "classification": lambda: family.classification(side, 2.0, w),
-        "nu_classification": lambda: family.nu_classification(side, 0.4, w),
-        "regression": lambda: family.regression(y, 2.0, 0.1, w),
-        "nu_regression": lambda: family.nu_regression(y, 2.0, 0.4, w),
-        "one_class": lambda: family.one_class(0.3, w),
+        "classification": lambda: sklearn_svm.classification(side, 2.0, w),
+        "nu_classification": lambda: sklearn_svm.nu_classification(side, 0.4, w),
+        "regression": lambda: sklearn_svm.regression(y, 2.0, 0.1, w),
+        "nu_regression": lambda: sklearn_svm.nu_regression(y, 2.0, 0.4, w),
+        "one_class": lambda: sklearn_svm.one_class(0.3, w),
     }[kind]()
 
 
 def solved(
     X: np.ndarray,
-    problem: family.Costs,
+    problem: sklearn_svm.Costs,
     tol: float = 1e-8,
     kernel: str = "rbf",
     double_rows: bool = False,
     threads: int = 1,
-) -> tuple[family.FamilySolution, np.ndarray]:
+) -> tuple[sklearn_svm.FamilySolution, np.ndarray]:
     k = kernels.resolve(kernel, 0.5, 3, 1.0)
     machine = k.machine(X, np.arange(len(X)), [len(X)], 64 << 20, threads)
-    return family.solve_family(machine, [[0]], [problem], Limits(tol, -1, double_rows, None))[0], k(X, X)
+    return sklearn_svm.solve_family(machine, [[0]], [problem], Limits(tol, -1, double_rows, None))[0], k(X, X)
 
 
 def primal(kind: str, K: np.ndarray, side: np.ndarray, y: np.ndarray, w: np.ndarray) -> float:
@@ -127,9 +127,9 @@ def test_more_threads_change_nothing() -> None:
 def test_units_of_the_target_do_not_matter() -> None:
     X, _, y, w = rows(1)
     for unit in (1e-9, 1e9):
-        for make in (family.regression, family.nu_regression):
-            share = (0.1,) if make is family.regression else (0.4,)
-            scaled = tuple(s * unit for s in share) if make is family.regression else share
+        for make in (sklearn_svm.regression, sklearn_svm.nu_regression):
+            share = (0.1,) if make is sklearn_svm.regression else (0.4,)
+            scaled = tuple(s * unit for s in share) if make is sklearn_svm.regression else share
             one, _ = solved(X, make(y, 2.0, *share, w))
             other, _ = solved(X, make(unit * y, 2.0 * unit, *scaled, w))
             assert np.allclose(other.duals / unit, one.duals, rtol=1e-6, atol=1e-9)
@@ -140,10 +140,10 @@ def test_a_share_nu_is_outside_at_most() -> None:
     X, _, y, _ = rows(5, 200)
     ones = np.ones(200)
     for nu in (0.1, 0.5):
-        found, K = solved(X, family.one_class(nu, ones))
+        found, K = solved(X, sklearn_svm.one_class(nu, ones))
         outside = K @ found.duals + found.bias < -1e-9
         assert outside.mean() <= nu <= (found.duals > 0).mean()
-        tube, K = solved(X, family.nu_regression(y, 1.0, nu, ones))
+        tube, K = solved(X, sklearn_svm.nu_regression(y, 1.0, nu, ones))
         out = np.abs(y - K @ tube.duals - tube.bias) > tube.margin + 1e-9
         assert out.mean() <= nu <= (tube.duals != 0).mean() + 1e-12
 
@@ -151,7 +151,7 @@ def test_a_share_nu_is_outside_at_most() -> None:
 @pytest.mark.parametrize("nu", [0.05, 0.5])
 def test_one_class_machine_is_that_of_libsvm(nu: float) -> None:
     X, *_ = rows(2, 300)
-    found, _ = solved(X, family.one_class(nu, np.ones(300)))
+    found, _ = solved(X, sklearn_svm.one_class(nu, np.ones(300)))
     other = svm.OneClassSVM(nu=nu, gamma=0.5, tol=1e-8).fit(X)
     a = np.zeros(300)
     a[other.support_] = other.dual_coef_[0]
@@ -162,7 +162,7 @@ def test_one_class_machine_is_that_of_libsvm(nu: float) -> None:
 def test_all_rows_may_be_outside() -> None:
     """nu = 1, where LIBSVM ends with a bias that is no number."""
     X, _, _, w = rows(2)
-    found, _ = solved(X, family.one_class(1.0, w))
+    found, _ = solved(X, sklearn_svm.one_class(1.0, w))
     assert found.converged
     assert np.allclose(found.duals, w)
     assert np.isfinite(found.bias)
@@ -171,14 +171,14 @@ def test_all_rows_may_be_outside() -> None:
 def test_nu_that_is_too_large_for_the_smaller_class() -> None:
     y = np.array([1.0] * 2 + [-1.0] * 8)
     with pytest.raises(ValueError, match=r"specified nu is infeasible.*at most 0\.4"):
-        family.nu_classification(y, 0.5, np.ones(10))
-    family.nu_classification(y, 0.4, np.ones(10))
+        sklearn_svm.nu_classification(y, 0.5, np.ones(10))
+    sklearn_svm.nu_classification(y, 0.4, np.ones(10))
 
 
 # --- few rows with numbers of very different size ---------------------------------------------------------------------
 
 
-def inside(problem: family.Costs, x: np.ndarray) -> bool:
+def inside(problem: sklearn_svm.Costs, x: np.ndarray) -> bool:
     """Between the bounds, with the sums."""
     box = problem.boxed(np.eye(problem.rows))
     size = np.abs(x).sum()
@@ -216,9 +216,9 @@ def test_large_costs_and_weights_of_all_sizes(kind, kernel, C):
     X, side, y, w = rows(7, 60)
     w = w * 10.0 ** np.random.default_rng(0).uniform(-4, 4, len(w))
     problem = {
-        "classification": lambda: family.classification(side, C, w),
-        "regression": lambda: family.regression(y, C, 0.01, w),
-        "nu_regression": lambda: family.nu_regression(y, C, 0.3, w),
+        "classification": lambda: sklearn_svm.classification(side, C, w),
+        "regression": lambda: sklearn_svm.regression(y, C, 0.01, w),
+        "nu_regression": lambda: sklearn_svm.nu_regression(y, C, 0.3, w),
     }[kind]()
     found, _ = solved(X, problem, 1e-3, kernel)
     assert found.converged
@@ -228,7 +228,7 @@ def test_large_costs_and_weights_of_all_sizes(kind, kernel, C):
 def test_variables_without_room_stay():
     X, _, y, w = rows(0)
     w[::3] = 0.0
-    problem = family.regression(y, 2.0, 0.1, w)
+    problem = sklearn_svm.regression(y, 2.0, 0.1, w)
     _, K = solved(X, problem)
     x = problem.boxed(K).solved(1e-9)
     assert inside(problem, x)
@@ -241,7 +241,7 @@ def test_targets_that_are_all_the_same(nu, value):
     """The bias alone, to the last bit."""
     X, _, y, w = rows(0)
     y = np.full_like(y, value)
-    found, _ = solved(X, family.nu_regression(y, 1e5, 0.5, w) if nu else family.regression(y, 1e5, 0.0, w))
+    found, _ = solved(X, sklearn_svm.nu_regression(y, 1e5, 0.5, w) if nu else sklearn_svm.regression(y, 1e5, 0.0, w))
     assert found.bias == value
     assert not found.duals.any()
     assert found.gap == found.objective == 0

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from slimsvm import keys
-from slimsvm.data import Task, merged, row_keys
-from slimsvm.vectors import probabilities, search, sizes
-from slimsvm.vectors.folds import Groups, held_out
+from slimsvm.data import duplicates
+from slimsvm.data.dataset import Task, merged, row_keys
+from slimsvm.data.folds import Groups, held_out
+from slimsvm.training import probabilities, search, sizes
 
 
 def as_task(X, y, counts=None):
@@ -104,7 +104,7 @@ def test_a_sample_has_each_class_in_proportion():
 def test_folds_do_not_depend_on_how_many_rows_are_sorted_at_a_time(monkeypatch):
     task = noisy(3000, 40)
     whole = Groups.of(task).places(5, np.random.default_rng(0))
-    monkeypatch.setattr(keys, "PART", 100)
-    parts = list(keys.rows_by_key(task.keys, task.marks))
+    monkeypatch.setattr(duplicates, "PART", 100)
+    parts = list(duplicates.rows_by_key(task.keys, task.marks))
     assert len(parts) > 5
     np.testing.assert_array_equal(Groups.of(task).places(5, np.random.default_rng(0)), whole)

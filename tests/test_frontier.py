@@ -23,16 +23,16 @@ from sklearn.preprocessing import StandardScaler
 
 from problems import blobs, three_classes
 from slimsvm import SVR, AnyNormSVC, Frontier, FrontierDisplay, SlimSVC, SlimSVR, frontier, kernels
+from slimsvm.basis.selection import forward_rows, forward_vectors
 from slimsvm.estimators import tasks
-from slimsvm.export.quantize import model_bytes
-from slimsvm.parts.losses import SquaredHinge
-from slimsvm.primal.newton import newton
+from slimsvm.problem.losses import SquaredHinge
+from slimsvm.quantization.quantize import model_bytes
 from slimsvm.report import report
 from slimsvm.rows.labels import RowLabels
 from slimsvm.rows.memory import Given
-from slimsvm.rows.seam import decision
-from slimsvm.vectors import sizes as sizing
-from slimsvm.vectors.selection import forward_rows, forward_vectors
+from slimsvm.rows.protocol import decision
+from slimsvm.solvers.primal.newton import newton
+from slimsvm.training import sizes as sizing
 from small_models import FEW_ITERATIONS, learned, slim
 
 pytestmark = pytest.mark.filterwarnings(FEW_ITERATIONS)

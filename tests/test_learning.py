@@ -13,10 +13,10 @@ import reference
 import reference_bases as slow
 from problems import blobs, three_classes
 from slimsvm import bases, kernels, losses, regularizers
-from slimsvm.primal import solve as primal
+from slimsvm.basis import learning
 from slimsvm.rows.labels import RowLabels
 from slimsvm.rows.memory import Given
-from slimsvm.vectors import learning
+from slimsvm.solvers.primal import solve as primal
 
 KERNELS = {
     "rbf": kernels.Gaussian(0.3),

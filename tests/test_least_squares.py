@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from problems import KERNEL_CASES, all_duals, blobs, spread, three_classes
 from slimsvm import AnyNormSVC, LeastSquaresSVC
-from slimsvm.dual import least_squares
+from slimsvm.solvers.dual import least_squares
 
 SMALL = 0.05  # megabytes: too few for the matrix of these problems
 

@@ -7,7 +7,8 @@ import pytest
 import scipy.linalg
 import scipy.sparse as sp
 
-from slimsvm import _core, linear
+from slimsvm import _core
+from slimsvm.linalg import matrix
 
 SHAPES = [
     (1, 5000, 1),
@@ -46,51 +47,51 @@ def test_products_of_any_layout(shape, dtype):
     allowed = np.finfo(dtype).eps * np.sqrt(depth) * 4 * (np.abs(A).astype(float) @ np.abs(B)) + 1e-30
     for left in layouts(A).values():
         for right in layouts(B).values():
-            found = linear.dot(left, right)
+            found = matrix.dot(left, right)
             assert found.dtype == dtype
             assert found.shape == (rows, columns)
             assert (np.abs(found - exact) <= allowed).all()
-            assert np.array_equal(found, linear.dot(left, right, threads=3))
+            assert np.array_equal(found, matrix.dot(left, right, threads=3))
 
 
 def test_vectors_and_numbers_have_the_shapes_of_numpy():
     rng = np.random.default_rng(1)
     A, x, y = rng.standard_normal((120, 80)), rng.standard_normal(80), rng.standard_normal(120)
-    np.testing.assert_allclose(linear.dot(A, x), A @ x, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(linear.dot(y, A), y @ A, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(matrix.dot(A, x), A @ x, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(matrix.dot(y, A), y @ A, rtol=1e-12, atol=1e-12)
     long = rng.standard_normal(30_000)
-    assert np.ndim(linear.dot(long, long)) == 0
-    np.testing.assert_allclose(linear.dot(long, long), long @ long)
-    np.testing.assert_allclose(linear.norm(long), np.linalg.norm(long))
+    assert np.ndim(matrix.dot(long, long)) == 0
+    np.testing.assert_allclose(matrix.dot(long, long), long @ long)
+    np.testing.assert_allclose(matrix.norm(long), np.linalg.norm(long))
     with pytest.raises(ValueError, match="mismatch"):
-        linear.dot(A, y)
+        matrix.dot(A, y)
 
 
 def test_a_matrix_times_its_transpose_is_symmetric_to_the_last_bit():
     P = np.random.default_rng(2).standard_normal((700, 90)).astype(np.float32)
     for one in (P, P.T):
-        gram = linear.dot(one.T, one)
+        gram = matrix.dot(one.T, one)
         assert np.array_equal(gram, gram.T)
-        assert np.array_equal(gram, linear.dot(one.T, one.copy()))
+        assert np.array_equal(gram, matrix.dot(one.T, one.copy()))
 
 
 def test_types_that_the_core_does_not_have_go_to_those_who_do():
     rng = np.random.default_rng(3)
     A = rng.integers(0, 9, (60, 80))
     B = rng.standard_normal((80, 40))
-    np.testing.assert_array_equal(linear.dot(A, A.T), A @ A.T)
-    np.testing.assert_allclose(linear.dot(A, B), A @ B)
+    np.testing.assert_array_equal(matrix.dot(A, A.T), A @ A.T)
+    np.testing.assert_allclose(matrix.dot(A, B), A @ B)
     np.testing.assert_allclose(
-        linear.dot(B.T.astype(np.float32), A.T.astype(np.float64)), B.T @ A.T, rtol=1e-5, atol=1e-5
+        matrix.dot(B.T.astype(np.float32), A.T.astype(np.float64)), B.T @ A.T, rtol=1e-5, atol=1e-5
     )
-    np.testing.assert_allclose(linear.dot(sp.csr_array(A.astype(float)), B), A @ B)
-    assert linear.dot(A.astype(object), A.T.astype(object)).dtype == object
+    np.testing.assert_allclose(matrix.dot(sp.csr_array(A.astype(float)), B), A @ B)
+    assert matrix.dot(A.astype(object), A.T.astype(object)).dtype == object
 
 
 def test_infinities_and_nans_reach_those_numbers_that_they_are_part_of():
     A, B = np.ones((64, 130)), np.ones((130, 3))
     A[3, 129], A[5, 0] = np.inf, np.nan
-    found = linear.dot(A, B)
+    found = matrix.dot(A, B)
     assert np.isposinf(found[3]).all()
     assert np.isnan(found[5]).all()
     assert np.isfinite(np.delete(found, (3, 5), axis=0)).all()
@@ -101,21 +102,21 @@ def test_factors_give_their_matrix_again(size):
     rng = np.random.default_rng(size)
     A = rng.standard_normal((size, size))
     S = A @ A.T + np.eye(size)
-    L = linear.cholesky(np.tril(S))
+    L = matrix.cholesky(np.tril(S))
     unit = np.finfo(float).eps * (size + 10)
     assert np.array_equal(L, np.tril(L))
-    assert np.array_equal(L, linear.cholesky(S, threads=2))
+    assert np.array_equal(L, matrix.cholesky(S, threads=2))
     assert np.abs(L @ L.T - S).max() <= unit * S.diagonal().max()
-    inverse = linear.inverse_lower(L)
+    inverse = matrix.inverse_lower(L)
     assert np.array_equal(inverse, np.tril(inverse))
     assert (np.abs(L @ inverse - np.eye(size)) <= unit * (np.abs(L) @ np.abs(inverse))).all()
     for b in (rng.standard_normal(size), rng.standard_normal((size, 5)), rng.standard_normal((size, 90))):
         for x, M in (
-            (linear.cho_solve(L, b), L @ L.T),
-            (linear.solve_lower(L, b), L),
-            (linear.solve_lower(L, b, transposed=True), L.T),
-            (linear.solve_upper(L.T, b), L.T),
-            (linear.solve(A, b), A),
+            (matrix.cho_solve(L, b), L @ L.T),
+            (matrix.solve_lower(L, b), L),
+            (matrix.solve_lower(L, b, transposed=True), L.T),
+            (matrix.solve_upper(L.T, b), L.T),
+            (matrix.solve(A, b), A),
         ):
             assert x.shape == b.shape
             residual = np.abs(M @ x - b)
@@ -123,12 +124,12 @@ def test_factors_give_their_matrix_again(size):
 
 
 def test_matrices_without_a_factor_are_named():
-    with pytest.raises(linear.NotPositiveDefinite, match="not positive definite"):
-        linear.cholesky(np.diag([1.0, -1.0]))
-    with pytest.raises(linear.NotPositiveDefinite):
-        linear.cholesky(np.diag(np.append(np.ones(250), 0.0)))
+    with pytest.raises(matrix.NotPositiveDefinite, match="not positive definite"):
+        matrix.cholesky(np.diag([1.0, -1.0]))
+    with pytest.raises(matrix.NotPositiveDefinite):
+        matrix.cholesky(np.diag(np.append(np.ones(250), 0.0)))
     with pytest.raises(np.linalg.LinAlgError, match="singular"):
-        linear.solve(np.zeros((3, 3)), np.ones(3))
+        matrix.solve(np.zeros((3, 3)), np.ones(3))
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (40, 7), (300, 90), (33, 70)])
@@ -141,7 +142,7 @@ def test_orthogonal_factors(shape):
         rng.standard_normal(shape) * np.geomspace(1e-150, 1e150, shape[0])[:, None],
         np.zeros(shape),
     ):
-        Q, R = linear.orthogonal(A)
+        Q, R = matrix.orthogonal(A)
         size = min(shape)
         assert Q.shape == (shape[0], size)
         assert R.shape == (size, shape[1])
@@ -149,13 +150,13 @@ def test_orthogonal_factors(shape):
         unit = 30 * np.finfo(float).eps * np.sqrt(max(shape))
         assert np.abs(Q.T @ Q - np.eye(size)).max() <= unit
         assert np.abs(Q @ R - A).max() <= unit * np.abs(A).max()
-        for found, other in zip((Q, R), linear.orthogonal(A, threads=2), strict=True):
+        for found, other in zip((Q, R), matrix.orthogonal(A, threads=2), strict=True):
             assert np.array_equal(found, other)
 
 
 def test_a_pivoted_factor_ends_where_nothing_is_left():
     H = np.random.default_rng(0).standard_normal((60, 5))
-    G, pivots = linear.pivoted_cholesky(H @ H.T, 1e-10)
+    G, pivots = matrix.pivoted_cholesky(H @ H.T, 1e-10)
     assert len(pivots) == len(np.unique(pivots)) == 5
     np.testing.assert_allclose(G.T @ G, H @ H.T, atol=1e-10)
     assert np.array_equal(G[:, pivots], np.triu(G[:, pivots]))
@@ -163,32 +164,32 @@ def test_a_pivoted_factor_ends_where_nothing_is_left():
 
 def test_many_small_systems():
     rng = np.random.default_rng(0)
-    for size in (3, linear.FEW + 1):
+    for size in (3, matrix.FEW + 1):
         A, b = rng.standard_normal((4, size, size)), rng.standard_normal((4, size))
-        x, logarithms = linear.solve_each(A, b)
+        x, logarithms = matrix.solve_each(A, b)
         np.testing.assert_allclose(np.einsum("kij,kj->ki", A, x), b, atol=1e-8)
         np.testing.assert_allclose(logarithms, np.linalg.slogdet(A)[1])
 
 
 def test_nothing_has_factors_and_solutions():
     none = np.empty((0, 0))
-    for found in (linear.cholesky(none), linear.inverse_lower(none), linear.cho_solve(none, np.empty((0, 3)))):
+    for found in (matrix.cholesky(none), matrix.inverse_lower(none), matrix.cho_solve(none, np.empty((0, 3)))):
         assert found.size == 0
-    assert linear.solve(none, np.empty(0)).shape == (0,)
-    assert linear.dot(np.empty((0, 5)), np.ones((5, 3))).shape == (0, 3)
+    assert matrix.solve(none, np.empty(0)).shape == (0,)
+    assert matrix.dot(np.empty((0, 5)), np.ones((5, 3))).shape == (0, 3)
 
 
 def test_definite_or_not():
-    assert linear.positive_definite(np.eye(3))
-    assert not linear.positive_definite(np.diag([1.0, -1e-3]))
-    assert linear.positive_definite(np.diag([1.0, -1e-3]), lift=2e-3)
+    assert matrix.positive_definite(np.eye(3))
+    assert not matrix.positive_definite(np.diag([1.0, -1e-3]))
+    assert matrix.positive_definite(np.diag([1.0, -1e-3]), lift=2e-3)
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (5, 5), (40, 7), (300, 60)])
 @pytest.mark.parametrize("size", [1.0, 1e-200, 1e200])
 def test_triangles_with_columns_exchanged(shape, size):
     A = size * np.random.default_rng(0).standard_normal(shape) * 10.0 ** np.arange(-shape[1], 0)
-    R, order = linear.pivoted_triangle(A)
+    R, order = matrix.pivoted_triangle(A)
     expected, theirs = scipy.linalg.qr(A, mode="r", pivoting=True)[:2]
     assert sorted(order) == list(range(shape[1]))
     np.testing.assert_array_equal(order, theirs)
@@ -203,7 +204,7 @@ def test_long_sums_of_float32_keep_their_digits():
     expected = X.astype(np.float64).T @ W.astype(np.float64)
     for left, right in ((X.T, W), (np.asfortranarray(X).T, W), (X.T, W[:, 0])):
         exact = expected if right.ndim == 2 else expected[:, 0]
-        np.testing.assert_allclose(linear.dot(left, right), exact, rtol=2e-5)
+        np.testing.assert_allclose(matrix.dot(left, right), exact, rtol=2e-5)
 
 
 def test_misuse_of_lbfgs_is_an_error():

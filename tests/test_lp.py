@@ -14,12 +14,12 @@ import reference
 import reference_lp
 from problems import KERNEL_CASES, cosine_plus_one
 from slimsvm import LpSVC, SlimSVC, kernels, losses, regularizers
-from slimsvm.primal import solve as primal
-from slimsvm.primal.hinge import HingeMachine
 from slimsvm.rows.labels import RowLabels
 from slimsvm.rows.memory import Given
-from slimsvm.sparse.reweighting import KernelColumns, LowRank, solve_round, sparse_coefficients
-from slimsvm.vectors.selection import pivoted_factor
+from slimsvm.solvers.pivoted_cholesky import pivoted_factor
+from slimsvm.solvers.primal import solve as primal
+from slimsvm.solvers.primal.hinge import HingeMachine
+from slimsvm.solvers.sparse.reweighting import KernelColumns, LowRank, solve_round, sparse_coefficients
 
 VARIANTS = ("exact", "diagonal")
 GAMMA = 2.0

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import slimsvm.data
-from slimsvm import SlimSVC, keys
-from slimsvm.data import AllRows, Task, class_numbers, merged
+import slimsvm.data.dataset
+from slimsvm import SlimSVC
+from slimsvm.data import duplicates
+from slimsvm.data.dataset import AllRows, Task, class_numbers, merged
+from slimsvm.data.folds import Groups
 from slimsvm.estimators import tasks
-from slimsvm.parts import kernels
-from slimsvm.vectors.folds import Groups
+from slimsvm.problem import kernels
 
 N, D = 400_000, 5
 
@@ -45,7 +46,7 @@ def task_of(X, y, weight=None, **options):
 def test_checks_and_samples_take_few_bytes_a_row(many_rows, kind, monkeypatch):
     """Keys are 8 bytes and class numbers 1; weights are the user's own; of copies, none of the rows is moved."""
     X, y = many_rows
-    monkeypatch.setattr(slimsvm.data, "MUCH", 1 << 20)
+    monkeypatch.setattr(slimsvm.data.dataset, "MUCH", 1 << 20)
     y = {"floats": y.astype(float), "strings": np.array(["a", "bc", "d"])[y]}.get(kind, y)
     weight = np.random.default_rng(1).uniform(0.1, 1.0, N) if kind == "weights" else None
     if kind == "copies":
@@ -71,7 +72,7 @@ def test_class_numbers_take_as_few_bytes_as_will_do():
 
 @pytest.mark.parametrize("labels", ["ab", "object", "float", "bool"])
 def test_class_numbers_are_those_of_the_sorted_labels(labels, monkeypatch):
-    monkeypatch.setattr(keys, "BLOCK", 7)  # blocks that lack some of the classes
+    monkeypatch.setattr(duplicates, "BLOCK", 7)  # blocks that lack some of the classes
     y = np.sort(np.random.default_rng(0).integers(4, size=50))
     y = {"ab": np.array(["b", "aa", "c", ""])[y], "float": y - 1.0, "bool": y > 1}.get(
         labels, np.array(["b", "aa", "c", ""], dtype=object)[y]
@@ -111,7 +112,7 @@ def hand_made(n, seed, weighted, values=None):
     codes = np.minimum(rng.geometric(0.4, size=n) - 1, 6)
     codes[:7] = np.arange(7)
     counts = np.exp(rng.normal(size=n)) if weighted else np.broadcast_to(1.0, n)
-    task = Task(X, codes.astype(np.int8), counts, np.ones(7), AllRows(n), keys.row_keys(X), np.arange(7), None, n)
+    task = Task(X, codes.astype(np.int8), counts, np.ones(7), AllRows(n), duplicates.row_keys(X), np.arange(7), None, n)
     return merged(task, X)
 
 
@@ -119,8 +120,8 @@ def hand_made(n, seed, weighted, values=None):
 @pytest.mark.parametrize("values", [None, 30], ids=["distinct", "copies"])
 @pytest.mark.parametrize("most", [3, 40, 700])
 def test_a_sample_in_parts_is_the_sample_of_all_rows(most, values, weighted, monkeypatch):
-    monkeypatch.setattr(keys, "PART", 50)
-    monkeypatch.setattr(keys, "BLOCK", 97)
+    monkeypatch.setattr(duplicates, "PART", 50)
+    monkeypatch.setattr(duplicates, "BLOCK", 97)
     task = hand_made(3000, 1, weighted, values)
     rows, weights = drawn_at_once(task, most, np.random.default_rng(5))
     some = task.sample(most, np.random.default_rng(5))
@@ -131,13 +132,13 @@ def test_a_sample_in_parts_is_the_sample_of_all_rows(most, values, weighted, mon
 
 
 def test_the_canonical_order_is_by_key_then_class_then_place(monkeypatch):
-    monkeypatch.setattr(keys, "PART", 10)
+    monkeypatch.setattr(duplicates, "PART", 10)
     rng = np.random.default_rng(0)
     found = rng.integers(1 << 64, size=400, dtype=np.uint64, endpoint=False)[rng.integers(400, size=1000)]
     codes = rng.integers(3, size=1000)
-    order = np.concatenate(list(keys.rows_by_key(found, codes)))
+    order = np.concatenate(list(duplicates.rows_by_key(found, codes)))
     np.testing.assert_array_equal(order, np.lexsort((codes, found)))
-    assert keys.n_distinct(found) == len(np.unique(found))
+    assert duplicates.n_distinct(found) == len(np.unique(found))
 
 
 # --- copies ------------------------------------------------------------------------------------------------------
@@ -155,7 +156,7 @@ def with_copies(weighted):
 def test_copies_that_stay_change_no_draw(weighted, monkeypatch):
     X, y, weight = with_copies(weighted)
     apart = task_of(X, y, weight)
-    monkeypatch.setattr(slimsvm.data, "MUCH", 0)
+    monkeypatch.setattr(slimsvm.data.dataset, "MUCH", 0)
     together = task_of(X, y, weight)
     assert apart.size == together.n_distinct == 1900
     assert together.size == 2000
@@ -180,7 +181,7 @@ def test_copies_that_stay_change_no_model(weighted, slack, monkeypatch):
     model = SlimSVC(4, C=1.0, gamma=0.3, scales="fixed", slack=slack, basis="kmeans", tol=1e-10)
     apart = model.fit(X, y, weight).decision_function(X)
     objective = model.objective_
-    monkeypatch.setattr(slimsvm.data, "MUCH", 0)
+    monkeypatch.setattr(slimsvm.data.dataset, "MUCH", 0)
     np.testing.assert_allclose(model.fit(X, y, weight).decision_function(X), apart, atol=1e-4)
     np.testing.assert_allclose(model.objective_, objective, rtol=1e-9)
 
@@ -189,9 +190,9 @@ def test_rows_that_share_a_key_are_told_apart():
     """Keys may collide: then contents decide."""
     X = np.array([[1.0], [2.0], [1.0], [-0.0], [0.0], [2.0], [3.0]])
     same = np.zeros(len(X), dtype=np.uint64)
-    np.testing.assert_array_equal(keys.same_rows(X, same), [0, 1, 0, 2, 2, 1, 3])
-    np.testing.assert_array_equal(keys.same_rows(X, same, np.array([0, 0, 1, 0, 0, 0, 0])), [0, 1, 2, 3, 3, 1, 4])
-    assert keys.same_rows(np.arange(5.0)[:, None], same[:5]) is None
+    np.testing.assert_array_equal(duplicates.same_rows(X, same), [0, 1, 0, 2, 2, 1, 3])
+    np.testing.assert_array_equal(duplicates.same_rows(X, same, np.array([0, 0, 1, 0, 0, 0, 0])), [0, 1, 2, 3, 3, 1, 4])
+    assert duplicates.same_rows(np.arange(5.0)[:, None], same[:5]) is None
 
 
 # --- gamma -------------------------------------------------------------------------------------------------------
@@ -255,7 +256,7 @@ def test_keys_are_those_made_by_hand(container):
     X = np.where(rng.random((9000, 5)) < 0.4, rng.normal(size=(9000, 5)), 0.0).astype(np.float32)
     X[3] = -0.0
     for threads in 1, 3:
-        found = keys.row_keys(container(X), threads)
-        np.testing.assert_array_equal(found, keys.row_keys(X.astype(np.float64)))
+        found = duplicates.row_keys(container(X), threads)
+        np.testing.assert_array_equal(found, duplicates.row_keys(X.astype(np.float64)))
     assert found[:20].tolist() == [key_by_hand(row) for row in X[:20].astype(np.float64)]
     assert found[3] == 0

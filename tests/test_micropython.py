@@ -24,7 +24,7 @@ from slimsvm import (
     kernels,
     to_micropython,
 )
-from slimsvm.export.machine import machine_of
+from slimsvm.model.inference import machine_of
 
 MOONS = make_moons(200, noise=0.2, random_state=0)
 IRIS = load_iris(return_X_y=True)

@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 import reference
 from problems import KERNEL_CASES, MACHINES, machine_name, three_classes
 from slimsvm import AnyNormSVC
-from slimsvm.votes import Votes
+from slimsvm.model.voting import Votes
 
 machines = pytest.mark.parametrize("machine", MACHINES, ids=machine_name)
 strategies = pytest.mark.parametrize("multi_class", ["ovo", "ovr"])

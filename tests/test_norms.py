@@ -12,8 +12,8 @@ import reference
 import test_degenerate
 from problems import EVERY_MACHINE, KERNEL_CASES, NORMS, all_duals, blobs, check_optimal, fitted_to, machine_name
 from slimsvm import AnyNormSVC, BudgetSVC, LeastOneNormSVC, LeastSquaresSVC, slacks
-from slimsvm.dual import multiplier, programs
-from slimsvm.formulation import CONSTRAINTS, FeasibleSet
+from slimsvm.problem.formulation import CONSTRAINTS, FeasibleSet
+from slimsvm.solvers.dual import multiplier, programs
 
 pytestmark = [
     pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning"),

@@ -17,10 +17,10 @@ from sklearn.exceptions import ConvergenceWarning
 import reference
 from problems import NORMS, all_duals, blobs, fitted_to, spread
 from slimsvm import AnyNormSVC, slacks
-from slimsvm.certificate import balanced
-from slimsvm.dual import interior
-from slimsvm.dual.solve import Binary
-from slimsvm.formulation import CONSTRAINTS, EQUALITY, INEQUALITY, FeasibleSet
+from slimsvm.problem.formulation import CONSTRAINTS, EQUALITY, INEQUALITY, FeasibleSet
+from slimsvm.solvers.certificate import balanced
+from slimsvm.solvers.dual import interior
+from slimsvm.solvers.dual.solve import Binary
 
 pytestmark = pytest.mark.filterwarnings("ignore:the decision function is zero", "ignore:kernel values")
 Long = np.longdouble

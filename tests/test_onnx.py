@@ -34,11 +34,11 @@ from slimsvm import (
     kernels,
     to_onnx,
 )
-from slimsvm.expansion import Expansion
-from slimsvm.export.machine import Affine, Machine, ProbabilityLayer, folded_scalers
 from slimsvm.export.onnx import DTYPES, LEAST_OPSET, _alone, _checked_options, labels_of
-from slimsvm.primal.probability import led_by, log_probabilities
-from slimsvm.votes import Votes
+from slimsvm.model.expansion import Expansion
+from slimsvm.model.inference import Affine, Machine, ProbabilityLayer, folded_scalers
+from slimsvm.model.probabilities import led_by, log_probabilities
+from slimsvm.model.voting import Votes
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")

@@ -20,7 +20,7 @@ from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 import pages
 from problems import blobs
 from slimsvm import AnyNormSVC, SlimSVC, bases
-from slimsvm.formulation import CONSTRAINTS
+from slimsvm.problem.formulation import CONSTRAINTS
 
 ROOT = Path(__file__).parent.parent
 NAMES = ["norm", "kernel", "basis", "loss"]

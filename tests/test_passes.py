@@ -7,10 +7,12 @@ import pytest
 
 from pass_problems import INPUTS, KERNELS, LAYOUTS, LOSSES, core_loss, dense, kernel_sizes, make
 from slimsvm import kernels, losses
-from slimsvm.arrays import core_rows
-from slimsvm.parts.kernels import Gaussian, Scaled
-from slimsvm.parts.regularizers import KernelNorm, ReweightedNorm
-from slimsvm.primal.passes import (
+from slimsvm.linalg.arrays import core_rows
+from slimsvm.problem.kernels import Gaussian, Scaled
+from slimsvm.problem.regularizers import KernelNorm, ReweightedNorm
+from slimsvm.rows.labels import ClassLabels, RowLabels
+from slimsvm.rows.memory import Fused, Given
+from slimsvm.solvers.primal.passes import (
     DOUBT,
     DOWN,
     DOWN_GAIN,
@@ -26,8 +28,6 @@ from slimsvm.primal.passes import (
     Line,
     Pull,
 )
-from slimsvm.rows.labels import ClassLabels, RowLabels
-from slimsvm.rows.memory import Fused, Given
 from test_process import run
 
 PRECISIONS = [np.float64, np.float32]

@@ -21,15 +21,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 from problems import blobs, three_classes
-from slimsvm import (
-    AnyNormSVC,
-    CalibrationDisplay,
-    FrontierDisplay,
-    SlimSVC,
-    VectorsDisplay,
-    compress,
-    frontier,
-)
+from slimsvm import AnyNormSVC, CalibrationDisplay, FrontierDisplay, SlimSVC, VectorsDisplay, compress, frontier
 from small_models import FEW_ITERATIONS, slim
 
 pytestmark = pytest.mark.filterwarnings(FEW_ITERATIONS)

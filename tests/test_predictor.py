@@ -19,7 +19,7 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 
 from problems import blobs
 from slimsvm import AnyNormSVC, LpSVC, Predictor, RelevanceVectorClassifier, SlimSVC, compress, kernels
-from slimsvm.votes import Votes
+from slimsvm.model.voting import Votes
 
 FLOATS = (np.float64, np.float32)
 OWN = {

@@ -9,13 +9,13 @@ import reference
 import reference_bases as slow
 from problems import blobs, signs
 from slimsvm import kernels, losses, regularizers
-from slimsvm.certificate import balanced
-from slimsvm.primal import interior
-from slimsvm.primal import solve as primal
 from slimsvm.rows import memory
 from slimsvm.rows.labels import RowLabels
 from slimsvm.rows.memory import Computed, Fused, Given, seen_through
-from slimsvm.rows.seam import decision
+from slimsvm.rows.protocol import decision
+from slimsvm.solvers.certificate import balanced
+from slimsvm.solvers.primal import interior
+from slimsvm.solvers.primal import solve as primal
 
 COSTS = [1e-6, 1e-2, 1.0, 1e3, 1e6]
 GAP = 1e-8

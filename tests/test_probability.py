@@ -35,11 +35,13 @@ from slimsvm import (
     estimators,
     regularizers,
 )
-from slimsvm.certificate import Basis
-from slimsvm.data import Task, row_keys
-from slimsvm.parts.kernels import Gaussian
-from slimsvm.parts.regularizers import KernelNorm
-from slimsvm.primal.probability import (
+from slimsvm.data.dataset import Task, row_keys
+from slimsvm.problem.kernels import Gaussian
+from slimsvm.problem.regularizers import KernelNorm
+from slimsvm.rows.labels import numbers
+from slimsvm.rows.memory import Computed, Given, seen_through
+from slimsvm.solvers.certificate import Basis
+from slimsvm.solvers.primal.probability import (
     Classes,
     Weights,
     certified,
@@ -49,9 +51,7 @@ from slimsvm.primal.probability import (
     minimise,
     outputs,
 )
-from slimsvm.rows.labels import numbers
-from slimsvm.rows.memory import Computed, Given, seen_through
-from slimsvm.vectors.probabilities import STEP, USUAL, Judge, Piece, choose_cost, pieces_of
+from slimsvm.training.probabilities import STEP, USUAL, Judge, Piece, choose_cost, pieces_of
 
 FIXED = {"C": 1.0, "gamma": "scale", "scales": "fixed"}
 WITH_LAYER = [
@@ -472,7 +472,7 @@ def test_search_by_log_loss():
 
 def test_a_layer_that_is_not_solved_says_so(monkeypatch):
     X, y = noisy(3)
-    from slimsvm.vectors import probabilities
+    from slimsvm.training import probabilities
 
     solve = probabilities.fit_layer
     monkeypatch.setattr(probabilities, "fit_layer", lambda *args, **more: solve(*args, **more, max_iter=1))

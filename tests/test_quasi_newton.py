@@ -8,11 +8,11 @@ from scipy.optimize import minimize, rosen, rosen_der
 
 from problems import blobs
 from slimsvm import kernels
-from slimsvm.parts.losses import SquaredHinge
-from slimsvm.parts.regularizers import KernelNorm
-from slimsvm.quasi_newton import lbfgs
+from slimsvm.basis.learning import FusedObjective
+from slimsvm.linalg.lbfgs import lbfgs
+from slimsvm.problem.losses import SquaredHinge
+from slimsvm.problem.regularizers import KernelNorm
 from slimsvm.rows.labels import RowLabels
-from slimsvm.vectors.learning import FusedObjective
 
 
 def rosenbrock(size):

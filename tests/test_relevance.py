@@ -14,7 +14,7 @@ import reference
 import reference_lp
 from problems import KERNEL_CASES
 from slimsvm import RelevanceVectorClassifier, kernels
-from slimsvm.sparse import relevance
+from slimsvm.solvers.sparse import relevance
 from test_lp import GAMMA, all_coefficients, gram, hard, two_bumps
 
 

@@ -14,11 +14,11 @@ from sklearn.exceptions import ConvergenceWarning
 import reference_bases as slow
 from problems import blobs
 from slimsvm import EmpiricalSVC, ReducedSVC, SlimSVC, kernels, losses, regularizers, slacks
-from slimsvm.certificate import Basis, balanced, of_rows
-from slimsvm.primal import equations
-from slimsvm.primal.coefficients import fit_coefficients
 from slimsvm.rows.labels import RowLabels
 from slimsvm.rows.memory import Computed, Fused, kept
+from slimsvm.solvers.certificate import Basis, balanced, of_rows
+from slimsvm.solvers.primal import equations
+from slimsvm.solvers.primal.coefficients import fit_coefficients
 
 LONG = np.longdouble
 LOSSES = {"Hinge": "l1", "SquaredHinge": "l2", "HuberHinge": losses.HuberHinge(), "LeastSquares": losses.LeastSquares()}

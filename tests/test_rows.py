@@ -13,14 +13,14 @@ import reference_bases as slow
 from pass_problems import KERNELS, LAYOUTS, LOSSES, core_loss, dense, make
 from problems import blobs, three_classes
 from slimsvm import SlimSVC, kernels, losses, regularizers
-from slimsvm.data import Targets, outputs
+from slimsvm.basis.learning import FusedObjective, Objective
+from slimsvm.data.dataset import Targets, outputs
 from slimsvm.estimators import tasks
-from slimsvm.primal import solve as primal
-from slimsvm.primal.newton import newton
-from slimsvm.primal.passes import Equations, Evidence, Line
 from slimsvm.rows.labels import ClassLabels, RowLabels, joined, of_task
 from slimsvm.rows.memory import Computed, Fused, Given
-from slimsvm.vectors.learning import FusedObjective, Objective
+from slimsvm.solvers.primal import solve as primal
+from slimsvm.solvers.primal.newton import newton
+from slimsvm.solvers.primal.passes import Equations, Evidence, Line
 from test_passes import check_all, check_pull, every_sum
 
 precisions = pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])

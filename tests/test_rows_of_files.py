@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.datasets import dump_svmlight_file
 
 from slimsvm import AnyNormSVC, EmpiricalSVC, LpSVC, ReducedSVC, SlimSVC, bases, regularizers, rows
-from slimsvm.rows import reading
+from slimsvm.rows.blocks import Read
 
 N, D = 9000, 5
 FIXED = {"C": 1.0, "gamma": 0.2, "scales": "fixed"}
@@ -36,8 +36,8 @@ def blocks(X, *others, size=1300):
 def passes(monkeypatch):
     """How many passes were made."""
     made = []
-    mapped = reading.Read.mapped
-    monkeypatch.setattr(reading.Read, "mapped", lambda self, *a, **k: made.append(1) or mapped(self, *a, **k))
+    mapped = Read.mapped
+    monkeypatch.setattr(Read, "mapped", lambda self, *a, **k: made.append(1) or mapped(self, *a, **k))
     return made
 
 

@@ -7,10 +7,10 @@ from threadpoolctl import threadpool_limits
 from problems import blobs
 from slimsvm import SlimSVC
 from slimsvm.estimators import tasks
-from slimsvm.parts import bases
-from slimsvm.vectors import search
-from slimsvm.vectors.training import Setting
-from slimsvm.vectors.trials import Trial, Trials
+from slimsvm.problem import bases
+from slimsvm.training import search
+from slimsvm.training.spec import Setting
+from slimsvm.training.trials import Trial, Trials
 from small_models import FEW_ITERATIONS
 
 pytestmark = pytest.mark.filterwarnings(FEW_ITERATIONS)

@@ -202,7 +202,7 @@ def test_no_scales_where_inputs_outnumber_rows():
 
 
 def test_the_search_is_for_the_slack_that_was_asked_for(monkeypatch):
-    from slimsvm.vectors import learning
+    from slimsvm.basis import learning
 
     seen = set()
     plain = learning.Objective.__init__
@@ -274,7 +274,7 @@ def test_pickles_of_many_classes_are_small():
 
 
 def test_parallel_config_is_followed():
-    from slimsvm.threads import thread_count
+    from slimsvm.utils.threads import thread_count
 
     assert thread_count(None) == 1
     with joblib.parallel_config(n_jobs=3):

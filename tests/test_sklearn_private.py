@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 import slimsvm
-from slimsvm import sklearn_private as private
+from slimsvm.utils import sklearn_private as private
 
 SOURCES = Path(slimsvm.__file__).parent
 X = np.random.default_rng(0).normal(size=(30, 3))

@@ -12,7 +12,7 @@ from sklearn.base import clone
 import reference
 from problems import EVERY_MACHINE, NORMS, fitted_to, machine_name, ring_of_neighbours
 from slimsvm import losses, slacks
-from slimsvm.formulation import CONSTRAINTS, EQUALITY, INEQUALITY
+from slimsvm.problem.formulation import CONSTRAINTS, EQUALITY, INEQUALITY
 
 machines = pytest.mark.parametrize("machine", EVERY_MACHINE, ids=machine_name)
 

@@ -22,8 +22,9 @@ from sklearn.preprocessing import StandardScaler
 import reference_bases as slow
 from problems import blobs, three_classes
 from slimsvm import SlimSVC, bases, kernels, losses
-from slimsvm.data import Task, row_keys
-from slimsvm.vectors import candidates, learning, search
+from slimsvm.basis import candidates, learning
+from slimsvm.data.dataset import Task, row_keys
+from slimsvm.training import search
 from small_models import (
     CONTAINERS,
     FEW_ITERATIONS,
@@ -316,7 +317,7 @@ import os, signal, sys, threading, time
 from problems import blobs
 from slimsvm import EmpiricalSVC, SlimSVC
 from slimsvm.bases import Learned
-from slimsvm.primal.interior import Members
+from slimsvm.solvers.primal.interior import Members
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
 moments = Members.moments
@@ -357,7 +358,7 @@ def test_an_error_leaves_the_estimator_as_it_was(monkeypatch):
     X, y = blobs(60)
     model = slim().fit(X, y)
     before = dict(vars(model))
-    monkeypatch.setattr("slimsvm.vectors.training.fit_coefficients", lambda *a, **k: 1 / 0)
+    monkeypatch.setattr("slimsvm.training.spec.fit_coefficients", lambda *a, **k: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         model.fit(X[:, :2], y)
     assert vars(model).keys() == before.keys()

@@ -18,10 +18,10 @@ from sklearn.svm import OneClassSVM
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from slimsvm import Predictor, SlimOneClass, compress, load, save, to_micropython, to_sklearn
+from slimsvm.compression.tasks import Inside
 from slimsvm.estimators import one_class
 from slimsvm.estimators.one_class import threshold
 from slimsvm.export import quantize
-from slimsvm.goals import Inside
 
 MOONS = make_moons(400, noise=0.1, random_state=0)[0]
 ROWS = np.random.default_rng(1).uniform([-2, -1.5], [3, 2], (500, 2))  # some inside, most outside

@@ -18,10 +18,10 @@ from sklearn.svm import SVR
 
 import slimsvm
 from slimsvm import SlimSVR, losses
-from slimsvm.data import rounded_targets
+from slimsvm.data.dataset import rounded_targets
 from slimsvm.estimators import tasks
-from slimsvm.vectors.residuals import held_out_residuals, quantiles
-from slimsvm.vectors.training import Setting
+from slimsvm.training.intervals import held_out_residuals, quantiles
+from slimsvm.training.spec import Setting
 
 QUICK = {"C": 10.0, "gamma": 0.5, "scales": "fixed"}
 NAMES = ["squared_error", "epsilon_insensitive", "squared_epsilon_insensitive", "huber"]

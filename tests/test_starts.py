@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from papers.datasets import made
 from slimsvm import SlimSVC, SlimSVR, bases
 from slimsvm.estimators import tasks
-from slimsvm.vectors.training import Setting
+from slimsvm.training.spec import Setting
 
 pytestmark = pytest.mark.filterwarnings("ignore:learning ended at its limit")
 

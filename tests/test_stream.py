@@ -9,12 +9,12 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import make_moons
-from slimsvm.bases import Learned
 
 import slimsvm
 from slimsvm import SlimSVC
+from slimsvm.bases import Learned
+from slimsvm.data.reservoir import Reservoir
 from slimsvm.estimators import stream as policy
-from slimsvm.reservoir import Reservoir
 
 QUICK = {"n_vectors": 6, "C": 1.0, "gamma": 1.0, "scales": "fixed", "memory": 300}
 

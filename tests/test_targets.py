@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from slimsvm import losses
-from slimsvm.primal import interior
-from slimsvm.primal import solve as primal
 from slimsvm.rows.labels import RowLabels, TargetLabels
 from slimsvm.rows.memory import Given
-from slimsvm.rows.seam import decision
+from slimsvm.rows.protocol import decision
+from slimsvm.solvers.primal import interior
+from slimsvm.solvers.primal import solve as primal
 
 LOSSES = [
     losses.SquaredError(),

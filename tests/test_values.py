@@ -16,8 +16,8 @@ from sklearn.svm import SVR
 
 from slimsvm import Predictor, SlimSVR, compress, to_micropython, to_onnx, to_sklearn
 from slimsvm.export import quantize
-from slimsvm.export.integers import shifted, values_in_16_bits
-from slimsvm.export.machine import machine_of
+from slimsvm.model.inference import machine_of
+from slimsvm.quantization.integers import shifted, values_in_16_bits
 
 
 @pytest.fixture(scope="module")

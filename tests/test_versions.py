@@ -75,8 +75,8 @@ def test_show_versions(capsys):
 
 
 def test_show_versions_without_optional_packages(capsys, monkeypatch):
-    monkeypatch.setattr("slimsvm.versions.OPTIONAL", ("no-such-package",))
-    monkeypatch.setattr("slimsvm.versions.REQUIRED", ("numpy", "no-such-need"))
+    monkeypatch.setattr("slimsvm.utils.versions.OPTIONAL", ("no-such-package",))
+    monkeypatch.setattr("slimsvm.utils.versions.REQUIRED", ("numpy", "no-such-need"))
     slimsvm.show_versions()
     shown = capsys.readouterr().out
     assert "no-such-package" not in shown
@@ -85,10 +85,15 @@ def test_show_versions_without_optional_packages(capsys, monkeypatch):
 
 def test_import_leaves_heavy_packages_alone():
     """In a process of its own. What scikit-learn's SVMs import anyway costs nothing more."""
-    code = "import sys, sklearn.svm; before = set(sys.modules); import slimsvm; print(*set(sys.modules) - before)"
+    code = """import sys, sklearn.svm
+before = set(sys.modules)
+import slimsvm
+slimsvm.SlimSVC, slimsvm.SVC, slimsvm.frontier, slimsvm.to_c, slimsvm.save  # which import the others
+print(*set(sys.modules) - before)
+"""
     run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=120)
     added = run.stdout.split()
-    assert "slimsvm.frontier" in added
+    assert "slimsvm.frontiers.compute" in added
     heavy = [name for name in added for top in NOT_IMPORTED if name == top or name.startswith(f"{top}.")]
     assert heavy == []
 
@@ -138,4 +143,4 @@ def test_what_is_imported_is_declared():
         for package, at_once in imports(path):
             assert package in (needed if at_once and not command else offered), (path, package)
     assert {"joblib", "threadpoolctl"} <= needed
-    assert set(slimsvm.versions.REQUIRED) == needed
+    assert set(slimsvm.utils.versions.REQUIRED) == needed

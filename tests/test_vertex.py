@@ -12,8 +12,8 @@ from sklearn.preprocessing import MinMaxScaler
 
 from problems import NORMS
 from slimsvm import SVC, SVR, AnyNormSVC, LeastSquaresSVC, NuSVC, NuSVR, OneClassSVM, slacks
-from slimsvm.dual import solve
-from slimsvm.dual.vertex import at_vertex
+from slimsvm.solvers.dual import solve
+from slimsvm.solvers.dual.vertex import at_vertex
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 POLYHEDRAL = [slacks.OneNorm(), slacks.MaxNorm(), slacks.TopSum(3.5), slacks.TopSum(12.0), slacks.TopTwoNorm(1.0)]

@@ -9,7 +9,7 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.preprocessing import scale
 
 from slimsvm import SlimSVC
-from slimsvm.formulation import Part
+from slimsvm.problem.formulation import Part
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from slimsvm.kernels import Base
 
 from slimsvm import AnyNormSVC, SlimSVC
+from slimsvm.kernels import Base
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from scipy.special import expit, xlogy
 from sklearn.datasets import make_moons
 
 from slimsvm import SlimSVC
-from slimsvm.formulation import Part
+from slimsvm.problem.formulation import Part
 
 
 @dataclass(frozen=True)

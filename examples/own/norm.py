@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from sklearn.datasets import make_moons
-from slimsvm.slacks import Norm
 
 from slimsvm import AnyNormSVC
-from slimsvm.formulation import FeasibleSet
+from slimsvm.problem.formulation import FeasibleSet
+from slimsvm.slacks import Norm
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from slimsvm.formulation import Array
+from slimsvm.linalg.arrays import Array
 
 Converted = tuple[Array, Array]
 Convert = Callable[[Any, Any, dict[int, int]], Converted]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slimsvm.formulation import Array
+from slimsvm.linalg.arrays import Array
 
 from .splits import frozen_random
 

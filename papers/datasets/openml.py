@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from slimsvm import notices
-from slimsvm.formulation import Array
+from slimsvm.linalg.arrays import Array
+from slimsvm.utils.warnings import warn
 
 from . import conversions as to
 from .folder import checked, read
@@ -98,7 +98,7 @@ def download(facts: Facts) -> Dataset:
         raise Unusable(f"what OpenML sent as {origin.data_id} is not this set ({error})") from error
     known = DIGESTS.get(facts.name)
     if known is not None and known != digest(found.X, found.y):
-        notices.warn(
+        warn(
             f"{facts.name} from OpenML ({origin.data_id}) has the right numbers of rows, inputs and labels, but "
             "not the values that papers used. Compare results with care.",
             UserWarning,
@@ -141,7 +141,7 @@ def _keep(found: Dataset) -> None:
     path = folder / f"{found.name}.npz"
     now, first = digest(found.X, found.y), _digest_file(path)
     if first.is_file() and first.read_text().strip() != now:
-        notices.warn(f"OpenML gives other rows of {found.name} than when it was first downloaded.", UserWarning)
+        warn(f"OpenML gives other rows of {found.name} than when it was first downloaded.", UserWarning)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(f".{os.getpid()}.part")
@@ -150,7 +150,7 @@ def _keep(found: Dataset) -> None:
         first.write_text(f"{now}\n")
         os.replace(part, path)  # whole or not at all
     except OSError as error:
-        notices.warn(f"{found.name} is not kept in {folder} ({error}): set {VARIABLE} to a folder.", UserWarning)
+        warn(f"{found.name} is not kept in {folder} ({error}): set {VARIABLE} to a folder.", UserWarning)
 
 
 def _digest_file(path: Path) -> Path:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from slimsvm.formulation import Array
+from slimsvm.linalg.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)

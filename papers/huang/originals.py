@@ -7,11 +7,12 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.special import expit, log_expit
 from sklearn.metrics.pairwise import rbf_kernel
 
-from slimsvm.formulation import INEQUALITY, Array
-from slimsvm.parts.losses import Hinge
-from slimsvm.parts.regularizers import KernelNorm
-from slimsvm.parts.slacks import OneNorm
-from slimsvm.sparse.reweighting import KernelColumns, solve_round
+from slimsvm.linalg.arrays import Array
+from slimsvm.problem.formulation import INEQUALITY
+from slimsvm.problem.losses import Hinge
+from slimsvm.problem.regularizers import KernelNorm
+from slimsvm.problem.slacks import OneNorm
+from slimsvm.solvers.sparse.reweighting import KernelColumns, solve_round
 
 
 class TippingRVM:

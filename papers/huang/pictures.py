@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.svm import SVC
 
 from slimsvm import LpSVC
-from slimsvm.formulation import Array
+from slimsvm.linalg.arrays import Array
 
 from ..recipe import Column, Outcomes, Recipe, Samples, Task, by_row_and_column
 from ..result import Result

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.svm import SVC
 
 from slimsvm import LpSVC, RelevanceVectorClassifier
-from slimsvm.formulation import Array
+from slimsvm.linalg.arrays import Array
 
 from .. import datasets
 from ..recipe import Column, Outcomes, Printed, Recipe, Samples, Task, printed

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from slimsvm.formulation import Array
+from slimsvm.linalg.arrays import Array
 
 from ..recipe import Column, Outcomes, Recipe, Samples, Task, printed
 from . import reasons

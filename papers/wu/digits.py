@@ -10,7 +10,7 @@ from scipy.ndimage import gaussian_filter
 from sklearn.svm import SVC
 
 from slimsvm import RelevanceVectorClassifier, compress
-from slimsvm.formulation import Array
+from slimsvm.linalg.arrays import Array
 
 from .. import datasets
 from ..datasets import Split

@@ -11,8 +11,9 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC
 
 from slimsvm import SlimSVC
-from slimsvm.formulation import Array, Part
-from slimsvm.parts import bases
+from slimsvm.linalg.arrays import Array
+from slimsvm.problem import bases
+from slimsvm.problem.formulation import Part
 
 from .settings import ITERATIONS
 

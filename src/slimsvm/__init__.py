@@ -1,65 +1,68 @@
 """Support vector machines that stay small."""
 
-import sys
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from .estimators import (
-    SVC,
-    SVR,
-    AnyNormSVC,
-    BudgetSVC,
-    CompressedClassifier,
-    CompressedOutlierDetector,
-    CompressedRegressor,
-    EmpiricalSVC,
-    LeastOneNormSVC,
-    LeastSquaresSVC,
-    LpSVC,
-    NuSVC,
-    NuSVR,
-    OneClassSVM,
-    ReducedSVC,
-    RelevanceVectorClassifier,
-    SlimOneClass,
-    SlimSVC,
-    SlimSVR,
-    compress,
-)
-from .export import to_c, to_micropython, to_onnx, to_sklearn
-from .frontier import Frontier, frontier
-from .parts import bases, kernels, losses, regularizers, slacks
-from .patching import patch_sklearn, unpatch_sklearn
-from .persistence import load, save
-from .predictor import Predictor
-from .versions import show_versions
-
 if TYPE_CHECKING:
-    from . import report
+    from . import (
+        bases,
+        kernels,
+        losses,
+        regularizers,
+        report,
+        slacks,
+    )
+    from . import (
+        compression as compression,
+    )
+    from . import (
+        export as export,
+    )
+    from . import (
+        formulation as formulation,
+    )
+    from . import (
+        persistence as persistence,
+    )
+    from . import (
+        plotting as plotting,
+    )
+    from . import (
+        rows as rows,
+    )
+    from .estimators import (
+        SVC,
+        SVR,
+        AnyNormSVC,
+        BudgetSVC,
+        CompressedClassifier,
+        CompressedOutlierDetector,
+        CompressedRegressor,
+        EmpiricalSVC,
+        LeastOneNormSVC,
+        LeastSquaresSVC,
+        LpSVC,
+        NuSVC,
+        NuSVR,
+        OneClassSVM,
+        ReducedSVC,
+        RelevanceVectorClassifier,
+        SlimOneClass,
+        SlimSVC,
+        SlimSVR,
+        compress,
+    )
+    from .estimators.patching import patch_sklearn, unpatch_sklearn
+    from .export import to_c, to_micropython, to_onnx, to_sklearn
+    from .frontiers import Frontier
+    from .frontiers import frontier as frontier
+    from .model.predictor import Predictor
+    from .persistence import load, save
     from .plotting import CalibrationDisplay, FrontierDisplay, VectorsDisplay
+    from .utils.versions import show_versions
 
 __version__ = version("slimsvm")
-
-# The parts are public under short names: slimsvm.slacks is slimsvm.parts.slacks.
-for _part in (bases, kernels, losses, regularizers, slacks):
-    sys.modules[f"{__name__}.{_part.__name__.rpartition('.')[2]}"] = _part
-
-# Loaded when they are asked for: most programs train or predict, and draw nothing.
-_LATER = {name: f".{name}" for name in ("plotting", "report")}
-_LATER |= dict.fromkeys(("CalibrationDisplay", "FrontierDisplay", "VectorsDisplay"), ".plotting")
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = import_module(_LATER[name], __name__)
-    return module if _LATER[name] == f".{name}" else getattr(module, name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
-
 
 __all__ = [
     "SVC",
@@ -105,3 +108,52 @@ __all__ = [
     "to_sklearn",
     "unpatch_sklearn",
 ]
+
+# Where public names are, but for estimators and modules. Each is imported when it is first used, so that the command
+# line answers `--version` and `--help` without scikit-learn.
+_HOMES = {
+    "CalibrationDisplay": "plotting",
+    "Frontier": "frontiers",
+    "FrontierDisplay": "plotting",
+    "Predictor": "model.predictor",
+    "VectorsDisplay": "plotting",
+    "frontier": "frontiers",
+    "load": "persistence",
+    "patch_sklearn": "estimators.patching",
+    "save": "persistence",
+    "show_versions": "utils.versions",
+    "to_c": "export",
+    "to_micropython": "export",
+    "to_onnx": "export",
+    "to_sklearn": "export",
+    "unpatch_sklearn": "estimators.patching",
+}
+_MODULES = (
+    "bases",
+    "compression",
+    "estimators",
+    "export",
+    "formulation",
+    "kernels",
+    "losses",
+    "persistence",
+    "plotting",
+    "regularizers",
+    "report",
+    "rows",
+    "slacks",
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f".{name}", __name__)
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_HOMES.get(name, 'estimators')}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -21,8 +21,8 @@ from unittest.mock import patch
 import numpy as np
 from sklearn.base import clone
 
-from slimsvm.dual import family
-from slimsvm.estimators.family import classifiers
+from slimsvm.estimators.sklearn_svm import classifiers
+from slimsvm.solvers.dual import sklearn_svm
 
 from . import exact
 from .exact import LONG, long
@@ -172,7 +172,7 @@ def one_class(fitted):
 def with_duals(fitted):
     """Refit without the replacement by f = 0, to get its duals: like any others, they prove what they prove."""
     with (
-        patch.object(family, "_zero_without_margin", lambda machine, view, problem, found: found),
+        patch.object(sklearn_svm, "_zero_without_margin", lambda machine, view, problem, found: found),
         patch.object(classifiers, "zero_if_rounding", lambda machine, view, solution: solution),
     ):
         model = clone(fitted.model).fit(fitted.X, fitted.y, fitted.weight)

@@ -74,7 +74,7 @@ def run(arguments: list[str], debug: bool = False) -> int:
 def _failed(error: Exception, debug: bool) -> int:
     """One line about an error, and its exit code."""
     if debug:
-        from ..notices import without_control_characters
+        from ..utils.warnings import without_control_characters
 
         text = "".join(traceback.format_exception(error))
         print(without_control_characters(text, keep="\n"), end="", file=sys.stderr)
@@ -88,7 +88,7 @@ def _failed(error: Exception, debug: bool) -> int:
 
 
 def _say(text: str) -> None:
-    from ..notices import without_control_characters
+    from ..utils.warnings import without_control_characters
 
     print(f"{NAME}: {without_control_characters(text)}", file=sys.stderr)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..export.budget import TooFewBytes
+from ..training.byte_budget import TooFewBytes
 from .data import Rows
 from .errors import CommandError
 from .models import device_bytes, without_encoding
@@ -113,7 +113,7 @@ class Trials:
 
 def _would_grow(model: Any, left: int, unused: int) -> bool:
     """Whether another limit could give a larger model: a vector more would fit, and the last limit was felt."""
-    from ..export.quantize import to_integers
+    from ..quantization.quantize import to_integers
 
     estimator = model[-1]
     parts = to_integers(without_encoding(model)).parts()

@@ -8,7 +8,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..notices import without_control_characters
+from ..utils.warnings import without_control_characters
 from . import preprocessing, tables
 from .errors import CommandError, WrongUse, needs, one_line
 from .inputs import NUMBER
@@ -73,7 +73,7 @@ def _to_c(
     out: Output,
 ) -> None:
     from .. import to_c
-    from ..export.quantize import ScalerBytesWarning
+    from ..quantization.quantize import ScalerBytesWarning
 
     X, y = (None, None) if data is None else _rows(saved, data, reading, out)
     model = saved.model

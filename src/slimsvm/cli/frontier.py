@@ -36,7 +36,7 @@ def frontier(
     out: Output,
 ) -> None:
     """Models of several sizes; a report, a picture and the chosen model as files."""
-    from .. import frontier as frontier_of
+    from ..frontiers import frontier as frontier_of
 
     wanted = sizes_of(sizes)
     _check_files(html, output, plot, judging)

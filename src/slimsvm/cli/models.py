@@ -111,8 +111,8 @@ NOTES: dict[str, Callable[[Any], bool]] = {
 
 def device_bytes(model: Any) -> int:
     """Of scaler and classifier in integers; of float32 numbers where the model has no such form."""
-    from ..export.quantize import to_integers
-    from ..frontier_result import bytes_of
+    from ..frontiers.result import bytes_of
+    from ..quantization.quantize import to_integers
 
     last = model.steps[-1][1] if hasattr(model, "steps") else model
     try:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..notices import CONTROL_CHARACTERS, without_control_characters
-from ..progress import shown_by
+from ..utils.progress import shown_by
+from ..utils.warnings import CONTROL_CHARACTERS, without_control_characters
 
 if TYPE_CHECKING:
     from .options import Showing

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..notices import without_control_characters
+from ..utils.warnings import without_control_characters
 from .errors import CommandError, WrongUse, listed, needs, one_line
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ An `Original` is what is to be made small, whatever it was before; its goal says
 intervals the small machine is taught. Nothing here knows an estimator.
 """
 
-from .machines import Known, Original, in_columns
+from .holdout import agreeing_on_unseen
+from .methods import METHODS, Compressor, Relearned
+from .original import Known, Original, in_columns
 from .report import Compression
 from .sizes import small_version
-from .unseen import agreeing_on_unseen
-from .ways import METHODS, Compressor, Relearned
 
 __all__ = [
     "METHODS",

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from ..expansion import Expansion
-from ..formulation import Array
-from ..linear import dot
-from ..notices import without_control_characters
-from ..vectors.reduced_set import has_norm
-from .machines import Original
-from .ways import Compressor
+from ..basis.reduced_set import has_norm
+from ..linalg.arrays import Array
+from ..linalg.matrix import dot
+from ..model.expansion import Expansion
+from ..utils.warnings import without_control_characters
+from .methods import Compressor
+from .original import Original
 
 
 def multiply_adds(machine: Expansion) -> int:

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..expansion import Expansion
-from ..linear import dot
-from ..parts.bases import dense
-from .machines import Original
-from .ways import METHODS, Compressor
+from ..linalg.matrix import dot
+from ..model.expansion import Expansion
+from ..problem.bases import dense
+from .methods import METHODS, Compressor
+from .original import Original
 
 Small = TypeVar("Small")
 

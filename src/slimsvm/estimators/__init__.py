@@ -4,13 +4,13 @@ from .any_norm import AnyNormSVC
 from .budget import BudgetSVC
 from .compressed import CompressedClassifier, CompressedOutlierDetector, CompressedRegressor, compress
 from .empirical import EmpiricalSVC
-from .family import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from .least_one_norm import LeastOneNormSVC
 from .least_squares import LeastSquaresSVC
 from .lp import LpSVC
 from .one_class import SlimOneClass
 from .reduced import ReducedSVC
 from .relevance import RelevanceVectorClassifier
+from .sklearn_svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from .slim import SlimSVC
 from .slim_regressor import SlimSVR
 

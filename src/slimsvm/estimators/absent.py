@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..data import outputs
-from ..expansion import Model
-from ..formulation import Array
+from ..data.dataset import outputs
+from ..linalg.arrays import Array
+from ..model.expansion import Model
 
 LAYER = ("probability_coef_", "probability_intercept_")
 

@@ -7,15 +7,15 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
-from ..data import Task
-from ..dual.batch import Cost, solve_all
-from ..dual.multiplier import Limits
-from ..dual.solve import DualSolution
-from ..dual.training import Subproblem, train
-from ..dual.zero import ZERO_FUNCTION_WARNING, is_rounding
-from ..expansion import Model
-from ..formulation import Constraint, Slack
-from ..notices import warn
+from ..data.dataset import Task
+from ..model.expansion import Model
+from ..problem.formulation import Constraint, Slack
+from ..solvers.dual.batch import Cost, solve_all
+from ..solvers.dual.multiplier import Limits
+from ..solvers.dual.solve import DualSolution
+from ..solvers.dual.training import Subproblem, train
+from ..solvers.dual.zero import ZERO_FUNCTION_WARNING, is_rounding
+from ..utils.warnings import warn
 from . import validation
 from .base import ExpansionClassifier
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from ..export.problems import Problem, Refit
-from ..formulation import Constraint, Slack, constraint
-from ..parts import slacks
+from ..problem import slacks
+from ..problem.formulation import Constraint, Slack, constraint
+from ..solvers.primal.refit import Problem, Refit
 from . import validation
 from .all_points import AllPointsClassifier
 from .documentation import documented

@@ -13,22 +13,23 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..data import Task, outputs, sides
-from ..expansion import Expansion, Model
-from ..export.machine import ProbabilityLayer
-from ..export.problems import Refit
-from ..export.quantize import model_bytes
-from ..formulation import Array, Part
-from ..namespaces import beside, host, is_foreign, namespace, stays_there
-from ..notices import warn
-from ..parts.kernels import Scaled
+from ..data.dataset import Task, outputs, sides
+from ..linalg.array_api import beside, host, is_foreign, namespace, stays_there
+from ..linalg.arrays import Array
+from ..model.expansion import Expansion, Model
+from ..model.inference import ProbabilityLayer
+from ..model.voting import Votes
+from ..problem.formulation import Part
+from ..problem.kernels import Scaled
+from ..quantization.quantize import model_bytes
 from ..rows import device as there
-from ..rows.apart import Apart
-from ..rows.partitions import on_workers
-from ..rows.wanted import CLASSES, Wanted
-from ..rows.workers import answers
-from ..threads import thread_count
-from ..votes import Votes
+from ..rows.dask_partitions import on_workers
+from ..rows.dask_rows import answers
+from ..rows.remote import Apart
+from ..rows.target_kinds import CLASSES, Wanted
+from ..solvers.primal.refit import Refit
+from ..utils.threads import thread_count
+from ..utils.warnings import warn
 from . import tasks, validation
 
 # Coefficients that are mostly zero are pickled as a sparse matrix if there are at least so many of them.

@@ -9,16 +9,17 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from ..data import Task, outputs
-from ..dual.solve import DualSolution
-from ..dual.training import Subproblem, subproblems
-from ..expansion import Model
-from ..formulation import INEQUALITY, Array, Constraint, Slack
-from ..linear import dot
-from ..notices import warn
-from ..parts import bases, kernels, regularizers, slacks
-from ..vectors.candidates import TaskCandidates
-from ..vectors.training import Recipe, fit_over
+from ..basis.candidates import TaskCandidates
+from ..data.dataset import Task, outputs
+from ..linalg.arrays import Array
+from ..linalg.matrix import dot
+from ..model.expansion import Model
+from ..problem import bases, kernels, regularizers, slacks
+from ..problem.formulation import INEQUALITY, Constraint, Slack
+from ..solvers.dual.solve import DualSolution
+from ..solvers.dual.training import Subproblem, subproblems
+from ..training.spec import Recipe, fit_over
+from ..utils.warnings import warn
 from .all_points import AllPointsClassifier
 from .documentation import documented
 from .validation import check_choice, check_number

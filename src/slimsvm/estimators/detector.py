@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import OutlierMixin
 
-from ..formulation import Array
-from ..votes import Votes
+from ..linalg.arrays import Array
+from ..model.voting import Votes
 from .base import ExpansionModel, labels_beside, lazy_where_far
 
 BORDER = 1e-12  # of the offset

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..data import Task
-from ..parts import bases, kernels
+from ..data.dataset import Task
+from ..problem import bases, kernels
 from .documentation import documented
 from .small_basis import SmallBasisClassifier
 from .validation import check_choice, check_number

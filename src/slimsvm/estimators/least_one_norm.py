@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..formulation import EQUALITY, Constraint, Slack
-from ..parts import slacks
+from ..problem import slacks
+from ..problem.formulation import EQUALITY, Constraint, Slack
 from .all_points import AllPointsClassifier
 from .documentation import documented
 

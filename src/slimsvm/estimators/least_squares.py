@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ..data import Task
-from ..dual import least_squares
-from ..dual.solve import DualSolution, Progress
-from ..dual.training import Subproblem
-from ..expansion import Model
-from ..formulation import EQUALITY, Array, Constraint, Slack
-from ..parts import slacks
+from ..data.dataset import Task
+from ..linalg.arrays import Array
+from ..model.expansion import Model
+from ..problem import slacks
+from ..problem.formulation import EQUALITY, Constraint, Slack
+from ..solvers.dual import least_squares
+from ..solvers.dual.solve import DualSolution, Progress
+from ..solvers.dual.training import Subproblem
 from .all_points import AllPointsClassifier
 from .documentation import documented
 

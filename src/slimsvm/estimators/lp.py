@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..data import Output, Task, outputs
-from ..expansion import Expansion, Model, joined
-from ..notices import warn
-from ..progress import ProgressLine
-from ..sparse.lp import VARIANTS, train_lp
-from ..sparse.reweighting import Sparse
+from ..data.dataset import Output, Task, outputs
+from ..model.expansion import Expansion, Model, joined
+from ..solvers.sparse.lp import VARIANTS, train_lp
+from ..solvers.sparse.reweighting import Sparse
+from ..utils.progress import ProgressLine
+from ..utils.warnings import warn
 from .documentation import documented
 from .probability import LayerClassifier
 from .validation import check_choice, check_common, check_number, check_number_or, named_kernel

@@ -12,26 +12,26 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from ..compression import Compression, Compressor, Known, Original, agreeing_on_unseen, small_version
-from ..data import Task
-from ..dual.family import FamilySolution
-from ..dual.multiplier import Limits
-from ..dual.one_class import one_class_machine
-from ..expansion import Expansion
-from ..export.budget import TooFewBytes
-from ..export.quantize import form_of
-from ..formulation import Array
-from ..goals import Inside
-from ..namespaces import host, is_foreign
-from ..notices import warn
-from ..parts import kernels
-from ..parts.bases import dense
-from ..rows.apart import Apart, Piece
-from ..rows.wanted import Nothing
-from ..threads import thread_count
+from ..compression.tasks import Inside
+from ..data.dataset import Task
+from ..linalg.array_api import host, is_foreign
+from ..linalg.arrays import Array
+from ..model.expansion import Expansion
+from ..problem import kernels
+from ..problem.bases import dense
+from ..quantization.quantize import form_of
+from ..rows.remote import Apart, Piece
+from ..rows.target_kinds import Nothing
+from ..solvers.dual.multiplier import Limits
+from ..solvers.dual.one_class import one_class_machine
+from ..solvers.dual.sklearn_svm import FamilySolution
+from ..training.byte_budget import TooFewBytes
+from ..utils.threads import thread_count
+from ..utils.warnings import warn
 from . import tasks, validation
+from .adapters import Source, source_of
 from .detector import Detector, on_the_border_is_inside
 from .documentation import documented
-from .originals import Source, source_of
 
 MOST_ROWS = 20_000  # that teach: the border of so many is that of more, and a machine over all of them is dear
 MOST_VECTORS = 300  # of a byte budget

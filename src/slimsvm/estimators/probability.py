@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..data import Task
-from ..expansion import Model
-from ..export.machine import ProbabilityLayer
-from ..formulation import Array
-from ..namespaces import beside, host, is_foreign
-from ..primal.probability import led_by, log_probabilities
-from ..vectors.probabilities import Learn, fit_at, fit_probabilities, pieces_of
+from ..data.dataset import Task
+from ..linalg.array_api import beside, host, is_foreign
+from ..linalg.arrays import Array
+from ..model.expansion import Model
+from ..model.inference import ProbabilityLayer
+from ..model.probabilities import led_by, log_probabilities
+from ..training.probabilities import Learn, fit_at, fit_probabilities, pieces_of
 from .base import ExpansionClassifier, Probabilities
 
 TOLERANCE = 1e-4  # a smaller gap would not show in probabilities

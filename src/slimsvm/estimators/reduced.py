@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..parts import bases
+from ..problem import bases
 from .documentation import documented
 from .small_basis import SmallBasisClassifier
 from .validation import check_number

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from ..data import Task
-from ..expansion import Model
-from ..formulation import Array
-from ..rows.wanted import Numbers, Wanted
+from ..data.dataset import Task
+from ..linalg.arrays import Array
+from ..model.expansion import Model
+from ..rows.target_kinds import Numbers, Wanted
 from . import tasks
 from .base import Scored, TrainedModel, lazy_where_far
 

@@ -8,14 +8,14 @@ import numpy as np
 from scipy.special import log_expit
 from sklearn.exceptions import ConvergenceWarning
 
-from ..data import Output, Task, outputs
-from ..expansion import Expansion, Model, joined
-from ..export.machine import ProbabilityLayer
-from ..formulation import Array
-from ..notices import warn
-from ..primal.probability import log_probabilities
-from ..progress import ProgressLine
-from ..sparse.relevance import Relevant, train_relevance
+from ..data.dataset import Output, Task, outputs
+from ..linalg.arrays import Array
+from ..model.expansion import Expansion, Model, joined
+from ..model.inference import ProbabilityLayer
+from ..model.probabilities import log_probabilities
+from ..solvers.sparse.relevance import Relevant, train_relevance
+from ..utils.progress import ProgressLine
+from ..utils.warnings import warn
 from .base import ExpansionClassifier
 from .documentation import documented
 from .validation import check_common, named_kernel

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..data import Task
-from ..expansion import Model
-from ..export.budget import Plan
-from ..vectors import sizes
+from ..data.dataset import Task
+from ..model.expansion import Model
+from ..training import sizes
+from ..training.byte_budget import Plan
 from .documentation import documented
 from .stream_classifier import StreamClassifier
 from .within_bytes import WithinBytes

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from ..data import Task
-from ..expansion import Model
-from ..namespaces import host, is_foreign
-from ..notices import warn
-from ..parts import bases, kernels
-from ..progress import ProgressLine
-from ..vectors import sizes
-from ..vectors.search import Finding, Space, search, space_of
-from ..vectors.training import Recipe, Setting, train
+from ..data.dataset import Task
+from ..linalg.array_api import host, is_foreign
+from ..model.expansion import Model
+from ..problem import bases, kernels
+from ..training import sizes
+from ..training.search import Finding, Space, search, space_of
+from ..training.spec import Recipe, Setting, train
+from ..utils.progress import ProgressLine
+from ..utils.warnings import warn
 from .small_basis import SmallBasis
 from .validation import FLOATS, check_choice, check_number, check_number_or, is_precomputed
 

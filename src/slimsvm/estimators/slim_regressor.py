@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from ..data import Task
-from ..expansion import Model
-from ..export.problems import Refit, TargetProblem
-from ..formulation import Array
-from ..namespaces import beside, is_foreign, namespace
-from ..parts import losses
-from ..rows.partitions import on_workers
-from ..vectors import sizes
-from ..vectors.residuals import held_out_residuals, quantiles
-from ..vectors.search import Space, space_of
-from ..vectors.training import Recipe, Setting
+from ..data.dataset import Task
+from ..linalg.array_api import beside, is_foreign, namespace
+from ..linalg.arrays import Array
+from ..model.expansion import Model
+from ..problem import losses
+from ..rows.dask_partitions import on_workers
+from ..solvers.primal.refit import Refit, TargetProblem
+from ..training import sizes
+from ..training.intervals import held_out_residuals, quantiles
+from ..training.search import Space, space_of
+from ..training.spec import Recipe, Setting
 from .base import offered
 from .documentation import documented
 from .regressor import r2_of

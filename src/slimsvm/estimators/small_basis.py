@@ -10,13 +10,13 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from ..data import Task
-from ..expansion import Model
-from ..export.problems import Problem
-from ..notices import warn
-from ..parts import kernels, regularizers, slacks
-from ..vectors.probabilities import learner
-from ..vectors.training import Recipe, Setting, train
+from ..data.dataset import Task
+from ..model.expansion import Model
+from ..problem import kernels, regularizers, slacks
+from ..solvers.primal.refit import Problem
+from ..training.probabilities import learner
+from ..training.spec import Recipe, Setting, train
+from ..utils.warnings import warn
 from . import validation
 from .base import TrainedModel
 from .probability import LayerClassifier

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ..data import Task
-from ..expansion import Model
-from ..formulation import Array
-from ..notices import warn
-from ..parts.bases import dense
-from ..reservoir import Reservoir
-from ..vectors.learning import LearnedVectors
-from ..vectors.training import Recipe, Setting, fit_chosen, train
+from ..basis.learning import LearnedVectors
+from ..data.dataset import Task
+from ..data.reservoir import Reservoir
+from ..linalg.arrays import Array
+from ..model.expansion import Model
+from ..problem.bases import dense
+from ..training.spec import Recipe, Setting, fit_chosen, train
+from ..utils.warnings import warn
 from . import validation
 from .slim_machine import SlimMachine
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils import column_or_1d
 
-from ..data import Task
-from ..expansion import Expansion, Model
-from ..formulation import Array
-from ..reservoir import Reservoir
-from ..vectors.training import Recipe, Setting
+from ..data.dataset import Task
+from ..data.reservoir import Reservoir
+from ..linalg.arrays import Array
+from ..model.expansion import Expansion, Model
+from ..training.spec import Recipe, Setting
 from . import tasks, validation
 from .absent import among_all
 from .base import offered

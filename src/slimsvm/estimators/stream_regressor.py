@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..data import Task
-from ..expansion import Model
-from ..formulation import Array
-from ..reservoir import Reservoir
+from ..data.dataset import Task
+from ..data.reservoir import Reservoir
+from ..linalg.arrays import Array
+from ..model.expansion import Model
 from . import tasks
 from .base import offered
 from .regressor import ExpansionRegressor

@@ -9,17 +9,17 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_consistent_length, column_or_1d
 
-from ..data import AllRows, Task, class_numbers, class_sums, merged, with_copies
-from ..formulation import Array
-from ..keys import repeats, row_keys
-from ..namespaces import beside, host, in_cpu_memory, is_foreign, namespace, stays_there
-from ..parts import kernels
+from ..data.dataset import AllRows, Task, class_numbers, class_sums, merged, with_copies
+from ..data.duplicates import repeats, row_keys
+from ..linalg.array_api import beside, host, in_cpu_memory, is_foreign, namespace, stays_there
+from ..linalg.arrays import Array
+from ..problem import kernels
+from ..rows.blocks import Read
+from ..rows.dask_partitions import on_workers
+from ..rows.dask_rows import OnWorkers
 from ..rows.device import OnDevice
-from ..rows.partitions import on_workers
-from ..rows.reading import Read
-from ..rows.workers import OnWorkers
-from ..sklearn_private import check_y
-from ..threads import thread_count
+from ..utils.sklearn_private import check_y
+from ..utils.threads import thread_count
 from . import validation
 from .validation import COPY, SERVES, collection, kind_of
 

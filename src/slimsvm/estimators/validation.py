@@ -15,16 +15,17 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from ..data import Task, class_sums
-from ..formulation import Array, Kernel
-from ..keys import blocks
-from ..linear import positive_definite
-from ..namespaces import cast, device, host, in_cpu_memory, is_foreign, namespace, stays_there, wide
-from ..parts import kernels
+from ..data.dataset import Task, class_sums
+from ..data.duplicates import blocks
+from ..linalg.array_api import cast, device, host, in_cpu_memory, is_foreign, namespace, stays_there, wide
+from ..linalg.arrays import Array
+from ..linalg.matrix import positive_definite
+from ..problem import kernels
+from ..problem.formulation import Kernel
+from ..rows.dask_partitions import on_workers
 from ..rows.device import check_finite
-from ..rows.partitions import on_workers
-from ..rows.wanted import one_column
-from ..sklearn_private import check_sample_weight
+from ..rows.target_kinds import one_column
+from ..utils.sklearn_private import check_sample_weight
 
 FLOATS = [np.float64, np.float32]
 PLAIN = 1 << 17  # numbers up to which rows are few

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ..data import Task
-from ..expansion import Model
-from ..export.budget import Budget, Plan, size_of, train_within
-from ..export.quantize import form_of
-from ..parts import bases, kernels
-from ..progress import ProgressLine
+from ..data.dataset import Task
+from ..model.expansion import Model
+from ..problem import bases, kernels
+from ..quantization.quantize import form_of
+from ..training.byte_budget import Budget, Plan, size_of, train_within
+from ..utils.progress import ProgressLine
 from .slim_machine import SlimMachine
 from .validation import check_number
 

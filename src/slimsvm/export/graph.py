@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..formulation import Array
+from ..linalg.arrays import Array
 
 TYPES = {"float32": 1, "int64": 7, "string": 8, "float64": 11}  # their numbers in ONNX
 ML = "ai.onnx.ml"  # the domain of the operators of classical machine learning

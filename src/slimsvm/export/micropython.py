@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ..formulation import Array
-from ..parts import kernels
-from ..votes import Votes
+from ..linalg.arrays import Array
+from ..model.inference import Machine, machine_of
+from ..model.voting import Votes
+from ..problem import kernels
 from .c.float32 import FORMS, close_to_one, layout, shifted
 from .c.text import identifier, wrapped
-from .machine import Machine, machine_of
 
 DTYPES = {"float32": np.float32, "float64": np.float64}
 

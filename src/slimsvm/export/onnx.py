@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin, is_classifier
 
-from ..formulation import Array
+from ..linalg.arrays import Array
+from ..model.inference import Machine, folded_scalers, last_step, machine_of
 from . import pipelines
 from .graph import ML, TYPES, Graph, Node
-from .machine import Machine, folded_scalers, last_step, machine_of
 from .operators import FORMS, Operators
 
 OPSET = 18  # onnxruntime 1.14 and later run it

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ..data import outputs, sides
-from ..formulation import Array
-from ..parts import kernels
-from ..primal.probability import TIE
-from ..votes import Votes
+from ..data.dataset import outputs, sides
+from ..linalg.arrays import Array
+from ..model.inference import Machine
+from ..model.probabilities import TIE
+from ..model.voting import Votes
+from ..problem import kernels
 from .graph import ML, Graph
-from .machine import Machine
 
 # Squared distances by differences take a number for each row, vector and input; by products, for each row and vector.
 FORMS = ("auto", "difference", "products")
@@ -205,7 +205,7 @@ class Operators:
         return self._led(self._rounded(g("Softmax", F, axis=1)))
 
     def _led(self, p: str) -> str:
-        """As `slimsvm.primal.probability.led_by` has it, by a step that this type of numbers can see."""
+        """As `slimsvm.model.probabilities.led_by` has it, by a step that this type of numbers can see."""
         g, n = self.graph, self.n_classes
 
         def number(values: Any, name: str) -> str:

@@ -10,10 +10,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
-from ..data import outputs
-from ..formulation import Array
-from ..sklearn_private import fill_libsvm
-from .machine import Machine, last_step, machine_of
+from ..data.dataset import outputs
+from ..linalg.arrays import Array
+from ..model.inference import Machine, last_step, machine_of
+from ..utils.sklearn_private import fill_libsvm
 from .operators import unscaled
 
 PRODUCTS = ("linear", "poly", "sigmoid")  # kernels whose scales can go into the vectors: (s x).(s z) = x.(s^2 z)

@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from ..notices import warn, without_control_characters
+from ..utils.warnings import warn, without_control_characters
 from .container import VERSION, Contents, FileError, pack, unpack
 
 __all__ = ["FileError", "describe", "load", "save"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..formulation import Array
+from ..linalg.arrays import Array
 
 
 @dataclass(frozen=True)

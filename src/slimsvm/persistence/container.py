@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from ..formulation import Array
-from ..notices import without_control_characters
+from ..linalg.arrays import Array
+from ..utils.warnings import without_control_characters
 
 MAGIC = b"\x93SLIMSVM"
 VERSION = 1

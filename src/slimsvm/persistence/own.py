@@ -18,16 +18,16 @@ from sklearn.base import clone
 
 from .. import estimators
 from ..compression import Compression
-from ..data import Output
+from ..compression.tasks import Classes, Inside, Values
+from ..data.dataset import Output
+from ..data.reservoir import Reservoir
 from ..estimators.base import MANY
 from ..estimators.stream import Stream
-from ..formulation import Array
-from ..goals import Classes, Inside, Values
-from ..parts import bases, kernels, losses, regularizers, slacks
-from ..reservoir import Reservoir
-from ..vectors.sizes import Curve
-from ..vectors.training import Setting
-from ..votes import Votes
+from ..linalg.arrays import Array
+from ..model.voting import Votes
+from ..problem import bases, kernels, losses, regularizers, slacks
+from ..training.sizes import Curve
+from ..training.spec import Setting
 from .checks import (
     COLUMNS,
     COUNT,

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..formulation import Array
-from ..sklearn_private import svm_class
+from ..linalg.arrays import Array
+from ..utils.sklearn_private import svm_class
 from .checks import COLUMNS, COUNT, DATA, FLAG, INTEGERS, LABELS, NAMES, NOTHING, TEXT, WORKERS, Check, listed, one_of
 from .forms import Form, imported, is_estimator, parameters
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..formulation import Array
+from ..linalg.arrays import Array
 from .checks import as_columns
 from .container import NUMBERS, TEXT, FileError, Integers, storable
 from .forms import ALLOWED, Form, form, form_of, hint, is_estimator

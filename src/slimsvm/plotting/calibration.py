@@ -9,8 +9,8 @@ from sklearn.metrics import log_loss
 from sklearn.utils import check_consistent_length
 
 from ..estimators.validation import check_choice, check_number
-from ..formulation import Array
-from .drawing import axes_for, ink, open_frame, short
+from ..linalg.arrays import Array
+from ..utils.drawing import axes_for, ink, open_frame, short
 
 STRATEGIES = ("uniform", "quantile")
 ENTRY = 0.13  # of the height for an entry of the legend

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ..data import outputs, sides
-from ..export.machine import Machine, last_step, machine_of
-from ..formulation import Array
-from ..parts.bases import dense
-from ..parts.kernels import Linear, Precomputed
+from ..data.dataset import outputs, sides
+from ..linalg.arrays import Array
+from ..model.inference import Machine, last_step, machine_of
+from ..problem.bases import dense
+from ..problem.kernels import Linear, Precomputed
 
 
 @dataclass(frozen=True)

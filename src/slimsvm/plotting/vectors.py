@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..estimators.validation import check_choice, check_number
-from ..formulation import Array
-from .drawing import axes_for, colors, fading, ink, legend_below, open_frame, short, without_frame
+from ..linalg.arrays import Array
+from ..utils.drawing import axes_for, colors, fading, ink, legend_below, open_frame, short, without_frame
 from .shown import Shown, check_rows
 
 KINDS = ("plane", "images", "inputs")

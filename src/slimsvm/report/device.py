@@ -9,10 +9,10 @@ import numpy as np
 
 from ..export import CReport, Quantized
 from ..export.c.source import header
-from ..export.machine import Machine
-from ..export.quantize import form_of, to_integers
-from ..formulation import Array
+from ..linalg.arrays import Array
+from ..model.inference import Machine
 from ..plotting.shown import Shown
+from ..quantization.quantize import form_of, to_integers
 
 MOST_VECTORS = 300  # that are rounded
 

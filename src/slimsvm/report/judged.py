@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_consistent_length
 
-from ..formulation import Array
+from ..linalg.arrays import Array
 
 SURE = 1.959964  # standard errors on either side: 95 %
 

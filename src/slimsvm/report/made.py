@@ -12,8 +12,8 @@ from typing import Any
 import sklearn
 from sklearn.base import BaseEstimator, clone
 
-from ..formulation import Part
-from ..frontier_result import Frontier, classifier_of
+from ..frontiers.result import Frontier, classifier_of
+from ..problem.formulation import Part
 
 PACKAGES = ("slimsvm", "numpy", "scipy", "scikit-learn")
 
@@ -97,7 +97,7 @@ def snippet(model: Any, frontier: Frontier | None, rows: int, accuracy: float) -
 
 def _on_frontier(frontier: Frontier | None, size: int | None, model: Any) -> tuple[list[str], list[Any]]:
     """One of several sizes, which are made together."""
-    from ..frontier import frontier as make
+    from ..frontiers.compute import frontier as make
 
     assert frontier is not None
     plain = clone(model)

@@ -8,7 +8,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from ..frontier_result import Frontier
+from ..frontiers.result import Frontier
 from ..plotting.shown import Shown
 from . import answers, sections
 from .judged import Judged

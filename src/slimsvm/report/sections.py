@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ..frontier_result import shown_scores
+from ..frontiers.result import shown_scores
 from ..plotting import FrontierDisplay, VectorsDisplay
-from ..plotting.drawing import legend_below
 from ..plotting.vectors import lines_and_columns
-from ..sklearn_private import some_rows
+from ..utils.drawing import legend_below
+from ..utils.sklearn_private import some_rows
 from .columns import columns_of
 from .figures import SERIES, figure
 from .made import spelled

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ..frontier_result import Frontier, classifier_of
+from ..frontiers.result import Frontier, classifier_of
 from ..plotting import CalibrationDisplay
 from ..plotting.shown import Shown
 from .device import OnDevice

@@ -11,9 +11,9 @@ def __getattr__(name: str) -> Any:
     """Loaded when asked for: the parts of the package that solve need none of it."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import files, reading
+    from . import blocks, files
 
-    return getattr(reading if name in ("Blocks", "from_blocks") else files, name)
+    return getattr(blocks if name in ("Blocks", "from_blocks") else files, name)
 
 
 __all__ = ["Blocks", "from_arrow", "from_blocks", "from_csv", "from_parquet", "from_svmlight"]

@@ -14,13 +14,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..formulation import Array
-from ..keys import column_constants, row_keys
-from ..namespaces import beside, cast, device, has_double, host, namespace, numpy_type, wide
-from .apart import MOST_BROUGHT, Apart, Piece
+from ..data.duplicates import column_constants, row_keys
+from ..linalg.array_api import beside, cast, device, has_double, host, namespace, numpy_type, wide
+from ..linalg.arrays import Array
 from .labels import ClassLabels, TargetLabels
 from .memory import ArrayBlock, label_bytes, seen_through
-from .seam import Block, Pass, Pieces, total
+from .protocol import Block, Pass, Pieces, total
+from .remote import MOST_BROUGHT, Apart, Piece
 
 FEW = 1 << 19  # numbers of rows that come here
 # Bytes of features that are looked at together: half of them, so that a device has much to do at a time, within limits.

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..notices import without_control_characters
-from .reading import Blocks, Given
+from ..utils.warnings import without_control_characters
+from .blocks import Blocks, Given
 
 BLOCK_ROWS = 1 << 17
 

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from .. import _core
-from ..counts import total
-from ..data import Output, class_sums, sides
-from ..formulation import Array
+from ..data.counts import total
+from ..data.dataset import Output, class_sums, sides
+from ..linalg.arrays import Array
 
 Some = slice | Array  # of the rows
 

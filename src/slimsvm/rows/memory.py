@@ -9,11 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import _core
-from ..arrays import Elsewhere, as_float64, core_rows
-from ..formulation import Array
-from ..linear import dot
+from ..linalg.arrays import Array, Elsewhere, as_float64, core_rows
+from ..linalg.matrix import dot
 from .labels import Labels
-from .seam import Block, Pass, Pieces, decision, total
+from .protocol import Block, Pass, Pieces, decision, total
 
 BLOCK_BYTES = 1 << 24
 # Multiplications of a Gram matrix up to which one thread of the core, which leaves out rows of no weight, is enough.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..formulation import Array
+from ..linalg.arrays import Array
 
 
 @dataclass(frozen=True)

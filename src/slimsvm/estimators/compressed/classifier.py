@@ -9,18 +9,18 @@ from sklearn.svm import SVC
 from sklearn.utils.validation import column_or_1d
 
 from ...compression import METHODS, Compressor, Known, Original
-from ...data import Task
-from ...expansion import Expansion
-from ...export.problems import Problem
-from ...formulation import Array
-from ...goals import Classes
-from ...parts.losses import Hinge
-from ...vectors.probabilities import fit_probabilities, pieces_of
-from ...votes import Votes
+from ...compression.tasks import Classes
+from ...data.dataset import Task
+from ...linalg.arrays import Array
+from ...model.expansion import Expansion
+from ...model.voting import Votes
+from ...problem.losses import Hinge
+from ...solvers.primal.refit import Problem
+from ...training.probabilities import fit_probabilities, pieces_of
 from .. import validation
+from ..adapters import Source
 from ..base import Judged, labels_beside, lazy_where_far
 from ..documentation import documented
-from ..originals import Source
 from ..probability import TOLERANCE, Layer
 from .model import CompressedModel
 

@@ -16,13 +16,13 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import column_or_1d
 
 from ...compression import METHODS, Compression, Compressor, Known, Original, small_version
-from ...expansion import Expansion
-from ...formulation import Array
-from ...notices import warn
-from ...threads import thread_count
+from ...linalg.arrays import Array
+from ...model.expansion import Expansion
+from ...utils.threads import thread_count
+from ...utils.warnings import warn
 from .. import validation
+from ..adapters import Source, source_of
 from ..base import ExpansionModel
-from ..originals import Source, source_of
 
 LABELS = ("refit", "learn")  # methods that need them
 FIT_TO = ("auto", "decisions", "labels")

@@ -6,12 +6,12 @@ from typing import Any
 
 from sklearn.svm import OneClassSVM
 
-from ...expansion import Expansion
-from ...goals import Inside
+from ...compression.tasks import Inside
+from ...model.expansion import Expansion
 from .. import validation
+from ..adapters import Source
 from ..detector import Detector
 from ..documentation import documented
-from ..originals import Source
 from .model import CompressedModel
 
 

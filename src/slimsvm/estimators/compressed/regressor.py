@@ -9,14 +9,14 @@ from sklearn.svm import SVR
 from sklearn.utils import get_tags
 
 from ...compression import Relearned, in_columns
-from ...expansion import Expansion
-from ...export.problems import Refit
-from ...formulation import Array
-from ...goals import Values
-from ...notices import warn
+from ...compression.tasks import Values
+from ...linalg.arrays import Array
+from ...model.expansion import Expansion
+from ...solvers.primal.refit import Refit
+from ...utils.warnings import warn
 from .. import validation
+from ..adapters import Source
 from ..documentation import documented
-from ..originals import Source
 from .model import CompressedModel
 
 FAR = 0.3  # of a norm: values that are this far off elsewhere are of little use

@@ -7,9 +7,9 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from ...goals import Classes, Inside, Values
+from ...compression.tasks import Classes, Inside, Values
+from ..adapters import Source, source_of
 from ..documentation import documented
-from ..originals import Source, source_of
 from .classifier import CompressedClassifier
 from .model import CompressedModel
 from .outliers import CompressedOutlierDetector

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ...formulation import Array
-from ...parts import kernels
-from ..machine import Machine
+from ...linalg.arrays import Array
+from ...model.inference import Machine
+from ...problem import kernels
 from .text import ROM, Writer, add_labels, add_winner, real, shown_scores
 
 

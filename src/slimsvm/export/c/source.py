@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.metrics import r2_score
 from sklearn.utils import check_consistent_length
 
-from ...formulation import Array
-from ...parts import kernels
-from ..machine import Machine, machine_of
-from ..quantize import check_bytes, check_limit, to_integers, warn_beyond_max_bytes
-from ..quantized import Quantized, checked_rows
+from ...linalg.arrays import Array
+from ...model.inference import Machine, machine_of
+from ...problem import kernels
+from ...quantization.quantize import check_bytes, check_limit, to_integers, warn_beyond_max_bytes
+from ...quantization.quantized import Quantized, checked_rows
 from . import fixed, float32
 from .text import Writer, comment, identifier, label_kind
 

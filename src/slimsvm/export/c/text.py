@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ...formulation import Array
-from ...notices import without_control_characters
-from ...votes import Votes
+from ...linalg.arrays import Array
+from ...model.voting import Votes
+from ...utils.warnings import without_control_characters
 
 WIDTH = 118
 

@@ -1,4 +1,4 @@
-"""A quantised model as a C header: the integers of `slimsvm.export.quantized`, and what it computes with them."""
+"""A quantised model as a C header: the integers of `slimsvm.quantization.quantized`, and what it computes with them."""
 
 from .header import write
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...quantized import Quantized, QuantizedKernel
+from ....quantization.quantized import Quantized, QuantizedKernel
 from ..text import ROM, Writer
 from . import labels, values
 from .rows import add_inputs

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...grid import REACH
-from ...quantized import Quantized, QuantizedKernel
+from ....quantization.grid import REACH
+from ....quantization.quantized import Quantized, QuantizedKernel
 from ..text import Writer, add_labels, add_winner, shown_scores
 from .sums import add_power_of_half, with_16_places
 

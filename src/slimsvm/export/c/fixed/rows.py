@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...grid import Grid, packed_inputs
+from ....quantization.grid import Grid, packed_inputs
 from ..text import Writer, real
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...grid import REACH
-from ...integers import TABLE
-from ...quantized import Quantized, QuantizedKernel
+from ....quantization.grid import REACH
+from ....quantization.integers import TABLE
+from ....quantization.quantized import Quantized, QuantizedKernel
 from ..text import Writer
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...quantized import Quantized
+from ....quantization.quantized import Quantized
 from ..text import Writer
 
 

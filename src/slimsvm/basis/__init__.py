@@ -1,0 +1,1 @@
+"""Where vectors come from: selection from the rows, learning by gradients, reduced sets, distillation."""

@@ -1,0 +1,205 @@
+"""What can be compressed: fitted machines of scikit-learn and of this library, each as an `Original`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
+from sklearn.utils.validation import check_is_fitted
+
+from ..compression import Original
+from ..compression.tasks import Classes, Goal, Inside, Values
+from ..data.dataset import outputs
+from ..linalg.arrays import Array
+from ..model.expansion import Expansion
+from ..model.voting import Votes
+from ..problem import kernels, losses
+from ..utils.sklearn_private import gamma_of, training_rows
+from .all_points import AllPointsClassifier
+from .base import ExpansionClassifier
+from .regressor import ExpansionRegressor
+from .sklearn_svm import NuSVC as OurNuSVC
+from .sklearn_svm import OneClassSVM as FullOutlierDetector
+from .sklearn_svm.regressors import FullRegressor
+
+ALLOWED = (
+    "SVC, NuSVC, SVR, NuSVR or OneClassSVM of scikit-learn or slimsvm, another estimator of slimsvm, or a Pipeline "
+    "that ends in one"
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A fitted estimator as far as compression goes.
+
+    ``cost`` is C, the cost per unit of slack; None if no parameter of the estimator is that. ``classes`` are the
+    labels of a classifier, and ``single`` says whether a regressor has one target, which is a vector.
+    """
+
+    expansion: Expansion
+    goal: Goal
+    cost: float | None
+    classes: Array | None = None
+    single: bool = True
+
+    def original(self) -> Original:
+        """What is to be made small."""
+        return Original.of(self.expansion, self.goal, self.cost)
+
+
+@singledispatch
+def source_of(model: Any) -> Source:
+    """The machine that a fitted estimator is."""
+    hint = ""
+    if hasattr(model, "best_estimator_") or hasattr(model, "param_grid"):
+        hint = "; pass its best_estimator_"
+    elif not isinstance(model, BaseEstimator):
+        hint = "; pass a fitted estimator"
+    raise TypeError(f"{_name(model)} cannot be compressed{hint}. compress takes {ALLOWED}")
+
+
+@source_of.register(LinearSVC)
+@source_of.register(LinearSVR)
+def _linear(model: Any) -> Source:
+    raise TypeError(f"{_name(model)} is one weight vector for each output already: there is nothing to compress")
+
+
+@source_of.register(SVC)
+def _classifier(model: Any) -> Source:
+    check_is_fitted(model)
+    coef, n = _dense(model.dual_coef_), len(model.classes_)
+    votes, shown = Votes(zero_is_positive=True), None
+    if n > 2:
+        coef = _coefficients_of_pairs(coef, model.n_support_)
+        # `predict` has the first of the classes with most votes; scores, and with them `break_ties`, go by values, too.
+        shown = Votes(pairs=True, zero_is_positive=True) if model.decision_function_shape == "ovr" else None
+        votes = shown if shown and model.break_ties else Votes(pairs=True, by_value=False)
+    goal = Classes(np.asarray(model.class_weight_, dtype=np.float64), outputs(n, "ovo"), votes, shown)
+    return Source(_expansion(model, coef), goal, _cost(model), model.classes_)
+
+
+@source_of.register(NuSVC)
+def _nu_classifier(model: Any) -> Source:
+    return _without_class_weights(_classifier(model))
+
+
+@source_of.register(SVR)
+@source_of.register(NuSVR)
+def _regressor(model: Any) -> Source:
+    check_is_fitted(model)
+    coef = _dense(model.dual_coef_)
+    # The tube of NuSVR is not kept with the model: its labels are to be met.
+    goal = Values(float(model.get_params()["epsilon"]) if "epsilon" in model.get_params() else 0.0)
+    return Source(_expansion(model, coef), goal, _cost(model))
+
+
+@source_of.register(OneClassSVM)
+def _one_class(model: Any) -> Source:
+    check_is_fitted(model)
+    # Coefficients are between 0 and 1; values are known to within tol.
+    return Source(_expansion(model, _dense(model.dual_coef_)), Inside(float(model.tol)), 1.0)
+
+
+@source_of.register(ExpansionClassifier)
+def _ours(model: Any) -> Source:
+    expansion = model._expansion()
+    if expansion.kernel.keeps_rows:
+        raise ValueError(PRECOMPUTED)
+    n, votes = len(model.classes_), model._votes
+    problems = outputs(n, "ovo" if votes.pairs else "ovr")
+    goal = Classes(model._factors, problems, votes, model._shown_votes())
+    return Source(expansion, goal, _cost(model), model.classes_)
+
+
+@source_of.register(OurNuSVC)
+def _our_nu_classifier(model: Any) -> Source:
+    return _without_class_weights(_ours(model))
+
+
+@source_of.register(AllPointsClassifier)
+def _ours_over_all_rows(model: Any) -> Source:
+    """C of a norm that is no sum over rows is not the cost of one row."""
+    source = _ours(model)
+    return source if model._norm()[0].loss is not None else replace(source, cost=None)
+
+
+@source_of.register(FullRegressor)
+@source_of.register(FullOutlierDetector)
+def _our_machine(model: Any) -> Source:
+    expansion = model._expansion()
+    if expansion.kernel.keeps_rows:
+        raise ValueError(PRECOMPUTED)
+    return Source(expansion, model._goal(), _cost(model))
+
+
+@source_of.register(ExpansionRegressor)
+def _our_regressor(model: Any) -> Source:
+    expansion = model._expansion()
+    if expansion.kernel.keeps_rows:
+        raise ValueError(PRECOMPUTED)
+    loss = losses.of_targets(model.loss, model.epsilon)
+    return Source(expansion, Values(float(loss.epsilon)), _cost(model), single=model._single)
+
+
+# --- parts of machines ------------------------------------------------------------------------------------------------
+
+
+PRECOMPUTED = (
+    "a machine with a precomputed kernel cannot be compressed: its vectors are not known, only their numbers. Fit it "
+    "with the kernel itself, as a name or as a function k(X, Z)"
+)
+
+
+def _name(model: Any) -> str:
+    return model.__name__ + " (a class)" if isinstance(model, type) else type(model).__name__
+
+
+def _dense(coef: Any) -> Array:
+    return np.asarray(coef.toarray() if sp.issparse(coef) else coef, dtype=np.float64)
+
+
+def _expansion(model: Any, coef: Array) -> Expansion:
+    """A machine of scikit-learn; with a function for kernel it keeps no vectors but all rows."""
+    if isinstance(model.kernel, str) and model.kernel == "precomputed":
+        raise ValueError(PRECOMPUTED)
+    if callable(model.kernel):
+        kernel, vectors = kernels.resolve(model.kernel), training_rows(model)[model.support_]
+    else:
+        kernel = kernels.resolve(model.kernel, gamma_of(model), model.degree, model.coef0)
+        vectors = model.support_vectors_
+    vectors = sp.csr_array(vectors) if sp.issparse(vectors) else np.asarray(vectors, dtype=np.float64)
+    return Expansion(kernel, vectors, coef, np.asarray(model.intercept_, dtype=np.float64))
+
+
+def _coefficients_of_pairs(dual_coef: Array, n_support: Array) -> Array:
+    """A row for each pair of classes.
+
+    scikit-learn keeps n_classes - 1 numbers for each vector: those of its problems with the other classes, in order.
+    """
+    ends = np.cumsum(n_support)
+    own = [slice(end - size, end) for end, size in zip(ends, n_support, strict=True)]
+    problems = outputs(len(own), "ovo")
+    coef = np.zeros((len(problems), dual_coef.shape[1]))
+    for row, problem in zip(coef, problems, strict=True):
+        i, j = problem.positive, problem.negative[0]
+        row[own[i]], row[own[j]] = dual_coef[j - 1, own[i]], dual_coef[i, own[j]]
+    return coef
+
+
+def _cost(model: Any) -> float | None:
+    """C as it was used, where there is one."""
+    found = getattr(model, "C_", model.get_params().get("C"))
+    if found is None or isinstance(found, str) or np.max(found) == np.inf:
+        return None
+    return float(np.mean(found))
+
+
+def _without_class_weights(source: Source) -> Source:
+    """A nu-SVC has no C that weights of classes would change: they change nothing, in scikit-learn and here."""
+    assert isinstance(source.goal, Classes)
+    return replace(source, goal=replace(source.goal, factors=np.ones(source.goal.n_classes)))

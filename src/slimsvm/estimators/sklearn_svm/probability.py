@@ -1,0 +1,98 @@
+"""Probabilities of a machine over all rows: Platt's sigmoids over decision values of rows that it has not seen.
+
+Values of the training rows themselves would be too sure: the machines of the folds are fitted without the rows that
+they judge. Each pair of classes has its sigmoid, ``log p_i / p_j = a f + b``. Of several classes these are more
+equations than unknowns: log-probabilities are their least-squares solution, ``log p_i = t/k sum_j (a f + b)_ij`` up to
+a constant, with a common factor t that makes the labels most likely. That is an expansion over the vectors again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import expit, logsumexp
+
+from ...data.dataset import Task, outputs, sides
+from ...linalg.arrays import Array
+from ...linalg.matrix import dot
+from ...model.expansion import Expansion, Model
+from ...training.probabilities import parts_of
+
+STEPS, ENOUGH = 100, 1e-10
+
+
+def layer_of(train: Callable[[Task], Model], task: Task, machine: Expansion) -> tuple[Array, Array, Array]:
+    """Slopes and offsets of the pairs' sigmoids, and the weights of their log-odds in each output of the layer."""
+    values = _held_out(train, task)
+    if values is None or len(np.unique(values.codes)) < task.n_classes:  # too few rows
+        values = replace(task, X=machine.decision(task.X, task.threads), copies=None)
+    problems = outputs(task.n_classes, "ovo")
+    labels, weights = values.labels(problems), values.weights
+    fits = [sigmoid(F, y, weights * (y != 0)) for F, y in zip(values.X.T, labels.T, strict=True)]
+    slopes, offsets = np.array(fits).T
+    if task.n_classes == 2:
+        return slopes, offsets, np.ones((1, 1))
+    side = sides(task.n_classes, problems) / task.n_classes
+    return slopes, offsets, side * _temperature(dot(values.X * slopes + offsets, side.T), values.codes, weights)
+
+
+def sigmoid(f: Array, y: Array, weights: Array) -> tuple[float, float]:
+    """a and b of ``p(y = 1) = 1 / (1 + exp(-(a f + b)))``, most likely for smoothed labels.
+
+    One more row of each class with each label keeps probabilities off 0 and 1 (Platt 2000; Lin, Lin and Weng 2007).
+    """
+    scale = float(np.abs(f[weights > 0]).max(initial=0.0)) or 1.0
+    x = np.stack([f / scale, np.ones(len(f))])
+    up, down = weights[y > 0].sum(), weights[y < 0].sum()
+    target = np.where(y > 0, (up + 1) / (up + 2), 1 / (down + 2))
+
+    def loss(ab: Array) -> float:
+        z = ab @ x
+        return float(weights @ (np.logaddexp(0, z) - target * z))
+
+    ab = np.array([0.0, np.log((up + 1) / (down + 1))])
+    least = loss(ab)
+    for _ in range(STEPS):
+        p = expit(ab @ x)
+        slope = x @ (weights * (p - target))
+        if np.abs(slope).max() <= ENOUGH * (up + down):
+            break
+        bend = (x * (weights * p * (1 - p))) @ x.T
+        step = -np.linalg.solve(bend + 1e-12 * (1 + np.trace(bend)) * np.eye(2), slope)
+        size = 1.0
+        while size > 1e-10 and loss(ab + size * step) > least + 1e-4 * size * float(slope @ step):
+            size /= 2
+        if size <= 1e-10:
+            break
+        ab = ab + size * step
+        least = loss(ab)
+    return float(ab[0]) / scale, float(ab[1])
+
+
+def _temperature(logits: Array, codes: Array, weights: Array) -> float:
+    """The factor of log-probabilities that makes the labels most likely (Guo et al. 2017)."""
+    rows = np.arange(len(codes))
+
+    def loss(exponent: float) -> float:
+        scaled = np.exp(exponent) * logits
+        return float(weights @ (logsumexp(scaled, axis=1) - scaled[rows, codes]))
+
+    return float(np.exp(minimize_scalar(loss, bounds=(-3.0, 3.0), method="bounded").x))
+
+
+def _held_out(train: Callable[[Task], Model], task: Task) -> Task | None:
+    """Rows with their values by machines that were fitted without them."""
+    parts = parts_of(task, np.random.default_rng(0))
+    found = [(train(rows).expansion.decision(test.X, task.threads), test) for rows, test in parts]
+    if not found:
+        return None
+
+    def joined(name: str) -> Array:
+        return np.concatenate([np.asarray(getattr(test, name)) for _, test in found])
+
+    same: dict[str, Any] = {name: joined(name) for name in ("codes", "counts", "numbers", "keys")}
+    return replace(task, X=np.concatenate([F for F, _ in found]), copies=None, **same)

@@ -1,0 +1,125 @@
+"""Arrays of other libraries, on whatever device they are: what is computed over them is written once, over the
+namespace of the Python array API standard; that of a numpy array is numpy.
+"""
+
+from __future__ import annotations
+
+import importlib
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..utils.sklearn_private import ARRAY_API_COMPAT
+from .arrays import Array
+
+_double: dict[tuple[str, str], bool] = {}  # by library and device
+
+
+def is_foreign(X: Any) -> bool:
+    """Is it an array of another library that follows the standard?"""
+    kind = type(X)
+    if kind is np.ndarray or isinstance(X, (np.ndarray, np.generic)):
+        return False
+    return kind.__module__.partition(".")[0] in ("torch", "cupy") or hasattr(kind, "__array_namespace__")
+
+
+def stays_there(X: Any) -> bool:
+    """Is it to be worked on where it is? On a device always, there is no other way; in the CPU's memory where
+    scikit-learn's ``array_api_dispatch`` asks for answers of the same kind."""
+    if not is_foreign(X):
+        return False
+    if not in_cpu_memory(X):
+        return True
+    from sklearn import get_config
+
+    return bool(get_config()["array_api_dispatch"])
+
+
+def in_cpu_memory(X: Any) -> bool:
+    """Is it where numpy's arrays are?"""
+    return "cpu" in str(device(X)).lower()
+
+
+@lru_cache(maxsize=1)
+def _compat() -> Any:
+    """The package that gives the standard's functions for torch and CuPy; scikit-learn has a copy of it."""
+    for name in ("array_api_compat", ARRAY_API_COMPAT):
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            continue
+    raise ImportError("arrays of torch and CuPy need the package array-api-compat: pip install 'slimsvm[gpu]'")
+
+
+def namespace(X: Any) -> Any:
+    """The functions for such arrays."""
+    return np if isinstance(X, (np.ndarray, np.generic)) else _compat().array_namespace(X)
+
+
+def device(X: Any) -> Any:
+    """Where it is."""
+    return _compat().device(X)
+
+
+def host(X: Any) -> Array:
+    """As a numpy array."""
+    if isinstance(X, np.ndarray):
+        return X
+    if hasattr(X, "detach"):  # torch, whose shortest floats numpy does not know
+        X = X.detach().cpu()
+        return (X.float() if "bfloat16" in str(X.dtype) else X).numpy()
+    if hasattr(X, "get") and hasattr(X, "data"):  # CuPy
+        return X.get()
+    if not in_cpu_memory(X):
+        X = _compat().to_device(X, device(namespace(X).zeros(1)))
+    return np.from_dlpack(X) if hasattr(X, "__dlpack__") else np.asarray(X)
+
+
+def beside(X: Any, values: Any, dtype: Any = None) -> Any:
+    """Values as an array of the same library, on the same device; numpy arrays of the same type stay what they are."""
+    if isinstance(X, np.ndarray):
+        return np.asarray(values, dtype=dtype)
+    values = np.asarray(values)
+    if not (values.flags.writeable and values.flags.c_contiguous):  # torch warns of memory that is read-only
+        values = values.copy(order="C")
+    return namespace(X).asarray(values, dtype=dtype, device=device(X))
+
+
+def cast(X: Any, dtype: Any) -> Any:
+    """In another type, without a copy where it has it already."""
+    if X.dtype == dtype:
+        return X
+    return X.astype(dtype) if isinstance(X, np.ndarray) else namespace(X).astype(X, dtype)
+
+
+def wide(X: Any) -> Any:
+    """The longest floats that there are where X is: not every device has float64."""
+    if isinstance(X, np.ndarray):
+        return np.float64
+    xp = namespace(X)
+    return xp.float64 if has_double(X) else xp.float32
+
+
+def has_double(X: Any) -> bool:
+    """Are there float64 numbers where X is?"""
+    if isinstance(X, np.ndarray):
+        return True
+    xp, place = namespace(X), device(X)
+    key = xp.__name__, str(place)
+    if key not in _double:
+        try:
+            _double[key] = bool(xp.zeros(1, dtype=xp.float64, device=place).dtype == xp.float64)
+        except (TypeError, ValueError, RuntimeError):  # as torch says of Apple's devices
+            _double[key] = False
+    return _double[key]
+
+
+def numpy_type(X: Any) -> np.dtype[Any]:
+    """The numpy type of its numbers, if they are floats of 32 or 64 bits."""
+    xp = namespace(X)
+    known = {"float32": np.float32, "float64": np.float64}
+    for name, kind in known.items():
+        if X.dtype == getattr(xp, name):
+            return np.dtype(kind)
+    raise TypeError(f"X is of type {X.dtype}; arrays on a device must be float32 or float64")

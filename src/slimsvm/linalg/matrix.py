@@ -1,0 +1,188 @@
+"""Products and factors of matrices: the one place where the library multiplies.
+
+They run in the core, on as many threads as they are told, and give the same bits whatever that number is. BLAS would
+take its threads from a setting of the whole process. numpy multiplies what is so small that BLAS keeps to one thread,
+and what is not float32 or float64; sparse matrices, and arrays of other libraries, multiply themselves.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from .arrays import Array, aligned
+
+# OpenBLAS takes threads from 2^18 multiplications on in a product of matrices, from 9216 on with a vector.
+SMALL, SHORT = 1 << 15, 1 << 12  # multiplications of matrices; with a vector, or of a matrix with its transpose
+FEW = 100  # unknowns up to which LAPACK keeps to one thread, too
+FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+LOWER, LOWER_TRANSPOSED, UNIT_LOWER, UPPER = range(4)  # triangles, as the core numbers them
+
+
+class NotPositiveDefinite(np.linalg.LinAlgError):
+    """A matrix has no Cholesky factor."""
+
+
+def dot(A: Any, B: Any, threads: int = 1) -> Any:
+    """``A @ B`` on so many threads."""
+    if type(A) is not np.ndarray or type(B) is not np.ndarray:
+        plain = isinstance(A, np.ndarray) and isinstance(B, np.ndarray)  # memory maps, and the like
+        return dot(np.asarray(A), np.asarray(B), threads) if plain else A @ B
+    size = A.size * B.shape[-1] if B.ndim == 2 else A.size
+    if size <= SHORT or A.ndim not in (1, 2) or B.ndim not in (1, 2):
+        return A @ B
+    dtype = A.dtype if A.dtype == B.dtype else np.result_type(A, B)
+    if dtype not in FLOATS:
+        return A @ B
+    left = A if A.ndim == 2 else A[None]
+    right = B if B.ndim == 2 else B[:, None]
+    symmetric = _each_other(left, right)
+    if left.shape[1] != right.shape[0] or (size <= SMALL and not symmetric and min(left.shape[0], right.shape[1]) > 1):
+        return A @ B
+    left, right = left.astype(dtype, copy=False), right.astype(dtype, copy=False)
+    if not (left.flags.aligned and right.flags.aligned):
+        left, right = aligned(left), aligned(right)
+    out = np.empty((left.shape[0], right.shape[1]), dtype=left.dtype)
+    _core.product(left, right, out, threads, symmetric)
+    if A.ndim == 2 and B.ndim == 2:
+        return out
+    return out[0, 0] if A.ndim == B.ndim else out.ravel()
+
+
+def _each_other(A: Array, B: Array) -> bool:
+    """Is B the transpose of A, number by number? Then half of the product is enough."""
+    return (
+        A.shape[0] > 1
+        and A.shape == B.shape[::-1]
+        and A.strides == B.strides[::-1]
+        and A.dtype == B.dtype
+        and A.__array_interface__["data"][0] == B.__array_interface__["data"][0]
+    )
+
+
+def subtract_dot(C: Array, A: Array, B: Array, threads: int = 1) -> None:
+    """``C -= A @ B``, all in float64; C may be a part of a matrix, apart from A and B."""
+    _core.product(A, B, C, threads, False, True)
+
+
+def norm(x: Array) -> float:
+    """The Euclidean norm of a vector."""
+    return float(np.sqrt(dot(x, x)))
+
+
+def cholesky(A: Array, threads: int = 1, overwrite: bool = False) -> Array:
+    """The lower factor of a positive definite matrix, of which the lower triangle counts; in the place of A if wished.
+
+    Raises `NotPositiveDefinite` where there is none.
+    """
+    L = np.array(A, dtype=np.float64, order="C", copy=not overwrite or None)
+    if not _core.cholesky(L, threads):
+        raise NotPositiveDefinite("the matrix is not positive definite")
+    return L
+
+
+def lifted_cholesky(A: Array, threads: int = 1) -> Array:
+    """The lower factor of a matrix that rounding may have made indefinite: its diagonal is lifted by as small a part of
+    itself as it takes, at most 1e-9."""
+    for lift in (0.0, 1e-15, 1e-13, 1e-11, 1e-9):
+        L = np.array(A, dtype=np.float64, order="C")
+        L.flat[:: len(L) + 1] *= 1 + lift
+        if _core.cholesky(L, threads):
+            return L
+    raise NotPositiveDefinite("the matrix is not positive semidefinite")
+
+
+def positive_definite(A: Array, lift: float = 0.0) -> bool:
+    """Has the matrix, its diagonal lifted so far, a Cholesky factor?"""
+    L = np.array(A, dtype=np.float64, order="C")
+    L.flat[:: len(L) + 1] += lift
+    return _core.cholesky(L, 1)
+
+
+def inverse_lower(L: Array, threads: int = 1, overwrite: bool = False) -> Array:
+    """The inverse of a lower triangle; what is above the diagonal does not count."""
+    inverse = np.array(L, dtype=np.float64, order="C", copy=not overwrite or None)
+    _core.inverse_lower(inverse, threads)
+    return inverse
+
+
+def cho_solve(L: Array, B: Array, threads: int = 1) -> Array:
+    """The solution of ``L L' x = b``, for a vector or for each column."""
+    return _solved(L, B, [LOWER, LOWER_TRANSPOSED], threads)
+
+
+def solve_lower(L: Array, B: Array, transposed: bool = False, threads: int = 1) -> Array:
+    """``L^-1 B`` for a lower triangle, or ``L'^-1 B``; what is above the diagonal does not count."""
+    return _solved(L, B, [LOWER_TRANSPOSED if transposed else LOWER], threads)
+
+
+def solve_upper(U: Array, B: Array, threads: int = 1) -> Array:
+    """``U^-1 B`` for an upper triangle."""
+    return _solved(U, B, [UPPER], threads)
+
+
+class Eliminated:
+    """A square matrix as a product of two triangles, its rows exchanged: Gaussian elimination."""
+
+    def __init__(self, A: Array, threads: int = 1, overwrite: bool = False):
+        self.factor, self.threads = np.array(A, dtype=np.float64, order="C", copy=not overwrite or None), threads
+        self.order, self.regular = _core.eliminate(self.factor, threads)
+
+    def solve(self, B: Array) -> Array:
+        """``A^-1 B``; a zero among the pivots gives infinities."""
+        return _solved(self.factor, B[self.order], [UNIT_LOWER, UPPER], self.threads)
+
+
+def solve(A: Array, B: Array, threads: int = 1) -> Array:
+    """``A^-1 B`` for a square matrix; LinAlgError if it is singular."""
+    factors = Eliminated(A, threads)
+    if not factors.regular:
+        raise np.linalg.LinAlgError("the matrix is singular")
+    return factors.solve(B)
+
+
+def orthogonal(A: Array, threads: int = 1) -> tuple[Array, Array]:
+    """``A = Q R`` with orthonormal columns of Q, as many as A has rows or columns, and an upper triangle R."""
+    R = np.array(A, dtype=np.float64, order="C")
+    Q = np.empty((len(R), min(R.shape)))
+    _core.orthogonal(R, Q, threads)
+    return Q, R[: Q.shape[1]]
+
+
+def pivoted_triangle(A: Array) -> tuple[Array, Array]:
+    """The triangle R of ``A[:, order] = Q R``, always the largest column of what is left first, and that order; A has
+    at least as many rows as columns."""
+    most = float(np.abs(A).max(initial=0.0))
+    power = np.frexp(most)[1] if np.isfinite(most) else 0  # numbers of size 1 have squares that can be added
+    columns = np.ascontiguousarray(np.ldexp(A.T, -power))
+    order = _core.triangularize(columns)
+    n = len(columns)
+    return np.ldexp(np.triu(columns[:, :n].T), power), order
+
+
+def pivoted_cholesky(A: Array, least: float) -> tuple[Array, Array]:
+    """Rows of a factor, ``A ~ G'G``, and the pivots, largest first, down to ``least`` of the diagonal that is left.
+
+    Column ``pivots[k]`` of G is zero from row k + 1 on.
+    """
+    A = np.ascontiguousarray(A, dtype=np.float64)
+    G = np.empty_like(A)
+    pivots = _core.pivoted_cholesky(A, G, least)
+    return G[: len(pivots)], pivots
+
+
+def solve_each(A: Array, b: Array) -> tuple[Array, Array]:
+    """Solutions of ``A x = b`` for each of several matrices and vectors, and the logarithms of the determinants."""
+    if A.shape[-1] <= FEW:
+        return np.linalg.solve(A, b[..., None])[..., 0], np.linalg.slogdet(A)[1]
+    factors = [Eliminated(one) for one in A]
+    found = np.array([one.solve(right) for one, right in zip(factors, b, strict=True)]).reshape(b.shape)
+    return found, np.array([np.log(np.abs(one.factor.diagonal())).sum() for one in factors])
+
+
+def _solved(T: Array, B: Array, kinds: list[int], threads: int) -> Array:
+    x = np.array(B, dtype=np.float64, order="C")
+    _core.solve_triangles(np.ascontiguousarray(T, dtype=np.float64), x if x.ndim == 2 else x[:, None], kinds, threads)
+    return x

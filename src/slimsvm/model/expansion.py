@@ -1,0 +1,74 @@
+"""Fitted models: an expansion over a few vectors is all that prediction needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..linalg.arrays import Array
+from ..problem.formulation import Kernel
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """``f_o(x) = sum_j coef[o, j] k(vectors_j, x) + bias[o]``."""
+
+    kernel: Kernel
+    vectors: Any
+    coef: Array
+    bias: Array
+
+    def decision(self, X: Any, threads: int = 1) -> Array:
+        """Values of all outputs, one row for each row of X."""
+        return self.kernel.decision(X, self.vectors, self.coef, self.bias, threads)
+
+    @property
+    def float_bytes(self) -> int:
+        """Four bytes (float32) for each number of the vectors, each coefficient that is not zero and each bias.
+
+        A number of a sparse vector takes four more, for its place.
+        """
+        numbers = 2 * self.vectors.nnz if sp.issparse(self.vectors) else self.vectors.size
+        return 4 * int(numbers + np.count_nonzero(self.coef) + len(self.bias))
+
+
+@dataclass(frozen=True)
+class Model:
+    """What training gives: an expansion, which rows of the user's data its vectors are (None if they are none of them),
+    the certificate of each output, and further fitted attributes of a method, by name."""
+
+    expansion: Expansion
+    rows: Array | None
+    objective: Array
+    gap: Array | None  # None: the method has no dual
+    n_iter: Array
+    more: dict[str, Any] = field(default_factory=dict)
+    limits: tuple[str, ...] = ()  # what ended each output: "" (it is solved), "max_iter=..." or "rounding"
+
+    def without_idle_vectors(self) -> Model:
+        """Vectors that no output uses left out."""
+        machine = self.expansion
+        used = np.flatnonzero(machine.coef.any(axis=0))
+        if len(used) == machine.coef.shape[1]:
+            return self
+        coef = np.ascontiguousarray(machine.coef[:, used])
+        rows = None if self.rows is None else self.rows[used]
+        return replace(self, expansion=replace(machine, vectors=machine.vectors[used], coef=coef), rows=rows)
+
+
+def joined(kept: Sequence[Array], coefs: Sequence[Array], place: Array) -> tuple[Array, Array]:
+    """Rows that any output keeps, each once and by their place, and all coefficients over them (outputs x rows)."""
+    rows, output = np.concatenate(kept), np.repeat(np.arange(len(kept)), [len(mine) for mine in kept])
+    used = np.zeros(len(place), dtype=bool)
+    used[rows] = True
+    union = np.flatnonzero(used)
+    union = union[np.argsort(place[union])]
+    column = np.empty(len(place), dtype=np.intp)
+    column[union] = np.arange(len(union))
+    coef = np.zeros((len(kept), len(union)))
+    coef[output, column[rows]] = np.concatenate(coefs)
+    return union, coef

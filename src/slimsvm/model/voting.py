@@ -1,0 +1,83 @@
+"""From the values of binary problems to a class: how votes are counted, and what breaks ties."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from ..data.dataset import outputs, sides
+from ..linalg.array_api import beside, cast, is_foreign, namespace, wide
+from ..linalg.arrays import Array
+from ..linalg.matrix import dot
+
+
+@dataclass(frozen=True)
+class Votes:
+    """How values, rows x problems, become a class.
+
+    The one problem of two classes decides. Of several classes each has a value, and the largest wins; or, with
+    ``pairs``, each pair of them votes. Among classes of equally many votes that of the largest summed values wins or,
+    without ``by_value``, the first. ``zero_is_positive`` says on which side of a problem the value 0 is.
+    """
+
+    pairs: bool = False
+    by_value: bool = True
+    zero_is_positive: bool = False
+
+    def scores(self, F: Array, n_classes: int) -> Array:
+        """A score for each class, the first of the largest of which wins.
+
+        Summed values are squeezed into (-1/3, 1/3), so that they never outweigh a vote.
+        """
+        if F.shape[1] == 1:
+            wins = self._wins(F)
+            return cast(namespace(F).concat([~wins, wins], axis=1), wide(F))
+        if not self.pairs:
+            return F
+        if is_foreign(F):
+            return self._pair_scores(F, n_classes)
+        F = np.ascontiguousarray(F, dtype=np.float64)
+        return _core.pair_scores(F, n_classes, self.by_value, self.zero_is_positive)
+
+    def leaders(self, F: Array, n_classes: int) -> Array:
+        """Class numbers, by their scores."""
+        if F.shape[1] == 1:
+            return cast(self._wins(F)[:, 0], np.intp if isinstance(F, np.ndarray) else namespace(F).int64)
+        return namespace(F).argmax(self.scores(F, n_classes), axis=1)
+
+    def winners(self, F: Array, n_classes: int) -> Array:
+        """Class numbers, without a rounding: for integers of any size, too."""
+        if F.shape[1] == 1 or not self.pairs:
+            return self.leaders(F, n_classes)
+        votes, sums = self._counted(F, n_classes)
+        if not self.by_value:
+            return votes.argmax(axis=1)
+        behind = votes < votes.max(axis=1, keepdims=True)
+        return np.ma.masked_array(sums, behind).argmax(axis=1)
+
+    def _wins(self, F: Array) -> Array:
+        return F >= 0 if self.zero_is_positive else F > 0
+
+    def _pair_scores(self, F: Any, n_classes: int) -> Any:
+        """What the core computes, where F is."""
+        F = cast(F, wide(F))
+        side = beside(F, _sides_of_pairs(n_classes), F.dtype)
+        votes = (cast(self._wins(F), F.dtype) - 0.5) @ side + (n_classes - 1) / 2
+        sums = F @ side
+        return votes + sums / (3 * (namespace(F).abs(sums) + 1)) if self.by_value else votes
+
+    def _counted(self, F: Array, n_classes: int) -> tuple[Array, Array]:
+        """Votes and summed values of the classes."""
+        side = _sides_of_pairs(n_classes)
+        sums = dot(F, side.astype(F.dtype) if F.dtype.kind == "i" else side)
+        return dot(np.where(self._wins(F), 1.0, -1.0), side) / 2 + (n_classes - 1) / 2, sums
+
+
+@lru_cache(maxsize=16)
+def _sides_of_pairs(n_classes: int) -> Array:
+    """Pairs x classes: +1 for the first of a pair, -1 for the second."""
+    return np.ascontiguousarray(sides(n_classes, outputs(n_classes, "ovo")).T)

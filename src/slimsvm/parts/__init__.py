@@ -1,1 +1,0 @@
-"""The parts that a method is made of: declarations only, a list ALL in each file."""

@@ -1,0 +1,1 @@
+"""What is solved: kernels, slack norms, losses, regularizers and bases, as declarations without solvers."""

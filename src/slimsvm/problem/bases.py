@@ -1,0 +1,275 @@
+"""Bases: where the vectors of a small classifier come from.
+
+A basis chooses among training rows (then `Choice.rows` says which), makes vectors of its own, or is given. It only
+says what it wants: the work is done by the `Candidates` that it is asked to choose from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..linalg.array_api import host, is_foreign
+from ..linalg.arrays import Array
+from .formulation import Part
+
+__all__ = [
+    "ALL",
+    "AllRows",
+    "Basis",
+    "Candidates",
+    "Choice",
+    "Cholesky",
+    "Forward",
+    "Given",
+    "Inputs",
+    "KMeans",
+    "Learned",
+    "Random",
+    "dense",
+    "resolve",
+]
+
+# Rows nearer to the span of the vectors than this (relative to k(x, x)) count as duplicates.
+AUTO_WORK, AUTO_ROWS = 10_000_000, (100_000, 320_000)  # rows x vectors of learning, and its rows
+MOST_FEATURES = 1 << 27  # numbers of these rows, held while learning: half a gigabyte
+SAME = 1e-10
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Vectors, which rows of the user's data they are (None if they are not training rows), the kernel where its
+    scales were learned with them, and how learning went."""
+
+    vectors: Any
+    rows: Array | None = None
+    kernel: Any = None
+    learned: Any = None
+
+
+class Candidates(Protocol):
+    """Rows to choose vectors from, for problems that will share them; `slimsvm.basis.selection` does the work."""
+
+    @property
+    def kernel(self) -> Any:
+        """The kernel."""
+
+    @property
+    def X(self) -> Any:
+        """The rows."""
+
+    def sample(self, most: int) -> Any:
+        """The same for at most ``most`` rows, drawn from each class in proportion."""
+
+    def choice(self, rows: Array) -> Choice:
+        """These rows as vectors."""
+
+    def at_random(self) -> Array:
+        """All rows in random order."""
+
+    def independent(self, eta: float, order: Array | None = None, most: int | None = None) -> Array:
+        """Rows, met in order, whose squared distance to the span of those before is above ``eta`` max k(x, x)."""
+
+    def pivoted(self, eta: float, most: int) -> Array:
+        """Rows one by one, always the one farthest from the span of those before, until none is above ``eta``."""
+
+    def forward(self, count: int, candidates: int | None) -> Array:
+        """Rows one by one, each the one of some candidates that gains most in the objective."""
+
+    def centres(self, count: int, max_iter: int) -> Array:
+        """Centres of clusters within each class."""
+
+    def learned(self, start: Basis, count: int, iterations: Any, smoothing: float, owned: bool = False) -> Choice:
+        """Vectors moved from their start so that the objective of the best classifier over them falls. ``owned``: rows
+        of a sample that nobody needs afterwards, so that they may be moved, too."""
+
+
+class Basis(Protocol):
+    """A way to choose vectors."""
+
+    keeps_rows: ClassVar[bool]  # are the vectors training rows?
+    learns: ClassVar[bool]  # are they moved by gradients?
+
+    def choose(self, rows: Candidates, count: int) -> Choice:
+        """At most ``count`` vectors."""
+
+
+@dataclass(frozen=True)
+class AllRows(Part):
+    """Every distinct row."""
+
+    keeps_rows: ClassVar[bool] = True
+    learns: ClassVar[bool] = False
+
+    def choose(self, rows: Candidates, count: int) -> Choice:
+        return rows.choice(rows.independent(SAME))
+
+
+@dataclass(frozen=True)
+class Random(Part):
+    """Rows drawn at random, without duplicates; a row of weight 2 is as likely as two rows."""
+
+    keeps_rows: ClassVar[bool] = True
+    learns: ClassVar[bool] = False
+
+    def choose(self, rows: Candidates, count: int) -> Choice:
+        return rows.choice(rows.independent(SAME, rows.at_random(), count))
+
+
+@dataclass(frozen=True)
+class Cholesky(Part):
+    """Rows that are independent in the kernel's space: their distance to the span of the others is above eta.
+
+    ``eta`` is relative to the largest k(x, x). ``selection="order"`` takes rows as they come, ``"pivoted"`` the
+    farthest first, which needs fewer of them for the same eta.
+    """
+
+    eta: float = 1e-3
+    selection: str = "order"
+    keeps_rows: ClassVar[bool] = True
+    learns: ClassVar[bool] = False
+
+    def choose(self, rows: Candidates, count: int) -> Choice:
+        eta = max(self.eta, SAME)
+        pivoted = self.selection == "pivoted"
+        return rows.choice(rows.pivoted(eta, count) if pivoted else rows.independent(eta, most=count))
+
+
+@dataclass(frozen=True)
+class Forward(Part):
+    """Rows chosen one by one for what they gain in the objective (Keerthi, Chapelle and DeCoste)."""
+
+    candidates: int | None = 59
+    most_rows: int = 20000
+    keeps_rows: ClassVar[bool] = True
+    learns: ClassVar[bool] = False
+
+    def choose(self, rows: Candidates, count: int) -> Choice:
+        some = rows.sample(self.most_rows)
+        return some.choice(some.forward(count, self.candidates))
+
+
+@dataclass(frozen=True)
+class KMeans(Part):
+    """Centres of clusters within each class."""
+
+    most_rows: int = 10000
+    max_iter: int = 15
+    keeps_rows: ClassVar[bool] = False
+    learns: ClassVar[bool] = False
+
+    def choose(self, rows: Candidates, count: int) -> Choice:
+        return Choice(rows.sample(self.most_rows).centres(count, self.max_iter))
+
+
+@dataclass(frozen=True, eq=False)
+class Given(Part):
+    """The user's own vectors."""
+
+    vectors: Any = None
+    keeps_rows: ClassVar[bool] = False
+    learns: ClassVar[bool] = False
+
+    def choose(self, rows: Candidates, count: int) -> Choice:
+        return Choice(self.vectors)
+
+
+@dataclass(frozen=True)
+class Inputs(Part):
+    """One vector along each input: with the linear kernel, the inputs themselves are the features."""
+
+    keeps_rows: ClassVar[bool] = False
+    learns: ClassVar[bool] = False
+
+    def choose(self, rows: Candidates, count: int) -> Choice:
+        return Choice(np.eye(rows.X.shape[1]))
+
+
+@dataclass(frozen=True, eq=False)
+class Learned(Part):
+    """Vectors moved by gradients, together with the coefficients over them (Wu, Schoelkopf and Bakir).
+
+    Parameters
+    ----------
+    init : {"kmeans", "forward", "random", "cholesky"}, array or basis object, default="kmeans"
+        Where the vectors start. With learned scales, and for regression, learning also starts from random rows (for
+        regression from rows far from each other, too) and keeps the start with the lowest objective, unless ``init``
+        is an array.
+    iterations : "auto" or int, default="auto"
+        Most iterations of learning on the same rows. "auto": 100; 200 where scales are learned too, and for
+        regression.
+    rows : "auto" or int, default="auto"
+        Vectors are learned on at most this many rows, drawn from each class in proportion; the coefficients
+        are then fitted to all rows. Most iterations are on a part of these rows, the last ones on all of them.
+        "auto": 10 million for all vectors together, but at least 100000 rows and at most 320000; fewer where
+        vectors are so many that their features would take much memory.
+    smoothing : float, default=0.5
+        With ``slack="l1"``, vectors are learned for a hinge whose corner is rounded over this width; the
+        coefficients are then fitted with the hinge itself. 0 learns with the hinge itself, as in the paper: much
+        slower, not better.
+    """
+
+    init: Any = "kmeans"
+    iterations: int | str = "auto"
+    rows: int | str = "auto"
+    smoothing: float = 0.5
+    keeps_rows: ClassVar[bool] = False
+    learns: ClassVar[bool] = True
+
+    def choose(self, rows: Candidates, count: int) -> Choice:
+        start = resolve(self.init, "init")
+        if start.learns:
+            raise ValueError(f"init={self.init!r}: learned vectors must start somewhere; use 'kmeans' or 'forward'")
+        some = rows.sample(self.most_rows(count))  # a copy of the rows
+        return some.learned(start, count, self.iterations, self.smoothing, owned=True)
+
+    def most_rows(self, count: int) -> int:
+        """Rows that so many vectors are learned on at most."""
+        if not isinstance(self.rows, str):
+            return int(self.rows)
+        wanted = int(np.clip(AUTO_WORK // count, *AUTO_ROWS))
+        return max(5000, min(wanted, MOST_FEATURES // count))
+
+
+ALL: tuple[type, ...] = (AllRows, Random, Cholesky, Forward, KMeans, Given, Inputs, Learned)
+
+_BY_NAME: dict[str, Any] = {
+    "learned": Learned,
+    "random": Random,
+    "cholesky": lambda: Cholesky(SAME, "pivoted"),
+    "forward": Forward,
+    "kmeans": KMeans,
+}
+
+
+def resolve(basis: Any, parameter: str = "basis") -> Any:
+    """The basis for a name, an array of vectors or an object."""
+    if is_array(basis):
+        return Given(host(basis) if is_foreign(basis) else basis)
+    if isinstance(basis, str):
+        if basis in _BY_NAME:
+            return _BY_NAME[basis]()
+    elif not isinstance(basis, type) and callable(getattr(basis, "choose", None)):
+        lacks = [name for name in ("keeps_rows", "learns") if not hasattr(basis, name)]
+        if lacks:
+            raise ValueError(f"{parameter}={basis!r} must say {' and '.join(lacks)}: a class attribute, True or False")
+        return basis
+    names = [name for name in _BY_NAME if name != "learned" or parameter == "basis"]
+    raise ValueError(
+        f"{parameter}={basis!r} is not known; use one of {names}, an array of vectors or an object of slimsvm.bases"
+    )
+
+
+def is_array(basis: Any) -> bool:
+    """Vectors, rather than a name or a way to choose them?"""
+    if isinstance(basis, np.ndarray) or sp.issparse(basis) or is_foreign(basis):  # an array has a method choose, too
+        return True
+    return not isinstance(basis, (str, type)) and not hasattr(basis, "choose") and hasattr(basis, "__len__")
+
+
+def dense(vectors: Any) -> Array:
+    """Vectors as a float64 array."""
+    return np.asarray(vectors.toarray() if sp.issparse(vectors) else vectors, dtype=np.float64)

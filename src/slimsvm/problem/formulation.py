@@ -1,0 +1,294 @@
+"""The one problem behind every machine of this library.
+
+With signed duals ``a = y * alpha``, a kernel matrix K and a feasible set F,
+
+    min_a  1/2 a'(K + diag(ridge)) a - y'a    s.t.  sum(a) = 0,  a in F,
+
+and the classifier ``f(x) = sum_j a_j k(x_j, x) + b``. It is the dual of
+
+    min_{f,b}  1/2 |f|^2 + C phi(slacks),
+
+where phi measures the slacks ``1 - y (f + b)``; F and the ridge are all that the solver needs to know
+of phi. A method is a choice of parts: a `Kernel`, a `Slack`, and (for machines that do not use every
+training point) a regulariser and a basis. Parts are small frozen objects; solvers do not know them by name.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..linalg.arrays import Array
+from ..linalg.matrix import dot
+
+
+class Part:
+    """Parameters of a part by name, as scikit-learn's ``clone`` and ``GridSearchCV`` expect them.
+
+    Parts never change: several estimators may share one. A part with arrays for fields is declared with ``eq=False``
+    and compared by what they hold.
+    """
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Fields of this part and their values, and with ``deep`` those of the parts among them."""
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.init}  # type: ignore[arg-type]
+        if not deep:
+            return own
+        parts = {name: part.get_params() for name, part in own.items() if isinstance(part, Part)}
+        return own | {f"{name}__{key}": value for name, inner in parts.items() for key, value in inner.items()}
+
+    def with_params(self, **params: Any) -> Any:
+        """A part like this one with other values; ``kernel__gamma`` is the gamma of the part ``kernel``."""
+        allowed = self.get_params(deep=False)
+        changed: dict[str, Any] = {}
+        for key, value in params.items():
+            name, _, inner = key.partition("__")
+            if name not in allowed:
+                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; it has {sorted(allowed) or 'none'}")
+            part = changed.get(name, allowed[name])
+            changed[name] = part.with_params(**{inner: value}) if inner else value
+        return replace(self, **changed)  # type: ignore[type-var]
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        mine, theirs = (part.get_params(deep=False) for part in (self, other))
+        return all(_same(mine[name], theirs[name]) for name in mine)
+
+    def __hash__(self) -> int:
+        return hash((type(self), *map(_digest, self.get_params(deep=False).values())))
+
+
+def _same(a: Any, b: Any) -> bool:
+    if sp.issparse(a) or sp.issparse(b):
+        return sp.issparse(a) and sp.issparse(b) and a.shape == b.shape and (a != b).nnz == 0
+    return np.array_equal(a, b) if isinstance(a, np.ndarray) or isinstance(b, np.ndarray) else bool(a == b)
+
+
+def _digest(value: Any) -> Any:
+    if sp.issparse(value) or isinstance(value, np.ndarray):
+        return value.shape
+    return value
+
+
+class Constraint(ABC):
+    """How slacks follow from decision values, and what that leaves to the duals."""
+
+    name: ClassVar[str]
+    one_sided: ClassVar[bool]  # slacks and alpha = y * a are at least zero
+
+    @abstractmethod
+    def slacks(self, y: Array, f: Array, bias: float, doubt: Array | float = 0.0) -> Array:
+        """The slacks of ``f + bias``; with ``doubt``, the largest where f is known no better than that."""
+
+    @abstractmethod
+    def box(self, y: Array, most: Array) -> tuple[Array, Array]:
+        """Bounds of the signed duals whose sizes are at most ``most``."""
+
+    @abstractmethod
+    def sides(self, y: Array) -> tuple[Array, Array]:
+        """Which rows are in error above the bias that would suit them, and which below, as masks."""
+
+    @abstractmethod
+    def reach_in_box(self, y: Array, weights: Array) -> float:
+        """The largest ``sum(|a|)`` of duals that sum to zero with ``|a| <= weights``."""
+
+    @abstractmethod
+    def reach_in_ball(self, y: Array, weights: Array) -> float:
+        """The largest ``sum(|a|)**2`` of duals that sum to zero with ``sum(a**2 / weights) <= 1``."""
+
+
+class Inequality(Constraint):
+    """``xi >= 1 - y (f + b)`` and ``xi >= 0``: a row beyond its margin costs nothing."""
+
+    name, one_sided = "inequality", True
+
+    def slacks(self, y: Array, f: Array, bias: float, doubt: Array | float = 0.0) -> Array:
+        return np.maximum(1 - y * (f + bias) + doubt, 0)
+
+    def box(self, y: Array, most: Array) -> tuple[Array, Array]:
+        return np.where(y > 0, 0.0, -most), np.where(y > 0, most, 0.0)
+
+    def sides(self, y: Array) -> tuple[Array, Array]:
+        return y > 0, y < 0
+
+    def reach_in_box(self, y: Array, weights: Array) -> float:
+        return 2 * min(weights[side].sum() for side in self.sides(y))
+
+    def reach_in_ball(self, y: Array, weights: Array) -> float:
+        plus, minus = (float(weights[side].sum()) for side in self.sides(y))
+        return 4 * plus * (minus / (plus + minus))
+
+
+class Equality(Constraint):
+    """``xi = 1 - y (f + b)``, of either sign: a row beyond its margin costs as much as one short of it."""
+
+    name, one_sided = "equality", False
+
+    def slacks(self, y: Array, f: Array, bias: float, doubt: Array | float = 0.0) -> Array:
+        xi = 1 - y * (f + bias)
+        return xi + np.copysign(doubt, xi)
+
+    def box(self, y: Array, most: Array) -> tuple[Array, Array]:
+        return -most, most
+
+    def sides(self, y: Array) -> tuple[Array, Array]:
+        everyone = np.ones(len(y), dtype=bool)
+        return everyone, everyone
+
+    def reach_in_box(self, y: Array, weights: Array) -> float:
+        return float(weights.sum())
+
+    def reach_in_ball(self, y: Array, weights: Array) -> float:
+        return float(weights.sum())
+
+
+INEQUALITY, EQUALITY = Inequality(), Equality()
+CONSTRAINTS = {c.name: c for c in (INEQUALITY, EQUALITY)}
+
+
+def constraint(name: Any) -> Constraint:
+    """The constraint of this name."""
+    if not isinstance(name, str) or name not in CONSTRAINTS:
+        raise ValueError(f"constraint={name!r} is not known; use one of {list(CONSTRAINTS)}")
+    return CONSTRAINTS[name]
+
+
+@dataclass(frozen=True)
+class FeasibleSet:
+    """Where the signed duals may lie, in numbers: all that the solver knows of a slack norm.
+
+    ``lower <= a <= upper``, and where they are finite a cap ``sum(|a|) <= total`` and a ball
+    ``sum(stretch * |a|**power) <= radius**power``, or ``a'metric a <= radius**2`` where a metric is given.
+    ``ridge`` is added to the kernel's diagonal.
+    """
+
+    lower: Array
+    upper: Array
+    ridge: Array | float = 0.0
+    total: float = np.inf
+    radius: float = np.inf
+    stretch: Array | float = 1.0
+    power: float = 2.0
+    metric: Array | None = None
+
+    @classmethod
+    def box(cls, y: Array, most: Array | float, constraint: Constraint, **others: Any) -> FeasibleSet:
+        """``alpha = y * a`` in [0, most], or in [-most, most] with equality constraints; the rest as given."""
+        return cls(*constraint.box(y, np.broadcast_to(np.asarray(most, dtype=np.float64), y.shape)), **others)
+
+    def norm(self, duals: Array) -> float:
+        """The norm whose ball it is."""
+        if self.metric is not None:
+            return float(np.sqrt(max(float(dot(dot(duals, self.metric), duals)), 0.0)))
+        sizes = np.abs(duals)
+        most = float(sizes.max())
+        if not most > 0:
+            return 0.0
+        return most * float(np.sum(self.stretch * (sizes / most) ** self.power)) ** (1 / self.power)
+
+    def share(self, duals: Array) -> float:
+        """The largest multiple of the duals in the set, sum aside: with zero all sets shrink to themselves."""
+        sizes = np.abs(duals)
+        some = sizes > 0
+        if not some.any():
+            return 1.0
+        bounds = np.where(duals > 0, self.upper, -self.lower)
+        limits = [float(np.divide(bounds, sizes, out=np.full(len(sizes), np.inf), where=some).min())]
+        limits.append(self.total / float(sizes.sum()))
+        if self.radius < np.inf:
+            norm = self.norm(duals)
+            limits.append(self.radius / norm if norm > 0 else np.inf)
+        return max(min(limits), 0.0)
+
+
+class Slack(Protocol):
+    """A measure ``C * phi`` of the slacks: `slimsvm.slacks.Norm` has defaults for all but three of these.
+
+    A weight counts a row: weight 2 is the row twice. Slacks are >= 0 under inequality constraints, of any sign
+    under equality.
+    """
+
+    counts_rows: ClassVar[bool]  # False: a row counts the same however often it occurs
+    merges_copies: ClassVar[bool]  # are copies of a row one row of their weight? Not with numbers for each row
+    loss: ClassVar[Any]  # phi as a sum over rows, an object of slimsvm.losses; None where it is no sum
+
+    def at(self, rows: Array, n_samples: int) -> Slack:
+        """The norm for these rows of n_samples, in this order."""
+
+    def feasible_set(self, y: Array, C: float, weights: Array, constraint: Constraint) -> FeasibleSet:
+        """The dual set of ``C * phi``."""
+
+    def value(self, slacks: Array, weights: Array, constraint: Constraint) -> float:
+        """``phi`` itself, without C."""
+
+    def bias(self, residuals: Array, y: Array, weights: Array, constraint: Constraint) -> float:
+        """The b that makes phi least for fixed f, given the residuals ``y - f``."""
+
+
+class Kernel(Protocol):
+    """A kernel k(x, z). `slimsvm.kernels.Base` has defaults for all but the call and `diagonal`."""
+
+    name: ClassVar[str]
+    translation_invariant: ClassVar[bool]  # does k(x, z) depend on x - z only?
+    positive_semidefinite: ClassVar[bool]  # surely?
+    keeps_rows: ClassVar[bool]  # can it compare training rows only?
+
+    @property
+    def differentiable(self) -> bool:
+        """Can vectors be learned for it (has it a method `pullback`)?"""
+
+    @property
+    def gamma(self) -> float | None:
+        """The factor of distances or products, if there is one."""
+
+    @property
+    def scales(self) -> Any:
+        """A factor for each input; 1.0 where all inputs count the same."""
+
+    def __call__(self, X: Any, Z: Any, out: Array | None = None, threads: int = 1) -> Array:
+        """The matrix k(x_i, z_j), written into ``out`` if that is given."""
+
+    def diagonal(self, X: Any) -> Array:
+        """The values k(x_i, x_i)."""
+
+    def length(self, X: Any) -> float:
+        """A distance over which the kernel changes: the natural unit of vectors among these rows."""
+
+    def dimensions(self, inputs: int) -> float:
+        """Dimensions of the kernel's space, as far as is known."""
+
+    def machine(self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int) -> Any:
+        """The core's solver over these rows of X."""
+
+    def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int) -> Array:
+        """``k(X, vectors) @ coef.T + bias`` without the whole kernel matrix."""
+
+    def row_model(self, vectors: Array, coef: Array, bias: Array) -> Any:
+        """The same for one row at a time, in the core; None where Python evaluates the kernel."""
+
+    def fitted(self, vectors: Any) -> tuple[Any, Any]:
+        """The kernel and the vectors as a fitted model keeps them."""
+
+
+class DifferentiableKernel(Kernel, Protocol):
+    """A kernel that vectors can be learned for."""
+
+    def pullback(self, X: Any, Z: Array, W: Array, K: Array | None = None) -> Array:
+        """``sum_i W_ij dk(x_i, z_j)/dz_j``, a row for each z; K is ``k(X, Z)`` where it is known already."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Values of primal and dual at one point: between them lies every optimum."""
+
+    bias: float
+    primal: float
+    dual: float
+    gap: float  # (primal - dual) / dual
+    void: bool  # f = 0 as far as the gap tells
+    rounding: float = 0.0  # the part of the gap that is doubt about the last digits of f

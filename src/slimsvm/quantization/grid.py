@@ -1,0 +1,193 @@
+"""The device's grid: rows in 16 bits, vectors in 8, in units of the kernel's own width.
+
+A kernel that falls with a distance is ``2^-D`` with ``D = sum_k |w_k (x_k - z_k)|^p``: w_k is the weight of an input,
+1 / w_k its *width*. Rows are counted in the same small part of a width in all inputs, so a distance is a plain sum of
+squares (or absolute values); a byte of a vector counts in steps of a power of two of these units, as coarse as the
+spread of the vectors in that input asks for:
+
+    u = (x - offset) gain    16 bits, in units of 2^-bits widths: gain = w 2^bits
+    q                        8 bits: a vector is at u = q 2^shift, ``offset + q 2^shift / gain``
+    D = 2^(-p bits) sum_k |u_k - q_k 2^shift_k|^p
+
+Inputs that count the same share one offset, one gain and one shift, and cost nothing. Otherwise an input has two bytes
+(3 bits for its shift, 6 for the exponent of its gain, 7 for the mantissa), and two more for an offset of its own (a
+float32 without its lower half) where vectors lie far from zero or a scaler is folded in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..linalg.arrays import Array
+
+LARGEST = 127  # of a vector's bytes
+COARSEST = 7  # shifts have three bits
+REACH = 16  # 2^-16 is nothing in 15 bits: distances end here
+MANTISSA, EXPONENTS = 7, 63  # of a gain in two bytes: bits behind the leading one, and how far exponents may lie apart
+READING_BITS = 24  # mantissa bits of a gain (float32 has 24); 24 + 31 bits of (reading - offset) fit in int64
+# Steps of 1/16 of a width: where a common one is coarser, inputs have their own. Offsets do not pay below 1/64.
+COMMON_STEP, FINE_STEP = 1 / 16, 1 / 64
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Gains, offsets and steps of the inputs, as the device has them."""
+
+    inputs: int  # columns of a row
+    used: Array  # numbers of the inputs that count at all; the others have no gain, and vectors no byte for them
+    gain: Array  # float32, one for each input that counts
+    offset: Array  # float32
+    shift: Array  # a step has 2^shift units
+    bits: int  # a unit is 2^-bits widths
+    gain_bytes: int = 0  # of each input; 0: all inputs share theirs
+    offset_bytes: int = 0
+
+    @property
+    def n_bytes(self) -> int:
+        """Of all inputs. A common gain and a common offset are float32; a bit for each input says whether it counts,
+        unless all do."""
+        own = (self.gain_bytes + self.offset_bytes) * len(self.used)
+        which = 0 if len(self.used) == self.inputs else (self.inputs + 7) // 8
+        return own + which + (0 if self.gain_bytes else 4) + (0 if self.offset_bytes else 4)
+
+    @property
+    def weights(self) -> Array:
+        """w of all inputs, as rounded: what they count on the device."""
+        return self._spread(self.gain.astype(np.float64) * 2.0**-self.bits)
+
+    def _spread(self, values: Array) -> Array:
+        """Values of the inputs that count among all inputs, zero elsewhere."""
+        found = np.zeros((*values.shape[:-1], self.inputs))
+        found[..., self.used] = values
+        return found
+
+    def rows(self, X: Array) -> Array:
+        """Rows as the device sees them: int16, halves away from zero, beyond the range cut off."""
+        # One operation at a time in float32: the same bits on every machine.
+        with np.errstate(over="ignore"):
+            t = (np.asarray(X[:, self.used], dtype=np.float32) - self.offset) * self.gain
+        t = np.clip(t, np.float32(-32767), np.float32(32767))
+        return np.trunc(t + np.where(t < 0, np.float32(-0.5), np.float32(0.5))).astype(np.int16)
+
+    @property
+    def readings(self) -> Readings | None:
+        """How rows of integers get here without a float; None where inputs are so small that integers say nothing."""
+        fraction, exponent = np.frexp(self.gain.astype(np.float64))
+        size = np.abs(self.offset.astype(np.float64))
+        if exponent.max() > 16 or exponent.min() < -125 or size.max() >= 2.0**22:
+            return None
+        gain = (fraction * 2.0**READING_BITS).astype(np.int64)
+        offset = np.copysign(np.floor(256 * size + 0.5), self.offset).astype(np.int64)
+        return Readings(offset, gain, np.minimum(READING_BITS + 8 - exponent, 63))
+
+    @property
+    def spans(self) -> Array:
+        """Steps in widths."""
+        return 2.0 ** (self.shift - self.bits)
+
+    def steps(self, Z: Array) -> Array:
+        """Vectors in steps, not yet rounded."""
+        return (np.asarray(Z[:, self.used], dtype=np.float64) - self.offset) * self.gain * 2.0**-self.shift
+
+    def rounded(self, Z: Array) -> Array:
+        """Vectors as bytes, each to the nearest."""
+        return np.clip(np.rint(self.steps(Z)), -LARGEST, LARGEST).astype(np.int8)
+
+    def values(self, q: Array) -> Array:
+        """What bytes stand for; zero for inputs that do not count."""
+        return self._spread(self.offset + q * (2.0**self.shift / self.gain.astype(np.float64)))
+
+
+@dataclass(frozen=True)
+class Readings:
+    """``(256 x - offset) gain 2^-shift`` for integers x of 16 bits, to the nearest."""
+
+    offset: Array
+    gain: Array
+    shift: Array
+
+    def rows(self, X: Array) -> Array:
+        """Rows on the grid, from the inputs that count."""
+        t = (X.astype(np.int64) * 256 - self.offset) * self.gain
+        size = (np.abs(t) + (np.int64(1) << (self.shift - 1))) >> self.shift
+        return (np.sign(t) * np.minimum(size, 32767)).astype(np.int16)
+
+
+def packed_inputs(grid: Grid) -> tuple[Array, int]:
+    """Step, exponent and mantissa of each input in two bytes, and the largest exponent."""
+    fraction, exponent = np.frexp(grid.gain.astype(np.float64))
+    exponent, top = exponent - 1, int(exponent.max()) - 1  # of a mantissa from 1 to 2
+    mantissa = np.rint((2 * fraction - 1) * 2**MANTISSA).astype(int)
+    return grid.shift << 13 | (top - exponent) << MANTISSA | mantissa, top
+
+
+def grid_of(weights: Array, Z: Array, power: int, folded: bool = False) -> Grid:
+    """The cheapest grid that is good for these vectors; weights and vectors in the units of the rows.
+
+    ``folded``: rows come as they were before a scaler, so inputs have offsets of their own.
+    """
+    used = np.flatnonzero(weights)
+    used = used if len(used) else np.arange(1)
+    found = _grid_of(np.maximum(weights[used], np.finfo(np.float32).tiny), Z[:, used], power, folded)
+    return replace(found, inputs=len(weights), used=used)
+
+
+def _grid_of(weights: Array, Z: Array, power: int, folded: bool) -> Grid:
+    low, high = (Z.min(axis=0), Z.max(axis=0)) if len(Z) else (np.zeros(len(weights)), np.zeros(len(weights)))
+
+    def widths(offset: Array) -> Array:
+        """How far vectors are from the offset."""
+        return weights * np.maximum(high - offset, offset - low)
+
+    same = float(np.ptp(weights)) <= 1e-6 * float(weights.max())
+    if same and not folded:
+        middle = np.full(len(weights), np.float32((low.min() + high.max()) / 2))
+        most = float(widths(middle).max())
+        if most <= COMMON_STEP * LARGEST:
+            return _finished(weights, middle, np.full(len(weights), most), power, own=False)
+    nowhere, whole = np.zeros(len(weights), dtype=np.float32), ((low + high) / 2).astype(np.float32)
+    short = half(whole)
+    at_zero, least, nearly = widths(nowhere), widths(whole), widths(short)
+    if not folded and not _coarser(at_zero, least):
+        return _finished(weights, nowhere, at_zero, power)
+    if _coarser(nearly, least):
+        return _finished(weights, whole, least, power, offset_bytes=4)
+    return _finished(weights, short, nearly, power, offset_bytes=2)
+
+
+def _coarser(widths: Array, least: Array) -> bool:
+    """Would some input lose a bit that it needs?"""
+    return bool(((widths > FINE_STEP * LARGEST) & (widths > 2 * least)).any())
+
+
+def _finished(
+    weights: Array, offset: Array, widths: Array, power: int, own: bool = True, offset_bytes: int = 0
+) -> Grid:
+    """Units such that a row that is cut off is still out of reach of every vector; steps as fine as bytes allow."""
+    room = LARGEST << COARSEST
+    bits = int(np.floor(np.log2((32767 - room) / REACH ** (1 / power))))
+    far = float(widths.max())
+    if far > 0:
+        bits = min(bits, int(np.floor(np.log2(room * (1 + 1e-6) / far))))
+    bits = max(bits, 0)
+    with np.errstate(divide="ignore"):
+        shift = np.ceil(np.log2(widths * 2.0**bits / (LARGEST * (1 + 1e-6))))
+    gains = weights * 2.0**bits
+    gains = (two_byte_gains(gains) if own else gains).astype(np.float32)
+    shift = np.clip(shift, 0, COARSEST).astype(int)
+    return Grid(len(gains), np.arange(len(gains)), gains, offset, shift, bits, 2 if own else 0, offset_bytes)
+
+
+def half(values: Array) -> Array:
+    """float32 without the lower 16 bits, rounded to nearest."""
+    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
+    return ((bits + np.uint32(0x8000)) & np.uint32(0xFFFF0000)).view(np.float32)
+
+
+def two_byte_gains(gains: Array) -> Array:
+    """Gains with 7 bits behind the leading one, none smaller than 2^-63 times the largest one's power of two."""
+    fraction, exponent = np.frexp(gains)
+    short = np.ldexp(np.rint(np.ldexp(fraction, MANTISSA + 1)), exponent - MANTISSA - 1)
+    return np.maximum(short, np.ldexp(1.0, exponent.max() - 1 - EXPONENTS))

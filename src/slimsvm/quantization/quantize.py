@@ -1,0 +1,342 @@
+"""A fitted model as the integers that a device holds: where vectors are rounded to, and the best coefficients there."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_consistent_length
+
+from ..linalg.arrays import Array
+from ..model.inference import Affine, Machine, ProbabilityLayer, last_step, machine_of
+from ..problem import kernels
+from ..problem.bases import dense
+from ..solvers.primal.refit import JITTER
+from ..utils.warnings import warn
+from .grid import LARGEST, Grid, grid_of
+from .integers import KERNEL_BITS, LOG2_E, QuantizedLayer, in_16_bits, values_in_16_bits
+from .quantized import Quantized, QuantizedKernel, QuantizedLinear, checked_rows, kernel_parts, linear_parts
+from .rounding import finer_steps, moved_on, nearest_bytes
+
+# A linear model's rows may be so many times as far out as its vectors are.
+LINEAR_RANGE = 8.0
+
+
+# --- kernels that a device knows ----------------------------------------------------------------------------------
+
+
+class Form(ABC):
+    """How a kernel is computed in integers."""
+
+    @abstractmethod
+    def grid(self, kernel: Any, Z: Array, inputs: Affine) -> Grid:
+        """Where vectors (in the model's units) lie on the device."""
+
+    def refined(self, Z: Array, coef: Array, grid: Grid, inputs: Affine) -> Grid:
+        """A grid that is better for a model with these coefficients; it takes as many bytes."""
+        return grid
+
+    @abstractmethod
+    def rounded(
+        self, kernel: Any, Z: Array, coef: Array | None, grid: Grid, inputs: Affine, refine: bool = False
+    ) -> tuple[Any, Array]:
+        """Kernel and vectors as the grid has them, in the model's units: what coefficients are fitted over.
+
+        Where the model's coefficients are known, roundings make up for each other; ``refine`` takes more time for that.
+        """
+
+    @abstractmethod
+    def filled(self, kernel: Any, Z: Array, grid: Grid, inputs: Affine, fit: Numbers) -> Quantized:
+        """The model over rounded vectors in integers."""
+
+    @abstractmethod
+    def parts(self, kernel: Any, Z: Array, n_outputs: int, values: bool) -> dict[str, int]:
+        """Bytes of a model over these vectors; ``values``: they are the answer themselves."""
+
+    @abstractmethod
+    def least_parts(
+        self, vectors: int, inputs: int, used: int, n_outputs: int, scaled: bool, values: bool
+    ) -> dict[str, int]:
+        """Bytes of a model of so many vectors, wherever they lie, over some of the inputs: the fewest."""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Coefficients and biases of a model, and the machine that it is."""
+
+    coef: Array
+    bias: Array
+    machine: Machine
+    layer: ProbabilityLayer | None = None
+
+    def answers(self) -> tuple[Any, Any, Any]:
+        """Labels, votes and the votes that are shown."""
+        return self.machine.classes, self.machine.votes, self.machine.shown
+
+    def in_16_bits(self, coef: Array, bias: Array, bits: int) -> tuple[Array, Array, Array, Array]:
+        """Coefficients, exponents, shifts and biases: sums that are compared have as many digits as they can, values
+        fit into 32 bits."""
+        if self.machine.classes is None:
+            return values_in_16_bits(coef, bias, bits)
+        numbers, exponent, bias = in_16_bits(coef, bias, bits)
+        return numbers, exponent, np.zeros(len(bias), dtype=np.uint8), bias
+
+
+@dataclass(frozen=True)
+class Distance(Form):
+    """``2^-sum |w (x - z)|^power``; ``unit`` gives w from gamma."""
+
+    power: int
+    unit: Callable[[float], float]
+
+    def weights(self, kernel: Any, inputs: int) -> Array:
+        """w for each input."""
+        return np.broadcast_to(np.abs(np.asarray(kernel.scales, dtype=np.float64)) * self.unit(kernel.gamma), inputs)
+
+    def grid(self, kernel: Any, Z: Array, inputs: Affine) -> Grid:
+        return grid_of(self.weights(kernel, Z.shape[1]) / inputs.scale, inputs.inverse(Z), self.power, inputs.folded)
+
+    def refined(self, Z: Array, coef: Array, grid: Grid, inputs: Affine) -> Grid:
+        if self.power != 2 or not grid.gain_bytes:
+            return grid
+        halvings = finer_steps(grid.steps(inputs.inverse(Z)), grid.spans, coef, LARGEST)
+        return replace(grid, shift=np.maximum(grid.shift - halvings, 0))
+
+    def rounded(
+        self, kernel: Any, Z: Array, coef: Array | None, grid: Grid, inputs: Affine, refine: bool = False
+    ) -> tuple[Any, Array]:
+        Z = inputs(grid.values(self.bytes(Z, coef, grid, inputs, refine)))
+        if not grid.gain_bytes:
+            return kernel, Z
+        plain = kernel.kernel if np.ndim(kernel.scales) else kernel
+        return kernels.Scaled(plain, grid.weights * inputs.scale / self.unit(kernel.gamma)), Z
+
+    def bytes(self, Z: Array, coef: Array | None, grid: Grid, inputs: Affine, refine: bool) -> Array:
+        """Vectors on the grid."""
+        if coef is None or self.power != 2:
+            return grid.rounded(inputs.inverse(Z))
+        steps = grid.steps(inputs.inverse(Z))
+        found = nearest_bytes(steps, grid.spans, coef, LARGEST)
+        return moved_on(found, steps, grid.spans, coef, LARGEST) if refine else found
+
+    def filled(self, kernel: Any, Z: Array, grid: Grid, inputs: Affine, fit: Numbers) -> Quantized:
+        numbers = fit.in_16_bits(fit.coef, fit.bias, KERNEL_BITS)
+        q = grid.rounded(inputs.inverse(Z))
+        layer = None
+        if fit.layer is not None:
+            layer = QuantizedLayer.of(fit.layer.coef, fit.layer.bias, KERNEL_BITS, fit.layer.shares)
+        return QuantizedKernel(grid, q, *numbers, *fit.answers(), layer, self.power)
+
+    def parts(self, kernel: Any, Z: Array, n_outputs: int, values: bool) -> dict[str, int]:
+        grid = self.grid(kernel, Z, Affine.none(Z.shape[1]))
+        return kernel_parts(len(Z), len(grid.used), n_outputs, grid.n_bytes, values)
+
+    def least_parts(
+        self, vectors: int, inputs: int, used: int, n_outputs: int, scaled: bool, values: bool
+    ) -> dict[str, int]:
+        which = 0 if used == inputs else (inputs + 7) // 8
+        return kernel_parts(vectors, used, n_outputs, which + (2 * used + 4 if scaled else 8), values)
+
+
+class Products(Form):
+    """``x.z``: vectors are summed to weights."""
+
+    def grid(self, kernel: Any, Z: Array, inputs: Affine) -> Grid:
+        reach = LINEAR_RANGE * max(float(np.abs(Z).max(initial=0.0)), 1e-30)
+        gain = 32767 / reach / inputs.scale
+        d, own = len(gain), 4 if inputs.folded else 0
+        offset = inputs.mean.astype(np.float32)
+        return Grid(d, np.arange(d), gain.astype(np.float32), offset, np.zeros(d, int), 0, own, own)
+
+    def rounded(
+        self, kernel: Any, Z: Array, coef: Array | None, grid: Grid, inputs: Affine, refine: bool = False
+    ) -> tuple[Any, Array]:
+        return kernel, Z
+
+    def filled(self, kernel: Any, Z: Array, grid: Grid, inputs: Affine, fit: Numbers) -> Quantized:
+        scales = np.broadcast_to(np.asarray(kernel.scales, dtype=np.float64), Z.shape[1])
+
+        def on_grid(coef: Array, bias: Array) -> tuple[Array, Array]:
+            """Weights for units of the grid, and the biases that go with its rounded offsets."""
+            W = coef @ (Z * scales**2)
+            per_unit = 1 / (grid.gain.astype(np.float64) * inputs.scale)
+            return W * per_unit, bias + W @ ((grid.offset - inputs.mean) / inputs.scale)
+
+        weights, exponent, shift, bias = fit.in_16_bits(*on_grid(fit.coef, fit.bias), 0)
+        layer = None
+        if fit.layer is not None:
+            layer = QuantizedLayer.of(*on_grid(fit.layer.coef, fit.layer.bias), 0, fit.layer.shares)
+        return QuantizedLinear(grid, weights, np.empty((len(bias), 0)), exponent, shift, bias, *fit.answers(), layer)
+
+    def parts(self, kernel: Any, Z: Array, n_outputs: int, values: bool) -> dict[str, int]:
+        return linear_parts(Z.shape[1], n_outputs, 8, values)
+
+    def least_parts(
+        self, vectors: int, inputs: int, used: int, n_outputs: int, scaled: bool, values: bool
+    ) -> dict[str, int]:
+        return linear_parts(inputs, n_outputs, 8, values)
+
+
+# By the kernel's name: exp(-gamma |x - z|^2) = 2^-sum (w (x - z))^2 with w^2 = gamma log2(e).
+FORMS: dict[str, Form] = {
+    kernels.Gaussian.name: Distance(2, lambda gamma: float(np.sqrt(gamma * LOG2_E))),
+    kernels.Laplacian.name: Distance(1, lambda gamma: gamma * LOG2_E),
+    kernels.Linear.name: Products(),
+}
+
+
+def form_of(kernel: Any) -> Form:
+    """How this kernel is computed in integers."""
+    form = FORMS.get(kernel.name)
+    if form is None:
+        raise ValueError(
+            f"kernel {kernel.name!r} has no fixed-point form; {sorted(FORMS)} have one. Fit with one of these"
+        )
+    return form
+
+
+# --- from a model -------------------------------------------------------------------------------------------------
+
+
+def quantize(
+    model: Any, X: Any = None, y: Any = None, *, probabilities: bool = False, max_bytes: int | None = None
+) -> Quantized:
+    """The integers of a fitted model, and what a device computes with them.
+
+    Vectors are rounded to bytes. Coefficients are then the best over the rounded vectors: the nearest function to the
+    model's in the kernel's space or, where data are given, those that the model's own problem has there.
+
+    Parameters
+    ----------
+    model : fitted estimator of slimsvm, or Pipeline
+        Classifier, regressor or outlier detector with the kernel rbf (learned scales too), laplacian or linear. In a
+        pipeline, steps before the last must be scalers such as StandardScaler: they are folded into the gains and
+        offsets of the inputs, and rows then come as the pipeline takes them.
+    X : array-like or sparse matrix of shape (n_samples, n_features), optional
+        Rows to fit the coefficients to, as the model (the pipeline) takes them. For `SlimSVC`, `ReducedSVC`,
+        `EmpiricalSVC`, `AnyNormSVC`, `CompressedClassifier` (there as with ``method="refit"``) and
+        `CompressedRegressor`.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
+        Their labels or target values.
+    probabilities : bool, default=False
+        Whether to keep the layer behind `predict_proba`, where the model has one. It takes bytes that ``max_bytes`` of
+        an estimator and ``model_bytes_`` do not count.
+    max_bytes : int, optional
+        Bytes that the integers may take, those of a pipeline's scaler and of the layer of probabilities included; more
+        is an error that says how many they take.
+
+    Returns
+    -------
+    Quantized
+        With ``decision``, ``predict``, ``n_bytes`` and ``parts()``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from slimsvm import SlimSVC
+    >>> from slimsvm.export import quantize
+    >>> X, y = make_moons(500, noise=0.2, random_state=0)
+    >>> small = quantize(SlimSVC(n_vectors=8).fit(X, y))
+    >>> small.n_bytes < 60, small.vectors.dtype
+    (True, dtype('int8'))
+    """
+    check_limit(max_bytes)
+    small = to_integers(model, X, y, probabilities)
+    if max_bytes is None:
+        warn_beyond_max_bytes(model, small)
+    else:
+        check_bytes(model, small.parts(), int(max_bytes))
+    return small
+
+
+def to_integers(model: Any, X: Any = None, y: Any = None, probabilities: bool = False) -> Quantized:
+    """Quantize a model, whatever its size."""
+    if (X is None) != (y is None):
+        raise ValueError("X and y must be given together: rows to fit the coefficients to, and their labels")
+    machine = machine_of(model)
+    kernel, Z, before = machine.expansion.kernel, machine.expansion.vectors, machine.expansion.coef
+    inputs, form = machine.inputs, form_of(kernel)
+    alike = _alike(machine)
+    grid = form.refined(Z, alike, form.grid(kernel, Z, inputs), inputs)
+    on_grid, rounded = form.rounded(kernel, Z, alike, grid, inputs, refine=True)
+    if X is None:
+        coef, bias = projected(before, Z, on_grid, rounded), machine.expansion.bias
+    else:
+        check_consistent_length(X, y)
+        rows, problem = inputs(checked_rows(X, machine.n_inputs)), last_step(model)[1]._problem()
+        coef, bias = problem.coefficients(machine, on_grid, rounded, rows, np.asarray(y))
+    layer = machine.layer if probabilities else None
+    if layer is not None:
+        layer = replace(layer, coef=projected(layer.coef, Z, on_grid, rounded))
+    return form.filled(on_grid, rounded, grid, inputs, Numbers(coef, bias, machine, layer))
+
+
+class ScalerBytesWarning(UserWarning):
+    """A model is larger than its estimator's ``max_bytes``, as the scaler before it takes bytes, too."""
+
+
+def warn_beyond_max_bytes(model: Any, small: Quantized) -> None:
+    """Warn if the scaler of a pipeline makes a model larger than its estimator's ``max_bytes``."""
+    scalers, estimator = last_step(model)
+    given = getattr(estimator, "max_bytes", None)
+    takes = sum(size for name, size in small.parts().items() if name != "probabilities")
+    if given is None or not scalers or takes <= given:
+        return
+    name, scaler_bytes = type(estimator).__name__, takes - estimator.model_bytes_
+    smaller = f"fit {name}(max_bytes={given - scaler_bytes}), or " if given > scaler_bytes else ""
+    warn(
+        f"the model takes {takes} bytes with its scaler, which {name}(max_bytes={given}) does not count. To stay "
+        f"within {given} bytes, {smaller}scale rows before they reach the device. quantize and to_c take "
+        "max_bytes, too, and raise an error where the whole model is larger",
+        ScalerBytesWarning,
+    )
+
+
+def check_limit(max_bytes: Any) -> None:
+    """Raise ValueError for a limit that is no number of bytes."""
+    if not (max_bytes is None or (isinstance(max_bytes, Integral) and int(max_bytes) >= 1)):
+        raise ValueError(f"max_bytes={max_bytes!r} must be a whole number of at least 1, or None")
+
+
+def check_bytes(model: Any, parts: dict[str, int], max_bytes: int, attempts: Sequence[str] = ()) -> None:
+    """Raise ValueError if the parts of a model take more; ``attempts``: what may make them fewer."""
+    takes, (_, estimator) = sum(parts.values()), last_step(model)
+    if takes <= max_bytes:
+        return
+    shown = ", ".join(f"{name} {size}" for name, size in parts.items() if size)
+    if not attempts and hasattr(estimator, "max_bytes"):
+        own = estimator.model_bytes_ - (takes - max_bytes)
+        attempts = [f"{type(estimator).__name__}(max_bytes={own})"] if own > 0 else []
+    ways = " or ".join([*attempts, "fewer vectors", "fewer inputs"])
+    raise ValueError(f"max_bytes={max_bytes} is too little: the model takes {takes} bytes ({shown}). Try {ways}")
+
+
+def _alike(machine: Machine) -> Array:
+    """Coefficients as vectors are rounded for: those of votes as they are; of values in units of their spread, so that
+    an output counts the same whatever its unit is."""
+    coef = machine.expansion.coef
+    if machine.classes is not None or len(coef) == 1:
+        return coef
+    spread = machine.expansion.decision(machine.inputs(machine.between_vectors())).std(axis=0)
+    return coef / np.where(spread > 0, spread, 1.0)[:, None]
+
+
+def model_bytes(model: Any) -> int:
+    """What `quantize` would give for rows as the model takes them, without the work."""
+    Z, (classes, _) = dense(model.vectors_), model._answers()
+    return sum(form_of(model.kernel_).parts(model.kernel_, Z, len(model.intercept_), classes is None).values())
+
+
+def projected(coef: Array, before: Array, kernel: Any, Z: Array) -> Array:
+    """Coefficients over Z of the functions nearest, in the kernel's space, to those over the vectors from before."""
+    if not len(Z):
+        return coef
+    gram = kernel(Z, Z)
+    ridge = JITTER * np.diag(np.maximum(gram.diagonal(), np.finfo(float).tiny))
+    # The ridge holds to the model's own coefficients: where vectors did not move, neither do they.
+    right = kernel(Z, before) @ coef.T + ridge @ coef.T
+    return np.linalg.solve(gram + ridge, right).T

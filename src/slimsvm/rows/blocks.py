@@ -1,0 +1,301 @@
+"""Rows that are read a block at a time, again in each pass: of files, or of what gives blocks again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..data.counts import UNIT, exact_sums, heads
+from ..data.dataset import class_sums
+from ..data.duplicates import blocks, row_keys
+from ..linalg.array_api import host, is_foreign
+from ..linalg.arrays import Array
+from ..utils.warnings import without_control_characters
+from .remote import Apart, Keeper, Piece
+from .target_kinds import CLASSES, Wanted, check_same_targets, one_column
+
+Item = TypeVar("Item")
+Given = tuple[Any, Any, Any]  # rows, labels and weights (or None) of a block
+
+
+class Blocks:
+    """Labelled rows in blocks: what `SlimSVC.fit` takes instead of X and y.
+
+    ``pieces`` makes a new iterator over blocks of rows, labels and weights (None where there are none). ``names`` are
+    those of the columns, if they have any; those of data frames are known when the first has come.
+    """
+
+    def __init__(self, pieces: Callable[[], Iterator[Given]], names: list[str] | None = None, what: str = "blocks"):
+        self.pieces, self.names, self.what = pieces, names, what
+
+    def __repr__(self) -> str:
+        return f"<slimsvm.rows: {self.what}>"
+
+    def __iter__(self) -> Iterator[Given]:
+        """Checked blocks that have rows: floats, two-dimensional, finite, as many labels as rows."""
+        columns: int | None = None
+        for number, (X, y, weight) in enumerate(self.pieces()):
+            X = _floats(self._in_order(X, number), number)
+            if not X.shape[0]:
+                continue
+            if columns is not None and X.shape[1] != columns:
+                raise ValueError(f"block {number} has {X.shape[1]} columns, those before it {columns}")
+            columns = X.shape[1]
+            _check_finite(X, number, self.names)
+            yield X, y if y is None else _as_long(y, X, "y", number, columns=True), _weights(weight, X, number)
+
+    def _in_order(self, X: Any, number: int) -> Any:
+        """Columns of a data frame as those of the first one, by their names."""
+        mine = list(getattr(X, "columns", ()))
+        if not mine or not all(isinstance(name, str) for name in mine):
+            return X
+        self.names = mine if self.names is None else self.names
+        if mine == self.names:
+            return X
+        if sorted(mine) != sorted(self.names):
+            raise ValueError(f"block {number} has the columns {mine}; those of the others are {self.names}")
+        return X[self.names]
+
+    def rows(self) -> Iterator[Any]:
+        """Rows alone."""
+        return (X for X, _, _ in ahead(iter(self)))
+
+
+def _floats(X: Any, number: int) -> Any:
+    if sp.issparse(X):
+        X = X.tocsr()
+    else:
+        X = host(X) if is_foreign(X) else np.asarray(X)
+        if X.ndim != 2:
+            raise ValueError(f"block {number} has rows of shape {X.shape}; rows x columns are needed")
+        if X.dtype.kind not in "fiub":
+            raise ValueError(
+                f"block {number} has values of type {X.dtype}, not numbers; encode categories first, for example with "
+                "scikit-learn's OneHotEncoder or OrdinalEncoder"
+            )
+    X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+    return X if sp.issparse(X) else np.ascontiguousarray(X)
+
+
+def _check_finite(X: Any, number: int, names: list[str] | None) -> None:
+    values = X.data if sp.issparse(X) else X
+    if np.isfinite(values).all():
+        return
+    bad = np.flatnonzero(~np.isfinite(X.toarray() if sp.issparse(X) else X).all(axis=0))
+    shown = without_control_characters(", ".join(str(k if names is None else names[k]) for k in bad[:5].tolist()))
+    raise ValueError(
+        f"block {number} has missing or infinite values in columns {shown}{', ...' if len(bad) > 5 else ''}: fill them "
+        "or leave these rows out before fitting"
+    )
+
+
+def _as_long(y: Any, X: Any, name: str, number: int, columns: bool = False) -> Array:
+    """A value for each row; columns stay where they may be ``columns``."""
+    y = host(y) if is_foreign(y) else np.asarray(y)
+    y = y if columns else one_column(y)
+    if y.ndim not in ((1, 2) if columns else (1,)) or len(y) != X.shape[0]:
+        raise ValueError(f"block {number} has {X.shape[0]} rows, but {name} of shape {y.shape}")
+    return y
+
+
+def _weights(weight: Any, X: Any, number: int) -> Array | None:
+    if weight is None:
+        return None
+    weight = _as_long(weight, X, "weights", number).astype(np.float64)
+    if not (np.isfinite(weight).all() and (weight >= 0).all()):
+        raise ValueError(f"block {number} has weights that are negative, infinite or missing; they must be 0 or more")
+    return weight
+
+
+def _common(types: set[Any]) -> Any:
+    """A type for labels of all these types."""
+    if len({kind.kind for kind in types} & set("US")) and len({kind.kind for kind in types}) > 1:
+        raise ValueError(f"labels are words in some blocks and numbers in others: {sorted(map(str, types))}")
+    return np.result_type(*types)
+
+
+def ahead(items: Iterator[Item]) -> Iterator[Item]:
+    """The same items; the next one is made on another thread while one is in use."""
+    done = object()
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, items, done)
+        while (item := coming.result()) is not done:
+            coming = pool.submit(next, items, done)
+            yield item  # type: ignore[misc]
+
+
+class Parts:
+    """Arrays that come one after the other, joined without holding all of them twice."""
+
+    def __init__(self) -> None:
+        self.parts: list[Array] = []
+
+    def add(self, part: Array) -> None:
+        self.parts.append(part)
+
+    def joined(self) -> Array:
+        """All of them; the parts are let go."""
+        shape = sum(map(len, self.parts)), *self.parts[0].shape[1:]
+        whole = np.empty(shape, dtype=np.result_type(*{part.dtype for part in self.parts}))
+        start = 0
+        self.parts.reverse()
+        while self.parts:
+            part = self.parts.pop()
+            whole[start : start + len(part)] = part
+            start += len(part)
+        return whole
+
+
+class Read(Apart):
+    """Rows that are read in each pass, with their weights. Class numbers or targets of all rows are kept here."""
+
+    def __init__(self, source: Blocks, threads: int = 1, wanted: Wanted = CLASSES):
+        """Looked through once: classes, weights, and a key for each row. Rows of weight 0 are left out."""
+        self.source, self.keeper = source, Keeper()
+        targets, counts = Parts(), Parts()
+        found: dict[Any, int] = {}
+        lengths: list[int] = []
+        codes, keys, weights = Parts(), Parts(), Parts()
+        units: list[int] = []  # exact sums of the weights of each class
+        kinds, types = set(), set()  # of rows, of labels
+        weighted: set[bool] = set()
+        width = 0
+        for X, y, weight in ahead(iter(source)):
+            if y is None and wanted.needed:
+                raise ValueError("these blocks have no labels; name the column of the labels, or give (X, y) pairs")
+            kept = None if weight is None or weight.all() else np.flatnonzero(weight)
+            if kept is not None:
+                X, y, weight = X[kept], None if y is None else y[kept], weight[kept]
+            weighted.add(weight is not None)
+            if not X.shape[0]:
+                continue
+            y, values = wanted.read(y, X.shape[0], len(lengths))
+            if values is not None:
+                targets.add(values)
+                check_same_targets(len(lengths), values.shape, targets.parts[0].shape)
+            if values is not None and weight is not None:
+                counts.add(weight)
+            labels, numbers = np.unique(y, return_inverse=True)
+            mine = np.array([found.setdefault(label, len(found)) for label in labels.tolist()], dtype=np.int64)
+            own = mine[numbers].astype(np.min_scalar_type(-1 - len(found)))
+            units += [0] * (len(found) - len(units))
+            if weight is not None and len(weight):
+                weights.add(heads(weight))
+                units = [a + b for a, b in zip(units, exact_sums(weight, own, len(found)), strict=True)]
+            codes.add(own)
+            keys.add(row_keys(X, threads))
+            lengths.append(X.shape[0])
+            kinds.add(X.dtype)
+            types.add(y.dtype)
+            width = X.shape[1]
+        if not sum(lengths):
+            raise ValueError(f"{source!r} has no rows" + (" of a weight above 0" if True in weighted else ""))
+        if len(weighted) > 1:
+            raise ValueError("some blocks have weights and others have none")
+        self.lengths = np.array(lengths)
+        self.shape = int(self.lengths.sum()), width
+        self.dtype = np.dtype(np.float64 if np.dtype(np.float64) in kinds else np.float32)
+        seen = np.array(list(found), dtype=_common(types))
+        self.classes, place = np.unique(seen, return_inverse=True)
+        self.codes, self.keys = codes.joined(), keys.joined()
+        for rows in blocks(len(self.codes)):
+            self.codes[rows] = place[self.codes[rows]]
+        if not all(weighted):
+            self.weigh(None, [int(mass) << UNIT for mass in class_sums(self.codes, len(found))])
+        else:
+            self.weigh(weights.joined(), [units[k] for k in np.argsort(place)])
+        if targets.parts:
+            values = targets.joined()
+            self.single, self.targets = values.ndim == 1, values.reshape(len(values), -1)
+            self.units = wanted.units(self.targets, counts.joined() if all(weighted) else self.counts)
+            for rows in blocks(len(self.targets), self.targets.shape[1]):
+                self.targets[rows] = self.units.measured(self.targets[rows])
+
+    def pieces(self) -> Iterator[Piece]:
+        """All blocks, with what is known of them."""
+        first = 0
+        for X, _, weight in ahead(iter(self.source)):
+            if weight is not None and not weight.all():
+                X, weight = X[np.flatnonzero(weight)], weight[weight > 0]
+            if not X.shape[0]:
+                continue
+            rows = slice(first, first + X.shape[0])
+            if rows.stop > self.shape[0]:
+                break
+            if row_keys(X[:1])[0] != self.keys[first]:
+                raise ValueError(
+                    f"{self.source!r} gave other rows, or the same in another order, than in the first pass: it must "
+                    "give the same rows in the same order each time; if it shuffles, let it begin from the same seed"
+                )
+            X = X if X.dtype == self.dtype else X.astype(self.dtype)
+            counts = np.broadcast_to(1.0, X.shape[0]) if weight is None else weight
+            targets = None if self.targets is None else self.targets[rows]
+            yield Piece(X, self.codes[rows], counts, first, self.keeper, targets)
+            first = rows.stop
+        if first != self.shape[0]:
+            raise ValueError(
+                f"{self.source!r} had {self.shape[0]} rows in the first pass and {first} or more in a later one: it "
+                "must give the same rows each time"
+            )
+
+    def mapped(self, work: Callable[..., Any], *small: Any, each: list[Any] | None = None) -> Iterator[Any]:
+        for k, piece in enumerate(self.pieces()):
+            yield work(piece, *small) if each is None else work(piece, *small, each[k])
+
+    def picked(self, rows: Array) -> tuple[Any, Array]:
+        found: list[Any] = []
+        counts = np.empty(len(rows))
+        for piece in self.pieces():
+            mine = slice(*np.searchsorted(rows, (piece.first, piece.first + len(piece.codes))))
+            if mine.start < mine.stop:
+                found.append(piece.X[rows[mine] - piece.first])
+                counts[mine] = piece.counts[rows[mine] - piece.first]
+        return sp.vstack(found, format="csr") if sp.issparse(found[0]) else np.concatenate(found), counts
+
+
+def from_blocks(blocks: Iterable[Any] | Callable[[], Iterator[Any]], names: Iterable[str] | None = None) -> Blocks:
+    """Labelled rows from anything that gives blocks again and again.
+
+    Parameters
+    ----------
+    blocks : iterable, or function without arguments that returns an iterator
+        Blocks ``(X, y)`` or ``(X, y, weights)``: arrays, sparse matrices or data frames. They are gone through in every
+        pass, so an iterator that is used up after the first, such as a generator, is refused: pass the function that
+        makes it.
+    names : iterable of str, optional
+        Names of the columns.
+
+    Returns
+    -------
+    Blocks
+        For ``SlimSVC().fit(rows)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slimsvm import SlimSVC, rows
+    >>> def blocks():
+    ...     for seed in range(20):
+    ...         X = np.random.default_rng(seed).normal(size=(500, 4))
+    ...         yield X, X[:, 0] * X[:, 1] > 0
+    >>> SlimSVC(10).fit(rows.from_blocks(blocks)).n_vectors_
+    10
+    """
+    if not callable(blocks) and iter(blocks) is blocks:
+        raise TypeError(
+            f"blocks={type(blocks).__name__} can be gone through only once, and a fit takes several passes; pass a "
+            "list of blocks, or the function that makes the iterator: from_blocks(read)"
+        )
+
+    def pieces() -> Iterator[Given]:
+        for number, block in enumerate(blocks() if callable(blocks) else blocks):
+            if not isinstance(block, (tuple, list)) or len(block) not in (1, 2, 3):
+                raise TypeError(f"block {number} is {type(block).__name__}; (X, y) or (X, y, weights) is needed")
+            X, y, weight = (*block, None, None)[:3]
+            yield X, y, weight
+
+    return Blocks(pieces, None if names is None else [str(name) for name in names])

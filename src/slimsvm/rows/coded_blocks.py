@@ -1,0 +1,165 @@
+"""A block of a collection becomes rows that passes can use: what runs on workers before the first pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..data.dataset import Units
+from ..data.duplicates import row_keys
+from ..linalg.array_api import beside, cast, has_double, host, is_foreign, namespace
+from ..linalg.arrays import Array
+from .blocks import _as_long, _check_finite, _floats, _weights
+from .dask_partitions import _row_values
+from .device import OnDevice, check_finite
+from .target_kinds import Wanted
+
+# Rows, labels, their numbers, weights, kept, given, targets; and what passes take: rows, class numbers, weights (or
+# None), the number of the first row, and targets (or None). Tuples, whose bytes dask can count.
+Raw = tuple[Any, Array, Array, Array | None, Array | None, int, Array | None]
+Held = tuple[Any, Array, Array | None, int, Array | None]
+
+
+def prepared(X: Any, y: Any, weight: Any, number: int, dtype: Any, names: list[str] | None, wanted: Wanted) -> Raw:
+    """Checked rows of a weight above 0, with the labels among them and their numbers, or targets."""
+    given = X.shape[0]
+    X = _of_type(X, number, dtype, names)
+    if is_foreign(X):
+        check_finite(X, f"block {number}")
+    else:
+        _check_finite(X, number, names)
+    y = None if y is None else _as_long(_row_values(y, "y", columns=True), X, "y", number, columns=True)
+    weight = None if weight is None else _weights(_row_values(weight, "sample_weight"), X, number)
+    kept = None if weight is None or weight.all() else np.flatnonzero(weight)
+    if kept is not None:
+        X, y, weight = _some(X, kept), None if y is None else y[kept], weight[kept]
+    y, targets = wanted.read(y, X.shape[0], number)
+    return X, *_labels(y, number), weight, kept, given, targets
+
+
+def _labels(y: Array, number: int) -> tuple[Array, Array]:
+    """The labels of a block, and the number of each row's."""
+    try:
+        labels, numbers = np.unique(y, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(f"y has labels that cannot be sorted in block {number}, or missing ones: {error}") from None
+    if labels.dtype.kind == "f":
+        if not np.isfinite(labels).all():
+            raise ValueError(f"y has missing or infinite values in block {number}")
+        if (labels != np.rint(labels)).any():
+            raise ValueError(f"y has values in block {number} that are no class labels, such as {labels[0]!r}")
+    return labels, numbers.astype(np.min_scalar_type(-1 - len(labels)))
+
+
+def _some(X: Any, rows: Array) -> Any:
+    return namespace(X).take(X, beside(X, rows), axis=0) if is_foreign(X) else X[rows]
+
+
+def _placed(X: Any, codes: Array, weight: Array | None, targets: Array | None) -> Any:
+    """Rows as passes take them; a block may be on a device."""
+    if not is_foreign(X):
+        return X
+    return OnDevice(X, codes, np.broadcast_to(1.0, len(codes)) if weight is None else weight, targets)
+
+
+def _of_type(X: Any, number: int, dtype: Any, names: list[str] | None = None) -> Any:
+    if names is not None and hasattr(X, "columns") and list(X.columns) != names:
+        X = X[names]  # partitions of a dataframe need not have their columns in the same order
+    if is_foreign(X):
+        return cast(X, getattr(namespace(X), dtype.name) if has_double(X) else namespace(X).float32)
+    X = _floats(X.to_numpy(dtype=dtype, na_value=np.nan) if hasattr(X, "columns") else X, number)
+    return X if X.dtype == dtype else X.astype(dtype)
+
+
+@dataclass(frozen=True)
+class About:
+    """What is known of a block."""
+
+    rows: int
+    columns: int
+    labels: Array
+    given: int  # rows, those of weight 0 too
+    kept: Array | None  # which of them are left, where not all are: a bit for each
+    targets: Array | None = None
+    weight: Array | None = None  # where there are targets
+
+
+def about(raw: Raw) -> About:
+    """Of a block that is prepared."""
+    X, labels, _, weight, kept, given, targets = raw
+    bits = None if kept is None else np.packbits(np.bincount(kept, minlength=given).astype(bool))
+    return About(X.shape[0], X.shape[1], labels, given, bits, targets, None if targets is None else weight)
+
+
+class KeptRows:
+    """Numbers of the rows that are left among those that were given: a bit for each of these, in blocks."""
+
+    def __init__(self, found: list[About]):
+        self.found = found
+        self.ends = np.cumsum([what.rows for what in found])
+        self.before = np.append(0, np.cumsum([what.given for what in found])[:-1])
+
+    def __len__(self) -> int:
+        return int(self.ends[-1])
+
+    def __getitem__(self, rows: Any) -> Array:
+        rows = np.asarray(rows)
+        rows = np.flatnonzero(rows) if rows.dtype == bool else rows
+        numbers = np.empty(len(rows), dtype=np.intp)
+        block = np.searchsorted(self.ends, rows, side="right")
+        for k in np.unique(block).tolist():
+            mine, what = block == k, self.found[k]
+            place = rows[mine] - (self.ends[k] - what.rows)
+            numbers[mine] = self.before[k] + (place if what.kept is None else _places(what)[place])
+        return numbers
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return self[np.arange(len(self))].astype(dtype or np.intp)
+
+
+def _places(what: About) -> Array:
+    """Of the rows that are left in a block."""
+    assert what.kept is not None
+    return np.flatnonzero(np.unpackbits(what.kept, count=what.given))
+
+
+def coded(raw: Raw, classes: Array, first: int, units: Units | None) -> Held:
+    """With class numbers, or targets in their units."""
+    X, labels, numbers, weight, _, _, targets = raw
+    if targets is not None and units is not None:
+        targets = units.measured(targets.reshape(len(targets), -1))
+    place = np.searchsorted(classes, labels).astype(np.min_scalar_type(-1 - len(classes)))
+    codes = place[numbers]
+    return _placed(X, codes, weight, targets), codes, weight, first, targets
+
+
+def rows_again(
+    X: Any,
+    weight: Any,
+    dtype: Any,
+    names: list[str] | None,
+    codes: Array,
+    first: int,
+    key: Any,
+    targets: Array | None,
+) -> Held:
+    """The same from a block that was checked before; ``key`` is that of its first row."""
+    X = _of_type(X, 0, dtype, names)
+    if weight is None:
+        return _placed(_same(X, key), codes, None, targets), codes, None, first, targets
+    weight = _row_values(weight, "sample_weight").astype(np.float64)
+    kept = np.flatnonzero(weight)
+    X = X if len(kept) == len(weight) else _some(X, kept)
+    return _placed(_same(X, key), codes, weight[kept], targets), codes, weight[kept], first, targets
+
+
+def _same(X: Any, key: Any) -> Any:
+    """X, if its first row is the one that it was."""
+    begin = host(X[:1, :]) if is_foreign(X) else X[:1]
+    if row_keys(begin)[0] != key:
+        raise ValueError(
+            "a block of X has other rows than when it was computed before: persist X, or seed what makes it"
+        )
+    return X

@@ -1,0 +1,129 @@
+"""The seam between solvers and rows.
+
+A *pass* is a pure function of one block of rows and a few small arrays, and returns sums; a solver sees their total
+over all blocks (`Home.total`) and nothing else, but for a few rows that it names (`Home.features`). So rows may be in
+memory, in a file, on a GPU or on the workers of a cluster: each is one class with the methods of `Home`.
+
+Rows have features p (a row of P) and labels, see `labels`. Weights V of outputs are outputs x (features + 1), the bias
+last; decision values are ``[P 1] V'``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from .. import _core
+from ..linalg.array_api import cast, wide
+from ..linalg.arrays import Array
+from ..linalg.matrix import dot
+from .labels import Labels
+
+Pieces = tuple[Any, ...]  # of a loss, see `SmoothLoss.pieces`
+
+
+class Block(Protocol):
+    """Some of the rows, as a pass sees them."""
+
+    @property
+    def first(self) -> int:
+        """The number of its first row."""
+
+    def labels(self, which: Array) -> tuple[Array, Array]:
+        """Sides and costs of some outputs, rows x outputs."""
+
+    def values(self, which: Array, V: Array) -> Array:
+        """Decision values of outputs with the weights V, rows x outputs."""
+
+    def features(self, some: Array | None = None) -> Array:
+        """Features of the rows, or of some of them."""
+
+    def sizes(self) -> Array:
+        """``k(x, x)`` of the rows; zero where features are all that is known."""
+
+
+class Pass:
+    """A pure function of a block and small arrays; its results are added up over blocks.
+
+    A pass that the core has too says so by the numbers of its loss, ``pieces``, and calls the core in `in_core`.
+    """
+
+    pieces: Pieces | None = None
+
+    def __call__(self, block: Block, *small: Any) -> tuple[Array, ...]:
+        raise NotImplementedError
+
+    def in_core(self, passes: _core.Passes, *small: Any) -> tuple[Array, ...]:
+        """The total over all rows of the core."""
+        raise NotImplementedError
+
+    def within(self, first: int, last: int, *small: Any) -> tuple[Any, ...]:
+        """The small arrays for rows from ``first`` to before ``last`` alone, which begin at 0 there."""
+        return small
+
+
+class Home(Protocol):
+    """Where labelled rows live."""
+
+    apart: ClassVar[bool]  # is each row sent or read for whoever asks for it?
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features."""
+
+    @property
+    def labels(self) -> Labels:
+        """What the rows are to each output."""
+
+    def total(self, work: Pass, *small: Any) -> tuple[Array, ...]:
+        """The sum of a pass over all rows."""
+
+    def blocks(self) -> Iterator[Block]:
+        """All rows, a block at a time."""
+
+    def gathered(self, work: Callable[..., Any], *small: Any) -> Iterator[Any]:
+        """What a function makes of each block; where rows are elsewhere it is sent there."""
+
+    def features(self, rows: Array) -> Array:
+        """Features of some rows, in float64; row numbers are ascending."""
+
+    def thinned(self, step: int) -> Home:
+        """Every ``step``-th row, at as many times its cost."""
+
+    def minimised(
+        self, pieces: Pieces, which: Array, V: Array, trifle: Array, tol: float, max_iter: int
+    ) -> tuple[Array, Array, Array] | None:
+        """Newton's method for a piecewise quadratic loss where the home has one of its own: weights, steps and which
+        outputs converged; None if it has not, or digits were lost."""
+
+
+def total(blocks: Iterator[Block], work: Pass, *small: Any) -> tuple[Array, ...]:
+    """The sum of a pass over blocks, in their order."""
+    sums: tuple[Array, ...] | None = None
+    for block in blocks:
+        part = work(block, *small)
+        sums = part if sums is None else tuple(a + b for a, b in zip(sums, part, strict=True))
+    assert sums is not None
+    return sums
+
+
+def decision(P: Array, V: Array) -> Array:
+    """``[P 1] V'`` in float64, multiplied in the precision of P."""
+    return cast(dot(P, cast(V[:, :-1], P.dtype).T), wide(P)) + V[:, -1]
+
+
+class Weights:
+    """Weights V of outputs in two parts."""
+
+    V: Array
+
+    @property
+    def w(self) -> Array:
+        """Features x outputs."""
+        return np.ascontiguousarray(self.V[:, :-1].T)
+
+    @property
+    def bias(self) -> Array:
+        return self.V[:, -1].copy()

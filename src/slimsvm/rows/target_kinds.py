@@ -1,0 +1,91 @@
+"""What rows that are read in blocks are to be taught: a class, numbers, or nothing at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..data.dataset import Units
+from ..linalg.arrays import Array
+
+
+class Wanted(Protocol):
+    """What a block's y is read as."""
+
+    @property
+    def needed(self) -> bool:
+        """Must there be a y?"""
+
+    def read(self, y: Any, size: int, number: int) -> tuple[Array, Array | None]:
+        """Class labels of the rows of a block, and targets, in the shape of y, if they have any; ``number`` is that of
+        the block, which errors name."""
+
+    def units(self, targets: Array, counts: Array) -> Units:
+        """In which targets are measured."""
+
+
+def one_column(y: Array) -> Array:
+    """A single column as a vector."""
+    return y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+
+
+def check_same_targets(number: int, shape: tuple[int, ...], first: tuple[int, ...]) -> None:
+    """Shapes of the targets of this block and of the first: a vector is not a column."""
+    if shape[1:] != first[1:]:
+        raise ValueError(
+            f"block {number} has y of shape {shape}, but the first block has y of shape {first}: give every block a "
+            "vector, or every block the same number of columns"
+        )
+
+
+@dataclass(frozen=True)
+class Classes:
+    """One label for each row."""
+
+    needed: bool = True
+
+    def read(self, y: Any, size: int, number: int) -> tuple[Array, None]:
+        y = one_column(y)
+        if y.ndim != 1:
+            raise ValueError(f"block {number} has {y.shape[1]} labels for each row; a classifier needs one")
+        return y, None
+
+    def units(self, targets: Array, counts: Array) -> Units:
+        raise TypeError("classes have no units")
+
+
+CLASSES = Classes()
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Targets; ``alike``: all have the same unit (see `Units`)."""
+
+    alike: bool
+    needed: bool = True
+
+    def read(self, y: Any, size: int, number: int) -> tuple[Array, Array]:
+        if y.dtype.kind not in "fiub":
+            raise ValueError(f"block {number} has targets of type {y.dtype}; a regression needs numbers")
+        y = np.ascontiguousarray(y, dtype=np.float64)
+        if not np.isfinite(y).all():
+            raise ValueError(f"block {number} has targets that are missing or infinite; leave these rows out")
+        return np.zeros(size), y
+
+    def units(self, targets: Array, counts: Array) -> Units:
+        return Units.of(targets, counts, self.alike)
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """Rows speak for themselves; labels are passed over."""
+
+    needed: bool = False
+
+    def read(self, y: Any, size: int, number: int) -> tuple[Array, None]:
+        return np.zeros(size), None
+
+    def units(self, targets: Array, counts: Array) -> Units:
+        raise TypeError("rows without targets have no units")

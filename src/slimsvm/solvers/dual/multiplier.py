@@ -1,0 +1,196 @@
+"""Sets with a ball: the ball's multiplier, found by a guarded search around programs without the ball.
+
+Pair steps get stuck on the surface of a ball, far from the optimum. The optimum on it is that of the program with
+the penalty ``mu * norm**power / power`` instead, for the mu that puts the solution on the surface (or mu = 0, inside).
+The norm of the solution falls as mu grows: a root in one variable. Programs are solved only as well as the
+certificate of the whole problem asks for, each from the solution of the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import exp, inf, log, sqrt
+from typing import Any
+
+import numpy as np
+
+from ...linalg.arrays import Array
+from ...linalg.matrix import dot
+from ...problem.formulation import Certificate, FeasibleSet
+from .programs import Point, Program
+
+MOST_ROUNDS = 200
+FIRST_TOLERANCE = 0.1  # of a program whose multiplier is a guess
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop, and how the core is to work."""
+
+    tol: float
+    max_steps: int
+    double_rows: bool
+    callback: Any
+
+
+class Bracket:
+    """What is known of the multiplier: between two bounds, and the last two solutions."""
+
+    def __init__(self, radius: float, power: float):
+        self.radius, self.power = radius, power
+        self.low, self.high = 0.0, inf
+        self.seen: list[tuple[float, float]] = []
+        self.outside, self.run = False, 0  # side of the last solution, and how many in a row were there
+
+    def add(self, mu: float, norm: float) -> None:
+        """A solution whose norm is trusted to be on this side of the radius."""
+        outside = norm > self.radius
+        self.run = self.run + 1 if outside == self.outside else 1
+        self.outside = outside
+        if outside:
+            self.low = max(self.low, mu)
+        else:
+            self.high = min(self.high, mu)
+        self.seen = [*self.seen[-1:], (mu, norm)]
+
+    def widen(self) -> None:
+        """A sign was wrong: solutions are not exact."""
+        self.low, self.high, self.seen = 0.5 * self.low, 2 * self.high, []
+
+    def next(self) -> float:
+        """Secant in the logarithms; first a step that is exact where slacks stay the same.
+
+        The norm may be as good as constant on either side of a jump, where the secant would creep: then halving.
+        """
+        mu, norm = self.seen[-1]
+        if self.run > 3 and self.low > 0 and self.high < inf:
+            return sqrt(self.low * self.high)
+        away = log(self.radius / norm) if norm > 0 else 700.0
+        change = (1 - self.power) * away  # of log mu
+        if len(self.seen) == 2 and norm > 0 and self.seen[0][1] > 0:
+            run, rise = log(mu / self.seen[0][0]), log(norm / self.seen[0][1])
+            if run * rise < 0:
+                change = away * run / rise
+        guess = mu * exp(min(max(change, -30.0), 30.0))
+        if self.low < guess < self.high:
+            return guess
+        if self.high == inf:
+            return 10 * self.low
+        return sqrt(self.low * self.high) if self.low > 0 else 0.1 * self.high
+
+
+class Inside:
+    """Points of the ball made from solutions around it: multiples, mixtures of one inside and one outside.
+
+    Mixtures stay within bounds and cap. As the two close in on the optimum, their error is of second order.
+    """
+
+    def __init__(self, feasible: FeasibleSet):
+        self.feasible = feasible
+        self.inner: Point | None = None
+        self.outer: Point | None = None
+
+    def forget(self) -> None:
+        """The next solutions are more exact than these."""
+        self.inner = self.outer = None
+
+    def candidates(self, point: Point, norm: float) -> list[Point]:
+        """What the new solution allows; at least one of them is near the optimum if it is."""
+        found = [self._scaled(point)]
+        if norm <= self.feasible.radius:
+            self.inner = point
+            found.append(point)
+        else:
+            self.outer = point
+        if self.inner is not None and self.outer is not None:
+            found.append(self._mixed(self.inner, self.outer))
+        return found
+
+    def _scaled(self, point: Point) -> Point:
+        """The best multiple: near the optimum, one that ends on the surface."""
+        if not point.duals.any():
+            return point
+        most = self.feasible.share(point.duals)
+        curvature = float(dot(point.duals, point.f) + np.sum(self.feasible.ridge * point.duals**2))
+        share = min(point.gain / curvature, most) if curvature > 0 else most
+        return replace(point, duals=share * point.duals, f=share * point.f, gain=share * point.gain)
+
+    def _mixed(self, inner: Point, outer: Point) -> Point:
+        """Where the way from inside to outside leaves the ball: the norm is convex along it."""
+        low, high = 0.0, 1.0
+        for _ in range(50):
+            share = 0.5 * (low + high)
+            norm = self.feasible.norm(inner.duals + share * (outer.duals - inner.duals))
+            low, high = (share, high) if norm <= self.feasible.radius else (low, share)
+        return replace(
+            outer,
+            duals=inner.duals + low * (outer.duals - inner.duals),
+            f=inner.f + low * (outer.f - inner.f),
+            gain=inner.gain + low * (outer.gain - inner.gain),
+        )
+
+
+def search(
+    program: Program,
+    certify: Callable[[Array, Array], Certificate],
+    feasible: FeasibleSet,
+    guess: float,
+    limits: Limits,
+) -> tuple[Point, Certificate]:
+    """The best point found inside the ball, and its certificate. ``guess`` is a first multiplier."""
+    radius, power, tol = feasible.radius, feasible.power, limits.tol
+    bracket, inside = Bracket(radius, power), Inside(feasible)
+    mu, last_mu, eps, exact, steps, indefinite = guess, 0.0, max(FIRST_TOLERANCE, tol), False, 0, False
+    point: Point | None = None
+    best: tuple[Point, Certificate] | None = None
+    least, since = inf, 0  # smallest gap, and rounds since it was halved
+    for _ in range(MOST_ROUNDS):
+        left = limits.max_steps if limits.max_steps < 0 else limits.max_steps - steps
+        point = program.solve(mu, eps, left, limits.double_rows, point, exact, limits.callback)
+        steps, indefinite = steps + point.steps, indefinite or point.indefinite
+        norm = feasible.norm(point.duals)
+        tried = [(found, certify(found.duals, found.f)) for found in inside.candidates(point, norm)]
+        found, certificate = min(tried, key=lambda pair: pair[1].gap)
+        if certificate.gap <= tol and not exact:  # as far as the rows of the core tell
+            found = replace(found, f=program.product(found.duals))
+            certificate = certify(found.duals, found.f)
+            if certificate.gap > tol:
+                exact = True
+                inside.forget()
+        if best is None or certificate.gap < best[1].gap:
+            best = found, certificate
+        blurred = (
+            certificate.gap - certificate.rounding <= tol and certificate.rounding > tol
+        )  # more digits than there are
+        if certificate.gap <= tol or 0 <= limits.max_steps <= steps or indefinite or eps < 1e-6 * tol or blurred:
+            break
+        since = 0 if certificate.gap <= 0.5 * least else since + 1
+        least = min(least, certificate.gap)
+        # A multiplier this small moves the optimum by less than a part of tol: the same as none.
+        nothing = 0.1 * tol * max(certificate.dual, 0.0) / radius**power
+        settled = mu == last_mu and point.steps == 0
+        # No step at all: the last solution was good enough for eps, whatever mu is now.
+        untouched = point.steps == 0 and abs(point.gap) > 1e-3 * tol
+        doubtful = _doubtful(norm / radius - 1, point.gap, mu * radius**power, certificate) or untouched
+        last_mu = mu
+        if since > 3:  # an inexact solution put the root on the wrong side
+            bracket.widen()
+            eps, since = 0.1 * eps, 0
+        elif (doubtful and not settled) or (mu <= nothing and norm <= radius):
+            eps *= 0.1
+        else:
+            bracket.add(mu, norm)
+            mu = max(bracket.next(), nothing)
+            eps = min(eps, max(0.3 * certificate.gap, 0.3 * tol))
+    assert best is not None
+    found, certificate = best
+    if certificate.gap > tol:  # the values of what is returned are exact, good or not
+        found = replace(found, f=program.product(found.duals))
+        certificate = certify(found.duals, found.f)
+    return replace(found, steps=steps, indefinite=indefinite), certificate
+
+
+def _doubtful(excess: float, gap: float, scale: float, certificate: Certificate) -> bool:
+    """Could the exact solution be on the other side? The penalty is strongly convex, which bounds how far off it is."""
+    return excess * excess * scale < gap * abs(certificate.dual)

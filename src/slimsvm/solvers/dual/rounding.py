@@ -1,0 +1,45 @@
+"""Estimates of the rounding error of ``f = K duals``, of kernel values and of their sums.
+
+Errors are taken as independent; an estimate is three standard deviations, as in core/certify.hpp. ``sizes`` are the
+roots of k(x, x), ``degree`` is that of the kernel in the product x.z (0: none; core/kernels.hpp).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import entr
+
+from ...linalg.arrays import Array
+from ...linalg.matrix import dot
+
+ROUNDOFF = 1.5 * float(np.finfo(np.float64).eps)
+
+
+def error_of_product(sizes: Array, duals: Array, degree: float) -> Array:
+    """Estimate the error of each value of f as the core computes it, from k(x, x) alone.
+
+    Each kernel value and each partial sum is rounded.
+    """
+    terms = sizes * duals
+    partial = np.cumsum(terms)
+    return ROUNDOFF * sizes * np.sqrt(max(1.0, degree) ** 2 * dot(terms, terms) + dot(partial, partial) / 3)
+
+
+def accurate_product(K: Array, sizes: Array, duals: Array, degree: float) -> tuple[Array, Array]:
+    """Compute ``f = K duals`` with compensated sums, and the error that is left: that of the kernel values."""
+    values = np.abs(K)
+    if degree > 0:  # where x.z cancels, an error of its terms is large beside it
+        values = degree * values ** (1 - 1 / degree) * np.outer(sizes, sizes) ** (1 / degree)
+    else:  # an exponential is rounded as its exponent is
+        values = values + np.maximum(entr(values), 0.0)
+    return compensated_sums(K * duals), ROUNDOFF * np.sqrt(((values * duals) ** 2).sum(axis=1))
+
+
+def compensated_sums(terms: Array) -> Array:
+    """Compute the sum of each row by compensated summation (Neumaier)."""
+    total, rest = np.zeros(len(terms)), np.zeros(len(terms))
+    for column in terms.T:
+        before, total = total, total + column
+        added = total - before
+        rest += (before - (total - added)) + (column - added)
+    return total + rest

@@ -1,0 +1,328 @@
+"""The classical machines over all rows: classification, regression, one class, and their nu versions.
+
+Each is one problem of the core,
+
+    max_a  linear'a - 1/2 a'K a    s.t.  lower <= a <= upper  and given sums,
+
+whose primal is ``1/2 |f|^2 + sum_i cost_i(linear_i - f_i - t) + t s``, where ``cost_i`` is linear on either side of
+zero with the bounds as its slopes, s is the sum that is given and the threshold t its multiplier:
+
+===================  ============  ==========================  ===============================================
+machine              linear        bounds                      sums
+===================  ============  ==========================  ===============================================
+classification       y             [0, C w], [-C w, 0]         0
+nu-classification    0             [0, w], [-w, 0]             nu/2 sum(w) and as much below zero, by class
+regression           y -+ epsilon  [0, C w] and [-C w, 0]      0
+nu-regression        y             [0, C w] and [-C w, 0]      C nu/2 sum(w) and as much below zero, by sign
+one class            0             [0, w]                      nu sum(w)
+===================  ============  ==========================  ===============================================
+
+Regression has two variables for each row, one above zero and one below. Where two sums are given each has a threshold
+of its own: their mean is the bias, half their difference the margin of nu-classification or the tube of nu-regression
+(Schoelkopf et al. 2000; Chang and Lin 2001, 2002). Where sums are not zero the optimum may be negative: the gap is
+then relative to its size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ... import _core
+from ...linalg.arrays import Array
+from .boxed import Boxed
+from .multiplier import Limits
+from .solve import FEW, Progress, first_steps
+from .vertex import at_vertex
+from .zero import as_zero, rounding_error
+
+# The core stops on violations in units of f, too. As LIBSVM's they are absolute where f is of such a size; larger ones
+# would be out of reach then, and smaller ones say nothing. Where sums make f what it is, its terms may cancel.
+LEAST_SIZE, MOST_SPREAD, MOST_MASS = 1.0, 100.0, 1000.0
+MIN_UNIT_EXPONENT = -500  # of the smallest power of 2 by which f is scaled: numbers divided by it stay finite
+FEW_AT_ONCE, MANY_AT_ONCE = 128, 512
+INTERIOR_TOL = 1e-6  # times tol: gap at which the interior point hands over to SMO
+
+
+@dataclass(frozen=True)
+class Costs:
+    """One problem over rows; of each row one variable, or two (``doubled``): those above zero, then those below."""
+
+    linear: Array
+    lower: Array
+    upper: Array
+    sum: float = 0.0
+    side: Array | None = None  # where sums of both sides are given: +-1
+    total: float = np.inf  # the sum of the sizes, then
+    doubled: bool = False
+    by_margin: bool = False  # is f wanted in units of the margin that is found?
+    unit: float = 1.0  # of f, in which the core solves it
+
+    @property
+    def block(self) -> int:
+        """Variables that are worked on together. Of one class nearly all end at a bound, and few need company."""
+        return FEW_AT_ONCE if self.sum else MANY_AT_ONCE
+
+    @property
+    def rows(self) -> int:
+        return len(self.linear) // (2 if self.doubled else 1)
+
+    def boxed(self, K: Array) -> Boxed:
+        """The same for interior points, over the kernel matrix of the rows."""
+        n = self.rows
+        row = np.tile(np.arange(n), 2) if self.doubled else np.arange(n)
+        ones, first = np.ones(len(row)), self.lower.copy()
+        sides = (
+            [(1.0, self.sum)] if self.side is None else [(s, 0.5 * (self.sum + s * self.total)) for s in (1.0, -1.0)]
+        )
+        for side, wanted in sides:  # the same part of the way between its bounds for each variable
+            mine = ones > 0 if self.side is None else self.side == side
+            room = (self.upper - self.lower)[mine]
+            first[mine] += room * ((wanted - float(self.lower[mine].sum())) / max(float(room.sum()), 1e-300))
+        G = ones[None] if self.side is None else np.stack([ones, self.side])
+        sums = np.array([self.sum, self.total][: len(G)])
+        return Boxed(K, row, self.linear, self.lower, self.upper, G, sums, first)
+
+    def scaled(self, unit: float) -> Costs:
+        """The same problem in another unit of f: duals, bounds and sums are smaller by that factor."""
+        if unit == 1:
+            return self
+        return replace(
+            self,
+            linear=self.linear / unit,
+            lower=self.lower / unit,
+            upper=self.upper / unit,
+            sum=self.sum / unit,
+            total=self.total / unit,
+            unit=self.unit * unit,
+        )
+
+
+def classification(y: Array, C: float, weights: Array) -> Costs:
+    """y is +-1."""
+    most = C * weights
+    return Costs(y.astype(np.float64), np.where(y > 0, 0.0, -most), np.where(y > 0, most, 0.0))
+
+
+def nu_classification(y: Array, nu: float, weights: Array) -> Costs:
+    """y is +-1; the duals of each class sum to half of ``nu sum(w)``, which both classes must have."""
+    total = nu * float(weights.sum())
+    least = min(float(weights[y > 0].sum()), float(weights[y < 0].sum()))
+    if total > 2 * least * (1 + 1e-12):
+        raise ValueError(
+            f"specified nu is infeasible: nu={nu:g} is the least share of rows that are vectors, half of them from "
+            f"each class, and the smaller class has {least / weights.sum():.3g} of the rows; use nu of at most "
+            f"{2 * least / weights.sum():.3g}"
+        )
+    lower, upper = np.where(y > 0, 0.0, -weights), np.where(y > 0, weights, 0.0)
+    return Costs(np.zeros(len(y)), lower, upper, side=y.astype(np.float64), total=total, by_margin=True)
+
+
+def regression(y: Array, C: float, epsilon: float, weights: Array) -> Costs:
+    """y are the values to be met."""
+    most, zero = C * weights, np.zeros(len(y))
+    costs = Costs(
+        np.concatenate([y - epsilon, y + epsilon]), np.append(zero, -most), np.append(most, zero), doubled=True
+    )
+    return costs.scaled(_unit(_spread(y, weights)))
+
+
+def nu_regression(y: Array, C: float, nu: float, weights: Array) -> Costs:
+    """y are the values to be met; at most a share nu of the rows is outside of the tube."""
+    most, zero, total = C * weights, np.zeros(len(y)), C * nu * float(weights.sum())
+    side = np.repeat([1.0, -1.0], len(y))
+    costs = Costs(np.tile(y, 2), np.append(zero, -most), np.append(most, zero), 0.0, side, total, True)
+    return costs.scaled(_unit(_spread(y, weights)))
+
+
+def one_class(nu: float, weights: Array) -> Costs:
+    """At most a share nu of the rows is outside."""
+    return Costs(np.zeros(len(weights)), np.zeros(len(weights)), np.array(weights), nu * float(weights.sum()))
+
+
+class FamilySolution(NamedTuple):
+    """``f(x) = sum_i duals_i k(x_i, x) + bias``, and the proof of how well its problem is solved."""
+
+    duals: Array  # signed, one for each row
+    bias: float
+    objective: float  # of the primal; of nu-classification before f is divided by its margin
+    gap: float  # (primal - dual) / |dual|, in float64
+    violation: float  # of the optimality conditions, in units of f
+    n_iter: int
+    converged: bool
+    indefinite: bool  # the kernel is not positive semidefinite
+    margin: float = 0.0  # of nu-classification the margin rho, by which f is divided; of nu-regression the tube
+    replaced_by_zero: bool = False  # what was found was rounding; duals and bias are set to 0
+
+
+def solve_family(
+    machine: _core.Machine, views: Sequence[list[int]], problems: Sequence[Costs], limits: Limits, verbose: bool = False
+) -> list[FamilySolution]:
+    """A solution for each problem over the machine's segments in its view; all problems are of one kind."""
+    if not verbose:
+        return _solved(machine, list(views), list(problems), limits)
+    solutions = []
+    for view, problem in zip(views, problems, strict=True):
+        progress = Progress("fit")
+        solutions += _solved(machine, [view], [problem], replace(limits, callback=progress))
+        last = solutions[-1]
+        vectors = np.count_nonzero(last.duals)
+        progress.finish(f"{last.n_iter} steps, objective {last.objective:.8g}, gap {last.gap:.1e}, {vectors} vectors")
+    return solutions
+
+
+def _solved(
+    machine: _core.Machine, views: list[list[int]], problems: list[Costs], limits: Limits
+) -> list[FamilySolution]:
+    if problems[0].doubled and not np.ptp(problems[0].linear.reshape(2, -1), axis=1).any():
+        return [_met_by_the_bias(problems[0])]  # a regression is one problem
+    problems = [_in_units_of(machine, view, problem) for view, problem in zip(views, problems, strict=True)]
+    found = _by_pairs(machine, views, problems, limits)
+    for k, (view, problem) in enumerate(zip(views, problems, strict=True)):
+        few = problem.rows <= FEW and limits.max_steps < 0
+        if few and not found[k].converged and not found[k].indefinite:
+            found[k] = _by_interior_points(machine, view, problem, limits, found[k])
+        if problem.by_margin and found[k].converged and not found[k].indefinite:
+            found[k] = _zero_without_margin(machine, view, problem, found[k])
+    return found
+
+
+def _zero_without_margin(
+    machine: _core.Machine, view: list[int], problem: Costs, found: FamilySolution
+) -> FamilySolution:
+    """f = 0 in place of a function without a margin, or with one that is within the rounding of its values.
+
+    Where rho is not positive, no term of ``1/2 |f|^2 - nu rho + 1/n sum_i max(0, rho - y_i (f(x_i) + b))`` is negative:
+    f = 0 costs no more than what was found, so the gap of that is one of f = 0, too. Where kernel values are nearly
+    equal the solver may have stopped short of a margin: a function that separates the classes nevertheless is kept if
+    its values exceed the worst-case rounding error.
+    """
+    if found.margin > 0:
+        separates = rounding_error(machine, view, found.duals).max() < 1  # in units of the margin
+    else:
+        values = machine.product(view, found.duals[None])[0] + found.bias
+        error_bound = rounding_error(machine, view, found.duals, worst=True).max()
+        separates = np.abs(values).max() > error_bound and _better_than_chance(values, problem)
+    return found if separates else as_zero(found)._replace(objective=0.0, margin=0.0)
+
+
+def _better_than_chance(values: Array, problem: Costs) -> bool:
+    """Is the mean share of both classes that is right above one half, by three standard errors?"""
+    assert problem.side is not None
+    right, variance = 0.0, 0.0
+    for side in (1.0, -1.0):
+        mine = problem.side == side
+        weights = problem.upper[mine] - problem.lower[mine]
+        weights = weights / weights.sum()
+        right += 0.5 * float(weights[side * values[mine] > 0].sum())
+        variance += 0.25 * 0.25 * float((weights**2).sum())
+    return right > 0.5 + 3 * math.sqrt(variance)
+
+
+def _met_by_the_bias(problem: Costs) -> FamilySolution:
+    """Targets that are all the same: the two duals of each row cancel, or are zero, and so is f."""
+    bias = 0.5 * float(problem.linear[0] + problem.linear[-1]) * problem.unit
+    return FamilySolution(np.zeros(problem.rows), bias, 0.0, 0.0, 0.0, 1, True, False)
+
+
+def _by_interior_points(
+    machine: _core.Machine, view: list[int], problem: Costs, limits: Limits, before: FamilySolution
+) -> FamilySolution:
+    """Few rows with numbers of very different size: steps of pairs go on from there, and prove what is found."""
+    K = machine.rows(view, np.arange(problem.rows))
+    boxed = problem.boxed(K)
+    start = boxed.solved(INTERIOR_TOL * limits.tol)
+    if start is None:
+        return before
+    start = at_vertex(K, boxed.row, start, boxed.lower, boxed.upper, boxed.G)
+    (found,) = _by_pairs(machine, [view], [problem], limits, start)
+    found = found._replace(n_iter=before.n_iter + found.n_iter)
+    if found.converged:
+        return found
+    # SMO steps dominated by rounding may worsen the solution: compare with the start itself.
+    (itself,) = _by_pairs(machine, [view], [problem], replace(limits, max_steps=0), start)
+    return min(before, found, itself._replace(n_iter=found.n_iter), key=lambda one: one.gap)
+
+
+def _in_units_of(machine: _core.Machine, view: list[int], problem: Costs) -> Costs:
+    """Where sums say how large f is, that is the unit."""
+    if problem.linear.any():
+        return problem
+    mass = problem.total if problem.side is not None else abs(problem.sum)
+    largest = float(machine.diagonal(view).max())
+    return problem.scaled(_unit(largest * mass, MOST_MASS))
+
+
+def _by_pairs(
+    machine: _core.Machine, views: list[list[int]], problems: list[Costs], limits: Limits, starts: Array | None = None
+) -> list[FamilySolution]:
+    """By the core, which also certifies the solutions; from these duals of all problems, if there are any."""
+    lengths = [len(problem.linear) for problem in problems]
+    linear, lower, upper = (
+        np.concatenate([getattr(p, name) for p in problems]) for name in ("linear", "lower", "upper")
+    )
+    side = None if problems[0].side is None else np.concatenate([p.side for p in problems])
+    table = machine.solve_all(
+        [[*view, *view] if p.doubled else view for view, p in zip(views, problems, strict=True)],
+        lengths,
+        linear,
+        lower,
+        upper,
+        np.zeros(len(linear)),
+        side,
+        np.array([p.total for p in problems]),
+        limits.tol,
+        np.array([first_steps(p.rows, limits) for p in problems], dtype=np.int64),
+        limits.double_rows,
+        True,
+        limits.callback,
+        sums=np.array([p.sum for p in problems]),
+        exact_totals=side is not None,
+        starts=starts,
+        block=problems[0].block,
+    )
+    ends = np.cumsum(lengths)
+    return [
+        _solution(problem, table["duals"][end - length : end], table, k, limits.tol)
+        for k, (problem, length, end) in enumerate(zip(problems, lengths, ends, strict=True))
+    ]
+
+
+def _solution(problem: Costs, duals: Array, table: dict[str, Array], k: int, tol: float) -> FamilySolution:
+    names = ("bias", "objective", "gap", "violation", "cap")
+    bias, objective, gap, violation, cap = (float(table[name][k]) for name in names)
+    duals = duals.reshape(2, -1).sum(axis=0) if problem.doubled else duals
+    u = problem.unit
+    steps, indefinite = max(1, int(table["steps"][k])), bool(table["negative_curvature"][k])
+    margin = -cap if problem.by_margin else cap
+    # Classes that cannot be told apart have no margin: what the sign of f says is all there is then.
+    divisor = margin if problem.by_margin and margin > 0 else 1 / u
+    return FamilySolution(
+        duals / divisor,
+        bias / divisor,
+        u * u * objective,
+        gap,
+        u * violation,
+        steps,
+        gap <= tol,
+        indefinite,
+        u * margin,
+    )
+
+
+def _unit(size: float, most: float = MOST_SPREAD) -> float:
+    """Of f, such that values of this size are neither too small nor too large."""
+    if not 0 < size < np.inf:
+        return 1.0
+    # A power of two: numbers in such a unit have all their digits.
+    return 2.0 ** max(round(math.log2(size / min(max(size, LEAST_SIZE), most))), MIN_UNIT_EXPONENT)
+
+
+def _spread(y: Array, weights: Array) -> float:
+    """The standard deviation of values; of equal ones it is zero."""
+    share, about = weights / weights.sum(), y - y[0]
+    return float(np.sqrt(np.sum(share * (about - np.sum(share * about)) ** 2)))

@@ -1,0 +1,105 @@
+"""Training of a machine over all rows: its binary problems share one set of kernel rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...data.dataset import Output, Task, outputs
+from ...linalg.arrays import Array
+from ...model.expansion import Expansion, Model, joined
+from .solve import DualSolution
+
+
+@dataclass(frozen=True)
+class Segments:
+    """The rows of a task in the order of their classes: the rows of a class are one segment of the core's machine."""
+
+    task: Task
+    order: Array
+    lengths: list[int]
+
+    @classmethod
+    def of(cls, task: Task) -> Segments:
+        """Grouped by class."""
+        lengths = np.bincount(task.codes, minlength=task.n_classes).tolist()
+        return cls(task, np.argsort(task.codes, kind="stable"), lengths)
+
+    def machine(self, kernel: Any, cache_bytes: int) -> Any:
+        """The core's solver over these rows."""
+        order = self.order.astype(np.int64, copy=False)
+        return kernel.machine(self.task.X, order, self.lengths, cache_bytes, self.task.threads)
+
+    def rows(self) -> list[Array]:
+        """The rows of each segment."""
+        ends = list(accumulate(self.lengths))
+        return [self.order[end - length : end] for end, length in zip(ends, self.lengths, strict=True)]
+
+
+class Subproblem(NamedTuple):
+    """One binary problem over the machine's segments in ``view``: rows of the task, their signs and weights."""
+
+    task: Task
+    output: Output
+    view: list[int]
+    rows: Array
+    y: Array
+    weights: Array
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        return self.task.name(self.output)
+
+
+def subproblems(task: Task, wanted: list[Output]) -> tuple[Segments, list[Subproblem]]:
+    """All binary problems over the same segments; their arrays are parts of a few long ones."""
+    segments = Segments.of(task)
+    by_class, lengths = segments.rows(), segments.lengths
+    views = [output.members for output in wanted]
+    pieces = [c for view in views for c in view]
+    signs = [1.0 if c == output.positive else -1.0 for output, view in zip(wanted, views, strict=True) for c in view]
+    rows = np.concatenate([by_class[c] for c in pieces])
+    y = np.repeat(signs, [lengths[c] for c in pieces])
+    weights = task.weights[rows]
+    found, begin = [], 0
+    for output, view in zip(wanted, views, strict=True):
+        end = begin + sum([lengths[c] for c in view])
+        found.append(Subproblem(task, output, view, rows[begin:end], y[begin:end], weights[begin:end]))
+        begin = end
+    return segments, found
+
+
+Solver = Callable[[Any, list[Subproblem]], list[DualSolution]]
+
+
+def train(task: Task, kernel: Any, scheme: str, cache_bytes: int, solve: Solver) -> tuple[Model, list[DualSolution]]:
+    """Solve every binary problem of a scheme."""
+    segments, problems = subproblems(task, outputs(task.n_classes, scheme))
+    solutions = solve(segments.machine(kernel, cache_bytes), problems)
+    return assembled(kernel, segments, problems, solutions), solutions
+
+
+def assembled(kernel: Any, segments: Segments, problems: list[Subproblem], solutions: Sequence[Any]) -> Model:
+    """The model of all solutions; it keeps each vector once, whatever the number of problems it serves."""
+    task = segments.task
+    used = [s.duals.nonzero()[0] for s in solutions]
+    place = np.empty(task.size, dtype=np.intp)
+    place[segments.order] = np.arange(task.size)  # vectors of a class stay together
+    rows, coef = joined(
+        [p.rows[u] for p, u in zip(problems, used, strict=True)],
+        [s.duals[u] for s, u in zip(solutions, used, strict=True)],
+        place,
+    )
+    expansion = Expansion(kernel, task.X[rows], coef, np.array([s.bias for s in solutions]))
+    return Model(
+        expansion,
+        task.numbers[rows],
+        np.array([s.objective for s in solutions]),
+        np.array([s.gap for s in solutions]),
+        np.array([s.n_iter for s in solutions]),
+    )

@@ -1,0 +1,54 @@
+"""Problems whose optimum is f = 0: what was found is rounding, whose signs would differ on each device.
+
+Kernel values are known to ``e (k(x, x) k(z, z))^1/2``, as in `certificate`, and errors of terms add up like chance.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ... import _core
+from ...linalg.arrays import Array
+from ...linalg.matrix import dot, norm
+from ..certificate import UNITS
+
+Solution = TypeVar("Solution", bound=Any)
+
+# Fields: problems that are zero, problems in all, consequence for predictions, further remedy.
+ZERO_FUNCTION_WARNING = (
+    "the decision function is zero in {} of {} binary problems, and {}: no other one is better by more than rounding "
+    "errors, as this kernel does not tell the classes apart. Use a kernel that separates more, such as 'rbf' with a "
+    "larger gamma, or inputs that differ between the classes{}"
+)
+
+
+def rounding_error(machine: _core.Machine, view: list[int], duals: Array, worst: bool = False) -> Array:
+    """Estimate the rounding error of each value of ``f = K duals``; ``worst``: if all errors have one sign."""
+    sizes = np.sqrt(np.maximum(machine.diagonal(view), 0.0))
+    terms = sizes * np.abs(duals)
+    return UNITS * (float(terms.sum()) if worst else norm(terms)) * sizes
+
+
+def is_rounding(machine: _core.Machine, view: list[int], duals: Array, bias: float) -> bool:
+    """Are the bias and all values of f no larger than the errors of f?"""
+    doubt = rounding_error(machine, view, duals)
+    if abs(bias) > doubt.max():
+        return False
+    most = np.array([np.abs(duals).argmax()])  # one row nearly always tells
+    if np.abs(dot(machine.rows(view, most), duals)) > doubt[most]:
+        return False
+    return bool((np.abs(machine.product(view, duals[None])[0]) <= doubt).all())
+
+
+def zero_if_rounding(machine: _core.Machine, view: list[int], solution: Solution) -> Solution:
+    """Replace the solution of a solved problem by f = 0, b = 0 if both are within rounding error."""
+    if solution.replaced_by_zero or not solution.converged:
+        return solution
+    return as_zero(solution) if is_rounding(machine, view, solution.duals, solution.bias) else solution
+
+
+def as_zero(solution: Solution) -> Solution:
+    """f + b = 0 in the place of a solution."""
+    return solution._replace(duals=np.zeros_like(solution.duals), bias=0.0, replaced_by_zero=True)

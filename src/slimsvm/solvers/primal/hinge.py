@@ -1,0 +1,199 @@
+"""The hinge in m dimensions from a good start: for machines that are solved again and again, each near the last.
+
+    min_{w,b}  1/2 |w|^2 + sum_i C_i (1 - y_i (p_i.w + b))_+
+
+Where the rows at the corner of the hinge are known, a few equations give the solution, exactly: those of the last
+machine are the first guess. If it fails, the corner is rounded over a width that shrinks by and by (`newton`), which
+names better ones. The interior point of `interior` needs no start, but makes no use of one either: from a cold start
+it is the faster of the two, from a good one this is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.optimize import lsq_linear
+
+from ...linalg.arrays import Array
+from ...linalg.matrix import Eliminated, dot
+from ...problem.formulation import INEQUALITY
+from ...problem.losses import HuberHinge
+from ...problem.slacks import OneNorm
+from ...rows.labels import RowLabels
+from ...rows.memory import Given
+from ..certificate import balanced, relative_gap
+from .newton import newton
+
+WIDEST = 0.5
+NARROWEST = 1e-7
+LEAST_START = 2e-3  # a start is never so good that a wider corner would not help
+MOST_EQUAL = 200  # rows at the corner beyond those that independent rows can be
+SLIGHT = 1e-10  # of the conditions of optimality
+
+
+@dataclass(frozen=True)
+class HingeSolution:
+    """Weights, bias, decision values, duals ``alpha = y u``, the certificate, and the last width of the corner."""
+
+    w: Array
+    bias: float
+    f: Array
+    alpha: Array
+    objective: float
+    gap: float  # (primal - dual) / dual
+    n_iter: int
+    width: float
+    exact: bool = False  # the conditions of optimality hold but for rounding
+
+
+class HingeMachine:
+    """One machine over the rows of ``P = G B`` with labels y (+-1) and costs C.
+
+    B changes from machine to machine, G does not: their product is formed only where the first guess fails.
+    """
+
+    def __init__(self, G: Array, B: Array, y: Array, C: Array):
+        self.G, self.B, self.y, self.C = G, B, y, C
+        self.n_iter = 0
+
+    def times(self, w: Array) -> Array:
+        """``P w``."""
+        return dot(self.G, dot(self.B, w))
+
+    def moments(self, u: Array) -> Array:
+        """``P'u``."""
+        return dot(dot(u, self.G), self.B)
+
+    def solve(
+        self, tol: float, start: tuple[Array, float] | None = None, last: HingeSolution | None = None
+    ) -> HingeSolution:
+        """To a relative gap of ``tol``, and no worse than the start, if rounding allows it.
+
+        ``last`` solved a machine much like this one: its rows at the corner are a first guess.
+        """
+        w, bias = (np.zeros(self.B.shape[1]), 0.0) if start is None else start
+        f = self.times(w) + bias
+        begun = w, bias, f, self.primal(w, f)
+        goal = np.inf if start is None else begun[-1] * (1 + 1e-12)
+        width = WIDEST
+        best: HingeSolution | None = None
+        if last is not None:
+            width = max(last.width, min(5 * last.width, LEAST_START))
+            best = self.named(last.alpha, width)
+            if best is not None and self.good(best, tol, goal):
+                return best
+        while True:
+            w, bias, f, alpha = self.rounded(w, bias, width)
+            for found in (self.certified(w, bias, f, alpha, width), self.named(alpha, width)):
+                if found is not None and (best is None or found.gap < best.gap):
+                    best = found
+                if best is not None and self.good(best, tol, goal):
+                    return best
+            if best is not None and width <= NARROWEST:
+                if best.objective > goal:
+                    w, bias, f, value = begun
+                    return replace(best, w=w, bias=bias, f=f, objective=value)
+                return best
+            width = max(0.2 * width, NARROWEST)
+
+    def good(self, found: HingeSolution, tol: float, goal: float) -> bool:
+        """Is it good enough, or as good as can be?"""
+        return found.exact or (found.gap <= tol and found.objective <= goal)
+
+    def rounded(self, w: Array, bias: float, width: float, most: int = 30) -> tuple[Array, float, Array, Array]:
+        """Weights, bias, decision values and duals of the hinge with a corner of this width."""
+        state = newton(self.rows, HuberHinge(width), np.append(w, bias)[None], 1e-12, most)
+        self.n_iter += int(state.n_iter[0])
+        w, bias = state.V[0, :-1], float(state.V[0, -1])
+        f = self.times(w) + bias
+        return w, bias, f, self.C * np.clip((1 - self.y * f) / width, 0, 1)
+
+    @cached_property
+    def rows(self) -> Given:
+        """The product, for many steps over the same rows."""
+        return Given(np.ascontiguousarray(dot(self.G, self.B)), RowLabels(self.y[:, None], self.C[:, None]))
+
+    def named(self, alpha: Array, width: float, most: int = 8) -> HingeSolution | None:
+        """The exact solution, if the rows at the corner can be named: a few corrections of those that are there now."""
+        y, C = self.y, self.C
+        corner, beyond = (alpha > 0) & (alpha < C), alpha >= C
+        pull = self.moments(np.where(beyond, y * C, 0.0))  # of the rows beyond the corner
+        for attempt in range(most):
+            rows = np.flatnonzero(corner)
+            k = len(rows)
+            if k > self.B.shape[1] + 1 + (width < 1e-3) * MOST_EQUAL:
+                return None
+            own = dot(self.G[rows], self.B)
+            A = np.ones((k + 1, k + 1))
+            A[:k, :k] = dot(own, own.T)
+            A[k, k] = 0
+            found = self.balanced(A, np.append(y[rows] - dot(own, pull), -(y * C)[beyond].sum()))
+            if found is None:
+                return None
+            u = found[:k]
+            w = pull + dot(u, own)
+            f = self.times(w)
+            bias = float(found[k]) if k else OneNorm().bias(y - f, y, C, INEQUALITY)
+            f += bias
+            alpha = np.where(beyond, C, 0.0)
+            alpha[rows] = y[rows] * u
+            self.n_iter += 1
+            short = 1 - y * f
+            up, down = corner & (alpha > C * (1 + SLIGHT)), corner & (alpha < -SLIGHT * C)
+            into = (beyond & (short < -SLIGHT)) | (~beyond & ~corner & (short > SLIGHT))
+            if k > self.B.shape[1] and not into.any() and (up.any() or down.any()):
+                # More rows meet at the corner than it takes: other duals may do, within their bounds.
+                target = np.append(w - pull, -(y * C)[beyond].sum())
+                shared = bounded_duals(np.vstack([own.T, np.ones(k)]) * y[rows], target, C[rows])
+                if shared is not None:
+                    alpha[rows] = shared
+                    up, down = np.zeros_like(corner), np.zeros_like(corner)
+            moved = np.flatnonzero(up | down | into)
+            if not len(moved) or attempt == most - 1:
+                break
+            was = beyond[moved]
+            corner = (corner & ~up & ~down) | into
+            beyond = (beyond & ~into) | up
+            change = (y * C)[moved] * (beyond[moved].astype(float) - was)
+            pull = pull + dot(dot(change, self.G[moved]), self.B)
+        solution = self.certified(w, bias, f, np.clip(alpha, 0, C), width)
+        return replace(solution, exact=not len(moved) and solution.gap <= 1e-7)
+
+    @staticmethod
+    def balanced(A: Array, right: Array) -> Array | None:
+        """The solution of the corner's equations; equal rows share their dual."""
+        k = len(A) - 1
+        size = float(A.diagonal().max()) or 1.0
+        A[:k, :k] /= size
+        right[k] *= size
+        held = A.copy()
+        held[np.arange(k), np.arange(k)] += 1e-12
+        factors = Eliminated(held)
+        if not factors.regular:
+            return None
+        found = np.zeros(k + 1)
+        for _ in range(3):
+            found = found + factors.solve(right - dot(A, found))
+        found[:k] /= size
+        return found if np.isfinite(found).all() else None
+
+    def primal(self, w: Array, f: Array) -> float:
+        """The objective."""
+        return 0.5 * float(dot(w, w)) + float(dot(self.C, np.maximum(1 - self.y * f, 0)))
+
+    def certified(self, w: Array, bias: float, f: Array, alpha: Array, width: float) -> HingeSolution:
+        """With the duality gap, for which the heavier class's duals are scaled down: they sum to zero."""
+        primal = self.primal(w, f)
+        u = balanced(self.y * alpha)
+        moments = self.moments(u)
+        dual = float(dot(self.y, u)) - 0.5 * float(dot(moments, moments))
+        return HingeSolution(w, bias, f, alpha, primal, relative_gap(primal, dual), self.n_iter, width)
+
+
+def bounded_duals(A: Array, target: Array, C: Array) -> Array | None:
+    """Duals between 0 and C with ``A alpha = target``, if there are any."""
+    found = lsq_linear(A, target, (0, C), method="bvls", tol=1e-14, max_iter=5 * len(C))
+    size = float(np.abs(A).max() * C.max()) + float(np.abs(target).max())
+    return found.x if float(np.abs(dot(A, found.x) - target).max()) <= 1e-11 * size else None

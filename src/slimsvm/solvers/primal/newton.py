@@ -1,0 +1,209 @@
+"""Newton's method for linear machines in m dimensions with a smooth loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...linalg.array_api import beside, host
+from ...linalg.arrays import Array
+from ...problem.losses import SmoothLoss
+from ...rows.protocol import Home, Weights
+from .equations import from_rows, from_sums
+from .passes import Equations, Line
+
+NEARLY = 0.2  # of the slope where a step begins: a step with less at its end needs no line search
+COARSE, COARSE_EACH = 20_000, 500  # rows, and rows a feature, that first steps look at where all are apart
+ROUNDING = 1e-6  # relative, of sums over features in float32
+# Stop after 3 steps in a row that predicted a relative gain of 1e-3 or more and gained nothing, or whose line search
+# failed.
+MAX_STEPS_WITHOUT_GAIN, MIN_PREDICTED_GAIN = 3, 1e-3
+
+
+@dataclass(frozen=True)
+class NewtonState(Weights):
+    """Weights (outputs x features + 1, the bias last), steps taken, and which outputs are solved."""
+
+    V: Array
+    n_iter: Array
+    converged: Array
+
+
+def newton(
+    rows: Home,
+    loss: SmoothLoss,
+    start: Array | None = None,
+    tol: float = 1e-9,
+    max_iter: int = 200,
+    which: Array | None = None,
+) -> NewtonState:
+    """Newton's method with an exact line search, outputs (``which``, or all) side by side.
+
+    It ends when half the squared Newton decrement, which estimates the objective still to be gained, is at
+    most ``tol`` times the objective; the norm of a float32 gradient may never get small.
+    """
+    which = np.arange(rows.labels.outputs) if which is None else which
+    m, outputs = rows.shape[1], len(which)
+    V = np.zeros((outputs, m + 1)) if start is None else np.array(start, dtype=np.float64)
+    # Where no row is curved the bias is not determined: a trifle of curvature makes it so.
+    trifle = 1e-12 * rows.labels.totals[which]
+    pieces = getattr(loss, "pieces", None)  # a loss of the user's need not have any
+    found = None if pieces is None else rows.minimised(pieces, which, V, trifle, tol, max_iter)
+    if found is not None:
+        return NewtonState(*found)
+    if rows.apart and start is None:
+        V = newton(coarse(rows), loss, None, 1e-3, max_iter, which).V
+    own = np.hstack([np.ones((outputs, m)), trifle[:, None]])
+    n_iter = np.zeros(outputs, dtype=int)
+    converged = np.zeros(outputs, dtype=bool)
+    last_gain, without_gain = np.full(outputs, np.inf), np.zeros(outputs, dtype=int)
+    o = np.arange(outputs)  # those that go on
+    at = Point.of(rows, loss, which, V)
+    for _ in range(max_iter):
+        each = zip(which[o], at.V, at.grams, own[o], at.gradient, strict=True)
+        steps = np.stack([_step(rows, loss, *one) for one in each])
+        gain = -0.5 * (steps * at.gradient).sum(axis=1)
+        fine = np.isfinite(gain)  # else numbers are too large for this precision, and the output stays as it is
+        objective = at.objective
+        # Below a relative gain of 1e-6 each step should square it; if not, only rounding errors are left.
+        stuck = (gain > 0.5 * last_gain[o]) & (gain < 1e-6 * objective)
+        last_gain[o] = gain
+        moving = (gain > tol * objective) & ~stuck
+        last = fine & ~moving
+        V[o[last]] += steps[last]  # taken whole: it squares what is left to gain
+        n_iter[o[fine]] += 1
+        converged[o[last]] = True
+        o = o[moving]
+        if not len(o):
+            break
+        before, gain = at.take(moving), gain[moving]
+        at, placed = before.moved(rows, loss, which[o], steps[moving], gain)
+        V[o] = at.V
+        gained = (at.objective < before.objective) | (gain < MIN_PREDICTED_GAIN * before.objective)
+        without_gain[o] = np.where(gained & placed, 0, without_gain[o] + 1)
+        going = without_gain[o] < MAX_STEPS_WITHOUT_GAIN
+        o, at = o[going], at.take(going)
+        if not len(o):
+            break
+    return NewtonState(V, n_iter, converged)
+
+
+def coarse(rows: Home) -> Home:
+    """Few of the rows that are apart, brought here: passes over all of them cost more than steps over these."""
+    n, m = rows.shape
+    return rows.thinned(max(1, n // max(COARSE, COARSE_EACH * m)))
+
+
+@dataclass(frozen=True)
+class Point:
+    """Outputs at weights V: losses, gradients of the objectives, second derivatives of the losses."""
+
+    V: Array
+    value: Array
+    gradient: Array
+    grams: Array
+
+    @classmethod
+    def of(cls, rows: Home, loss: Any, which: Array, V: Array) -> Point:
+        """In one pass."""
+        value, moments, grams = rows.total(Equations(loss), which, V)
+        gradient = V - moments
+        gradient[:, -1] = -moments[:, -1]
+        return cls(V.copy(), value, gradient, grams)
+
+    @property
+    def objective(self) -> Array:
+        """``1/2 |w|^2`` and the losses."""
+        return 0.5 * (self.V[:, :-1] ** 2).sum(axis=1) + self.value
+
+    def take(self, o: Array) -> Point:
+        """Some of the outputs."""
+        return Point(self.V[o], self.value[o], self.gradient[o], self.grams[o])
+
+    def moved(self, rows: Home, loss: Any, which: Array, steps: Array, gain: Array) -> tuple[Point, Array]:
+        """At the best place along Newton's steps, which promise ``gain``, and for which outputs it was found.
+
+        The whole step is nearly always as good: it is tried with all that the next step needs to know.
+        """
+        whole = Point.of(rows, loss, which, self.V + steps)
+        flat = np.abs((whole.gradient * steps).sum(axis=1)) <= NEARLY * 2 * gain
+        # A step from where nothing is curved may be too long by any factor, and the slope at its end small by chance.
+        lower = whole.objective <= (1 + ROUNDING) * self.objective
+        left = np.flatnonzero(~(flat & lower))
+        placed = np.ones(len(which), dtype=bool)
+        if not len(left):
+            return whole, placed
+        t, placed[left] = line_search(rows, loss, which[left], self.V[left], steps[left], gain[left])
+        other = Point.of(rows, loss, which[left], self.V[left] + t[:, None] * steps[left])
+        for mine, new in ((whole.V, other.V), (whole.value, other.value), (whole.gradient, other.gradient)):
+            mine[left] = new
+        whole.grams[left] = other.grams
+        return whole, placed
+
+
+def _step(rows: Home, loss: Any, output: int, v: Array, gram: Array, own: Array, gradient: Array) -> Array:
+    """Newton's step of one output; NaN where its equations are lost to rounding."""
+    gram[np.arange(len(own)), np.arange(len(own))] += own
+    solver = from_sums(gram) or from_rows(_weighted(rows, loss, np.array([output]), v[None]), own)
+    return np.full(len(own), np.nan) if solver is None else -solver(gradient)
+
+
+def _weighted(rows: Home, loss: Any, which: Array, V: Array) -> Any:
+    """Features and curvatures of one output, a block at a time."""
+    for block in rows.blocks():
+        there = block.labels(which)
+        sent = beside(there[0], V, there[0].dtype)
+        yield host(block.features()), host(loss.curvature(block.values(which, sent), *there)[:, 0])
+
+
+def line_search(rows: Home, loss: Any, which: Array, V: Array, D: Array, gain: Array) -> tuple[Array, Array]:
+    """The t that minimises ``1/2 |w + t d|^2 + loss(V + t D)`` for each output, the root of its derivative; and whether
+    it was found.
+
+    The derivative is increasing: ``-2 gain`` at t = 0, and to be at most a hundredth of that. A pass looks at three
+    places at once; then Newton's steps from either end of the bracket, and the secant between, are the next three.
+    """
+    accuracy = 2e-2 * gain
+    slope, bend = (V[:, :-1] * D[:, :-1]).sum(axis=1)[:, None], (D[:, :-1] ** 2).sum(axis=1)[:, None]
+    work, outputs = Line(loss), len(which)
+    t = np.tile([0.5, 1.0, 2.0], (outputs, 1))
+    best, missed = np.ones(outputs), np.full(outputs, np.inf)
+    low, high = np.zeros((outputs, 3)), np.full((outputs, 3), np.inf)  # ends of the bracket: t, both derivatives
+    low[:, 1] = -2 * gain
+    open_ = np.arange(outputs)
+    for tried in range(25):
+        first, second = rows.total(work, which[open_], V[open_], D[open_], t[open_])
+        derivative, second = slope[open_] + t[open_] * bend[open_] + first, second + bend[open_]
+        for k in range(3):
+            at = np.stack([t[open_, k], derivative[:, k], second[:, k]], axis=1)
+            size = np.abs(at[:, 1])
+            better = size < missed[open_]
+            best[open_[better]], missed[open_[better]] = at[better, 0], size[better]
+            below, above = (at[:, 1] <= 0) & (at[:, 0] >= low[open_, 0]), (at[:, 1] >= 0) & (at[:, 0] <= high[open_, 0])
+            low[open_[below]], high[open_[above]] = at[below], at[above]
+        open_ = np.flatnonzero(missed > accuracy)
+        if not len(open_):
+            break
+        t[open_] = _next_places(low[open_], high[open_], bool(tried % 2))
+    return best, missed <= accuracy
+
+
+def _next_places(low: Array, high: Array, halved: bool) -> Array:
+    """Three places inside each bracket; ``halved``: its middle instead of the secant, so that it is sure to shrink.
+
+    A step may be too long by many orders of magnitude, where the loss is straight: wide brackets are split by ratios.
+    """
+    a, b = low[:, 0], high[:, 0]
+    wide = ~np.isfinite(b)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        from_low, from_high = a - low[:, 1] / low[:, 2], b - high[:, 1] / high[:, 2]
+        secant = a - low[:, 1] * (b - a) / (high[:, 1] - low[:, 1])
+    t = np.stack([from_low, from_high, np.full_like(a, np.nan) if halved else secant], axis=1)
+    end = np.where(wide, 64 * np.maximum(a, 1.0), b)
+    begin = np.maximum(np.maximum(a, 2.0**-12 * end), np.finfo(float).tiny)
+    parts = np.array([0.25, 0.75, 0.5])
+    ratio, span = (end / begin)[:, None], (end - a)[:, None]
+    inside = np.where(ratio > 4, begin[:, None] * ratio**parts, a[:, None] + span * parts)
+    return np.where((t > a[:, None]) & (t < b[:, None]), t, inside)

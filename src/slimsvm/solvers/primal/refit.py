@@ -1,0 +1,88 @@
+"""Coefficients over the vectors that a device holds, by the model's own problem on rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from sklearn.utils import check_array
+
+from ...data.dataset import Task, Units, outputs, row_keys
+from ...linalg.arrays import Array
+from ...model.inference import Machine
+from ...problem.regularizers import KernelNorm
+from ...rows.labels import Labels, RowLabels, of_task
+from ...utils.warnings import warn
+from .coefficients import Coefficients, fit_coefficients
+
+JITTER = 1e-6  # of a norm: as learned vectors have it
+
+
+class Refit(Protocol):
+    """What a model solves over vectors that are given."""
+
+    def coefficients(self, machine: Machine, kernel: Any, Z: Array, X: Array, y: Array) -> tuple[Array, Array]:
+        """Coefficients and biases over Z, in the place of the machine's own, by rows X with their labels or targets."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Binary problems of classes."""
+
+    C: Any
+    factors: Callable[[Array], Array]  # weights of the classes, from the class numbers of rows
+    loss: Any
+    regularizer: Any = field(default_factory=lambda: KernelNorm(JITTER))
+    tol: float = 1e-6
+    max_iter: int = 100
+
+    def coefficients(self, machine: Machine, kernel: Any, Z: Array, X: Array, y: Array) -> tuple[Array, Array]:
+        classes, votes = machine.classes, machine.votes
+        assert classes is not None
+        assert votes is not None
+        codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
+        strange = np.unique(y[classes[codes] != y])
+        if len(strange):
+            raise ValueError(f"y has labels that the model does not know: {strange[:5].tolist()}; it has {classes}")
+        missing = np.setdiff1d(np.arange(len(classes)), codes)
+        if len(missing):
+            raise ValueError(f"y has no row of class {classes[missing[0]]!r}; give rows of all classes")
+        ones, factors = np.ones(len(y)), self.factors(codes)
+        task = Task(X, codes, ones, factors, np.arange(len(y)), row_keys(X), classes, kernel, len(y))
+        wanted = outputs(task.n_classes, "ovo" if votes.pairs else "ovr")
+        found = _solved(self, kernel, X, Z, of_task(task, wanted, self.C), self.loss)
+        return found.coef, found.bias
+
+
+@dataclass(frozen=True)
+class TargetProblem:
+    """Numbers that values are to be, in units in which they are of unit size; cost and loss in those of the user."""
+
+    C: float
+    loss: Any
+    regularizer: Any
+    tol: float = 1e-6
+    max_iter: int = 100
+
+    def coefficients(self, machine: Machine, kernel: Any, Z: Array, X: Array, y: Array) -> tuple[Array, Array]:
+        outputs = len(machine.expansion.bias)
+        y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y").reshape(len(y), -1)
+        if y.shape[1] != outputs:
+            raise ValueError(f"y has {y.shape[1]} columns, the model has {outputs} targets; give a column for each")
+        units = Units.of(y, np.ones(len(y)), not self.loss.without_unit)
+        size = float(units.size[0])  # all are the same, or the loss has no unit
+        loss, factor = self.loss.in_units(size)
+        labels = RowLabels(units.measured(y), np.full(y.shape, self.C * factor / size**2))
+        found = _solved(self, kernel, X, Z, labels, loss)
+        return units.size[:, None] * found.coef, units.centre + units.size * found.bias
+
+
+def _solved(problem: Any, kernel: Any, X: Array, Z: Array, labels: Labels, loss: Any) -> Coefficients:
+    found = fit_coefficients(
+        kernel, X, Z, labels, loss, problem.regularizer, tol=problem.tol, max_iter=problem.max_iter
+    )
+    if not found.converged.all():
+        warn("the refit of coefficients did not converge: scale the features, lower C or raise tol of the model")
+    return found

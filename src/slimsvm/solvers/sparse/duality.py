@@ -1,0 +1,139 @@
+"""Lower bounds for machines with a penalty on the coefficients, from kernel values.
+
+    min_{a,b}  1/2 a'R a + sum_i loss(f_i + b, y_i) + penalty(a),      f = K a
+
+Signed duals u that sum to zero, and any coefficients c, prove that no a and b come below
+
+    -sum_i loss*(-u_i) - 1/2 c'R c - penalty*(K'u - R c)
+
+where a star marks the conjugate. At the optimum c is a; elsewhere another c may prove more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from ...linalg.arrays import Array
+from ...linalg.matrix import dot
+from ..certificate import TINY
+
+GOLDEN = 0.5 * (np.sqrt(5) - 1)
+
+
+class Penalty(Protocol):
+    """A convex, even function of the coefficients."""
+
+    def value(self, a: Array) -> float:
+        """The penalty."""
+
+    def conjugate(self, r: Array) -> float:
+        """``sup_a r'a - penalty(a)``; may be infinite."""
+
+
+@dataclass(frozen=True)
+class Sum:
+    """``cost * sum |a_j|``."""
+
+    cost: float
+
+    def value(self, a: Array) -> float:
+        return self.cost * float(np.abs(a).sum())
+
+    def conjugate(self, r: Array) -> float:
+        return 0.0 if float(np.abs(r).max(initial=0.0)) <= self.cost else np.inf
+
+
+@dataclass(frozen=True)
+class Most:
+    """``cost * max |a_j|``."""
+
+    cost: float
+
+    def value(self, a: Array) -> float:
+        return self.cost * float(np.abs(a).max(initial=0.0))
+
+    def conjugate(self, r: Array) -> float:
+        return 0.0 if float(np.abs(r).sum()) <= self.cost else np.inf
+
+
+@dataclass(frozen=True)
+class Power:
+    """``cost / p * sum |a_j|^p`` with p above 1."""
+
+    cost: float
+    p: float
+
+    def value(self, a: Array) -> float:
+        return self.cost / self.p * float((np.abs(a) ** self.p).sum())
+
+    def conjugate(self, r: Array) -> float:
+        q = self.p / (self.p - 1)
+        with np.errstate(over="ignore"):
+            return self.cost / q * float(((np.abs(r) / self.cost) ** q).sum())
+
+
+@dataclass(frozen=True)
+class Touching:
+    """The quadratic that touches ``cost / p * sum |a_j|^p``, p below 1, at given coefficients (but for a constant)."""
+
+    cost: float
+    p: float
+    at: Array
+
+    def value(self, a: Array) -> float:
+        size = np.abs(self.at)
+        return 0.5 * self.cost * float(((a / size) ** 2 * size**self.p).sum())
+
+    def conjugate(self, r: Array) -> float:
+        return 0.5 / self.cost * float((r**2 * np.abs(self.at) ** (2 - self.p)).sum())
+
+
+def lower_bound(
+    own: float,
+    pull: Array,
+    a: Array,
+    other: Callable[[], Array],
+    norm: Callable[[Array], Array],
+    penalty: Penalty,
+    penalised: Array | slice = slice(None),
+    enough: float = np.inf,
+) -> float:
+    """The most that a proves, or, if that is not ``enough``, the best ``c = a + t (other() - a)`` for t from 0 to 1.
+
+    ``own`` is the losses' share, ``pull = K'u``, and ``norm`` multiplies by R. Coefficients that are not ``penalised``
+    are zero in a; c may have them.
+    """
+    at = norm(a)
+    rest = (pull - at)[penalised]
+    first = own - 0.5 * float(dot(a, at)) - penalty.conjugate(rest)
+    if first >= enough:
+        return first
+    step = other() - a
+    along = norm(step)
+    squares = np.array([dot(a, at), 2 * dot(a, along), dot(step, along)])
+    slope = along[penalised]
+
+    def bound(t: float) -> float:
+        return own - 0.5 * float(dot(squares, (1.0, t, t * t))) - penalty.conjugate(rest - t * slope)
+
+    low, high = 0.0, 1.0
+    if bound(low) == -np.inf:
+        # The conjugate of a norm is infinite outside a ball: the first t inside.
+        if bound(high) == -np.inf:
+            return -np.inf
+        outside, low = 0.0, 1.0
+        while low - outside > 1e-14 * low + TINY:
+            middle = 0.5 * (low + outside)
+            outside, low = (middle, low) if bound(middle) == -np.inf else (outside, middle)
+    best = max(bound(low), bound(high))
+    # A concave function of t.
+    while high - low > 1e-9 * high + TINY and best < enough:
+        left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+        values = bound(left), bound(right)
+        best = max(best, *values)
+        low, high = (low, right) if values[0] >= values[1] else (left, high)
+    return best

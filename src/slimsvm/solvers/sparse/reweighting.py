@@ -1,0 +1,606 @@
+"""Rounds of reweighting: sparse coefficients from a sequence of quadratic problems (Huang, Zheng, King and Lyu).
+
+    min_{a,b}  1/2 a'R a + sum_i loss(f_i + b, y_i) + penalty(a),      f = k(X, Z) a
+
+with R = k(Z, Z) or the identity. Each round replaces the penalty by the quadratic ``1/2 sum ridge_j a_j^2`` that
+touches it at the last round's coefficients, solves a linear machine, and drops the vectors whose coefficients vanish.
+
+A round takes place in as few dimensions as it can: one for each vector that is left, or, while those are many, the rank
+of a pivoted Cholesky factor. So no matrix of all rows against all rows is formed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from ...data.dataset import row_numbers
+from ...linalg.arrays import Array
+from ...linalg.matrix import (
+    NotPositiveDefinite,
+    cholesky,
+    dot,
+    inverse_lower,
+    pivoted_cholesky,
+    pivoted_triangle,
+    solve_lower,
+    solve_upper,
+)
+from ...problem.bases import SAME
+from ...problem.formulation import INEQUALITY, Kernel
+from ...problem.regularizers import ReweightedNorm
+from ...problem.slacks import OneNorm
+from ...rows.labels import RowLabels
+from ...rows.memory import Given
+from ...rows.protocol import decision
+from ..certificate import TINY, UNITS, balanced, relative_gap
+from ..pivoted_cholesky import pivoted_factor
+from ..primal.hinge import HingeMachine, HingeSolution
+from ..primal.newton import newton
+from ..primal.solve import certified
+from .duality import Penalty, Power, Touching, lower_bound
+
+# Coefficients below this fraction of the largest are zero.
+VANISHED = 1e-8
+# Problems of up to this many distinct rows keep the full rank of their kernel matrix.
+SMALL = 300
+# Larger ones begin with this rank, or more where many rows are hard to separate.
+RANK, MOST_RANK, ROWS_PER_RANK = 100, 250, 8
+# A factor that lacks more than this part of some k(x, x) may be worth a higher rank.
+COARSE = 1e-3
+# What is nearer than this to the span of the pivots, relative to k(x, x), lies in it: while vectors are dropped, which
+# leads to the kernel itself in the end, and where the factor is all there is.
+INDEPENDENT, ROUNDING = 1e-12, 1e-15
+# Without pruning, all rows are candidates up to this many of them; beyond, this many pivots are.
+DENSE_ROWS, DENSE_RANK = 2000, 500
+# Pivots are looked for among this many rows.
+PIVOT_ROWS = 4000
+# A change is extrapolated at most so many times: its rounding errors are, too.
+FARTHEST = 300
+# Rounds without any gain, or without any proof, after which no more are tried.
+IDLE = 10
+# Gap to which the last rounds are solved.
+EXACT = 1e-11
+
+Watch = Callable[[int, int, float], None]
+
+
+@dataclass(frozen=True)
+class Sparse:
+    """Vectors kept (numbers of candidates), their coefficients, the bias, and how it went round by round."""
+
+    kept: Array
+    coef: Array
+    bias: float
+    objective: float
+    gap: float  # of the convex problem, or of that of a round that would start from these coefficients
+    converged: bool
+    history: dict[str, Array]
+
+    @property
+    def n_iter(self) -> int:
+        """Rounds."""
+        return len(self.history["n_vectors"])
+
+    def of_rows(self, rows: Array) -> Sparse:
+        """The same, with candidates numbered as in a larger set of rows."""
+        return replace(self, kept=rows[self.kept])
+
+
+# --- coordinates in which a round is a linear machine -----------------------------------------------
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Features ``G B`` of the rows; coefficients of weights, and weights of coefficients."""
+
+    G: Array
+    B: Array
+    coef: Callable[[Array], Array]
+    weights: Callable[[Array], Array]
+
+
+class Space(Protocol):
+    """Candidates as functions over the rows."""
+
+    @property
+    def candidates(self) -> Array:
+        """Their numbers."""
+
+    @property
+    def missing(self) -> float:
+        """How much of the kernel the space lacks, relative to the largest k(z, z)."""
+
+    @property
+    def truncated(self) -> bool:
+        """Is the kernel only approximated?"""
+
+    @property
+    def rank(self) -> int:
+        """Dimensions."""
+
+    @property
+    def size(self) -> float:
+        """The mean of k(z, z)."""
+
+    def coordinates(self, ridge: Array, base: Any) -> Coordinates:
+        """Coordinates in which ``1/2 a'(R + diag(ridge)) a`` is ``1/2 |w|^2``."""
+
+    def quadratic(self, a: Array, base: Any) -> float:
+        """``1/2 a'R a``."""
+
+    def values(self, a: Array) -> Array:
+        """``k(X, Z) a``."""
+
+    def take(self, keep: Array) -> Any:
+        """Some of the candidates."""
+
+
+@dataclass(frozen=True)
+class KernelColumns:
+    """A dimension for each candidate."""
+
+    candidates: Array
+    columns: Array  # k(X, candidates)
+    gram: Array  # k(candidates, candidates)
+    missing: ClassVar[float] = 0.0
+    truncated: ClassVar[bool] = False
+
+    @property
+    def rank(self) -> int:
+        return len(self.candidates)
+
+    @property
+    def size(self) -> float:
+        return float(np.abs(self.gram.diagonal()).mean()) if len(self.gram) else 1.0
+
+    def coordinates(self, ridge: Array, base: Any) -> Coordinates:
+        # Scaled by s, R + diag(ridge) is never nearer to singular than the identity: its pivots are 1 or more.
+        s = 1 / np.sqrt(ridge)
+        R = base.matrix(self.gram)
+        M = R * np.outer(s, s)
+        M[np.arange(len(s)), np.arange(len(s))] += 1
+        try:
+            L = cholesky(M)
+        except NotPositiveDefinite:
+            return self.qr_coordinates(R, s)
+        B = s[:, None] * inverse_lower(L).T
+        return Coordinates(self.columns, B, lambda w: dot(B, w), lambda a: dot(a / s, L))
+
+    def qr_coordinates(self, R: Array, s: Array) -> Coordinates:
+        """Where rounding of R is larger than the ridge: from a triangle of the rows of ``[F s; I]``, with ``R ~ F'F``.
+
+        An indefinite R is replaced by its positive part.
+        """
+        F, _ = pivoted_cholesky(R, ROUNDING * float(R.diagonal().max()))
+        if np.abs(R - dot(F.T, F)).max() > SAME * np.abs(R).max():
+            values, basis = np.linalg.eigh(R)
+            F = np.sqrt(np.maximum(values, 0))[:, None] * basis.T
+        rows = np.vstack([F * s, np.eye(len(s))])
+        triangle, order = pivoted_triangle(rows[np.argsort(-np.abs(rows).max(axis=1), kind="stable")])
+        B = np.empty_like(triangle)
+        B[order] = s[order, None] * solve_upper(triangle, np.eye(len(s)))
+        return Coordinates(self.columns, B, lambda w: dot(B, w), lambda a: dot(triangle, (a / s)[order]))
+
+    def quadratic(self, a: Array, base: Any) -> float:
+        return 0.5 * float(dot(a, dot(base.matrix(self.gram), a)))
+
+    def values(self, a: Array) -> Array:
+        return dot(self.columns, a)
+
+    def take(self, keep: Array) -> KernelColumns:
+        return KernelColumns(self.candidates[keep], self.columns[:, keep], self.gram[np.ix_(keep, keep)])
+
+
+@dataclass(frozen=True)
+class LowRank:
+    """As many dimensions as the factor has columns: ``k(X, Z) ~ G H'``, ``k(Z, Z) ~ H H'``.
+
+    With ``z = H'a``, the best a for a given z has the penalty ``1/2 z' T^-1 z`` where ``T = H' diag(1/ridge) H``.
+    """
+
+    candidates: Array
+    G: Array
+    H: Array
+    mean_size: float
+    missing: float = 0.0  # the largest part of a k(z, z) that the factor lacks, relative to the largest k(z, z)
+
+    @property
+    def truncated(self) -> bool:
+        return self.missing > SAME
+
+    @property
+    def rank(self) -> int:
+        return self.G.shape[1]
+
+    @property
+    def size(self) -> float:
+        return self.mean_size
+
+    def coordinates(self, ridge: Array, base: Any) -> Coordinates:
+        # Over an identity R there is no kernel norm, and the ridge is 1 larger.
+        norm, s2 = (1.0, 1 / ridge) if base.follows_kernel else (0.0, 1 / (ridge + 1))
+        scaled = self.H * np.sqrt(s2)[:, None]
+        T = dot(scaled.T, scaled)
+        # T = L L' as far as float64 knows it; with z = L v the penalty is 1/2 v'(I + norm L'L) v = 1/2 |C'v|^2.
+        factor, pivots = pivoted_cholesky(T, 1e-14 * float(T.diagonal().max(initial=0.0)))
+        C = cholesky(norm * dot(factor, factor.T) + np.eye(len(pivots)))
+        to_z = solve_lower(C, factor).T
+        corner = factor[:, pivots]  # of L', where z alone tells v
+        from_z, back = np.zeros(to_z.shape), np.zeros(to_z.shape)
+        from_z[pivots] = solve_upper(corner, C)
+        back[pivots] = solve_upper(corner, inverse_lower(C).T)
+        return Coordinates(
+            self.G, to_z, lambda w: s2 * dot(self.H, dot(back, w)), lambda a: dot(dot(a, self.H), from_z)
+        )
+
+    def quadratic(self, a: Array, base: Any) -> float:
+        z = dot(a, self.H) if base.follows_kernel else a
+        return 0.5 * float(dot(z, z))
+
+    def values(self, a: Array) -> Array:
+        return dot(self.G, dot(a, self.H))
+
+    def take(self, keep: Array) -> LowRank:
+        return LowRank(self.candidates[keep], self.G, self.H[keep], self.mean_size, self.missing)
+
+
+# --- one round --------------------------------------------------------------------------------------
+
+
+def solve_round(
+    at: Coordinates, y: Array, C: Array, loss: Any, start: Any, last: HingeSolution | None, tol: float
+) -> HingeSolution:
+    """A linear machine, from the last round's weights and bias: never above the objective there."""
+    if not loss.smooth:
+        return HingeMachine(at.G, at.B, y, C).solve(tol, start, last)
+    rows = Given(dot(at.G, at.B), RowLabels(y[:, None], C[:, None]))
+    first = None if start is None else np.append(*start)[None]
+    state = newton(rows, loss, first, tol=1e-3 * tol, max_iter=50)
+    s = certified(rows, loss, np.arange(1), state.V, (), state.n_iter)
+    F = decision(rows.P, s.V)
+    duals = balanced(loss.duals(F, y[:, None], C[:, None]))[:, 0]
+    return HingeSolution(s.w[:, 0], float(s.bias[0]), F[:, 0], duals, float(s.objective[0]), float(s.gap[0]), 0, 0.0)
+
+
+# --- rounds -----------------------------------------------------------------------------------------
+
+
+Exact = Callable[[Array], KernelColumns]
+
+
+class Rounds:
+    """The state between rounds."""
+
+    def __init__(self, space: Space, y: Array, C: Array, loss: Any, norm: ReweightedNorm):
+        norm.check()
+        self.space, self.y, self.C, self.loss, self.norm = space, y, C, loss, norm
+        # All equal; 1 where k(x, x) is. A multiple of the kernel, C and C_alpha in proportion, gives the same machine.
+        self.a = np.full(len(space.candidates), 1 / max(space.size, TINY))
+        self.last: Any = None
+        self.least = 0.0  # below it, a logarithm counts as that of this
+        self.gone = 0
+        self.largest = 0.0
+        self.tol = EXACT if norm.p == 2 else 1e-2
+        self.counts: list[int] = []
+        self.values: list[float] = []
+        self.change = np.inf
+        self.steady = False  # did the last round keep all vectors?
+        self.unproved = 0  # rounds in a row that rounding errors left without any proof
+
+    def step(self) -> None:
+        """One round: reweight, solve, drop what vanished."""
+        norm = self.norm
+        ridge = norm.ridge(self.a)
+        coordinates = self.space.coordinates(ridge, norm.base)
+        before = self.last
+        most = self.values[-1] + self.rounding(self.values[-1]) if self.values else np.inf
+        start = None if before is None else (coordinates.weights(self.a), before.bias)
+        self.last = solve_round(coordinates, self.y, self.C, self.loss, start, before, self.tol)
+        self.unproved = 0 if np.isfinite(self.last.gap) else self.unproved + 1
+        a = coordinates.coef(self.last.w)
+        # Of the largest ever: when C_alpha is too large, all coefficients vanish together.
+        self.largest = max(self.largest, float(np.abs(a).max(initial=0.0)))
+        if not self.counts and norm.p == 0:
+            self.least = max(VANISHED * self.largest, TINY)
+        value = self.solved_value(a, ridge)
+        keep = np.flatnonzero(np.abs(a) > VANISHED * self.largest) if norm.p < 1 else np.arange(len(a))
+        # Above p = 1 nothing is dropped, and coefficients of no weight may take their time.
+        size = np.abs(self.a) if norm.p < 1 else max(self.largest, TINY)
+        if len(keep) < len(a):
+            kept = np.zeros(len(a))
+            kept[keep] = a[keep]
+            rest = self.value(kept, self.space.values(kept) + self.last.bias)
+            if rest <= most:
+                a, value = kept, max(value, rest)
+            else:  # dropping them would raise the objective: keep them this round
+                keep = np.arange(len(a))
+        with np.errstate(over="ignore"):  # where all coefficients vanish
+            self.change = float((np.abs(a - self.a) / size).max(initial=0.0)) if len(keep) == len(a) else np.inf
+        if before is not None and len(keep) == len(a):
+            if not value <= (self.values[-1] if self.steady and self.tol <= EXACT else most):
+                # The round is worse than none: only rounding errors are left, if it was solved as well as can be.
+                self.change = 0.0 if self.tol <= EXACT else np.inf
+                a, value, self.last = self.a, self.values[-1], before
+            elif self.steady and self.change < 1:
+                a, value = self.extrapolated(a, value, before)
+        self.steady = len(keep) == len(a)
+        self.values.append(value)
+        self.counts.append(len(keep))
+        self.gone += len(a) - len(keep)
+        self.a = a[keep]
+        if len(keep) < len(a):
+            self.space = self.space.take(keep)
+
+    def solved_value(self, a: Array, ridge: Array) -> float:
+        """The objective from the round's weights, recomputed from coefficients where cancellation made the two
+        disagree: then ``last`` becomes what the coefficients mean, with the best bias."""
+        last = self.last
+        value = last.objective - 0.5 * float(dot(ridge, a**2)) + self.penalty(a)
+        f = self.space.values(a)
+        if abs(self.value(a, f + last.bias) - value) <= 1e3 * self.rounding(value):
+            return value
+        bias = self.best_bias(f)
+        self.last = replace(last, f=f + bias, bias=bias)
+        return self.value(a, self.last.f)
+
+    def value(self, a: Array, f: Array) -> float:
+        """The objective at these coefficients and decision values."""
+        return self.smooth_part(self.space, a, f) + self.penalty(a)
+
+    def rounding(self, value: float) -> float:
+        """How much of a value of the objective may be rounding; at p = 0 logarithms may cancel the rest of it."""
+        logarithms = np.log(np.maximum(np.abs(self.a), TINY)) if self.norm.p == 0 else np.zeros(0)
+        return 1e-12 * (abs(value) + self.norm.C_alpha * float(np.abs(logarithms).sum()))
+
+    def best_bias(self, f: Array) -> float:
+        """The exact one for the hinge, that of the last round for a smooth loss."""
+        return self.last.bias if self.loss.smooth else OneNorm().bias(self.y - f, self.y, self.C, INEQUALITY)
+
+    def penalty(self, a: Array) -> float:
+        """Of these coefficients and of those that have vanished."""
+        return self.norm.penalty(a, self.least) + self.norm.penalty(np.zeros(self.gone), self.least)
+
+    def extrapolated(self, a: Array, value: float, before: Any) -> tuple[Array, float]:
+        """Farther along this round's change while that is better.
+
+        A coefficient on its way to zero, or to rest, moves on for many rounds; all is linear in the step but the
+        penalty and the loss, so a try costs little.
+        """
+        d, df, db = a - self.a, self.last.f - before.f, self.last.bias - before.bias
+        shrinking = d * a < 0
+        longest = 0.75 / float((-d[shrinking] / a[shrinking]).max()) if shrinking.any() else np.inf
+        best, t = 0.0, 1.0
+        while t < min(longest, FARTHEST):
+            at = a + t * d
+            loss = self.loss.value((self.last.f + t * df)[:, None], self.y[:, None], self.C[:, None])
+            tried = self.space.quadratic(at, self.norm.base) + float(loss[0]) + self.penalty(at)
+            if tried >= value:
+                break
+            best, value, t = t, tried, 2 * t
+        self.last = replace(self.last, f=self.last.f + best * df, bias=self.last.bias + best * db)
+        return a + best * d, value
+
+    def idle(self, count: int) -> bool:
+        """Have so many rounds, solved as well as can be, gained nothing but rounding errors?"""
+        if self.tol > EXACT or len(self.values) <= count or len(set(self.counts[-count - 1 :])) > 1:
+            return False
+        return self.values[-count - 1] - self.values[-1] <= 1e-13 * abs(self.values[-1])
+
+    def sharpen(self) -> None:
+        """The next round is solved so well that its error is small beside the last progress."""
+        if len(self.values) > 1:
+            progress = (self.values[-2] - self.values[-1]) / max(abs(self.last.objective), TINY)
+            self.tol = min(self.tol, max(0.01 * progress, EXACT))
+
+    def enter(self, space: KernelColumns) -> None:
+        """Go on with the kernel itself; what a factor made of the objective is shifted to meet its value there."""
+        if self.space.truncated:
+            f = dot(space.columns, self.a)
+            before = self.values[-1]
+            at = self.smooth_part(space, self.a, f + self.last.bias) + self.penalty(self.a)
+            self.values = [v + (at - before) for v in self.values]
+            self.steady = False
+        self.space = space
+
+    def smooth_part(self, space: Space, a: Array, f: Array) -> float:
+        """All of the objective but the penalty."""
+        return space.quadratic(a, self.norm.base) + float(
+            self.loss.value(f[:, None], self.y[:, None], self.C[:, None])[0]
+        )
+
+    def result(self, space: KernelColumns, converged: bool) -> Sparse:
+        """Coefficients with the exact bias."""
+        f = dot(space.columns, self.a)
+        bias = self.best_bias(f) if len(self.a) else best_constant(self.y, self.C, self.loss)
+        objective = self.smooth_part(space, self.a, f + bias) + (self.norm.penalty(self.a) if len(self.a) else 0.0)
+        # No round is kept that is worse than the one before; the shift has rounding errors of its own.
+        shifted = np.array(self.values) + (objective - self.values[-1])
+        values = np.maximum(np.minimum.accumulate(shifted), objective)
+        values[-1] = objective
+        history = {"n_vectors": np.array(self.counts), "objective": values}
+        used = np.flatnonzero(self.a)
+        gap = self.gap(space, f, bias)
+        return Sparse(space.candidates[used], self.a[used], bias, objective, gap, converged, history)
+
+    def gap(self, space: KernelColumns, f: Array, bias: float) -> float:
+        """Of the convex problem at these coefficients; below p = 1, that of a round which would start from them."""
+        if not len(self.a):
+            return 0.0  # a bias alone is exact
+        y, C, norm = self.y[:, None], self.C[:, None], self.norm
+        penalty: Penalty = Power(norm.C_alpha, norm.p) if norm.p > 1 else Touching(norm.C_alpha, norm.p, self.a)
+        alpha = self.loss.duals((f + bias)[:, None], y, C) if self.loss.smooth else y * self.last.alpha[:, None]
+        u = balanced(alpha)
+        pull = dot(u[:, 0], space.columns)
+
+        def other() -> Array:
+            at = self.space.coordinates(norm.ridge(self.a), norm.base)
+            return at.coef(dot(dot(u[:, 0], at.G), at.B))
+
+        primal = self.smooth_part(space, self.a, f + bias) + penalty.value(self.a)
+        own = float(self.loss.conjugate(u, y, C)[0])
+        R = norm.base.matrix(space.gram)
+        dual = lower_bound(own, pull, self.a, other, R.dot, penalty, enough=primal * (1 - 1e-10))
+        return relative_gap(primal + rounding_of_values(space.columns, self.a, u[:, 0]), dual)
+
+
+def rounding_of_values(K: Array, a: Array, u: Array) -> float:
+    """How far rounding of kernel values may have moved the losses at ``f = K a``, which change by -u for each unit of
+    f: what independent errors do to such a sum."""
+    return UNITS * float(np.sqrt(dot(u**2, dot(K**2, a**2))))
+
+
+def best_constant(y: Array, C: Array, loss: Any) -> float:
+    """The bias of a machine without vectors."""
+    if not loss.smooth:
+        return OneNorm().bias(y, y, C, INEQUALITY)
+    return float(newton(Given(np.zeros((len(y), 0)), RowLabels(y[:, None], C[:, None])), loss).bias[0])
+
+
+def without_vectors(y: Array, C: Array, loss: Any) -> Sparse:
+    """The machine of a kernel that is zero."""
+    bias = best_constant(y, C, loss)
+    objective = float(loss.value(np.full((len(y), 1), bias), y[:, None], C[:, None])[0])
+    history = {"n_vectors": np.zeros(1, dtype=int), "objective": np.array([objective])}
+    return Sparse(np.empty(0, dtype=np.int64), np.empty(0), bias, objective, 0.0, True, history)
+
+
+def reweight(rounds: Rounds, exact: Exact, tol: float = 1e-6, watch: Watch | None = None) -> Sparse:
+    """Rounds until no coefficient changes by more than ``tol`` of itself.
+
+    ``exact`` gives the kernel columns of candidates; rounds turn to them when few are left.
+    """
+    p = rounds.norm.p
+    rest = tol
+    while len(rounds.counts) < rounds.norm.max_iter:
+        rounds.step()
+        if watch is not None:
+            watch(len(rounds.counts), rounds.counts[-1], rounds.values[-1])
+        if not len(rounds.a):
+            return rounds.result(exact(rounds.space.candidates), True)
+        if rounds.unproved >= IDLE:
+            return rounds.result(exact(rounds.space.candidates), True)
+        settled = p == 2 or rounds.change <= rest or rounds.idle(IDLE)
+        # The factor costs an eigenvalue problem of its rank, the columns only a Cholesky factor.
+        few = len(rounds.a) < (1 if rounds.space.truncated else 2) * rounds.space.rank
+        if few or (settled and rounds.space.truncated):
+            again = rounds.space.truncated
+            rounds.enter(exact(rounds.space.candidates))
+            settled = settled and not again
+        if settled and rounds.tol <= EXACT:
+            found = rounds.result(exact(rounds.space.candidates), True)
+            # Between 1 and 2 the problem is convex, and rounds creep where p is near 1.
+            if p <= 1 or p == 2 or found.gap <= tol or rest < 1e-12:
+                return found
+            rest *= 0.1
+        rounds.sharpen()
+        if settled:
+            rounds.tol = EXACT
+    return rounds.result(exact(rounds.space.candidates), False)
+
+
+# --- machines over training rows, or over given vectors ---------------------------------------------
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Rows without copies: a row that comes with k copies of its label is one row of k times the cost."""
+
+    first: Array  # row of the data
+    X: Any
+    y: Array
+    C: Array
+    candidates: Array  # each row once, whatever its labels
+    candidate: Array  # which of them a row equals
+
+
+def merged(X: Any, y: Array, C: Array) -> Merged:
+    """Copies would always keep equal coefficients: as candidates, they count once."""
+    number = row_numbers(X)
+    _, first, group = np.unique(2 * number + (y > 0), return_index=True, return_inverse=True)
+    _, candidates, candidate = np.unique(number[first], return_index=True, return_inverse=True)
+    return Merged(first, X[first], y[first], np.bincount(group, weights=C), candidates, candidate)
+
+
+def sparse_rows(
+    kernel: Kernel,
+    X: Any,
+    y: Array,
+    C: Array,
+    loss: Any,
+    norm: ReweightedNorm,
+    tol: float = 1e-6,
+    threads: int = 1,
+    watch: Watch | None = None,
+) -> Sparse:
+    """A machine whose vectors are training rows; `Sparse.kept` are their numbers."""
+    data = merged(X, y, C)
+
+    def exact(candidates: Array) -> KernelColumns:
+        Z = data.X[candidates]
+        return KernelColumns(candidates, kernel(data.X, Z, threads=threads), kernel(Z, Z))
+
+    def rounds(rank: int) -> Rounds:
+        return Rounds(starting_space(kernel, data, rank, norm.p < 1, threads), data.y, data.C, loss, norm)
+
+    begun = rounds(RANK)
+    if not begun.space.rank:
+        return without_vectors(data.y, data.C, loss)
+    if begun.space.missing > COARSE:
+        # How hard the problem is, a first round tells: its rows at or inside the margin.
+        begun.step()
+        rank = int(np.count_nonzero(begun.last.alpha)) // ROWS_PER_RANK
+        if rank > 1.2 * RANK:
+            begun = rounds(min(rank, MOST_RANK))
+    found = reweight(begun, exact, tol, watch)
+    return found.of_rows(data.first)
+
+
+def starting_space(kernel: Kernel, data: Merged, rank: int, pruning: bool, threads: int) -> LowRank:
+    """All candidates over a factor of their kernel matrix, which for many of them is truncated.
+
+    Rounds that drop vectors are soon left with few, and get the kernel itself then. Without that, the factor decides
+    the result: it is that of all candidates, or, where those are too many, of a subset of them.
+    """
+    candidates = data.candidates
+    n = len(candidates)
+    Z = data.X[candidates]
+    size = kernel.diagonal(Z)
+    eta = (INDEPENDENT if pruning else ROUNDING) * float(size.max())
+    most = n if n <= (SMALL if pruning else DENSE_ROWS) else rank if pruning else DENSE_RANK
+    some = np.arange(0, n, -(-n // PIVOT_ROWS))
+    pivots, factor, _ = pivoted_factor(kernel, Z[some], eta, most, threads)
+    if len(some) == n:
+        H = np.ascontiguousarray(factor.T)
+    else:
+        L = np.tril(factor[:, pivots].T)  # of the pivots' own kernel matrix
+        # Rows in one piece: solvers take some of them again and again.
+        values = kernel(Z[some[pivots]], Z, threads=threads)
+        H = solve_lower(L, values).T.copy()
+    G = H if n == data.X.shape[0] else H[data.candidate]
+    if not pruning and n > DENSE_ROWS:
+        return LowRank(candidates[some[pivots]], G, H[some[pivots]], float(size.mean()))
+    rest = size - np.einsum("ij,ij->i", H, H)
+    keep = apart(H, rest, SAME * float(size.max()))
+    return LowRank(candidates[keep], G, H[keep], float(size.mean()), float(rest.max() / max(size.max(), TINY)))
+
+
+def apart(H: Array, rest: Array, same: float) -> Array:
+    """Rows of H without those that equal another one: to the kernel they are copies, whatever the data say."""
+    # Equal rows have equal products with any vector: they are neighbours.
+    order = np.argsort(dot(H, np.sqrt(1 + np.arange(H.shape[1]))), kind="stable")
+    known = rest[order] <= same
+    steps = np.einsum("ij,ij->i", *(2 * [np.diff(H[order], axis=0)]))
+    copy = np.append(False, (steps <= 1e-4 * same) & known[1:] & known[:-1])
+    return np.sort(order[~copy])
+
+
+def sparse_coefficients(
+    K: Array, gram: Array, y: Array, C: Array, loss: Any, norm: ReweightedNorm, tol: float = 1e-6
+) -> Sparse:
+    """A machine over given vectors, with kernel values ``K = k(X, Z)`` and ``gram = k(Z, Z)``."""
+    every = KernelColumns(np.arange(len(gram)), K, gram)
+    return reweight(Rounds(every, y, C, loss, norm), every.take, tol)

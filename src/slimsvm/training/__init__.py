@@ -1,0 +1,1 @@
+"""Training of models over few vectors: hyperparameter search, sizes, byte budgets, probabilities, intervals."""

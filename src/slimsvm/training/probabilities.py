@@ -1,0 +1,202 @@
+"""The probability layer of a small classifier: its cost, chosen on rows that did not shape the vectors, and its fit.
+
+Vectors that were learned on a row make the row look better explained than a new one would be, and the cost that is best
+for such rows gives probabilities too close to 0 and 1. So vectors are learned anew without the rows that judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ..data.dataset import Task
+from ..data.folds import Groups, held_out
+from ..linalg.arrays import as_float64
+from ..model.expansion import Expansion
+from ..problem.regularizers import KernelNorm
+from ..rows.labels import numbers
+from ..solvers.primal.probability import Losses, Report, Weights, features, fit_layer, minimise
+from ..utils.progress import ProgressLine
+from ..utils.warnings import warn
+from .spec import Recipe, Setting
+from .trials import MOST_ROWS
+
+MOST_LAYER_ROWS = 50_000
+ITERATIONS = 40  # of learning, for vectors that only help to choose the cost
+USUAL = 10.0  # times the classifier's cost: where the choice starts, and ends if nothing can judge it
+STEP = 10**0.5
+FARTHEST = 12  # steps from the start
+GAIN = 1e-3  # of the log-loss: less is not worth a step
+
+Learn = Callable[[Task], tuple[Any, Any]]  # rows to train on -> kernel and vectors
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Rows to fit a layer to, rows that judge it, and a kernel and vectors that the latter had no part in."""
+
+    train: Task
+    test: Task
+    kernel: Any
+    vectors: Any
+
+
+def pieces_of(task: Task, learn: Learn, rng: np.random.Generator) -> list[Piece]:
+    """Folds, or one quarter held out where rows are many; none where the rows do not allow it."""
+    return [Piece(train, test, *learn(train)) for train, test in parts_of(task, rng)]
+
+
+def parts_of(task: Task, rng: np.random.Generator) -> list[tuple[Task, Task]]:
+    """Rows to train on and rows that judge; equal rows are in the same part, whatever their labels.
+
+    The layer of a piece should see about as many rows as the final one: what fewer rows teach is less certain, and
+    a cost that is right for it would make the final probabilities too cautious.
+    """
+    if Groups.of(task).known_well:
+        return []
+    some = task.sample(max(5000, min(20_000, 200_000 // task.n_classes)), rng).in_memory()
+    groups = Groups.of(some)
+    many = groups.size >= 3000
+    count = 4 if many else 3 if groups.size >= 1000 else 5
+    place = groups.places(count, rng)
+    return held_out(some, (place == k for k in range(1 if many else count)))
+
+
+def learner(recipe: Recipe, setting: Setting, rng: np.random.Generator) -> Learn:
+    """How a recipe gets its vectors, in short runs."""
+    seed = int(rng.integers(2**31))
+    basis = recipe.basis
+    if basis.learns:
+        most = ITERATIONS if isinstance(basis.iterations, str) else min(ITERATIONS, int(basis.iterations))
+        basis = replace(basis, iterations=most, rows=MOST_ROWS)
+    recipe = replace(recipe, basis=basis, verbose=False)
+
+    def learn(train: Task) -> tuple[Any, Any]:
+        candidates = recipe.candidates(train, setting, np.random.default_rng(seed))
+        choice = recipe.basis.choose(candidates, recipe.count)
+        vectors = choice.vectors
+        if recipe.regularizer.reweighted:  # coefficients decide which vectors are left
+            wanted = train.outputs(recipe.scheme)
+            vectors = vectors[recipe.coefficients(train, choice, candidates, wanted).coef.any(axis=0)]
+        return choice.kernel or candidates.kernel, vectors
+
+    return learn
+
+
+class Judge:
+    """The log-loss of one piece's layer on its rows held out, for any cost."""
+
+    def __init__(self, piece: Piece, memory: float):
+        self.piece = piece
+        self.known: dict[float, Weights] = {}
+        self.train, self.test = self._rows(piece.train, memory), self._rows(piece.test, memory)
+
+    def _rows(self, task: Task, memory: float) -> Any:
+        kernel, Z = self.piece.kernel, as_float64(self.piece.vectors)
+        gram = kernel(Z, Z)
+        T = norm_among(kernel, self.piece.train).settled(gram).whitening(gram)
+        return features(kernel, task.X, numbers(task.codes, task.counts, task.factors), Z, T, task.threads, memory)
+
+    def __call__(self, cost: float) -> float:
+        near = min(self.known, key=lambda other: abs(np.log(other / cost)), default=None)
+        start = None if near is None else self.known[near]
+        train = replace(self.train, labels=self.train.labels.take(slice(None), cost))
+        V = minimise(train, start, tol=1e-3, max_iter=30).V
+        self.known[cost] = Weights(V)
+        labels = self.test.labels
+        (loss,) = self.test.total(Losses(labels), V[None])
+        return float(loss[0] / labels.totals[0])
+
+
+def norm_among(kernel: Any, task: Task) -> KernelNorm:
+    """The regulariser of every layer, whatever that of the classifier: the norm in the kernel's space."""
+    return KernelNorm().among(kernel, task.X, True)
+
+
+def choose_cost(pieces: Sequence[Piece], C: float, memory: float = 2.0**30, report: Report | None = None) -> float:
+    """The cost of least log-loss on rows held out, of a grid around C, the classifier's own.
+
+    The walk starts at ten times C and goes on, upwards or downwards, while there is something to gain.
+    """
+    judges = [Judge(piece, memory) for piece in pieces if piece.vectors.shape[0]]
+    if not judges:
+        return USUAL * C
+    known: dict[int, float] = {}
+
+    def loss(place: int) -> float:
+        if place not in known:
+            known[place] = sum(judge(cost(place)) for judge in judges) / len(judges)
+            if report is not None:
+                report(f"cost {cost(place):.3g}, log-loss {known[place]:.4g}")
+        return known[place]
+
+    def cost(place: float) -> float:
+        return USUAL * C * STEP**place
+
+    best = 0
+    for way in (1, -1):
+        while abs(best + way) <= FARTHEST and loss(best + way) < (1 - GAIN) * loss(best):
+            best += way
+        if best:
+            break
+    return cost(best + _vertex([known.get(best + k) for k in (-1, 0, 1)]))
+
+
+def _vertex(losses: list[float | None]) -> float:
+    """Where the parabola through three losses is least, as far as half a step from the middle one."""
+    left, middle, right = losses
+    if left is None or middle is None or right is None or not left + right > 2 * middle:
+        return 0.0
+    return float(np.clip(0.5 * (left - right) / (left - 2 * middle + right), -0.5, 0.5))
+
+
+def fit_probabilities(
+    task: Task,
+    expansion: Expansion,
+    C: float,
+    pieces: Sequence[Piece],
+    rng: np.random.Generator,
+    tol: float,
+    memory: float,
+    verbose: bool = False,
+) -> dict[str, Any]:
+    """Fitted attributes of the layer over the vectors of a model; C is the model's cost, where the choice starts."""
+    line = ProgressLine("probabilities") if verbose else None
+    cost = choose_cost(pieces, C, memory, line.update if line else None)
+    return fit_at(task, expansion, cost, rng, tol, memory, line)
+
+
+def fit_at(
+    task: Task,
+    expansion: Expansion,
+    cost: float,
+    rng: np.random.Generator,
+    tol: float,
+    memory: float,
+    line: ProgressLine | None = None,
+) -> dict[str, Any]:
+    """The same where the cost of the layer is known."""
+    rows = task.sample(MOST_LAYER_ROWS, rng).in_memory()
+    kernel, vectors = expansion.kernel, expansion.vectors
+    labels = numbers(rows.codes, rows.counts, cost * rows.factors)
+    layer = fit_layer(
+        kernel, rows.X, vectors, labels, norm_among(kernel, rows), tol, threads=rows.threads, memory=memory
+    )
+    if line is not None:
+        line.finish(f"cost {cost:.3g}, {layer.n_iter} steps, gap {layer.gap:.1e}")
+    if layer.gap > tol:
+        warn(
+            f"probabilities are not those of the best layer: relative duality gap {layer.gap:.2e}, asked for {tol:g}. "
+            "Scale the features, or set probability=False if they are not needed",
+            ConvergenceWarning,
+        )
+    return {
+        "probability_coef_": layer.coef,
+        "probability_intercept_": layer.bias,
+        "probability_C_": cost,
+        "probability_gap_": layer.gap,
+    }

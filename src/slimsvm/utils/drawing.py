@@ -1,0 +1,98 @@
+"""What all displays share: axes, colours, words that fit. Only functions here and in `plot` know matplotlib."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+LONGEST = 22  # characters of a name beside a picture
+
+
+def pyplot() -> Any:
+    """matplotlib, or what to do to have it."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError(
+            "pictures need matplotlib, which is not installed: pip install matplotlib, or pip install 'slimsvm[plot]'"
+        ) from None
+    return plt
+
+
+def axes_for(ax: Any, size: tuple[float, float] | None = None) -> Any:
+    """The axes that are given, or those of a new figure."""
+    plt = pyplot()
+    return plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
+
+
+def ink() -> str:
+    """The colour of text: black on white, unless a style says otherwise."""
+    import matplotlib
+
+    return matplotlib.rcParams["text.color"]
+
+
+def colors(count: int) -> list[Any]:
+    """So many different ones: those of the style, or of a rainbow where it has too few."""
+    import matplotlib
+
+    cycle = matplotlib.rcParams["axes.prop_cycle"].by_key().get("color", ["C0"])
+    if count <= len(cycle):
+        return cycle[:count]
+    return [matplotlib.colormaps["turbo"](share) for share in np.linspace(0.05, 0.95, count)]
+
+
+def fading(low: Any, high: Any) -> Any:
+    """A colour map from one colour through nothing to another: the page shows where values are in the middle."""
+    from matplotlib.colors import LinearSegmentedColormap, to_rgb
+
+    ends = [(*to_rgb(low), 0.95), (*to_rgb(low), 0.0), (*to_rgb(high), 0.0), (*to_rgb(high), 0.95)]
+    return LinearSegmentedColormap.from_list("fading", list(zip((0, 0.5, 0.5, 1), ends, strict=True)))
+
+
+def without_frame(ax: Any) -> None:
+    """Neither ticks nor lines around."""
+    ax.set(xticks=[], yticks=[])
+    ax.spines[:].set_visible(False)
+
+
+def open_frame(ax: Any) -> None:
+    """Lines at the left and below only."""
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def short(name: Any, longest: int = LONGEST) -> str:
+    """A name that fits; dollar signs are no formulas."""
+    text = str(name)
+    text = text if len(text) <= longest else f"{text[: longest - 1]}…"
+    return text.replace("$", r"\$")
+
+
+def wrapped(text: str, ax: Any) -> str:
+    """Lines of small letters as wide as the axes."""
+    from matplotlib.font_manager import FontProperties
+
+    letter = 0.55 * FontProperties(size="small").get_size_in_points()
+    inches = ax.get_position().width * ax.figure.get_size_inches()[0]
+    return textwrap.fill(text, max(20, int(72 * inches / letter)))
+
+
+def legend_below(ax: Any) -> Any:
+    """The legend of the axes outside, where it hides nothing; the figure must have a layout that makes room."""
+    handles, labels = ax.get_legend_handles_labels()
+    columns = 3 if len(labels) <= 6 else 5
+    return ax.figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
+
+
+def apart(places: NDArray[Any], gap: float, first: Sequence[int] = ()) -> list[int]:
+    """Numbers of places that are at least a gap from each other: the ends, those to be taken first, then the others."""
+    order = [*first, len(places) - 1, 0, *range(len(places))]
+    kept: list[int] = []
+    for k in order:
+        if all(abs(places[k] - places[other]) >= gap for other in kept):
+            kept.append(k)
+    return sorted(kept)

@@ -1,1 +1,0 @@
-"""Where vectors come from: selection, learning, search, and the training of a small classifier."""
