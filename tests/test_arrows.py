@@ -36,7 +36,7 @@ def test_no_module_imports_from_a_later_room():
     """Imports within functions count, too."""
     graph = grimp.build_graph("slimsvm", cache_dir=None)
     rooms = {module: module.split(".")[1] for module in graph.modules if "." in module}
-    assert set(rooms.values()) == {*PACKAGES, *PUBLIC_NAMES, "__main__"}
+    assert set(rooms.values()) - {"_build"} == {*PACKAGES, *PUBLIC_NAMES, "__main__"}
     imports = [
         (module, imported)
         for module in rooms
