@@ -67,9 +67,9 @@ def sent() -> int:
 @contextmanager
 def counted() -> Iterator[list[dict[str, float]]]:
     """Passes meanwhile: what was sent, and how long each took."""
-    from slimsvm.rows.dask_rows import OnWorkers
+    from slimsvm.rows.dask_rows import DaskRows
 
-    whole, passes = OnWorkers.added, []
+    whole, passes = DaskRows.added, []
 
     def added(self: Any, *given: Any, **named: Any) -> Any:
         before, start = sent(), time.perf_counter()
@@ -77,11 +77,11 @@ def counted() -> Iterator[list[dict[str, float]]]:
         passes.append({"bytes": sent() - before, "s": time.perf_counter() - start})
         return found
 
-    OnWorkers.added = added
+    DaskRows.added = added
     try:
         yield passes
     finally:
-        OnWorkers.added = whole
+        DaskRows.added = whole
 
 
 def one(workers: int, given: Any) -> dict[str, Any]:

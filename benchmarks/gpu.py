@@ -20,7 +20,7 @@ from slimsvm.bases import Learned
 from slimsvm.basis.learning import learn
 from slimsvm.kernels import Gaussian
 from slimsvm.losses import SquaredHinge
-from slimsvm.rows.device import OnDevice, Placed
+from slimsvm.rows.device import DeviceFeatures, DeviceRows
 from slimsvm.rows.labels import ClassLabels
 
 D = 20
@@ -79,12 +79,12 @@ def stepped(X: Any, codes: np.ndarray, start: np.ndarray, given: Any) -> dict[st
         spent.setdefault(name, []).append(time.perf_counter() - began)
         return result
 
-    look, total = Placed.look, Placed.total
+    look, total = DeviceFeatures.look, DeviceFeatures.total
     with (
-        patch.object(Placed, "look", lambda *given: timed("features", lambda: look(*given))),
-        patch.object(Placed, "total", lambda *given: timed(type(given[1]).__name__, lambda: total(*given))),
+        patch.object(DeviceFeatures, "look", lambda *given: timed("features", lambda: look(*given))),
+        patch.object(DeviceFeatures, "total", lambda *given: timed(type(given[1]).__name__, lambda: total(*given))),
     ):
-        learned(OnDevice(X, codes, np.broadcast_to(1.0, len(codes))), codes, start, given, 1)
+        learned(DeviceRows(X, codes, np.broadcast_to(1.0, len(codes))), codes, start, given, 1)
     return {name: (len(each), sum(each)) for name, each in spent.items()}
 
 
@@ -114,14 +114,14 @@ def main() -> None:
     ones = np.broadcast_to(1.0, given.rows)
     start = X[: given.vectors].cpu().numpy().astype(np.float64)
     small = min(200_000, given.rows)
-    learned(OnDevice(X[:small], codes[:small], ones[:small]), codes[:small], start, given, 1)  # libraries are loaded
+    learned(DeviceRows(X[:small], codes[:small], ones[:small]), codes[:small], start, given, 1)  # libraries are loaded
     if given.steps:
         told("steps of learning on the device", rows=given.rows, **stepped(X, codes, start, given))
         return
     for turn in range(2):
         if cuda:
             torch.cuda.reset_peak_memory_stats()
-        found = learned(OnDevice(X, codes, ones), codes, start, given, 1)
+        found = learned(DeviceRows(X, codes, ones), codes, start, given, 1)
         peak = torch.cuda.max_memory_allocated() / 2**30 if cuda else 0
         told("learning on the device", rows=given.rows, turn=turn, GiB=peak, **found)
     here = X.cpu().numpy()
@@ -141,7 +141,7 @@ def main() -> None:
         torch.cuda.reset_peak_memory_stats()
     X, y = made(given.large, given.device)
     codes = y.cpu().numpy()
-    found = learned(OnDevice(X, codes, np.broadcast_to(1.0, given.large)), codes, start, given, 1)
+    found = learned(DeviceRows(X, codes, np.broadcast_to(1.0, given.large)), codes, start, given, 1)
     peak = torch.cuda.max_memory_allocated() / 2**30 if cuda else 0
     told("learning on the device", rows=given.large, GiB=peak, **found)
     told("fit on the device, defaults", rows=given.large, **fitted(X, y, test, given, {}))

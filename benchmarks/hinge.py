@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from slimsvm import SlimSVC, kernels, losses, regularizers
 from slimsvm.rows.labels import RowLabels
-from slimsvm.rows.memory import Given
+from slimsvm.rows.memory import DenseFeatures
 from slimsvm.solvers.primal import solve as primal
 
 from .problems import Array
@@ -68,7 +68,7 @@ def best_of_three(work: Callable[[], Any]) -> tuple[Any, float]:
 def interior_points(P: Array, y: Array, C: float) -> Solved:
     tol = SlimSVC().tol
     Y, costs = y[:, None].astype(float), np.full((len(y), 1), C)
-    rows = Given(P, RowLabels(Y, costs))
+    rows = DenseFeatures(P, RowLabels(Y, costs))
     found, elapsed = best_of_three(lambda: primal.solve(rows, losses.Hinge(), tol=tol))
     gap = float(found.gap[0])
     verdict = f"{'yes' if gap <= tol else 'no'}: gap {gap:.0e}, {found.n_iter[0]} iterations"
@@ -84,7 +84,7 @@ def liblinear(P: Array, y: Array, C: float) -> Solved:
     return Solved(machine.coef_[0], float(machine.intercept_[0]), elapsed, verdict)
 
 
-SOLVERS = {"slimsvm.solvers.primal": interior_points, "LinearSVC": liblinear}
+SOLVERS = {"slimsvm.primal": interior_points, "LinearSVC": liblinear}
 
 
 def measure(options: argparse.Namespace) -> Iterator[Table]:

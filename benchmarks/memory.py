@@ -26,7 +26,7 @@ import numpy as np
 
 from slimsvm import SlimSVC, rows
 from slimsvm.data.folds import Groups
-from slimsvm.estimators import tasks
+from slimsvm.estimators import checked_data
 from slimsvm.problem import kernels
 
 from . import parts
@@ -78,12 +78,12 @@ def stages(kind: str, X: Array, y: Array, weight: Array | None) -> Iterator[tupl
     """What a fit asks of all rows, one after the other."""
     model = SlimSVC(20, C=1.0, gamma="scale", scales="fixed", class_weight="balanced" if kind == "weights" else None)
     held: dict[str, Any] = {}
-    yield "checks", lambda: held.update(task=tasks.task(model, X, y, weight))
-    task = held["task"]
-    yield "gamma='scale'", lambda: kernels.scale_gamma("scale", task.X, task.counts)
-    yield "copies counted", lambda: Groups.of(task).known_well
+    yield "checks", lambda: held.update(dataset=checked_data.checked_dataset(model, X, y, weight))
+    dataset = held["task"]
+    yield "gamma='scale'", lambda: kernels.scale_gamma("scale", dataset.X, dataset.counts)
+    yield "copies counted", lambda: Groups.of(dataset).known_well
     for most in SAMPLES:
-        yield f"sample of {most:,}", lambda most=most: task.sample(most, np.random.default_rng(0))
+        yield f"sample of {most:,}", lambda most=most: dataset.sample(most, np.random.default_rng(0))
 
 
 def whole_fit(kind: str, X: Array, y: Array, weight: Array | None) -> Iterator[tuple[str, Callable[[], Any]]]:

@@ -38,9 +38,9 @@ def one_gradient(n: int, d: int, m: int) -> dict[str, float]:
         targets: Any = RowLabels(y, np.ones((n, 1)))
         kind = learning.objective_for(kernel, SquaredHinge())
     except ImportError:  # the version before
-        from slimsvm.data.dataset import Targets
+        from slimsvm.data.dataset import ProblemGroup
 
-        targets, kind = Targets(None, y, np.ones((n, 1))), learning.Objective
+        targets, kind = ProblemGroup(None, y, np.ones((n, 1))), learning.Objective
     norm = KernelNorm().among(kernel, X, True)
     objective = kind(kernel, X, targets, SquaredHinge(), norm, m, False, 1)
     theta = objective.pack(X[:m].astype(np.float64), None)

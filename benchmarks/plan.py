@@ -203,7 +203,7 @@ def _times(n: int, d: int, m: int) -> tuple[float, float, float]:
     from slimsvm.rows.labels import RowLabels
     from slimsvm.rows.memory import seen_through
     from slimsvm.solvers.primal.newton import newton
-    from slimsvm.solvers.primal.passes import Equations, Evidence
+    from slimsvm.solvers.primal.passes import CertificateSums, Equations
 
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, d)).astype(np.float32)
@@ -217,7 +217,7 @@ def _times(n: int, d: int, m: int) -> tuple[float, float, float]:
     coef = np.hstack([V[:, :-1] @ T.T, V[:, -1:]])
     whole = _best(lambda: computed.total(Equations(loss), which, V))
     sums = _best(lambda: kept.total(Equations(loss), which, V))
-    exact = _best(lambda: plain.total(Evidence(loss), which, coef, (), np.zeros(1), 1e-16))
+    exact = _best(lambda: plain.total(CertificateSums(loss), which, coef, (), np.zeros(1), 1e-16))
     return (whole - sums) / n * 1e6, sums / n * 1e6, exact / n * 1e6
 
 

@@ -71,6 +71,6 @@ def same_draws(monkeypatch):
     """What is drawn at random depends on the contents of the rows: here, whatever is fitted, on those of X."""
 
     def fix(X):
-        monkeypatch.setattr("slimsvm.estimators.tasks.row_keys", lambda contents, threads: row_keys(X))
+        monkeypatch.setattr("slimsvm.estimators.checked_data.row_keys", lambda contents, threads: row_keys(X))
 
     return fix

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from slimsvm import _core, kernels, losses
 from slimsvm.rows.labels import ClassLabels, RowLabels, TargetLabels
-from slimsvm.rows.memory import Computed, Fused
+from slimsvm.rows.memory import CoreFeatures, LazyFeatures
 from slimsvm.rows.protocol import decision
 
 SCALES = np.array([0.5, 2.0, 1.0, 0.25, 1.5, 0.75])
@@ -81,13 +81,13 @@ class Problem:
     dtype: Any
 
     def fused(self, threads=1, keep=2.0**30, labels=None):
-        rows = Fused(self.X, self.labels if labels is None else labels, self.dtype, threads, keep)
+        rows = CoreFeatures(self.X, self.labels if labels is None else labels, self.dtype, threads, keep)
         return rows.look(self.kernel, self.Z, self.T)
 
     @property
     def plain(self):
         """The same in numpy and float64."""
-        return Computed(self.kernel, dense(self.X), self.labels, dense(self.Z), self.T)
+        return LazyFeatures(self.kernel, dense(self.X), self.labels, dense(self.Z), self.T)
 
     @property
     def unit(self):

@@ -13,8 +13,9 @@ import reference_bases as slow
 from problems import blobs, three_classes
 from slimsvm import bases, kernels, losses, regularizers
 from slimsvm.basis import selection
-from slimsvm.basis.candidates import TaskCandidates
-from slimsvm.data.dataset import Task, outputs, row_keys
+from slimsvm.basis.candidates import DatasetCandidates
+from slimsvm.data.dataset import Dataset, outputs, row_keys
+from slimsvm.solvers import pivoted_cholesky
 
 KERNELS = {
     "rbf": kernels.Gaussian(0.3),
@@ -36,15 +37,15 @@ def task_of(X, codes, counts=None, kernel=None):
     codes = np.asarray(codes)
     n, classes = len(codes), np.arange(codes.max() + 1)
     counts = np.ones(n) if counts is None else np.asarray(counts, dtype=float)
-    return Task(X, codes, counts, np.ones(len(classes)), np.arange(n), row_keys(X), classes, kernel, n)
+    return Dataset(X, codes, counts, np.ones(len(classes)), np.arange(n), row_keys(X), classes, kernel, n)
 
 
 def candidates_of(kernel, X, codes, C=1.0, seed=0, counts=None):
     """All rows, for machines of one class against the others."""
-    task = task_of(X, codes, counts, kernel)
+    dataset = task_of(X, codes, counts, kernel)
     loss, norm = losses.SquaredHinge(), regularizers.KernelNorm(0.0)
     rng = np.random.default_rng(seed)
-    return TaskCandidates(task, kernel, outputs(task.n_classes, "ovr"), C, loss, norm, rng)
+    return DatasetCandidates(dataset, kernel, outputs(dataset.n_classes, "ovr"), C, loss, norm, rng)
 
 
 def forward_rows(problem, count, seed=0, **options):
@@ -58,7 +59,7 @@ def sides_and_costs(problem):
 
 
 def pivoted_rows(kernel, X, eta, most):
-    return selection.pivoted_factor(kernel, X, eta, most)[0]
+    return pivoted_cholesky.pivoted_factor(kernel, X, eta, most)[0]
 
 
 def random_rows(n, d=4, seed=0):
@@ -91,8 +92,8 @@ def test_blocked_selection_is_the_one_pass_definition(kernel, eta):
     if kernel.name in ("linear", "poly"):
         eta *= K.diagonal().max()
     threshold, kept = clear_threshold(K, eta)
-    np.testing.assert_array_equal(selection.independent_rows(kernel, X, threshold), kept)
-    np.testing.assert_array_equal(selection.independent_rows(kernel, sp.csr_array(X), threshold), kept)
+    np.testing.assert_array_equal(pivoted_cholesky.independent_rows(kernel, X, threshold), kept)
+    np.testing.assert_array_equal(pivoted_cholesky.independent_rows(kernel, sp.csr_array(X), threshold), kept)
 
 
 @settings(max_examples=30)
@@ -114,7 +115,7 @@ def test_blocked_selection_on_grids(n, d, levels, eta, seed):
     expected = slow.independent_rows(K, eta, order, most)
     if len(expected) != len(slow.independent_rows(K, eta * (1 + 1e-7), order, most)):
         return
-    kept = selection.independent_rows(kernel, X, eta, order, most)
+    kept = pivoted_cholesky.independent_rows(kernel, X, eta, order, most)
     np.testing.assert_array_equal(kept, expected)
     assert len(np.unique(X[kept], axis=0)) == len(kept) <= most
 
@@ -123,14 +124,14 @@ def test_blocked_selection_on_grids(n, d, levels, eta, seed):
 @pytest.mark.parametrize("most", [1, 3, 255, 256, 257])
 def test_limit_at_the_edges_of_blocks(n, most):
     X = random_rows(n, d=20, seed=2)  # far apart: every row is independent
-    kept = selection.independent_rows(kernels.Gaussian(1.0), X, 1e-3, most=most)
+    kept = pivoted_cholesky.independent_rows(kernels.Gaussian(1.0), X, 1e-3, most=most)
     np.testing.assert_array_equal(kept, np.arange(min(n, most)))
 
 
 def test_every_row_left_out_is_in_the_span_of_the_kept():
     X = random_rows(700, d=2, seed=3)
     kernel, eta = kernels.Gaussian(0.5), 1e-3
-    kept = selection.independent_rows(kernel, X, eta)
+    kept = pivoted_cholesky.independent_rows(kernel, X, eta)
     assert slow.distances(textbook(kernel, X), kept).max() <= eta * (1 + 1e-6)
     greedy = pivoted_rows(kernel, X, eta, 700)
     assert slow.distances(textbook(kernel, X), greedy).max() <= eta * (1 + 1e-6)
@@ -143,7 +144,7 @@ def test_linear_rows_are_kept_up_to_their_rank(rank):
     X = rng.normal(size=(600, rank)) @ rng.normal(size=(rank, 9))
     kernel = kernels.Linear()
     scale = kernel.diagonal(X).max()
-    assert len(selection.independent_rows(kernel, X, 1e-8 * scale)) == rank
+    assert len(pivoted_cholesky.independent_rows(kernel, X, 1e-8 * scale)) == rank
     assert len(pivoted_rows(kernel, X, 1e-8 * scale, 600)) == rank
 
 
@@ -403,9 +404,9 @@ def test_draws_do_not_depend_on_the_order_of_the_rows(drawn):
     order = np.random.default_rng(1).permutation(60)
     one, other = task_of(X, codes, weight), task_of(X[order], codes[order], weight[order])
 
-    def rows(task):
+    def rows(dataset):
         rng = np.random.default_rng(2)
-        return task.sample(20, rng).X if drawn == "sample" else task.X[task.drawn_by_weight(rng)]
+        return dataset.sample(20, rng).X if drawn == "sample" else dataset.X[dataset.drawn_by_weight(rng)]
 
     np.testing.assert_array_equal(rows(one), rows(other))
 
@@ -414,11 +415,11 @@ def test_sums_over_a_sample_are_unbiased():
     """Weights over a hundredfold: the mean of a weighted sum over many samples is the sum over all rows."""
     rng = np.random.default_rng(3)
     X, weight = rng.normal(size=(80, 1)), np.exp(1.2 * rng.normal(size=80))
-    task = task_of(X, np.arange(80) % 2, weight)
+    dataset = task_of(X, np.arange(80) % 2, weight)
     values = np.sin(np.arange(80.0)) + 2
     sums = []
     for seed in range(600):
-        some = task.sample(30, np.random.default_rng(seed))
+        some = dataset.sample(30, np.random.default_rng(seed))
         sums.append(some.counts @ values[some.numbers])
     error = np.std(sums) / np.sqrt(len(sums))
     assert abs(np.mean(sums) - weight @ values) <= 4 * error + 2e-3 * weight @ values

@@ -548,8 +548,8 @@ def test_a_poor_choice_of_inputs_on_all_rows_is_noticed(monkeypatch):
     y = (X[:, 3] + X[:, 17] ** 2 > 1).astype(int)
     right = byte_budget.most_relevant
 
-    def relevant(model, task, used, count):
-        return right(model, task, used, count) if task.size < 600 else np.setdiff1d(used, [3, 17])[:count]
+    def relevant(model, dataset, used, count):
+        return right(model, dataset, used, count) if dataset.size < 600 else np.setdiff1d(used, [3, 17])[:count]
 
     monkeypatch.setattr(byte_budget, "most_relevant", relevant)
     model = SlimSVC(basis=bases.Learned(iterations=40), C=1.0, gamma=1 / 20, max_bytes=150).fit(X, y)
@@ -624,8 +624,8 @@ def test_less_than_the_budget_is_tried_too(monkeypatch):
         tried.append(race.budget.max_bytes)
         return 0.1 if race.budget.max_bytes == 512 else 0.2
 
-    monkeypatch.setattr("slimsvm.training.byte_budget.Race.error", error)
-    monkeypatch.setattr("slimsvm.training.byte_budget.Race.fewer_inputs", lambda race, plan, space: plan)
+    monkeypatch.setattr("slimsvm.training.byte_budget.ByteBudgetSearch.error", error)
+    monkeypatch.setattr("slimsvm.training.byte_budget.ByteBudgetSearch.fewer_inputs", lambda race, plan, space: plan)
     model = budgeted(2048, C="search", scales="fixed").fit(X, y)
     assert set(tried) == {512, 2048}
     assert 490 < model.model_bytes_ <= 512

@@ -44,9 +44,9 @@ from slimsvm import (
 )
 from slimsvm.export import quantize
 from slimsvm.export.c.fixed.rows import add_inputs
-from slimsvm.export.c.text import ROM, Writer
+from slimsvm.export.c.text import ROM, HeaderWriter
 from slimsvm.kernels import Gaussian, Scaled
-from slimsvm.model.inference import machine_of
+from slimsvm.model.inference import inference_model
 from slimsvm.quantization.grid import Grid, half, two_byte_gains
 from slimsvm.quantization.integers import shifted
 
@@ -158,7 +158,7 @@ def laplacian():
 
 
 def values_of(model, X):
-    machine = machine_of(model)
+    machine = inference_model(model)
     return machine.expansion.decision(machine.inputs(X))
 
 
@@ -223,7 +223,7 @@ def split(found, machine):
 @pytest.mark.parametrize("name", MODELS)
 def test_float32_gives_what_python_gives(tmp_path, name):
     model, X = fitted(name)
-    machine = machine_of(model)
+    machine = inference_model(model)
     found = answers(build(tmp_path, to_c(model), statements(machine)), X)
     if machine.classes is None:
         expected = values_of(model, X)
@@ -242,7 +242,7 @@ def test_float32_gives_what_python_gives(tmp_path, name):
 def test_int8_gives_exactly_the_integers(tmp_path, name):
     """Under the sanitizers: no overflow, no shift of a negative number, nothing out of bounds."""
     model, X = fitted(name)
-    machine, small = machine_of(model), quantize(model, probabilities=True)
+    machine, small = inference_model(model), quantize(model, probabilities=True)
     found = answers(build(tmp_path, to_c(model, dtype="int8"), statements(machine), flags=SANITIZED), X)
     numbers, scores, p = split(found, machine)
     np.testing.assert_array_equal(small.classes[numbers], small.predict(X))
@@ -340,7 +340,7 @@ def test_every_compiler_takes_it_without_a_warning(tmp_path, name, dtype):
     build(tmp_path, to_c(fit, dtype=dtype), [VALUES, *([INTEGERS] if dtype == "int8" else [])], name)
     for model in ("learned scales", "pairs", "laplacian, three, scaler", "linear with probabilities", "one class"):
         fit, X = fitted(model)
-        machine = machine_of(fit)
+        machine = inference_model(fit)
         numbers = answers(build(tmp_path, to_c(fit, dtype=dtype), statements(machine), name), X)[:, 0].astype(int)
         assert np.mean(machine.classes[numbers] == fit.predict(X)) > 0.98
 
@@ -398,7 +398,7 @@ def test_readings_by_the_bits_of_floats(tmp_path, gain_bytes, offset_bytes):
     grid = Grid(
         2 * d, used, gain.astype(np.float32), offset.astype(np.float32), np.zeros(d, int), 8, gain_bytes, offset_bytes
     )
-    out = Writer("model")
+    out = HeaderWriter("model")
     out.add("#include <stdint.h>\n#include <string.h>")
     out.define(INPUTS=grid.inputs, USED=d)
     out.add(ROM)
@@ -425,7 +425,7 @@ def test_refitted_where_labels_are_given():
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 def test_rows_that_are_no_numbers_do_no_harm(tmp_path, dtype):
     model, X = fitted("learned scales")
-    program = build(tmp_path, to_c(model, dtype=dtype), statements(machine_of(model)), flags=SANITIZED)
+    program = build(tmp_path, to_c(model, dtype=dtype), statements(inference_model(model)), flags=SANITIZED)
     for value in (np.nan, np.inf, -np.inf, 3e38):
         assert answers(program, np.full((2, X.shape[1]), value))[:, 0].max() < 3
 

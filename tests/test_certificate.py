@@ -10,7 +10,7 @@ import reference
 from problems import MACHINES, ONE_OF_EACH, all_duals, blobs, check_optimal, machine_name, three_classes
 from slimsvm import AnyNormSVC, kernels, losses, slacks
 from slimsvm.rows.labels import RowLabels
-from slimsvm.rows.memory import Given
+from slimsvm.rows.memory import DenseFeatures
 from slimsvm.solvers import certificate
 
 pytestmark = pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
@@ -196,7 +196,7 @@ def test_certificate_of_rows_equals_textbook_formula(loss):
     rng = np.random.default_rng(0)
     P, Y, C = rng.normal(size=(40, 3)), rng.choice([-1.0, 1.0], size=(40, 2)), rng.uniform(0.5, 2, size=(40, 2))
     V = rng.normal(size=(2, 4))
-    rows = Given(P, RowLabels(Y, C))
+    rows = DenseFeatures(P, RowLabels(Y, C))
     objective, gap = certificate.of_rows(rows, loss, np.arange(2), V, proof=False)
     F = P @ V[:, :3].T + V[:, 3]
     A = loss.duals(F, Y, C)

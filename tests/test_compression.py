@@ -35,16 +35,16 @@ from slimsvm import (
     regularizers,
     slacks,
 )
-from slimsvm.basis.distillation import Taught, taught_coefficients, teach
-from slimsvm.basis.reduced_set import Distance, greedy_rows, reduced_set
+from slimsvm.basis.distillation import DistillationObjective, taught_coefficients, teach
+from slimsvm.basis.reduced_set import DistanceObjective, greedy_rows, reduced_set
 from slimsvm.compression import Compressor, Original
-from slimsvm.compression.tasks import Classes
-from slimsvm.data.dataset import Targets, outputs
-from slimsvm.estimators.adapters import source_of
+from slimsvm.compression.tasks import Classification
+from slimsvm.data.dataset import ProblemGroup, outputs
+from slimsvm.estimators.adapters import source_model
 from slimsvm.model.expansion import Expansion
 from slimsvm.model.voting import Votes
 from slimsvm.rows.labels import RowLabels
-from slimsvm.rows.memory import Given
+from slimsvm.rows.memory import DenseFeatures
 from slimsvm.rows.protocol import decision
 from slimsvm.solvers.primal.newton import newton
 from slimsvm.solvers.primal.solve import certified
@@ -148,7 +148,7 @@ def small_problem(outputs=2, seed=0):
     coef -= coef.mean(axis=1, keepdims=True)  # duals sum to zero
     intervals = np.sort(rng.normal(size=(40, outputs, 2)), axis=-1)
     intervals[::3, :, 1], intervals[1::3, :, 0] = np.inf, -np.inf
-    return X, Z, coef, Targets(None, intervals, rng.uniform(0.1, 3, size=(40, outputs)))
+    return X, Z, coef, ProblemGroup(None, intervals, rng.uniform(0.1, 3, size=(40, outputs)))
 
 
 KERNELS = [kernels.Gaussian(0.3), kernels.Polynomial(0.5, 1.0, 3), kernels.Laplacian(0.3)]
@@ -163,7 +163,7 @@ def test_distance_and_its_gradient(kernel):
     """|f|^2 - max over beta of 2 beta'v - beta'(K + e)beta, and finite differences."""
     X, Z, coef, _ = small_problem()
     K, norms = kernel(X, X), np.einsum("oi,ij,oj->o", coef, kernel(X, X), coef)
-    objective = Distance(kernel, X, coef, norms.sum(), regularizers.KernelNorm(1e-3), len(Z))
+    objective = DistanceObjective(kernel, X, coef, norms.sum(), regularizers.KernelNorm(1e-3), len(Z))
     R, V = kernel(Z, Z) + 1e-3 * np.eye(len(Z)), kernel(Z, X) @ coef.T
     expected = (norms.sum() - np.trace(V.T @ np.linalg.solve(R, V))) / norms.sum()
     theta = objective.pack(Z, None)
@@ -180,7 +180,9 @@ def test_gradient_of_teaching(kernel, pulled):
     X, Z, coef, lesson = small_problem()
     pull = coef.T if pulled else 0 * coef.T
     squares = np.einsum("oi,ij,oj->", coef, kernel(X, X), coef) if pulled else 0.0
-    objective = Taught(kernel, X, lesson, pull, squares, losses.Between(), regularizers.KernelNorm(1e-3), len(Z))
+    objective = DistillationObjective(
+        kernel, X, lesson, pull, squares, losses.Between(), regularizers.KernelNorm(1e-3), len(Z)
+    )
     theta = objective.pack(Z, None)
     direction = np.random.default_rng(1).normal(size=theta.shape)
     _, gradient = objective(theta)
@@ -267,7 +269,7 @@ def test_distance_to_an_interval(loss):
         up, down = loss.value(F + E, lesson.Y, lesson.C)[o], loss.value(F - E, lesson.Y, lesson.C)[o]
         assert loss.duals(F, lesson.Y, lesson.C)[7, o] == pytest.approx(-(up - down) / (2 * step), abs=1e-7)
     P = rng.normal(size=(40, 6))
-    rows = Given(P, RowLabels(lesson.Y, lesson.C))
+    rows = DenseFeatures(P, RowLabels(lesson.Y, lesson.C))
     state = newton(rows, loss, tol=1e-12)
     A = loss.duals(decision(P, state.V), lesson.Y, lesson.C)
     solution = certified(rows, loss, np.arange(len(state.V)), state.V, (), state.n_iter)
@@ -349,16 +351,16 @@ def test_cost_is_C_or_estimated_from_coefficients():
     X, y = make_moons(150, noise=0.3, random_state=0)
     weight = {0: 1.0, 1: 4.0}
     for model in (SVC(C=3.0), slimsvm.SVC(C=3.0), AnyNormSVC("l2", C=3.0), slimsvm.LeastSquaresSVC(C=3.0)):
-        original = source_of(model.set_params(class_weight=weight).fit(X, y)).original()
+        original = source_model(model.set_params(class_weight=weight).fit(X, y)).original()
         assert original.cost == 3.0
         assert not original.cost_is_estimated
     for model in (AnyNormSVC(slacks.TwoNorm(), C=3.0), slimsvm.BudgetSVC(60, C=3.0), SVC(C=np.inf, gamma=50.0)):
         fitted = model.set_params(class_weight=weight).fit(X, y)
-        original = source_of(fitted).original()
+        original = source_model(fitted).original()
         assert original.cost_is_estimated
         np.testing.assert_allclose(original.cost, np.abs(original.given.coef).max() / 4)
     for model in (SVR(C=3.0), NuSVR(C=3.0), slimsvm.NuSVR(C=3.0)):
-        assert source_of(model.fit(X, X[:, 0])).original().cost == 3.0
+        assert source_model(model.fit(X, X[:, 0])).original().cost == 3.0
 
 
 def test_what_the_small_version_is_fitted_to_can_be_said(moons, friedman):
@@ -440,7 +442,7 @@ def test_kernels_without_norm_or_derivative(model, moons):
         assert small.n_vectors_ <= 10
         assert agreement(small, model, X) > 0.95
     if callable(model.kernel):  # vectors cannot move: they are rows of the original
-        own = {row.tobytes() for row in source_of(model).original().expansion.vectors}
+        own = {row.tobytes() for row in source_model(model).original().expansion.vectors}
         assert all(row.tobytes() in own for row in small.vectors_)
 
 
@@ -496,7 +498,7 @@ def test_the_distance_is_that_of_the_functions(moons):
 
 def test_order_and_copies_of_vectors_change_nothing(moons):
     X, y = moons
-    source = source_of(SVC(gamma=1.0).fit(X, y))
+    source = source_model(SVC(gamma=1.0).fit(X, y))
     machine = source.expansion
     order = np.random.default_rng(0).permutation(len(machine.vectors))
     twice = Expansion(
@@ -695,7 +697,7 @@ def test_progress_is_shown(capsys, moons):
 
 def test_two_classes_at_zero():
     """scikit-learn gives the second class to a value of exactly 0, this library the first."""
-    goal = Classes(np.ones(2), outputs(2, "ovo"), Votes())
+    goal = Classification(np.ones(2), outputs(2, "ovo"), Votes())
     np.testing.assert_array_equal(goal.answers(np.array([[-1.0], [0.0], [1.0]])), [0, 0, 1])
     X, y = np.array([[-1.0], [1.0]]), [0, 1]
     model = SVC(kernel="linear").fit(X, y)

@@ -17,7 +17,7 @@ from sklearn.svm import SVR
 import slimsvm
 from slimsvm import CompressedRegressor, SlimSVR, compress
 from slimsvm.compression import METHODS, Compressor, Known
-from slimsvm.estimators.adapters import source_of
+from slimsvm.estimators.adapters import source_model
 from slimsvm.export import quantize
 
 GIVEN = {"C": 10.0, "gamma": 0.3, "scales": "fixed"}
@@ -125,7 +125,7 @@ def test_targets_that_are_all_the_same(data, method):
 def test_the_unit_of_a_target_scales_its_predictions_and_nothing_else(model, data, method):
     X, Y = data
     size = np.array([1.0, 1.0, 2.0**20])  # exact, so that learning goes the same way
-    source = source_of(model)
+    source = source_model(model)
     machine = source.expansion
     scaled = replace(source, expansion=replace(machine, coef=size[:, None] * machine.coef, bias=size * machine.bias))
     found = []

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from slimsvm import SlimSVC, rows
-from slimsvm.data.counts import FarCounts, bounds, exact_sums, heads, rounded, total
-from slimsvm.data.dataset import AllRows, Task
+from slimsvm.data.counts import RemoteCounts, bounds, exact_sums, heads, rounded, total
+from slimsvm.data.dataset import Dataset, RowRange
 from slimsvm.rows.coded_blocks import KeptRows, about, prepared
 from slimsvm.rows.target_kinds import CLASSES
 
@@ -38,7 +38,7 @@ def test_sums_are_exact_in_any_order(kind):
 @pytest.mark.parametrize("kind", VALUES)
 def test_leading_bits_bound_a_count(kind):
     values = VALUES[kind]
-    far = FarCounts(heads(values), 0, values.__getitem__)
+    far = RemoteCounts(heads(values), 0, values.__getitem__)
     least, most = bounds(far, np.arange(len(values)))
     assert (least <= values).all()
     assert (values < most).all()
@@ -55,10 +55,10 @@ def test_draws_see_the_weights_of_few_rows(kind, most):
     keys = np.random.default_rng(1).integers(1 << 63, size=n, dtype=np.uint64)
     codes = np.random.default_rng(2).choice(3, n, p=[0.7, 0.29, 0.01]).astype(np.int8)
     X = np.arange(n, dtype=float)[:, None]
-    here = Task(X, codes, counts, np.ones(3), AllRows(n), keys, np.arange(3), None, n)
+    here = Dataset(X, codes, counts, np.ones(3), RowRange(n), keys, np.arange(3), None, n)
     asked = []
-    far = FarCounts(heads(counts), sum(exact_sums(counts)), lambda rows: asked.extend(rows) or counts[rows])
-    one, two = (task.sample(most, np.random.default_rng(3)) for task in (here, replace(here, counts=far)))
+    far = RemoteCounts(heads(counts), sum(exact_sums(counts)), lambda rows: asked.extend(rows) or counts[rows])
+    one, two = (dataset.sample(most, np.random.default_rng(3)) for dataset in (here, replace(here, counts=far)))
     for name in ("X", "codes", "counts", "numbers", "keys"):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
     assert len(asked) <= 1.2 * max(most, 3) + 12
@@ -83,9 +83,9 @@ def test_weights_stay_with_their_rows():
     X = RNG.normal(size=(60_000, 3)).astype(np.float32)
     y, weight = X[:, 0] * X[:, 1] > 0, RNG.uniform(0.5, 2, len(X))
     seen = []
-    from slimsvm.rows.blocks import Read
+    from slimsvm.rows.blocks import BlockRows
 
-    class Watched(Read):
+    class Watched(BlockRows):
         def picked(self, numbers):
             seen.append(len(numbers))
             return super().picked(numbers)

@@ -19,10 +19,10 @@ from slimsvm.data.dataset import row_keys
 from slimsvm.linalg.array_api import host, namespace
 from slimsvm.problem.regularizers import KernelNorm
 from slimsvm.rows import device
-from slimsvm.rows.device import OnDevice
+from slimsvm.rows.device import DeviceRows
 from slimsvm.rows.labels import ClassLabels
-from slimsvm.rows.memory import Computed
-from slimsvm.solvers.primal.passes import Conjugate, Equations, Evidence, Line
+from slimsvm.rows.memory import LazyFeatures
+from slimsvm.solvers.primal.passes import CertificateSums, Conjugate, Equations, Line
 
 strict = pytest.importorskip("array_api_strict")
 pytest.importorskip("array_api_compat")
@@ -64,7 +64,7 @@ def nothing_comes_here(monkeypatch):
 
 def placed(problem, place="strict"):
     X, codes, counts = problem
-    return OnDevice(there(X, place), codes, counts)
+    return DeviceRows(there(X, place), codes, counts)
 
 
 def problem(n=300, d=6, classes=3, weights=False, seed=0):
@@ -89,7 +89,7 @@ def test_passes_are_those_of_rows_in_memory(name, weights, place, nothing_comes_
     kernel, data = KERNELS[name], problem(weights=weights)
     rng, m = np.random.default_rng(1), 7
     labels, Z, T = tables(*data[1:]), rng.standard_normal((m, 6)), rng.standard_normal((m, m))
-    here = Computed(kernel, data[0], labels, Z, T)
+    here = LazyFeatures(kernel, data[0], labels, Z, T)
     home = placed(data, place).seen_through(kernel, labels, Z, T, np.float64, 1, 2.0**30)
     assert home.shape == here.shape
     assert len(list(home.blocks())) > 1
@@ -100,7 +100,7 @@ def test_passes_are_those_of_rows_in_memory(name, weights, place, nothing_comes_
     known = [(np.array([2, 150]), np.array([0.5, -0.25]))] * 3
     for loss in LOSSES.values():
         asked = [
-            (Evidence(loss), which, V, known, np.ones(3), 1e-12),
+            (CertificateSums(loss), which, V, known, np.ones(3), 1e-12),
             (Conjugate(loss), which, V, (), np.ones(3), np.ones(3)),
         ]
         if loss.smooth:
@@ -121,7 +121,7 @@ def test_the_gradient_is_that_of_the_core(name, scaled, place, nothing_comes_her
     rng = np.random.default_rng(3)
     Z, scales = rng.standard_normal((m, 6)), rng.uniform(0.5, 1.5, 6) if scaled else None
     found = []
-    for home in (X, OnDevice(there(X, place), codes, counts)):
+    for home in (X, DeviceRows(there(X, place), codes, counts)):
         regularizer = KernelNorm(1e-3)
         objective = FusedObjective(kernel, home, labels, losses.SquaredHinge(), regularizer, m, scaled)
         found.append(objective(objective.pack(Z, scales)))
@@ -136,7 +136,7 @@ def test_keys_are_those_of_rows_in_memory(place):
     X[3, 2], X[4, 1] = 0.0, -0.0
     for dtype in (np.float64, np.float32):
         data = X.astype(dtype)
-        found = OnDevice(there(data, place), np.zeros(50, np.int8), np.ones(50)).row_keys()
+        found = DeviceRows(there(data, place), np.zeros(50, np.int8), np.ones(50)).row_keys()
         assert np.array_equal(found, row_keys(data))
 
 

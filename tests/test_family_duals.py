@@ -23,7 +23,7 @@ def rows(seed: int, n: int = 40) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
     return X, side, np.sin(X[:, 0]) + 0.3 * rng.normal(size=n), rng.uniform(0.5, 2.0, size=n)
 
 
-def costs(kind: str, side: np.ndarray, y: np.ndarray, w: np.ndarray) -> sklearn_svm.Costs:
+def costs(kind: str, side: np.ndarray, y: np.ndarray, w: np.ndarray) -> sklearn_svm.DualProblem:
     return {
         "classification": lambda: sklearn_svm.classification(side, 2.0, w),
         "nu_classification": lambda: sklearn_svm.nu_classification(side, 0.4, w),
@@ -35,12 +35,12 @@ def costs(kind: str, side: np.ndarray, y: np.ndarray, w: np.ndarray) -> sklearn_
 
 def solved(
     X: np.ndarray,
-    problem: sklearn_svm.Costs,
+    problem: sklearn_svm.DualProblem,
     tol: float = 1e-8,
     kernel: str = "rbf",
     double_rows: bool = False,
     threads: int = 1,
-) -> tuple[sklearn_svm.FamilySolution, np.ndarray]:
+) -> tuple[sklearn_svm.SvmSolution, np.ndarray]:
     k = kernels.resolve(kernel, 0.5, 3, 1.0)
     machine = k.machine(X, np.arange(len(X)), [len(X)], 64 << 20, threads)
     return sklearn_svm.solve_family(machine, [[0]], [problem], Limits(tol, -1, double_rows, None))[0], k(X, X)
@@ -178,7 +178,7 @@ def test_nu_that_is_too_large_for_the_smaller_class() -> None:
 # --- few rows with numbers of very different size ---------------------------------------------------------------------
 
 
-def inside(problem: sklearn_svm.Costs, x: np.ndarray) -> bool:
+def inside(problem: sklearn_svm.DualProblem, x: np.ndarray) -> bool:
     """Between the bounds, with the sums."""
     box = problem.boxed(np.eye(problem.rows))
     size = np.abs(x).sum()

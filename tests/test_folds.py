@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from slimsvm.data import duplicates
-from slimsvm.data.dataset import Task, merged, row_keys
+from slimsvm.data.dataset import Dataset, merged, row_keys
 from slimsvm.data.folds import Groups, held_out
 from slimsvm.training import probabilities, search, sizes
 
@@ -12,7 +12,7 @@ from slimsvm.training import probabilities, search, sizes
 def as_task(X, y, counts=None):
     n, classes = len(y), np.unique(y)
     counts = np.ones(n) if counts is None else counts
-    return merged(Task(X, y, counts, np.ones(len(classes)), np.arange(n), row_keys(X), classes, None, n), X)
+    return merged(Dataset(X, y, counts, np.ones(len(classes)), np.arange(n), row_keys(X), classes, None, n), X)
 
 
 def noisy(n, values=None, n_classes=3, seed=0):
@@ -22,12 +22,12 @@ def noisy(n, values=None, n_classes=3, seed=0):
     return as_task(X, rng.choice(n_classes, size=n, p=np.arange(1, n_classes + 1) / (n_classes * (n_classes + 1) / 2)))
 
 
-def pairs(task, seed=0):
+def pairs(dataset, seed=0):
     """All splits of all three users, as train and test."""
     rng = np.random.default_rng(seed)
-    found = [(fold.train, fold.test) for fold in search.split(task, rng)]
-    found += [(part.train, part.test) for folds in (None, 4) for part in sizes.parts(task, rng, folds)]
-    pieces = probabilities.pieces_of(task, lambda train: (None, None), rng)
+    found = [(fold.train, fold.test) for fold in search.split(dataset, rng)]
+    found += [(part.train, part.test) for folds in (None, 4) for part in sizes.parts(dataset, rng, folds)]
+    pieces = probabilities.pieces_of(dataset, lambda train: (None, None), rng)
     return found + [(piece.train, piece.test) for piece in pieces]
 
 
@@ -43,9 +43,9 @@ def test_equal_rows_are_never_on_both_sides(size):
 
 @pytest.mark.parametrize("size", SIZES)
 def test_the_order_of_rows_does_not_matter(size):
-    task = noisy(*SIZES[size])
-    shuffled = task.take(np.random.default_rng(1).permutation(task.size))
-    for ours, theirs in zip(pairs(task), pairs(shuffled), strict=True):
+    dataset = noisy(*SIZES[size])
+    shuffled = dataset.take(np.random.default_rng(1).permutation(dataset.size))
+    for ours, theirs in zip(pairs(dataset), pairs(shuffled), strict=True):
         for a, b in zip(ours, theirs, strict=True):
             np.testing.assert_array_equal(a.X, b.X)
             np.testing.assert_array_equal(a.codes, b.codes)
@@ -54,57 +54,57 @@ def test_the_order_of_rows_does_not_matter(size):
 
 @pytest.mark.parametrize("count", [3, 5, 10])
 def test_every_class_is_spread_evenly(count):
-    task = noisy(1000)
-    place = Groups.of(task).places(count, np.random.default_rng(0))
+    dataset = noisy(1000)
+    place = Groups.of(dataset).places(count, np.random.default_rng(0))
     for c in range(3):
-        shares = np.bincount(place[task.codes == c], minlength=count)
+        shares = np.bincount(place[dataset.codes == c], minlength=count)
         assert shares.max() - shares.min() <= 1
 
 
 def test_at_most_so_many_groups_are_drawn():
-    task = noisy(1000, n_classes=4)
-    place = Groups.of(task).places(5, np.random.default_rng(0), most=100, least=12)
-    drawn = np.bincount(task.codes[place >= 0], minlength=4)
-    expected = np.maximum(12, np.bincount(task.codes) * 0.1)
+    dataset = noisy(1000, n_classes=4)
+    place = Groups.of(dataset).places(5, np.random.default_rng(0), most=100, least=12)
+    drawn = np.bincount(dataset.codes[place >= 0], minlength=4)
+    expected = np.maximum(12, np.bincount(dataset.codes) * 0.1)
     assert (np.abs(drawn - expected) <= 0.5).all()
 
 
 def test_parts_that_lack_a_class_are_left_out():
     X = np.arange(9.0)[:, None]
-    task = as_task(X, np.array([0, 0, 0, 0, 1, 1, 1, 1, 2]))
+    dataset = as_task(X, np.array([0, 0, 0, 0, 1, 1, 1, 1, 2]))
     tests = [X[:, 0] < 2, X[:, 0] == 8, X[:, 0] > 100]
-    ((train, test),) = held_out(task, tests)
+    ((train, test),) = held_out(dataset, tests)
     assert train.size == 7
     assert test.size == 2
 
 
 def test_rows_with_many_copies_judge_themselves():
-    task = noisy(2000, values=4)
-    assert Groups.of(task).known_well
-    assert probabilities.pieces_of(task, lambda train: (None, None), np.random.default_rng(0)) == []
-    (fold,) = search.split(task, np.random.default_rng(0))
+    dataset = noisy(2000, values=4)
+    assert Groups.of(dataset).known_well
+    assert probabilities.pieces_of(dataset, lambda train: (None, None), np.random.default_rng(0)) == []
+    (fold,) = search.split(dataset, np.random.default_rng(0))
     assert fold.train is fold.test
 
 
 def test_a_sample_of_rows_is_not_taken_for_copies():
     """Rows that were drawn count as often as they stand for others; they have no copies."""
-    task = noisy(100_000, n_classes=26)
-    assert len(probabilities.pieces_of(task, lambda train: (None, None), np.random.default_rng(0))) == 1
+    dataset = noisy(100_000, n_classes=26)
+    assert len(probabilities.pieces_of(dataset, lambda train: (None, None), np.random.default_rng(0))) == 1
 
 
 def test_a_sample_has_each_class_in_proportion():
     """But a class of one row keeps it."""
     y = np.repeat([0, 1, 2], [600, 399, 1])
-    task = as_task(np.random.default_rng(0).normal(size=(1000, 2)), y)
-    sample = task.sample(101, np.random.default_rng(1))
+    dataset = as_task(np.random.default_rng(0).normal(size=(1000, 2)), y)
+    sample = dataset.sample(101, np.random.default_rng(1))
     assert np.bincount(sample.codes).tolist() == [60, 40, 1]
     assert sample.total == pytest.approx(1000)
 
 
 def test_folds_do_not_depend_on_how_many_rows_are_sorted_at_a_time(monkeypatch):
-    task = noisy(3000, 40)
-    whole = Groups.of(task).places(5, np.random.default_rng(0))
+    dataset = noisy(3000, 40)
+    whole = Groups.of(dataset).places(5, np.random.default_rng(0))
     monkeypatch.setattr(duplicates, "PART", 100)
-    parts = list(duplicates.rows_by_key(task.keys, task.marks))
+    parts = list(duplicates.rows_by_key(dataset.keys, dataset.marks))
     assert len(parts) > 5
-    np.testing.assert_array_equal(Groups.of(task).places(5, np.random.default_rng(0)), whole)
+    np.testing.assert_array_equal(Groups.of(dataset).places(5, np.random.default_rng(0)), whole)

@@ -24,19 +24,19 @@ from sklearn.preprocessing import StandardScaler
 from problems import blobs, three_classes
 from slimsvm import SVR, AnyNormSVC, Frontier, FrontierDisplay, SlimSVC, SlimSVR, frontier, kernels
 from slimsvm.basis.selection import forward_rows, forward_vectors
-from slimsvm.estimators import tasks
+from slimsvm.estimators import checked_data
 from slimsvm.problem.losses import SquaredHinge
 from slimsvm.quantization.quantize import model_bytes
 from slimsvm.report import report
 from slimsvm.rows.labels import RowLabels
-from slimsvm.rows.memory import Given
+from slimsvm.rows.memory import DenseFeatures
 from slimsvm.rows.protocol import decision
 from slimsvm.solvers.primal.newton import newton
 from slimsvm.training import sizes as sizing
 from small_models import FEW_ITERATIONS, learned, slim
 
 pytestmark = pytest.mark.filterwarnings(FEW_ITERATIONS)
-module = sys.modules["slimsvm.frontier"]
+module = sys.modules["slimsvm.frontiers.compute"]
 
 
 def found_for(X, y, estimator=None, sizes=(2, 4, 8), **params):
@@ -45,7 +45,7 @@ def found_for(X, y, estimator=None, sizes=(2, 4, 8), **params):
 
 
 def task_of(X, y, weight=None, merge=True):
-    return tasks.task(SlimSVC(), X, y, weight, merge)
+    return checked_data.checked_dataset(SlimSVC(), X, y, weight, merge)
 
 
 # --- the path ------------------------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ def best_additions(K, gram, labels, count):
     for _ in range(count):
         R = gram[np.ix_(kept, kept)]
         whitened = K[:, kept] @ np.linalg.inv(np.linalg.cholesky(R)).T if kept else np.zeros((len(K), 0))
-        F = decision(whitened, newton(Given(whitened, labels), loss, tol=1e-12).V)
+        F = decision(whitened, newton(DenseFeatures(whitened, labels), loss, tol=1e-12).V)
         gains = {}
         for j in set(range(len(gram))) - set(kept):
             weights = np.linalg.solve(R, gram[kept, j])
@@ -168,15 +168,15 @@ def test_folds(n, count):
     """Each row judges once; equal rows are on one side, whatever their labels; classes keep their shares."""
     X, y = blobs(n)
     X[1::10] = X[::10]
-    task = task_of(X, y)
-    held_out = sizing.parts(task, np.random.default_rng(0))
+    dataset = task_of(X, y)
+    held_out = sizing.parts(dataset, np.random.default_rng(0))
     assert len(held_out) == count
     tested = np.concatenate([part.test.numbers for part in held_out])
-    assert sorted(tested) == sorted(task.numbers)
+    assert sorted(tested) == sorted(dataset.numbers)
     for part in held_out:
         assert not set(part.test.keys) & set(part.train.keys)
-        assert part.test.size + part.train.size == task.size
-        assert np.mean(part.test.codes) == pytest.approx(np.mean(task.codes), abs=0.1)
+        assert part.test.size + part.train.size == dataset.size
+        assert np.mean(part.test.codes) == pytest.approx(np.mean(dataset.codes), abs=0.1)
 
 
 def test_many_rows_are_judged_by_one_part(monkeypatch):
@@ -185,20 +185,20 @@ def test_many_rows_are_judged_by_one_part(monkeypatch):
     monkeypatch.setattr(sizing, "MOST_ROWS", 450)
     X, y = blobs(1000)
     y[:12] = 7  # a rare class keeps rows on both sides
-    task = task_of(X, y)
-    (part,) = sizing.parts(task, np.random.default_rng(0))
+    dataset = task_of(X, y)
+    (part,) = sizing.parts(dataset, np.random.default_rng(0))
     assert part.test.size + part.train.size == pytest.approx(450, abs=15)
     assert part.test.size == pytest.approx(150, abs=5)
     assert {2} < set(part.test.codes)
     assert 2 in part.train.codes
-    assert part.train.counts.sum() == pytest.approx(2 / 3 * task.counts.sum(), rel=0.05)  # as in the whole
+    assert part.train.counts.sum() == pytest.approx(2 / 3 * dataset.counts.sum(), rel=0.05)  # as in the whole
 
 
 def test_rows_with_many_copies_judge_themselves():
     X, y = blobs(12)
-    task = task_of(np.repeat(X, 20, axis=0), np.repeat(y, 20))
-    (part,) = sizing.parts(task, np.random.default_rng(0))
-    assert part.train is part.test is task
+    dataset = task_of(np.repeat(X, 20, axis=0), np.repeat(y, 20))
+    (part,) = sizing.parts(dataset, np.random.default_rng(0))
+    assert part.train is part.test is dataset
     assert found_for(np.repeat(X, 20, axis=0), np.repeat(y, 20)).curve.scores.min() > 0.5
 
 
@@ -271,14 +271,14 @@ def test_margins_that_are_clearly_worse():
     rng = np.random.default_rng(0)
     good = rng.random(400)
     bad = good + 0.1 * rng.normal(size=400) + 0.02
-    verdicts = [[sizing.Verdict(0.9, 0.01, soft, np.ones(400))] for soft in (bad, good)]
+    verdicts = [[sizing.FoldScore(0.9, 0.01, soft, np.ones(400))] for soft in (bad, good)]
     part = SimpleNamespace(keys=np.arange(400))
     behind = sizing._behind(verdicts, [part])
     difference = bad - good
     np.testing.assert_allclose(behind, [difference.mean() / (difference.std() / 20), 0])
     halves = [SimpleNamespace(keys=part.keys[:200]), SimpleNamespace(keys=part.keys[200:])]
     split = [
-        [sizing.Verdict(0.9, 0.01, s[k], np.ones(200)) for k in (slice(200), slice(200, 400))] for s in (bad, good)
+        [sizing.FoldScore(0.9, 0.01, s[k], np.ones(200)) for k in (slice(200), slice(200, 400))] for s in (bad, good)
     ]
     np.testing.assert_allclose(sizing._behind(split, halves), behind)
     np.testing.assert_allclose(sizing._behind([found * 2 for found in split], halves * 2), behind)
@@ -293,7 +293,7 @@ def test_a_difference_that_is_sure_but_nothing():
     good = np.random.default_rng(0).random(400)
     noise = 1e-4 * np.random.default_rng(1).normal(size=400)
     soft = [good + 2e-2 + noise, good + 5e-4 + noise, good]
-    verdicts = [[sizing.Verdict(0.9, 0.01, one, np.ones(400))] for one in soft]
+    verdicts = [[sizing.FoldScore(0.9, 0.01, one, np.ones(400))] for one in soft]
     behind = sizing._behind(verdicts, [SimpleNamespace(keys=np.arange(400))])
     assert behind[0] > 100
     assert (behind[1:] == 0).all()

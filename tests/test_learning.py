@@ -15,7 +15,7 @@ from problems import blobs, three_classes
 from slimsvm import bases, kernels, losses, regularizers
 from slimsvm.basis import learning
 from slimsvm.rows.labels import RowLabels
-from slimsvm.rows.memory import Given
+from slimsvm.rows.memory import DenseFeatures
 from slimsvm.solvers.primal import solve as primal
 
 KERNELS = {
@@ -103,7 +103,7 @@ def value_by_solver(problem, Z, scales, loss, norm):
     """W(Z) for each unit of cost, from the textbook's kernel and the feature-space solver (itself tested elsewhere)."""
     K, Kz = matrices(problem, Z, scales)
     P = K @ slow.inverse_root(penalty(norm, Kz))
-    return primal.solve(Given(P, problem.labels), LOSSES[loss], tol=1e-11).objective.sum() / problem.C.sum()
+    return primal.solve(DenseFeatures(P, problem.labels), LOSSES[loss], tol=1e-11).objective.sum() / problem.C.sum()
 
 
 def value_by_reference(problem, Z, scales, loss, norm):

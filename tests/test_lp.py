@@ -15,10 +15,10 @@ import reference_lp
 from problems import KERNEL_CASES, cosine_plus_one
 from slimsvm import LpSVC, SlimSVC, kernels, losses, regularizers
 from slimsvm.rows.labels import RowLabels
-from slimsvm.rows.memory import Given
+from slimsvm.rows.memory import DenseFeatures
 from slimsvm.solvers.pivoted_cholesky import pivoted_factor
 from slimsvm.solvers.primal import solve as primal
-from slimsvm.solvers.primal.hinge import HingeMachine
+from slimsvm.solvers.primal.hinge import HingeProblem
 from slimsvm.solvers.sparse.reweighting import KernelColumns, LowRank, solve_round, sparse_coefficients
 
 VARIANTS = ("exact", "diagonal")
@@ -58,8 +58,8 @@ def random_features(n, m, seed):
 @pytest.mark.parametrize(("n", "m"), [(40, 3), (200, 20), (30, 60)])
 def test_hinge_machine_equals_the_interior_point(n, m, scale):
     P, y, C = random_features(n, m, 7 * n + m)
-    found = HingeMachine(P, np.eye(m), y, scale * C).solve(1e-10)
-    other = primal.solve(Given(P, RowLabels(y[:, None], scale * C[:, None])), losses.Hinge(), tol=1e-10)
+    found = HingeProblem(P, np.eye(m), y, scale * C).solve(1e-10)
+    other = primal.solve(DenseFeatures(P, RowLabels(y[:, None], scale * C[:, None])), losses.Hinge(), tol=1e-10)
     assert found.gap <= 1e-10 + 1e-13 * scale  # rounding of margins costs C
     if other.gap[0] <= 1e-9:
         assert abs(found.objective - other.objective[0]) <= 1e-8 * abs(found.objective)
@@ -83,14 +83,14 @@ def test_hinge_machine_on_degenerate_problems(degenerate):
         P, y, C = np.vstack([P, P]), np.append(y, -y), np.append(C, C)
     else:
         P = 1e-4 * P
-    found = HingeMachine(P, np.eye(P.shape[1]), y, C).solve(1e-9)
+    found = HingeProblem(P, np.eye(P.shape[1]), y, C).solve(1e-9)
     assert found.gap <= 1e-9
 
 
 def test_a_start_is_never_made_worse():
     P, y, C = random_features(100, 10, 1)
-    best = HingeMachine(P, np.eye(10), y, C).solve(1e-10)
-    again = HingeMachine(P, np.eye(10), y, C).solve(0.5, (best.w, best.bias), best)
+    best = HingeProblem(P, np.eye(10), y, C).solve(1e-10)
+    again = HingeProblem(P, np.eye(10), y, C).solve(0.5, (best.w, best.bias), best)
     assert again.objective <= best.objective * (1 + 1e-11)
 
 

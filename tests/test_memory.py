@@ -11,9 +11,9 @@ import scipy.sparse as sp
 import slimsvm.data.dataset
 from slimsvm import SlimSVC
 from slimsvm.data import duplicates
-from slimsvm.data.dataset import AllRows, Task, class_numbers, merged
+from slimsvm.data.dataset import Dataset, RowRange, class_numbers, merged
 from slimsvm.data.folds import Groups
-from slimsvm.estimators import tasks
+from slimsvm.estimators import checked_data
 from slimsvm.problem import kernels
 
 N, D = 400_000, 5
@@ -36,7 +36,7 @@ def peak_bytes(function):
 
 
 def task_of(X, y, weight=None, **options):
-    return tasks.task(SlimSVC(5, **options), X, y, weight)
+    return checked_data.checked_dataset(SlimSVC(5, **options), X, y, weight)
 
 
 # --- bytes a row -------------------------------------------------------------------------------------------------
@@ -53,13 +53,13 @@ def test_checks_and_samples_take_few_bytes_a_row(many_rows, kind, monkeypatch):
         X, y = X.copy(), y.copy()
         X[-100:], y[-100:] = X[:100], y[:100]
     task_of(X[:100], y[:100])  # imports
-    checking, task = peak_bytes(lambda: task_of(X, y, weight, class_weight="balanced"))
+    checking, dataset = peak_bytes(lambda: task_of(X, y, weight, class_weight="balanced"))
     assert checking < 16 * N
-    assert task.X is X or np.shares_memory(task.X, X)
-    drawing, some = peak_bytes(lambda: task.sample(5000, np.random.default_rng(0)))
+    assert dataset.X is X or np.shares_memory(dataset.X, X)
+    drawing, some = peak_bytes(lambda: dataset.sample(5000, np.random.default_rng(0)))
     assert drawing < 12 * N  # beside the task
     assert 4990 <= some.size <= 5000
-    assert peak_bytes(lambda: Groups.of(task).known_well)[0] < 8 * N
+    assert peak_bytes(lambda: Groups.of(dataset).known_well)[0] < 8 * N
 
 
 def test_class_numbers_take_as_few_bytes_as_will_do():
@@ -85,13 +85,13 @@ def test_class_numbers_are_those_of_the_sorted_labels(labels, monkeypatch):
 # --- draws -------------------------------------------------------------------------------------------------------
 
 
-def drawn_at_once(task, most, rng):
+def drawn_at_once(dataset, most, rng):
     """Priority sampling over all rows in canonical order: row numbers and weights."""
-    order = np.lexsort((task.codes, task.keys))
-    codes, counts = task.codes[order], task.counts[order]
-    priority = counts / (1 - rng.random(task.size))
+    order = np.lexsort((dataset.codes, dataset.keys))
+    codes, counts = dataset.codes[order], dataset.counts[order]
+    priority = counts / (1 - rng.random(dataset.size))
     totals = np.bincount(codes)
-    shares = np.maximum(np.minimum(totals, 1), (totals * (most / task.size)).astype(int))
+    shares = np.maximum(np.minimum(totals, 1), (totals * (most / dataset.size)).astype(int))
     while shares.sum() > max(most, np.count_nonzero(totals)):
         shares[shares.argmax()] -= 1
     weight, kept = counts.copy(), []
@@ -112,8 +112,10 @@ def hand_made(n, seed, weighted, values=None):
     codes = np.minimum(rng.geometric(0.4, size=n) - 1, 6)
     codes[:7] = np.arange(7)
     counts = np.exp(rng.normal(size=n)) if weighted else np.broadcast_to(1.0, n)
-    task = Task(X, codes.astype(np.int8), counts, np.ones(7), AllRows(n), duplicates.row_keys(X), np.arange(7), None, n)
-    return merged(task, X)
+    dataset = Dataset(
+        X, codes.astype(np.int8), counts, np.ones(7), RowRange(n), duplicates.row_keys(X), np.arange(7), None, n
+    )
+    return merged(dataset, X)
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["equal", "weighted"])
@@ -122,12 +124,12 @@ def hand_made(n, seed, weighted, values=None):
 def test_a_sample_in_parts_is_the_sample_of_all_rows(most, values, weighted, monkeypatch):
     monkeypatch.setattr(duplicates, "PART", 50)
     monkeypatch.setattr(duplicates, "BLOCK", 97)
-    task = hand_made(3000, 1, weighted, values)
-    rows, weights = drawn_at_once(task, most, np.random.default_rng(5))
-    some = task.sample(most, np.random.default_rng(5))
-    np.testing.assert_array_equal(some.numbers, task.numbers[rows])
-    np.testing.assert_array_equal(some.X, task.X[rows])
-    np.testing.assert_array_equal(some.codes, task.codes[rows])
+    dataset = hand_made(3000, 1, weighted, values)
+    rows, weights = drawn_at_once(dataset, most, np.random.default_rng(5))
+    some = dataset.sample(most, np.random.default_rng(5))
+    np.testing.assert_array_equal(some.numbers, dataset.numbers[rows])
+    np.testing.assert_array_equal(some.X, dataset.X[rows])
+    np.testing.assert_array_equal(some.codes, dataset.codes[rows])
     np.testing.assert_array_equal(some.counts, weights)
 
 
@@ -162,11 +164,11 @@ def test_copies_that_stay_change_no_draw(weighted, monkeypatch):
     assert together.size == 2000
     assert together.counts.sum() == pytest.approx(apart.counts.sum(), rel=1e-12)
     for most in (100, 1899, 1900, 5000):
-        ours, theirs = (task.sample(most, np.random.default_rng(0)) for task in (together, apart))
+        ours, theirs = (dataset.sample(most, np.random.default_rng(0)) for dataset in (together, apart))
         for name in ("X", "codes", "counts", "numbers", "keys"):
             np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name), err_msg=name)
         assert ours.copies is None
-    drawn = [task.X[task.drawn_by_weight(np.random.default_rng(0))] for task in (together, apart)]
+    drawn = [dataset.X[dataset.drawn_by_weight(np.random.default_rng(0))] for dataset in (together, apart)]
     np.testing.assert_array_equal(*drawn)
     mask = np.arange(2000) % 2 == 0
     ours, theirs = together.take(mask), apart.take(mask[:1900])
@@ -220,16 +222,16 @@ def test_rows_of_weight_one_are_rows_without_weights():
     plain, ones = task_of(X, y), task_of(X, y, np.ones(300))
     assert plain.counts.strides == (0,)
     half = np.arange(300) % 2 == 0
-    for task in (plain, ones):
-        np.testing.assert_array_equal(task.take(half).counts, np.ones(150))
-        np.testing.assert_array_equal(task.take(half).numbers, np.flatnonzero(half))
-        np.testing.assert_array_equal(task.weights, np.ones(300))
+    for dataset in (plain, ones):
+        np.testing.assert_array_equal(dataset.take(half).counts, np.ones(150))
+        np.testing.assert_array_equal(dataset.take(half).numbers, np.flatnonzero(half))
+        np.testing.assert_array_equal(dataset.weights, np.ones(300))
     weighted = replace(plain, factors=np.array([1.0, 2.0, 3.0]))
     np.testing.assert_array_equal(weighted.weights, 1.0 + y)
 
 
 def test_the_numbers_of_all_rows():
-    numbers = AllRows(5)
+    numbers = RowRange(5)
     assert len(numbers) == 5
     np.testing.assert_array_equal(np.asarray(numbers), np.arange(5))
     np.testing.assert_array_equal(numbers[np.array([3, 1])], [3, 1])

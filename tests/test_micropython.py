@@ -24,7 +24,7 @@ from slimsvm import (
     kernels,
     to_micropython,
 )
-from slimsvm.model.inference import machine_of
+from slimsvm.model.inference import inference_model
 
 MOONS = make_moons(200, noise=0.2, random_state=0)
 IRIS = load_iris(return_X_y=True)
@@ -147,7 +147,7 @@ def test_boards_that_compute_in_float32(fitted, name):
     for table in {"MEAN", "GAIN", "VECTORS", "COEF", "BIAS", "ODDS_COEF", "ODDS_BIAS"} & set(names):
         names[table] = in_float32(names[table])
     values = [names["_sums"](names["_features"](list(row)), names["COEF"], names["BIAS"]) for row in np.float32(X)]
-    machine = machine_of(model)
+    machine = inference_model(model)
     expected = machine.expansion.decision(machine.inputs(np.float32(X).astype(float)))
     assert isinstance(values[0][0], np.float32)
     assert np.abs(np.array(values) - expected).max() <= 2e-5 * max(1.0, np.abs(expected).max())

@@ -258,7 +258,7 @@ def test_a_wrong_sign_is_forgotten():
             self.asked += 1
             size = 1 / mu * (0.8 if self.asked in (2, 3) else 1.0)
             duals = np.array([size, -size])
-            return programs.Point(duals, duals, 2 * size, 1e-14, 0.0, 1, False, (duals, duals))
+            return programs.ProgramSolution(duals, duals, 2 * size, 1e-14, 0.0, 1, False, (duals, duals))
 
     def certify(duals, f):
         gap = abs(duals.max() - 1)
@@ -281,7 +281,7 @@ def test_a_solution_too_coarse_for_its_sign_is_refined():
         def solve(self, mu, tol, max_steps, double_rows, start=None, exact=True, callback=None):
             tolerances.append(tol)
             duals = np.array([1 + tol, -1 - tol])
-            return programs.Point(duals, duals, 2.0, tol, tol, 1, False, (duals, duals))
+            return programs.ProgramSolution(duals, duals, 2.0, tol, tol, 1, False, (duals, duals))
 
     def certify(duals, f):
         return multiplier.Certificate(0.0, 1 + tolerances[-1], 1.0, tolerances[-1], False)

@@ -20,7 +20,7 @@ from slimsvm import AnyNormSVC, slacks
 from slimsvm.problem.formulation import CONSTRAINTS, EQUALITY, INEQUALITY, FeasibleSet
 from slimsvm.solvers.certificate import balanced
 from slimsvm.solvers.dual import interior
-from slimsvm.solvers.dual.solve import Binary
+from slimsvm.solvers.dual.solve import BinaryDual
 
 pytestmark = pytest.mark.filterwarnings("ignore:the decision function is zero", "ignore:kernel values")
 Long = np.longdouble
@@ -142,7 +142,9 @@ def test_coefficients_of_one_sign_are_no_proof():
 
 def binary(slack, constraint=INEQUALITY, n=20):
     X, y = blobs(n, seed=1)
-    return Binary(y, fitted_to(slack, n), 2.0, np.ones(n), constraint), reference.kernel_matrix("rbf", X, X, gamma=0.3)
+    return BinaryDual(y, fitted_to(slack, n), 2.0, np.ones(n), constraint), reference.kernel_matrix(
+        "rbf", X, X, gamma=0.3
+    )
 
 
 @pytest.mark.parametrize("constraint", [INEQUALITY, EQUALITY], ids=lambda c: c.name)

@@ -36,7 +36,7 @@ from slimsvm import (
 )
 from slimsvm.export.onnx import DTYPES, LEAST_OPSET, _alone, _checked_options, labels_of
 from slimsvm.model.expansion import Expansion
-from slimsvm.model.inference import Affine, Machine, ProbabilityLayer, folded_scalers
+from slimsvm.model.inference import Affine, InferenceModel, ProbabilityLayer, folded_scalers
 from slimsvm.model.probabilities import led_by, log_probabilities
 from slimsvm.model.voting import Votes
 
@@ -210,7 +210,7 @@ def inputs_as_values(n_outputs, n_classes, votes, shown=None, layer=None):
     pick = Expansion(kernels.Linear(), np.eye(d), np.eye(n_outputs, d), np.zeros(n_outputs))
     if layer is not None:
         layer = ProbabilityLayer(np.eye(d)[n_outputs:], layer.bias, layer.shares)
-    return Machine(pick, Affine.none(d), np.arange(n_classes), votes, shown, layer)
+    return InferenceModel(pick, Affine.none(d), np.arange(n_classes), votes, shown, layer)
 
 
 def answers(machine, F, dtype):

@@ -11,7 +11,7 @@ from slimsvm.linalg.arrays import core_rows
 from slimsvm.problem.kernels import Gaussian, Scaled
 from slimsvm.problem.regularizers import KernelNorm, ReweightedNorm
 from slimsvm.rows.labels import ClassLabels, RowLabels
-from slimsvm.rows.memory import Fused, Given
+from slimsvm.rows.memory import CoreFeatures, DenseFeatures
 from slimsvm.solvers.primal.passes import (
     DOUBT,
     DOWN,
@@ -23,8 +23,8 @@ from slimsvm.solvers.primal.passes import (
     UP_GAIN,
     UP_RIDGE,
     VALUE,
+    CertificateSums,
     Equations,
-    Evidence,
     Line,
     Pull,
 )
@@ -93,8 +93,8 @@ def check_line(problem, home, which):
 
 
 def check_evidence(problem, home, which, known=()):
-    """With units of a thousandth, beside which rounding is little; see `Evidence`."""
-    work, V = Evidence(problem.loss), problem.V[which]
+    """With units of a thousandth, beside which rounding is little; see `CertificateSums`."""
+    work, V = CertificateSums(problem.loss), problem.V[which]
     reach, units = np.linspace(0.5, 1.5, len(which)), 1e-3
     (found,), (exact,) = (rows.total(work, which, V, known, reach, units) for rows in (home, problem.plain))
     C = problem.labels.of(slice(None), which)[1]
@@ -195,7 +195,7 @@ def test_float32_rows_far_from_the_origin(kernel, offset):
     """A common offset costs no digits but those that the rows themselves have lost; whole numbers lose none."""
     problem = make(kernel, dtype=np.float32, data=lambda rng, n: np.round(2 * rng.normal(size=(n, INPUTS))), n=100)
     Z = dense(problem.X)[:7]
-    home = Fused(problem.X + np.float32(64 * offset), problem.labels, np.float32).look(
+    home = CoreFeatures(problem.X + np.float32(64 * offset), problem.labels, np.float32).look(
         problem.kernel, Z + 64 * offset, problem.T
     )
     exact = problem.kernel(dense(problem.X), Z) @ problem.T
@@ -256,7 +256,7 @@ def every_sum(problem, home, which):
     return [
         *home.total(Equations(problem.loss), which, V),
         *home.total(Line(problem.loss), which, V, D, t),
-        *home.total(Evidence(problem.loss), which, V, (), np.ones(len(which)), 1e-3),
+        *home.total(CertificateSums(problem.loss), which, V, (), np.ones(len(which)), 1e-3),
         *home.passes.pull(which.tolist(), V, beta, core_loss(problem.loss)),
         home.passes.values(which.tolist(), V, 0, home.shape[0]),
         home.features(np.arange(home.shape[0])),
@@ -300,15 +300,15 @@ def test_passes_over_blocks_add_up(monkeypatch):
     V = problem.V
     monkeypatch.setattr("slimsvm.rows.memory.BLOCK_BYTES", 5 * 8 * 41)
     P = problem.plain.features(np.arange(300))
-    for home in (problem.fused(), problem.fused(keep=0), problem.plain, Given(P, problem.labels)):
+    for home in (problem.fused(), problem.fused(keep=0), problem.plain, DenseFeatures(P, problem.labels)):
         assert len(list(home.blocks())) > 5
         found = home.total(Equations(Own()), which, V)
         expected = problem.fused().total(Equations(problem.loss), which, V)
         for a, b in zip(found, expected, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)
-        (found,) = home.total(Evidence(Own()), which, V, (), np.zeros(3), 0.0)
-        (expected,) = problem.fused().total(Evidence(problem.loss), which, V, (), np.zeros(3), 0.0)
-        if isinstance(home, Given):  # which knows nothing of k(x, x)
+        (found,) = home.total(CertificateSums(Own()), which, V, (), np.zeros(3), 0.0)
+        (expected,) = problem.fused().total(CertificateSums(problem.loss), which, V, (), np.zeros(3), 0.0)
+        if isinstance(home, DenseFeatures):  # which knows nothing of k(x, x)
             found[:, SPREAD] = expected[:, SPREAD]
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
 
@@ -456,7 +456,7 @@ def test_whitening_in_the_core_makes_the_norm_a_plain_one(norm, scales):
     rng = np.random.default_rng(0)
     X, Z = rng.normal(size=(40, 3)), rng.normal(size=(13, 3))
     kernel = Gaussian(0.4) if scales is None else Scaled(Gaussian(0.4), scales)
-    home = Fused(X, RowLabels(np.ones((40, 1)), np.ones((40, 1))))
+    home = CoreFeatures(X, RowLabels(np.ones((40, 1)), np.ones((40, 1))))
     gram = home.look_whitened(kernel, Z, norm.on_diagonal)
     np.testing.assert_allclose(gram, kernel(Z, Z), rtol=1e-14)
     T = home.seen[2]
@@ -467,7 +467,7 @@ def test_whitening_in_the_core_makes_the_norm_a_plain_one(norm, scales):
 
 def test_whitening_in_the_core_leaves_what_is_not_safe_to_others():
     X = np.random.default_rng(0).normal(size=(20, 3))
-    home = Fused(X, RowLabels(np.ones((20, 1)), np.ones((20, 1))))
+    home = CoreFeatures(X, RowLabels(np.ones((20, 1)), np.ones((20, 1))))
     twice = np.vstack([X[:4], X[:1]])
     assert home.look_whitened(Gaussian(0.4), twice, (0.0, 0.0)) is None
     assert home.seen is None
@@ -493,7 +493,7 @@ def test_wide_rows_that_are_looked_at_again(other):
     X = rng.normal(size=(130, 80)).astype(np.float32)
     Z = rng.normal(size=(7, 80))
     labels = RowLabels(np.ones((130, 1)), np.ones((130, 1)))
-    home, kernel, T = Fused(X, labels, np.float32), Gaussian(0.01), np.eye(7)
+    home, kernel, T = CoreFeatures(X, labels, np.float32), Gaussian(0.01), np.eye(7)
     for _ in range(3):
         home.look(kernel, Z, T).features(np.arange(130))
     if other == "vectors":
@@ -505,5 +505,7 @@ def test_wide_rows_that_are_looked_at_again(other):
     else:
         kernel = kernels.Linear()
     found = home.look(kernel, Z, T).features(np.arange(130))
-    np.testing.assert_array_equal(found, Fused(X, labels, np.float32).look(kernel, Z, T).features(np.arange(130)))
+    np.testing.assert_array_equal(
+        found, CoreFeatures(X, labels, np.float32).look(kernel, Z, T).features(np.arange(130))
+    )
     np.testing.assert_allclose(found, kernel(X, Z), rtol=2e-5, atol=2e-4)

@@ -11,7 +11,7 @@ from problems import blobs, signs
 from slimsvm import kernels, losses, regularizers
 from slimsvm.rows import memory
 from slimsvm.rows.labels import RowLabels
-from slimsvm.rows.memory import Computed, Fused, Given, seen_through
+from slimsvm.rows.memory import CoreFeatures, DenseFeatures, LazyFeatures, seen_through
 from slimsvm.rows.protocol import decision
 from slimsvm.solvers.certificate import balanced
 from slimsvm.solvers.primal import interior
@@ -140,7 +140,7 @@ every_problem = pytest.mark.parametrize("problem", PROBLEMS)
 
 def solve(P, Y, C, loss, start=None, **options):
     """Machines over features in memory."""
-    return primal.solve(Given(P, RowLabels(Y, C)), loss, start, **options)
+    return primal.solve(DenseFeatures(P, RowLabels(Y, C)), loss, start, **options)
 
 
 def duals_of(P, y, C, loss, solution, o=0):
@@ -291,8 +291,8 @@ def test_streamed_blocks_give_the_same_as_stored_features(loss, block_bytes, mon
     Y, C = y[:, None], np.full((len(y), 1), 20.0)
     stored = solve(kernel(X, Z) @ T, Y, C, loss)
     monkeypatch.setattr(memory, "BLOCK_BYTES", block_bytes)
-    computed = Computed(kernel, X, RowLabels(Y, C), Z, T)
-    fused = Fused(X, RowLabels(Y, C), keep=0).look(kernel, Z, T)
+    computed = LazyFeatures(kernel, X, RowLabels(Y, C), Z, T)
+    fused = CoreFeatures(X, RowLabels(Y, C), keep=0).look(kernel, Z, T)
     for streamed in (computed, fused):
         assert len(list(streamed.blocks())) == len(memory.row_blocks(len(y), 72)) > 1
         found = primal.solve(streamed, loss)
@@ -309,10 +309,10 @@ def test_blocks_cover_every_row_once(monkeypatch):
     for size in (1, 71, 72, 73, 720, 10**9):
         monkeypatch.setattr(memory, "BLOCK_BYTES", size)
         for some in (
-            Given(expected, labels),
-            Computed(kernel, X, labels, Z, T),
-            Fused(X, labels).look(kernel, Z, T),
-            Fused(X, labels, keep=0).look(kernel, Z, T),
+            DenseFeatures(expected, labels),
+            LazyFeatures(kernel, X, labels, Z, T),
+            CoreFeatures(X, labels).look(kernel, Z, T),
+            CoreFeatures(X, labels, keep=0).look(kernel, Z, T),
         ):
             blocks = list(some.blocks())
             sizes = [len(block.features()) for block in blocks]
@@ -331,10 +331,10 @@ def test_features_are_stored_only_within_the_memory(monkeypatch):
     labels = RowLabels(y[:, None], np.ones((100, 1)))
     monkeypatch.setattr(memory, "BLOCK_BYTES", 1000)
     own = kernels.Function(lambda A, B: kernel(A, B))
-    assert isinstance(seen_through(own, X, labels, Z, T, keep=100 * 9 * 8), Given)
-    assert isinstance(seen_through(own, X, labels, Z, T, keep=100 * 9 * 8 - 1), Computed)
-    assert isinstance(seen_through(own, X, labels, Z, T, np.float32, keep=100 * 9 * 4), Given)
-    assert isinstance(seen_through(kernel, X, labels, Z, T, keep=100 * 9 * 8), Fused)
+    assert isinstance(seen_through(own, X, labels, Z, T, keep=100 * 9 * 8), DenseFeatures)
+    assert isinstance(seen_through(own, X, labels, Z, T, keep=100 * 9 * 8 - 1), LazyFeatures)
+    assert isinstance(seen_through(own, X, labels, Z, T, np.float32, keep=100 * 9 * 4), DenseFeatures)
+    assert isinstance(seen_through(kernel, X, labels, Z, T, keep=100 * 9 * 8), CoreFeatures)
 
 
 @pytest.mark.parametrize("weights", ["some", "equal", "none"])
@@ -349,7 +349,7 @@ def test_sums_over_some_rows_are_those_of_the_whole_matrix(monkeypatch, kept, we
     monkeypatch.setattr(interior, "MEMORY", 8 * 40 * 5 - (not kept))
     for size in (10**9, 111):
         monkeypatch.setattr(memory, "BLOCK_BYTES", size)
-        some = interior.Members(Given(P, RowLabels(np.ones((90, 1)), np.ones((90, 1)))), numbers)
+        some = interior.Members(DenseFeatures(P, RowLabels(np.ones((90, 1)), np.ones((90, 1)))), numbers)
         assert (some.kept is not None) == kept
         pull, gram = some.equations(u, h)
         np.testing.assert_allclose(pull, u @ one, atol=1e-12)
@@ -448,9 +448,9 @@ def several_machines(n=12_000, m=6):
 def test_machines_together_are_machines_alone():
     """The hinge over many rows: outputs share their looks at the rows."""
     P, Y, C = several_machines()
-    together = primal.solve(Given(P, RowLabels(Y, C)), losses.Hinge())
+    together = primal.solve(DenseFeatures(P, RowLabels(Y, C)), losses.Hinge())
     for o in range(Y.shape[1]):
-        alone = primal.solve(Given(P, RowLabels(Y[:, [o]], C[:, [o]])), losses.Hinge())
+        alone = primal.solve(DenseFeatures(P, RowLabels(Y[:, [o]], C[:, [o]])), losses.Hinge())
         np.testing.assert_allclose(together.objective[o], alone.objective[0], rtol=1e-8)
     assert (together.gap <= GAP).all()
 
@@ -458,7 +458,7 @@ def test_machines_together_are_machines_alone():
 def test_a_narrower_corner_leaves_fewer_rows(monkeypatch):
     """Where too many rows are close to the margin; the solution is the same."""
     P, Y, C = several_machines()
-    rows, close = Given(P, RowLabels(Y, C)), []
+    rows, close = DenseFeatures(P, RowLabels(Y, C)), []
     each = interior.Members.each
 
     def watched(rows, numbers):

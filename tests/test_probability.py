@@ -35,23 +35,22 @@ from slimsvm import (
     estimators,
     regularizers,
 )
-from slimsvm.data.dataset import Task, row_keys
+from slimsvm.data.dataset import Dataset, row_keys
+from slimsvm.model.probabilities import led_by, log_probabilities
 from slimsvm.problem.kernels import Gaussian
 from slimsvm.problem.regularizers import KernelNorm
 from slimsvm.rows.labels import numbers
-from slimsvm.rows.memory import Computed, Given, seen_through
-from slimsvm.solvers.certificate import Basis
+from slimsvm.rows.memory import DenseFeatures, LazyFeatures, seen_through
+from slimsvm.solvers.certificate import RegularizedBasis
 from slimsvm.solvers.primal.probability import (
-    Classes,
-    Weights,
+    ClassCodes,
+    LayerWeights,
     certified,
     fit_layer,
-    led_by,
-    log_probabilities,
     minimise,
     outputs,
 )
-from slimsvm.training.probabilities import STEP, USUAL, Judge, Piece, choose_cost, pieces_of
+from slimsvm.training.probabilities import STEP, USUAL, CalibrationFold, LayerLogLoss, choose_cost, pieces_of
 
 FIXED = {"C": 1.0, "gamma": "scale", "scales": "fixed"}
 WITH_LAYER = [
@@ -89,7 +88,7 @@ def problem(n_classes, seed=0, vectors=9):
 def test_duals_and_curvature_are_derivatives(n_classes):
     rng = np.random.default_rng(1)
     given = problem(n_classes)[3]
-    labels = Classes(given.codes, given.counts, n_classes)
+    labels = ClassCodes(given.codes, given.counts, n_classes)
     shape = given.size, outputs(n_classes)
     F, Q = rng.normal(size=shape), rng.normal(size=shape)
 
@@ -115,9 +114,9 @@ def plain_optimum(K, gram, labels):
     G = cp.hstack([np.zeros((len(K), 1)), F]) if n_classes == 2 else F
     own = cp.sum(cp.multiply(G, np.eye(n_classes)[labels.codes]), axis=1)
     objective = 0.5 * cp.sum_squares(root.T @ B) + labels.counts @ (cp.log_sum_exp(G, axis=1) - own)
-    task = cp.Problem(cp.Minimize(objective))
-    task.solve(solver=cp.CLARABEL, tol_gap_rel=1e-10, tol_gap_abs=1e-10, tol_feas=1e-10)
-    return task.value
+    dataset = cp.Problem(cp.Minimize(objective))
+    dataset.solve(solver=cp.CLARABEL, tol_gap_rel=1e-10, tol_gap_abs=1e-10, tol_feas=1e-10)
+    return dataset.value
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -162,7 +161,7 @@ def test_the_dual_bounds_every_layer(n_classes):
     for size in (0.0, 1e-3, 0.1, 1.0):
         coef = best.coef * (1 + size * rng.normal(size=best.coef.shape))
         bias = best.bias + size * rng.normal(size=best.bias.shape)
-        objective, gap = certified(rows, Basis.of(norm, gram), coef, bias)
+        objective, gap = certified(rows, RegularizedBasis.of(norm, gram), coef, bias)
         assert objective >= best.objective * (1 - 1e-9)
         assert objective / (1 + gap) <= best.objective * (1 + 1e-9)
 
@@ -183,10 +182,10 @@ def test_separable_classes_and_no_vectors():
 def test_blocks_of_rows_do_not_matter():
     kernel, X, Z, labels = problem(3)
     T = KernelNorm(epsilon=1e-3).whitening(kernel(Z, Z))
-    stored = minimise(Given(kernel(X, Z) @ T, labels), None, 1e-10)
-    computed = minimise(Computed(kernel, X, labels, Z, T), None, 1e-10)
+    stored = minimise(DenseFeatures(kernel(X, Z) @ T, labels), None, 1e-10)
+    computed = minimise(LazyFeatures(kernel, X, labels, Z, T), None, 1e-10)
     np.testing.assert_allclose(stored.V, computed.V, atol=1e-6)
-    warm = minimise(Given(kernel(X, Z) @ T, labels), Weights(stored.V), 1e-8)
+    warm = minimise(DenseFeatures(kernel(X, Z) @ T, labels), LayerWeights(stored.V), 1e-8)
     assert warm.n_iter == 0
 
 
@@ -214,15 +213,15 @@ def test_led_by_is_the_nearest_distribution():
 def as_task(X, y):
     classes, codes = np.unique(y, return_inverse=True)
     rows = np.arange(len(y))
-    return Task(X, codes, np.ones(len(y)), np.ones(len(classes)), rows, row_keys(X), classes, None, len(y))
+    return Dataset(X, codes, np.ones(len(y)), np.ones(len(classes)), rows, row_keys(X), classes, None, len(y))
 
 
 def test_cost_is_the_best_of_its_neighbours():
     X, y = noisy(3, 400)
-    task = as_task(X, y)
-    piece = Piece(task.take(np.arange(300)), task.take(np.arange(300, 400)), Gaussian(0.3), X[:20])
+    dataset = as_task(X, y)
+    piece = CalibrationFold(dataset.take(np.arange(300)), dataset.take(np.arange(300, 400)), Gaussian(0.3), X[:20])
     cost = choose_cost([piece], 1.0)
-    judge = Judge(piece, 2.0**30)
+    judge = LayerLogLoss(piece, 2.0**30)
     assert judge(cost) <= min(judge(cost / STEP), judge(cost * STEP)) * 1.002
 
 

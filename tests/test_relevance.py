@@ -19,7 +19,7 @@ from test_lp import GAMMA, all_coefficients, gram, hard, two_bumps
 
 
 def machine(X, y, weight=None, gamma=GAMMA):
-    return relevance.RelevanceMachine(
+    return relevance.RelevanceProblem(
         gram(X, gamma), (y > 0).astype(float), np.ones(len(y)) if weight is None else weight
     )
 
@@ -147,7 +147,7 @@ def test_a_gain_that_rounding_hides_is_noticed(distance, known):
     t = np.repeat([0.0, 1.0], 30)
     column = rng.normal(size=60)
     K = 1e6 * np.column_stack([column, column + distance * (2 * t - 1)])
-    m = relevance.RelevanceMachine(K, t, np.ones(60))
+    m = relevance.RelevanceProblem(K, t, np.ones(60))
     now = m.posterior(np.array([0]), np.array([1e-3, 1e-12]), np.zeros(2))
     assert relevance.Refinement(m, 1e-3).hidden_gain(now, np.array([1])) == known
 
@@ -376,7 +376,7 @@ def test_a_precision_at_its_limit_is_not_yet_a_deletion(seed):
     rng = np.random.default_rng(seed)
     X, y = rng.standard_normal((16, 4)) * 10.0 ** rng.integers(2, 6), rng.integers(0, 2, 16)
     clf = RelevanceVectorClassifier(kernel="linear", tol=1e-6, class_weight={0: 41.0}).fit(X, y)
-    machine = relevance.RelevanceMachine(X @ X.T, (y > 0).astype(float), np.where(y == 0, 41.0, 1.0))
+    machine = relevance.RelevanceProblem(X @ X.T, (y > 0).astype(float), np.where(y == 0, 41.0, 1.0))
     used, w = clf.support_, np.append(clf.intercept_, clf.vector_coef_[0])
     alpha = np.append(clf.intercept_precision_, clf.precision_[0])
     now = machine.posterior(used, alpha, w)

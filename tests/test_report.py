@@ -26,7 +26,7 @@ from problems import blobs, three_classes
 from slimsvm import AnyNormSVC, CompressedClassifier, RelevanceVectorClassifier, bases, compress, frontier
 from slimsvm.export import quantize
 from slimsvm.report import report, write_report
-from slimsvm.report.judged import Judged
+from slimsvm.report.judged import ConfusionCounts
 from small_models import FEW_ITERATIONS, learned, slim
 
 pytestmark = pytest.mark.filterwarnings(FEW_ITERATIONS)
@@ -164,7 +164,7 @@ def test_mistakes_are_those_of_scikit_learn():
     X, y = three_classes(150)
     names = np.array(["a", "b", "c"])
     model = slim(4).fit(X[:60], names[y[:60]])
-    judged = Judged.of(model, model.classes_, X[60:], names[y[60:]])
+    judged = ConfusionCounts.of(model, model.classes_, X[60:], names[y[60:]])
     predicted = model.predict(X[60:])
     np.testing.assert_array_equal(judged.confusion, confusion_matrix(names[y[60:]], predicted, labels=names))
     expected = precision_recall_fscore_support(names[y[60:]], predicted, labels=names, zero_division=np.nan)
@@ -175,7 +175,7 @@ def test_mistakes_are_those_of_scikit_learn():
 
 @pytest.mark.parametrize(("right", "rows"), [(0, 1), (1, 1), (0, 50), (50, 50), (180, 200)])
 def test_the_interval_holds_the_share(right, rows):
-    low, high = Judged((0, 1), np.array([[right, rows - right], [0, 0]])).interval
+    low, high = ConfusionCounts((0, 1), np.array([[right, rows - right], [0, 0]])).interval
     assert 0 <= low <= right / rows <= high <= 1
     assert high - low < 1
 

@@ -15,8 +15,8 @@ import reference_bases as slow
 from problems import blobs
 from slimsvm import EmpiricalSVC, ReducedSVC, SlimSVC, kernels, losses, regularizers, slacks
 from slimsvm.rows.labels import RowLabels
-from slimsvm.rows.memory import Computed, Fused, kept
-from slimsvm.solvers.certificate import Basis, balanced, of_rows
+from slimsvm.rows.memory import CoreFeatures, LazyFeatures, kept
+from slimsvm.solvers.certificate import RegularizedBasis, balanced, of_rows
 from slimsvm.solvers.primal import equations
 from slimsvm.solvers.primal.coefficients import fit_coefficients
 
@@ -238,7 +238,7 @@ def test_kernel_values_beyond_all_numbers_are_refused():
 def plain_rows(kernel, X, labels, Z):
     """Rows with kernel values as features: in numpy, and in the core."""
     T = np.eye(len(Z))
-    return Computed(kernel, X, labels, Z, T), Fused(X, labels).look(kernel, Z, T)
+    return LazyFeatures(kernel, X, labels, Z, T), CoreFeatures(X, labels).look(kernel, Z, T)
 
 
 @pytest.mark.parametrize("regularizer", [regularizers.KernelNorm(0.0), regularizers.Identity()])
@@ -248,7 +248,7 @@ def test_any_point_and_any_duals_bound_the_optimum(name, regularizer):
     X, group = some_machines(60)
     kernel, Z, loss = kernels.Gaussian(0.5), X[:7], slacks.loss(LOSSES[name])
     gram = kernel(Z, Z)
-    basis = Basis.of(regularizer, gram)
+    basis = RegularizedBasis.of(regularizer, gram)
     K, y, C = kernel_values(kernel, X, Z), group.Y[:, 0], group.C[:, 0]
     best = slow.machine(np.asarray(K, dtype=float), basis.R, y, C, name).value
     rng = np.random.default_rng(0)
@@ -268,7 +268,7 @@ def test_the_gap_is_that_of_the_formulas():
     """Primal minus dual over dual, where rounding is nothing beside it."""
     X, group = some_machines(60)
     kernel, Z, loss = kernels.Gaussian(0.5), X[:7], losses.SquaredHinge()
-    basis = Basis.of(regularizers.KernelNorm(0.0), kernel(Z, Z))
+    basis = RegularizedBasis.of(regularizers.KernelNorm(0.0), kernel(Z, Z))
     fitted = fit_coefficients(kernel, X, Z, group, loss, regularizers.KernelNorm(0.0), tol=1e-10)
     coef, bias = 0.99 * fitted.coef.T, fitted.bias
     A = balanced(loss.duals(kernel(X, Z) @ coef + bias, group.Y, group.C))
@@ -295,7 +295,7 @@ def test_blocks_of_rows_give_the_same_certificate(monkeypatch):
 def test_kept_values_are_those_computed_anew(monkeypatch):
     X, group = some_machines(50)
     monkeypatch.setattr("slimsvm.rows.memory.BLOCK_BYTES", 2 * 8 * 4)
-    anew = Computed(kernels.Gaussian(0.5), X.astype(np.float32), group, X[:4], np.eye(4))
+    anew = LazyFeatures(kernels.Gaussian(0.5), X.astype(np.float32), group, X[:4], np.eye(4))
     assert kept(anew, 50 * 4 * 8 - 1) is anew
     at_hand = kept(anew, 50 * 4 * 8)
     np.testing.assert_array_equal(at_hand.P, np.vstack([block.features() for block in anew.blocks()]))

@@ -14,13 +14,13 @@ from pass_problems import KERNELS, LAYOUTS, LOSSES, core_loss, dense, make
 from problems import blobs, three_classes
 from slimsvm import SlimSVC, kernels, losses, regularizers
 from slimsvm.basis.learning import FusedObjective, Objective
-from slimsvm.data.dataset import Targets, outputs
-from slimsvm.estimators import tasks
-from slimsvm.rows.labels import ClassLabels, RowLabels, joined, of_task
-from slimsvm.rows.memory import Computed, Fused, Given
+from slimsvm.data.dataset import ProblemGroup, outputs
+from slimsvm.estimators import checked_data
+from slimsvm.rows.labels import ClassLabels, RowLabels, dataset_labels, joined
+from slimsvm.rows.memory import CoreFeatures, DenseFeatures, LazyFeatures
 from slimsvm.solvers.primal import solve as primal
 from slimsvm.solvers.primal.newton import newton
-from slimsvm.solvers.primal.passes import Equations, Evidence, Line
+from slimsvm.solvers.primal.passes import CertificateSums, Equations, Line
 from test_passes import check_all, check_pull, every_sum
 
 precisions = pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
@@ -43,8 +43,8 @@ def learning_problem(n=90, classes=3, dtype=np.float64, container=np.asarray):
     X = np.c_[X, X[:, :1] * X[:, 1:] / 2]
     X[np.abs(X) < 0.2] = 0
     codes = np.minimum(codes, classes - 1)
-    task = tasks.task(SlimSVC(), X, codes, np.random.default_rng(0).uniform(0.5, 2, n), False)
-    labels = of_task(task, outputs(task.n_classes, "ovr"), 3.0)
+    dataset = checked_data.checked_dataset(SlimSVC(), X, codes, np.random.default_rng(0).uniform(0.5, 2, n), False)
+    labels = dataset_labels(dataset, outputs(dataset.n_classes, "ovr"), 3.0)
     rng = np.random.default_rng(3)
     Z = X[rng.choice(n, 4, replace=False)] + 0.1 * rng.normal(size=(4, 3))
     return container(X.astype(dtype)), labels, Z, np.exp(0.3 * rng.normal(size=3))
@@ -82,7 +82,7 @@ def test_gradients_of_the_core_are_those_of_differences(kernel, loss, scaled):
         Z, scales = objective.unpack(theta)
         seen = DERIVED[kernel] if scales is None else kernels.Scaled(DERIVED[kernel], scales)
         P = seen(X, Z) @ NORM.whitening(seen(Z, Z))
-        return primal.solve(Given(P, labels), LOSSES[loss], tol=1e-11).objective.sum() / labels.totals.sum()
+        return primal.solve(DenseFeatures(P, labels), LOSSES[loss], tol=1e-11).objective.sum() / labels.totals.sum()
 
     assert objective(theta)[0] == pytest.approx(value(theta), rel=1e-7)
     expected = slow.numerical_gradient(value, theta, 1e-5)
@@ -110,17 +110,17 @@ def test_threads_do_not_change_a_gradient(scaled, dtype):
 def test_class_labels_are_the_tasks_targets(decision):
     X, codes = three_classes(60)
     weight = np.random.default_rng(0).uniform(0.5, 2, 60)
-    task = tasks.task(SlimSVC(class_weight={0: 1.0, 1: 2.0, 2: 0.5}), X, codes, weight, False)
-    wanted = outputs(task.n_classes, decision)
+    dataset = checked_data.checked_dataset(SlimSVC(class_weight={0: 1.0, 1: 2.0, 2: 0.5}), X, codes, weight, False)
+    wanted = outputs(dataset.n_classes, decision)
     costs = np.array([1.0, 2.0, 3.0])
-    labels = of_task(task, wanted, costs)
+    labels = dataset_labels(dataset, wanted, costs)
     Y, C = labels.of(slice(None))
     np.testing.assert_array_equal(Y == 0, C == 0)
     assert labels.outputs == 3
     assert labels.size == 60
     np.testing.assert_allclose(labels.totals, C.sum(axis=0))
-    factor = np.array([1.0, 2.0, 0.5])[task.codes]
-    np.testing.assert_allclose(C, np.abs(Y) * (weight[task.numbers] * factor)[:, None] * costs)
+    factor = np.array([1.0, 2.0, 0.5])[dataset.codes]
+    np.testing.assert_allclose(C, np.abs(Y) * (weight[dataset.numbers] * factor)[:, None] * costs)
     for o in range(3):
         members = labels.members(o)
         if decision == "ovr":
@@ -141,9 +141,9 @@ def test_class_labels_are_the_tasks_targets(decision):
 
 def test_groups_of_outputs_over_rows_of_their_own_are_joined():
     rng = np.random.default_rng(0)
-    first = Targets(None, np.ones((10, 2)), rng.uniform(1, 2, (10, 2)))
+    first = ProblemGroup(None, np.ones((10, 2)), rng.uniform(1, 2, (10, 2)))
     rows = np.array([1, 4, 8])
-    second = Targets(rows, -np.ones((3, 1)), rng.uniform(1, 2, (3, 1)))
+    second = ProblemGroup(rows, -np.ones((3, 1)), rng.uniform(1, 2, (3, 1)))
     labels = joined([first, second], 10)
     np.testing.assert_array_equal(labels.C[:, :2], first.C)
     np.testing.assert_array_equal(labels.members(2), rows)
@@ -160,8 +160,10 @@ def test_thinned_rows_are_every_so_manyeth_at_as_many_times_the_cost(given):
     problem = make(n=101, given=given)
     P = problem.plain.features(np.arange(101))
     Y, C = problem.labels.of(slice(None))
-    expected = Given(P[::8], RowLabels(Y[::8], 8 * C[::8])).total(Equations(problem.loss), np.arange(3), problem.V)
-    for home in (problem.fused(), problem.fused(keep=0), problem.plain, Given(P, problem.labels)):
+    expected = DenseFeatures(P[::8], RowLabels(Y[::8], 8 * C[::8])).total(
+        Equations(problem.loss), np.arange(3), problem.V
+    )
+    for home in (problem.fused(), problem.fused(keep=0), problem.plain, DenseFeatures(P, problem.labels)):
         part = home.thinned(8)
         assert part.shape == (13, 5)
         for a, b in zip(part.total(Equations(problem.loss), np.arange(3), problem.V), expected, strict=True):
@@ -179,7 +181,7 @@ def test_newtons_method_of_a_home_is_that_of_passes(loss, start, which):
     expected = newton(problem.plain, problem.loss, V, 1e-12, 200, which)
     P = problem.plain.features(np.arange(400))
     assert expected.converged.all()
-    for home in (problem.fused(), problem.fused(keep=0), Given(P, problem.labels)):
+    for home in (problem.fused(), problem.fused(keep=0), DenseFeatures(P, problem.labels)):
         found = newton(home, problem.loss, V, 1e-12, 200, which)
         assert found.converged.all()
         values = [
@@ -198,12 +200,12 @@ def test_newtons_method_from_where_nothing_is_curved(C, dtype):
     labels = RowLabels(Y, np.full(Y.shape, C))
     kernel, Z, loss = kernels.Gaussian(0.3), X[:20], losses.HuberHinge(0.5)
     T = NORM.whitening(kernel(Z, Z))
-    best = primal.solve(Computed(kernel, X, labels, Z, T), loss, tol=1e-10)
+    best = primal.solve(LazyFeatures(kernel, X, labels, Z, T), loss, tol=1e-10)
     assert best.gap[0] <= 1e-8
     rows = X.astype(dtype)
-    for home in (Fused(rows, labels, dtype).look(kernel, Z, T), Computed(kernel, rows, labels, Z, T, dtype)):
+    for home in (CoreFeatures(rows, labels, dtype).look(kernel, Z, T), LazyFeatures(kernel, rows, labels, Z, T, dtype)):
         state = newton(home, loss, tol=1e-7, max_iter=50)
-        exact = primal.certified(Computed(kernel, X, labels, Z, T), loss, np.arange(1), state.V, (), state.n_iter)
+        exact = primal.certified(LazyFeatures(kernel, X, labels, Z, T), loss, np.arange(1), state.V, (), state.n_iter)
         np.testing.assert_allclose(exact.objective, best.objective, rtol=1e-5 if dtype == np.float32 else 1e-6)
 
 
@@ -217,7 +219,7 @@ def test_mapped_files_are_rows(dtype, tmp_path):
         mapped.append(np.load(tmp_path / f"{name}.npy", mmap_mode="r"))
     X, codes, counts = mapped
     labels = ClassLabels(codes, counts, problem.labels.side, problem.labels.cost)
-    home = Fused(X, labels, dtype).look(problem.kernel, problem.Z, problem.T)
+    home = CoreFeatures(X, labels, dtype).look(problem.kernel, problem.Z, problem.T)
     for a, b in zip(*(every_sum(problem, h, np.arange(3)) for h in (home, problem.fused())), strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -245,7 +247,7 @@ def test_what_does_not_fit_is_refused():
         home.passes.evidence([0, 1, 2], V, loss, [], np.ones(2), 0.0)
     few = RowLabels(np.ones((49, 1)), np.ones((49, 1)))
     with pytest.raises(ValueError, match="sides and costs"):
-        Fused(problem.X, few)
+        CoreFeatures(problem.X, few)
 
 
 @pytest.mark.parametrize("rows", [[-1], [50], [7, 3], [3, 3]], ids=str)
@@ -254,7 +256,7 @@ def test_known_duals_of_rows_that_are_not_there_are_refused(rows):
     problem = make(n=50, outputs=1)
     known = [(np.array(rows, dtype=np.int64), np.ones(len(rows)))]
     with pytest.raises(ValueError, match="ascend"):
-        problem.fused().total(Evidence(problem.loss), np.arange(1), problem.V, known, np.ones(1), 0.0)
+        problem.fused().total(CertificateSums(problem.loss), np.arange(1), problem.V, known, np.ones(1), 0.0)
 
 
 # --- several threads of Python -------------------------------------------------------------------------------
@@ -290,7 +292,7 @@ def test_rows_that_are_not_numbers_do_no_harm(kernel, bad, layout, dtype):
     X[[3, 40]] = bad
     X = LAYOUTS[layout](X)
     plain = problem.fused()
-    home = Fused(X, problem.labels, dtype).look(problem.kernel, problem.Z, problem.T)
+    home = CoreFeatures(X, problem.labels, dtype).look(problem.kernel, problem.Z, problem.T)
     with np.errstate(all="ignore"):
         for found, whole in zip(
             every_sum(problem, home, np.arange(3)), every_sum(problem, plain, np.arange(3)), strict=True
@@ -302,7 +304,9 @@ def test_rows_that_are_not_numbers_do_no_harm(kernel, bad, layout, dtype):
     if np.isnan(problem.kernel(dense(X)[[3]], problem.Z)).any():
         assert np.isnan(home.features(np.array([3]))).any()
         for loss in LOSSES.values():
-            assert np.isnan(home.total(Evidence(loss), np.arange(3), problem.V, (), np.ones(3), 0.0)[0][:, 0]).all()
+            assert np.isnan(
+                home.total(CertificateSums(loss), np.arange(3), problem.V, (), np.ones(3), 0.0)[0][:, 0]
+            ).all()
 
 
 def test_weights_that_are_not_numbers_do_no_harm():
@@ -321,12 +325,12 @@ def test_weights_that_are_not_numbers_do_no_harm():
 
 def test_rows_without_inputs_and_without_features():
     labels = RowLabels(np.ones((9, 1)), np.ones((9, 1)))
-    home = Fused(np.ones((9, 2)), labels).look(kernels.Gaussian(1.0), np.empty((0, 2)), np.empty((0, 0)))
+    home = CoreFeatures(np.ones((9, 2)), labels).look(kernels.Gaussian(1.0), np.empty((0, 2)), np.empty((0, 0)))
     value, moments, grams = home.total(Equations(losses.SquaredHinge()), np.arange(1), np.array([[0.25]]))
     np.testing.assert_allclose(value, 9 * 0.5 * 0.75**2)
     np.testing.assert_allclose(moments, [[9 * 0.75]])
     np.testing.assert_allclose(grams, [[[9.0]]])
-    home = Fused(np.ones((9, 0)), labels).look(kernels.Linear(), np.ones((2, 0)), np.eye(2))
+    home = CoreFeatures(np.ones((9, 0)), labels).look(kernels.Linear(), np.ones((2, 0)), np.eye(2))
     np.testing.assert_array_equal(home.features(np.arange(9)), np.zeros((9, 2)))
 
 

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.datasets import dump_svmlight_file
 
 from slimsvm import AnyNormSVC, EmpiricalSVC, LpSVC, ReducedSVC, SlimSVC, bases, regularizers, rows
-from slimsvm.rows.blocks import Read
+from slimsvm.rows.blocks import BlockRows
 
 N, D = 9000, 5
 FIXED = {"C": 1.0, "gamma": 0.2, "scales": "fixed"}
@@ -36,8 +36,8 @@ def blocks(X, *others, size=1300):
 def passes(monkeypatch):
     """How many passes were made."""
     made = []
-    mapped = Read.mapped
-    monkeypatch.setattr(Read, "mapped", lambda self, *a, **k: made.append(1) or mapped(self, *a, **k))
+    mapped = BlockRows.mapped
+    monkeypatch.setattr(BlockRows, "mapped", lambda self, *a, **k: made.append(1) or mapped(self, *a, **k))
     return made
 
 
@@ -244,7 +244,7 @@ def test_nothing_is_loaded_before_it_is_asked_for(tmp_path):
     from test_process import run
 
     code = "import sys, {}; print([m for m in ('pyarrow', 'dask', 'torch', 'pandas') if m in sys.modules])"
-    assert run(code.format("slimsvm"), tmp_path) == run(code.format("sklearn.svm"), tmp_path)
+    assert run(code.format("slimsvm.estimators"), tmp_path) == run(code.format("sklearn.svm"), tmp_path)
 
 
 # --- what rows may look like ---------------------------------------------------------------------------------------

@@ -6,11 +6,11 @@ from threadpoolctl import threadpool_limits
 
 from problems import blobs
 from slimsvm import SlimSVC
-from slimsvm.estimators import tasks
+from slimsvm.estimators import checked_data
 from slimsvm.problem import bases
 from slimsvm.training import search
-from slimsvm.training.spec import Setting
-from slimsvm.training.trials import Trial, Trials
+from slimsvm.training.spec import Hyperparameters
+from slimsvm.training.trials import TrialRunner, TrialScore
 from small_models import FEW_ITERATIONS
 
 pytestmark = pytest.mark.filterwarnings(FEW_ITERATIONS)
@@ -20,17 +20,17 @@ def run(monkeypatch, error, n, **given):
     """The search among settings whose errors are given by a function of the setting and the fold's number."""
     X, y = blobs(n, seed=3)
     estimator = SlimSVC(3, **given)
-    task = tasks.task(estimator, X, y, None)
-    recipe = estimator._recipe(task)
+    dataset = checked_data.checked_dataset(estimator, X, y, None)
+    spec = estimator._recipe(dataset)
 
     def trial(self, setting, before, fold):
         mine, size = error(setting, fold), self.folds[fold].test.size
         wrong = np.arange(size) < mine * size
-        return Trial(float(wrong.mean()), float(mine), wrong / size)
+        return TrialScore(float(wrong.mean()), float(mine), wrong / size)
 
-    monkeypatch.setattr(Trials, "_run", trial)
-    space = search.space_of(task, estimator.C, estimator.gamma, estimator.scales, recipe)
-    return search.search(task, recipe, space), space
+    monkeypatch.setattr(TrialRunner, "_run", trial)
+    space = search.search_space(dataset, estimator.C, estimator.gamma, estimator.scales, spec)
+    return search.search(dataset, spec, space), space
 
 
 def valley(best, width=0.02):
@@ -46,8 +46,8 @@ def valley(best, width=0.02):
 @pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize("cost", [0.1, 3.0, 30.0, 300.0])
 def test_the_best_setting_is_found(monkeypatch, cost, scaled):
-    unit = run(monkeypatch, valley(Setting(1.0, 1.0)), 1200)[1].unit
-    best = Setting(cost, 0.3 * unit, scaled)
+    unit = run(monkeypatch, valley(Hyperparameters(1.0, 1.0)), 1200)[1].unit
+    best = Hyperparameters(cost, 0.3 * unit, scaled)
     found, _ = run(monkeypatch, valley(best), 1200)
     assert found.setting.scaled == scaled
     assert found.setting.gamma == pytest.approx(best.gamma)
@@ -62,18 +62,18 @@ def test_a_wide_kernel_is_seen_at_a_large_cost(monkeypatch):
         return 0.1 + 0.1 * abs(np.log10(linear)) + 0.05 * np.log10(setting.gamma / unit) + 0.1 * setting.scaled
 
     for n in (400, 1200):
-        unit = run(monkeypatch, valley(Setting(1.0, 1.0)), n)[1].unit
+        unit = run(monkeypatch, valley(Hyperparameters(1.0, 1.0)), n)[1].unit
         found, _ = run(monkeypatch, error, n)
         assert found.setting.gamma < 0.05 * unit
         assert found.setting.C >= 30
 
 
 def test_ranges_go_on_where_the_best_is_at_their_end(monkeypatch):
-    found, space = run(monkeypatch, valley(Setting(3000.0, 1e-9)), 1200)
+    found, space = run(monkeypatch, valley(Hyperparameters(3000.0, 1e-9)), 1200)
     assert max(found.tried["C"]) > 1000
     assert min(found.tried["gamma"]) < 0.01 * space.unit
     assert found.setting.C >= 900
-    found, space = run(monkeypatch, valley(Setting(1e9, 1e9)), 1200)
+    found, space = run(monkeypatch, valley(Hyperparameters(1e9, 1e9)), 1200)
     assert max(found.tried["C"]) <= search.MOST_COST[space.targets]
     assert max(found.tried["gamma"]) <= search.MOST_WIDTH * space.unit * 1.001
 
@@ -126,10 +126,10 @@ def test_the_random_state_does_not_change_the_settings():
 
 
 def test_what_is_given_is_not_searched(monkeypatch):
-    found, _ = run(monkeypatch, valley(Setting(1.0, 1.0)), 1200, C=7.0, scales="learned")
+    found, _ = run(monkeypatch, valley(Hyperparameters(1.0, 1.0)), 1200, C=7.0, scales="learned")
     assert set(found.tried["C"]) == {7.0}
     assert set(found.tried["scales"]) == {"learned"}
-    found, _ = run(monkeypatch, valley(Setting(1.0, 1.0)), 1200, gamma=0.2, scales="fixed")
+    found, _ = run(monkeypatch, valley(Hyperparameters(1.0, 1.0)), 1200, gamma=0.2, scales="fixed")
     assert set(found.tried["gamma"]) == {0.2}
 
 
@@ -159,8 +159,8 @@ def test_trials_that_run_ahead_change_nothing(n):
 
 
 def test_costs_of_very_many_rows_are_those_of_a_million():
-    few = search.Space(None, None, [False], 0.5, rows=2e5)
-    many = search.Space(None, None, [False], 0.5, rows=5e7)
+    few = search.SearchSpace(None, None, [False], 0.5, rows=2e5)
+    many = search.SearchSpace(None, None, [False], 0.5, rows=5e7)
     assert few.costs == list(search.COSTS)
     np.testing.assert_allclose(many.costs, np.array(search.COSTS) / 50)
     assert pytest.approx(few.first(0.5, False).C / 50) == many.first(0.5, False).C

@@ -23,7 +23,7 @@ import reference_bases as slow
 from problems import blobs, three_classes
 from slimsvm import SlimSVC, bases, kernels, losses
 from slimsvm.basis import candidates, learning
-from slimsvm.data.dataset import Task, row_keys
+from slimsvm.data.dataset import Dataset, row_keys
 from slimsvm.training import search
 from small_models import (
     CONTAINERS,
@@ -142,8 +142,8 @@ def test_search_is_seeded_and_splits_by_class():
         codes = np.random.default_rng(0).permutation(np.arange(n) % 10 == 0).astype(int)
         numbers = np.arange(n)
         X = numbers[:, None] + 0.5
-        task = Task(X, codes, np.ones(n), np.ones(2), numbers, row_keys(X), np.arange(2), None, n)
-        folds = search.split(task, np.random.default_rng(0))
+        dataset = Dataset(X, codes, np.ones(n), np.ones(2), numbers, row_keys(X), np.arange(2), None, n)
+        folds = search.split(dataset, np.random.default_rng(0))
         for fold in folds:
             assert not set(fold.train.numbers) & set(fold.test.numbers)
             assert len(fold.train.codes) + len(fold.test.codes) == n

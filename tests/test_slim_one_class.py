@@ -18,7 +18,7 @@ from sklearn.svm import OneClassSVM
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from slimsvm import Predictor, SlimOneClass, compress, load, save, to_micropython, to_sklearn
-from slimsvm.compression.tasks import Inside
+from slimsvm.compression.tasks import OneClass
 from slimsvm.estimators import one_class
 from slimsvm.estimators.one_class import threshold
 from slimsvm.export import quantize
@@ -125,8 +125,8 @@ def test_rows_of_one_score_are_on_one_side():
 
 def test_rows_on_the_border_agree_on_either_side():
     F, G = np.array([[1.0], [1e-6], [-1e-6], [-1.0]]), np.array([[1.0], [-1.0], [1.0], [1.0]])
-    assert Inside().agreement(F, G, np.ones(4)) == 0.25
-    assert Inside(1e-5).agreement(F, G, np.ones(4)) == 0.75
+    assert OneClass().agreement(F, G, np.ones(4)) == 0.25
+    assert OneClass(1e-5).agreement(F, G, np.ones(4)) == 0.75
 
 
 # --- rows -----------------------------------------------------------------------------------------------------------

@@ -19,9 +19,9 @@ from sklearn.svm import SVR
 import slimsvm
 from slimsvm import SlimSVR, losses
 from slimsvm.data.dataset import rounded_targets
-from slimsvm.estimators import tasks
+from slimsvm.estimators import checked_data
 from slimsvm.training.intervals import held_out_residuals, quantiles
-from slimsvm.training.spec import Setting
+from slimsvm.training.spec import Hyperparameters
 
 QUICK = {"C": 10.0, "gamma": 0.5, "scales": "fixed"}
 NAMES = ["squared_error", "epsilon_insensitive", "squared_epsilon_insensitive", "huber"]
@@ -289,12 +289,12 @@ def test_residuals_are_larger_by_as_much_as_the_final_model_is_worse():
     """A final model that misses the rows it knows by twice as much doubles the held-out residuals; one that is better
     than the models of the folds leaves them as they are."""
     X = np.random.default_rng(0).normal(size=(150, 2))
-    task = tasks.task(SlimSVR(), X, X[:, 0], None)
-    task = replace(task, targets=task.X[:, :1].copy())
-    recipe, setting = SlimSVR(4, gamma=0.05, scales="fixed")._recipe(task), Setting(10.0, 0.05)
+    dataset = checked_data.checked_dataset(SlimSVR(), X, X[:, 0], None)
+    dataset = replace(dataset, targets=dataset.X[:, :1].copy())
+    spec, setting = SlimSVR(4, gamma=0.05, scales="fixed")._recipe(dataset), Hyperparameters(10.0, 0.05)
 
     def residuals(amount):
-        return held_out_residuals(task, recipe, setting, np.random.default_rng(0), MissesBy(amount))[0]
+        return held_out_residuals(dataset, spec, setting, np.random.default_rng(0), MissesBy(amount))[0]
 
     plain, worse, twice = residuals(0.0), residuals(3.0), residuals(6.0)
     np.testing.assert_allclose(twice, 2 * worse, rtol=1e-12)

@@ -256,7 +256,9 @@ def test_a_search_only_now_and_then(monkeypatch):
     X, y = moons(1000)
     calls = []
     trained = SlimSVC._train
-    monkeypatch.setattr(SlimSVC, "_train", lambda self, task: calls.append(task.n_samples) or trained(self, task))
+    monkeypatch.setattr(
+        SlimSVC, "_train", lambda self, dataset: calls.append(dataset.n_samples) or trained(self, dataset)
+    )
     fed(SlimSVC(**QUICK), X, y, 50)
     assert calls == [50, 200]  # rows in memory; 300 at most
     calls.clear()

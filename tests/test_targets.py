@@ -8,7 +8,7 @@ import pytest
 
 from slimsvm import losses
 from slimsvm.rows.labels import RowLabels, TargetLabels
-from slimsvm.rows.memory import Given
+from slimsvm.rows.memory import DenseFeatures
 from slimsvm.rows.protocol import decision
 from slimsvm.solvers.primal import interior
 from slimsvm.solvers.primal import solve as primal
@@ -63,7 +63,7 @@ def reference(P, t, C, loss):
 
 
 def solve(P, t, C, loss, **options):
-    return primal.solve(Given(P, RowLabels(t[:, None], C[:, None])), loss, **options)
+    return primal.solve(DenseFeatures(P, RowLabels(t[:, None], C[:, None])), loss, **options)
 
 
 def certificate(P, t, C, loss, found):
@@ -148,7 +148,7 @@ def test_targets_and_counts_are_rows_and_costs(loss):
     cost = np.array([0.5, 1.0, 2.0])
     given = TargetLabels(T, weight, cost)
     np.testing.assert_allclose(given.totals, np.outer(weight, cost).sum(axis=0))
-    found = primal.solve(Given(P, given), loss)
+    found = primal.solve(DenseFeatures(P, given), loss)
     for o in range(3):
         alone = solve(P, T[:, o], cost[o] * weight, loss)
         assert found.objective[o] == pytest.approx(alone.objective[0], rel=1e-8)
@@ -159,7 +159,7 @@ def test_targets_and_counts_are_rows_and_costs(loss):
 @pytest.mark.parametrize("loss", [loss for loss in LOSSES if not loss.smooth], ids=repr)
 def test_many_rows_are_screened_to_the_same_solution(loss):
     P, t, weight = problem(9000, 4, seed=5)
-    rows, which = Given(P, RowLabels(t[:, None], weight[:, None])), np.array([0])
+    rows, which = DenseFeatures(P, RowLabels(t[:, None], weight[:, None])), np.array([0])
     found = primal.solve(rows, loss)
     V, known, _ = interior.solve_interior(rows, loss, which, 1e-10, 100, None, interior.direct)
     direct = primal.certified(rows, loss, which, V, known, np.array([1]))

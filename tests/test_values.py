@@ -16,7 +16,7 @@ from sklearn.svm import SVR
 
 from slimsvm import Predictor, SlimSVR, compress, to_micropython, to_onnx, to_sklearn
 from slimsvm.export import quantize
-from slimsvm.model.inference import machine_of
+from slimsvm.model.inference import inference_model
 from slimsvm.quantization.integers import shifted, values_in_16_bits
 
 
@@ -51,7 +51,7 @@ def several(small):
 
 
 def values_of(model, X):
-    machine = machine_of(model)
+    machine = inference_model(model)
     return machine.expansion.decision(machine.inputs(X))
 
 

@@ -6,9 +6,9 @@ import numpy as np
 
 import slimsvm
 
-from ..utils.drawing import Case, Draw
 from . import data as datasets
 from . import family_judge
+from .drawing import Case, Draw
 from .exact import LONG, long, parameters
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import slimsvm
 from slimsvm import bases, slacks
 
-from ..utils.drawing import Draw
 from . import interior, judge
+from .drawing import Draw
 from .exact import LONG, kernel_matrix
 from .family import FAMILY, TARGETS, Targets
 

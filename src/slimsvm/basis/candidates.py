@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ..data.dataset import Output, Task, rounded_targets
-from ..linalg.arrays import Array, Elsewhere
+from ..data.dataset import Dataset, Output, rounded_targets
+from ..linalg.arrays import Array, RemoteArray
 from ..problem.bases import Basis, Choice, Cholesky, Given, Random, dense
 from ..problem.kernels import Scaled
 from ..problem.losses import LEARNING_DIGITS, few_digits, rounded, squared, with_few_digits
 from ..problem.regularizers import Regularizer
-from ..rows.labels import Labels, of_task
+from ..rows.labels import Labels, dataset_labels
 from ..solvers.pivoted_cholesky import independent_rows, pivoted_factor
 from .learning import LearnedVectors, learn
 from .selection import class_centres, forward_rows
@@ -41,14 +41,14 @@ def stages(rows: int, iterations: int) -> list[tuple[int, int]]:
 
 
 @dataclass(frozen=True)
-class TaskCandidates:
+class DatasetCandidates:
     """The rows of a task as candidates for vectors.
 
     ``loss`` and ``regularizer`` belong to the problems that will share the vectors; ``scaled`` says whether the scales
     of the inputs are learned with them. ``start`` is where learning goes on instead of starting anew.
     """
 
-    task: Task
+    dataset: Dataset
     kernel: Any
     outputs: list[Output]
     C: Array | float  # one cost, or one for each problem
@@ -64,30 +64,30 @@ class TaskCandidates:
 
     @property
     def X(self) -> Any:
-        return self.task.X
+        return self.dataset.X
 
     @property
     def labels(self) -> Labels:
         """What the rows are to all problems."""
-        return of_task(self.task, self.outputs, self.C)
+        return dataset_labels(self.dataset, self.outputs, self.C)
 
     @property
     def lessons(self) -> Labels:
         """What they are to the problems that vectors are learned for; targets and their costs have few digits."""
         wanted = self.outputs if self.taught is None else self.taught
-        if self.task.targets is None:
-            return of_task(self.task, wanted, self.C)
-        rounded_task = replace(self.task, targets=rounded_targets(self.task.targets))
-        return of_task(rounded_task, wanted, few_digits(float(self.C), LEARNING_DIGITS))
+        if self.dataset.targets is None:
+            return dataset_labels(self.dataset, wanted, self.C)
+        rounded_task = replace(self.dataset, targets=rounded_targets(self.dataset.targets))
+        return dataset_labels(rounded_task, wanted, few_digits(float(self.C), LEARNING_DIGITS))
 
-    def sample(self, most: int) -> TaskCandidates:
-        return replace(self, task=self.task.sample(most, self.rng))
+    def sample(self, most: int) -> DatasetCandidates:
+        return replace(self, dataset=self.dataset.sample(most, self.rng))
 
     def choice(self, rows: Array) -> Choice:
-        return Choice(self.X[rows], self.task.numbers[rows])
+        return Choice(self.X[rows], self.dataset.numbers[rows])
 
     def at_random(self) -> Array:
-        return self.task.drawn_by_weight(self.rng)
+        return self.dataset.drawn_by_weight(self.rng)
 
     def independent(self, eta: float, order: Array | None = None, most: int | None = None) -> Array:
         return independent_rows(self.kernel, self.X, self._absolute(eta), order, most)
@@ -95,11 +95,11 @@ class TaskCandidates:
     @property
     def here(self) -> Any:
         """The rows in memory: those of a sample may be on a device."""
-        return self.X[:] if isinstance(self.X, Elsewhere) else self.X
+        return self.X[:] if isinstance(self.X, RemoteArray) else self.X
 
     def pivoted(self, eta: float, most: int) -> Array:
-        rank = self.task.ranks()
-        return pivoted_factor(self.kernel, self.here, self._absolute(eta), most, self.task.threads, rank)[0]
+        rank = self.dataset.ranks()
+        return pivoted_factor(self.kernel, self.here, self._absolute(eta), most, self.dataset.threads, rank)[0]
 
     def forward(self, count: int, candidates: int | None) -> Array:
         return forward_rows(
@@ -110,11 +110,11 @@ class TaskCandidates:
             self.rng,
             candidates=candidates,
             loss=squared(self.loss),
-            threads=self.task.threads,
+            threads=self.dataset.threads,
         )
 
     def centres(self, count: int, max_iter: int) -> Array:
-        return class_centres(self.here, self.task.codes, self.task.weights, count, max_iter, self.rng)
+        return class_centres(self.here, self.dataset.codes, self.dataset.weights, count, max_iter, self.rng)
 
     def learned(self, start: Basis, count: int, iterations: Any, smoothing: float, owned: bool = False) -> Choice:
         """Coarse to fine: most iterations on few of the rows, the last ones on all. Of several starts, the one that
@@ -124,7 +124,7 @@ class TaskCandidates:
                 f"basis='learned' needs a kernel with a derivative (a method pullback); {self.kernel!r} has none. Use "
                 "a basis of training rows: 'forward', 'random' or 'cholesky'"
             )
-        targets = self.task.targets is not None
+        targets = self.dataset.targets is not None
         long = self.scaled or targets
         steps = (200 if long else 100) if iterations == "auto" else int(iterations)
         n_starts = 1
@@ -134,8 +134,8 @@ class TaskCandidates:
             n_starts = STARTS_REGRESSION if targets else STARTS_CLASSIFICATION
         found: LearnedVectors | Array | list[Array] | None = self.start
         done = 0
-        for size, most in stages(self.task.size, steps):
-            last = size == self.task.size
+        for size, most in stages(self.dataset.size, steps):
+            last = size == self.dataset.size
             part = self if last else self.sample(size)
             found = part.initial_vectors(start, count, n_starts) if found is None else found
             found = part.moved(found, count, most, smoothing, owned or not last)
@@ -154,7 +154,7 @@ class TaskCandidates:
         found = [dense(basis.choose(self, n_vectors).vectors)]
         if isinstance(basis, Given):
             return found
-        n_far = 0 if self.task.targets is None or isinstance(basis, Cholesky) else 2 if self.scaled else 1
+        n_far = 0 if self.dataset.targets is None or isinstance(basis, Cholesky) else 2 if self.scaled else 1
         for start in range(1, n_starts):
             rows = Cholesky(eta=0.0, selection="pivoted") if start <= n_far else Random()
             other = dense(rows.choose(self, n_vectors).vectors)
@@ -176,7 +176,7 @@ class TaskCandidates:
         self, begin: LearnedVectors | Array | list[Array], count: int, most: int, smoothing: float, owned: bool = False
     ) -> LearnedVectors:
         """Vectors moved on, on these rows; ``owned``: which nobody needs afterwards."""
-        watch = self.watch(count, self.task.size) if self.watch else None
+        watch = self.watch(count, self.dataset.size) if self.watch else None
         loss = rounded(self.loss, smoothing) if smoothing > 0 and not self.loss.smooth else self.loss
         found = learn(
             self.kernel,
@@ -188,7 +188,7 @@ class TaskCandidates:
             learn_scales=self.scaled,
             max_iter=most,
             regularizer=self.regularizer,
-            threads=self.task.threads,
+            threads=self.dataset.threads,
             watch=watch,
             free=self.free,
             owned=owned,
@@ -199,5 +199,5 @@ class TaskCandidates:
         return found
 
     def _absolute(self, eta: float) -> float:
-        apart = isinstance(self.X, Elsewhere)
+        apart = isinstance(self.X, RemoteArray)
         return eta * (self.X.largest_size(self.kernel) if apart else float(self.kernel.diagonal(self.X).max()))

@@ -19,14 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from ..data.dataset import Targets
+from ..data.dataset import ProblemGroup
 from ..linalg.arrays import Array
 from ..linalg.matrix import dot
 from ..problem.formulation import Kernel
 from ..problem.losses import Between
 from ..problem.regularizers import KernelNorm, Regularizer
 from ..rows.labels import RowLabels
-from ..rows.memory import Given
+from ..rows.memory import DenseFeatures
 from ..rows.protocol import decision
 from ..solvers.primal.newton import newton
 from .learning import DOUBLE_ROWS, LearnedVectors, Objective, Watch, centred, minimised, separated
@@ -35,14 +35,14 @@ from .reduced_set import greedy_rows
 QUADRATIC: Between = Between()
 
 
-class Taught(Objective):
+class DistillationObjective(Objective):
     """W(Z) and its gradient; ``pull`` holds the a_i (rows x outputs), ``squares`` is the sum of the ``|f_o|^2``."""
 
     def __init__(
         self,
         kernel: Any,
         X: Any,
-        lesson: Targets,
+        lesson: ProblemGroup,
         pull: Array,
         squares: float,
         loss: Between,
@@ -58,7 +58,7 @@ class Taught(Objective):
         P = dot(K, T.astype(K.dtype, copy=False), self.threads)
         u = dot(P.T, self.pull.astype(K.dtype, copy=False)).astype(np.float64)
         shifted = self.Y - dot(P, u.astype(K.dtype, copy=False))[..., None]
-        rows = Given(P, RowLabels(shifted, self.C))
+        rows = DenseFeatures(P, RowLabels(shifted, self.C))
         state = newton(rows, self.loss, self.start(T.shape[1]), tol=1e-7, max_iter=50)
         self.machine = state.V
         F = decision(P, state.V)
@@ -76,7 +76,7 @@ class Taught(Objective):
 def teach(
     kernel: Any,
     X: Any,
-    lesson: Targets,
+    lesson: ProblemGroup,
     pull: Array,
     squares: float,
     start: Array,
@@ -91,7 +91,7 @@ def teach(
     centre, X = centred(kernel, X, DOUBLE_ROWS)
     Z = separated(start - centre, kernel, X, rng)
     regularizer = (KernelNorm() if regularizer is None else regularizer).among(kernel, X, True)
-    objective = Taught(kernel, X, lesson, pull, squares, loss, regularizer, len(Z), threads)
+    objective = DistillationObjective(kernel, X, lesson, pull, squares, loss, regularizer, len(Z), threads)
     found = minimised(objective, Z, None, rng, max_iter, watch)
     return replace(found, vectors=found.vectors + centre)
 
@@ -100,7 +100,7 @@ def taught_coefficients(
     kernel: Kernel,
     X: Any,
     Z: Any,
-    lessons: Sequence[Targets],
+    lessons: Sequence[ProblemGroup],
     pull: Array,
     bias: Array,
     loss: Any = QUADRATIC,
@@ -121,6 +121,6 @@ def taught_coefficients(
         rows = slice(None) if lesson.rows is None else lesson.rows
         start = np.hstack([np.zeros_like(u[:, o]).T, b[o, None]])
         labels = RowLabels(lesson.Y - shift[rows, o][..., None], lesson.C)
-        state = newton(Given(P[rows], labels), loss, start, tol=1e-10, max_iter=100)
+        state = newton(DenseFeatures(P[rows], labels), loss, start, tol=1e-10, max_iter=100)
         w[:, o], b[o], first = u[:, o] + state.w, state.bias, o.stop
     return np.ascontiguousarray(dot(T, w).T), b

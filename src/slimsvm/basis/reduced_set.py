@@ -33,7 +33,7 @@ FEW_VECTORS, BEGINNINGS, BEST_BEGINNINGS = 8, 30, 4
 MOST_WORK = 2e8  # numbers in the kernel's values, of all beginnings together, times the inputs
 
 
-class Distance(Objective):
+class DistanceObjective(Objective):
     """D(Z) / 2 and its gradient, as parts of the sum of ``|f_o|^2 / 2``."""
 
     def __init__(
@@ -152,7 +152,7 @@ def reduced_set(
     for size in _sizes(count) if moves else [count]:
         rows = greedy_rows(greedy, X, coef, size - len(Z), F, Z if len(Z) else None, threads)
         Z = np.vstack([Z, dense(X[rows])])
-        objective = Distance(kernel, X, coef, squares, regularizer, len(Z), threads)
+        objective = DistanceObjective(kernel, X, coef, squares, regularizer, len(Z), threads)
         last = size == count or len(Z) < size
         iterations = (max_iter if last else min(STAGE_ITERATIONS, max_iter)) if moves else 0
         found = minimised(objective, separated(Z, kernel, X, rng) if moves else Z, None, rng, iterations, watch)
@@ -165,7 +165,7 @@ def reduced_set(
 
 
 def _from_elsewhere(
-    objective: Distance, rng: np.random.Generator, max_iter: int, watch: Watch | None
+    objective: DistanceObjective, rng: np.random.Generator, max_iter: int, watch: Watch | None
 ) -> list[LearnedVectors]:
     """Runs from rows at random: all of them short ones, the best to the end."""
     kernel, X, count = objective.kernel, objective.X, objective.count

@@ -16,7 +16,7 @@ from ..problem.formulation import Kernel
 from ..problem.losses import SmoothLoss, SquaredHinge
 from ..problem.regularizers import inverse_root
 from ..rows.labels import Labels, RowLabels
-from ..rows.memory import Given
+from ..rows.memory import DenseFeatures
 from ..rows.protocol import decision
 from ..solvers.primal.newton import newton
 
@@ -55,7 +55,7 @@ def forward_rows(
     V = np.zeros((Y.shape[1], m + 1))
     rows: list[int] = []
     while len(rows) < count:
-        V = newton(Given(P[:, :m], own), loss, V, tol=1e-4, max_iter=20).V
+        V = newton(DenseFeatures(P[:, :m], own), loss, V, tol=1e-4, max_iter=20).V
         F = decision(P[:, :m], V)
         A, H = loss.duals(F, Y, C), loss.curvature(F, Y, C)
         drawn = np.flatnonzero(free)
@@ -102,7 +102,7 @@ def forward_vectors(K: Array, gram: Array, labels: Labels, count: int, loss: Smo
         free &= gram.diagonal() > least
         if not free.any():
             break
-        V = newton(Given(P[:, :m], own), loss, V, tol=1e-4, max_iter=20).V
+        V = newton(DenseFeatures(P[:, :m], own), loss, V, tol=1e-4, max_iter=20).V
         F = decision(P[:, :m], V)
         A, H = loss.duals(F, Y, C), loss.curvature(F, Y, C)
         rest = np.where(free, gram.diagonal(), 1.0)[:, None]

@@ -118,9 +118,9 @@ Rows = Annotated[
 
 
 def _output(showing: Showing) -> Any:
-    from .output import Output
+    from .output import Console
 
-    return Output(showing, shlex.join([NAME, *_arguments.get()]))
+    return Console(showing, shlex.join([NAME, *_arguments.get()]))
 
 
 @command(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..training.byte_budget import TooFewBytes
-from .data import Rows
+from .data import LabelledFrame
 from .errors import CommandError
 from .models import device_bytes, without_encoding
 
@@ -15,14 +15,14 @@ MOST_FITS = 5
 SCALED_INPUT, LEARNED_INPUT, COMMON = 4, 2, 8
 
 
-def fitted(prototype: Any, rows: Rows, max_bytes: int | None) -> Any:
+def fitted(prototype: Any, rows: LabelledFrame, max_bytes: int | None) -> Any:
     """A copy of the pipeline, fitted; where bytes are limited, the largest of a few that are within the limit.
 
     The estimator's own limit leaves the scaler out, and how much that takes depends on the inputs that are used.
     """
     if max_bytes is None:
         return rows.fit(_copy(prototype))
-    trials = Trials(prototype, rows, max_bytes)
+    trials = BudgetTrials(prototype, rows, max_bytes)
     return trials.largest() or trials.smallest()
 
 
@@ -33,10 +33,10 @@ def _copy(prototype: Any, **settings: Any) -> Any:
     return clone(prototype).set_params(**{f"{step}__{name}": value for name, value in settings.items()})
 
 
-class Trials:
+class BudgetTrials:
     """Fits with several limits of the estimator's own bytes."""
 
-    def __init__(self, prototype: Any, rows: Rows, max_bytes: int):
+    def __init__(self, prototype: Any, rows: LabelledFrame, max_bytes: int):
         self.prototype, self.rows, self.max_bytes = prototype, rows, max_bytes
         self.fewest = self._fewest()
         self.best: Any = None

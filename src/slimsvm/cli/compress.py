@@ -11,7 +11,7 @@ from . import models, tables
 from .errors import CommandError, WrongUse, listed, one_line
 from .labels import detects_outliers, labels_for, target_of
 from .models import SUFFIX, Saved, open_model
-from .output import Facts, Output
+from .output import Console, Facts
 
 if TYPE_CHECKING:
     from .options import Reading
@@ -34,7 +34,7 @@ def compress(
     seed: int,
     jobs: int | None,
     reading: Reading,
-    out: Output,
+    out: Console,
 ) -> None:
     """A small version of a fitted machine, as a .slim file."""
     from .. import compress as compressed
@@ -142,7 +142,7 @@ def _asked(path: Path) -> bool:
 # --- rows, report -------------------------------------------------------------------------------------------------
 
 
-def _rows(original: Saved, data: Path | None, target: str | None, reading: Reading, out: Output) -> tuple[Any, Any]:
+def _rows(original: Saved, data: Path | None, target: str | None, reading: Reading, out: Console) -> tuple[Any, Any]:
     """Rows that the original is compared on, with labels where a target is given."""
     if data is None:
         return None, None
@@ -183,7 +183,7 @@ def _made(
     }
 
 
-def _show(out: Output, small: Any, output: Path, seconds: float) -> None:
+def _show(out: Console, small: Any, output: Path, seconds: float) -> None:
     last = small.steps[-1][1] if hasattr(small, "steps") else small
     done = last.compression_
     names = ("method", "vectors_before", "vectors_after", "bytes_before", "bytes_after", "agreement_on_vectors")

@@ -10,16 +10,16 @@ import numpy as np
 
 from . import tables
 from .errors import WrongUse
-from .inputs import Inputs, choose
+from .inputs import ModelInputs, choose
 from .labels import target_of, weights_of
-from .tasks import Kind, Usual, check_name, check_rows, kind_of
+from .tasks import LearningTask, OutlierTask, check_name, check_rows, kind_of
 
 if TYPE_CHECKING:
     from .options import Choosing, Judging, Reading
 
 
 @dataclass(frozen=True)
-class Rows:
+class LabelledFrame:
     """Inputs as a frame; labels and weights where there are any."""
 
     X: Any
@@ -29,9 +29,9 @@ class Rows:
     def __len__(self) -> int:
         return len(self.X)
 
-    def take(self, numbers: Any) -> Rows:
+    def take(self, numbers: Any) -> LabelledFrame:
         y, weights = (None if part is None else part[numbers] for part in (self.y, self.weights))
-        return Rows(self.X.iloc[numbers].reset_index(drop=True), y, weights)
+        return LabelledFrame(self.X.iloc[numbers].reset_index(drop=True), y, weights)
 
     def fit(self, model: Any) -> Any:
         """The pipeline, fitted to these rows."""
@@ -43,9 +43,9 @@ class Rows:
 class Data:
     """All rows of a file, and what their columns mean."""
 
-    rows: Rows
-    inputs: Inputs
-    kind: Kind
+    rows: LabelledFrame
+    inputs: ModelInputs
+    kind: LearningTask
     target: str | None
     path: str
     missing: tuple[str, ...] = ()  # texts that were said to stand for missing values
@@ -56,23 +56,27 @@ def learning_data(path: Path, reading: Reading, choosing: Choosing) -> Data:
     check_name(choosing.task)
     table = tables.read(path, reading)
     target = choosing.target
-    if choosing.task != Usual.name or target is not None or table.sparse:
+    if choosing.task != OutlierTask.name or target is not None or table.sparse:
         target = target_of(table, target)
     kind = kind_of(choosing.task, table, target)
     y, weights = kind.labels(table, target), weights_of(table, choosing.weight)
     check_rows(table.frame)
     kind.check(y if weights is None or y is None else y[weights > 0], target)
     inputs = choose(table, choosing, target)
-    return Data(Rows(inputs.rows(table), y, weights), inputs, kind, target, str(path), tuple(reading.missing or ()))
+    return Data(
+        LabelledFrame(inputs.rows(table), y, weights), inputs, kind, target, str(path), tuple(reading.missing or ())
+    )
 
 
-def held_out(data: Data, how: Judging, reading: Reading, choosing: Choosing, seed: int) -> tuple[Rows, Rows | None]:
+def held_out(
+    data: Data, how: Judging, reading: Reading, choosing: Choosing, seed: int
+) -> tuple[LabelledFrame, LabelledFrame | None]:
     """Rows to learn from and rows to judge by: a share of those in the file, those of another file, or none."""
     if how.test is not None:
         table = tables.read(how.test, reading)
         target = None if data.rows.y is None else target_of(table, data.target)
         y = data.kind.labels(table, target, data.rows.y)
-        return data.rows, Rows(data.inputs.rows(table), y, weights_of(table, choosing.weight))
+        return data.rows, LabelledFrame(data.inputs.rows(table), y, weights_of(table, choosing.weight))
     if how.test_size == 0:
         return data.rows, None
     from sklearn.model_selection import train_test_split

@@ -14,7 +14,7 @@ from .errors import CommandError, WrongUse, needs, one_line
 from .inputs import NUMBER
 from .labels import labels_for, target_of
 from .models import Saved, check_new, open_model, without_encoding
-from .output import Output
+from .output import Console
 
 if TYPE_CHECKING:
     from .options import Reading
@@ -31,7 +31,7 @@ def export(
     double: bool,
     max_bytes: int | None,
     reading: Reading,
-    out: Output,
+    out: Console,
 ) -> None:
     """A model as C or as ONNX."""
     if (c is None) == (onnx is None):
@@ -70,7 +70,7 @@ def _to_c(
     data: Path | None,
     max_bytes: int | None,
     reading: Reading,
-    out: Output,
+    out: Console,
 ) -> None:
     from .. import to_c
     from ..quantization.quantize import ScalerBytesWarning
@@ -104,7 +104,7 @@ def _to_c(
     out.report(content, str(source.report).rstrip(), *(f"{kind}: {file}" for kind, file in files.items()))
 
 
-def _rows(saved: Saved, data: Path, reading: Reading, out: Output) -> tuple[Any, Any]:
+def _rows(saved: Saved, data: Path, reading: Reading, out: Console) -> tuple[Any, Any]:
     table = tables.read(data, saved.reading(reading))
     target = target_of(table, tables.LABEL if table.sparse else saved.target)
     y = labels_for(saved.model, table, target)
@@ -143,7 +143,7 @@ def _a_row(saved: Saved) -> Any:
     return pd.DataFrame({column.name: [0.0 if column.kind == NUMBER else ""] for column in saved.inputs.columns})
 
 
-def _to_onnx(saved: Saved, path: Path, double: bool, out: Output) -> None:
+def _to_onnx(saved: Saved, path: Path, double: bool, out: Console) -> None:
     from ..export.onnx import to_onnx
 
     with out.work(1) as begin:

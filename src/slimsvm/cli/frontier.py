@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import models, preprocessing
-from .data import Data, Rows, held_out, learning_data
+from .data import Data, LabelledFrame, held_out, learning_data
 from .errors import CommandError, WrongUse, needs
-from .output import Facts, Output, grid
-from .tasks import Classes, Kind
+from .output import Console, Facts, grid
+from .tasks import ClassificationTask, LearningTask
 from .train import as_given, made, settings_of
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def frontier(
     choosing: Choosing,
     judging: Judging,
     learning: Learning,
-    out: Output,
+    out: Console,
 ) -> None:
     """Models of several sizes; a report, a picture and the chosen model as files."""
     from ..frontiers import frontier as frontier_of
@@ -49,7 +49,7 @@ def frontier(
             f"slimsvm frontier is for classes and numbers, not for {data.kind.name}: "
             "slimsvm train --vectors auto finds their size"
         )
-    if html is not None and not isinstance(data.kind, Classes):
+    if html is not None and not isinstance(data.kind, ClassificationTask):
         raise WrongUse(
             f"--html is for classes, and this is {data.kind.name} ({data.kind.why}); --plot draws its curve, and "
             "--task classification takes whole numbers for classes"
@@ -127,7 +127,7 @@ def _chosen(found: Any, within: float | None, max_bytes: int | None) -> Any:
 def _write(
     found: Any,
     model: Any,
-    test: Rows | None,
+    test: LabelledFrame | None,
     data: Data,
     metadata: dict[str, Any],
     html: Path | None,
@@ -164,8 +164,8 @@ def _picture(found: Any, path: Path) -> None:
 
 
 def _show(
-    out: Output,
-    kind: Kind,
+    out: Console,
+    kind: LearningTask,
     found: Any,
     model: Any,
     estimate: Any,

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from . import preprocessing
-from .inputs import Inputs
+from .inputs import ModelInputs
 from .models import Saved, device_bytes, open_model
-from .output import Facts, Output
-from .tasks import KINDS, Classes, shortened
+from .output import Console, Facts
+from .tasks import KINDS, ClassificationTask, shortened
 from .train import inputs_in_words
 
 
-def info(path: Path, out: Output) -> None:
+def info(path: Path, out: Console) -> None:
     """What a file says of its model."""
     saved = open_model(path)
     content = {"file": str(path), **saved.facts, "model": _numbers(saved)}
@@ -72,7 +72,7 @@ def _lines(saved: Saved, model: dict[str, Any]) -> list[tuple[str, Any]]:
 
 def _verdict(said: dict[str, Any], estimate: Any) -> list[tuple[str, Any]]:
     """What rows held out said, as it was shown then; files of earlier versions are of classes."""
-    kind = KINDS.get(said.get("task", Classes.name))
+    kind = KINDS.get(said.get("task", ClassificationTask.name))
     if not estimate or kind is None:
         return []
     try:
@@ -82,7 +82,7 @@ def _verdict(said: dict[str, Any], estimate: Any) -> list[tuple[str, Any]]:
 
 
 def _words(said: dict[str, Any], saved: Saved) -> list[str]:
-    if "preprocessing" not in said or not isinstance(saved.inputs, Inputs):
+    if "preprocessing" not in said or not isinstance(saved.inputs, ModelInputs):
         return []
     return preprocessing.words(saved.inputs, saved.model if not saved.inputs.plain else None)
 

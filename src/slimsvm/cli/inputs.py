@@ -41,7 +41,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Inputs:
+class ModelInputs:
     """The inputs of a model, and what is to be said about columns that are not among them."""
 
     columns: tuple[Column, ...]
@@ -63,7 +63,7 @@ class Inputs:
         return [asdict(column) for column in self.columns]
 
     @classmethod
-    def from_json(cls, columns: Any) -> Inputs:
+    def from_json(cls, columns: Any) -> ModelInputs:
         return cls(tuple(Column(str(one["name"]), str(one["kind"]), bool(one["missing"])) for one in columns))
 
     def rows(self, table: Table) -> Any:
@@ -117,7 +117,7 @@ def named(options: Sequence[str] | None, option: str, table: Table) -> list[str]
     return found
 
 
-def choose(table: Table, how: Choosing, target: str | None) -> Inputs:
+def choose(table: Table, how: Choosing, target: str | None) -> ModelInputs:
     """The inputs of a new model: all columns but the target, the weights and those that are dropped."""
     asked, dropped = named(how.columns, "--columns", table), named(how.drop, "--drop", table)
     codes = named(how.categorical, "--categorical", table)
@@ -144,7 +144,7 @@ def choose(table: Table, how: Choosing, target: str | None) -> Inputs:
             columns.append(_column(series, name, name in codes))
     if not columns:
         raise CommandError(f"{table.path}: no column is left to learn from; {'; '.join(notes) or 'all are dropped'}")
-    return Inputs(tuple(columns), tuple(notes))
+    return ModelInputs(tuple(columns), tuple(notes))
 
 
 def _of_numbers(frame: Any) -> list[int]:

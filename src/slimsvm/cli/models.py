@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from .errors import CommandError, WrongUse, listed
-from .inputs import Column, Inputs
-from .output import Output, plain
+from .inputs import Column, ModelInputs
+from .output import Console, plain
 from .tables import Table
 
 SUFFIX = ".slim"
@@ -149,18 +149,18 @@ class Saved:
         return how if how.missing else replace(how, missing=list(self.metadata.get("missing") or ()))
 
     @cached_property
-    def inputs(self) -> Inputs | None:
+    def inputs(self) -> ModelInputs | None:
         """Columns by name; None where the model only knows how many they are."""
         if "inputs" in self.metadata:
-            return Inputs.from_json(self.metadata["inputs"])
+            return ModelInputs.from_json(self.metadata["inputs"])
         names = getattr(self._first, "feature_names_in_", None)
-        return None if names is None else Inputs(tuple(Column(str(name), "any") for name in names))
+        return None if names is None else ModelInputs(tuple(Column(str(name), "any") for name in names))
 
     @property
     def _first(self) -> Any:
         return self.model.steps[0][1] if hasattr(self.model, "steps") else self.model
 
-    def rows(self, table: Table, besides: set[str], out: Output) -> Any:
+    def rows(self, table: Table, besides: set[str], out: Console) -> Any:
         """Inputs from a table, by name where the model has names; ``besides`` are columns that are no inputs."""
         if self.inputs is None:
             return self._by_position(table, besides, out)
@@ -170,7 +170,7 @@ class Saved:
             out.note(f"columns that the model does not use: {listed(extra)}")
         return self.inputs.rows(table)
 
-    def _by_position(self, table: Table, besides: set[str], out: Output) -> Any:
+    def _by_position(self, table: Table, besides: set[str], out: Console) -> Any:
         needed = int(self._first.n_features_in_)
         names = [name for name in table.names if name not in besides]
         if len(names) != needed:
@@ -181,4 +181,4 @@ class Saved:
             )
         if not table.sparse:
             out.note(f"the model does not know the names of its inputs; columns are taken in order: {listed(names)}")
-        return Inputs(tuple(Column(name) for name in names)).rows(table).to_numpy()
+        return ModelInputs(tuple(Column(name) for name in names)).rows(table).to_numpy()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 WIDE = 1000  # characters of a line that no terminal breaks: tables in pipes and files are as wide as they are
 
 
-class Output:
+class Console:
     """One run's way to speak."""
 
     def __init__(self, how: Showing, command: str):

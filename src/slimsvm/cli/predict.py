@@ -13,7 +13,7 @@ from .inputs import named
 from .judging import confusion_table, judge
 from .labels import detects_outliers, labels_for, target_of, weights_of
 from .models import Saved, check_new, open_model
-from .output import Facts, Output, percent
+from .output import Console, Facts, percent
 
 if TYPE_CHECKING:
     from .options import Reading
@@ -27,7 +27,7 @@ def predict(
     coverage: float | None,
     keep: list[str] | None,
     reading: Reading,
-    out: Output,
+    out: Console,
 ) -> None:
     """Predictions for the rows of a file, in their order."""
     import pandas as pd
@@ -71,7 +71,7 @@ def predict(
         out.report(content | {"output": str(output)}, f"{len(frame)} predictions in {output}")
 
 
-def _kept(table: tables.Table, names: list[str], output: Path | None, out: Output) -> dict[str, Any]:
+def _kept(table: tables.Table, names: list[str], output: Path | None, out: Console) -> dict[str, Any]:
     """Columns of the data, from text to text as they are: 007 stays 007."""
     to_text = not out.json if output is None else str(output) == "-" or tables.writable(output) == "csv"
     frame = table.raw(names) if names and to_text and table.raw is not None else table.frame
@@ -89,7 +89,7 @@ def _columns(names: list[str], values: Any) -> dict[str, Any]:
     return dict(zip(names, np.reshape(values, (len(values), len(names))).T, strict=True))
 
 
-def _ends(saved: Saved, X: Any, coverage: float, out: Output) -> dict[str, Any]:
+def _ends(saved: Saved, X: Any, coverage: float, out: Console) -> dict[str, Any]:
     """Both ends of intervals; a pipeline has no such method."""
     rows = saved.model[:-1].transform(X) if hasattr(saved.model, "steps") and len(saved.model.steps) > 1 else X
     found = saved.last.predict_interval(rows, coverage)
@@ -121,7 +121,7 @@ def _with_intervals(saved: Saved) -> str:
     return "train it with --intervals"
 
 
-def score(path: Path, data: Path, target: str | None, weight: str | None, reading: Reading, out: Output) -> None:
+def score(path: Path, data: Path, target: str | None, weight: str | None, reading: Reading, out: Console) -> None:
     """Error on the rows of a file."""
     saved = open_model(path)
     targets = len(_names(saved, "prediction"))
@@ -156,7 +156,7 @@ def _of_values(found: dict[str, Any]) -> list[tuple[str, Any]]:
     ]
 
 
-def _inputs(saved: Saved, table: tables.Table, besides: Any, out: Output) -> Any:
+def _inputs(saved: Saved, table: tables.Table, besides: Any, out: Console) -> Any:
     X = saved.rows(table, besides, out)
     if hasattr(X, "columns"):
         out.notes(preprocessing.unknown(saved.model, X))

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from .inputs import CATEGORY, NUMBER, Inputs
+from .inputs import CATEGORY, NUMBER, ModelInputs
 
 FILLED = "filled"  # numbers some of which are missing
 
 
-def pipeline(inputs: Inputs, step: str, estimator: Any) -> Any:
+def pipeline(inputs: ModelInputs, step: str, estimator: Any) -> Any:
     """An unfitted pipeline for these inputs."""
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import StandardScaler
@@ -25,7 +25,7 @@ def pipeline(inputs: Inputs, step: str, estimator: Any) -> Any:
     return Pipeline(steps if inputs.plain else [("encode", _encoder(inputs)), *steps])
 
 
-def _encoder(inputs: Inputs) -> Any:
+def _encoder(inputs: ModelInputs) -> Any:
     """Medians where numbers are missing, an input of 0 or 1 for each category; one for two categories.
 
     Missing categories are the empty text, a category of its own. Unknown ones get zeros.
@@ -44,7 +44,7 @@ def _encoder(inputs: Inputs) -> Any:
     return ColumnTransformer([step for step in steps if step[2]], verbose_feature_names_out=False)
 
 
-def words(inputs: Inputs, model: Any = None) -> list[str]:
+def words(inputs: ModelInputs, model: Any = None) -> list[str]:
     """What is done to the columns, a line each."""
     numbers, categories = inputs.of_kind(NUMBER), inputs.of_kind(CATEGORY)
     gaps = [column.name for column in numbers if column.missing]

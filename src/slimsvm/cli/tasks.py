@@ -15,7 +15,7 @@ from .output import percent
 from .tables import Table
 
 if TYPE_CHECKING:
-    from .data import Rows
+    from .data import LabelledFrame
     from .options import Learning
 
 AUTO = "auto"
@@ -23,7 +23,7 @@ FEW_NUMBERS, SHARE = 20, 10  # up to so many different whole numbers, or a tenth
 
 
 @dataclass(frozen=True)
-class Kind(ABC):
+class LearningTask(ABC):
     """One kind of learning; ``why`` says in words what in the target makes it this one."""
 
     why: str = ""
@@ -50,7 +50,7 @@ class Kind(ABC):
         """Unfitted, with settings of the command line."""
 
     @abstractmethod
-    def judged(self, model: Any, train: Rows, test: Rows) -> dict[str, Any]:
+    def judged(self, model: Any, train: LabelledFrame, test: LabelledFrame) -> dict[str, Any]:
         """What rows held out say of a model, beside the simplest that could be said."""
 
     @abstractmethod
@@ -72,7 +72,7 @@ class Kind(ABC):
                 raise WrongUse(f"--{name} is for {meant}; --task {self.name} does not have it")
 
 
-class Classes(Kind):
+class ClassificationTask(LearningTask):
     """Labels are classes."""
 
     name, step, stratified, measure = "classification", "classifier", True, "error"
@@ -94,7 +94,7 @@ class Classes(Kind):
 
         return SlimSVC(**{name: value for name, value in given.items() if name not in ("nu", "intervals")})
 
-    def judged(self, model: Any, train: Rows, test: Rows) -> dict[str, Any]:
+    def judged(self, model: Any, train: LabelledFrame, test: LabelledFrame) -> dict[str, Any]:
         found = judging.judge(model, test.X, test.y, test.weights)
         return found | {"majority_error": judging.majority_error(train.y, test.y, train.weights, test.weights)}
 
@@ -114,7 +114,7 @@ class Classes(Kind):
         ]
 
 
-class Numbers(Kind):
+class RegressionTask(LearningTask):
     """Labels are quantities."""
 
     name, step, measure = "regression", "regressor", "R²"
@@ -140,7 +140,7 @@ class Numbers(Kind):
             **{name: value for name, value in given.items() if name not in ("class_weight", "probability", "nu")}
         )
 
-    def judged(self, model: Any, train: Rows, test: Rows) -> dict[str, Any]:
+    def judged(self, model: Any, train: LabelledFrame, test: LabelledFrame) -> dict[str, Any]:
         found = judging.judge(model, test.X, test.y, test.weights)
         mean = np.average(train.y, weights=train.weights)
         return found | {"rmse_of_the_mean": float(np.sqrt(np.average((test.y - mean) ** 2, weights=test.weights)))}
@@ -160,7 +160,7 @@ class Numbers(Kind):
         ]
 
 
-class Usual(Kind):
+class OutlierTask(LearningTask):
     """There are no labels: rows are to be told from others that are unlike them."""
 
     name, step = "outliers", "detector"
@@ -185,7 +185,7 @@ class Usual(Kind):
         settings = {name: given[name] for name in names}
         return SlimOneClass(**settings | ({"gamma": "scale"} if settings["gamma"] == "search" else {}))
 
-    def judged(self, model: Any, train: Rows, test: Rows) -> dict[str, Any]:
+    def judged(self, model: Any, train: LabelledFrame, test: LabelledFrame) -> dict[str, Any]:
         outside = model.predict(test.X) < 0
         share, standard_error = judging.error_of(outside, test.weights)
         return {"rows": len(outside), "outside": share, "standard_error": standard_error}
@@ -201,7 +201,7 @@ class Usual(Kind):
         return [("outliers", f"{share} of {estimate['rows']} rows {where}")]
 
 
-KINDS: dict[str, type[Kind]] = {kind.name: kind for kind in (Classes, Numbers, Usual)}
+KINDS: dict[str, type[LearningTask]] = {kind.name: kind for kind in (ClassificationTask, RegressionTask, OutlierTask)}
 
 
 def check_rows(y: Any) -> None:
@@ -216,7 +216,7 @@ def check_name(name: str) -> None:
         raise WrongUse(f"--task {name}: must be {', '.join([AUTO, *KINDS][:-1])} or {list(KINDS)[-1]}")
 
 
-def kind_of(name: str, table: Table, target: str | None) -> Kind:
+def kind_of(name: str, table: Table, target: str | None) -> LearningTask:
     """The kind that is asked for or, with "auto", what the target looks like."""
     if name != AUTO:
         return KINDS[name]("as --task says")
@@ -225,11 +225,11 @@ def kind_of(name: str, table: Table, target: str | None) -> Kind:
     distinct = len(np.unique(y))
     if y.dtype.kind not in "fi":
         what = "truth values" if y.dtype.kind == "b" else f"{distinct} different texts"
-        return Classes(f"{target} has {what}")
+        return ClassificationTask(f"{target} has {what}")
     if (y != np.round(y)).any():
-        return Numbers(f"{target} has numbers with fractions")
+        return RegressionTask(f"{target} has numbers with fractions")
     many = distinct > max(FEW_NUMBERS, len(y) // SHARE)
-    return (Numbers if many else Classes)(f"{target} has {distinct} different whole numbers")
+    return (RegressionTask if many else ClassificationTask)(f"{target} has {distinct} different whole numbers")
 
 
 def shortened(words: list[str], most: int = 12) -> str:

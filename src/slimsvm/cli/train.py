@@ -11,7 +11,7 @@ from .budget import fitted
 from .data import Data, held_out, learning_data
 from .errors import WrongUse
 from .models import device_bytes
-from .output import Facts, Output
+from .output import Console, Facts
 
 if TYPE_CHECKING:
     from .options import Choosing, Judging, Learning, Reading
@@ -28,7 +28,7 @@ def train(
     choosing: Choosing,
     judging: Judging,
     learning: Learning,
-    out: Output,
+    out: Console,
 ) -> None:
     """Learn from a file, judge on rows held out, keep a model of all rows."""
     models.check_new(output)
@@ -147,7 +147,7 @@ def made(data: Data, command: str, settings: dict[str, Any], seed: int) -> dict[
 # --- what is shown ------------------------------------------------------------------------------------------------
 
 
-def show(out: Output, data: Data, model: Any, estimate: Any, output: Path, seconds: float, judging: Judging) -> None:
+def show(out: Console, data: Data, model: Any, estimate: Any, output: Path, seconds: float, judging: Judging) -> None:
     """The report of a model."""
     last, about = model[-1], data.kind.about(data.rows.y)
     content = {

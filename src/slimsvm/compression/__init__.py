@@ -10,7 +10,7 @@ intervals the small machine is taught. Nothing here knows an estimator.
 
 from .holdout import agreeing_on_unseen
 from .methods import METHODS, Compressor, Relearned
-from .original import Known, Original, in_columns
+from .original import Original, WeightedRows, in_columns
 from .report import Compression
 from .sizes import small_version
 
@@ -18,9 +18,9 @@ __all__ = [
     "METHODS",
     "Compression",
     "Compressor",
-    "Known",
     "Original",
     "Relearned",
+    "WeightedRows",
     "agreeing_on_unseen",
     "in_columns",
     "small_version",

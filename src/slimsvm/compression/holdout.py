@@ -13,7 +13,7 @@ import numpy as np
 
 from ..model.expansion import Expansion
 from .methods import Compressor
-from .original import Known, Original
+from .original import Original, WeightedRows
 from .sizes import half_of, not_reached, small_version, smallest
 
 PARTS = 4  # of the rows, each judged by a machine over the others
@@ -22,12 +22,18 @@ LEAST = 2 * PARTS  # rows
 
 
 def agreeing_on_unseen(
-    compressor: Compressor, rows: Known, method: str, agreement: float, machine_over: Callable[[Known], Original]
+    compressor: Compressor,
+    rows: WeightedRows,
+    method: str,
+    agreement: float,
+    machine_over: Callable[[WeightedRows], Original],
 ) -> tuple[Expansion, str, str]:
     """What `small_version` gives for "auto", where the size must do on unseen rows as well."""
     if len(rows.counts) < LEAST:
         return small_version(compressor, method, "auto", agreement)
-    trials = [Trial(replace(compressor, original=machine_over(seen), known=seen), rest) for seen, rest in parts(rows)]
+    trials = [
+        HeldOutModel(replace(compressor, original=machine_over(seen), known=seen), rest) for seen, rest in parts(rows)
+    ]
     weights = [float(trial.unseen.counts.sum()) for trial in trials]
 
     def made(size: int) -> tuple[int, tuple[Expansion, str, str]]:
@@ -45,11 +51,11 @@ def agreeing_on_unseen(
 
 
 @dataclass(frozen=True)
-class Trial:
+class HeldOutModel:
     """A machine over a part of the rows, and rows that are not among them."""
 
     compressor: Compressor
-    unseen: Known
+    unseen: WeightedRows
 
     def agreement(self, method: str, size: int) -> float:
         """Of so many vectors with the machine, on the rows that both have not seen."""
@@ -59,7 +65,7 @@ class Trial:
         return original.goal.agreement(before, after, self.unseen.counts)
 
 
-def parts(rows: Known) -> Iterator[tuple[Known, Known]]:
+def parts(rows: WeightedRows) -> Iterator[tuple[WeightedRows, WeightedRows]]:
     """Rows to be seen, and the others; the same for rows in any order, as theirs is one of their own."""
     n = len(rows.counts)
     part = np.random.default_rng(0).permutation(n) % PARTS

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from ..basis.distillation import taught_coefficients, teach
 from ..basis.reduced_set import has_norm, reduced_set
-from ..data.dataset import Targets, Task, row_keys
+from ..data.dataset import Dataset, ProblemGroup, row_keys
 from ..linalg.arrays import Array
 from ..model.expansion import Expansion
 from ..problem.bases import Learned, dense
@@ -21,8 +21,8 @@ from ..problem.regularizers import Identity, KernelNorm, Regularizer
 from ..rows.labels import joined
 from ..solvers.primal.coefficients import fit_coefficients
 from ..utils.progress import Iterations
-from .original import Known, Original, in_columns
-from .tasks import Goal, Lesson
+from .original import Original, WeightedRows, in_columns
+from .tasks import DistillationTargets, PredictionTask
 
 # Cost of a row that the original teaches, in units of its own C. Chosen on test sets: see docs/compress.md.
 TEACHING = 5.0
@@ -37,7 +37,7 @@ class Compressor:
     """The ways to make one machine small; ``known`` are rows other than its vectors, if there are any."""
 
     original: Original
-    known: Known | None = None
+    known: WeightedRows | None = None
     seed: int = 0
     threads: int = 1
     verbose: bool = False
@@ -57,7 +57,7 @@ class Compressor:
         return KernelNorm() if self._has_norm else Identity()
 
     @cached_property
-    def rows(self) -> Known:
+    def rows(self) -> WeightedRows:
         """The rows to teach on."""
         return self._as_known(self._examples) if self.known is None else self.known
 
@@ -65,8 +65,8 @@ class Compressor:
     def _examples(self) -> Any:
         return self.original.goal.examples(self.original.expansion.vectors, self._rng())
 
-    def _as_known(self, X: Any) -> Known:
-        return Known(X, np.ones(X.shape[0]), row_keys(X))
+    def _as_known(self, X: Any) -> WeightedRows:
+        return WeightedRows(X, np.ones(X.shape[0]), row_keys(X))
 
     @cached_property
     def judged(self) -> Array:
@@ -90,9 +90,9 @@ class Compressor:
         """To the original, on the same rows."""
         return self.original.goal.likeness(self.judged, self.values(small, self.rows.X), self.rows.counts)
 
-    def knowing(self, rows: Task) -> Compressor:
+    def knowing(self, rows: Dataset) -> Compressor:
         """The same, with other rows to teach on."""
-        return replace(self, known=Known(rows.X, rows.counts, rows.keys, rows.codes), verbose=False)
+        return replace(self, known=WeightedRows(rows.X, rows.counts, rows.keys, rows.codes), verbose=False)
 
     # --- the methods that users name ---
 
@@ -124,8 +124,8 @@ class Compressor:
             return small
         # Without a norm, values at the original's vectors are all that can be near.
         F = self.values(machine, machine.vectors)
-        exact = Targets(None, np.stack([F, F], axis=-1), np.full(F.shape, EXACTLY * self.original.cost))
-        return self._with_coefficients(small, self._as_known(machine.vectors), Lesson([exact], exact))
+        exact = ProblemGroup(None, np.stack([F, F], axis=-1), np.full(F.shape, EXACTLY * self.original.cost))
+        return self._with_coefficients(small, self._as_known(machine.vectors), DistillationTargets([exact], exact))
 
     def refit(self, count: int) -> Expansion:
         """The vectors of the reduced set; coefficients and biases fitted to rows with labels."""
@@ -173,26 +173,26 @@ class Compressor:
 
     # --- what they share ---
 
-    def _lesson_of_labels(self) -> Lesson:
+    def _lesson_of_labels(self) -> DistillationTargets:
         goal, rows = self.original.goal, self.rows
         return goal.from_labels(rows.y, self._label_costs())
 
     def _label_costs(self) -> Array:
         return self.original.cost * self.rows.counts * self.original.goal.weights(self.rows.y)
 
-    def _taught(self, start: Expansion, lesson: Lesson) -> Expansion:
+    def _taught(self, start: Expansion, lesson: DistillationTargets) -> Expansion:
         """Vectors moved for the lesson, on some of the rows where those are many; then coefficients on all rows."""
         if self._kernel.differentiable:
             start = replace(start, vectors=self._moved(start, lesson))
         return self._with_coefficients(start, self.rows, lesson)
 
-    def _moved(self, start: Expansion, lesson: Lesson) -> Array:
+    def _moved(self, start: Expansion, lesson: DistillationTargets) -> Array:
         rows, moving, count = self.rows, lesson.moving, start.coef.shape[1]
         work = moving.Y.shape[1] * count**2
         most = int(min(Learned().most_rows(count), max(5000, MOST_WORK / work)))
         some, counts = rows.sample(most, self.original.goal.codes(self.judged), self._rng())
         C = moving.C[some] * (counts / rows.counts[some])[:, None]
-        X, targets = rows.X[some], Targets(None, moving.Y[some] / self.units[:, None], C)
+        X, targets = rows.X[some], ProblemGroup(None, moving.Y[some] / self.units[:, None], C)
         pull, squares = np.zeros(targets.C.shape), 0.0
         if lesson.near and not lesson.others and self._has_norm:
             X, (targets,), pull = self._beside(X, [targets])
@@ -200,7 +200,7 @@ class Compressor:
         places = _not_constant(targets, pull)
         if not places.any():
             return dense(start.vectors)
-        targets, pull = Targets(None, targets.Y[:, places], targets.C[:, places]), pull[:, places]
+        targets, pull = ProblemGroup(None, targets.Y[:, places], targets.C[:, places]), pull[:, places]
         watch = self._watch(f"teaching {count} vectors on {len(some)} rows")
         found = teach(
             self._kernel,
@@ -220,7 +220,7 @@ class Compressor:
             watch.finish(found.n_iter, found.value)
         return found.vectors
 
-    def _with_coefficients(self, small: Expansion, rows: Known, lesson: Lesson) -> Expansion:
+    def _with_coefficients(self, small: Expansion, rows: WeightedRows, lesson: DistillationTargets) -> Expansion:
         """The best coefficients over the vectors as they are."""
         X, lessons = rows.X, lesson.outputs
         pull = np.zeros((X.shape[0], len(small.coef)))
@@ -231,7 +231,7 @@ class Compressor:
         )
         return replace(small, coef=coef, bias=bias)
 
-    def _beside(self, X: Any, lessons: list[Targets]) -> tuple[Any, list[Targets], Array]:
+    def _beside(self, X: Any, lessons: list[ProblemGroup]) -> tuple[Any, list[ProblemGroup], Array]:
         """Rows, and behind them the original's vectors, which teach nothing but hold it near; their coefficients."""
         machine = self.original.expansion
         if X is machine.vectors:
@@ -248,30 +248,30 @@ class Compressor:
         return Iterations(label) if self.verbose else None
 
 
-def _not_constant(targets: Targets, pull: Array) -> Array:
+def _not_constant(targets: ProblemGroup, pull: Array) -> Array:
     """Outputs for which it matters where vectors are: no constant is in all intervals, or a function is to be near."""
     return (targets.Y[..., 0].max(axis=0) > targets.Y[..., 1].min(axis=0)) | pull.any(axis=0)
 
 
-def _padded(targets: Targets, more: int) -> Targets:
+def _padded(targets: ProblemGroup, more: int) -> ProblemGroup:
     """With so many rows behind that may have any value."""
     if targets.rows is not None:
         return targets
     outputs = targets.Y.shape[1]
     free = np.broadcast_to(np.array([-np.inf, np.inf]), (more, outputs, 2))
-    return Targets(None, np.concatenate([targets.Y, free]), np.concatenate([targets.C, np.zeros((more, outputs))]))
+    return ProblemGroup(None, np.concatenate([targets.Y, free]), np.concatenate([targets.C, np.zeros((more, outputs))]))
 
 
 @dataclass(frozen=True)
 class Relearned:
     """Coefficients of a regressor over other vectors, by targets of rows: `slimsvm.solvers.primal.refit.Refit`."""
 
-    goal: Goal
+    goal: PredictionTask
     cost: float
 
     def coefficients(self, machine: Any, kernel: Any, Z: Array, X: Array, y: Array) -> tuple[Array, Array]:
         before = replace(machine.expansion, kernel=kernel)
-        known = Known.of(X, np.ones(len(X)), in_columns(y, len(before.bias)))
+        known = WeightedRows.of(X, np.ones(len(X)), in_columns(y, len(before.bias)))
         compressor = Compressor(Original.of(before, self.goal, self.cost), known)
         found = compressor.relearned(replace(before, vectors=Z))
         return found.coef, found.bias

@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.utils import check_array
 
 from ..basis.reduced_set import values
-from ..data.dataset import Task, row_keys, same_rows
+from ..data.dataset import Dataset, row_keys, same_rows
 from ..linalg.arrays import Array
 from ..model.expansion import Expansion
-from .tasks import Goal
+from .tasks import PredictionTask
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,13 @@ class Original:
     coefficient."""
 
     expansion: Expansion
-    goal: Goal
+    goal: PredictionTask
     cost: float
     given: Expansion
     cost_is_estimated: bool = False
 
     @classmethod
-    def of(cls, expansion: Expansion, goal: Goal, cost: float | None) -> Original:
+    def of(cls, expansion: Expansion, goal: PredictionTask, cost: float | None) -> Original:
         """Each vector once, in an order that does not depend on that of the training rows.
 
         Without a cost, estimate C: a row inside the margin has the coefficient C times its class weight, so take the
@@ -79,7 +79,7 @@ def in_columns(y: Any, targets: int) -> Array:
 
 
 @dataclass(frozen=True)
-class Known:
+class WeightedRows:
     """Rows to teach on, each once, in an order of their own; labels where there are any."""
 
     X: Any
@@ -88,7 +88,7 @@ class Known:
     y: Any = None
 
     @classmethod
-    def of(cls, X: Any, counts: Array, y: Array | None = None) -> Known:
+    def of(cls, X: Any, counts: Array, y: Array | None = None) -> WeightedRows:
         """Rows that count; equal rows (with equal labels) are one row of their weights. Labels may have columns."""
         rows = np.flatnonzero(counts)
         X, counts, y = X[rows], counts[rows], None if y is None else y[rows]
@@ -109,24 +109,24 @@ class Known:
             return numbers, self.counts
         groups, codes = np.unique(codes, return_inverse=True)
         # The draw needs the keys of rows, not the rows.
-        drawn = self.task(numbers[:, None], codes, np.ones(len(groups))).sample(most, rng)
+        drawn = self.dataset(numbers[:, None], codes, np.ones(len(groups))).sample(most, rng)
         return drawn.numbers, drawn.counts
 
-    def drawn(self, most: int, rng: np.random.Generator) -> Known:
+    def drawn(self, most: int, rng: np.random.Generator) -> WeightedRows:
         """At most so many rows, by weight; what they count is what all do."""
         numbers, counts = self.sample(most, np.zeros(len(self.counts), dtype=np.intp), rng)
         return self if len(numbers) == len(self.counts) else replace(self.some(numbers), counts=counts)
 
-    def some(self, numbers: Array) -> Known:
+    def some(self, numbers: Array) -> WeightedRows:
         """The rows of these numbers."""
         labels = None if self.y is None else self.y[numbers]
-        return Known(self.X[numbers], self.counts[numbers], self.keys[numbers], labels)
+        return WeightedRows(self.X[numbers], self.counts[numbers], self.keys[numbers], labels)
 
-    def in_double(self) -> Known:
+    def in_double(self) -> WeightedRows:
         """With rows in float64."""
         return replace(self, X=self.X.astype(np.float64, copy=False))
 
-    def task(self, X: Any, codes: Array, factors: Array, threads: int = 1) -> Task:
+    def dataset(self, X: Any, codes: Array, factors: Array, threads: int = 1) -> Dataset:
         """Rows X in place of these, with classes and their weights."""
         numbers, classes = np.arange(len(codes)), np.arange(len(factors))
-        return Task(X, codes, self.counts, factors, numbers, self.keys, classes, None, len(codes), threads)
+        return Dataset(X, codes, self.counts, factors, numbers, self.keys, classes, None, len(codes), threads)

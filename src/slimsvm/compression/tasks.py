@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..basis.distillation import QUADRATIC
-from ..data.dataset import Output, Targets, Units, sides
+from ..data.dataset import Output, ProblemGroup, TargetScaler, sides
 from ..linalg.arrays import Array
 from ..linalg.matrix import dot
 from ..model.voting import Votes
@@ -19,7 +19,7 @@ ROUNDED_HINGE = Between(width=0.5, most=1.0)  # as vectors are learned for the h
 
 
 @dataclass(frozen=True)
-class Lesson:
+class DistillationTargets:
     """Intervals that decision values are to lie in, rows x outputs x 2, and costs.
 
     ``outputs`` are the lessons of the outputs, each over its own rows, and ``near`` says whether they keep near the
@@ -27,14 +27,14 @@ class Lesson:
     own rows, ``others``.
     """
 
-    outputs: list[Targets]
-    moving: Targets
+    outputs: list[ProblemGroup]
+    moving: ProblemGroup
     near: bool = True
     others: bool = False
     loss: Between = QUADRATIC
 
 
-class Goal(Protocol):
+class PredictionTask(Protocol):
     """What the values of a machine mean."""
 
     labelled: ClassVar[bool]  # can rows have labels?
@@ -61,16 +61,16 @@ class Goal(Protocol):
     def examples(self, X: Any, rng: np.random.Generator) -> Any:
         """Rows on which a machine with the vectors X shows what it does, where there are no others."""
 
-    def taught(self, F: Array, costs: Array) -> Lesson:
+    def taught(self, F: Array, costs: Array) -> DistillationTargets:
         """What rows with these values of the original teach."""
 
     def weights(self, y: Array) -> Array:
         """What rows with these labels count: the weights of their classes."""
 
-    def from_labels(self, y: Array, costs: Array) -> Lesson:
+    def from_labels(self, y: Array, costs: Array) -> DistillationTargets:
         """What rows with these labels teach."""
 
-    def binary(self, y: Array, costs: Array) -> list[Targets] | None:
+    def binary(self, y: Array, costs: Array) -> list[ProblemGroup] | None:
         """The same as binary problems, where it is one."""
 
 
@@ -81,7 +81,7 @@ def _sides(F: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Classes:
+class Classification:
     """Values of binary problems.
 
     ``votes`` make a class of them; ``shown`` are those whose scores `decision_function` shows, or None: the values.
@@ -124,43 +124,43 @@ class Classes:
         """The vectors themselves: they are where decisions are close."""
         return X
 
-    def taught(self, F: Array, costs: Array) -> Lesson:
+    def taught(self, F: Array, costs: Array) -> DistillationTargets:
         return self._lesson(F, self.answers(F), costs)
 
     def weights(self, y: Array) -> Array:
         return self.factors[y]
 
-    def from_labels(self, y: Array, costs: Array) -> Lesson:
+    def from_labels(self, y: Array, costs: Array) -> DistillationTargets:
         """Problems over all rows are the original's own, over few vectors; pairs of classes keep near the original."""
         lesson = self._lesson(self._labels(y), y, costs)
         return lesson if lesson.others else replace(lesson, near=False, loss=ROUNDED_HINGE)
 
-    def binary(self, y: Array, costs: Array) -> list[Targets]:
+    def binary(self, y: Array, costs: Array) -> list[ProblemGroup]:
         return self._groups(self._labels(y), y, costs)
 
     def _labels(self, y: Array) -> Array:
         """Rows x problems: +1 and -1, or 0 where a row takes no part."""
         return sides(self.n_classes, self.problems)[y]
 
-    def _lesson(self, F: Array, codes: Array, costs: Array) -> Lesson:
+    def _lesson(self, F: Array, codes: Array, costs: Array) -> DistillationTargets:
         groups = self._groups(_sides(F), codes, costs)
         if self._over_all_rows:
-            return Lesson(groups, groups[0])
+            return DistillationTargets(groups, groups[0])
         against = _sides(self._against_others(F))
-        return Lesson(groups, Targets(None, against, _columns(costs, self.n_classes)), others=True)
+        return DistillationTargets(groups, ProblemGroup(None, against, _columns(costs, self.n_classes)), others=True)
 
     @property
     def _over_all_rows(self) -> bool:
         return all(len(problem.members) == self.n_classes for problem in self.problems)
 
-    def _groups(self, Y: Array, codes: Array, costs: Array) -> list[Targets]:
+    def _groups(self, Y: Array, codes: Array, costs: Array) -> list[ProblemGroup]:
         """Problems over all rows together, others each over the rows of its classes."""
         if self._over_all_rows:
-            return [Targets(None, Y, _columns(costs, Y.shape[1]))]
+            return [ProblemGroup(None, Y, _columns(costs, Y.shape[1]))]
         groups = []
         for o, problem in enumerate(self.problems):
             rows = np.flatnonzero(np.isin(codes, problem.members))
-            groups.append(Targets(rows, Y[rows, o][:, None], costs[rows, None]))
+            groups.append(ProblemGroup(rows, Y[rows, o][:, None], costs[rows, None]))
         return groups
 
     def _against_others(self, F: Array) -> Array:
@@ -174,7 +174,7 @@ class Classes:
 
 
 @dataclass(frozen=True)
-class Values:
+class Regression:
     """Values that are the answer themselves, of one target or several; labels are to be met to within ``epsilon``."""
 
     epsilon: float = 0.0
@@ -193,7 +193,7 @@ class Values:
 
     def units(self, F: Array, weights: Array) -> Array:
         """Of several targets the spread of each; one is compared with no other."""
-        return Units.of(F, weights, alike=False).size if F.shape[1] > 1 else np.ones(1)
+        return TargetScaler.of(F, weights, alike=False).size if F.shape[1] > 1 else np.ones(1)
 
     def codes(self, F: Array) -> Array:
         return np.zeros(len(F), dtype=np.intp)
@@ -201,13 +201,13 @@ class Values:
     def examples(self, X: Any, rng: np.random.Generator) -> Any:
         return X
 
-    def taught(self, F: Array, costs: Array) -> Lesson:
+    def taught(self, F: Array, costs: Array) -> DistillationTargets:
         return _near(F, 0.0, costs)
 
     def weights(self, y: Array) -> Array:
         return np.ones(len(y))
 
-    def from_labels(self, y: Array, costs: Array) -> Lesson:
+    def from_labels(self, y: Array, costs: Array) -> DistillationTargets:
         return _near(y.reshape(len(y), -1), self.epsilon, costs)
 
     def binary(self, y: Array, costs: Array) -> None:
@@ -215,7 +215,7 @@ class Values:
 
 
 @dataclass(frozen=True)
-class Inside:
+class OneClass:
     """Values above zero are inside.
 
     ``border``: a value so small is zero as far as the machine's solver knows. Many training rows have it (all vectors
@@ -252,14 +252,14 @@ class Inside:
         others = [(np.arange(n) + rng.integers(1, n, size=n)) % n for _ in range(2)]
         return stack([X, *((X + X[other]) * 0.5 for other in others)])
 
-    def taught(self, F: Array, costs: Array) -> Lesson:
+    def taught(self, F: Array, costs: Array) -> DistillationTargets:
         """Values, not sides, which say too little near the border."""
         return _near(F, 0.0, costs)
 
     def weights(self, y: Array) -> Array:
         raise NotImplementedError("rows of such a machine have no labels")
 
-    def from_labels(self, y: Array, costs: Array) -> Lesson:
+    def from_labels(self, y: Array, costs: Array) -> DistillationTargets:
         raise NotImplementedError("rows of such a machine have no labels")
 
     def binary(self, y: Array, costs: Array) -> None:
@@ -277,6 +277,6 @@ def _columns(costs: Array, outputs: int) -> Array:
     return np.repeat(costs[:, None], outputs, axis=1)
 
 
-def _near(F: Array, epsilon: float, costs: Array) -> Lesson:
-    targets = Targets(None, np.stack([F - epsilon, F + epsilon], axis=-1), _columns(costs, F.shape[1]))
-    return Lesson([targets], targets)
+def _near(F: Array, epsilon: float, costs: Array) -> DistillationTargets:
+    targets = ProblemGroup(None, np.stack([F - epsilon, F + epsilon], axis=-1), _columns(costs, F.shape[1]))
+    return DistillationTargets([targets], targets)

@@ -41,7 +41,7 @@ def total(counts: Any) -> float:
     """The sum of all, rounded once."""
     if counts.strides == (0,):
         return float(counts[0]) * len(counts) if len(counts) else 0.0
-    return rounded(counts.units if isinstance(counts, FarCounts) else sum(exact_sums(counts)))
+    return rounded(counts.units if isinstance(counts, RemoteCounts) else sum(exact_sums(counts)))
 
 
 def heads(counts: Array) -> Array:
@@ -50,7 +50,7 @@ def heads(counts: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class FarCounts:
+class RemoteCounts:
     """Counts of rows that are not in memory: they stay with the rows; those of some rows come here (``counts[rows]``).
 
     Here are the leading bits of each, which are enough to tell nearly all rows that a draw by weight leaves out.
@@ -70,7 +70,7 @@ class FarCounts:
 
 def bounds(counts: Any, rows: Array) -> tuple[Array, Array]:
     """Between which numbers the counts of rows are, as far as that is known here."""
-    if not isinstance(counts, FarCounts):
+    if not isinstance(counts, RemoteCounts):
         mine = counts[rows]
         return mine, mine
     bits = counts.heads[rows].astype(np.uint64)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..linalg.arrays import Array, Elsewhere
+from ..linalg.arrays import Array, RemoteArray
 from .counts import bounds, exact_sums, rounded, total
 from .duplicates import blocks, repeats, rows_by_key
 from .duplicates import row_keys as row_keys
@@ -64,7 +64,7 @@ def sides(n_classes: int, wanted: list[Output]) -> Array:
 
 
 @dataclass(frozen=True)
-class Targets:
+class ProblemGroup:
     """Labels (+-1, or 0 where a row takes no part) and costs of binary problems over the same rows: rows x problems."""
 
     rows: Array | None  # None: all of them
@@ -73,14 +73,14 @@ class Targets:
 
 
 @dataclass(frozen=True)
-class Units:
+class TargetScaler:
     """What targets are measured in, an entry for each: the user's values are ``centre + size * target``."""
 
     centre: Array
     size: Array
 
     @classmethod
-    def of(cls, values: Any, counts: Any, alike: bool) -> Units:
+    def of(cls, values: Any, counts: Any, alike: bool) -> TargetScaler:
         """In which values (rows x outputs) have mean 0 and variance 1, or, if ``alike``, the same unit and a mean
         variance of 1. Sums are exact: they do not depend on the order of the rows."""
         mass = total(counts)
@@ -128,7 +128,7 @@ def rounded_targets(targets: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class AllRows:
+class RowRange:
     """The row numbers 0, 1, 2 ... where no row is left out: made for the rows that are asked for."""
 
     size: int
@@ -162,7 +162,7 @@ class Copies:
 
 
 @dataclass(frozen=True)
-class Task:
+class Dataset:
     """Rows to learn from, each row of a class once, with the kernel as it was asked for.
 
     Rows that count nothing (weight 0) are left out. The rows of a precomputed kernel are row numbers. Where rows are
@@ -182,7 +182,7 @@ class Task:
     threads: int = 1
     copies: Copies | None = None
     targets: Any = None  # rows x outputs, where there is but one class
-    units: Units | None = None  # of the targets, once they are `measured`
+    units: TargetScaler | None = None  # of the targets, once they are `measured`
 
     @property
     def size(self) -> int:
@@ -208,9 +208,9 @@ class Task:
             return outputs(self.n_classes, scheme)
         return [Output(o, ()) for o in range(self.targets.shape[1])]
 
-    def measured(self, alike: bool) -> Task:
-        """With targets in units of their own, see `Units`."""
-        units = Units.of(self.targets, self.counts, alike)
+    def measured(self, alike: bool) -> Dataset:
+        """With targets in units of their own, see `TargetScaler`."""
+        units = TargetScaler.of(self.targets, self.counts, alike)
         return replace(self, targets=units.measured(self.targets), units=units)
 
     @cached_property
@@ -228,19 +228,19 @@ class Task:
             np.multiply(self.counts[rows], self.factors[self.codes[rows]], out=weights[rows])
         return weights
 
-    def take(self, rows: Array) -> Task:
+    def take(self, rows: Array) -> Dataset:
         """Some of the rows (numbers or a mask); copies are left out, and those that they repeat count for them."""
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows
         rows = rows if self.copies is None else self.copies.others(rows)
-        X = self.X.taken(rows) if isinstance(self.X, Elsewhere) else self.X[rows]
+        X = self.X.taken(rows) if isinstance(self.X, RemoteArray) else self.X[rows]
         X = np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X
         mine = {name: getattr(self, name)[rows] for name in ("codes", "numbers", "keys")}
         mine |= {} if self.targets is None else {"targets": self.targets[rows]}
         return replace(self, X=X, counts=self._counts(rows), copies=None, **mine)
 
-    def in_memory(self) -> Task:
+    def in_memory(self) -> Dataset:
         """With its rows here, if they are elsewhere."""
-        return replace(self, X=self.X[:]) if isinstance(self.X, Elsewhere) else self
+        return replace(self, X=self.X[:]) if isinstance(self.X, RemoteArray) else self
 
     def _counts(self, rows: Array) -> Array:
         """Of rows that are no copies, each with its copies."""
@@ -264,11 +264,11 @@ class Task:
         ranks[order] = np.arange(len(order))
         return ranks
 
-    def sorted(self) -> Task:
+    def sorted(self) -> Dataset:
         """All rows in canonical order: for methods whose way depends on the last bits of sums."""
         return self.take(self.canonical())
 
-    def sample(self, most: int, rng: np.random.Generator) -> Task:
+    def sample(self, most: int, rng: np.random.Generator) -> Dataset:
         """At most ``most`` rows in canonical order, from each class in proportion and at least one of each.
 
         Rows are drawn by weight and then count so that every sum over rows is estimated without bias (Duffield, Lund
@@ -277,7 +277,7 @@ class Task:
         if self.n_distinct <= most:
             return self.sorted()
         shares = self._shares(most)
-        near = _Near(shares)
+        near = _PrioritySample(shares)
         for part in self._ordered():
             for some in blocks(len(part), 8):  # numbers of a row that are looked at
                 rows, late = part[some], 1 - rng.random(some.stop - some.start)
@@ -334,7 +334,7 @@ class Task:
         return f"classes {first!s} and {second!s}"
 
 
-class _Near:
+class _PrioritySample:
     """Rows that may have the highest priorities of their class, of rows that are seen some at a time.
 
     A priority is a row's count over a random number, ``late``. Of counts bounds are enough: each class keeps the rows
@@ -414,31 +414,31 @@ def class_sums(codes: Array, n_classes: int, weights: Array | None = None) -> Ar
 # --- equal rows ------------------------------------------------------------------------------------------------
 
 
-def merged(task: Task, contents: Any) -> Task:
+def merged(dataset: Dataset, contents: Any) -> Dataset:
     """Equal rows of a class (with the same targets) as one, with the sum of their weights; in the order in which they
     first appear.
 
     ``contents`` are what makes rows equal: the rows themselves, or those of a kernel matrix. None: no two are.
     """
     if contents is None:
-        return task
-    copies, repeated = repeats(contents, task.keys, task.marks, task.threads)
+        return dataset
+    copies, repeated = repeats(contents, dataset.keys, dataset.marks, dataset.threads)
     if not len(copies):
-        return task
-    task = with_copies(task, copies, repeated)
-    if len(copies) * FEW_COPIES <= task.size and _bytes(task.X) > MUCH:
-        return task
-    return task.take(np.arange(task.size))
+        return dataset
+    dataset = with_copies(dataset, copies, repeated)
+    if len(copies) * FEW_COPIES <= dataset.size and _bytes(dataset.X) > MUCH:
+        return dataset
+    return dataset.take(np.arange(dataset.size))
 
 
-def with_copies(task: Task, copies: Array, repeated: Array) -> Task:
+def with_copies(dataset: Dataset, copies: Array, repeated: Array) -> Dataset:
     """The task with what is known of its copies: these rows, which repeat those."""
     if not len(copies):
-        return task
+        return dataset
     firsts, place = np.unique(repeated, return_inverse=True)
-    counts = task.counts[firsts]
-    np.add.at(counts, place, task.counts[copies])
-    return replace(task, copies=Copies(copies, firsts, counts))
+    counts = dataset.counts[firsts]
+    np.add.at(counts, place, dataset.counts[copies])
+    return replace(dataset, copies=Copies(copies, firsts, counts))
 
 
 def _bytes(X: Any) -> int:

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from ..linalg.arrays import Array
-from .dataset import Task, class_sums
+from .dataset import Dataset, class_sums
 from .duplicates import blocks, n_distinct, rows_by_key
 
 COPIES = 10  # of each row, from which on the rows themselves are good judges
@@ -19,21 +19,21 @@ COPIES = 10  # of each row, from which on the rows themselves are good judges
 class Groups:
     """The equal rows of a task. Groups have the order of their keys."""
 
-    task: Task
+    dataset: Dataset
 
     @classmethod
-    def of(cls, task: Task) -> Groups:
+    def of(cls, dataset: Dataset) -> Groups:
         """Found when they are needed: most users only ask how many there are."""
-        return cls(task)
+        return cls(dataset)
 
     @cached_property
     def size(self) -> int:
-        return n_distinct(self.task.keys, self.task.threads)
+        return n_distinct(self.dataset.keys, self.dataset.threads)
 
     @property
     def known_well(self) -> bool:
         """Has each row many copies? Leaving all copies of one out would test something else."""
-        return COPIES * self.size <= self.task.total
+        return COPIES * self.size <= self.dataset.total
 
     def places(self, count: int, rng: np.random.Generator, most: int | None = None, least: int = 1) -> Array:
         """For each row a place, 0 to ``count`` - 1; a class has about as many of its groups in each.
@@ -42,7 +42,7 @@ class Groups:
         others have the place -1.
         """
         codes = self._codes()
-        totals = class_sums(codes, self.task.n_classes)
+        totals = class_sums(codes, self.dataset.n_classes)
         if most is not None and self.size > most:
             shares = [max(least, round(total * most / self.size)) for total in totals.tolist()]
         else:
@@ -51,7 +51,7 @@ class Groups:
         order = np.concatenate([_first(order, codes, c, share) for c, share in enumerate(shares)])
         place = np.full(self.size, -1, dtype=np.min_scalar_type(-count))
         place[order] = np.arange(len(order)) % count
-        found = np.empty(self.task.size, dtype=place.dtype)
+        found = np.empty(self.dataset.size, dtype=place.dtype)
         for rows, numbers in self._numbers():
             found[rows] = place[numbers]
         return found
@@ -59,18 +59,18 @@ class Groups:
     def _numbers(self) -> Iterator[tuple[Array, Array]]:
         """Rows by their keys and classes, some at a time, and the number of each one's group."""
         start = 0
-        for rows in rows_by_key(self.task.keys, self.task.marks, self.task.threads):
+        for rows in rows_by_key(self.dataset.keys, self.dataset.marks, self.dataset.threads):
             if len(rows):
-                keys = self.task.keys[rows]
+                keys = self.dataset.keys[rows]
                 numbers = start + np.append(0, np.cumsum(keys[1:] != keys[:-1]))
                 start = int(numbers[-1]) + 1
                 yield rows, numbers
 
     def _codes(self) -> Array:
         """The class of each group: the first of those of its rows."""
-        codes = np.empty(self.size, dtype=self.task.codes.dtype)
+        codes = np.empty(self.size, dtype=self.dataset.codes.dtype)
         for rows, numbers in self._numbers():
-            codes[numbers[::-1]] = self.task.codes[rows[::-1]]  # the last one written stays
+            codes[numbers[::-1]] = self.dataset.codes[rows[::-1]]  # the last one written stays
         return codes
 
 
@@ -86,10 +86,10 @@ def _first(order: Array, codes: Array, wanted: int, count: int) -> Array:
     return np.concatenate(found)
 
 
-def held_out(task: Task, tests: Iterable[Array]) -> list[tuple[Task, Task]]:
+def held_out(dataset: Dataset, tests: Iterable[Array]) -> list[tuple[Dataset, Dataset]]:
     """Rows to train on and rows that judge, by masks of the latter.
 
     A class of a single row is in one part only: parts whose training rows lack a class are left out.
     """
-    found = [(task.take(~test), task.take(test)) for test in tests if test.any()]
-    return [(train, test) for train, test in found if len(np.unique(train.codes)) == task.n_classes]
+    found = [(dataset.take(~test), dataset.take(test)) for test in tests if test.any()]
+    return [(train, test) for train, test in found if len(np.unique(train.codes)) == dataset.n_classes]

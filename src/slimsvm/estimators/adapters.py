@@ -13,7 +13,7 @@ from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSV
 from sklearn.utils.validation import check_is_fitted
 
 from ..compression import Original
-from ..compression.tasks import Classes, Goal, Inside, Values
+from ..compression.tasks import Classification, OneClass, PredictionTask, Regression
 from ..data.dataset import outputs
 from ..linalg.arrays import Array
 from ..model.expansion import Expansion
@@ -34,7 +34,7 @@ ALLOWED = (
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceModel:
     """A fitted estimator as far as compression goes.
 
     ``cost`` is C, the cost per unit of slack; None if no parameter of the estimator is that. ``classes`` are the
@@ -42,7 +42,7 @@ class Source:
     """
 
     expansion: Expansion
-    goal: Goal
+    goal: PredictionTask
     cost: float | None
     classes: Array | None = None
     single: bool = True
@@ -53,7 +53,7 @@ class Source:
 
 
 @singledispatch
-def source_of(model: Any) -> Source:
+def source_model(model: Any) -> SourceModel:
     """The machine that a fitted estimator is."""
     hint = ""
     if hasattr(model, "best_estimator_") or hasattr(model, "param_grid"):
@@ -63,14 +63,14 @@ def source_of(model: Any) -> Source:
     raise TypeError(f"{_name(model)} cannot be compressed{hint}. compress takes {ALLOWED}")
 
 
-@source_of.register(LinearSVC)
-@source_of.register(LinearSVR)
-def _linear(model: Any) -> Source:
+@source_model.register(LinearSVC)
+@source_model.register(LinearSVR)
+def _linear(model: Any) -> SourceModel:
     raise TypeError(f"{_name(model)} is one weight vector for each output already: there is nothing to compress")
 
 
-@source_of.register(SVC)
-def _classifier(model: Any) -> Source:
+@source_model.register(SVC)
+def _classifier(model: Any) -> SourceModel:
     check_is_fitted(model)
     coef, n = _dense(model.dual_coef_), len(model.classes_)
     votes, shown = Votes(zero_is_positive=True), None
@@ -79,71 +79,71 @@ def _classifier(model: Any) -> Source:
         # `predict` has the first of the classes with most votes; scores, and with them `break_ties`, go by values, too.
         shown = Votes(pairs=True, zero_is_positive=True) if model.decision_function_shape == "ovr" else None
         votes = shown if shown and model.break_ties else Votes(pairs=True, by_value=False)
-    goal = Classes(np.asarray(model.class_weight_, dtype=np.float64), outputs(n, "ovo"), votes, shown)
-    return Source(_expansion(model, coef), goal, _cost(model), model.classes_)
+    goal = Classification(np.asarray(model.class_weight_, dtype=np.float64), outputs(n, "ovo"), votes, shown)
+    return SourceModel(_expansion(model, coef), goal, _cost(model), model.classes_)
 
 
-@source_of.register(NuSVC)
-def _nu_classifier(model: Any) -> Source:
+@source_model.register(NuSVC)
+def _nu_classifier(model: Any) -> SourceModel:
     return _without_class_weights(_classifier(model))
 
 
-@source_of.register(SVR)
-@source_of.register(NuSVR)
-def _regressor(model: Any) -> Source:
+@source_model.register(SVR)
+@source_model.register(NuSVR)
+def _regressor(model: Any) -> SourceModel:
     check_is_fitted(model)
     coef = _dense(model.dual_coef_)
     # The tube of NuSVR is not kept with the model: its labels are to be met.
-    goal = Values(float(model.get_params()["epsilon"]) if "epsilon" in model.get_params() else 0.0)
-    return Source(_expansion(model, coef), goal, _cost(model))
+    goal = Regression(float(model.get_params()["epsilon"]) if "epsilon" in model.get_params() else 0.0)
+    return SourceModel(_expansion(model, coef), goal, _cost(model))
 
 
-@source_of.register(OneClassSVM)
-def _one_class(model: Any) -> Source:
+@source_model.register(OneClassSVM)
+def _one_class(model: Any) -> SourceModel:
     check_is_fitted(model)
     # Coefficients are between 0 and 1; values are known to within tol.
-    return Source(_expansion(model, _dense(model.dual_coef_)), Inside(float(model.tol)), 1.0)
+    return SourceModel(_expansion(model, _dense(model.dual_coef_)), OneClass(float(model.tol)), 1.0)
 
 
-@source_of.register(ExpansionClassifier)
-def _ours(model: Any) -> Source:
+@source_model.register(ExpansionClassifier)
+def _ours(model: Any) -> SourceModel:
     expansion = model._expansion()
     if expansion.kernel.keeps_rows:
         raise ValueError(PRECOMPUTED)
     n, votes = len(model.classes_), model._votes
     problems = outputs(n, "ovo" if votes.pairs else "ovr")
-    goal = Classes(model._factors, problems, votes, model._shown_votes())
-    return Source(expansion, goal, _cost(model), model.classes_)
+    goal = Classification(model._factors, problems, votes, model._shown_votes())
+    return SourceModel(expansion, goal, _cost(model), model.classes_)
 
 
-@source_of.register(OurNuSVC)
-def _our_nu_classifier(model: Any) -> Source:
+@source_model.register(OurNuSVC)
+def _our_nu_classifier(model: Any) -> SourceModel:
     return _without_class_weights(_ours(model))
 
 
-@source_of.register(AllPointsClassifier)
-def _ours_over_all_rows(model: Any) -> Source:
+@source_model.register(AllPointsClassifier)
+def _ours_over_all_rows(model: Any) -> SourceModel:
     """C of a norm that is no sum over rows is not the cost of one row."""
     source = _ours(model)
     return source if model._norm()[0].loss is not None else replace(source, cost=None)
 
 
-@source_of.register(FullRegressor)
-@source_of.register(FullOutlierDetector)
-def _our_machine(model: Any) -> Source:
+@source_model.register(FullRegressor)
+@source_model.register(FullOutlierDetector)
+def _our_machine(model: Any) -> SourceModel:
     expansion = model._expansion()
     if expansion.kernel.keeps_rows:
         raise ValueError(PRECOMPUTED)
-    return Source(expansion, model._goal(), _cost(model))
+    return SourceModel(expansion, model._goal(), _cost(model))
 
 
-@source_of.register(ExpansionRegressor)
-def _our_regressor(model: Any) -> Source:
+@source_model.register(ExpansionRegressor)
+def _our_regressor(model: Any) -> SourceModel:
     expansion = model._expansion()
     if expansion.kernel.keeps_rows:
         raise ValueError(PRECOMPUTED)
     loss = losses.of_targets(model.loss, model.epsilon)
-    return Source(expansion, Values(float(loss.epsilon)), _cost(model), single=model._single)
+    return SourceModel(expansion, Regression(float(loss.epsilon)), _cost(model), single=model._single)
 
 
 # --- parts of machines ------------------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ def _cost(model: Any) -> float | None:
     return float(np.mean(found))
 
 
-def _without_class_weights(source: Source) -> Source:
+def _without_class_weights(source: SourceModel) -> SourceModel:
     """A nu-SVC has no C that weights of classes would change: they change nothing, in scikit-learn and here."""
-    assert isinstance(source.goal, Classes)
+    assert isinstance(source.goal, Classification)
     return replace(source, goal=replace(source.goal, factors=np.ones(source.goal.n_classes)))

@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
-from ..data.dataset import Task
+from ..data.dataset import Dataset
 from ..model.expansion import Model
 from ..problem.formulation import Constraint, Slack
 from ..solvers.dual.batch import Cost, solve_all
@@ -83,27 +83,27 @@ class AllPointsClassifier(ExpansionClassifier):
         """Not where the slack norm has numbers for each row."""
         return self._norm()[0].merges_copies
 
-    def _train(self, task: Task) -> Model:
-        return self._train_at(task, self.tol)[0]
+    def _train(self, dataset: Dataset) -> Model:
+        return self._train_at(dataset, self.tol)[0]
 
-    def _train_at(self, task: Task, tol: float) -> tuple[Model, list[DualSolution]]:
+    def _train_at(self, dataset: Dataset, tol: float) -> tuple[Model, list[DualSolution]]:
         """The machine over all rows, to this gap."""
 
         def solve(machine: Any, problems: list[Subproblem]) -> list[DualSolution]:
-            solutions = self._solve(machine, problems, task, tol)
+            solutions = self._solve(machine, problems, dataset, tol)
             return [
                 s._replace(zero_within_rounding=s.converged and is_rounding(machine, p.view, s.duals, s.bias))
                 for s, p in zip(solutions, problems, strict=True)
             ]
 
         cache = int(min(self.cache_size, 2.0**30) * 2**20)
-        model, solutions = train(task, validation.named_kernel(self, task), self.multi_class, cache, solve)
+        model, solutions = train(dataset, validation.named_kernel(self, dataset), self.multi_class, cache, solve)
         self._tell(solutions, tol)
         return model, solutions
 
-    def _solve(self, machine: Any, problems: list[Subproblem], task: Task, tol: float) -> list[DualSolution]:
+    def _solve(self, machine: Any, problems: list[Subproblem], dataset: Dataset, tol: float) -> list[DualSolution]:
         """Solve the binary problems over the machine."""
-        cost = Cost(*self._norm(), float(self.C), task.numbers, task.n_samples)
+        cost = Cost(*self._norm(), float(self.C), dataset.numbers, dataset.n_samples)
         limits = Limits(tol, min(self.max_iter, 2**62), self.precision == "float64", None)
         return solve_all(machine, problems, cost, limits, bool(self.verbose))
 

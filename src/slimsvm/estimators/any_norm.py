@@ -7,7 +7,7 @@ from typing import Any
 
 from ..problem import slacks
 from ..problem.formulation import Constraint, Slack, constraint
-from ..solvers.primal.refit import Problem, Refit
+from ..solvers.primal.refit import ClassProblem, Refit
 from . import validation
 from .all_points import AllPointsClassifier
 from .documentation import documented
@@ -102,7 +102,7 @@ class AnyNormSVC(AllPointsClassifier):
     def _problem(self) -> Refit:
         if self.constraint != "inequality":
             return super()._problem()
-        return Problem(self.C, partial(validation.factors_of, self), slacks.loss(self.slack), tol=self.tol)
+        return ClassProblem(self.C, partial(validation.factors_of, self), slacks.loss(self.slack), tol=self.tol)
 
     def _norm(self) -> tuple[Slack, Constraint]:
         return slacks.resolve(self.slack), constraint(self.constraint)

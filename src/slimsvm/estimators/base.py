@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..data.dataset import Task, outputs, sides
+from ..data.dataset import Dataset, outputs, sides
 from ..linalg.array_api import beside, host, is_foreign, namespace, stays_there
 from ..linalg.arrays import Array
 from ..model.expansion import Expansion, Model
@@ -25,12 +25,12 @@ from ..quantization.quantize import model_bytes
 from ..rows import device as there
 from ..rows.dask_partitions import on_workers
 from ..rows.dask_rows import answers
-from ..rows.remote import Apart
-from ..rows.target_kinds import CLASSES, Wanted
+from ..rows.remote import RemoteRows
+from ..rows.target_kinds import CLASSES, TargetKind
 from ..solvers.primal.refit import Refit
 from ..utils.threads import thread_count
 from ..utils.warnings import warn
-from . import tasks, validation
+from . import checked_data, validation
 
 # Coefficients that are mostly zero are pickled as a sparse matrix if there are at least so many of them.
 MANY = 10_000
@@ -282,7 +282,7 @@ class TrainedModel(ExpansionModel, metaclass=ABCMeta):
 
     @abstractmethod
     def _labelled(self, y: Any, counts: Any, weight: Any) -> dict[str, Any]:
-        """What labels are to a `Task`, by its fields; ValueError where they make no sense. ``counts`` say how often
+        """What labels are to a `Dataset`, by its fields; ValueError where they make no sense. ``counts`` say how often
         rows count, ``weight`` what the user gave for it."""
 
     @abstractmethod
@@ -290,12 +290,12 @@ class TrainedModel(ExpansionModel, metaclass=ABCMeta):
         """Weights of the classes of rows that are not in memory."""
 
     @property
-    def wants(self) -> Wanted:
+    def wants(self) -> TargetKind:
         """What labels are."""
         return CLASSES
 
     @abstractmethod
-    def _train(self, task: Task) -> Model:
+    def _train(self, dataset: Dataset) -> Model:
         """The model for checked data."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
@@ -324,26 +324,26 @@ class TrainedModel(ExpansionModel, metaclass=ABCMeta):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         self._check_params()
-        task = tasks.task(self, X, y, sample_weight, self.merges_copies)
+        dataset = checked_data.checked_dataset(self, X, y, sample_weight, self.merges_copies)
         try:
-            self._fit_to(task)
+            self._fit_to(dataset)
         finally:
-            if isinstance(task.X, Apart):
-                task.X.close()
+            if isinstance(dataset.X, RemoteRows):
+                dataset.X.close()
 
-    def _fit_to(self, task: Task) -> None:
+    def _fit_to(self, dataset: Dataset) -> None:
         names = getattr(self, "feature_names_in_", None)
-        complaints = [validation.scale_complaint(task.X, self.kernel, names)]
-        model = self._train(task)
+        complaints = [validation.scale_complaint(dataset.X, self.kernel, names)]
+        model = self._train(dataset)
         # Learned scales are as they should be: what may be odd is the kernel that they were learned for.
         kernel: Any = model.expansion.kernel
-        learned = isinstance(kernel, Scaled) and kernel is not task.kernel
-        complaints.append(validation.kernel_complaint(kernel.kernel if learned else kernel, task.X))
+        learned = isinstance(kernel, Scaled) and kernel is not dataset.kernel
+        complaints.append(validation.kernel_complaint(kernel.kernel if learned else kernel, dataset.X))
         for complaint in filter(None, complaints):
             warn(complaint)
-        self._keep(task, model)
+        self._keep(dataset, model)
 
-    def _keep(self, task: Task, model: Model) -> None:
+    def _keep(self, dataset: Dataset, model: Model) -> None:
         """Fitted attributes."""
         machine = model.expansion
         self.kernel_, self.vectors_ = machine.kernel.fitted(machine.vectors)
@@ -358,12 +358,12 @@ class TrainedModel(ExpansionModel, metaclass=ABCMeta):
         for name, value in model.more.items():
             setattr(self, name, value)
 
-    def _fitted(self, task: Task, model: Model) -> Any:
+    def _fitted(self, dataset: Dataset, model: Model) -> Any:
         """An estimator like this one that has this model; what is known of the inputs stays known."""
         fresh = object.__new__(type(self))
         known = ("n_features_in_", "feature_names_in_")
         fresh.__dict__.update({k: v for k, v in vars(self).items() if not k.endswith("_") or k in known})
-        fresh._keep(task, model)
+        fresh._keep(dataset, model)
         return fresh
 
     def __sklearn_tags__(self) -> Any:
@@ -379,17 +379,17 @@ class ExpansionClassifier(Judged, Probabilities, TrainedModel):
     decision_function_shape = "ovr"
 
     def _labelled(self, y: Any, counts: Any, weight: Any) -> dict[str, Any]:
-        return tasks.of_classes(self.class_weight, y, counts, weight)
+        return checked_data.of_classes(self.class_weight, y, counts, weight)
 
     def _labelled_apart(self, X: Any, weight: Any) -> Array:
-        return tasks.factors_apart(self.class_weight, X, weight)
+        return checked_data.factors_apart(self.class_weight, X, weight)
 
-    def _keep(self, task: Task, model: Model) -> None:
-        self.classes_ = task.classes
+    def _keep(self, dataset: Dataset, model: Model) -> None:
+        self.classes_ = dataset.classes
         # A change of parameters is for the next fit.
-        self._votes = Votes(pairs=task.n_classes > 2 and self._scheme() == "ovo")
-        self._factors = task.factors
-        super()._keep(task, model)
+        self._votes = Votes(pairs=dataset.n_classes > 2 and self._scheme() == "ovo")
+        self._factors = dataset.factors
+        super()._keep(dataset, model)
 
     @lazy_where_far
     def decision_function(self, X: Any) -> Array:

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from ..basis.candidates import TaskCandidates
-from ..data.dataset import Task, outputs
+from ..basis.candidates import DatasetCandidates
+from ..data.dataset import Dataset, outputs
 from ..linalg.arrays import Array
 from ..linalg.matrix import dot
 from ..model.expansion import Model
@@ -18,7 +18,7 @@ from ..problem import bases, kernels, regularizers, slacks
 from ..problem.formulation import INEQUALITY, Constraint, Slack
 from ..solvers.dual.solve import DualSolution
 from ..solvers.dual.training import Subproblem, subproblems
-from ..training.spec import Recipe, fit_over
+from ..training.spec import TrainingSpec, fit_over
 from ..utils.warnings import warn
 from .all_points import AllPointsClassifier
 from .documentation import documented
@@ -156,35 +156,35 @@ class BudgetSVC(AllPointsClassifier):
                 )
         return (slacks.TopSum if self.norm == "l1" else slacks.TopTwoNorm)(self.budget), INEQUALITY
 
-    def _train(self, task: Task) -> Model:
+    def _train(self, dataset: Dataset) -> Model:
         if self.hard is None:
-            return super()._train(task)
-        task = task.sorted()
+            return super()._train(dataset)
+        dataset = dataset.sorted()
         # The cost that is taken over comes from small differences between slacks.
-        return self._shrunk(task, *self._train_at(task, min(self.tol, 1e-5)))
+        return self._shrunk(dataset, *self._train_at(dataset, min(self.tol, 1e-5)))
 
-    def _shrunk(self, task: Task, full: Model, solutions: list[DualSolution]) -> Model:
+    def _shrunk(self, dataset: Dataset, full: Model, solutions: list[DualSolution]) -> Model:
         """The same problems over at most ``budget`` vectors that all of them share."""
         kernel, loss = full.expansion.kernel, slacks.loss(self.norm)
-        wanted = outputs(task.n_classes, self.multi_class)
-        short = 1 - task.labels(wanted) * full.expansion.decision(task.X, task.threads)
-        _, problems = subproblems(task, wanted)
-        most = MOST_COST / max(float(kernel.diagonal(task.X).mean()), np.finfo(float).tiny)
+        wanted = outputs(dataset.n_classes, self.multi_class)
+        short = 1 - dataset.labels(wanted) * full.expansion.decision(dataset.X, dataset.threads)
+        _, problems = subproblems(dataset, wanted)
+        most = MOST_COST / max(float(kernel.diagonal(dataset.X).mean()), np.finfo(float).tiny)
         costs = [
             min(most, self._equal_cost(problem, solution, short[problem.rows, o]))
             for o, (problem, solution) in enumerate(zip(problems, solutions, strict=True))
         ]
         # All rows may be chosen, not only the vectors found so far: those lie at the border, good vectors do not.
-        basis: Any = bases.Forward(max(59, MOST_VALUES // task.size), task.size)
+        basis: Any = bases.Forward(max(59, MOST_VALUES // dataset.size), dataset.size)
         if self.hard == "learn":
-            basis = bases.Learned(init=basis, rows=task.size)
-        regularizer = regularizers.KernelNorm().among(kernel, task.X, basis.learns)
-        recipe = Recipe(
+            basis = bases.Learned(init=basis, rows=dataset.size)
+        regularizer = regularizers.KernelNorm().among(kernel, dataset.X, basis.learns)
+        spec = TrainingSpec(
             int(self.budget), basis, loss, regularizer, lambda gamma: kernel, self.multi_class, min(self.tol, 1e-6)
         )
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        candidates = TaskCandidates(task, kernel, wanted, np.array(costs), loss, regularizer, rng)
-        model = fit_over(task, recipe, candidates, wanted)
+        candidates = DatasetCandidates(dataset, kernel, wanted, np.array(costs), loss, regularizer, rng)
+        model = fit_over(dataset, spec, candidates, wanted)
         assert model.gap is not None
         if (model.gap > self.tol).any():
             warn(

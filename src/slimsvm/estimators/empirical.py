@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..data.dataset import Task
+from ..data.dataset import Dataset
 from ..problem import bases, kernels
 from .documentation import documented
 from .small_basis import SmallBasisClassifier
@@ -124,5 +124,5 @@ class EmpiricalSVC(SmallBasisClassifier):
     def _basis(self) -> Any:
         return bases.Inputs() if self.selection == "inputs" else bases.Cholesky(self.eta, self.selection)
 
-    def _count(self, task: Task) -> int:
-        return task.size
+    def _count(self, dataset: Dataset) -> int:
+        return dataset.size

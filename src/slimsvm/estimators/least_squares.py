@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ..data.dataset import Task
+from ..data.dataset import Dataset
 from ..linalg.arrays import Array
 from ..model.expansion import Model
 from ..problem import slacks
 from ..problem.formulation import EQUALITY, Constraint, Slack
 from ..solvers.dual import least_squares
-from ..solvers.dual.solve import DualSolution, Progress
+from ..solvers.dual.solve import DualProgress, DualSolution
 from ..solvers.dual.training import Subproblem
 from .all_points import AllPointsClassifier
 from .documentation import documented
@@ -81,27 +81,27 @@ class LeastSquaresSVC(AllPointsClassifier):
     def _norm(self) -> tuple[Slack, Constraint]:
         return slacks.SquaredTwoNorm(), EQUALITY
 
-    def _train(self, task: Task) -> Model:
+    def _train(self, dataset: Dataset) -> Model:
         self.loo_residuals_: Array | None = None
-        return super()._train(task)
+        return super()._train(dataset)
 
-    def _solve(self, machine: Any, problems: list[Subproblem], task: Task, tol: float) -> list[DualSolution]:
+    def _solve(self, machine: Any, problems: list[Subproblem], dataset: Dataset, tol: float) -> list[DualSolution]:
         memory = int(min(self.cache_size, 2.0**30) * 2**20)
         left_out: list[Array | None] = []
         solutions: list[DualSolution] = []
         # Problems over the same rows have the same matrix.
         for view, same in groupby(problems, key=lambda problem: problem.view):
             group = list(same)
-            system = least_squares.System(machine, view, float(self.C) * group[0].weights, task.threads)
+            system = least_squares.LinearSystem(machine, view, float(self.C) * group[0].weights, dataset.threads)
             targets = np.array([problem.y for problem in group])
-            progress = Progress(group[0].name) if self.verbose else None
+            progress = DualProgress(group[0].name) if self.verbose else None
             found, residuals = least_squares.solve(
                 system, targets, tol, self.max_iter, self.precision == "float64", memory, progress
             )
             solutions += found
             left_out += [None] * len(group) if residuals is None else list(residuals)
         if all(residuals is not None for residuals in left_out):
-            self.loo_residuals_ = np.full((len(problems), task.n_samples), np.nan)
+            self.loo_residuals_ = np.full((len(problems), dataset.n_samples), np.nan)
             for row, problem, residuals in zip(self.loo_residuals_, problems, left_out, strict=True):
-                row[task.numbers[problem.rows]] = residuals
+                row[dataset.numbers[problem.rows]] = residuals
         return solutions

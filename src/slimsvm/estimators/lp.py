@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..data.dataset import Output, Task, outputs
+from ..data.dataset import Dataset, Output, outputs
 from ..model.expansion import Expansion, Model, joined
 from ..solvers.sparse.lp import VARIANTS, train_lp
-from ..solvers.sparse.reweighting import Sparse
+from ..solvers.sparse.reweighting import SparseSolution
 from ..utils.progress import ProgressLine
 from ..utils.warnings import warn
 from .documentation import documented
@@ -145,35 +145,37 @@ class LpSVC(LayerClassifier):
         check_choice("variant", self.variant, tuple(VARIANTS))
         check_common(self, least_iter=1)
 
-    def _train(self, task: Task) -> Model:
-        task = task.sorted()
-        kernel = named_kernel(self, task)
+    def _train(self, dataset: Dataset) -> Model:
+        dataset = dataset.sorted()
+        kernel = named_kernel(self, dataset)
 
         C_alpha = 0.1 * float(self.C) if self.C_alpha == "auto" else float(self.C_alpha)
-        wanted = outputs(task.n_classes, self.multi_class)
+        wanted = outputs(dataset.n_classes, self.multi_class)
 
-        def learn(train: Task) -> tuple[Any, Any]:
+        def learn(train: Dataset) -> tuple[Any, Any]:
             kept = [self._one(train, kernel, output, C_alpha, quiet=True).kept for output in wanted]
             return kernel, train.X[np.unique(np.concatenate(kept))]
 
-        found = [self._one(task, kernel, output, C_alpha) for output in wanted]
+        found = [self._one(dataset, kernel, output, C_alpha) for output in wanted]
         self._tell(found, C_alpha)
-        kept, coef = joined([s.kept for s in found], [s.coef for s in found], task.numbers)
+        kept, coef = joined([s.kept for s in found], [s.coef for s in found], dataset.numbers)
         columns = {name: np.array([getattr(s, name) for s in found]) for name in ("bias", "objective", "gap", "n_iter")}
         model = Model(
-            Expansion(kernel, task.X[kept], coef, columns["bias"]),
-            task.numbers[kept],
+            Expansion(kernel, dataset.X[kept], coef, columns["bias"]),
+            dataset.numbers[kept],
             columns["objective"],
             columns["gap"],
             columns["n_iter"],
             {"history_": [s.history for s in found], "C_alpha_": C_alpha},
         )
-        return self._with_layer(task, model, float(self.C), learn, np.random.default_rng(0))
+        return self._with_layer(dataset, model, float(self.C), learn, np.random.default_rng(0))
 
-    def _one(self, task: Task, kernel: Any, output: Output, C_alpha: float, quiet: bool = False) -> Sparse:
+    def _one(
+        self, dataset: Dataset, kernel: Any, output: Output, C_alpha: float, quiet: bool = False
+    ) -> SparseSolution:
         """One binary problem; its vectors are numbers of the task's rows."""
-        rows, y, weights = task.binary(output)
-        line = ProgressLine(task.name(output)) if self.verbose and not quiet else None
+        rows, y, weights = dataset.binary(output)
+        line = ProgressLine(dataset.name(output)) if self.verbose and not quiet else None
 
         def watch(round_: int, vectors: int, value: float) -> None:
             assert line is not None
@@ -181,7 +183,7 @@ class LpSVC(LayerClassifier):
 
         found = train_lp(
             kernel,
-            task.X[rows],
+            dataset.X[rows],
             y,
             float(self.C) * weights,
             float(self.p),
@@ -189,14 +191,14 @@ class LpSVC(LayerClassifier):
             self.variant,
             self.tol,
             self.max_iter,
-            task.threads,
+            dataset.threads,
             watch if line else None,
         )
         if line is not None:
             line.finish(f"{found.n_iter} rounds, {len(found.kept)} vectors, objective {found.objective:.6g}")
         return found.of_rows(rows)
 
-    def _tell(self, found: list[Sparse], C_alpha: float) -> None:
+    def _tell(self, found: list[SparseSolution], C_alpha: float) -> None:
         """Warnings about what was found."""
         unsettled = sum(not s.converged for s in found)
         unsolved = sum(s.gap > self.tol for s in found)

@@ -11,25 +11,25 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from ..compression import Compression, Compressor, Known, Original, agreeing_on_unseen, small_version
-from ..compression.tasks import Inside
-from ..data.dataset import Task
+from ..compression import Compression, Compressor, Original, WeightedRows, agreeing_on_unseen, small_version
+from ..compression.tasks import OneClass
+from ..data.dataset import Dataset
 from ..linalg.array_api import host, is_foreign
 from ..linalg.arrays import Array
 from ..model.expansion import Expansion
 from ..problem import kernels
 from ..problem.bases import dense
 from ..quantization.quantize import form_of
-from ..rows.remote import Apart, Piece
-from ..rows.target_kinds import Nothing
+from ..rows.remote import RemoteRows, RowBlock
+from ..rows.target_kinds import NoTargetKind
 from ..solvers.dual.multiplier import Limits
 from ..solvers.dual.one_class import one_class_machine
-from ..solvers.dual.sklearn_svm import FamilySolution
+from ..solvers.dual.sklearn_svm import SvmSolution
 from ..training.byte_budget import TooFewBytes
 from ..utils.threads import thread_count
 from ..utils.warnings import warn
-from . import tasks, validation
-from .adapters import Source, source_of
+from . import checked_data, validation
+from .adapters import SourceModel, source_model
 from .detector import Detector, on_the_border_is_inside
 from .documentation import documented
 
@@ -156,7 +156,7 @@ class SlimOneClass(Detector):
         self.verbose = verbose
 
     takes_blocks = True  # rows may be read a block at a time
-    wants = Nothing()
+    wants = NoTargetKind()
     label_checks: ClassVar[dict[str, bool]] = {}
 
     def _check_apart(self) -> None:
@@ -207,20 +207,20 @@ class SlimOneClass(Detector):
 
     def _fit(self, X: Any, sample_weight: Any) -> None:
         self._check_params()
-        task = tasks.far_task(self, X, None, sample_weight)
+        dataset = checked_data.remote_dataset(self, X, None, sample_weight)
         try:
-            rows: Any = self._rows_here(X, sample_weight) if task is None else FarRows(task)
+            rows: Any = self._rows_here(X, sample_weight) if dataset is None else FarRows(dataset)
             self._fit_to(rows)
         finally:
-            if task is not None:
-                task.X.close()
+            if dataset is not None:
+                dataset.X.close()
 
-    def _rows_here(self, X: Any, sample_weight: Any) -> Known:
+    def _rows_here(self, X: Any, sample_weight: Any) -> WeightedRows:
         X, sample_weight = (host(v) if is_foreign(v) else v for v in (X, sample_weight))
         X = validation.check_data(self, X, y="no_validation")
         X = sp.csr_array(validation.canonical(X)) if sp.issparse(X) else X
         weight = validation.sample_weights(self, sample_weight, X)
-        return Known.of(X, np.ones(X.shape[0]) if weight is None else weight)
+        return WeightedRows.of(X, np.ones(X.shape[0]) if weight is None else weight)
 
     def _fit_to(self, rows: Any) -> None:
         gamma = kernels.scale_gamma(self.gamma, rows.X, rows.counts) if kernels.takes_gamma(self.kernel) else 1.0
@@ -248,16 +248,18 @@ class SlimOneClass(Detector):
         self.objective_, self.duality_gap_ = np.array([large.objective]), np.array([large.gap])
         self.n_iter_ = np.array([max(1, large.n_iter)])
 
-    def _large(self, rows: Known, kernel: Any, threads: int) -> tuple[Original, FamilySolution]:
+    def _large(self, rows: WeightedRows, kernel: Any, threads: int) -> tuple[Original, SvmSolution]:
         """The machine over all of these rows."""
         cache = int(min(self.cache_size, 2.0**30) * 2**20)
         limits = Limits(self.tol, min(self.max_iter, 2**62), False, None)
         machine, found = one_class_machine(
             kernel, rows.X, rows.counts, self.nu, limits, cache, threads, bool(self.verbose)
         )
-        return Original.of(machine, Inside(found.violation), 1.0), found
+        return Original.of(machine, OneClass(found.violation), 1.0), found
 
-    def _small(self, compressor: Compressor, machine_over: Callable[[Known], Original]) -> tuple[Expansion, str, str]:
+    def _small(
+        self, compressor: Compressor, machine_over: Callable[[WeightedRows], Original]
+    ) -> tuple[Expansion, str, str]:
         """As many vectors as are asked for, as agree, or as bytes pay for."""
         if self.max_bytes is None and isinstance(self.n_vectors, str):
             return agreeing_on_unseen(compressor, compressor.rows, "margin", self.agreement, machine_over)
@@ -298,7 +300,7 @@ class SlimOneClass(Detector):
         return tags
 
 
-def _warn_of(found: FamilySolution, tol: float) -> None:
+def _warn_of(found: SvmSolution, tol: float) -> None:
     """Of a large machine that is not solved."""
     if found.indefinite:
         warn(validation.INDEFINITE.format("a pair of points has negative curvature"))
@@ -312,34 +314,34 @@ def _warn_of(found: FamilySolution, tol: float) -> None:
 
 @dataclass(frozen=True)
 class FarRows:
-    """Rows that are not in memory, as `Known` has those that are."""
+    """Rows that are not in memory, as `WeightedRows` has those that are."""
 
-    task: Task
+    dataset: Dataset
 
     @property
     def X(self) -> Any:
-        return self.task.X
+        return self.dataset.X
 
     @property
     def counts(self) -> Any:
-        return self.task.counts
+        return self.dataset.counts
 
-    def drawn(self, most: int, rng: np.random.Generator) -> Known:
+    def drawn(self, most: int, rng: np.random.Generator) -> WeightedRows:
         """At most so many rows, by weight: the same as of rows in memory."""
-        some = self.task.sample(most, rng).in_memory()
-        return Known(some.X, np.array(some.counts), some.keys)
+        some = self.dataset.sample(most, rng).in_memory()
+        return WeightedRows(some.X, np.array(some.counts), some.keys)
 
 
 def _scored(rows: Any, machine: Expansion, threads: int) -> tuple[Array, Array]:
     """Values of all rows, and what the rows count."""
-    if not isinstance(rows.X, Apart):
+    if not isinstance(rows.X, RemoteRows):
         return machine.decision(rows.X, threads)[:, 0], rows.counts
     scores, counts = zip(*rows.X.mapped(_scores, machine), strict=True)
     return np.concatenate(scores), np.concatenate(counts)
 
 
-def _scores(piece: Piece, machine: Expansion) -> tuple[Array, Array]:
-    X = piece.X[:] if isinstance(piece.X, Apart) else piece.X  # a block may be on a device
+def _scores(piece: RowBlock, machine: Expansion) -> tuple[Array, Array]:
+    X = piece.X[:] if isinstance(piece.X, RemoteRows) else piece.X  # a block may be on a device
     return machine.decision(X, 1)[:, 0], np.array(piece.counts)
 
 
@@ -356,7 +358,7 @@ def threshold(scores: Array, counts: Array, share: float) -> Array:
     return np.array([0.5 * (under + above)])
 
 
-@source_of.register(SlimOneClass)
-def _slim(model: Any) -> Source:
+@source_model.register(SlimOneClass)
+def _slim(model: Any) -> SourceModel:
     """A small one can be made smaller."""
-    return Source(model._expansion(), Inside(), 1.0)
+    return SourceModel(model._expansion(), OneClass(), 1.0)

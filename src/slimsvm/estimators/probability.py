@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..data.dataset import Task
+from ..data.dataset import Dataset
 from ..linalg.array_api import beside, host, is_foreign
 from ..linalg.arrays import Array
 from ..model.expansion import Model
@@ -53,7 +53,7 @@ class LayerClassifier(Layer, ExpansionClassifier):
 
     def _with_layer(
         self,
-        task: Task,
+        dataset: Dataset,
         model: Model,
         C: float,
         learn: Learn,
@@ -63,14 +63,14 @@ class LayerClassifier(Layer, ExpansionClassifier):
         """The model with a layer over its vectors, if that is asked for; C is the cost of the model itself."""
         if not self.probability:
             return model
-        pieces = pieces_of(task, learn, rng)
+        pieces = pieces_of(dataset, learn, rng)
         tol = max(float(self.tol), TOLERANCE)
-        layer = fit_probabilities(task, model.expansion, C, pieces, rng, tol, memory, bool(self.verbose))
+        layer = fit_probabilities(dataset, model.expansion, C, pieces, rng, tol, memory, bool(self.verbose))
         return replace(model, more=model.more | layer)
 
     def _with_layer_at(
-        self, task: Task, model: Model, cost: float, rng: np.random.Generator, memory: float = 2.0**30
+        self, dataset: Dataset, model: Model, cost: float, rng: np.random.Generator, memory: float = 2.0**30
     ) -> Model:
         """The model with a layer of known cost over its vectors."""
-        layer = fit_at(task, model.expansion, cost, rng, max(float(self.tol), TOLERANCE), memory)
+        layer = fit_at(dataset, model.expansion, cost, rng, max(float(self.tol), TOLERANCE), memory)
         return replace(model, more=model.more | layer)

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from ..data.dataset import Task
+from ..data.dataset import Dataset
 from ..linalg.arrays import Array
 from ..model.expansion import Model
-from ..rows.target_kinds import Numbers, Wanted
-from . import tasks
+from ..rows.target_kinds import RegressionTargetKind, TargetKind
+from . import checked_data
 from .base import Scored, TrainedModel, lazy_where_far
 
 
@@ -28,24 +28,24 @@ class ExpansionRegressor(Scored, RegressorMixin, TrainedModel):
         return False
 
     @property
-    def wants(self) -> Wanted:
-        return Numbers(self.units_alike)
+    def wants(self) -> TargetKind:
+        return RegressionTargetKind(self.units_alike)
 
     def _labelled(self, y: Any, counts: Any, weight: Any) -> dict[str, Any]:
         self._single = y.ndim == 1
-        return tasks.of_targets(y)
+        return checked_data.of_targets(y)
 
     def _labelled_apart(self, X: Any, weight: Any) -> Array:
         self._single = X.single
         return np.ones(1)
 
-    def _keep(self, task: Task, model: Model) -> None:
+    def _keep(self, dataset: Dataset, model: Model) -> None:
         """In the user's units."""
-        assert task.units is not None
-        size, machine = task.units.size, model.expansion
-        coef, bias = size[:, None] * machine.coef, task.units.centre + size * machine.bias
+        assert dataset.units is not None
+        size, machine = dataset.units.size, model.expansion
+        coef, bias = size[:, None] * machine.coef, dataset.units.centre + size * machine.bias
         expansion = replace(machine, coef=coef, bias=bias)
-        super()._keep(task, replace(model, expansion=expansion, objective=size**2 * model.objective))
+        super()._keep(dataset, replace(model, expansion=expansion, objective=size**2 * model.objective))
 
     @lazy_where_far
     def predict(self, X: Any) -> Array:

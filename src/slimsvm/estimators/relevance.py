@@ -8,12 +8,12 @@ import numpy as np
 from scipy.special import log_expit
 from sklearn.exceptions import ConvergenceWarning
 
-from ..data.dataset import Output, Task, outputs
+from ..data.dataset import Dataset, Output, outputs
 from ..linalg.arrays import Array
 from ..model.expansion import Expansion, Model, joined
 from ..model.inference import ProbabilityLayer
 from ..model.probabilities import log_probabilities
-from ..solvers.sparse.relevance import Relevant, train_relevance
+from ..solvers.sparse.relevance import RelevanceSolution, train_relevance
 from ..utils.progress import ProgressLine
 from ..utils.warnings import warn
 from .base import ExpansionClassifier
@@ -127,17 +127,17 @@ class RelevanceVectorClassifier(ExpansionClassifier):
     def _scheme(self) -> str:
         return "ovr"
 
-    def _train(self, task: Task) -> Model:
-        task = task.sorted()
-        kernel = named_kernel(self, task)
-        found = [self._one(task, kernel, output) for output in outputs(task.n_classes, "ovr")]
+    def _train(self, dataset: Dataset) -> Model:
+        dataset = dataset.sorted()
+        kernel = named_kernel(self, dataset)
+        found = [self._one(dataset, kernel, output) for output in outputs(dataset.n_classes, "ovr")]
         self._tell(found)
-        kept, coef = joined([r.kept for r in found], [r.coef for r in found], task.numbers)
-        _, variance = joined([r.kept for r in found], [1 / r.precision[1:] for r in found], task.numbers)
+        kept, coef = joined([r.kept for r in found], [r.coef for r in found], dataset.numbers)
+        _, variance = joined([r.kept for r in found], [1 / r.precision[1:] for r in found], dataset.numbers)
         precision = np.divide(1.0, variance, out=np.full(variance.shape, np.inf), where=variance > 0)
         return Model(
-            Expansion(kernel, task.X[kept], coef, np.array([r.bias for r in found])),
-            task.numbers[kept],
+            Expansion(kernel, dataset.X[kept], coef, np.array([r.bias for r in found])),
+            dataset.numbers[kept],
             np.array([-r.evidence for r in found]),
             None,  # there is no dual
             np.array([r.n_iter for r in found]),
@@ -148,22 +148,22 @@ class RelevanceVectorClassifier(ExpansionClassifier):
             },
         )
 
-    def _one(self, task: Task, kernel: Any, output: Output) -> Relevant:
-        rows, y, weights = task.binary(output)
-        line = ProgressLine(task.name(output)) if self.verbose else None
+    def _one(self, dataset: Dataset, kernel: Any, output: Output) -> RelevanceSolution:
+        rows, y, weights = dataset.binary(output)
+        line = ProgressLine(dataset.name(output)) if self.verbose else None
 
         def watch(move: int, vectors: int, evidence: float) -> None:
             assert line is not None
             line.update(f"move {move}, {vectors} vectors, log evidence {evidence:.6g}")
 
         found = train_relevance(
-            kernel, task.X[rows], y, weights, self.tol, self.max_iter, task.threads, watch if line else None
+            kernel, dataset.X[rows], y, weights, self.tol, self.max_iter, dataset.threads, watch if line else None
         )
         if line is not None:
             line.finish(f"{found.n_iter} moves, {len(found.kept)} vectors, log evidence {found.evidence:.6g}")
         return found
 
-    def _tell(self, found: list[Relevant]) -> None:
+    def _tell(self, found: list[RelevanceSolution]) -> None:
         """Warnings about what was found."""
         unsettled = sum(not r.converged for r in found)
         if unsettled:

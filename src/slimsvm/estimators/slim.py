@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..data.dataset import Task
+from ..data.dataset import Dataset
 from ..model.expansion import Model
 from ..training import sizes
-from ..training.byte_budget import Plan
+from ..training.byte_budget import BytePlan
 from .documentation import documented
 from .stream_classifier import StreamClassifier
 from .within_bytes import WithinBytes
@@ -165,17 +165,17 @@ class SlimSVC(WithinBytes, StreamClassifier):
     def _check_params(self) -> None:
         super()._check_params()
 
-    def _train(self, task: Task) -> Model:
+    def _train(self, dataset: Dataset) -> Model:
         self.multi_class_ = self.multi_class
-        return super()._train(task)
+        return super()._train(dataset)
 
-    def _note(self, plan: Plan) -> None:
+    def _note(self, plan: BytePlan) -> None:
         self.multi_class_ = plan.scheme
 
     def _scheme(self) -> str:
         return vars(self).get("multi_class_", self.multi_class)
 
-    def _judge(self, part: sizes.Part, model: Model) -> sizes.Verdict:
+    def _judge(self, part: sizes.SizeFold, model: Model) -> sizes.FoldScore:
         """The share of rows held out that are right."""
         test, fitted = part.test, self._fitted(part.train, model)
         scores, labels = model.expansion.decision(test.X, test.threads), test.classes[test.codes]

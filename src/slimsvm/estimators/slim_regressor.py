@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.dataset import Task
+from ..data.dataset import Dataset
 from ..linalg.array_api import beside, is_foreign, namespace
 from ..linalg.arrays import Array
 from ..model.expansion import Model
@@ -17,8 +17,8 @@ from ..rows.dask_partitions import on_workers
 from ..solvers.primal.refit import Refit, TargetProblem
 from ..training import sizes
 from ..training.intervals import held_out_residuals, quantiles
-from ..training.search import Space, space_of
-from ..training.spec import Recipe, Setting
+from ..training.search import SearchSpace, search_space
+from ..training.spec import Hyperparameters, TrainingSpec
 from .base import offered
 from .documentation import documented
 from .regressor import r2_of
@@ -189,47 +189,49 @@ class SlimSVR(WithinBytes, StreamRegressor):
     def units_alike(self) -> bool:
         return not losses.of_targets(self.loss, self.epsilon).without_unit
 
-    def _loss(self, task: Task) -> Any:
-        return self._measured_loss(task)[0]
+    def _loss(self, dataset: Dataset) -> Any:
+        return self._measured_loss(dataset)[0]
 
-    def _measured_loss(self, task: Task) -> tuple[Any, float]:
+    def _measured_loss(self, dataset: Dataset) -> tuple[Any, float]:
         """The loss in the task's units, and what a cost in the user's units is there."""
-        assert task.units is not None
-        size = float(task.units.size[0])  # all are the same, or the loss has no unit
+        assert dataset.units is not None
+        size = float(dataset.units.size[0])  # all are the same, or the loss has no unit
         loss, factor = losses.of_targets(self.loss, self.epsilon).in_units(size)
         return loss, factor / size**2
 
-    def _setting_for(self, task: Task) -> Setting:
-        cost = self._space(task, self._recipe(task)).cost
+    def _setting_for(self, dataset: Dataset) -> Hyperparameters:
+        cost = self._space(dataset, self._recipe(dataset)).cost
         return self._setting if cost is None else replace(self._setting, C=cost)
 
-    def _space(self, task: Task, recipe: Recipe) -> Space:
-        cost = self.C if isinstance(self.C, str) else losses.few_digits(self.C * self._measured_loss(task)[1])
-        return space_of(task, cost, self.gamma, self.scales, recipe)
+    def _space(self, dataset: Dataset, spec: TrainingSpec) -> SearchSpace:
+        cost = self.C if isinstance(self.C, str) else losses.few_digits(self.C * self._measured_loss(dataset)[1])
+        return search_space(dataset, cost, self.gamma, self.scales, spec)
 
-    def _finished(self, task: Task, model: Model, recipe: Recipe, setting: Setting, rng: np.random.Generator) -> Model:
+    def _finished(
+        self, dataset: Dataset, model: Model, spec: TrainingSpec, setting: Hyperparameters, rng: np.random.Generator
+    ) -> Model:
         if not self.intervals:
             return model
-        missed, counts = held_out_residuals(task, recipe, setting, rng, model.expansion)
+        missed, counts = held_out_residuals(dataset, spec, setting, rng, model.expansion)
         return replace(model, more=model.more | {"residuals_": missed, "residual_weights_": counts})
 
-    def _keep(self, task: Task, model: Model) -> None:
-        assert task.units is not None
-        unit, more = self._measured_loss(task)[1], dict(model.more)
+    def _keep(self, dataset: Dataset, model: Model) -> None:
+        assert dataset.units is not None
+        unit, more = self._measured_loss(dataset)[1], dict(model.more)
         if "residuals_" in more:
-            more["residuals_"] = task.units.size * more["residuals_"]
+            more["residuals_"] = dataset.units.size * more["residuals_"]
         if "C_" in more:
             more["C_"] = more["C_"] / unit if isinstance(self.C, str) else float(self.C)
         if "search_results_" in more:
             tried = {name: part for name, part in more["search_results_"].items() if name != "error"}
             more["search_results_"] = tried | ({"C": [C / unit for C in tried["C"]]} if tried else {})
-        super()._keep(task, replace(model, more=more))
+        super()._keep(dataset, replace(model, more=more))
 
     def _problem(self) -> Refit:
         loss = losses.of_targets(self.loss, self.epsilon)
         return TargetProblem(self.C_, loss, self.regularizer_, self.tol, self.max_iter)
 
-    def _judge(self, part: sizes.Part, model: Model) -> sizes.Verdict:
+    def _judge(self, part: sizes.SizeFold, model: Model) -> sizes.FoldScore:
         test = part.test
         score, missed = r2_of(test.targets, model.expansion.decision(test.X, test.threads), test.weights)
         return sizes.of_errors(score, missed, test.weights, len(np.unique(test.keys)))

@@ -10,12 +10,12 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from ..data.dataset import Task
+from ..data.dataset import Dataset
 from ..model.expansion import Model
 from ..problem import kernels, regularizers, slacks
-from ..solvers.primal.refit import Problem
+from ..solvers.primal.refit import ClassProblem
 from ..training.probabilities import learner
-from ..training.spec import Recipe, Setting, train
+from ..training.spec import Hyperparameters, TrainingSpec, train
 from ..utils.warnings import warn
 from . import validation
 from .base import TrainedModel
@@ -34,10 +34,10 @@ class SmallBasis(TrainedModel):
         """Where the vectors come from."""
 
     @abstractmethod
-    def _loss(self, task: Task) -> Any:
+    def _loss(self, dataset: Dataset) -> Any:
         """What rows cost."""
 
-    def _count(self, task: Task) -> int:
+    def _count(self, dataset: Dataset) -> int:
         """How many vectors at most."""
         return self.n_vectors
 
@@ -62,13 +62,13 @@ class SmallBasis(TrainedModel):
                 "basis 'learned', 'forward', 'kmeans' or 'random', or bases.Cholesky(eta) with the rows as they come"
             )
 
-    def _recipe(self, task: Task) -> Recipe:
-        return Recipe(
-            self._count(task),
+    def _recipe(self, dataset: Dataset) -> TrainingSpec:
+        return TrainingSpec(
+            self._count(dataset),
             self._basis(),
-            self._loss(task),
+            self._loss(dataset),
             regularizers.resolve(self.regularizer),
-            partial(kernels.resolve, task.kernel, degree=self.degree, coef0=self.coef0),
+            partial(kernels.resolve, dataset.kernel, degree=self.degree, coef0=self.coef0),
             self._scheme(),
             self.tol,
             self.max_iter,
@@ -76,12 +76,14 @@ class SmallBasis(TrainedModel):
             bool(self.verbose),
         )
 
-    def _finished(self, task: Task, model: Model, recipe: Recipe, setting: Setting, rng: np.random.Generator) -> Model:
+    def _finished(
+        self, dataset: Dataset, model: Model, spec: TrainingSpec, setting: Hyperparameters, rng: np.random.Generator
+    ) -> Model:
         """The model with all else that is fitted over its vectors."""
         return model
 
-    def _gamma(self, task: Task) -> float:
-        return kernels.scale_gamma(self.gamma, task.X, task.counts) if kernels.takes_gamma(self.kernel) else 1.0
+    def _gamma(self, dataset: Dataset) -> float:
+        return kernels.scale_gamma(self.gamma, dataset.X, dataset.counts) if kernels.takes_gamma(self.kernel) else 1.0
 
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31))
@@ -143,13 +145,13 @@ class SmallBasisClassifier(SmallBasis, LayerClassifier):
     def _scheme(self) -> str:
         return self.multi_class
 
-    def _loss(self, task: Task) -> Any:
+    def _loss(self, dataset: Dataset) -> Any:
         return slacks.loss(self.slack)
 
-    def _problem(self) -> Problem:
+    def _problem(self) -> ClassProblem:
         factors = partial(validation.factors_of, self)
         C = vars(self).get("C_", self.C)
-        return Problem(C, factors, slacks.loss(self.slack), self.regularizer_, self.tol, self.max_iter)
+        return ClassProblem(C, factors, slacks.loss(self.slack), self.regularizer_, self.tol, self.max_iter)
 
     def _check_params(self) -> None:
         self._check_parts()
@@ -159,12 +161,14 @@ class SmallBasisClassifier(SmallBasis, LayerClassifier):
         super()._check_parts(gammas)
         slacks.loss(self.slack)
 
-    def _train(self, task: Task) -> Model:
-        rng, recipe, setting = self._rng(), self._recipe(task), Setting(float(self.C), self._gamma(task))
-        model = train(task, recipe, setting, rng)
+    def _train(self, dataset: Dataset) -> Model:
+        rng, spec, setting = self._rng(), self._recipe(dataset), Hyperparameters(float(self.C), self._gamma(dataset))
+        model = train(dataset, spec, setting, rng)
         self._tell(model)
-        return self._finished(task, model, recipe, setting, rng)
+        return self._finished(dataset, model, spec, setting, rng)
 
-    def _finished(self, task: Task, model: Model, recipe: Recipe, setting: Setting, rng: np.random.Generator) -> Model:
+    def _finished(
+        self, dataset: Dataset, model: Model, spec: TrainingSpec, setting: Hyperparameters, rng: np.random.Generator
+    ) -> Model:
         """The model with a layer over its vectors, if that is asked for."""
-        return self._with_layer(task, model, setting.C, learner(recipe, setting, rng), rng, recipe.memory)
+        return self._with_layer(dataset, model, setting.C, learner(spec, setting, rng), rng, spec.memory)

@@ -10,12 +10,12 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from ..basis.learning import LearnedVectors
-from ..data.dataset import Task
+from ..data.dataset import Dataset
 from ..data.reservoir import Reservoir
 from ..linalg.arrays import Array
 from ..model.expansion import Model
 from ..problem.bases import dense
-from ..training.spec import Recipe, Setting, fit_chosen, train
+from ..training.spec import Hyperparameters, TrainingSpec, fit_chosen, train
 from ..utils.warnings import warn
 from . import validation
 from .slim_machine import SlimMachine
@@ -72,11 +72,11 @@ class Streamed(SlimMachine):
         """The memory after a block; None: before the first."""
 
     @abstractmethod
-    def _memory_task(self, labels: Array, memory: Reservoir) -> Task:
+    def _memory_task(self, labels: Array, memory: Reservoir) -> Dataset:
         """The rows in memory."""
 
     @abstractmethod
-    def _keep_of(self, labels: Array, memory: Reservoir, task: Task, model: Model) -> None:
+    def _keep_of(self, labels: Array, memory: Reservoir, dataset: Dataset, model: Model) -> None:
         """Fitted attributes, from a model of the rows in memory."""
 
     def _check_params(self) -> None:
@@ -156,22 +156,22 @@ class Streamed(SlimMachine):
 
     def _refit(self, labels: Array, stream: Stream) -> None:
         memory = stream.memory
-        task = self._memory_task(labels, memory)
+        dataset = self._memory_task(labels, memory)
         searches = self._can_learn(memory) and ("_setting" not in vars(self) or stream.wants_search())
         # Another object again: the next model must not have attributes that only the last one had.
         fresh = self._anew()
         fresh.__dict__.update({name: value for name, value in vars(self).items() if name in STAYS})
         fresh.stream_, fresh.n_samples_seen_ = stream, self.n_samples_seen_
         if not self._can_learn(memory):
-            model = fresh._constant(task)
+            model = fresh._constant(dataset)
         elif searches:
-            model = fresh._searched(task)
+            model = fresh._searched(dataset)
         else:
-            model = fresh._moved_on(task, self, len(memory.present) == stream.known)
+            model = fresh._moved_on(dataset, self, len(memory.present) == stream.known)
         if searches:
             stream = replace(stream, searched=memory.seen, searched_rows=memory.size)
         fresh.stream_ = replace(stream, waits_for=1, fitted=memory.seen, known=len(memory.present))
-        fresh._keep_of(labels, memory, task, replace(model, rows=None))
+        fresh._keep_of(labels, memory, dataset, replace(model, rows=None))
         fresh.n_samples_seen_ = self.n_samples_seen_
         self.__dict__ = fresh.__dict__
 
@@ -179,7 +179,7 @@ class Streamed(SlimMachine):
         """Is there anything to learn from?"""
         return True
 
-    def _constant(self, task: Task) -> Model:
+    def _constant(self, dataset: Dataset) -> Model:
         """The model where there is not."""
         raise NotImplementedError
 
@@ -188,62 +188,64 @@ class Streamed(SlimMachine):
         stream = vars(self).get("stream_")
         return super()._rng() if stream is None else np.random.default_rng([stream.memory.seed, stream.memory.seen])
 
-    def _searched(self, task: Task) -> Model:
+    def _searched(self, dataset: Dataset) -> Model:
         """As a fit: settings are looked for, and vectors start anew."""
         names = vars(self).get("feature_names_in_")
-        complaint = validation.scale_complaint(task.X, self.kernel, names)
-        model = self._train(task)
+        complaint = validation.scale_complaint(dataset.X, self.kernel, names)
+        model = self._train(dataset)
         if complaint:
             warn(complaint)
         return model
 
-    def _moved_on(self, task: Task, before: Any, same_classes: bool) -> Model:
+    def _moved_on(self, dataset: Dataset, before: Any, same_classes: bool) -> Model:
         """Settings as they are; vectors start where they were, if they are all that there may be."""
-        rng, setting = self._rng(), self._setting_for(task)
-        recipe = self._recipe(task)
+        rng, setting = self._rng(), self._setting_for(dataset)
+        spec = self._recipe(dataset)
         if self.n_vectors == "auto":
-            recipe = replace(recipe, count=max(1, before.n_vectors_))
-        enough = before.n_vectors_ >= min(recipe.count, task.n_distinct)
-        if recipe.basis.learns and same_classes and enough:
-            model = _further(task, recipe, setting, _start(before, setting), rng)
+            spec = replace(spec, count=max(1, before.n_vectors_))
+        enough = before.n_vectors_ >= min(spec.count, dataset.n_distinct)
+        if spec.basis.learns and same_classes and enough:
+            model = _further(dataset, spec, setting, _start(before, setting), rng)
         else:
-            model = train(task, recipe, setting, rng, on_trial=True)
+            model = train(dataset, spec, setting, rng, on_trial=True)
         self._tell(model)
         model = replace(model, more=model.more | {"C_": setting.C})
-        return self._moved_finished(task, model, before, same_classes, recipe, setting, rng)
+        return self._moved_finished(dataset, model, before, same_classes, spec, setting, rng)
 
-    def _setting_for(self, task: Task) -> Setting:
+    def _setting_for(self, dataset: Dataset) -> Hyperparameters:
         """The settings that were found before."""
         return self._setting
 
     def _moved_finished(
         self,
-        task: Task,
+        dataset: Dataset,
         model: Model,
         before: Any,
         same_classes: bool,
-        recipe: Recipe,
-        setting: Setting,
+        spec: TrainingSpec,
+        setting: Hyperparameters,
         rng: np.random.Generator,
     ) -> Model:
         """With all else that is fitted over the vectors."""
-        return self._finished(task, model, recipe, setting, rng)
+        return self._finished(dataset, model, spec, setting, rng)
 
-    def _keep(self, task: Task, model: Model) -> None:
-        super()._keep(task, model)
-        self.n_samples_seen_ = task.n_samples
+    def _keep(self, dataset: Dataset, model: Model) -> None:
+        super()._keep(dataset, model)
+        self.n_samples_seen_ = dataset.n_samples
 
 
-def _start(model: Any, setting: Setting) -> LearnedVectors:
+def _start(model: Any, setting: Hyperparameters) -> LearnedVectors:
     """Where learning goes on from a fitted model."""
     scales = np.broadcast_to(model.kernel_.scales, model.n_features_in_).astype(float) if setting.scaled else None
     return LearnedVectors(dense(model.vectors_), scales, model.vector_coef_, model.intercept_, np.inf, 0)
 
 
-def _further(task: Task, recipe: Recipe, setting: Setting, start: LearnedVectors, rng: np.random.Generator) -> Model:
+def _further(
+    dataset: Dataset, spec: TrainingSpec, setting: Hyperparameters, start: LearnedVectors, rng: np.random.Generator
+) -> Model:
     """Vectors moved on a little, and the best coefficients over them."""
-    basis = recipe.basis
+    basis = spec.basis
     steps = ITERATIONS if isinstance(basis.iterations, str) else min(ITERATIONS, int(basis.iterations))
-    candidates = recipe.candidates(task, setting, rng, start)
-    choice = candidates.sample(basis.most_rows(recipe.count)).learned_on(steps, basis.smoothing)
-    return fit_chosen(task, recipe, candidates, choice, task.outputs(recipe.scheme))
+    candidates = spec.candidates(dataset, setting, rng, start)
+    choice = candidates.sample(basis.most_rows(spec.count)).learned_on(steps, basis.smoothing)
+    return fit_chosen(dataset, spec, candidates, choice, dataset.outputs(spec.scheme))

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils import column_or_1d
 
-from ..data.dataset import Task
+from ..data.dataset import Dataset
 from ..data.reservoir import Reservoir
 from ..linalg.arrays import Array
 from ..model.expansion import Expansion, Model
-from ..training.spec import Recipe, Setting
-from . import tasks, validation
+from ..training.spec import Hyperparameters, TrainingSpec
+from . import checked_data, validation
 from .absent import among_all
 from .base import offered
 from .small_basis import SmallBasisClassifier
@@ -93,15 +93,15 @@ class StreamClassifier(Streamed, SmallBasisClassifier):
     def _can_learn(self, memory: Reservoir) -> bool:
         return len(memory.present) > 1
 
-    def _keep_of(self, labels: Array, memory: Reservoir, task: Task, model: Model) -> None:
-        whole = replace(task, classes=labels, factors=self._class_factors(labels, memory))
+    def _keep_of(self, labels: Array, memory: Reservoir, dataset: Dataset, model: Model) -> None:
+        whole = replace(dataset, classes=labels, factors=self._class_factors(labels, memory))
         self._keep(whole, among_all(model, memory.present, len(labels), self._scheme(), memory.size))
 
-    def _memory_task(self, labels: Array, memory: Reservoir) -> Task:
+    def _memory_task(self, labels: Array, memory: Reservoir) -> Dataset:
         """The rows in memory; classes that have none there are left out."""
         present = memory.present
         codes, factors = np.searchsorted(present, memory.codes), self._class_factors(labels, memory)[present]
-        return tasks.task_of_rows(self, memory.X, codes, memory.counts(), labels[present], factors)
+        return checked_data.dataset_of_rows(self, memory.X, codes, memory.counts(), labels[present], factors)
 
     def _class_factors(self, labels: Array, memory: Reservoir) -> Array:
         """Weights of all classes; "balanced" are those of the classes in memory."""
@@ -112,12 +112,12 @@ class StreamClassifier(Streamed, SmallBasisClassifier):
         factors[present] = validation.class_weights(self.class_weight, labels[present], codes, memory.counts())
         return factors
 
-    def _constant(self, task: Task) -> Model:
+    def _constant(self, dataset: Dataset) -> Model:
         """One class only: every row gets it."""
-        recipe, nothing = self._recipe(task), np.zeros(0)
-        kernel = recipe.kernel_of(1.0)
+        spec, nothing = self._recipe(dataset), np.zeros(0)
+        kernel = spec.kernel_of(1.0)
         more: dict[str, Any] = {
-            "regularizer_": recipe.regularizer.among(kernel, task.X, recipe.basis.learns),
+            "regularizer_": spec.regularizer.among(kernel, dataset.X, spec.basis.learns),
             "C_": 1.0 if isinstance(self.C, str) else float(self.C),
             "search_results_": {},
         }
@@ -125,24 +125,26 @@ class StreamClassifier(Streamed, SmallBasisClassifier):
         if self.probability:
             more |= {"probability_coef_": np.zeros((0, 0)), "probability_intercept_": nothing}
             more |= {"probability_C_": more["C_"], "probability_gap_": 0.0}
-        expansion = Expansion(kernel, np.zeros((0, task.X.shape[1]), dtype=task.X.dtype), np.zeros((0, 0)), nothing)
+        expansion = Expansion(
+            kernel, np.zeros((0, dataset.X.shape[1]), dtype=dataset.X.dtype), np.zeros((0, 0)), nothing
+        )
         return Model(expansion, None, nothing, nothing, nothing, more)
 
     def _moved_finished(
         self,
-        task: Task,
+        dataset: Dataset,
         model: Model,
         before: Any,
         same_classes: bool,
-        recipe: Recipe,
-        setting: Setting,
+        spec: TrainingSpec,
+        setting: Hyperparameters,
         rng: np.random.Generator,
     ) -> Model:
         if not self.probability:
             return model
         if not same_classes or "probability_C_" not in vars(before):
-            return self._finished(task, model, recipe, setting, rng)
-        return self._with_layer_at(task, model, before.probability_C_, rng, recipe.memory)
+            return self._finished(dataset, model, spec, setting, rng)
+        return self._with_layer_at(dataset, model, before.probability_C_, rng, spec.memory)
 
 
 def known_classes(known: Array | None, given: Any, y: Array) -> Array:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..data.dataset import Task
+from ..data.dataset import Dataset
 from ..data.reservoir import Reservoir
 from ..linalg.arrays import Array
 from ..model.expansion import Model
-from . import tasks
+from . import checked_data
 from .base import offered
 from .regressor import ExpansionRegressor
 from .stream import Streamed
@@ -75,12 +75,14 @@ class StreamRegressor(Streamed, ExpansionRegressor):
         return np.zeros(1)
 
     def _remembered(self, memory: Reservoir | None, X: Any, y: Array, weights: Array, labels: Array) -> Reservoir:
-        targets = tasks.of_targets(y)["targets"]
+        targets = checked_data.of_targets(y)["targets"]
         memory = Reservoir.empty(X, 1, self._seed(), bool(self.recent), targets) if memory is None else memory
         return memory.after(X, np.zeros(len(y), dtype=np.int32), weights, int(self.memory), targets)
 
-    def _memory_task(self, labels: Array, memory: Reservoir) -> Task:
-        return tasks.task_of_rows(self, memory.X, memory.codes, memory.counts(), labels, np.ones(1), memory.targets)
+    def _memory_task(self, labels: Array, memory: Reservoir) -> Dataset:
+        return checked_data.dataset_of_rows(
+            self, memory.X, memory.codes, memory.counts(), labels, np.ones(1), memory.targets
+        )
 
-    def _keep_of(self, labels: Array, memory: Reservoir, task: Task, model: Model) -> None:
-        self._keep(task, model)
+    def _keep_of(self, labels: Array, memory: Reservoir, dataset: Dataset, model: Model) -> None:
+        self._keep(dataset, model)

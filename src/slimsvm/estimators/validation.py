@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from ..data.dataset import Task, class_sums
+from ..data.dataset import Dataset, class_sums
 from ..data.duplicates import blocks
 from ..linalg.array_api import cast, device, host, in_cpu_memory, is_foreign, namespace, stays_there, wide
 from ..linalg.arrays import Array
@@ -250,7 +250,7 @@ def check_classes(classes: Array, weight: Array | None) -> None:
         )
 
 
-def named_kernel(estimator: Any, data: Task) -> Any:
+def named_kernel(estimator: Any, data: Dataset) -> Any:
     """The kernel that an estimator's parameters name, with gamma made a number."""
     gamma = estimator.gamma
     gamma = kernels.scale_gamma(gamma, data.X, data.counts) if kernels.takes_gamma(estimator.kernel) else 1.0

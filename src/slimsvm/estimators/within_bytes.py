@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ..data.dataset import Task
+from ..data.dataset import Dataset
 from ..model.expansion import Model
 from ..problem import bases, kernels
 from ..quantization.quantize import form_of
-from ..training.byte_budget import Budget, Plan, size_of, train_within
+from ..training.byte_budget import Budget, BytePlan, size_of, train_within
 from ..utils.progress import ProgressLine
 from .slim_machine import SlimMachine
 from .validation import check_number
@@ -42,21 +42,21 @@ class WithinBytes(SlimMachine):
                 "that are read a block at a time and quantize the model, or fit max_bytes to a sample"
             )
 
-    def _train(self, task: Task) -> Model:
-        return super()._train(task) if self.max_bytes is None else self._train_within(task, self.max_bytes)
+    def _train(self, dataset: Dataset) -> Model:
+        return super()._train(dataset) if self.max_bytes is None else self._train_within(dataset, self.max_bytes)
 
-    def _train_within(self, task: Task, max_bytes: int) -> Model:
+    def _train_within(self, dataset: Dataset, max_bytes: int) -> Model:
         """As many vectors as the bytes pay for."""
         rng = self._rng()
-        recipe = self._recipe(task)
+        spec = self._recipe(dataset)
         line = ProgressLine("bytes") if self.verbose else None
-        budget = Budget.of(max_bytes, recipe, task)
+        budget = Budget.of(max_bytes, spec, dataset)
         model, plan = train_within(
             budget,
-            task,
-            recipe,
-            self._space(task, recipe),
-            lambda mine, among: self._found(task, mine, among),
+            dataset,
+            spec,
+            self._space(dataset, spec),
+            lambda mine, among: self._found(dataset, mine, among),
             rng,
             line.update if line else None,
         )
@@ -66,7 +66,7 @@ class WithinBytes(SlimMachine):
         if line is not None:
             line.finish(f"{size_of(model, budget.values)} of {max_bytes}, {count} vectors")
         self._tell(model)
-        return self._finished(task, model, replace(recipe, count=count), plan.setting, rng)
+        return self._finished(dataset, model, replace(spec, count=count), plan.setting, rng)
 
-    def _note(self, plan: Plan) -> Any:
+    def _note(self, plan: BytePlan) -> Any:
         """Keep what a plan says of the outputs."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..linalg.arrays import Array
-from ..model.inference import Machine, machine_of
+from ..model.inference import InferenceModel, inference_model
 from ..model.voting import Votes
 from ..problem import kernels
 from .c.float32 import FORMS, close_to_one, layout, shifted
@@ -67,7 +67,7 @@ def to_micropython(model: Any, *, name: str = "model", dtype: str = "float32") -
     identifier(name)
     if dtype not in DTYPES:
         raise ValueError(f"dtype={dtype!r} is not known; use one of {list(DTYPES)}")
-    return _module(machine_of(model), name, DTYPES[dtype])
+    return _module(inference_model(model), name, DTYPES[dtype])
 
 
 def _number(value: float, kind: Any) -> str:
@@ -89,7 +89,7 @@ def _row(values: Array, kind: Any) -> str:
     return f"({lines[0].strip()})" if len(lines) == 1 else "(\n" + "".join(lines) + ")"
 
 
-def _module(machine: Machine, name: str, kind: Any) -> str:
+def _module(machine: InferenceModel, name: str, kind: Any) -> str:
     kernel, form = machine.expansion.kernel, FORMS.get(machine.expansion.kernel.name)
     if form is None:
         raise ValueError(
@@ -198,7 +198,7 @@ decision = predict
 '''
 
 
-def _answers(machine: Machine) -> str:
+def _answers(machine: InferenceModel) -> str:
     votes, shown = machine.votes, machine.shown
     assert votes is not None
     if len(machine.expansion.bias) == 1:

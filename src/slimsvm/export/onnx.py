@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin, is_classifier
 
 from ..linalg.arrays import Array
-from ..model.inference import Machine, folded_scalers, last_step, machine_of
+from ..model.inference import InferenceModel, folded_scalers, inference_model, last_step
 from . import pipelines
 from .graph import ML, TYPES, Graph, Node
 from .operators import FORMS, Operators
@@ -99,10 +99,10 @@ def to_onnx(
     pipelines.check_columns(model, X)
     name = name or type(estimator).__name__
     if _are_plain(scalers, estimator):
-        found = _alone(machine_of(model), DTYPES[dtype], name, target_opset, options)
+        found = _alone(inference_model(model), DTYPES[dtype], name, target_opset, options)
     else:
         found = _by_skl2onnx(model, estimator, X, dtype, name, target_opset, options)
-    _described(found, estimator, machine_of(estimator), dtype)
+    _described(found, estimator, inference_model(estimator), dtype)
     return found
 
 
@@ -166,7 +166,7 @@ class Result:
     rows: bool = True
 
 
-def results(machine: Machine, options: dict[str, Any]) -> list[Result]:
+def results(machine: InferenceModel, options: dict[str, Any]) -> list[Result]:
     """The outputs of a machine."""
     if machine.classes is None:
         return [Result("variable", lambda ops, labels: ops.answers(), columns=len(machine.expansion.bias))]
@@ -185,7 +185,7 @@ def results(machine: Machine, options: dict[str, Any]) -> list[Result]:
     return [label, *_probabilities(machine, options), *_class_labels(machine, options)]
 
 
-def _probabilities(machine: Machine, options: dict[str, Any]) -> list[Result]:
+def _probabilities(machine: InferenceModel, options: dict[str, Any]) -> list[Result]:
     assert machine.classes is not None
     if machine.layer is None:
         return []
@@ -206,7 +206,7 @@ def _column_names(classes: Array, nocl: bool) -> list[str]:
     return [f"{'i' if labels.dtype.kind == 'i' else 's'}{label}" for label in labels.tolist()]
 
 
-def _class_labels(machine: Machine, options: dict[str, Any]) -> list[Result]:
+def _class_labels(machine: InferenceModel, options: dict[str, Any]) -> list[Result]:
     if not options["output_class_labels"]:
         return []
     if machine.layer is not None and not options["raw_scores"] and options["zipmap"] is not False:
@@ -237,7 +237,7 @@ def _is_whole(label: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Computed:
+class ComputedGraph:
     """A graph over the rows ``X``, and its values that are results."""
 
     graph: Graph
@@ -245,7 +245,9 @@ class Computed:
     values: list[str]
 
     @classmethod
-    def of(cls, machine: Machine, wanted: list[Result], given: Any, opset: int, options: dict[str, Any]) -> Computed:
+    def of(
+        cls, machine: InferenceModel, wanted: list[Result], given: Any, opset: int, options: dict[str, Any]
+    ) -> ComputedGraph:
         """``given`` is the type of X. Results are float32 unless it is float64."""
         given = np.dtype(given)
         dtype = given if given == np.float64 else np.dtype(np.float32)
@@ -258,11 +260,11 @@ class Computed:
         return cls(graph, labels, [result.compute(operators, labels) for result in wanted])
 
 
-def _alone(machine: Machine, dtype: Any, name: str, opset: int, options: dict[str, Any]) -> Any:
+def _alone(machine: InferenceModel, dtype: Any, name: str, opset: int, options: dict[str, Any]) -> Any:
     from onnx import checker, helper, numpy_helper
 
     wanted = results(machine, options)
-    computed = Computed.of(machine, wanted, dtype, opset, options)
+    computed = ComputedGraph.of(machine, wanted, dtype, opset, options)
     nodes, constants = [], []
 
     def add_constant(name: str, array: Array) -> None:
@@ -310,7 +312,7 @@ def _shape(result: Result, rows: Any, labels: Array) -> list[Any]:
     return [rows] if result.columns is None else [rows, result.columns]
 
 
-def _described(found: Any, estimator: Any, machine: Machine, dtype: str) -> None:
+def _described(found: Any, estimator: Any, machine: InferenceModel, dtype: str) -> None:
     """Say what the model is."""
     from onnx import helper
 
@@ -365,7 +367,7 @@ def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> A
     """Declares the operator and its outputs."""
     from skl2onnx._supported_operators import sklearn_operator_name_map
 
-    machine, options = machine_of(model), _options(scope, model)
+    machine, options = inference_model(model), _options(scope, model)
     operator = scope.declare_local_operator(sklearn_operator_name_map[type(model)], model)
     operator.inputs = inputs
     operator.slimsvm_results = results(machine, options)
@@ -381,7 +383,7 @@ def _options(scope: Any, model: Any) -> dict[str, Any]:
     return {**defaults, "scores": not is_classifier(model), **scope.get_options(model)}
 
 
-def _results(operator: Any, machine: Machine, options: dict[str, Any]) -> list[Result]:
+def _results(operator: Any, machine: InferenceModel, options: dict[str, Any]) -> list[Result]:
     """Those that were declared. A converter of another estimator, which declares outputs itself, wants two of them."""
     declared = getattr(operator, "slimsvm_results", None)
     return declared or results(machine, {**options, "zipmap": False, "output_class_labels": False})
@@ -409,7 +411,7 @@ def _type(result: Result, operator: Any, labels: Array) -> Any:
 def _shapes(operator: Any) -> None:
     """Types and shapes of the outputs."""
     model = operator.raw_operator
-    machine, options = machine_of(model), _options(operator.scope_inst, model)
+    machine, options = inference_model(model), _options(operator.scope_inst, model)
     labels = labels_of(machine.classes, options["nocl"])
     for variable, result in zip(operator.outputs, _results(operator, machine, options), strict=True):
         variable.set_type(_type(result, operator, labels))
@@ -420,9 +422,9 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     if container.target_opset < LEAST_OPSET:
         raise ValueError(f"target_opset={container.target_opset} is too old; use at least {LEAST_OPSET}")
     model = operator.raw_operator
-    machine, options = machine_of(model), _options(operator.scope_inst, model)
+    machine, options = inference_model(model), _options(operator.scope_inst, model)
     wanted = _results(operator, machine, options)
-    computed = Computed.of(machine, wanted, _given(operator), container.target_opset, options)
+    computed = ComputedGraph.of(machine, wanted, _given(operator), container.target_opset, options)
 
     def add_constant(name: str, array: Array) -> None:
         strings = array.dtype.kind == "U"

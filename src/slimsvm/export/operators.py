@@ -10,7 +10,7 @@ import numpy as np
 
 from ..data.dataset import outputs, sides
 from ..linalg.arrays import Array
-from ..model.inference import Machine
+from ..model.inference import InferenceModel
 from ..model.probabilities import TIE
 from ..model.voting import Votes
 from ..problem import kernels
@@ -22,7 +22,7 @@ LARGEST_SQUARE = 1e3  # of vectors in widths of the kernel, up to which products
 
 
 @dataclass(frozen=True)
-class Rows:
+class GraphRows:
     """Rows of the user less some centre, ``x``: the model's rows are ``x / scale + shift``.
 
     Inputs that the kernel does not use are left out.
@@ -42,7 +42,7 @@ class Operators:
     They are computed in the type of the graph, and rounded to ``dtype`` at the end.
     """
 
-    machine: Machine
+    machine: InferenceModel
     graph: Graph
     x: str
     dtype: np.dtype
@@ -73,7 +73,7 @@ class Operators:
             )
         return form(self, kernel, scales, coef, bias)
 
-    def rows(self, scales: Array, centred: bool = False) -> Rows:
+    def rows(self, scales: Array, centred: bool = False) -> GraphRows:
         """Rows less the scaler's means, or less those of the vectors: differences from these keep their digits."""
         machine, g = self.machine, self.graph
         d = machine.n_inputs
@@ -85,7 +85,7 @@ class Operators:
         centre = g.rounded(mean + scale * Z.mean(axis=0) if centred else mean)
         if centre.any():
             x = g("Sub", x, g.constant(centre, "centre"))
-        return Rows(x, Z, np.broadcast_to(scales, d)[used], scale, (centre.astype(np.float64) - mean) / scale)
+        return GraphRows(x, Z, np.broadcast_to(scales, d)[used], scale, (centre.astype(np.float64) - mean) / scale)
 
     def columns(self, used: Array) -> str:
         """Some inputs."""
@@ -98,12 +98,12 @@ class Operators:
         g = self.graph
         return g("Gemm", K, g.constant(coef, "coef"), g.constant(bias, "bias"), transB=1)
 
-    def products(self, rows: Rows, V: Array, plus: Any = 0.0) -> str:
+    def products(self, rows: GraphRows, V: Array, plus: Any = 0.0) -> str:
         """``x.v + plus``, with v in the model's units."""
         V = V * rows.scales**2
         return self.sums(rows.x, V / rows.scale, V @ rows.shift + plus)
 
-    def distances(self, rows: Rows, width: float, power: int) -> str:
+    def distances(self, rows: GraphRows, width: float, power: int) -> str:
         """Minus the sum of ``|width (x - z)|^power``."""
         g = self.graph
         gain = g.rounded(width * rows.scales / rows.scale)

@@ -12,7 +12,7 @@ from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 from ..data.dataset import outputs
 from ..linalg.arrays import Array
-from ..model.inference import Machine, last_step, machine_of
+from ..model.inference import InferenceModel, inference_model, last_step
 from ..utils.sklearn_private import fill_libsvm
 from .operators import unscaled
 
@@ -63,7 +63,7 @@ def to_sklearn(model: Any) -> Any:
 
 
 def _machine_of_sklearn(estimator: Any) -> Any:
-    machine = machine_of(estimator)
+    machine = inference_model(estimator)
     if machine.classes is None and len(machine.expansion.bias) > 1:
         raise ValueError(
             f"{type(estimator).__name__} has {len(machine.expansion.bias)} targets, SVR has one; use to_onnx or to_c, "
@@ -99,7 +99,7 @@ def _scaling(scales: Array, names: Any) -> StandardScaler:
     return scaler
 
 
-def _filled(machine: Machine, Z: Array, settings: dict[str, Any], estimator: Any, names: Any) -> Any:
+def _filled(machine: InferenceModel, Z: Array, settings: dict[str, Any], estimator: Any, names: Any) -> Any:
     """A machine of scikit-learn with these vectors."""
     coef, bias = machine.expansion.coef, machine.expansion.bias
     if not len(Z):  # libsvm wants a vector
@@ -137,14 +137,14 @@ def _cost(estimator: Any) -> float | None:
     return float(found) if isinstance(found, (int, float, np.number)) else None
 
 
-def _fit_to_little(made: Any, machine: Machine) -> None:
+def _fit_to_little(made: Any, machine: InferenceModel) -> None:
     """Give a machine all attributes that this version of scikit-learn has, from a few rows."""
     n = 2 if machine.classes is None else len(machine.classes)
     rows = np.eye(n, machine.n_inputs) if n <= machine.n_inputs else np.arange(n)[:, None] * np.eye(1, machine.n_inputs)
     made.fit(rows, np.arange(2.0) if machine.classes is None else machine.classes)
 
 
-def _ties(machine: Machine) -> dict[str, Any]:
+def _ties(machine: InferenceModel) -> dict[str, Any]:
     """How `SVC` is to count votes."""
     votes, shown = machine.votes, machine.shown
     assert votes is not None
@@ -153,7 +153,7 @@ def _ties(machine: Machine) -> dict[str, Any]:
     return {"decision_function_shape": "ovr", "break_ties": votes.by_value}
 
 
-def _below_zero(machine: Machine, coef: Array, bias: Array) -> Array:
+def _below_zero(machine: InferenceModel, coef: Array, bias: Array) -> Array:
     """Biases; for f = 0 a tiny negative bias, because `SVC` would predict the other class at exactly 0."""
     votes = machine.votes
     assert votes is not None
@@ -162,7 +162,7 @@ def _below_zero(machine: Machine, coef: Array, bias: Array) -> Array:
     return np.where(coef.any(axis=1) | (bias != 0), bias, -np.finfo(np.float64).tiny)
 
 
-def _by_class(machine: Machine, coef: Array, bias: Array) -> tuple[Array, Array, Array, list[int]]:
+def _by_class(machine: InferenceModel, coef: Array, bias: Array) -> tuple[Array, Array, Array, list[int]]:
     """Coefficients, biases, the numbers of the vectors, and how many each class has, in the layout of `SVC`.
 
     There, a vector belongs to a class and has a coefficient for each of its pairs with the others. A pair's coefficient

@@ -17,19 +17,19 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length, indexable
 
-from ..data.dataset import Task
-from ..estimators import tasks, validation
+from ..data.dataset import Dataset
+from ..estimators import checked_data, validation
 from ..estimators.any_norm import AnyNormSVC
 from ..estimators.regressor import ExpansionRegressor, r2_of
 from ..estimators.sklearn_svm import SVR
-from ..estimators.sklearn_svm.rows import Rows
+from ..estimators.sklearn_svm.rows import CheckedRows
 from ..estimators.slim import SlimSVC
 from ..estimators.slim_machine import SlimMachine
 from ..linalg.arrays import Array
 from ..model.expansion import Model
 from ..problem import losses
 from ..training import sizes as sizing
-from ..training.sizes import Plan, Verdict
+from ..training.sizes import FoldScore, SizePlan
 from ..utils.progress import ProgressLine
 from ..utils.sklearn_private import some_rows, split_rows
 from ..utils.warnings import warn
@@ -123,26 +123,26 @@ def frontier(
     X, y = indexable(X, y)
     check_consistent_length(X, y, groups, sample_weight)
     outer, wanted = _prototype(estimator, n_jobs, random_state), _checked_sizes(sizes)
-    data = _Data.of(outer, X, y, sample_weight)
+    data = _FrontierData.of(outer, X, y, sample_weight)
     model = data.estimator
     model._check_params()
-    task = tasks.task(model, data.inner, y, sample_weight, model.merges_copies)
-    wanted = wanted or sizing.powers(1, task.n_classes)
+    dataset = checked_data.checked_dataset(model, data.inner, y, sample_weight, model.merges_copies)
+    wanted = wanted or sizing.powers(1, dataset.n_classes)
     model.n_vectors, model.verbose = max(wanted), bool(verbose)
-    complaint = validation.scale_complaint(task.X, model.kernel, getattr(model, "feature_names_in_", None))
+    complaint = validation.scale_complaint(dataset.X, model.kernel, getattr(model, "feature_names_in_", None))
     if complaint:
         warn(complaint)
     line = ProgressLine("frontier") if verbose else None
     report = line.update if line else None
     score = _scorer(scoring, model, sample_weight is not None)
     hold_out = partial(_held_out, data, _splitter(cv, y, not isinstance(model, ExpansionRegressor)), groups)
-    plan = model._plan(task, wanted, hold_out)
+    plan = model._plan(dataset, wanted, hold_out)
     # Only scorers ask for probabilities.
     layered = None if scoring is None else clone(model).set_params(verbose=False)
     curve = plan.judged(partial(_judged, score, plan, layered), report)
-    machine = _full_machine(data, plan, task, score, report) if full else None
-    models, seconds = _models(data, plan, task, report)
-    floor = sizing.least_size(task.n_classes)
+    machine = _full_machine(data, plan, dataset, score, report) if full else None
+    models, seconds = _models(data, plan, dataset, report)
+    floor = sizing.least_size(dataset.n_classes)
     found = Frontier(models, curve, seconds, machine, _name(scoring, model), floor)
     if line is not None:
         line.finish(f"{found.best_size()} vectors do")
@@ -186,7 +186,7 @@ def _name(scoring: Any, model: Any) -> str:
 
 
 @dataclass(frozen=True)
-class _Data:
+class _FrontierData:
     """The user's rows, the steps before the classifier fitted to them, and what comes out of those (``inner``)."""
 
     outer: Any  # the prototype
@@ -198,7 +198,7 @@ class _Data:
     weight: Array | None
 
     @classmethod
-    def of(cls, outer: Any, X: Any, y: Any, weight: Any) -> _Data:
+    def of(cls, outer: Any, X: Any, y: Any, weight: Any) -> _FrontierData:
         """The steps fitted to these rows."""
         estimator = clone(classifier_of(outer))
         weight = None if weight is None else np.asarray(weight, dtype=np.float64)
@@ -207,10 +207,10 @@ class _Data:
         steps = clone(outer[:-1])
         return cls(outer, steps, estimator, X, steps.fit_transform(X, y), y, weight)
 
-    def some(self, rows: Array) -> _Data:
+    def some(self, rows: Array) -> _FrontierData:
         """Some rows, as if there were no others."""
         X, y = split_rows(self.outer, self.X, self.y, rows)
-        return _Data.of(self.outer, X, y, None if self.weight is None else self.weight[rows])
+        return _FrontierData.of(self.outer, X, y, None if self.weight is None else self.weight[rows])
 
     def whole(self, model: Any) -> Any:
         """A fitted classifier behind the steps that it needs."""
@@ -222,10 +222,10 @@ class _Data:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _FrontierFold:
     """Rows to train on, as a task and as the estimator that checked them, and rows to judge by."""
 
-    train: Task
+    train: Dataset
     estimator: Any
     X: Any
     y: Array
@@ -233,28 +233,30 @@ class _Part:
     keys: Array  # equal for equal rows
 
     @classmethod
-    def of(cls, data: _Data, task: Task, train: Array, test: Array, share: float = 1.0) -> _Part:
+    def of(cls, data: _FrontierData, dataset: Dataset, train: Array, test: Array, share: float = 1.0) -> _FrontierFold:
         """Rows by their numbers among the user's; ``share``: how often those to train on count."""
         mine = data.some(train)
         weights = mine.weight if share == 1 else share * (np.ones(len(train)) if mine.weight is None else mine.weight)
-        places = np.searchsorted(task.numbers, test)
-        places = places[task.numbers[np.minimum(places, task.size - 1)] == test]  # of rows that count
-        test = task.numbers[places]
+        places = np.searchsorted(dataset.numbers, test)
+        places = places[dataset.numbers[np.minimum(places, dataset.size - 1)] == test]  # of rows that count
+        test = dataset.numbers[places]
         X, _ = split_rows(data.outer, data.X, None, test, train)
         return cls(
-            tasks.task(mine.estimator, mine.inner, mine.y, weights, mine.estimator.merges_copies),
+            checked_data.checked_dataset(mine.estimator, mine.inner, mine.y, weights, mine.estimator.merges_copies),
             mine.estimator,
             X if mine.steps is None else mine.steps.transform(X),
-            task.classes[task.codes[places]] if task.targets is None else _values(task, places, mine.estimator),
-            task.counts[places],
-            task.keys[places],
+            dataset.classes[dataset.codes[places]]
+            if dataset.targets is None
+            else _values(dataset, places, mine.estimator),
+            dataset.counts[places],
+            dataset.keys[places],
         )
 
 
-def _values(task: Task, places: Array, estimator: Any) -> Array:
+def _values(dataset: Dataset, places: Array, estimator: Any) -> Array:
     """Targets as the user gave them."""
-    assert task.units is not None
-    values = task.units.centre + task.units.size * task.targets[places]
+    assert dataset.units is not None
+    values = dataset.units.centre + dataset.units.size * dataset.targets[places]
     return values[:, 0] if estimator._single else values
 
 
@@ -268,21 +270,23 @@ def _splitter(cv: Any, y: Any, classes: bool) -> Any:
     return check_cv(cv, y, classifier=classes)
 
 
-def _held_out(data: _Data, splitter: Any, groups: Any, task: Task, rng: np.random.Generator) -> list[_Part]:
+def _held_out(
+    data: _FrontierData, splitter: Any, groups: Any, dataset: Dataset, rng: np.random.Generator
+) -> list[_FrontierFold]:
     """The parts that judge, each with rows to train on."""
-    rows = tasks.task(clone(data.estimator), data.inner, data.y, data.weight, merge=False)
+    rows = checked_data.checked_dataset(clone(data.estimator), data.inner, data.y, data.weight, merge=False)
     if splitter is None or isinstance(splitter, int):
         found = []
-        for part in sizing.parts(task, rng, splitter):
+        for part in sizing.parts(dataset, rng, splitter):
             train, test = (np.isin(rows.keys, some.keys) for some in (part.train, part.test))
             share = float(part.train.counts.sum() / rows.counts[train].sum())
             share = 1.0 if abs(share - 1) < 1e-9 else share
-            found.append(_Part.of(data, rows, rows.numbers[train], rows.numbers[test], share))
+            found.append(_FrontierFold.of(data, rows, rows.numbers[train], rows.numbers[test], share))
         return found
     found = []
     for number, (train, test) in enumerate(splitter.split(data.X, data.y, groups), 1):
         try:
-            found.append(_Part.of(data, rows, np.sort(train), np.sort(test)))
+            found.append(_FrontierFold.of(data, rows, np.sort(train), np.sort(test)))
         except ValueError as error:
             raise ValueError(f"part {number} of cv cannot be trained on: {error}") from error
         if not len(found[-1].y):
@@ -292,14 +296,14 @@ def _held_out(data: _Data, splitter: Any, groups: Any, task: Task, rng: np.rando
 
 # --- scores ------------------------------------------------------------------------------------------------------
 
-Score = Callable[[_Part, Any], Verdict]
+Score = Callable[[_FrontierFold, Any], FoldScore]
 
 
 class _NoProbabilities(ValueError):
     """A scorer asks for what a model without probabilities does not have."""
 
 
-def _judged(score: Score, plan: Plan, layered: Any, part: _Part, model: Model) -> Verdict:
+def _judged(score: Score, plan: SizePlan, layered: Any, part: _FrontierFold, model: Model) -> FoldScore:
     """What a part says of a model of the path; with a layer for probabilities where ``layered`` has one."""
     if layered is not None:
         model = layered._of_path(part.train, plan, max(1, model.expansion.vectors.shape[0]), model)
@@ -319,7 +323,7 @@ def _scorer(scoring: Any, model: Any, weighted: bool) -> Score:
     return partial(_scored, scorer, _name(scoring, model), weighted)
 
 
-def _right(part: _Part, model: Any) -> Verdict:
+def _right(part: _FrontierFold, model: Any) -> FoldScore:
     """The share of rows that are right."""
     factors = dict(zip(part.train.classes.tolist(), part.train.factors, strict=True))
     weights = part.weights * np.array([factors.get(label, 1.0) for label in part.y.tolist()])
@@ -328,14 +332,14 @@ def _right(part: _Part, model: Any) -> Verdict:
     return sizing.of_labels(wrong, margins, weights, len(np.unique(part.keys)))
 
 
-def _missed(part: _Part, model: Any) -> Verdict:
+def _missed(part: _FrontierFold, model: Any) -> FoldScore:
     """R^2."""
     targets, values = (found.reshape(len(part.y), -1) for found in (part.y, model.predict(part.X)))
     score, missed = r2_of(targets, values, part.weights)
     return sizing.of_errors(score, missed, part.weights, len(np.unique(part.keys)))
 
 
-def _scored(scorer: Any, name: str, weighted: bool, part: _Part, model: Any) -> Verdict:
+def _scored(scorer: Any, name: str, weighted: bool, part: _FrontierFold, model: Any) -> FoldScore:
     """The score, and the jackknife's variance: how it changes when some of the rows are left out."""
 
     def score(rows: Array) -> float:
@@ -362,10 +366,10 @@ def _scored(scorer: Any, name: str, weighted: bool, part: _Part, model: Any) -> 
             "Where rows of a class are few: use fewer parts, such as cv=2, or another scoring"
         )
     values = [score(everyone[group != g]) for g in range(count)] if count > 1 else []
-    return Verdict(found, (count - 1) * float(np.var(values)) if values else 0.0)
+    return FoldScore(found, (count - 1) * float(np.var(values)) if values else 0.0)
 
 
-def _groups(part: _Part, of_numbers: bool = False) -> Array:
+def _groups(part: _FrontierFold, of_numbers: bool = False) -> Array:
     """Rows dealt out within each class, equal rows together: no class is left without rows.
 
     The only row of a class (-1) is never left out.
@@ -384,16 +388,16 @@ def _groups(part: _Part, of_numbers: bool = False) -> Array:
 
 
 def _models(
-    data: _Data, plan: Plan, task: Task, report: Callable[[str], None] | None
+    data: _FrontierData, plan: SizePlan, dataset: Dataset, report: Callable[[str], None] | None
 ) -> tuple[dict[int, Any], dict[int, float]]:
     """Fitted models on all rows, the smallest first, and the seconds of each."""
     models, seconds = {}, {}
     start = time.perf_counter()
-    for size, model in plan.models(task):
+    for size, model in plan.models(dataset):
         data.estimator._tell(model)
         mine = clone(classifier_of(data.outer)).set_params(n_vectors=size)
-        model = mine._of_path(task, plan, size, model)
-        models[size] = data.whole(_knowing(mine, data.estimator, "_single")._fitted(task, model))
+        model = mine._of_path(dataset, plan, size, model)
+        models[size] = data.whole(_knowing(mine, data.estimator, "_single")._fitted(dataset, model))
         now = time.perf_counter()
         seconds[size], start = now - start, now
         if report is not None:
@@ -402,13 +406,13 @@ def _models(
 
 
 def _full_machine(
-    data: _Data, plan: Plan, task: Task, score: Score, report: Callable[[str], None] | None
+    data: _FrontierData, plan: SizePlan, dataset: Dataset, score: Score, report: Callable[[str], None] | None
 ) -> FullMachine | None:
     """The machine over all rows, with the costs that the rows held out like best; None where it has no score."""
-    kind = _full_classes if task.targets is None else _full_values
-    fit, costs, tubes = kind(data.estimator, task)
+    kind = _full_classes if dataset.targets is None else _full_values
+    fit, costs, tubes = kind(data.estimator, dataset)
 
-    def fitted(estimator: Any, setting: _Costs, rows: Task) -> Any:
+    def fitted(estimator: Any, setting: _Costs, rows: Dataset) -> Any:
         return fit(estimator, setting, _fixed_gamma(plan), rows.sample(FULL_ROWS, np.random.default_rng(plan.seed)))
 
     def judged(setting: _Costs) -> tuple[float, float, _Costs]:
@@ -424,7 +428,7 @@ def _full_machine(
         warn("the full machine is left out: it has no probabilities for this scoring to judge. full=False is silent")
         return None
     start = time.perf_counter()
-    machine = fitted(data.estimator, setting, task)
+    machine = fitted(data.estimator, setting, dataset)
     return FullMachine(data.whole(machine), found, error, time.perf_counter() - start)
 
 
@@ -442,29 +446,29 @@ def _best(judged: Iterable[tuple[float, float, _Costs]]) -> tuple[float, float, 
 
 
 # A fit of an estimator's kind with these costs and this gamma to these rows, and costs and tubes to try.
-_Full = tuple[Callable[[Any, _Costs, float, Task], Any], tuple[float, ...], tuple[float, ...]]
+_Full = tuple[Callable[[Any, _Costs, float, Dataset], Any], tuple[float, ...], tuple[float, ...]]
 
 
-def _full_classes(model: Any, task: Task) -> _Full:
+def _full_classes(model: Any, dataset: Dataset) -> _Full:
     """The hinge."""
     return _fit_classes, FULL_COSTS if isinstance(model.C, str) else (float(model.C),), (0.0,)
 
 
-def _fit_classes(model: Any, setting: _Costs, gamma: float, rows: Task) -> Any:
+def _fit_classes(model: Any, setting: _Costs, gamma: float, rows: Dataset) -> Any:
     shared = ("kernel", "degree", "coef0", "class_weight", "multi_class", "n_jobs")
     machine = AnyNormSVC(C=setting.C, gamma=gamma, **{name: getattr(model, name) for name in shared})
     return _knowing(machine, model)._fitted(rows, machine._train(rows))
 
 
-def _full_values(model: Any, task: Task) -> _Full:
+def _full_values(model: Any, dataset: Dataset) -> _Full:
     """A tube around each target; costs are in the units that all rows have."""
-    assert task.units is not None
-    unit, tube = task.units.size, losses.of_targets(model.loss, model.epsilon).epsilon
-    costs = FULL_COSTS if isinstance(model.C, str) else (float(model.C) * model._measured_loss(task)[1],)
+    assert dataset.units is not None
+    unit, tube = dataset.units.size, losses.of_targets(model.loss, model.epsilon).epsilon
+    costs = FULL_COSTS if isinstance(model.C, str) else (float(model.C) * model._measured_loss(dataset)[1],)
     return partial(_fit_values, unit), costs, (float(tube / unit[0]),) if tube > 0 else FULL_TUBES
 
 
-def _fit_values(unit: Array, model: Any, setting: _Costs, gamma: float, rows: Task) -> Any:
+def _fit_values(unit: Array, model: Any, setting: _Costs, gamma: float, rows: Dataset) -> Any:
     """A machine for each target: its problem is the same in any unit, if cost and tube are in that unit, too."""
     targets = _values(rows, np.arange(rows.size), model)
     shared = {name: getattr(model, name) for name in ("kernel", "degree", "coef0", "n_jobs")}
@@ -479,18 +483,18 @@ def _fit_values(unit: Array, model: Any, setting: _Costs, gamma: float, rows: Ta
     return _knowing(together, model)
 
 
-def _fitted_svr(machine: Any, rows: Task, y: Array) -> Any:
+def _fitted_svr(machine: Any, rows: Dataset, y: Array) -> Any:
     """As `fit` would, of rows that have been checked; it numbers them as the user does."""
     local = replace(rows, numbers=np.arange(rows.size), n_samples=rows.size)
     model, solutions = machine._solved(local, np.ascontiguousarray(y))
     machine._tell(solutions)
-    machine._keep_rows(Rows(local, y, local.X, None, local.numbers, local.counts), model)
+    machine._keep_rows(CheckedRows(local, y, local.X, None, local.numbers, local.counts), model)
     machine.fit_status_ = int(not all(one.converged for one in solutions))
     machine.support_ = np.asarray(rows.numbers)[machine.support_].astype(np.int32)
     return machine
 
 
-def _fixed_gamma(plan: Plan) -> float:
+def _fixed_gamma(plan: SizePlan) -> float:
     """The best gamma without learned scales, as far as the search has looked; else the one that all models have."""
     columns = [plan.tried.get(name, ()) for name in ("error", "gamma", "scales")]
     fixed = [(error, gamma) for error, gamma, scales in zip(*columns, strict=True) if scales == "fixed"]

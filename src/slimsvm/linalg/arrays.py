@@ -13,7 +13,7 @@ from .. import _core
 Array = NDArray[Any]
 
 
-class Elsewhere:
+class RemoteArray:
     """Rows that are not an array in memory, but the X of a task all the same: see `rows.apart`, which has all that is
     asked of them."""
 

@@ -123,7 +123,7 @@ def solve_upper(U: Array, B: Array, threads: int = 1) -> Array:
     return _solved(U, B, [UPPER], threads)
 
 
-class Eliminated:
+class LUFactors:
     """A square matrix as a product of two triangles, its rows exchanged: Gaussian elimination."""
 
     def __init__(self, A: Array, threads: int = 1, overwrite: bool = False):
@@ -137,7 +137,7 @@ class Eliminated:
 
 def solve(A: Array, B: Array, threads: int = 1) -> Array:
     """``A^-1 B`` for a square matrix; LinAlgError if it is singular."""
-    factors = Eliminated(A, threads)
+    factors = LUFactors(A, threads)
     if not factors.regular:
         raise np.linalg.LinAlgError("the matrix is singular")
     return factors.solve(B)
@@ -177,7 +177,7 @@ def solve_each(A: Array, b: Array) -> tuple[Array, Array]:
     """Solutions of ``A x = b`` for each of several matrices and vectors, and the logarithms of the determinants."""
     if A.shape[-1] <= FEW:
         return np.linalg.solve(A, b[..., None])[..., 0], np.linalg.slogdet(A)[1]
-    factors = [Eliminated(one) for one in A]
+    factors = [LUFactors(one) for one in A]
     found = np.array([one.solve(right) for one, right in zip(factors, b, strict=True)]).reshape(b.shape)
     return found, np.array([np.log(np.abs(one.factor.diagonal())).sum() for one in factors])
 

@@ -49,7 +49,7 @@ class ProbabilityLayer:
 
 
 @dataclass(frozen=True)
-class Machine:
+class InferenceModel:
     """All that a fitted model computes with.
 
     ``values(x) = coef k(vectors, inputs(x)) + bias``, one for each output; ``votes`` make a class of them. Regressors
@@ -79,13 +79,13 @@ class Machine:
         return self.inputs.inverse(part * Z[first] + (1 - part) * Z[second])
 
 
-def machine_of(model: Any) -> Machine:
+def inference_model(model: Any) -> InferenceModel:
     """What a fitted estimator of this library, or a pipeline of scalers that ends in one, computes."""
     scalers, estimator = last_step(model)
     names = getattr(scalers[0] if scalers else estimator, "feature_names_in_", None)
     expansion = estimator._expansion()
     classes, votes = estimator._answers()
-    return Machine(
+    return InferenceModel(
         Expansion(expansion.kernel, dense(expansion.vectors), expansion.coef, expansion.bias),
         folded_scalers(scalers, estimator.n_features_in_),
         classes,

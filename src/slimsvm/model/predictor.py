@@ -14,7 +14,7 @@ from ..linalg.arrays import Array
 from ..model.probabilities import led_by, log_probabilities
 from ..problem.bases import dense
 from .expansion import Expansion
-from .inference import Machine, ProbabilityLayer, last_step, machine_of
+from .inference import InferenceModel, ProbabilityLayer, inference_model, last_step
 
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
@@ -72,14 +72,14 @@ class Predictor:
     """
 
     def __init__(self, model: Any):
-        machine = machine_of(model)
+        machine = inference_model(model)
         given = last_step(model)[1]._expansion()
         vectors = dense(given.vectors) if sp.issparse(given.vectors) else given.vectors
         expansion = Expansion(given.kernel, _own(vectors), _own(given.coef), _own(given.bias))
         self._prepare(replace(machine, expansion=expansion, layer=_own_layer(machine.layer)))
 
     @classmethod
-    def _of(cls, machine: Machine) -> Predictor:
+    def _of(cls, machine: InferenceModel) -> Predictor:
         predictor = object.__new__(cls)
         predictor._prepare(machine)
         return predictor
@@ -87,7 +87,7 @@ class Predictor:
     def __reduce__(self) -> Any:
         return self._of, (self._machine,)
 
-    def _prepare(self, machine: Machine) -> None:
+    def _prepare(self, machine: InferenceModel) -> None:
         self._machine = machine
         self.classes_ = machine.classes
         self.n_features_in_ = machine.n_inputs
@@ -104,7 +104,7 @@ class Predictor:
         model = expansion.kernel.row_model(expansion.vectors, expansion.coef, expansion.bias)
         if model is not None and self._machine.inputs.folded:
             model.standardise(self._machine.inputs.mean, self._machine.inputs.scale)
-        return _InPython() if model is None else model
+        return _PythonRowModel() if model is None else model
 
     @property
     def _n_classes(self) -> int:
@@ -223,7 +223,7 @@ class Predictor:
         return f"<Predictor: {size}, kernel {expansion.kernel.name!r}>"
 
 
-class _InPython:
+class _PythonRowModel:
     """Stands for a row model where Python evaluates the kernel: it takes no row."""
 
     def winner(self, row: Any) -> None:

@@ -141,9 +141,9 @@ def describe(path: Any) -> dict[str, Any]:
 def to_bytes(model: Any, metadata: dict[str, Any] | None = None) -> bytes:
     """The bytes of a model's file."""
     from .forms import is_estimator
-    from .values import Writer
+    from .values import NodeWriter
 
-    writer = Writer()
+    writer = NodeWriter()
     node = writer.node(model, type(model).__name__)
     if not is_estimator(model):
         raise TypeError(
@@ -155,13 +155,13 @@ def to_bytes(model: Any, metadata: dict[str, Any] | None = None) -> bytes:
 
 def from_bytes(data: bytes) -> Any:
     """The model of a file's bytes; FileError says what is wrong with them."""
-    from .values import Reader
+    from .values import NodeReader
 
     contents = _contents(data)
     versions, now = contents.header["versions"], _versions()
     newer = _release(versions["slimsvm"]) > _release(now["slimsvm"])
     other_sklearn = _release(versions["scikit-learn"])[:2] != _release(now["scikit-learn"])[:2]
-    reader = Reader(contents.arrays(), newer, other_sklearn)
+    reader = NodeReader(contents.arrays(), newer, other_sklearn)
     try:
         model = reader.model(contents.header["model"])
     except RecursionError:

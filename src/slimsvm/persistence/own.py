@@ -18,7 +18,7 @@ from sklearn.base import clone
 
 from .. import estimators
 from ..compression import Compression
-from ..compression.tasks import Classes, Inside, Values
+from ..compression.tasks import Classification, OneClass, Regression
 from ..data.dataset import Output
 from ..data.reservoir import Reservoir
 from ..estimators.base import MANY
@@ -27,7 +27,7 @@ from ..linalg.arrays import Array
 from ..model.voting import Votes
 from ..problem import bases, kernels, losses, regularizers, slacks
 from ..training.sizes import Curve
-from ..training.spec import Setting
+from ..training.spec import Hyperparameters
 from .checks import (
     COLUMNS,
     COUNT,
@@ -89,10 +89,10 @@ MORE: dict[type, dict[str, Check]] = {
     estimators.SlimSVC: LAYER
     | LEARNED
     | {"C_": NUMBER, "search_results_": DATA, "multi_class_": TEXT, "frontier_": of(Curve)}
-    | {"n_samples_seen_": WHOLE, "_setting": of(Setting), "stream_": of(Stream)},
+    | {"n_samples_seen_": WHOLE, "_setting": of(Hyperparameters), "stream_": of(Stream)},
     estimators.SlimSVR: LEARNED
     | {"C_": NUMBER, "search_results_": DATA, "frontier_": of(Curve), "residuals_": TABLE, "residual_weights_": FLOATS}
-    | {"n_samples_seen_": WHOLE, "_setting": of(Setting), "stream_": of(Stream), "_single": FLAG},
+    | {"n_samples_seen_": WHOLE, "_setting": of(Hyperparameters), "stream_": of(Stream), "_single": FLAG},
     estimators.AnyNormSVC: {},
     estimators.BudgetSVC: LEARNED | {"C_": FLOATS},
     estimators.LeastSquaresSVC: {"loo_residuals_": TABLE},
@@ -186,15 +186,15 @@ def _records() -> list[Form]:
         record(Votes, "slimsvm.Votes", **yes_or_no),
         record(Output, "slimsvm.Output", positive=COUNT, negative=WHOLE_NUMBERS),
         record(
-            Classes,
+            Classification,
             "slimsvm.Classes",
             factors=FLOATS,
             problems=listed(of(Output)),
             votes=of(Votes),
             shown=NOTHING | of(Votes),
         ),
-        record(Values, "slimsvm.Values", epsilon=NUMBER),
-        record(Inside, "slimsvm.Inside", border=NUMBER),
+        record(Regression, "slimsvm.Values", epsilon=NUMBER),
+        record(OneClass, "slimsvm.Inside", border=NUMBER),
         *_streams(),
         record(Curve, "slimsvm.Curve", sizes=WHOLE_NUMBERS, scores=FLOATS, standard_errors=FLOATS, behind=FLOATS),
         record(
@@ -218,7 +218,7 @@ def _streams() -> list[Form]:
     known = {"seed": COUNT, "recent": FLAG, "seen": WHOLE, "totals": FLOATS, "dropped": FLOATS}
     memory = record(Reservoir, "slimsvm.Reservoir", **rows, **known)
     return [
-        record(Setting, "slimsvm.Setting", C=FINITE, gamma=FINITE, scaled=FLAG),
+        record(Hyperparameters, "slimsvm.Setting", C=FINITE, gamma=FINITE, scaled=FLAG),
         replace(memory, fits=_memory_complaint),
         record(Stream, "slimsvm.Stream", memory=of(Reservoir), **whole),
     ]
@@ -299,11 +299,11 @@ def _compressed() -> Iterable[Form]:
     needed = MODEL | {"_goal", "_cost", "compression_"}
     own: dict[type, tuple[dict[str, Check], Fits]] = {
         estimators.CompressedClassifier: (
-            LAYER | {"classes_": LABELS, "_goal": of(Classes)},
+            LAYER | {"classes_": LABELS, "_goal": of(Classification)},
             _compressed_classifier_complaint,
         ),
-        estimators.CompressedRegressor: ({"_goal": of(Values), "_single": FLAG}, _values_complaint),
-        estimators.CompressedOutlierDetector: ({"_goal": of(Inside), "offset_": FLOATS}, _one_output_complaint),
+        estimators.CompressedRegressor: ({"_goal": of(Regression), "_single": FLAG}, _values_complaint),
+        estimators.CompressedOutlierDetector: ({"_goal": of(OneClass), "offset_": FLOATS}, _one_output_complaint),
     }
     for kind, (more, complaint) in own.items():
         special = needed | {name for name in ("classes_", "offset_") if name in more}

@@ -35,7 +35,7 @@ SPARSE: dict[str, Any] = {"array": sp.csr_array, "matrix": sp.csr_matrix}
 NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
-class Writer:
+class NodeWriter:
     """Makes nodes of JSON from values; arrays go to a list, which nodes number."""
 
     def __init__(self) -> None:
@@ -137,20 +137,20 @@ class Writer:
 
 
 # How a type is written, and whether it can hold nothing else.
-WRITERS: dict[type, tuple[Callable[[Writer, Any, str], Any], bool]] = {
-    type(None): (Writer._same, True),
-    bool: (Writer._same, True),
-    str: (Writer._same, True),
-    int: (Writer._integer, True),
-    float: (Writer._float, True),
-    list: (Writer._list, False),
-    tuple: (Writer._tuple, False),
-    dict: (Writer._dict, False),
-    slice: (Writer._slice, False),
-    np.ndarray: (Writer._array, False),
-    np.memmap: (Writer._array, False),
-    sp.csr_array: (Writer._sparse, False),
-    sp.csr_matrix: (Writer._sparse, False),
+WRITERS: dict[type, tuple[Callable[[NodeWriter, Any, str], Any], bool]] = {
+    type(None): (NodeWriter._same, True),
+    bool: (NodeWriter._same, True),
+    str: (NodeWriter._same, True),
+    int: (NodeWriter._integer, True),
+    float: (NodeWriter._float, True),
+    list: (NodeWriter._list, False),
+    tuple: (NodeWriter._tuple, False),
+    dict: (NodeWriter._dict, False),
+    slice: (NodeWriter._slice, False),
+    np.ndarray: (NodeWriter._array, False),
+    np.memmap: (NodeWriter._array, False),
+    sp.csr_array: (NodeWriter._sparse, False),
+    sp.csr_matrix: (NodeWriter._sparse, False),
 }
 
 
@@ -178,7 +178,7 @@ def _described(value: Any) -> str:
 # --- reading -----------------------------------------------------------------------------------------------------
 
 
-class Reader:
+class NodeReader:
     """Makes values from nodes of JSON and the arrays that they number, each of which is used once and in order."""
 
     def __init__(self, arrays: list[Array], newer: bool, other_sklearn: bool):
@@ -309,18 +309,18 @@ class Reader:
         return found.make(state)
 
 
-READERS: dict[str, Callable[[Reader, Any, str, int], Any]] = {
-    "float": Reader._float,
-    "tuple": Reader._tuple,
-    "dict": Reader._dict,
-    "slice": Reader._slice,
-    "array": Reader._array,
-    "objects": Reader._objects,
-    "scalar": Reader._scalar,
-    "sparse": Reader._sparse,
-    "type": Reader._type,
-    "dtype": Reader._dtype,
-    "object": Reader._object,
+READERS: dict[str, Callable[[NodeReader, Any, str, int], Any]] = {
+    "float": NodeReader._float,
+    "tuple": NodeReader._tuple,
+    "dict": NodeReader._dict,
+    "slice": NodeReader._slice,
+    "array": NodeReader._array,
+    "objects": NodeReader._objects,
+    "scalar": NodeReader._scalar,
+    "sparse": NodeReader._sparse,
+    "type": NodeReader._type,
+    "dtype": NodeReader._dtype,
+    "object": NodeReader._object,
 }
 
 

@@ -12,32 +12,32 @@ import numpy as np
 
 from ..data.dataset import outputs, sides
 from ..linalg.arrays import Array
-from ..model.inference import Machine, last_step, machine_of
+from ..model.inference import InferenceModel, inference_model, last_step
 from ..problem.bases import dense
 from ..problem.kernels import Linear, Precomputed
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownModel:
     """What a model computes, the steps that could not be undone (None: there are none), and names of the inputs."""
 
-    machine: Machine
+    machine: InferenceModel
     steps: Any
     names: tuple[str, ...]
     keeps_rows: bool  # are its vectors rows of the training set?
 
     @classmethod
-    def of(cls, model: Any, names: Sequence[Any] | None = None) -> Shown:
+    def of(cls, model: Any, names: Sequence[Any] | None = None) -> ShownModel:
         """Scalers are undone; of other steps, such as one-hot columns, what they make is shown."""
         _, estimator = last_step(model)
         if getattr(estimator.kernel_, "name", None) == Precomputed.name:
             raise ValueError("a model of a precomputed kernel has no vectors to show: it knows row numbers only")
         try:
-            machine, steps = machine_of(model), None
+            machine, steps = inference_model(model), None
         except (ValueError, TypeError, AttributeError):
             if estimator is model:
                 raise
-            machine, steps = machine_of(estimator), model[:-1]
+            machine, steps = inference_model(estimator), model[:-1]
         found = _names(machine, steps, names)
         return cls(machine, steps, found, hasattr(estimator, "support_"))
 
@@ -111,7 +111,7 @@ def _by_weight(expansion: Any, scales: Array) -> Array:
 COUNTS: dict[str, Callable[[Any, Array], Array]] = {Linear.name: _by_weight}
 
 
-def _names(machine: Machine, steps: Any, given: Sequence[Any] | None) -> tuple[str, ...]:
+def _names(machine: InferenceModel, steps: Any, given: Sequence[Any] | None) -> tuple[str, ...]:
     """Of the inputs as they are shown."""
     count = machine.n_inputs
     if steps is not None:

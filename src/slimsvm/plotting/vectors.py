@@ -11,7 +11,7 @@ import numpy as np
 from ..estimators.validation import check_choice, check_number
 from ..linalg.arrays import Array
 from ..utils.drawing import axes_for, colors, fading, ink, legend_below, open_frame, short, without_frame
-from .shown import Shown, check_rows
+from .shown import ShownModel, check_rows
 
 KINDS = ("plane", "images", "inputs")
 FAR = 2.5  # spreads from the mean, from which on a colour is full
@@ -29,7 +29,7 @@ class Plane:
     values: Array
 
     @classmethod
-    def of(cls, shown: Shown, rows: Array | None, resolution: int) -> Plane:
+    def of(cls, shown: ShownModel, rows: Array | None, resolution: int) -> Plane:
         """As far as rows reach (vectors, without rows), and a little further."""
         seen = shown.vectors if rows is None or not len(rows) else rows
         low, high = np.nanmin(seen, axis=0), np.nanmax(seen, axis=0)
@@ -191,7 +191,7 @@ class VectorsDisplay:
         VectorsDisplay
         """
         check_number("grid_resolution", grid_resolution, at_least=2, integer=True)
-        shown = Shown.of(estimator, names)
+        shown = ShownModel.of(estimator, names)
         kind = _kind(kind, shown.machine.n_inputs, shape)
         rows = None if X is None else shown.rows(X)
         _check_labels(rows, y)

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from .. import _core
 from ..data.duplicates import blocks
 from ..linalg.array_api import beside, cast, device, is_foreign, namespace, wide
-from ..linalg.arrays import Array, Elsewhere, aligned, as_float64, core_rows
+from ..linalg.arrays import Array, RemoteArray, aligned, as_float64, core_rows
 from ..linalg.matrix import dot
 from .formulation import Part
 
@@ -135,7 +135,7 @@ class Base(Part):
 
     def length(self, X: Any) -> float:
         """The root of the mean square of all entries: a kernel of products has no other length."""
-        if isinstance(X, Elsewhere):
+        if isinstance(X, RemoteArray):
             square = X.mean_square()
         else:
             square = X.power(2).mean() if sp.issparse(X) else np.mean(X**2)
@@ -595,7 +595,7 @@ def scale_gamma(gamma: float | str, X: Any, weight: Array | None = None) -> floa
 
 def _variance(X: Any, weight: Array) -> float:
     """Variance of all entries, a block of rows at a time."""
-    if isinstance(X, Elsewhere):
+    if isinstance(X, RemoteArray):
         return X.variance()
     size = float(weight.sum()) * X.shape[1]
     if sp.issparse(X):

@@ -63,7 +63,7 @@ class SmoothLoss(Loss, Protocol):
     def pieces(self) -> tuple[Any, ...] | None:
         """Width, least and most, if the loss is piecewise quadratic: its slope is ``clip(xi / width, least, most)``.
 
-        Width 0 is the hinge. Of targets, a tube and True come after them: see `OfTargets`.
+        Width 0 is the hinge. Of targets, a tube and True come after them: see `RegressionLoss`.
         """
 
 
@@ -245,7 +245,7 @@ def few_digits(number: float, digits: int = DIGITS) -> float:
     return float(np.ldexp(np.rint(np.ldexp(part, digits)), power - digits))
 
 
-class OfTargets(Part):
+class RegressionLoss(Part):
     """Of the residual ``r = y - f``: its slope is ``clip(d / width, -most, most)``, where d is what is left of r beyond
     a tube, ``d = r - clip(r, -epsilon, epsilon)``.
 
@@ -303,7 +303,7 @@ class OfTargets(Part):
 
 
 @dataclass(frozen=True)
-class SquaredError(OfTargets):
+class SquaredError(RegressionLoss):
     """``C/2 r^2``."""
 
     without_unit: ClassVar[bool] = True
@@ -315,7 +315,7 @@ class SquaredError(OfTargets):
 
 
 @dataclass(frozen=True)
-class SquaredEpsilonInsensitive(OfTargets):
+class SquaredEpsilonInsensitive(RegressionLoss):
     """``C/2 d^2``: residuals of at most ``epsilon`` cost nothing."""
 
     epsilon: float = 0.1
@@ -326,7 +326,7 @@ class SquaredEpsilonInsensitive(OfTargets):
 
 
 @dataclass(frozen=True)
-class Huber(OfTargets):
+class Huber(RegressionLoss):
     """``C d^2 / (2 width)`` up to ``|d| = width``, then ``C (|d| - width/2)``: far rows count less than squared."""
 
     width: float = 1.0
@@ -338,7 +338,7 @@ class Huber(OfTargets):
 
 
 @dataclass(frozen=True)
-class EpsilonInsensitive(OfTargets):
+class EpsilonInsensitive(RegressionLoss):
     """``C |d|``, the loss of scikit-learn's SVR: residuals of at most ``epsilon`` cost nothing."""
 
     epsilon: float = 0.1

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils import check_consistent_length
 
 from ..linalg.arrays import Array
-from ..model.inference import Affine, Machine, ProbabilityLayer, last_step, machine_of
+from ..model.inference import Affine, InferenceModel, ProbabilityLayer, inference_model, last_step
 from ..problem import kernels
 from ..problem.bases import dense
 from ..solvers.primal.refit import JITTER
@@ -29,7 +29,7 @@ LINEAR_RANGE = 8.0
 # --- kernels that a device knows ----------------------------------------------------------------------------------
 
 
-class Form(ABC):
+class FixedPointForm(ABC):
     """How a kernel is computed in integers."""
 
     @abstractmethod
@@ -50,7 +50,7 @@ class Form(ABC):
         """
 
     @abstractmethod
-    def filled(self, kernel: Any, Z: Array, grid: Grid, inputs: Affine, fit: Numbers) -> Quantized:
+    def filled(self, kernel: Any, Z: Array, grid: Grid, inputs: Affine, fit: ModelNumbers) -> Quantized:
         """The model over rounded vectors in integers."""
 
     @abstractmethod
@@ -65,12 +65,12 @@ class Form(ABC):
 
 
 @dataclass(frozen=True)
-class Numbers:
+class ModelNumbers:
     """Coefficients and biases of a model, and the machine that it is."""
 
     coef: Array
     bias: Array
-    machine: Machine
+    machine: InferenceModel
     layer: ProbabilityLayer | None = None
 
     def answers(self) -> tuple[Any, Any, Any]:
@@ -87,7 +87,7 @@ class Numbers:
 
 
 @dataclass(frozen=True)
-class Distance(Form):
+class DistanceForm(FixedPointForm):
     """``2^-sum |w (x - z)|^power``; ``unit`` gives w from gamma."""
 
     power: int
@@ -123,7 +123,7 @@ class Distance(Form):
         found = nearest_bytes(steps, grid.spans, coef, LARGEST)
         return moved_on(found, steps, grid.spans, coef, LARGEST) if refine else found
 
-    def filled(self, kernel: Any, Z: Array, grid: Grid, inputs: Affine, fit: Numbers) -> Quantized:
+    def filled(self, kernel: Any, Z: Array, grid: Grid, inputs: Affine, fit: ModelNumbers) -> Quantized:
         numbers = fit.in_16_bits(fit.coef, fit.bias, KERNEL_BITS)
         q = grid.rounded(inputs.inverse(Z))
         layer = None
@@ -142,7 +142,7 @@ class Distance(Form):
         return kernel_parts(vectors, used, n_outputs, which + (2 * used + 4 if scaled else 8), values)
 
 
-class Products(Form):
+class ProductForm(FixedPointForm):
     """``x.z``: vectors are summed to weights."""
 
     def grid(self, kernel: Any, Z: Array, inputs: Affine) -> Grid:
@@ -157,7 +157,7 @@ class Products(Form):
     ) -> tuple[Any, Array]:
         return kernel, Z
 
-    def filled(self, kernel: Any, Z: Array, grid: Grid, inputs: Affine, fit: Numbers) -> Quantized:
+    def filled(self, kernel: Any, Z: Array, grid: Grid, inputs: Affine, fit: ModelNumbers) -> Quantized:
         scales = np.broadcast_to(np.asarray(kernel.scales, dtype=np.float64), Z.shape[1])
 
         def on_grid(coef: Array, bias: Array) -> tuple[Array, Array]:
@@ -182,14 +182,14 @@ class Products(Form):
 
 
 # By the kernel's name: exp(-gamma |x - z|^2) = 2^-sum (w (x - z))^2 with w^2 = gamma log2(e).
-FORMS: dict[str, Form] = {
-    kernels.Gaussian.name: Distance(2, lambda gamma: float(np.sqrt(gamma * LOG2_E))),
-    kernels.Laplacian.name: Distance(1, lambda gamma: gamma * LOG2_E),
-    kernels.Linear.name: Products(),
+FORMS: dict[str, FixedPointForm] = {
+    kernels.Gaussian.name: DistanceForm(2, lambda gamma: float(np.sqrt(gamma * LOG2_E))),
+    kernels.Laplacian.name: DistanceForm(1, lambda gamma: gamma * LOG2_E),
+    kernels.Linear.name: ProductForm(),
 }
 
 
-def form_of(kernel: Any) -> Form:
+def form_of(kernel: Any) -> FixedPointForm:
     """How this kernel is computed in integers."""
     form = FORMS.get(kernel.name)
     if form is None:
@@ -257,7 +257,7 @@ def to_integers(model: Any, X: Any = None, y: Any = None, probabilities: bool = 
     """Quantize a model, whatever its size."""
     if (X is None) != (y is None):
         raise ValueError("X and y must be given together: rows to fit the coefficients to, and their labels")
-    machine = machine_of(model)
+    machine = inference_model(model)
     kernel, Z, before = machine.expansion.kernel, machine.expansion.vectors, machine.expansion.coef
     inputs, form = machine.inputs, form_of(kernel)
     alike = _alike(machine)
@@ -272,7 +272,7 @@ def to_integers(model: Any, X: Any = None, y: Any = None, probabilities: bool = 
     layer = machine.layer if probabilities else None
     if layer is not None:
         layer = replace(layer, coef=projected(layer.coef, Z, on_grid, rounded))
-    return form.filled(on_grid, rounded, grid, inputs, Numbers(coef, bias, machine, layer))
+    return form.filled(on_grid, rounded, grid, inputs, ModelNumbers(coef, bias, machine, layer))
 
 
 class ScalerBytesWarning(UserWarning):
@@ -315,7 +315,7 @@ def check_bytes(model: Any, parts: dict[str, int], max_bytes: int, attempts: Seq
     raise ValueError(f"max_bytes={max_bytes} is too little: the model takes {takes} bytes ({shown}). Try {ways}")
 
 
-def _alike(machine: Machine) -> Array:
+def _alike(machine: InferenceModel) -> Array:
     """Coefficients as vectors are rounded for: those of votes as they are; of values in units of their spread, so that
     an output counts the same whatever its unit is."""
     coef = machine.expansion.coef

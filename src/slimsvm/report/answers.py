@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .device import OnDevice
+from .device import DeviceSizes
 from .figures import figure
-from .judged import Judged
+from .judged import ConfusionCounts
 from .made import seed_of, settings, snippet, versions
 from .markup import Safe, bar, code, facts, join, more, paragraph, percent, section, table, tag
 from .subject import Subject, counted
@@ -43,7 +43,7 @@ def mistakes(about: Subject) -> Safe:
     )
 
 
-def _confusion(judged: Judged) -> Safe:
+def _confusion(judged: ConfusionCounts) -> Safe:
     shares = judged.confusion / np.maximum(judged.confusion.sum(axis=1, keepdims=True), 1)
     lines = []
     for i, label in enumerate(judged.classes):
@@ -127,14 +127,14 @@ def device(about: Subject) -> Safe:
     )
 
 
-def _probabilities(found: OnDevice) -> str:
+def _probabilities(found: DeviceSizes) -> str:
     """What they take beyond the bytes of the model itself."""
     taken = [(found.float_layer, "in float32"), (found.layer, "in integers")]
     known = " and ".join(f"{count:,} bytes {how}" for count, how in taken if count)
     return f"Probabilities take {known} more; the C headers have them." if known else "Probabilities are not counted."
 
 
-def _programs(found: OnDevice) -> Safe:
+def _programs(found: DeviceSizes) -> Safe:
     if not found.programs:
         return Safe("")
     lines = [[one.dtype, one.flash, one.ram, one.multiply_adds, one.exponentials] for one in found.programs]

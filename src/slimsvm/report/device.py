@@ -10,15 +10,15 @@ import numpy as np
 from ..export import CReport, Quantized
 from ..export.c.source import header
 from ..linalg.arrays import Array
-from ..model.inference import Machine
-from ..plotting.shown import Shown
+from ..model.inference import InferenceModel
+from ..plotting.shown import ShownModel
 from ..quantization.quantize import form_of, to_integers
 
 MOST_VECTORS = 300  # that are rounded
 
 
 @dataclass(frozen=True)
-class OnDevice:
+class DeviceSizes:
     """Bytes in float32, as the C header has them; in integers by what they hold (none where the model has no such
     form), with the answers that the integers give, or the reason why there are none; and programs."""
 
@@ -32,7 +32,7 @@ class OnDevice:
     alone: bool  # without the steps before the classifier
 
     @classmethod
-    def of(cls, model: Any, shown: Shown, X: Any) -> OnDevice:
+    def of(cls, model: Any, shown: ShownModel, X: Any) -> DeviceSizes:
         """The classifier with its scalers; alone where other steps come before it."""
         alone = shown.steps is not None
         model, rows = (model[-1], shown.steps.transform(X)) if alone else (model, X)
@@ -55,7 +55,7 @@ class OnDevice:
 Found = tuple[dict[str, int], int, Array | None, str, tuple[CReport, ...]]
 
 
-def _rounded(model: Any, machine: Machine, X: Any) -> Found:
+def _rounded(model: Any, machine: InferenceModel, X: Any) -> Found:
     """The integers, their answers, and both headers."""
     try:
         small = to_integers(model, probabilities=True)
@@ -67,7 +67,7 @@ def _rounded(model: Any, machine: Machine, X: Any) -> Found:
     return parts, layer, answers, "", _headers(machine, small)
 
 
-def _counted(model: Any, machine: Machine, X: Any) -> Found:
+def _counted(model: Any, machine: InferenceModel, X: Any) -> Found:
     """Bytes alone: to round so many vectors takes long, and no device would hold them."""
     expansion = machine.expansion
     try:
@@ -80,7 +80,7 @@ def _counted(model: Any, machine: Machine, X: Any) -> Found:
     return parts, 0, None, reason, ()
 
 
-def _float_bytes(machine: Machine) -> int:
+def _float_bytes(machine: InferenceModel) -> int:
     """Tables of the float32 header without probabilities, with the mean and the gain of each input where it has them.
 
     Of many vectors some are written: each further one takes as much as these.
@@ -98,7 +98,7 @@ def _float_bytes(machine: Machine) -> int:
     return report.flash + further * each
 
 
-def _headers(machine: Machine, *integers: Quantized) -> tuple[CReport, ...]:
+def _headers(machine: InferenceModel, *integers: Quantized) -> tuple[CReport, ...]:
     """What the C headers take, as `slimsvm.to_c` writes them, where it can."""
     found = []
     for small in (None, *integers):

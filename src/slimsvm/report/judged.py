@@ -16,14 +16,14 @@ SURE = 1.959964  # standard errors on either side: 95 %
 
 
 @dataclass(frozen=True)
-class Judged:
+class ConfusionCounts:
     """Counts of rows by their class (lines) and by the class that is predicted (columns)."""
 
     classes: tuple[Any, ...]
     confusion: Array
 
     @classmethod
-    def of(cls, model: Any, known: Array, X: Any, y: Any) -> Judged:
+    def of(cls, model: Any, known: Array, X: Any, y: Any) -> ConfusionCounts:
         """A model judged on rows; ``known`` are its classes. Labels that it does not know are classes too; where it
         knows none, y holds something else."""
         y = np.asarray(y)

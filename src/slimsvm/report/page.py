@@ -9,9 +9,9 @@ from string import Template
 from typing import Any
 
 from ..frontiers.result import Frontier
-from ..plotting.shown import Shown
+from ..plotting.shown import ShownModel
 from . import answers, sections
-from .judged import Judged
+from .judged import ConfusionCounts
 from .made import versions
 from .markup import Safe, join, tag, text
 from .subject import Subject
@@ -110,7 +110,7 @@ def write_report(path: Any, model: Any, X: Any, y: Any, **options: Any) -> None:
 def _subject(
     model: Any, X: Any, y: Any, frontier: Any, made: Any, names: Any, shape: tuple[int, int] | None
 ) -> Subject:
-    shown = Shown.of(model, names)
+    shown = ShownModel.of(model, names)
     if shown.machine.classes is None:
         raise ValueError(
             "the report is for classifiers and outlier detectors; this model has no classes: it gives values. Its R^2 "
@@ -120,7 +120,7 @@ def _subject(
         raise ValueError(f"frontier={frontier!r} must be what slimsvm.frontier returns")
     if made is not None and not isinstance(made, Mapping):
         raise TypeError(f"made={made!r} (type {type(made).__name__}) must be a dictionary, such as {{'command': ...}}")
-    judged = Judged.of(model, shown.machine.classes, X, y)
+    judged = ConfusionCounts.of(model, shown.machine.classes, X, y)
     return Subject(model, X, y, frontier, dict(made or {}), names, shape, shown, judged)
 
 

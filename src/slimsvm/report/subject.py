@@ -8,9 +8,9 @@ from typing import Any
 
 from ..frontiers.result import Frontier, classifier_of
 from ..plotting import CalibrationDisplay
-from ..plotting.shown import Shown
-from .device import OnDevice
-from .judged import Judged
+from ..plotting.shown import ShownModel
+from .device import DeviceSizes
+from .judged import ConfusionCounts
 from .made import size_in
 
 
@@ -30,8 +30,8 @@ class Subject:
     made: dict[str, Any]
     names: Any
     shape: tuple[int, int] | None
-    shown: Shown
-    judged: Judged
+    shown: ShownModel
+    judged: ConfusionCounts
 
     @property
     def classifier(self) -> Any:
@@ -61,16 +61,16 @@ class Subject:
         return getattr(self.classifier, "compression_", None)
 
     @cached_property
-    def full(self) -> Judged | None:
+    def full(self) -> ConfusionCounts | None:
         """The full machine on the same rows."""
         if self.frontier is None or self.frontier.full is None:
             return None
         machine = self.frontier.full.model
-        return Judged.of(machine, classifier_of(machine).classes_, self.X, self.y)
+        return ConfusionCounts.of(machine, classifier_of(machine).classes_, self.X, self.y)
 
     @cached_property
-    def device(self) -> OnDevice:
-        return OnDevice.of(self.model, self.shown, self.X)
+    def device(self) -> DeviceSizes:
+        return DeviceSizes.of(self.model, self.shown, self.X)
 
     @cached_property
     def calibration(self) -> Any:

@@ -15,8 +15,8 @@ from ..data.duplicates import blocks, row_keys
 from ..linalg.array_api import host, is_foreign
 from ..linalg.arrays import Array
 from ..utils.warnings import without_control_characters
-from .remote import Apart, Keeper, Piece
-from .target_kinds import CLASSES, Wanted, check_same_targets, one_column
+from .remote import FeatureCache, RemoteRows, RowBlock
+from .target_kinds import CLASSES, TargetKind, check_same_targets, one_column
 
 Item = TypeVar("Item")
 Given = tuple[Any, Any, Any]  # rows, labels and weights (or None) of a block
@@ -128,7 +128,7 @@ def ahead(items: Iterator[Item]) -> Iterator[Item]:
             yield item  # type: ignore[misc]
 
 
-class Parts:
+class ArrayParts:
     """Arrays that come one after the other, joined without holding all of them twice."""
 
     def __init__(self) -> None:
@@ -150,16 +150,16 @@ class Parts:
         return whole
 
 
-class Read(Apart):
+class BlockRows(RemoteRows):
     """Rows that are read in each pass, with their weights. Class numbers or targets of all rows are kept here."""
 
-    def __init__(self, source: Blocks, threads: int = 1, wanted: Wanted = CLASSES):
+    def __init__(self, source: Blocks, threads: int = 1, wanted: TargetKind = CLASSES):
         """Looked through once: classes, weights, and a key for each row. Rows of weight 0 are left out."""
-        self.source, self.keeper = source, Keeper()
-        targets, counts = Parts(), Parts()
+        self.source, self.keeper = source, FeatureCache()
+        targets, counts = ArrayParts(), ArrayParts()
         found: dict[Any, int] = {}
         lengths: list[int] = []
-        codes, keys, weights = Parts(), Parts(), Parts()
+        codes, keys, weights = ArrayParts(), ArrayParts(), ArrayParts()
         units: list[int] = []  # exact sums of the weights of each class
         kinds, types = set(), set()  # of rows, of labels
         weighted: set[bool] = set()
@@ -215,7 +215,7 @@ class Read(Apart):
             for rows in blocks(len(self.targets), self.targets.shape[1]):
                 self.targets[rows] = self.units.measured(self.targets[rows])
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[RowBlock]:
         """All blocks, with what is known of them."""
         first = 0
         for X, _, weight in ahead(iter(self.source)):
@@ -234,7 +234,7 @@ class Read(Apart):
             X = X if X.dtype == self.dtype else X.astype(self.dtype)
             counts = np.broadcast_to(1.0, X.shape[0]) if weight is None else weight
             targets = None if self.targets is None else self.targets[rows]
-            yield Piece(X, self.codes[rows], counts, first, self.keeper, targets)
+            yield RowBlock(X, self.codes[rows], counts, first, self.keeper, targets)
             first = rows.stop
         if first != self.shape[0]:
             raise ValueError(

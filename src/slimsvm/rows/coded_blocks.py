@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ..data.dataset import Units
+from ..data.dataset import TargetScaler
 from ..data.duplicates import row_keys
 from ..linalg.array_api import beside, cast, has_double, host, is_foreign, namespace
 from ..linalg.arrays import Array
 from .blocks import _as_long, _check_finite, _floats, _weights
 from .dask_partitions import _row_values
-from .device import OnDevice, check_finite
-from .target_kinds import Wanted
+from .device import DeviceRows, check_finite
+from .target_kinds import TargetKind
 
 # Rows, labels, their numbers, weights, kept, given, targets; and what passes take: rows, class numbers, weights (or
 # None), the number of the first row, and targets (or None). Tuples, whose bytes dask can count.
@@ -22,7 +22,7 @@ Raw = tuple[Any, Array, Array, Array | None, Array | None, int, Array | None]
 Held = tuple[Any, Array, Array | None, int, Array | None]
 
 
-def prepared(X: Any, y: Any, weight: Any, number: int, dtype: Any, names: list[str] | None, wanted: Wanted) -> Raw:
+def prepared(X: Any, y: Any, weight: Any, number: int, dtype: Any, names: list[str] | None, wanted: TargetKind) -> Raw:
     """Checked rows of a weight above 0, with the labels among them and their numbers, or targets."""
     given = X.shape[0]
     X = _of_type(X, number, dtype, names)
@@ -61,7 +61,7 @@ def _placed(X: Any, codes: Array, weight: Array | None, targets: Array | None) -
     """Rows as passes take them; a block may be on a device."""
     if not is_foreign(X):
         return X
-    return OnDevice(X, codes, np.broadcast_to(1.0, len(codes)) if weight is None else weight, targets)
+    return DeviceRows(X, codes, np.broadcast_to(1.0, len(codes)) if weight is None else weight, targets)
 
 
 def _of_type(X: Any, number: int, dtype: Any, names: list[str] | None = None) -> Any:
@@ -74,7 +74,7 @@ def _of_type(X: Any, number: int, dtype: Any, names: list[str] | None = None) ->
 
 
 @dataclass(frozen=True)
-class About:
+class BlockInfo:
     """What is known of a block."""
 
     rows: int
@@ -86,17 +86,17 @@ class About:
     weight: Array | None = None  # where there are targets
 
 
-def about(raw: Raw) -> About:
+def about(raw: Raw) -> BlockInfo:
     """Of a block that is prepared."""
     X, labels, _, weight, kept, given, targets = raw
     bits = None if kept is None else np.packbits(np.bincount(kept, minlength=given).astype(bool))
-    return About(X.shape[0], X.shape[1], labels, given, bits, targets, None if targets is None else weight)
+    return BlockInfo(X.shape[0], X.shape[1], labels, given, bits, targets, None if targets is None else weight)
 
 
 class KeptRows:
     """Numbers of the rows that are left among those that were given: a bit for each of these, in blocks."""
 
-    def __init__(self, found: list[About]):
+    def __init__(self, found: list[BlockInfo]):
         self.found = found
         self.ends = np.cumsum([what.rows for what in found])
         self.before = np.append(0, np.cumsum([what.given for what in found])[:-1])
@@ -119,13 +119,13 @@ class KeptRows:
         return self[np.arange(len(self))].astype(dtype or np.intp)
 
 
-def _places(what: About) -> Array:
+def _places(what: BlockInfo) -> Array:
     """Of the rows that are left in a block."""
     assert what.kept is not None
     return np.flatnonzero(np.unpackbits(what.kept, count=what.given))
 
 
-def coded(raw: Raw, classes: Array, first: int, units: Units | None) -> Held:
+def coded(raw: Raw, classes: Array, first: int, units: TargetScaler | None) -> Held:
     """With class numbers, or targets in their units."""
     X, labels, numbers, weight, _, _, targets = raw
     if targets is not None and units is not None:

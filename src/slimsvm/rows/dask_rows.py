@@ -23,13 +23,13 @@ import scipy.sparse as sp
 from ..data.counts import UNIT, exact_sums, heads
 from ..data.dataset import class_sums
 from ..data.duplicates import row_keys
-from ..linalg.arrays import Array, Elsewhere
+from ..linalg.arrays import Array, RemoteArray
 from .coded_blocks import KeptRows, about, coded, prepared, rows_again
 from .dask_partitions import matched, on_workers, partitions
-from .labels import Rule
-from .remote import Apart, Look, Piece, Spread
+from .labels import LabelRule
+from .remote import FeatureMap, RemoteFeatures, RemoteRows, RowBlock
 from .sums import Sums
-from .target_kinds import CLASSES, Wanted, check_same_targets
+from .target_kinds import CLASSES, TargetKind, check_same_targets
 
 ROOM = 0.6  # of a worker's memory limit: beyond it no features are kept
 PATIENCE = 2.0  # seconds until a worker may be thought lost
@@ -41,14 +41,14 @@ GROUP = 16  # sums of other workers that one adds up
 # --- on the workers ------------------------------------------------------------------------------------------------
 
 
-class Shelf:
+class WorkerFeatureCache:
     """Features that a worker's process keeps between passes: of each fit those of its latest look."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.fits: dict[str, tuple[str, dict[int, tuple[Any, int]]]] = {}
 
-    def home(self, look: KeptLook, piece: Piece, rule: Rule) -> Any:
+    def home(self, look: CachedFeatureMap, piece: RowBlock, rule: LabelRule) -> Any:
         """The home of a block: as it is kept, or a new one."""
         size = len(piece.codes) * look.T.shape[1] * look.dtype.itemsize
         with self.lock:
@@ -73,7 +73,7 @@ class Shelf:
             self.fits.pop(fit, None)
 
 
-SHELF = Shelf()
+SHELF = WorkerFeatureCache()
 
 
 def _has_room(size: int) -> bool:
@@ -99,13 +99,13 @@ async def forget(fit: str) -> None:
 
 
 @dataclass(frozen=True)
-class KeptLook(Look):
+class CachedFeatureMap(FeatureMap):
     """A look whose features stay on the workers; ``keep`` counts for each of them."""
 
     fit: str = ""
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
 
-    def on(self, piece: Piece, rule: Rule) -> Any:
+    def on(self, piece: RowBlock, rule: LabelRule) -> Any:
         return SHELF.home(self, piece, rule)
 
 
@@ -115,7 +115,7 @@ def _run(held: Any, sent: bytes, look: bytes | None, own: Any = ()) -> Any:
     if look is not None:
         small = pickle.loads(zlib.decompress(look)), *small
     X, codes, counts, first, targets = held
-    piece = Piece(X, codes, np.broadcast_to(1.0, len(codes)) if counts is None else counts, first, None, targets)
+    piece = RowBlock(X, codes, np.broadcast_to(1.0, len(codes)) if counts is None else counts, first, None, targets)
     return work(piece, *small, *own)
 
 
@@ -132,15 +132,15 @@ def _last_sum(parts: list[Sums]) -> Sums:
     return _sum(parts).rounded()
 
 
-def _keys(piece: Piece, n_classes: int, weighted: bool) -> tuple[Array, Array, Array | None, list[int]]:
+def _keys(piece: RowBlock, n_classes: int, weighted: bool) -> tuple[Array, Array, Array | None, list[int]]:
     """What the caller holds of each row, and the exact sums of what the rows of each class count."""
-    keys = piece.X.row_keys() if isinstance(piece.X, Elsewhere) else row_keys(piece.X)
+    keys = piece.X.row_keys() if isinstance(piece.X, RemoteArray) else row_keys(piece.X)
     if not weighted:
         return keys, piece.codes, None, [n << UNIT for n in class_sums(piece.codes, n_classes).tolist()]
     return keys, piece.codes, heads(piece.counts), exact_sums(piece.counts, piece.codes, n_classes)
 
 
-def _picked(piece: Piece, rows: Array) -> tuple[Any, Array]:
+def _picked(piece: RowBlock, rows: Array) -> tuple[Any, Array]:
     return piece.X[rows], piece.counts[rows]
 
 
@@ -162,7 +162,7 @@ def current_client() -> Any:
 Make = Callable[[], list[Any]]  # tasks, anew with each call
 
 
-class Lost(Exception):
+class WorkerLost(Exception):
     """A worker that has blocks is gone."""
 
 
@@ -209,7 +209,7 @@ class Cluster:
             while done < len(futures):
                 try:
                     found = self._result(futures[done])
-                except Lost:
+                except WorkerLost:
                     self.places = {}
                     self.client.cancel(futures)
                     futures = [None] * done + self.client.compute(make()[done:])
@@ -230,7 +230,7 @@ class Cluster:
             future.add_done_callback(lambda _: ready.set())
             while not ready.wait(PATIENCE):
                 if not set(self.places.values()) <= set(self.client.nthreads()):
-                    raise Lost
+                    raise WorkerLost
         return future.result()
 
     def end(self, fit: str) -> None:
@@ -239,7 +239,7 @@ class Cluster:
             self.client.run(forget, fit, wait=False, on_error="ignore")
 
 
-class InProcess:
+class LocalScheduler:
     """Dask's own scheduler: blocks are made anew in each pass, unless the user has them in memory."""
 
     def kept(self, tasks: list[Any]) -> list[Any]:
@@ -266,10 +266,10 @@ class InProcess:
         SHELF.forget(fit)
 
 
-class OnWorkers(Apart):
+class DaskRows(RemoteRows):
     """Rows of dask collections. Keys and class numbers or targets of all rows are kept here."""
 
-    def __init__(self, X: Any, y: Any, sample_weight: Any = None, wanted: Wanted = CLASSES):
+    def __init__(self, X: Any, y: Any, sample_weight: Any = None, wanted: TargetKind = CLASSES):
         """Two looks: the classes; then class numbers, and a key for each row. Rows of weight 0 are left out."""
         import cloudpickle
         import dask
@@ -277,18 +277,18 @@ class OnWorkers(Apart):
         self.delayed, self.dumps = dask.delayed, cloudpickle.dumps
         self.names, self.dtype = matched(X, y, wanted.needed)
         client = current_client()
-        self.site: Any = InProcess() if client is None else Cluster(client)
+        self.site: Any = LocalScheduler() if client is None else Cluster(client)
         self.fit = uuid.uuid4().hex
         self.looks: dict[str, Any] = {}
-        task = dask.delayed(prepared, pure=False)
+        dataset = dask.delayed(prepared, pure=False)
         given = partitions(X, y, sample_weight, self.site)
-        raw = self.site.kept([task(*block, k, self.dtype, self.names, wanted) for k, block in enumerate(given)])
+        raw = self.site.kept([dataset(*block, k, self.dtype, self.names, wanted) for k, block in enumerate(given)])
         found = list(self.site.results(lambda: [dask.delayed(about, pure=False)(block) for block in raw]))
         self._count(found, sample_weight is not None)
         self._measure([what for what in found if what.rows], wanted)
-        task = dask.delayed(coded, pure=False)
+        dataset = dask.delayed(coded, pure=False)
         full = self._full(raw, found)
-        self.held = self.site.kept([task(block, self.classes, first, self.units) for block, _, first in full])
+        self.held = self.site.kept([dataset(block, self.classes, first, self.units) for block, _, first in full])
         self._gather(found)
         if client is None:  # labels are here, and need not be made again with the rows
             self.held = [self._with_labels(block, what, first) for block, what, first in self._full(given, found)]
@@ -321,7 +321,7 @@ class OnWorkers(Apart):
         self.classes = np.unique(np.concatenate([what.labels for what in found if what.rows]))
         self.weighted = weighted
 
-    def _measure(self, found: list[Any], wanted: Wanted) -> None:
+    def _measure(self, found: list[Any], wanted: TargetKind) -> None:
         """Targets of all rows, if they have any, in units of their own."""
         if found[0].targets is None:
             return
@@ -364,8 +364,8 @@ class OnWorkers(Apart):
             parts = []
             for groups in self._groups():
                 with self.site.beside(self.held[groups[0][0]]):
-                    task = self.delayed(_together, pure=False)
-                    mine = [task([self.held[k] for k in g], sent, look, [(each[k],) for k in g]) for g in groups]
+                    dataset = self.delayed(_together, pure=False)
+                    mine = [dataset([self.held[k] for k in g], sent, look, [(each[k],) for k in g]) for g in groups]
                     parts.append(mine[0] if len(mine) == 1 else self.delayed(_sum, pure=False)(mine))
             while len(parts) > GROUP:
                 parts = [self.delayed(_sum, pure=False)(parts[k : k + GROUP]) for k in range(0, len(parts), GROUP)]
@@ -399,7 +399,7 @@ class OnWorkers(Apart):
     def _shared(self, work: Any, small: tuple[Any, ...]) -> tuple[Any, Any]:
         """What all blocks need goes out once, and a look once for all its passes."""
         look = None
-        if small and isinstance(small[0], KeptLook):
+        if small and isinstance(small[0], CachedFeatureMap):
             look, small = self._sent(small[0]), small[1:]
         return self.delayed(bytes, pure=False)(self.dumps((work, small))), look
 
@@ -407,7 +407,7 @@ class OnWorkers(Apart):
         with self.site.beside(block):
             return self.delayed(run, pure=False)(block, *given)
 
-    def _sent(self, look: KeptLook) -> Any:
+    def _sent(self, look: CachedFeatureMap) -> Any:
         """On the workers; one at a time, as they keep features of one."""
         if look.token not in self.looks:
             sent = zlib.compress(self.dumps(look), 1)  # T has many zeros; workers pass it on as it is
@@ -431,9 +431,13 @@ class OnWorkers(Apart):
         X = sp.vstack(found, format="csr") if sp.issparse(found[0]) else np.concatenate(found)
         return X, np.concatenate(counts)
 
-    def seen_through(self, kernel: Any, labels: Any, Z: Any, T: Array, dtype: Any, threads: int, keep: float) -> Spread:
+    def seen_through(
+        self, kernel: Any, labels: Any, Z: Any, T: Array, dtype: Any, threads: int, keep: float
+    ) -> RemoteFeatures:
         """With features ``k(X, Z) T``; each worker computes on one thread for each of its own."""
-        return Far(self, self.known(labels), KeptLook(kernel, Z, T, np.dtype(dtype), 1, keep, fit=self.fit))
+        return DaskFeatures(
+            self, self.known(labels), CachedFeatureMap(kernel, Z, T, np.dtype(dtype), 1, keep, fit=self.fit)
+        )
 
     def close(self) -> None:
         """The fit has ended: workers may forget all of it."""
@@ -441,10 +445,10 @@ class OnWorkers(Apart):
         self.site.end(self.fit)
 
 
-class Far(Spread):
+class DaskFeatures(RemoteFeatures):
     """The home of rows on workers, who also add up."""
 
-    X: OnWorkers
+    X: DaskRows
 
     def summed(self, work: Callable[..., Any], *small: Any, each: list[Any]) -> tuple[Array, ...]:
         return self.X.added(work, *small, each=each)
@@ -454,7 +458,7 @@ class Far(Spread):
 
 
 @dataclass(frozen=True)
-class Answer:
+class BlockPrediction:
     """A method of a fitted model, for blocks."""
 
     model: Any
@@ -479,7 +483,7 @@ def answers(model: Any, name: str, X: Any) -> Any:
     names, dtype = matched(X)
     frame = hasattr(X, "columns")
     columns = [str(column) for column in X.columns] if frame else None
-    answer = Answer(model, name, columns if names is not None else None)
+    answer = BlockPrediction(model, name, columns if names is not None else None)
     # One row of zeros: the model says what is wrong with the columns, and which type and shape answers have.
     sample = answer(X._meta_nonempty[:1].fillna(0) if frame else np.zeros((1, X.shape[1]), dtype=dtype))
     meta = np.empty((0,) * sample.ndim, dtype=sample.dtype)
@@ -491,4 +495,4 @@ def answers(model: Any, name: str, X: Any) -> Any:
     return da.map_blocks(answer, X, dtype=sample.dtype, chunks=chunks, meta=meta)
 
 
-__all__ = ["OnWorkers", "answers", "on_workers"]
+__all__ = ["DaskRows", "answers", "on_workers"]

@@ -1,7 +1,7 @@
 """Rows on a device, such as the memory of a GPU: passes run there, over the namespace of their arrays, and sums come
 here.
 
-`OnDevice` is the X of a task. Here are a key and a class number for each row, and few rows where a method takes them
+`DeviceRows` is the X of a task. Here are a key and a class number for each row, and few rows where a method takes them
 one by one; what looks at many rows again and again (features, Newton's method, learning, certificates) looks there.
 """
 
@@ -20,7 +20,7 @@ from ..linalg.arrays import Array
 from .labels import ClassLabels, TargetLabels
 from .memory import ArrayBlock, label_bytes, seen_through
 from .protocol import Block, Pass, Pieces, total
-from .remote import MOST_BROUGHT, Apart, Piece
+from .remote import MOST_BROUGHT, RemoteRows, RowBlock
 
 FEW = 1 << 19  # numbers of rows that come here
 # Bytes of features that are looked at together: half of them, so that a device has much to do at a time, within limits.
@@ -33,7 +33,7 @@ def _slices(n: int, row_bytes: int, most: int | None = None) -> list[slice]:
     return [slice(i, min(i + size, n)) for i in range(0, n, size)]
 
 
-class OnDevice(Apart):
+class DeviceRows(RemoteRows):
     """Rows in an array of another library, with their class numbers or targets and weights here."""
 
     def __init__(self, values: Any, codes: Array, counts: Array, targets: Array | None = None):
@@ -55,7 +55,9 @@ class OnDevice(Apart):
         for k, (first, length) in enumerate(zip(self.starts, self.lengths, strict=True)):
             rows = slice(int(first), int(first + length))
             targets = None if self.targets is None else self.targets[rows]
-            piece = Piece(host(self.values[rows, :]), self.codes[rows], self.counts[rows], int(first), targets=targets)
+            piece = RowBlock(
+                host(self.values[rows, :]), self.codes[rows], self.counts[rows], int(first), targets=targets
+            )
             yield work(piece, *small) if each is None else work(piece, *small, each[k])
 
     def picked(self, rows: Array) -> tuple[Any, Array]:
@@ -69,23 +71,23 @@ class OnDevice(Apart):
         if len(rows) * self.shape[1] <= FEW:
             return self[rows]
         targets = None if self.targets is None else self.targets[rows]
-        return OnDevice(self._some(rows), self.codes[rows], self.counts[rows], targets)
+        return DeviceRows(self._some(rows), self.codes[rows], self.counts[rows], targets)
 
     def _some(self, rows: Array) -> Any:
         return namespace(self.values).take(self.values, beside(self.values, rows.astype(np.int64)), axis=0)
 
-    def centred(self, kernel: Any, dtype: Any) -> tuple[Any, OnDevice]:
+    def centred(self, kernel: Any, dtype: Any) -> tuple[Any, DeviceRows]:
         """A mean, and rows without it where the kernel depends on differences only, in another type."""
         xp, X = namespace(self.values), self.values
         kind = getattr(xp, np.dtype(dtype).name) if has_double(X) else xp.float32
         if not kernel.translation_invariant:
-            return 0.0, OnDevice(cast(X, kind), self.codes, self.counts, self.targets)
+            return 0.0, DeviceRows(cast(X, kind), self.codes, self.counts, self.targets)
         mean = self._sums(lambda part: xp.sum(cast(part, wide(X)), axis=0)) / self.shape[0]
         around = xp.empty(self.shape, dtype=kind, device=device(X))
         centre = beside(X, mean, wide(X))
         for some in _slices(self.shape[0], 16 * self.shape[1]):
             around[some, :] = cast(cast(X[some, :], wide(X)) - centre, kind)
-        return mean, OnDevice(around, self.codes, self.counts, self.targets)
+        return mean, DeviceRows(around, self.codes, self.counts, self.targets)
 
     def _sums(self, work: Callable[[Any], Any]) -> Any:
         return sum(host(work(self.values[some, :])) for some in _slices(self.shape[0], 16 * self.shape[1]))
@@ -133,14 +135,14 @@ class OnDevice(Apart):
         """``k(X, vectors) @ coef.T + bias``; the values come here."""
         return host(values(kernel, self.values, vectors, coef, bias)).astype(np.float64, copy=False)
 
-    def looked(self, labels: Any, dtype: Any, keep: float) -> Placed:
+    def looked(self, labels: Any, dtype: Any, keep: float) -> DeviceFeatures:
         """Rows for vectors that will be named, again and again."""
-        return Placed(self, labels, dtype, keep)
+        return DeviceFeatures(self, labels, dtype, keep)
 
     def seen_through(self, kernel: Any, labels: Any, Z: Any, T: Array, dtype: Any, threads: int, keep: float) -> Any:
         if np.dtype(dtype) == np.float64 and not has_double(self.values):
             return super().seen_through(kernel, labels, Z, T, dtype, threads, keep)
-        return Placed(self, labels, dtype, keep).look(kernel, Z, T)
+        return DeviceFeatures(self, labels, dtype, keep).look(kernel, Z, T)
 
 
 def check_finite(X: Any, name: str) -> None:
@@ -176,7 +178,7 @@ def _all_of(which: Array, outputs: int) -> bool:
 
 
 @dataclass(frozen=True)
-class PlacedLabels:
+class DeviceClassLabels:
     """`ClassLabels` on a device."""
 
     codes: Any
@@ -195,7 +197,7 @@ class PlacedLabels:
 
 
 @dataclass(frozen=True)
-class PlacedTargets:
+class DeviceTargetLabels:
     """`TargetLabels` on a device."""
 
     targets: Any
@@ -225,20 +227,20 @@ def placed(labels: Any, X: Any) -> Any:
 
 
 @placed.register(ClassLabels)
-def _classes(labels: ClassLabels, X: Any) -> PlacedLabels:
+def _classes(labels: ClassLabels, X: Any) -> DeviceClassLabels:
     counts, factor = _counts_there(labels, X)
     tables = (beside(X, table, wide(X)) for table in (labels.side, factor * labels.cost))
-    return PlacedLabels(beside(X, labels.codes), counts, *tables)
+    return DeviceClassLabels(beside(X, labels.codes), counts, *tables)
 
 
 @placed.register(TargetLabels)
-def _targets(labels: TargetLabels, X: Any) -> PlacedTargets:
+def _targets(labels: TargetLabels, X: Any) -> DeviceTargetLabels:
     counts, factor = _counts_there(labels, X)
-    return PlacedTargets(beside(X, labels.targets, wide(X)), counts, beside(X, factor * labels.cost, wide(X)))
+    return DeviceTargetLabels(beside(X, labels.targets, wide(X)), counts, beside(X, factor * labels.cost, wide(X)))
 
 
 @dataclass(frozen=True)
-class PlacedBlock(ArrayBlock):
+class DeviceBlock(ArrayBlock):
     """Rows whose features are on a device."""
 
     home: Any = None
@@ -263,13 +265,13 @@ class PlacedBlock(ArrayBlock):
         return self.home.seen[0].diagonal(cast(X, wide(X)))
 
 
-class Placed:
+class DeviceFeatures:
     """Rows on a device with features ``k(X, Z) T``: kept where they take at most ``keep`` bytes, else computed in each
     pass."""
 
     apart: ClassVar[bool] = True
 
-    def __init__(self, X: OnDevice, labels: Any, dtype: Any, keep: float):
+    def __init__(self, X: DeviceRows, labels: Any, dtype: Any, keep: float):
         self.X, self.labels, self.keep, self.dtype = X, labels, keep, np.dtype(dtype)
         self.placed = placed(labels, X.values)
         self.kind = getattr(namespace(X.values), self.dtype.name)
@@ -284,7 +286,7 @@ class Placed:
         """The small matrices of vectors are here."""
         return
 
-    def look(self, kernel: Any, Z: Any, T: Array) -> Placed:
+    def look(self, kernel: Any, Z: Any, T: Array) -> DeviceFeatures:
         """Through other vectors, or another kernel."""
         values, n, m = self.X.values, self.X.shape[0], T.shape[1]
         Z = np.asarray(Z.toarray() if hasattr(Z, "toarray") else Z, dtype=np.float64)
@@ -321,7 +323,7 @@ class Placed:
     def blocks(self) -> Iterator[Block]:
         for rows in self._parts():
             P = self.P[rows.start] if self.P else self._features(self.X.values[rows, :])
-            yield PlacedBlock(P, self.placed, rows, home=self)
+            yield DeviceBlock(P, self.placed, rows, home=self)
 
     def total(self, work: Pass, *small: Any) -> tuple[Array, ...]:
         there = [self._sent(part) for part in small]

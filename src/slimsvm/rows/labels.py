@@ -44,7 +44,7 @@ class Labels(Protocol):
         """The core's passes over such rows."""
 
 
-class Rule(Protocol):
+class LabelRule(Protocol):
     """How blocks of rows that are elsewhere get their labels: small, and the same for all of them."""
 
     def of(self, piece: Any) -> Labels:
@@ -90,7 +90,7 @@ class ClassLabels:
         return len(self.codes)
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> LabelRule:
         return ByClass(self.side, self.cost)
 
     @cached_property
@@ -136,11 +136,11 @@ class SummedLabels(ClassLabels):
 
     def members(self, output: int) -> Any:
         used = self.cost[:, output] > 0
-        return None if used.all() else Among(self.codes, used)
+        return None if used.all() else ClassMembers(self.codes, used)
 
 
 @dataclass(frozen=True)
-class Among:
+class ClassMembers:
     """Rows of some of the classes, listed when that is asked for: their numbers take eight bytes each."""
 
     codes: Array
@@ -206,7 +206,7 @@ class TargetLabels:
         return self.targets.shape[0]
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> LabelRule:
         return ByTarget(self.cost)
 
     def summed(self, masses: Array) -> TargetLabels:
@@ -232,13 +232,15 @@ class TargetLabels:
         return _core.target_passes(rows, targets, self.counts, cost, single, keep, threads)
 
 
-def of_task(task: Any, wanted: list[Output], C: Array | float) -> ClassLabels | TargetLabels:
+def dataset_labels(dataset: Any, wanted: list[Output], C: Array | float) -> ClassLabels | TargetLabels:
     """Labels of a task's rows in binary problems, or their targets, at one cost or one for each problem."""
-    if task.targets is not None:
-        return TargetLabels(task.targets, task.counts, np.array(np.broadcast_to(C, len(wanted)), dtype=np.float64))
-    side = sides(task.n_classes, wanted)
+    if dataset.targets is not None:
+        return TargetLabels(
+            dataset.targets, dataset.counts, np.array(np.broadcast_to(C, len(wanted)), dtype=np.float64)
+        )
+    side = sides(dataset.n_classes, wanted)
     return ClassLabels(
-        task.codes, task.counts, side, np.abs(side) * np.outer(task.factors, np.broadcast_to(C, len(wanted)))
+        dataset.codes, dataset.counts, side, np.abs(side) * np.outer(dataset.factors, np.broadcast_to(C, len(wanted)))
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import _core
-from ..linalg.arrays import Array, Elsewhere, as_float64, core_rows
+from ..linalg.arrays import Array, RemoteArray, as_float64, core_rows
 from ..linalg.matrix import dot
 from .labels import Labels
 from .protocol import Block, Pass, Pieces, decision, total
@@ -58,7 +58,7 @@ class ArrayBlock:
 
 
 @dataclass(frozen=True)
-class Given:
+class DenseFeatures:
     """Features in memory, and their labels."""
 
     P: Array
@@ -83,8 +83,8 @@ class Given:
     def features(self, rows: Array) -> Array:
         return self.P[rows].astype(np.float64, copy=False)
 
-    def thinned(self, step: int) -> Given:
-        return Given(self.P[::step], self.labels.take(slice(None, None, step), step))
+    def thinned(self, step: int) -> DenseFeatures:
+        return DenseFeatures(self.P[::step], self.labels.take(slice(None, None, step), step))
 
     def minimised(
         self, pieces: Pieces, which: Array, V: Array, trifle: Array, tol: float, max_iter: int
@@ -105,7 +105,7 @@ class Given:
 
 
 @dataclass(frozen=True)
-class Computed:
+class LazyFeatures:
     """Features ``k(X, Z) T`` for any kernel, computed in each pass."""
 
     kernel: Any
@@ -143,9 +143,9 @@ class Computed:
         blocks = row_blocks(len(rows), max(self.T.shape) * 8)
         return np.vstack([self._of(self.X[rows[block]]).astype(np.float64, copy=False) for block in blocks])
 
-    def thinned(self, step: int) -> Computed:
+    def thinned(self, step: int) -> LazyFeatures:
         some = slice(None, None, step)
-        return Computed(
+        return LazyFeatures(
             self.kernel, self.X[some], self.labels.take(some, step), self.Z, self.T, self.dtype, self.threads
         )
 
@@ -158,7 +158,7 @@ class Computed:
 class CoreBlock:
     """Rows that the core holds."""
 
-    home: Fused
+    home: CoreFeatures
     rows: slice
 
     @property
@@ -180,7 +180,7 @@ class CoreBlock:
         return self.home.diagonal(self.rows)
 
 
-class Fused:
+class CoreFeatures:
     """Features ``k(X, Z) T`` of a kernel that the core evaluates: a pass is fused over rows that stay in the cache.
 
     Features are kept where they take at most ``keep`` bytes, else computed anew in each pass. Other vectors may be
@@ -200,7 +200,7 @@ class Fused:
             self.passes.use(threads)
             self.threads = threads
 
-    def look(self, kernel: Any, Z: Any, T: Array) -> Fused:
+    def look(self, kernel: Any, Z: Any, T: Array) -> CoreFeatures:
         """Through other vectors, or another kernel."""
         T = np.ascontiguousarray(T, dtype=np.float64)
         rows, core, vectors = kernel.core_view(self.X, Z)
@@ -245,12 +245,12 @@ class Fused:
         assert self.seen is not None
         return np.asarray(self.seen[0].diagonal(as_float64(self.X[rows])))
 
-    def thinned(self, step: int) -> Fused:
+    def thinned(self, step: int) -> CoreFeatures:
         assert self.seen is not None
         some = slice(None, None, step)
         X = self.X[some]
         labels = self.labels.take(some, step)
-        return Fused(X, labels, self.dtype, self.threads, self.keep / step).look(*self.seen)
+        return CoreFeatures(X, labels, self.dtype, self.threads, self.keep / step).look(*self.seen)
 
     def minimised(
         self, pieces: Pieces, which: Array, V: Array, trifle: Array, tol: float, max_iter: int
@@ -275,14 +275,14 @@ def seen_through(
 
     Rows that are not in memory know how to be seen themselves.
     """
-    if isinstance(X, Elsewhere):
+    if isinstance(X, RemoteArray):
         return X.seen_through(kernel, labels, Z, T, dtype, threads, keep)
     if kernel.in_core:
-        return Fused(X, labels, dtype, threads, keep).look(kernel, Z, T)
-    return kept(Computed(kernel, X, labels, Z, T, dtype, threads), keep)
+        return CoreFeatures(X, labels, dtype, threads, keep).look(kernel, Z, T)
+    return kept(LazyFeatures(kernel, X, labels, Z, T, dtype, threads), keep)
 
 
-def kept(home: Computed, keep: float) -> Given | Computed:
+def kept(home: LazyFeatures, keep: float) -> DenseFeatures | LazyFeatures:
     """With the features kept, if they take at most so many bytes."""
     n, m = home.shape
     if n * m * np.dtype(home.dtype).itemsize > keep:
@@ -291,4 +291,4 @@ def kept(home: Computed, keep: float) -> Given | Computed:
     for block in home.blocks():
         part = block.features()
         P[block.first : block.first + len(part)] = part
-    return Given(P, home.labels)
+    return DenseFeatures(P, home.labels)

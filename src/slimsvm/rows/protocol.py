@@ -1,8 +1,9 @@
 """The seam between solvers and rows.
 
 A *pass* is a pure function of one block of rows and a few small arrays, and returns sums; a solver sees their total
-over all blocks (`Home.total`) and nothing else, but for a few rows that it names (`Home.features`). So rows may be in
-memory, in a file, on a GPU or on the workers of a cluster: each is one class with the methods of `Home`.
+over all blocks (`FeatureSource.total`) and nothing else, but for a few rows that it names (`FeatureSource.features`).
+So rows may be in memory, in a file, on a GPU or on the workers of a cluster: each is one class with the methods of
+`FeatureSource`.
 
 Rows have features p (a row of P) and labels, see `labels`. Weights V of outputs are outputs x (features + 1), the bias
 last; decision values are ``[P 1] V'``.
@@ -64,7 +65,7 @@ class Pass:
         return small
 
 
-class Home(Protocol):
+class FeatureSource(Protocol):
     """Where labelled rows live."""
 
     apart: ClassVar[bool]  # is each row sent or read for whoever asks for it?
@@ -89,7 +90,7 @@ class Home(Protocol):
     def features(self, rows: Array) -> Array:
         """Features of some rows, in float64; row numbers are ascending."""
 
-    def thinned(self, step: int) -> Home:
+    def thinned(self, step: int) -> FeatureSource:
         """Every ``step``-th row, at as many times its cost."""
 
     def minimised(
@@ -114,7 +115,7 @@ def decision(P: Array, V: Array) -> Array:
     return cast(dot(P, cast(V[:, :-1], P.dtype).T), wide(P)) + V[:, -1]
 
 
-class Weights:
+class LinearWeights:
     """Weights V of outputs in two parts."""
 
     V: Array

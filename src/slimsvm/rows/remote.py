@@ -1,9 +1,9 @@
 """Rows that are not in memory: in files, or on the workers of a cluster.
 
 They are the X of a task like an array: with a shape and a type, and rows by number (``X[rows]``, brought here). All
-else is asked of them in one way, `Apart.mapped`: a pure function of a block, run where the block is. The caller holds a
-key and a class number (or targets) for each row, and the leading bits of its weight where there are weights
-(`counts.FarCounts`).
+else is asked of them in one way, `RemoteRows.mapped`: a pure function of a block, run where the block is. The caller
+holds a key and a class number (or targets) for each row, and the leading bits of its weight where there are weights
+(`counts.RemoteCounts`).
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from ..data.counts import FarCounts, rounded
-from ..data.dataset import Units
-from ..linalg.arrays import Array, Elsewhere, as_float64
+from ..data.counts import RemoteCounts, rounded
+from ..data.dataset import TargetScaler
+from ..linalg.arrays import Array, RemoteArray, as_float64
 from ..linalg.matrix import dot
 from ..problem.kernels import Base
-from .labels import Labels, Rule
+from .labels import LabelRule, Labels
 from .memory import seen_through
 from .protocol import Block, Pass
 
 MOST_BROUGHT = 1 << 26  # bytes of rows that come here at a time
 
 
-class Keeper:
+class FeatureCache:
     """Blocks with their features, kept for as long as rows are looked at in the same way."""
 
     def __init__(self) -> None:
-        self.look: Look | None = None
+        self.look: FeatureMap | None = None
         self.homes: dict[int, Any] = {}
 
-    def __call__(self, look: Look, first: int, made: Callable[[], Any]) -> Any:
+    def __call__(self, look: FeatureMap, first: int, made: Callable[[], Any]) -> Any:
         """The home of the block that starts with this row."""
         if not look.kept:
             return made()
@@ -47,23 +47,23 @@ class Keeper:
 
 
 @dataclass(frozen=True)
-class Piece:
+class RowBlock:
     """A block of rows, with their class numbers (and targets, if they have any) and what they count."""
 
     X: Any
     codes: Array
     counts: Array
     first: int  # number of its first row
-    keeper: Keeper | None = None  # of features, from one pass to the next
+    keeper: FeatureCache | None = None  # of features, from one pass to the next
     targets: Array | None = None  # rows x outputs
 
-    def home(self, look: Look, rule: Rule) -> Any:
+    def home(self, look: FeatureMap, rule: LabelRule) -> Any:
         """The rows with their features, and labels by a rule."""
         made = partial(look.at, self.X, rule.of(self))
         return made() if self.keeper is None else self.keeper(look, self.first, made)
 
 
-class Apart(Elsewhere):
+class RemoteRows(RemoteArray):
     """Rows that are apart. Subclasses say how a function is run on all blocks (`mapped`), how rows come here
     (`picked`), and how long the blocks are."""
 
@@ -75,7 +75,7 @@ class Apart(Elsewhere):
     masses: Array  # the sums of these for each class
     targets: Array | None = None  # rows x outputs, in units of their own
     single: bool = False  # was one target given, as a vector?
-    units: Units | None = None
+    units: TargetScaler | None = None
     latest: tuple[Array, Array] | None = None  # row numbers that came here, and what these rows count
 
     def mapped(self, work: Callable[..., Any], *small: Any, each: list[Any] | None = None) -> Iterator[Any]:
@@ -89,7 +89,7 @@ class Apart(Elsewhere):
     def weigh(self, heads: Array | None, units: list[int]) -> None:
         """What rows count: leading bits of each (None: all count 1), and the exact sums of each class."""
         ones = np.broadcast_to(1.0, self.shape[0])
-        self.counts = ones if heads is None else FarCounts(heads, sum(units), self.counted)
+        self.counts = ones if heads is None else RemoteCounts(heads, sum(units), self.counted)
         self.masses = np.array([rounded(unit) for unit in units])
 
     def brought(self, rows: Array) -> Any:
@@ -163,17 +163,21 @@ class Apart(Elsewhere):
     def close(self) -> None:
         """No more will be asked."""
 
-    def seen_through(self, kernel: Any, labels: Any, Z: Any, T: Array, dtype: Any, threads: int, keep: float) -> Spread:
+    def seen_through(
+        self, kernel: Any, labels: Any, Z: Any, T: Array, dtype: Any, threads: int, keep: float
+    ) -> RemoteFeatures:
         """With features ``k(X, Z) T``, which stay where they and the rows take at most ``keep`` bytes."""
         n, d = self.shape
         take = n * (T.shape[1] * np.dtype(dtype).itemsize + d * self.dtype.itemsize)
-        return Spread(self, self.known(labels), Look(kernel, Z, T, np.dtype(dtype), threads, keep, take <= keep))
+        return RemoteFeatures(
+            self, self.known(labels), FeatureMap(kernel, Z, T, np.dtype(dtype), threads, keep, take <= keep)
+        )
 
 
-def _spread(piece: Piece) -> tuple[float, float, float]:
+def _spread(piece: RowBlock) -> tuple[float, float, float]:
     """The number of entries, their mean, and the sum of squares about it; rows count by their weights."""
     X, w = piece.X, piece.counts
-    if isinstance(X, Elsewhere):  # a block on a device
+    if isinstance(X, RemoteArray):  # a block on a device
         return X.spread()
     mass = float(w.sum()) * X.shape[1]
     mean = float(dot(w, np.asarray(X.sum(axis=1, dtype=np.float64)).ravel())) / mass
@@ -184,8 +188,8 @@ def _spread(piece: Piece) -> tuple[float, float, float]:
     return mass, mean, float(dot(stored, (X.data.astype(np.float64) - mean) ** 2)) + (mass - stored.sum()) * mean**2
 
 
-def _sizes(piece: Piece, kernel: Base) -> tuple[float, float]:
-    if isinstance(piece.X, Elsewhere):
+def _sizes(piece: RowBlock, kernel: Base) -> tuple[float, float]:
+    if isinstance(piece.X, RemoteArray):
         return piece.X.sizes(kernel)
     sizes = np.asarray(kernel.diagonal(piece.X))
     return float(sizes.sum()), float(sizes.max())
@@ -195,7 +199,7 @@ def _sizes(piece: Piece, kernel: Base) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class Look:
+class FeatureMap:
     """What rows are looked at through: features ``k(X, Z) T``, on so many threads. Features of a block take at most
     ``keep`` bytes; ``kept``: all together take so few that they stay from one pass to the next."""
 
@@ -211,13 +215,13 @@ class Look:
         """Rows in memory."""
         return seen_through(self.kernel, X, labels, self.Z, self.T, self.dtype, self.threads, self.keep)
 
-    def on(self, piece: Piece, rule: Rule) -> Any:
+    def on(self, piece: RowBlock, rule: LabelRule) -> Any:
         """A block, with labels by a rule."""
         return piece.home(self, rule)
 
 
 @dataclass(frozen=True)
-class Shifted:
+class OffsetBlock:
     """A block of rows whose numbers begin elsewhere."""
 
     block: Block
@@ -231,26 +235,28 @@ class Shifted:
         return getattr(self.block, name)
 
 
-def _total(piece: Piece, look: Look, rule: Rule, work: Pass, small: tuple[Any, ...]) -> Any:
+def _total(piece: RowBlock, look: FeatureMap, rule: LabelRule, work: Pass, small: tuple[Any, ...]) -> Any:
     return look.on(piece, rule).total(work, *small)
 
 
-def _each(piece: Piece, look: Look, rule: Rule, work: Callable[..., Any], small: tuple[Any, ...]) -> list[Any]:
+def _each(
+    piece: RowBlock, look: FeatureMap, rule: LabelRule, work: Callable[..., Any], small: tuple[Any, ...]
+) -> list[Any]:
     home = look.on(piece, rule)
-    return [work(Shifted(block, piece.first), *small) for block in home.blocks()]
+    return [work(OffsetBlock(block, piece.first), *small) for block in home.blocks()]
 
 
-def _itself(piece: Piece) -> Piece:
+def _itself(piece: RowBlock) -> RowBlock:
     return piece
 
 
 @dataclass(frozen=True)
-class Spread:
+class RemoteFeatures:
     """The home of rows that are apart: passes run where the blocks are, and sums come here."""
 
-    X: Apart
+    X: RemoteRows
     labels: Any  # with a rule for blocks
-    look: Look
+    look: FeatureMap
     apart: ClassVar[bool] = True
 
     @property
@@ -277,7 +283,7 @@ class Spread:
         for piece in self.X.mapped(_itself):
             home = piece.home(self.look, self.labels.rule)
             for block in home.blocks():
-                yield Shifted(block, piece.first)
+                yield OffsetBlock(block, piece.first)
 
     def gathered(self, work: Callable[..., Any], *small: Any) -> Iterator[Any]:
         for parts in self.X.mapped(_each, self.look, self.labels.rule, work, small):

@@ -7,11 +7,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..data.dataset import Units
+from ..data.dataset import TargetScaler
 from ..linalg.arrays import Array
 
 
-class Wanted(Protocol):
+class TargetKind(Protocol):
     """What a block's y is read as."""
 
     @property
@@ -22,7 +22,7 @@ class Wanted(Protocol):
         """Class labels of the rows of a block, and targets, in the shape of y, if they have any; ``number`` is that of
         the block, which errors name."""
 
-    def units(self, targets: Array, counts: Array) -> Units:
+    def units(self, targets: Array, counts: Array) -> TargetScaler:
         """In which targets are measured."""
 
 
@@ -41,7 +41,7 @@ def check_same_targets(number: int, shape: tuple[int, ...], first: tuple[int, ..
 
 
 @dataclass(frozen=True)
-class Classes:
+class ClassLabelKind:
     """One label for each row."""
 
     needed: bool = True
@@ -52,16 +52,16 @@ class Classes:
             raise ValueError(f"block {number} has {y.shape[1]} labels for each row; a classifier needs one")
         return y, None
 
-    def units(self, targets: Array, counts: Array) -> Units:
+    def units(self, targets: Array, counts: Array) -> TargetScaler:
         raise TypeError("classes have no units")
 
 
-CLASSES = Classes()
+CLASSES = ClassLabelKind()
 
 
 @dataclass(frozen=True)
-class Numbers:
-    """Targets; ``alike``: all have the same unit (see `Units`)."""
+class RegressionTargetKind:
+    """Targets; ``alike``: all have the same unit (see `TargetScaler`)."""
 
     alike: bool
     needed: bool = True
@@ -74,12 +74,12 @@ class Numbers:
             raise ValueError(f"block {number} has targets that are missing or infinite; leave these rows out")
         return np.zeros(size), y
 
-    def units(self, targets: Array, counts: Array) -> Units:
-        return Units.of(targets, counts, self.alike)
+    def units(self, targets: Array, counts: Array) -> TargetScaler:
+        return TargetScaler.of(targets, counts, self.alike)
 
 
 @dataclass(frozen=True)
-class Nothing:
+class NoTargetKind:
     """Rows speak for themselves; labels are passed over."""
 
     needed: bool = False
@@ -87,5 +87,5 @@ class Nothing:
     def read(self, y: Any, size: int, number: int) -> tuple[Array, None]:
         return np.zeros(size), None
 
-    def units(self, targets: Array, counts: Array) -> Units:
+    def units(self, targets: Array, counts: Array) -> TargetScaler:
         raise TypeError("rows without targets have no units")

@@ -23,7 +23,7 @@ from ..linalg.arrays import Array
 from ..linalg.matrix import dot
 from ..problem.losses import least_value
 from ..problem.regularizers import Regularizer
-from ..rows.protocol import Home
+from ..rows.protocol import FeatureSource
 from .primal.passes import (
     DOUBT,
     DOWN,
@@ -36,8 +36,8 @@ from .primal.passes import (
     UP_GAIN,
     UP_RIDGE,
     VALUE,
+    CertificateSums,
     Conjugate,
-    Evidence,
     Known,
 )
 
@@ -46,7 +46,7 @@ UNITS = 4 * np.finfo(float).eps  # how well a kernel value is known
 
 
 @dataclass(frozen=True)
-class Basis:
+class RegularizedBasis:
     """Vectors as the dual sees them: the regulariser's matrix R, T with ``T' R T = I``, and the values k(z, z)."""
 
     R: Array
@@ -54,7 +54,7 @@ class Basis:
     sizes: Array
 
     @classmethod
-    def of(cls, regularizer: Regularizer, gram: Array) -> Basis:
+    def of(cls, regularizer: Regularizer, gram: Array) -> RegularizedBasis:
         """Vectors with this kernel matrix."""
         return cls(regularizer.matrix(gram), regularizer.whitening(gram), np.abs(gram.diagonal()))
 
@@ -94,7 +94,14 @@ def relative_gap(primal: Any, dual: Any, least: Any = 0.0) -> Any:
 
 
 def _shares(
-    rows: Home, loss: Any, which: Array, V: Array, known: Known, scales: tuple[Array, Array], shrink: Array, v: Array
+    rows: FeatureSource,
+    loss: Any,
+    which: Array,
+    V: Array,
+    known: Known,
+    scales: tuple[Array, Array],
+    shrink: Array,
+    v: Array,
 ) -> tuple[Array, Array]:
     """How much of the duals is taken for each machine, and their conjugate, for a loss that need not be quadratic:
     ``shrink`` is what a quadratic one would take, and all of them may prove more."""
@@ -113,7 +120,13 @@ def _shares(
 
 
 def of_rows(
-    rows: Home, loss: Any, which: Array, V: Array, basis: Basis | None = None, known: Known = (), proof: bool = True
+    rows: FeatureSource,
+    loss: Any,
+    which: Array,
+    V: Array,
+    basis: RegularizedBasis | None = None,
+    known: Known = (),
+    proof: bool = True,
 ) -> tuple[Array, Array]:
     """Objective and relative gap of machines with the weights V (outputs x features + 1), in one pass over the rows.
 
@@ -125,7 +138,7 @@ def of_rows(
     coef, bias = V[:, :-1].T, V[:, -1]
     m = len(coef)
     reach = np.zeros(len(V)) if basis is None else np.sqrt(dot(basis.sizes, coef**2))
-    (found,) = rows.total(Evidence(loss), which, V, known, reach, UNITS if proof else 0.0)
+    (found,) = rows.total(CertificateSums(loss), which, V, known, reach, UNITS if proof else 0.0)
     norms = 0.5 * (coef**2).sum(axis=0) if basis is None else basis.norms(coef)
     primal = norms + found[:, VALUE]
     least = np.minimum(found[:, UP], found[:, DOWN])

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..basis.candidates import TaskCandidates
-from ..data.dataset import Task
+from ..basis.candidates import DatasetCandidates
+from ..data.dataset import Dataset
 from ..linalg.arrays import Array
 from ..model.expansion import Model
 from ..model.inference import Affine
@@ -17,8 +17,8 @@ from ..model.voting import Votes
 from ..problem.bases import Choice, dense
 from ..problem.kernels import Scaled
 from ..quantization.quantize import form_of
-from .search import Finding, Space, split
-from .spec import Recipe, Setting, train
+from .search import SearchResult, SearchSpace, split
+from .spec import Hyperparameters, TrainingSpec, train
 from .trials import Fold, missed
 
 MOST = 300  # vectors: where inputs are few, a budget would pay for more than anything can be gained from
@@ -32,7 +32,7 @@ TO_LOOK = 8  # vectors of a model that only shows which inputs count
 LEAST_BYTES, LEAST_VECTORS = 512, 4  # of a budget that is tried though more would be allowed
 NOISE = 2.0**-16  # of a kernel value on a device: half of a unit in 15 bits, as the table, lines and rounding have it
 
-Find = Callable[[Recipe, Space], Finding]
+Find = Callable[[TrainingSpec, SearchSpace], SearchResult]
 Report = Callable[[str], None] | None
 
 
@@ -51,7 +51,7 @@ class OnGrid:
         """As the basis does."""
         return self.basis.learns
 
-    def choose(self, rows: TaskCandidates, count: int) -> Choice:
+    def choose(self, rows: DatasetCandidates, count: int) -> Choice:
         choice = self.basis.choose(rows, count)
         kernel, Z = choice.kernel or rows.kernel, dense(choice.vectors)
         form, inputs = form_of(kernel), Affine.none(Z.shape[1])
@@ -73,8 +73,8 @@ class OverInputs:
         """As the basis does."""
         return self.basis.learns
 
-    def choose(self, rows: TaskCandidates, count: int) -> Choice:
-        some = replace(rows, task=replace(rows.task, X=rows.X[:, self.used]))
+    def choose(self, rows: DatasetCandidates, count: int) -> Choice:
+        some = replace(rows, dataset=replace(rows.dataset, X=rows.X[:, self.used]))
         choice = self.basis.choose(some, count)
         kernel = choice.kernel or some.kernel
         vectors = np.zeros((choice.vectors.shape[0], rows.X.shape[1]), dtype=rows.X.dtype)
@@ -110,15 +110,15 @@ class Budget:
     most: int  # vectors
 
     @classmethod
-    def of(cls, max_bytes: int, recipe: Recipe, task: Task) -> Budget:
+    def of(cls, max_bytes: int, spec: TrainingSpec, dataset: Dataset) -> Budget:
         """With the caps: rows, the dimensions of the kernel's space, and what is of use at all."""
-        kernel = recipe.kernel_of(1.0)
-        inputs = task.X.shape[1]
-        rows = int(task.total)  # copies count: each makes the others' labels surer
-        most = min(MOST, max(2, min(task.size, rows // ROWS)), kernel.dimensions(inputs))
-        count = {scheme: len(task.outputs(scheme)) for scheme in ("ovo", "ovr")}
-        values = task.targets is not None
-        wanted = f"{count['ovr']} target{'s' * (count['ovr'] > 1)}" if values else f"{task.n_classes} classes"
+        kernel = spec.kernel_of(1.0)
+        inputs = dataset.X.shape[1]
+        rows = int(dataset.total)  # copies count: each makes the others' labels surer
+        most = min(MOST, max(2, min(dataset.size, rows // ROWS)), kernel.dimensions(inputs))
+        count = {scheme: len(dataset.outputs(scheme)) for scheme in ("ovo", "ovr")}
+        values = dataset.targets is not None
+        wanted = f"{count['ovr']} target{'s' * (count['ovr'] > 1)}" if values else f"{dataset.n_classes} classes"
         return cls(max_bytes, kernel, inputs, count, values, wanted, int(most))
 
     def size(self, count: int, scheme: str, scaled: bool, used: int | None = None) -> int:
@@ -149,7 +149,7 @@ class Budget:
                 found.append(less)
         return found
 
-    def affordable(self, space: Space) -> Space:
+    def affordable(self, space: SearchSpace) -> SearchSpace:
         """The settings for which a vector fits; where that takes fewer inputs, scales tell which ones to keep."""
         scaled = [s for s in space.scaled if self.count("ovr", s)]
         fewest = min(FEWEST_INPUTS, self.inputs)
@@ -177,12 +177,12 @@ def size_of(model: Model, values: bool) -> int:
 
 
 @dataclass(frozen=True)
-class Plan:
+class BytePlan:
     """One way to spend the bytes: pairs of classes ("ovo") or one output a class ("ovr"), a setting, how many of the
     inputs are kept, and how many vectors at most."""
 
     scheme: str
-    setting: Setting
+    setting: Hyperparameters
     inputs: int
     most: int = MOST
 
@@ -194,24 +194,24 @@ class Plan:
 
 def train_within(
     budget: Budget,
-    task: Task,
-    recipe: Recipe,
-    space: Space,
+    dataset: Dataset,
+    spec: TrainingSpec,
+    space: SearchSpace,
     find: Find,
     rng: np.random.Generator,
     report: Report = None,
-) -> tuple[Model, Plan]:
+) -> tuple[Model, BytePlan]:
     """The model, over vectors on the device's grid, and what it is made by; ``find`` chooses a setting for a recipe.
 
     Where settings are open, less than the budget is tried, too.
     """
     if budget.values:  # large coefficients that cancel make noise of rounding; of votes it changes few
-        recipe = replace(recipe, noise=NOISE)
-    folds, seed = split(task, rng), int(rng.integers(2**31))
-    folds = folds if task.size < ONE_FOLD else folds[:1]
+        spec = replace(spec, noise=NOISE)
+    folds, seed = split(dataset, rng), int(rng.integers(2**31))
+    folds = folds if dataset.size < ONE_FOLD else folds[:1]
     budget.affordable(space)
     levels = [budget] if space.settled else budget.levels()
-    races = [Race(level, task, recipe, folds, seed, report) for level in levels]
+    races = [ByteBudgetSearch(level, dataset, spec, folds, seed, report) for level in levels]
     plans = [race.plan(space, find) for race in races]
     at = 0
     if len(races) > 1:
@@ -222,29 +222,31 @@ def train_within(
     return replace(model, more=model.more | {"C_": plan.setting.C, "search_results_": race.found.tried}), plan
 
 
-class Race:
+class ByteBudgetSearch:
     """Plans for a budget, compared on rows held out."""
 
-    def __init__(self, budget: Budget, task: Task, recipe: Recipe, folds: list[Fold], seed: int, report: Report):
-        self.budget, self.task, self.recipe, self.report = budget, task, recipe, report
+    def __init__(
+        self, budget: Budget, dataset: Dataset, spec: TrainingSpec, folds: list[Fold], seed: int, report: Report
+    ):
+        self.budget, self.dataset, self.spec, self.report = budget, dataset, spec, report
         self.folds, self.seed = folds, seed
-        self.errors: dict[Plan, float] = {}
-        self.trained: dict[Plan, float] = {}  # errors on the rows of training
-        self.narrowest: list[Plan] = []  # what is left where vectors far out take all others beyond the bytes
+        self.errors: dict[BytePlan, float] = {}
+        self.trained: dict[BytePlan, float] = {}  # errors on the rows of training
+        self.narrowest: list[BytePlan] = []  # what is left where vectors far out take all others beyond the bytes
 
-    def plan(self, space: Space, find: Find) -> Plan:
+    def plan(self, space: SearchSpace, find: Find) -> BytePlan:
         """The best one. Scales of the inputs cost bytes, so the search has as many vectors as go with them."""
         among = self.budget.affordable(space)
         count = min(SEARCHED, self.budget.count("ovr", max(among.scaled)) or TO_LOOK)
-        self.found = find(replace(self.recipe, count=count), among)
+        self.found = find(replace(self.spec, count=count), among)
         setting = self.found.setting
-        schemes = self.budget.schemes(self.recipe.scheme, setting.scaled)
-        plan = self.best([Plan(scheme, setting, self.budget.inputs) for scheme in schemes])
+        schemes = self.budget.schemes(self.spec.scheme, setting.scaled)
+        plan = self.best([BytePlan(scheme, setting, self.budget.inputs) for scheme in schemes])
         if space.may_scale:
             plan = self.fewer_inputs(plan, space)
         return self.fewer_vectors(plan)
 
-    def expected(self, plan: Plan) -> float:
+    def expected(self, plan: BytePlan) -> float:
         """The error of a plan on the rows of training; on rows held out in the search, if it was not tried itself."""
         if plan in self.trained:
             return self.trained[plan]
@@ -253,22 +255,22 @@ class Race:
         mine = self.found.setting
         return errors.get((mine.C, mine.gamma, mine.scaled), 1.0)
 
-    def best(self, plans: list[Plan]) -> Plan:
+    def best(self, plans: list[BytePlan]) -> BytePlan:
         """That of the least error, the first among equals; a single one needs no trial."""
         if len(plans) == 1:
             return plans[0]
         return min(plans, key=self.error)
 
-    def error(self, plan: Plan) -> float:
+    def error(self, plan: BytePlan) -> float:
         """On the rows held out; a plan that gives up inputs was tried with others."""
         if plan not in self.errors:
             self.try_all([plan])
         return self.errors[plan]
 
-    def fewer_inputs(self, plan: Plan, space: Space) -> Plan:
+    def fewer_inputs(self, plan: BytePlan, space: SearchSpace) -> BytePlan:
         """The plan, or one that gives up the inputs that count least, where vectors are few."""
         setting = plan.setting if plan.setting.scaled else self.learned(plan.setting, space)
-        ladder = [Plan(plan.scheme, setting, inputs) for inputs in self.ladder(plan.scheme)]
+        ladder = [BytePlan(plan.scheme, setting, inputs) for inputs in self.ladder(plan.scheme)]
         if len(ladder) == 1:
             return plan
         self.narrowest = ladder[-1:]
@@ -283,11 +285,11 @@ class Race:
         rows = sum(fold.test.size for fold in self.folds)
         return error * float(np.sqrt(2 / rows)) if self.budget.values else float(np.sqrt(max(error, 1 / rows) / rows))
 
-    def fits(self, plan: Plan) -> bool:
+    def fits(self, plan: BytePlan) -> bool:
         """Do the bytes pay for a vector?"""
         return self.budget.count(plan.scheme, plan.setting.scaled, plan.inputs) > 0
 
-    def fewer_vectors(self, plan: Plan) -> Plan:
+    def fewer_vectors(self, plan: BytePlan) -> BytePlan:
         """The plan, or one with fewer vectors than fit, where those are many: more of them may only fit noise."""
         full = min(plan.most, self.budget.count(plan.scheme, plan.setting.scaled, plan.inputs))
         if full <= SEARCHED or plan.inputs < self.budget.inputs:  # inputs were given up for want of vectors
@@ -300,7 +302,7 @@ class Race:
             best = more
         return best
 
-    def learned(self, setting: Setting, space: Space) -> Setting:
+    def learned(self, setting: Hyperparameters, space: SearchSpace) -> Hyperparameters:
         """With scales, which can grow: they start no narrower than gamma="scale"."""
         gamma = min(setting.gamma, space.unit) if space.gamma is None else setting.gamma
         return replace(setting, gamma=gamma, scaled=True)
@@ -313,7 +315,7 @@ class Race:
             found.append(max(FEWEST_INPUTS, int(0.7 * found[-1])))
         return found
 
-    def try_all(self, ladder: list[Plan]) -> None:
+    def try_all(self, ladder: list[BytePlan]) -> None:
         """Errors of plans of fewer and fewer inputs, each over those that count most by the one before; it ends where
         two in a row are worse than the best by more than a standard error."""
         kept: list[tuple[Array, Model | None]] = [(np.arange(self.budget.inputs), None) for _ in self.folds]
@@ -336,17 +338,17 @@ class Race:
             if worse == 2:
                 break
 
-    def of_these(self, used: Array, model: Model | None, task: Task, count: int) -> Array:
+    def of_these(self, used: Array, model: Model | None, dataset: Dataset, count: int) -> Array:
         """The inputs that count most in a model over these, if some are to be given up."""
-        return used if model is None or count == len(used) else most_relevant(model, task, used, count)
+        return used if model is None or count == len(used) else most_relevant(model, dataset, used, count)
 
-    def final(self, plan: Plan) -> tuple[Model, Plan]:
+    def final(self, plan: BytePlan) -> tuple[Model, BytePlan]:
         """On all rows, and on the device's grid, which may spoil vectors that lie far out, or take more bytes for them:
         the plan, or the next best one if the model does not fit, or errs on its rows more than those of the trials did
         on theirs."""
         others = sorted((p for p in self.errors if p != plan), key=lambda p: self.errors[p])
         plain = replace(plan, setting=replace(plan.setting, scaled=False), inputs=self.budget.inputs)
-        done: list[tuple[float, Model, Plan]] = []
+        done: list[tuple[float, Model, BytePlan]] = []
         too_large: list[tuple[int, int, bool]] = []
         tried = [plan, *others, plain]
         for one in dict.fromkeys((*tried, *self.narrowest)):
@@ -357,7 +359,7 @@ class Race:
             if size > self.budget.max_bytes:
                 too_large.append((size, one.inputs, one.setting.scaled))
                 continue
-            done.append((self.error_on(self.task, model, one), model, one))
+            done.append((self.error_on(self.dataset, model, one), model, one))
             usual = self.expected(one)
             if done[-1][0] <= usual + max(SPOILT, 2 * self.doubt(usual)):
                 break
@@ -366,52 +368,52 @@ class Race:
         _, model, plan = min(done, key=lambda found: found[0])
         return model, plan
 
-    def rounded(self, plan: Plan) -> Model:
+    def rounded(self, plan: BytePlan) -> Model:
         """A plan on all rows and on the device's grid."""
         used, model = np.arange(self.budget.inputs), None
         for inputs in self.ladder(plan.scheme):
-            used = self.of_these(used, model, self.task, inputs)
+            used = self.of_these(used, model, self.dataset, inputs)
             if inputs == plan.inputs:
                 break
             fits = self.fits(replace(plan, inputs=inputs))
-            model = self.looked(self.over(used, self.task, plan) if fits else None, used, self.task, plan)
-        return self.over(used, self.task, plan, rounded=True)
+            model = self.looked(self.over(used, self.dataset, plan) if fits else None, used, self.dataset, plan)
+        return self.over(used, self.dataset, plan, rounded=True)
 
-    def looked(self, model: Model | None, used: Array, task: Task, plan: Plan) -> Model:
+    def looked(self, model: Model | None, used: Array, dataset: Dataset, plan: BytePlan) -> Model:
         """A model that shows which inputs count: this one, unless it has very few vectors or does not fit."""
         if model is None or model.expansion.vectors.shape[0] < min(TO_LOOK, self.budget.most):
-            return self.over(used, task, plan, at_least=TO_LOOK)
+            return self.over(used, dataset, plan, at_least=TO_LOOK)
         return model
 
-    def over(self, used: Array, task: Task, plan: Plan, rounded: bool = False, at_least: int = 1) -> Model:
+    def over(self, used: Array, dataset: Dataset, plan: BytePlan, rounded: bool = False, at_least: int = 1) -> Model:
         """As many vectors as fit over these inputs."""
-        basis = self.recipe.basis if len(used) == self.budget.inputs else OverInputs(self.recipe.basis, used)
-        recipe = replace(self.recipe, scheme=plan.scheme, basis=OnGrid(basis) if rounded else basis)
-        recipe = replace(recipe, verbose=recipe.verbose and rounded)
+        basis = self.spec.basis if len(used) == self.budget.inputs else OverInputs(self.spec.basis, used)
+        spec = replace(self.spec, scheme=plan.scheme, basis=OnGrid(basis) if rounded else basis)
+        spec = replace(spec, verbose=spec.verbose and rounded)
         fitting = self.budget.count(plan.scheme, plan.setting.scaled, len(used))
         count = max(min(plan.most, fitting), at_least)
         while True:
             rng = np.random.default_rng(self.seed)
-            model = train(task, replace(recipe, count=count), plan.setting, rng, on_trial=not rounded)
+            model = train(dataset, replace(spec, count=count), plan.setting, rng, on_trial=not rounded)
             excess = size_of(model, self.budget.values) - self.budget.max_bytes
             if excess <= 0 or count == 1 or not rounded:
                 return model
             # Vectors far out need steps or offsets of their own, which cost bytes: then fewer of them.
             count = max(1, count - 1 - excess // (len(used) + 2 * len(model.expansion.bias)))
 
-    def error_on(self, rows: Task, model: Model, plan: Plan) -> float:
+    def error_on(self, rows: Dataset, model: Model, plan: BytePlan) -> float:
         """The share of rows that get another class; of targets the mean loss."""
         F: Array = model.expansion.decision(rows.X, rows.threads)
         if self.budget.values:
-            wrong = missed(F, rows.targets, self.recipe.loss)
+            wrong = missed(F, rows.targets, self.spec.loss)
         else:
             wrong = Votes(pairs=plan.scheme == "ovo").winners(F, rows.n_classes) != rows.codes
         return float(np.average(wrong, weights=rows.weights))
 
 
-def most_relevant(model: Model, task: Task, used: Array, count: int) -> Array:
+def most_relevant(model: Model, dataset: Dataset, used: Array, count: int) -> Array:
     """The inputs that a learned scale makes vary most, in their order."""
     kernel: Any = model.expansion.kernel
-    scales = np.broadcast_to(np.asarray(kernel.scales, dtype=np.float64), task.X.shape[1])
-    spread = dense(task.X[:, used]).std(axis=0) * scales[used]
+    scales = np.broadcast_to(np.asarray(kernel.scales, dtype=np.float64), dataset.X.shape[1])
+    spread = dense(dataset.X[:, used]).std(axis=0) * scales[used]
     return np.sort(used[np.argsort(-spread, kind="stable")[:count]])

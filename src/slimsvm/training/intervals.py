@@ -7,18 +7,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..data.dataset import Task
+from ..data.dataset import Dataset
 from ..linalg.arrays import Array
 from ..model.expansion import Expansion
 from .probabilities import parts_of
-from .spec import Recipe, Setting, train
+from .spec import Hyperparameters, TrainingSpec, train
 from .trials import MOST_ROWS
 
 TINY = 1e-9  # residuals of targets of variance 1 that are as good as none
 
 
 def held_out_residuals(
-    task: Task, recipe: Recipe, setting: Setting, rng: np.random.Generator, final: Expansion
+    dataset: Dataset, spec: TrainingSpec, setting: Hyperparameters, rng: np.random.Generator, final: Expansion
 ) -> tuple[Array, Array]:
     """Sizes of residuals (rows x targets), and what each row counts, of models that were learned without these rows.
 
@@ -27,25 +27,25 @@ def held_out_residuals(
     for so many copies that none is new to a model, all rows judge the model that knows them.
     """
     seed = int(rng.integers(2**31))
-    basis = replace(recipe.basis, rows=MOST_ROWS) if recipe.basis.learns and task.size > MOST_ROWS else recipe.basis
-    recipe = replace(recipe, basis=basis, verbose=False)
+    basis = replace(spec.basis, rows=MOST_ROWS) if spec.basis.learns and dataset.size > MOST_ROWS else spec.basis
+    spec = replace(spec, basis=basis, verbose=False)
     found, worse = [], []
-    for learned, judging in parts_of(task, rng) or [(task.in_memory(), task.in_memory())]:
-        model = train(learned, recipe, setting, np.random.default_rng(seed), on_trial=True)
+    for learned, judging in parts_of(dataset, rng) or [(dataset.in_memory(), dataset.in_memory())]:
+        model = train(learned, spec, setting, np.random.default_rng(seed), on_trial=True)
         missed = np.abs(_residuals(judging, model.expansion))
         worse.append(_mean_size(learned, final) / np.maximum(_mean_size(learned, model.expansion), TINY))
         # Of rows that were drawn, each counts once at most: more would make few rows look like many.
-        drawn = learned.size + judging.size < task.n_distinct
+        drawn = learned.size + judging.size < dataset.n_distinct
         found.append((missed, judging.counts * (min(1.0, judging.size / judging.total) if drawn else 1.0)))
     missed, counts = (np.concatenate(part) for part in zip(*found, strict=True))
     return missed * np.maximum(np.median(worse, axis=0), 1.0), counts
 
 
-def _residuals(rows: Task, machine: Expansion) -> Array:
+def _residuals(rows: Dataset, machine: Expansion) -> Array:
     return rows.targets - machine.decision(rows.X, rows.threads)
 
 
-def _mean_size(rows: Task, machine: Expansion) -> Array:
+def _mean_size(rows: Dataset, machine: Expansion) -> Array:
     """The root of the mean square of residuals, of each target."""
     return np.sqrt(np.average(_residuals(rows, machine) ** 2, axis=0, weights=rows.counts))
 

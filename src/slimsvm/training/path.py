@@ -13,46 +13,50 @@ from typing import Any
 
 import numpy as np
 
-from ..basis.candidates import TaskCandidates
+from ..basis.candidates import DatasetCandidates
 from ..basis.selection import forward_vectors
-from ..data.dataset import Task
+from ..data.dataset import Dataset
 from ..linalg.arrays import Array
 from ..model.expansion import Model
 from ..problem.bases import Choice
 from ..problem.losses import squared
-from .spec import Recipe, Setting, fit_chosen, tell_if_unfinished
+from .spec import Hyperparameters, TrainingSpec, fit_chosen, tell_if_unfinished
 
 ITERATIONS = 30  # of learning, after vectors have been left out
 MOST_ROWS = 5000  # that say which vectors to leave out
 
 
-def path(task: Task, recipe: Recipe, setting: Setting, sizes: Sequence[int], seed: int) -> Iterator[tuple[int, Model]]:
+def path(
+    dataset: Dataset, spec: TrainingSpec, setting: Hyperparameters, sizes: Sequence[int], seed: int
+) -> Iterator[tuple[int, Model]]:
     """A model of at most so many vectors for each of the sizes, the largest first."""
-    wanted = task.outputs(recipe.scheme)
-    for size, candidates, choice in choices(task, recipe, setting, sizes, seed):
-        yield size, fit_chosen(task, recipe, candidates, choice, wanted)
+    wanted = dataset.outputs(spec.scheme)
+    for size, candidates, choice in choices(dataset, spec, setting, sizes, seed):
+        yield size, fit_chosen(dataset, spec, candidates, choice, wanted)
 
 
-def path_to(task: Task, recipe: Recipe, setting: Setting, sizes: Sequence[int], seed: int) -> Model:
+def path_to(dataset: Dataset, spec: TrainingSpec, setting: Hyperparameters, sizes: Sequence[int], seed: int) -> Model:
     """The model of the smallest of the sizes."""
-    *_, (_, candidates, choice) = choices(task, recipe, setting, sizes, seed)
-    return fit_chosen(task, recipe, candidates, choice, task.outputs(recipe.scheme))
+    *_, (_, candidates, choice) = choices(dataset, spec, setting, sizes, seed)
+    return fit_chosen(dataset, spec, candidates, choice, dataset.outputs(spec.scheme))
 
 
 def choices(
-    task: Task, recipe: Recipe, setting: Setting, sizes: Sequence[int], seed: int
-) -> Iterator[tuple[int, TaskCandidates, Choice]]:
+    dataset: Dataset, spec: TrainingSpec, setting: Hyperparameters, sizes: Sequence[int], seed: int
+) -> Iterator[tuple[int, DatasetCandidates, Choice]]:
     """Vectors of each size, the largest first, and what they were chosen from."""
-    chosen = _learned if recipe.basis.learns else _separate
-    candidates = recipe.candidates(task, setting, np.random.default_rng(seed))
-    for size, choice in chosen(recipe.basis, candidates, sorted(set(sizes), reverse=True), seed):
+    chosen = _learned if spec.basis.learns else _separate
+    candidates = spec.candidates(dataset, setting, np.random.default_rng(seed))
+    for size, choice in chosen(spec.basis, candidates, sorted(set(sizes), reverse=True), seed):
         yield size, candidates, choice
 
 
-def _learned(basis: Any, candidates: TaskCandidates, sizes: Sequence[int], seed: int) -> Iterator[tuple[int, Choice]]:
+def _learned(
+    basis: Any, candidates: DatasetCandidates, sizes: Sequence[int], seed: int
+) -> Iterator[tuple[int, Choice]]:
     """Each size from the vectors of the one before."""
     choice = basis.choose(candidates, sizes[0])
-    tell_if_unfinished(choice.learned, candidates.task)
+    tell_if_unfinished(choice.learned, candidates.dataset)
     yield sizes[0], choice
     some = candidates.sample(MOST_ROWS)
     steps = ITERATIONS if isinstance(basis.iterations, str) else min(ITERATIONS, int(basis.iterations))
@@ -66,7 +70,9 @@ def _learned(basis: Any, candidates: TaskCandidates, sizes: Sequence[int], seed:
         yield size, choice
 
 
-def _separate(basis: Any, candidates: TaskCandidates, sizes: Sequence[int], seed: int) -> Iterator[tuple[int, Choice]]:
+def _separate(
+    basis: Any, candidates: DatasetCandidates, sizes: Sequence[int], seed: int
+) -> Iterator[tuple[int, Choice]]:
     """Each size by itself, with the same draws: bases that take one row after the other give nested ones.
 
     Of vectors that are given, whatever the size, the best are kept.
@@ -80,8 +86,8 @@ def _separate(basis: Any, candidates: TaskCandidates, sizes: Sequence[int], seed
         yield size, choice
 
 
-def _best_of(some: TaskCandidates, choice: Choice, count: int) -> Array:
+def _best_of(some: DatasetCandidates, choice: Choice, count: int) -> Array:
     """Which of the vectors gain most, one after the other."""
     kernel, Z = choice.kernel or some.kernel, choice.vectors
-    K = kernel(some.X, Z, threads=some.task.threads)
+    K = kernel(some.X, Z, threads=some.dataset.threads)
     return forward_vectors(K, kernel(Z, Z), some.labels, count, some.loss if some.loss.smooth else squared(some.loss))

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..data.dataset import Task
+from ..data.dataset import Dataset
 from ..data.folds import Groups, held_out
 from ..linalg.arrays import as_float64
 from ..model.expansion import Expansion
 from ..problem.regularizers import KernelNorm
 from ..rows.labels import numbers
-from ..solvers.primal.probability import Losses, Report, Weights, features, fit_layer, minimise
+from ..solvers.primal.probability import LayerWeights, Losses, Report, features, fit_layer, minimise
 from ..utils.progress import ProgressLine
 from ..utils.warnings import warn
-from .spec import Recipe, Setting
+from .spec import Hyperparameters, TrainingSpec
 from .trials import MOST_ROWS
 
 MOST_LAYER_ROWS = 50_000
@@ -32,33 +32,33 @@ STEP = 10**0.5
 FARTHEST = 12  # steps from the start
 GAIN = 1e-3  # of the log-loss: less is not worth a step
 
-Learn = Callable[[Task], tuple[Any, Any]]  # rows to train on -> kernel and vectors
+Learn = Callable[[Dataset], tuple[Any, Any]]  # rows to train on -> kernel and vectors
 
 
 @dataclass(frozen=True)
-class Piece:
+class CalibrationFold:
     """Rows to fit a layer to, rows that judge it, and a kernel and vectors that the latter had no part in."""
 
-    train: Task
-    test: Task
+    train: Dataset
+    test: Dataset
     kernel: Any
     vectors: Any
 
 
-def pieces_of(task: Task, learn: Learn, rng: np.random.Generator) -> list[Piece]:
+def pieces_of(dataset: Dataset, learn: Learn, rng: np.random.Generator) -> list[CalibrationFold]:
     """Folds, or one quarter held out where rows are many; none where the rows do not allow it."""
-    return [Piece(train, test, *learn(train)) for train, test in parts_of(task, rng)]
+    return [CalibrationFold(train, test, *learn(train)) for train, test in parts_of(dataset, rng)]
 
 
-def parts_of(task: Task, rng: np.random.Generator) -> list[tuple[Task, Task]]:
+def parts_of(dataset: Dataset, rng: np.random.Generator) -> list[tuple[Dataset, Dataset]]:
     """Rows to train on and rows that judge; equal rows are in the same part, whatever their labels.
 
     The layer of a piece should see about as many rows as the final one: what fewer rows teach is less certain, and
     a cost that is right for it would make the final probabilities too cautious.
     """
-    if Groups.of(task).known_well:
+    if Groups.of(dataset).known_well:
         return []
-    some = task.sample(max(5000, min(20_000, 200_000 // task.n_classes)), rng).in_memory()
+    some = dataset.sample(max(5000, min(20_000, 200_000 // dataset.n_classes)), rng).in_memory()
     groups = Groups.of(some)
     many = groups.size >= 3000
     count = 4 if many else 3 if groups.size >= 1000 else 5
@@ -66,63 +66,67 @@ def parts_of(task: Task, rng: np.random.Generator) -> list[tuple[Task, Task]]:
     return held_out(some, (place == k for k in range(1 if many else count)))
 
 
-def learner(recipe: Recipe, setting: Setting, rng: np.random.Generator) -> Learn:
+def learner(spec: TrainingSpec, setting: Hyperparameters, rng: np.random.Generator) -> Learn:
     """How a recipe gets its vectors, in short runs."""
     seed = int(rng.integers(2**31))
-    basis = recipe.basis
+    basis = spec.basis
     if basis.learns:
         most = ITERATIONS if isinstance(basis.iterations, str) else min(ITERATIONS, int(basis.iterations))
         basis = replace(basis, iterations=most, rows=MOST_ROWS)
-    recipe = replace(recipe, basis=basis, verbose=False)
+    spec = replace(spec, basis=basis, verbose=False)
 
-    def learn(train: Task) -> tuple[Any, Any]:
-        candidates = recipe.candidates(train, setting, np.random.default_rng(seed))
-        choice = recipe.basis.choose(candidates, recipe.count)
+    def learn(train: Dataset) -> tuple[Any, Any]:
+        candidates = spec.candidates(train, setting, np.random.default_rng(seed))
+        choice = spec.basis.choose(candidates, spec.count)
         vectors = choice.vectors
-        if recipe.regularizer.reweighted:  # coefficients decide which vectors are left
-            wanted = train.outputs(recipe.scheme)
-            vectors = vectors[recipe.coefficients(train, choice, candidates, wanted).coef.any(axis=0)]
+        if spec.regularizer.reweighted:  # coefficients decide which vectors are left
+            wanted = train.outputs(spec.scheme)
+            vectors = vectors[spec.coefficients(train, choice, candidates, wanted).coef.any(axis=0)]
         return choice.kernel or candidates.kernel, vectors
 
     return learn
 
 
-class Judge:
+class LayerLogLoss:
     """The log-loss of one piece's layer on its rows held out, for any cost."""
 
-    def __init__(self, piece: Piece, memory: float):
+    def __init__(self, piece: CalibrationFold, memory: float):
         self.piece = piece
-        self.known: dict[float, Weights] = {}
+        self.known: dict[float, LayerWeights] = {}
         self.train, self.test = self._rows(piece.train, memory), self._rows(piece.test, memory)
 
-    def _rows(self, task: Task, memory: float) -> Any:
+    def _rows(self, dataset: Dataset, memory: float) -> Any:
         kernel, Z = self.piece.kernel, as_float64(self.piece.vectors)
         gram = kernel(Z, Z)
         T = norm_among(kernel, self.piece.train).settled(gram).whitening(gram)
-        return features(kernel, task.X, numbers(task.codes, task.counts, task.factors), Z, T, task.threads, memory)
+        return features(
+            kernel, dataset.X, numbers(dataset.codes, dataset.counts, dataset.factors), Z, T, dataset.threads, memory
+        )
 
     def __call__(self, cost: float) -> float:
         near = min(self.known, key=lambda other: abs(np.log(other / cost)), default=None)
         start = None if near is None else self.known[near]
         train = replace(self.train, labels=self.train.labels.take(slice(None), cost))
         V = minimise(train, start, tol=1e-3, max_iter=30).V
-        self.known[cost] = Weights(V)
+        self.known[cost] = LayerWeights(V)
         labels = self.test.labels
         (loss,) = self.test.total(Losses(labels), V[None])
         return float(loss[0] / labels.totals[0])
 
 
-def norm_among(kernel: Any, task: Task) -> KernelNorm:
+def norm_among(kernel: Any, dataset: Dataset) -> KernelNorm:
     """The regulariser of every layer, whatever that of the classifier: the norm in the kernel's space."""
-    return KernelNorm().among(kernel, task.X, True)
+    return KernelNorm().among(kernel, dataset.X, True)
 
 
-def choose_cost(pieces: Sequence[Piece], C: float, memory: float = 2.0**30, report: Report | None = None) -> float:
+def choose_cost(
+    pieces: Sequence[CalibrationFold], C: float, memory: float = 2.0**30, report: Report | None = None
+) -> float:
     """The cost of least log-loss on rows held out, of a grid around C, the classifier's own.
 
     The walk starts at ten times C and goes on, upwards or downwards, while there is something to gain.
     """
-    judges = [Judge(piece, memory) for piece in pieces if piece.vectors.shape[0]]
+    judges = [LayerLogLoss(piece, memory) for piece in pieces if piece.vectors.shape[0]]
     if not judges:
         return USUAL * C
     known: dict[int, float] = {}
@@ -155,10 +159,10 @@ def _vertex(losses: list[float | None]) -> float:
 
 
 def fit_probabilities(
-    task: Task,
+    dataset: Dataset,
     expansion: Expansion,
     C: float,
-    pieces: Sequence[Piece],
+    pieces: Sequence[CalibrationFold],
     rng: np.random.Generator,
     tol: float,
     memory: float,
@@ -167,11 +171,11 @@ def fit_probabilities(
     """Fitted attributes of the layer over the vectors of a model; C is the model's cost, where the choice starts."""
     line = ProgressLine("probabilities") if verbose else None
     cost = choose_cost(pieces, C, memory, line.update if line else None)
-    return fit_at(task, expansion, cost, rng, tol, memory, line)
+    return fit_at(dataset, expansion, cost, rng, tol, memory, line)
 
 
 def fit_at(
-    task: Task,
+    dataset: Dataset,
     expansion: Expansion,
     cost: float,
     rng: np.random.Generator,
@@ -180,7 +184,7 @@ def fit_at(
     line: ProgressLine | None = None,
 ) -> dict[str, Any]:
     """The same where the cost of the layer is known."""
-    rows = task.sample(MOST_LAYER_ROWS, rng).in_memory()
+    rows = dataset.sample(MOST_LAYER_ROWS, rng).in_memory()
     kernel, vectors = expansion.kernel, expansion.vectors
     labels = numbers(rows.codes, rows.counts, cost * rows.factors)
     layer = fit_layer(

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from ..basis.learning import LearnedVectors
-from ..data.dataset import Task
+from ..data.dataset import Dataset
 from ..data.folds import Groups, held_out
 from ..problem import kernels
-from .spec import Recipe, Setting
-from .trials import MOST_ROWS, Fold, Trial, Trials
+from .spec import Hyperparameters, TrainingSpec
+from .trials import MOST_ROWS, Fold, TrialRunner, TrialScore
 
 COSTS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 FIRST = 0.3  # the cost at which widths are compared, times gamma in units of gamma="scale"
@@ -43,7 +43,7 @@ LOSS = 0.5  # what the loss counts beside the error
 
 
 @dataclass(frozen=True)
-class Space:
+class SearchSpace:
     """What is given, and what may be chosen (None)."""
 
     cost: float | None
@@ -70,11 +70,11 @@ class Space:
         """Is everything given?"""
         return self.cost is not None and self.gamma is not None and len(self.scaled) == 1
 
-    def only(self) -> Setting:
+    def only(self) -> Hyperparameters:
         """The setting, if everything is given."""
         assert self.cost is not None
         assert self.gamma is not None
-        return Setting(self.cost, self.gamma, self.scaled[0])
+        return Hyperparameters(self.cost, self.gamma, self.scaled[0])
 
     def gammas(self, scaled: bool, few: bool) -> list[float]:
         """Widths to try, the likeliest first: others are then given up early."""
@@ -83,58 +83,58 @@ class Space:
         usual = WIDTHS if not scaled else FEW_SCALED_WIDTHS if few else SCALED_WIDTHS
         return [width * self.unit for width in sorted(usual, key=lambda width: (abs(np.log(width)), width))]
 
-    def first(self, gamma: float, scaled: bool) -> Setting:
+    def first(self, gamma: float, scaled: bool) -> Hyperparameters:
         """The setting that speaks for a width: with a cost in inverse proportion, unless one is given."""
         first = FIRST_COST_SCALED_REGRESSION if scaled and self.targets else FIRST
         wanted = first * self.share * self.unit / gamma
         cost = min(self.costs, key=lambda C: abs(np.log(C / wanted))) if self.cost is None else self.cost
-        return Setting(cost, gamma, scaled)
+        return Hyperparameters(cost, gamma, scaled)
 
 
-def space_of(task: Task, C: float | str, gamma: float | str, scales: str, recipe: Recipe) -> Space:
+def search_space(dataset: Dataset, C: float | str, gamma: float | str, scales: str, spec: TrainingSpec) -> SearchSpace:
     """What is left open: numbers and words as an estimator has them."""
     cost = None if isinstance(C, str) else float(C)
-    may_scale = scales == "learned" or (scales == "search" and recipe.basis.learns)
+    may_scale = scales == "learned" or (scales == "search" and spec.basis.learns)
     # With more inputs than rows, scales would fit anything.
-    searched = [False, True] if may_scale and task.X.shape[1] <= task.size else [False]
+    searched = [False, True] if may_scale and dataset.X.shape[1] <= dataset.size else [False]
     scaled = {"fixed": [False], "learned": [True], "search": searched}[scales]
-    rows, targets = task.total, task.targets is not None
-    if not kernels.takes_gamma(task.kernel):
-        return Space(cost, 1.0, scaled, rows=rows, targets=targets, may_scale=may_scale)
-    given = None if gamma == "search" else kernels.scale_gamma(gamma, task.X, task.counts)
+    rows, targets = dataset.total, dataset.targets is not None
+    if not kernels.takes_gamma(dataset.kernel):
+        return SearchSpace(cost, 1.0, scaled, rows=rows, targets=targets, may_scale=may_scale)
+    given = None if gamma == "search" else kernels.scale_gamma(gamma, dataset.X, dataset.counts)
     known = given is not None and cost is not None  # nobody asks for the unit then
-    unit = 1.0 if known else kernels.scale_gamma("scale", task.X, task.counts)
-    return Space(cost, given, scaled, unit, rows, targets, may_scale)
+    unit = 1.0 if known else kernels.scale_gamma("scale", dataset.X, dataset.counts)
+    return SearchSpace(cost, given, scaled, unit, rows, targets, may_scale)
 
 
 @dataclass(frozen=True)
-class Finding:
+class SearchResult:
     """The best setting, what was tried (lists), the folds, and the vectors that trials of the best setting learned."""
 
-    setting: Setting
+    setting: Hyperparameters
     tried: dict[str, list[Any]]
     folds: list[Fold]
     learned: list[LearnedVectors]
 
     @classmethod
-    def given(cls, space: Space) -> Finding:
+    def given(cls, space: SearchSpace) -> SearchResult:
         """The only setting of a space: nothing is to be found."""
         return cls(space.only(), {}, [], [])
 
 
-class Race:
+class HyperparameterSearch:
     """Trials on one fold after the other, and the setting that they favour.
 
     Where rows are few, next costs are judged together, and learned scales have to be better than fixed ones by more
     than the noise.
     """
 
-    def __init__(self, trial: Trials, space: Space, few: bool, report: Callable[[str], None] | None):
+    def __init__(self, trial: TrialRunner, space: SearchSpace, few: bool, report: Callable[[str], None] | None):
         self.trial, self.space, self.few, self.report = trial, space, few, report
         self.folds = len(trial.folds)
-        self.trials: dict[Setting, list[Trial]] = {}
+        self.trials: dict[Hyperparameters, list[TrialScore]] = {}
 
-    def run(self, setting: Setting, near: Setting | None = None, folds: int | None = None) -> None:
+    def run(self, setting: Hyperparameters, near: Hyperparameters | None = None, folds: int | None = None) -> None:
         """One candidate on the first folds (None: all), while it can still win."""
         trials = self.trials.setdefault(setting, [])
         for fold in range(len(trials), self.folds if folds is None else folds):
@@ -144,7 +144,7 @@ class Race:
         if self.report is not None:
             self.report(f"{len(self.trials)} candidates, error {_mean(self.trials[self.leader()]).error:.4g}")
 
-    def lost(self, trials: list[Trial]) -> bool:
+    def lost(self, trials: list[TrialScore]) -> bool:
         """Is a candidate far behind the best on the rows that it has seen?"""
         if not trials or not any(self.seen(setting) == self.folds for setting in self.trials):
             return False
@@ -152,22 +152,22 @@ class Race:
         apart = np.concatenate([mine.wrong - other.wrong for mine, other in zip(trials, best, strict=False)])
         return bool(apart.sum() > 3 * np.sqrt((apart**2).sum()))
 
-    def seen(self, setting: Setting) -> int:
+    def seen(self, setting: Hyperparameters) -> int:
         """On how many folds a setting was tried."""
         return len(self.trials[setting])
 
-    def comparable(self, among: Callable[[Setting], bool] | None = None) -> list[Setting]:
+    def comparable(self, among: Callable[[Hyperparameters], bool] | None = None) -> list[Hyperparameters]:
         """Those that were tried on most folds."""
         mine = [s for s in self.trials if among is None or among(s)]
         most = max(map(self.seen, mine), default=0)
         return [s for s in mine if self.seen(s) == most]
 
-    def leader(self, among: Callable[[Setting], bool] | None = None) -> Setting:
+    def leader(self, among: Callable[[Hyperparameters], bool] | None = None) -> Hyperparameters:
         """The best of some settings."""
         rivals = self.comparable(among)
         return min(rivals, key=lambda s: self.judged(s, rivals))
 
-    def judged(self, setting: Setting, rivals: list[Setting]) -> float:
+    def judged(self, setting: Hyperparameters, rivals: list[Hyperparameters]) -> float:
         """The score of a setting; where rows are few, together with those of the next costs."""
         if not self.few:
             return _score_of(self.trials[setting])
@@ -180,7 +180,7 @@ class Race:
         """Is no error left to win?"""
         return any(_mean(self.trials[s]).error == 0 for s in self.comparable())
 
-    def winner(self, starts: list[Setting]) -> Setting:
+    def winner(self, starts: list[Hyperparameters]) -> Hyperparameters:
         """The best setting of the rows that start here: those were tried at several costs."""
         kinds = set(map(_kind, starts))
         rivals = self.comparable(lambda s: _kind(s) in kinds)
@@ -200,33 +200,35 @@ class Race:
         }
 
 
-def _kind(setting: Setting) -> tuple[float, bool]:
+def _kind(setting: Hyperparameters) -> tuple[float, bool]:
     return setting.gamma, setting.scaled
 
 
-def _mean(trials: list[Trial]) -> Trial:
+def _mean(trials: list[TrialScore]) -> TrialScore:
     """Of some folds; a fold counts as much as another."""
     count = len(trials)
     error, loss = sum(trial.error for trial in trials) / count, sum(trial.loss for trial in trials) / count
-    return Trial(error, loss, np.concatenate([trial.wrong for trial in trials]))
+    return TrialScore(error, loss, np.concatenate([trial.wrong for trial in trials]))
 
 
-def _score_of(trials: list[Trial]) -> float:
+def _score_of(trials: list[TrialScore]) -> float:
     """What is to be small."""
     mean = _mean(trials)
     return mean.error + LOSS * mean.loss
 
 
-def search(task: Task, recipe: Recipe, space: Space, report: Callable[[str], None] | None = None) -> Finding:
+def search(
+    dataset: Dataset, spec: TrainingSpec, space: SearchSpace, report: Callable[[str], None] | None = None
+) -> SearchResult:
     """The best setting of a space. It ends where no error is left to win."""
-    few = task.size < MANY
+    few = dataset.size < MANY
     rng = np.random.default_rng(0)
-    folds = split(task, rng)
-    with Trials(folds, recipe, int(rng.integers(2**31))) as trial:
-        return _raced(Race(trial, space, few, report), space)
+    folds = split(dataset, rng)
+    with TrialRunner(folds, spec, int(rng.integers(2**31))) as trial:
+        return _raced(HyperparameterSearch(trial, space, few, report), space)
 
 
-def _raced(race: Race, space: Space) -> Finding:
+def _raced(race: HyperparameterSearch, space: SearchSpace) -> SearchResult:
     few = race.few
     at_once = None if few else 1
     first = [space.first(gamma, scaled) for scaled in space.scaled for gamma in space.gammas(scaled, few)]
@@ -253,10 +255,12 @@ def _raced(race: Race, space: Space) -> Finding:
             _second_look(race, row)
     winner = race.winner(best)
     learned = [trial.learned for trial in race.trials[winner] if trial.learned is not None]
-    return Finding(winner, race.results(), race.trial.folds, learned)
+    return SearchResult(winner, race.results(), race.trial.folds, learned)
 
 
-def _in_turn(race: Race, best: list[Setting]) -> tuple[list[Setting], list[Setting]]:
+def _in_turn(
+    race: HyperparameterSearch, best: list[Hyperparameters]
+) -> tuple[list[Hyperparameters], list[Hyperparameters]]:
     """Where rows are many, the costs of a second width depend on those of the first one of its kind."""
     if race.few:
         return best, []
@@ -265,7 +269,9 @@ def _in_turn(race: Race, best: list[Setting]) -> tuple[list[Setting], list[Setti
     return leading, following
 
 
-def _ahead(race: Race, some: list[Setting], best: list[Setting], folds: int | None) -> None:
+def _ahead(
+    race: HyperparameterSearch, some: list[Hyperparameters], best: list[Hyperparameters], folds: int | None
+) -> None:
     """All costs that some widths are to be tried at, but for those that follow from others."""
     if race.solved():
         return
@@ -281,19 +287,19 @@ def _ahead(race: Race, some: list[Setting], best: list[Setting], folds: int | No
         race.trial.expect(filter(None, links))
 
 
-def _looks_ahead(race: Race, rows: list[list[Setting]]) -> None:
+def _looks_ahead(race: HyperparameterSearch, rows: list[list[Hyperparameters]]) -> None:
     """What second looks ask for, as long as nothing is given up."""
     looks = [(fold, *_looked_at(race, row)) for fold in range(1, race.folds) for row in rows]
     race.trial.expect((best, None, fold) for fold, best, _ in looks)
     race.trial.expect((setting, best, fold) for fold, best, beside in looks for setting in beside)
 
 
-def _best_widths(race: Race, scaled: bool) -> list[Setting]:
+def _best_widths(race: HyperparameterSearch, scaled: bool) -> list[Hyperparameters]:
     mine = race.comparable(lambda s: s.scaled == scaled)
     return sorted(mine, key=lambda s: _score_of(race.trials[s]))[:ROWS]
 
 
-def _further_widths(race: Race, space: Space, folds: int | None) -> None:
+def _further_widths(race: HyperparameterSearch, space: SearchSpace, folds: int | None) -> None:
     """Widths beyond the range, as long as the best one is at its end."""
     while not race.solved():
         fixed = [s for s in race.trials if not s.scaled]
@@ -306,14 +312,14 @@ def _further_widths(race: Race, space: Space, folds: int | None) -> None:
         race.run(further[0], folds=folds)
 
 
-def _ends(space: Space, tried: list[Setting]) -> list[Setting]:
+def _ends(space: SearchSpace, tried: list[Hyperparameters]) -> list[Hyperparameters]:
     """The next widths below and above those that were tried, where nothing is to be scaled."""
     gammas = sorted(s.gamma for s in tried if not s.scaled)
     further = [gammas[0] / 3, gammas[-1] * 3] if gammas and space.gamma is None else []
     return [space.first(gamma, False) for gamma in further if LEAST_WIDTH <= gamma / space.unit <= MOST_WIDTH]
 
 
-def _costs(race: Race, start: Setting, best: list[Setting]) -> list[float]:
+def _costs(race: HyperparameterSearch, start: Hyperparameters, best: list[Hyperparameters]) -> list[float]:
     """Costs for a width: where rows are few, moderate ones if scales are learned; where they are many, a second width
     of a kind is tried near the best cost of the first."""
     first = next(other for other in best if other.scaled == start.scaled)
@@ -326,7 +332,7 @@ def _costs(race: Race, start: Setting, best: list[Setting]) -> list[float]:
     return [C for C in race.space.costs if middle / below < C < middle * above]
 
 
-def _all_costs(race: Race, start: Setting, costs: Sequence[float], folds: int | None) -> None:
+def _all_costs(race: HyperparameterSearch, start: Hyperparameters, costs: Sequence[float], folds: int | None) -> None:
     """These costs, upwards and downwards, each beginning where the last one ended; and more of them as long as the best
     is the highest of all."""
     for way in ([C for C in costs if C > start.C], [C for C in reversed(costs) if C < start.C]):
@@ -345,16 +351,16 @@ def _all_costs(race: Race, start: Setting, costs: Sequence[float], folds: int | 
         race.run(replace(top, C=3 * top.C), top, folds)
 
 
-def _row(race: Race, start: Setting) -> list[Setting]:
+def _row(race: HyperparameterSearch, start: Hyperparameters) -> list[Hyperparameters]:
     """All that differ in the cost alone, in its order."""
     return sorted((s for s in race.trials if _kind(s) == _kind(start)), key=lambda s: s.C)
 
 
-def _score(race: Race, row: list[Setting]) -> float:
+def _score(race: HyperparameterSearch, row: list[Hyperparameters]) -> float:
     return _score_of(race.trials[race.leader(row.__contains__)])
 
 
-def _second_look(race: Race, row: list[Setting]) -> None:
+def _second_look(race: HyperparameterSearch, row: list[Hyperparameters]) -> None:
     """The best cost of a row and the next ones on the other folds."""
     best, beside = _looked_at(race, row)
     race.run(best)
@@ -362,19 +368,19 @@ def _second_look(race: Race, row: list[Setting]) -> None:
         race.run(setting, best)
 
 
-def _looked_at(race: Race, row: list[Setting]) -> tuple[Setting, list[Setting]]:
+def _looked_at(race: HyperparameterSearch, row: list[Hyperparameters]) -> tuple[Hyperparameters, list[Hyperparameters]]:
     best = race.leader(row.__contains__)
     at = row.index(best)
     return best, [*row[max(at - 1, 0) : at], *row[at + 1 : at + 2]]
 
 
-def split(task: Task, rng: np.random.Generator) -> list[Fold]:
+def split(dataset: Dataset, rng: np.random.Generator) -> list[Fold]:
     """Stratified: three splits of 70 to 30; where rows are few three folds, or five.
 
     Copies of a row are in the same part, whatever their labels.
     """
-    some = task.sample(MOST_ROWS, rng)
-    if Groups.of(task).known_well:
+    some = dataset.sample(MOST_ROWS, rng)
+    if Groups.of(dataset).known_well:
         return [Fold(some, some)]
     groups = Groups.of(some)
     count, each = (5, 1) if groups.size < 300 else (3, 1) if groups.size < MANY else (10, 3)

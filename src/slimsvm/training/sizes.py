@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..data.dataset import Task
+from ..data.dataset import Dataset
 from ..data.folds import Groups, held_out
 from ..linalg.arrays import Array
 from ..model.expansion import Model
 from .path import path, path_to
-from .spec import Recipe, Setting
+from .spec import Hyperparameters, TrainingSpec
 
 WITHIN = 0.5  # standard errors that count as equal
 SURE = 4.0  # times as many, of a difference on the same rows
@@ -93,11 +93,11 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Part:
+class SizeFold:
     """Rows to train on, and rows to judge by."""
 
-    train: Task
-    test: Task
+    train: Dataset
+    test: Dataset
 
     @property
     def keys(self) -> Array:
@@ -105,25 +105,27 @@ class Part:
         return self.test.keys
 
 
-def parts(task: Task, rng: np.random.Generator, folds: int | None = None) -> list[Part]:
+def parts(dataset: Dataset, rng: np.random.Generator, folds: int | None = None) -> list[SizeFold]:
     """Stratified folds: as many as asked for, or five where rows are few, three, or one of three where they are many.
 
     Copies of a row are in the same part, whatever their labels. Of very many rows a part is drawn.
     """
-    groups = Groups.of(task)
+    groups = Groups.of(dataset)
     if groups.known_well:
-        return [Part(task, task)]
+        return [SizeFold(dataset, dataset)]
     few = groups.size < FEW
     count = folds or (5 if few else 3)
-    many = not few and min(groups.size, MOST_ROWS) * len(task.outputs("ovr")) >= MANY
-    order = task.canonical()
+    many = not few and min(groups.size, MOST_ROWS) * len(dataset.outputs("ovr")) >= MANY
+    order = dataset.canonical()
     place = groups.places(count, rng, MOST_ROWS, least=2 * (folds or 5))[order]
-    drawn, place = task.take(order[place >= 0]), place[place >= 0]
+    drawn, place = dataset.take(order[place >= 0]), place[place >= 0]
     # The rows that were drawn stand for all: the cost of errors weighs against the norm as it does there.
-    share = task.total / drawn.total
+    share = dataset.total / drawn.total
     found = held_out(drawn, (place == k for k in range(1 if many and not folds else count)))
     # Where no part has all classes, the training rows judge.
-    return [Part(replace(train, counts=train.counts * share), test) for train, test in found] or [Part(task, task)]
+    return [SizeFold(replace(train, counts=train.counts * share), test) for train, test in found] or [
+        SizeFold(dataset, dataset)
+    ]
 
 
 # --- judging ---------------------------------------------------------------------------------------------------
@@ -132,22 +134,22 @@ def parts(task: Task, rng: np.random.Generator, folds: int | None = None) -> lis
 ROWS_OF_TARGETS = 2  # for each vector, at least
 
 
-def allowed_sizes(sizes: Sequence[int], recipe: Recipe, held_out: Sequence[Any]) -> tuple[int, ...]:
+def allowed_sizes(sizes: Sequence[int], spec: TrainingSpec, held_out: Sequence[Any]) -> tuple[int, ...]:
     """Sizes that training rows and the kernel's space have room for; what is more becomes the most."""
     inputs = held_out[0].train.X.shape[1]
     # As many vectors as rows meet all targets exactly, whatever the scales: these would say nothing of fewer vectors.
     share = 1 if held_out[0].train.targets is None else ROWS_OF_TARGETS
     rows = (max(1, len(np.unique(part.train.keys)) // share) for part in held_out)
-    room = min(recipe.kernel_of(1.0).dimensions(inputs), *rows)
+    room = min(spec.kernel_of(1.0).dimensions(inputs), *rows)
     return tuple(sorted({max(1, int(min(size, room))) for size in sizes}))
 
 
 @dataclass(frozen=True)
-class Plan:
+class SizePlan:
     """How models of several sizes are made: what they are to be, settings and sizes, and rows that judge."""
 
-    recipe: Callable[[Task], Recipe]  # for some rows
-    setting: Setting
+    spec: Callable[[Dataset], TrainingSpec]  # for some rows
+    setting: Hyperparameters
     tried: dict[str, list[Any]]  # by the search for settings
     sizes: tuple[int, ...]
     seed: int
@@ -155,14 +157,14 @@ class Plan:
 
     def judged(
         self,
-        judge: Callable[[Any, Model], Verdict],
+        judge: Callable[[Any, Model], FoldScore],
         report: Callable[[str], None] | None = None,
     ) -> Curve:
         """The same path on each part's training rows, and what the rows held out say of each size."""
-        verdicts: dict[int, list[Verdict]] = {size: [] for size in self.sizes}
+        verdicts: dict[int, list[FoldScore]] = {size: [] for size in self.sizes}
         for number, part in enumerate(self.held_out, 1):
-            recipe = self.recipe(part.train)
-            rough = replace(recipe, tol=max(recipe.tol, 1e-3), verbose=False)
+            spec = self.spec(part.train)
+            rough = replace(spec, tol=max(spec.tol, 1e-3), verbose=False)
             for size, model in path(part.train, rough, self.setting, self.sizes, self.seed):
                 verdicts[size].append(judge(part, model))
                 if report is not None:
@@ -171,22 +173,22 @@ class Plan:
         scores, errors = np.array(means).T
         return Curve(self.sizes, scores, errors, _behind(list(verdicts.values()), self.held_out))
 
-    def models(self, task: Task) -> Iterator[tuple[int, Model]]:
+    def models(self, dataset: Dataset) -> Iterator[tuple[int, Model]]:
         """Models on all rows, the largest first."""
-        for size, model in path(task, self.recipe(task), self.setting, self.sizes, self.seed):
+        for size, model in path(dataset, self.spec(dataset), self.setting, self.sizes, self.seed):
             yield size, self._with_settings(model)
 
-    def model(self, task: Task, size: int) -> Model:
+    def model(self, dataset: Dataset, size: int) -> Model:
         """The one of this size."""
         down_to = [larger for larger in self.sizes if larger >= size]
-        return self._with_settings(path_to(task, self.recipe(task), self.setting, down_to, self.seed))
+        return self._with_settings(path_to(dataset, self.spec(dataset), self.setting, down_to, self.seed))
 
     def _with_settings(self, model: Model) -> Model:
         return replace(model, more=model.more | {"C_": self.setting.C, "search_results_": self.tried})
 
 
 @dataclass(frozen=True)
-class Verdict:
+class FoldScore:
     """What a part says of a model: a score, its squared standard error, and where it is known, how wrong each row is
     (from 0 on; by margins to 1) and its weight."""
 
@@ -196,23 +198,23 @@ class Verdict:
     weights: Array | None = None
 
 
-def of_labels(wrong: Array, margins: Array, weights: Array, rows: int) -> Verdict:
+def of_labels(wrong: Array, margins: Array, weights: Array, rows: int) -> FoldScore:
     """The share of rows that are right, and the binomial variance with so many different rows; an error of zero is
     not known to be zero."""
     error = float(np.average(wrong, weights=weights))
     about = (error * rows + 1) / (rows + 2)
     # A smooth step from 1 to 0 in place of the error: it says more of a row than on which side it is.
     soft = 1 / (1 + np.exp(np.clip(STEEP * margins, -50, 50)))
-    return Verdict(1 - error, about * (1 - about) / rows, soft, weights)
+    return FoldScore(1 - error, about * (1 - about) / rows, soft, weights)
 
 
-def of_errors(score: float, errors: Array, weights: Array, rows: int) -> Verdict:
+def of_errors(score: float, errors: Array, weights: Array, rows: int) -> FoldScore:
     """A score that is 1 less the mean error of the rows; and the variance of that mean, with so many different rows."""
     spread = float(np.average((errors - np.average(errors, weights=weights)) ** 2, weights=weights))
-    return Verdict(score, spread / rows, errors, weights)
+    return FoldScore(score, spread / rows, errors, weights)
 
 
-def mean(verdicts: Sequence[Verdict], held_out: Sequence[Any]) -> tuple[float, float]:
+def mean(verdicts: Sequence[FoldScore], held_out: Sequence[Any]) -> tuple[float, float]:
     """The mean score over parts, and its standard error."""
     repeats = sum(map(_distinct, held_out)) / _distinct(*held_out)  # twice by the same row says no more than once
     variance = repeats * sum(one.variance for one in verdicts) / len(verdicts) ** 2
@@ -224,7 +226,7 @@ def _distinct(*held_out: Any) -> int:
     return len(np.unique(np.concatenate([part.keys for part in held_out])))
 
 
-def _behind(verdicts: list[list[Verdict]], held_out: Sequence[Any]) -> Array:
+def _behind(verdicts: list[list[FoldScore]], held_out: Sequence[Any]) -> Array:
     """See `Curve`; ``verdicts`` by size and part."""
     if any(one.soft is None for found in verdicts for one in found):
         return np.zeros(len(verdicts))

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..basis.candidates import TaskCandidates
+from ..basis.candidates import DatasetCandidates
 from ..basis.learning import LearnedVectors
-from ..data.dataset import Output, Task
+from ..data.dataset import Dataset, Output
 from ..linalg.arrays import Array
 from ..model.expansion import Expansion, Model
 from ..problem.bases import Choice
 from ..problem.losses import LEARNING_DIGITS, few_digits
-from ..rows.labels import of_task
+from ..rows.labels import dataset_labels
 from ..solvers.primal.coefficients import Coefficients, fit_coefficients
 from ..utils.progress import Iterations
 from ..utils.warnings import warn
@@ -33,7 +33,7 @@ def watched(vectors: int, rows: int) -> Iterations:
 
 
 @dataclass(frozen=True)
-class Setting:
+class Hyperparameters:
     """One candidate of the search: cost, gamma, and whether the scales of the inputs are learned."""
 
     C: float
@@ -42,7 +42,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class TrainingSpec:
     """What a small classifier is to be: all that the estimator's parameters say."""
 
     count: int
@@ -58,17 +58,21 @@ class Recipe:
     noise: float = 0.0  # standard error of kernel values where the model is to run
 
     def candidates(
-        self, task: Task, setting: Setting, rng: np.random.Generator, start: LearnedVectors | Array | None = None
-    ) -> TaskCandidates:
+        self,
+        dataset: Dataset,
+        setting: Hyperparameters,
+        rng: np.random.Generator,
+        start: LearnedVectors | Array | None = None,
+    ) -> DatasetCandidates:
         """Rows to choose vectors from. Those that stay rows are chosen for problems of one class against the others;
         learned ones serve the machines that classify, as long as the matrices of all of them take little memory."""
         kernel = self.kernel_of(setting.gamma)
-        regularizer = self.regularizer.among(kernel, task.X, self.basis.learns)
+        regularizer = self.regularizer.among(kernel, dataset.X, self.basis.learns)
         if self.noise:  # adds |beta|^2 noise^2 / 2 to the loss of each row, on average
-            regularizer = regularizer.against(few_digits(setting.C * task.total * self.noise**2, LEARNING_DIGITS))
-        rest, own = task.outputs("ovr"), task.outputs(self.scheme)
-        return TaskCandidates(
-            task,
+            regularizer = regularizer.against(few_digits(setting.C * dataset.total * self.noise**2, LEARNING_DIGITS))
+        rest, own = dataset.outputs("ovr"), dataset.outputs(self.scheme)
+        return DatasetCandidates(
+            dataset,
             kernel,
             rest,
             setting.C,
@@ -81,19 +85,21 @@ class Recipe:
             watched if self.verbose else None,
         )
 
-    def coefficients(self, task: Task, choice: Choice, over: TaskCandidates, wanted: list[Output]) -> Coefficients:
+    def coefficients(
+        self, dataset: Dataset, choice: Choice, over: DatasetCandidates, wanted: list[Output]
+    ) -> Coefficients:
         """The coefficients over chosen vectors, fitted to all rows."""
         return fit_coefficients(
             choice.kernel or over.kernel,
-            task.X,
+            dataset.X,
             choice.vectors,
-            of_task(task, wanted, over.C),
+            dataset_labels(dataset, wanted, over.C),
             self.loss,
             over.regularizer,
             tol=self.tol,
             max_iter=self.max_iter,
-            dtype=np.float32 if task.X.dtype == np.float32 else np.float64,
-            threads=task.threads,
+            dtype=np.float32 if dataset.X.dtype == np.float32 else np.float64,
+            threads=dataset.threads,
             memory=self.memory,
             near=_learned_for(choice, len(wanted)),
         )
@@ -106,9 +112,9 @@ def _learned_for(choice: Choice, outputs: int) -> tuple[Array, Array] | None:
 
 
 def train(
-    task: Task,
-    recipe: Recipe,
-    setting: Setting,
+    dataset: Dataset,
+    spec: TrainingSpec,
+    setting: Hyperparameters,
     rng: np.random.Generator,
     on_trial: bool = False,
     search_vectors: Sequence[LearnedVectors] = (),
@@ -118,36 +124,38 @@ def train(
     ``on_trial``: no warning where learning might go on. ``search_vectors``: what the
     search learned with this setting.
     """
-    wanted = task.outputs(recipe.scheme)
-    candidates = replace(recipe.candidates(task, setting, rng), search_vectors=search_vectors)
-    return fit_over(task, recipe, candidates, wanted, on_trial)
+    wanted = dataset.outputs(spec.scheme)
+    candidates = replace(spec.candidates(dataset, setting, rng), search_vectors=search_vectors)
+    return fit_over(dataset, spec, candidates, wanted, on_trial)
 
 
 def fit_over(
-    task: Task, recipe: Recipe, candidates: TaskCandidates, wanted: list[Output], on_trial: bool = False
+    dataset: Dataset, spec: TrainingSpec, candidates: DatasetCandidates, wanted: list[Output], on_trial: bool = False
 ) -> Model:
     """Vectors, learned on some of the rows where those are many, and the best coefficients over them on all rows."""
-    choice = recipe.basis.choose(candidates, recipe.count)
+    choice = spec.basis.choose(candidates, spec.count)
     if choice.learned is not None and not on_trial:
-        tell_if_unfinished(choice.learned, task)
-    return fit_chosen(task, recipe, candidates, choice, wanted)
+        tell_if_unfinished(choice.learned, dataset)
+    return fit_chosen(dataset, spec, candidates, choice, wanted)
 
 
-def fit_chosen(task: Task, recipe: Recipe, candidates: TaskCandidates, choice: Choice, wanted: list[Output]) -> Model:
+def fit_chosen(
+    dataset: Dataset, spec: TrainingSpec, candidates: DatasetCandidates, choice: Choice, wanted: list[Output]
+) -> Model:
     """The best coefficients over these vectors on all rows."""
-    fitted = recipe.coefficients(task, choice, candidates, wanted)
+    fitted = spec.coefficients(dataset, choice, candidates, wanted)
     expansion = Expansion(choice.kernel or candidates.kernel, choice.vectors, fitted.coef, fitted.bias)
     more: dict[str, Any] = {"regularizer_": fitted.regularizer}
     if choice.learned is not None:
         more |= {"learning_iter_": choice.learned.n_iter, "learning_gain_left_": choice.learned.to_gain}
     model = Model(expansion, choice.rows, fitted.objective, fitted.gap, fitted.n_iter, more, fitted.limits)
-    return model.without_idle_vectors() if recipe.regularizer.reweighted else model
+    return model.without_idle_vectors() if spec.regularizer.reweighted else model
 
 
-def tell_if_unfinished(learned: LearnedVectors, task: Task) -> None:
+def tell_if_unfinished(learned: LearnedVectors, dataset: Dataset) -> None:
     """A warning where more iterations may give a better model. Of targets with little noise next to nothing is left
     that could fall, and it may go on falling."""
-    if learned.to_gain > WORTH_A_WORD and (task.targets is None or learned.to_gain * learned.value > SHOWS):
+    if learned.to_gain > WORTH_A_WORD and (dataset.targets is None or learned.to_gain * learned.value > SHOWS):
         warn(
             f"learning ended at its limit of {learned.n_iter} iterations while the objective still fell"
             f"{_lately(learned.to_gain)}: "

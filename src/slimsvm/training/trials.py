@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from ..basis.learning import LearnedVectors
-from ..data.dataset import Task
-from ..linalg.arrays import Array, Elsewhere
+from ..data.dataset import Dataset
+from ..linalg.arrays import Array, RemoteArray
 from ..linalg.matrix import dot
 from ..problem import bases
-from .spec import Recipe, Setting
+from .spec import Hyperparameters, TrainingSpec
 
 MOST_ROWS = 5000
 ITERATIONS = 20  # of a trial run
@@ -31,13 +31,13 @@ SCALED = 3  # times as many where scales are learned, too: they overfit late, an
 class Fold:
     """Rows to train on, rows to validate on, and where learning starts."""
 
-    train: Task
-    test: Task
+    train: Dataset
+    test: Dataset
     start: Future[Array] | Array | None = None
 
 
 @dataclass(frozen=True)
-class Trial:
+class TrialScore:
     """Mean error and mean loss on the rows held out; of each of these rows its weight where it was wrong, else 0. Of
     targets the loss is all there is: the error is the same, and a row is as wrong as it costs."""
 
@@ -52,18 +52,22 @@ class Trial:
         return self.error * float(np.sqrt((self.wrong**2).sum())) / float(self.wrong.sum()) if self.error else 0.0
 
 
-class Trials:
+class TrialRunner:
     """All trials of a search, on the threads that its rows may use."""
 
-    def __init__(self, folds: list[Fold], recipe: Recipe, seed: int):
-        self.folds, self.recipe, self.seed = folds, recipe, seed
-        self.known: dict[tuple[Setting, int], tuple[Setting | None, Future[Trial] | Trial]] = {}
+    def __init__(self, folds: list[Fold], spec: TrainingSpec, seed: int):
+        self.folds, self.spec, self.seed = folds, spec, seed
+        self.known: dict[
+            tuple[Hyperparameters, int], tuple[Hyperparameters | None, Future[TrialScore] | TrialScore]
+        ] = {}
         # A device works on one trial after the other: several at a time only wait for each other.
-        self.threads = 1 if isinstance(folds[0].train.X, Elsewhere) else folds[0].train.threads
+        self.threads = 1 if isinstance(folds[0].train.X, RemoteArray) else folds[0].train.threads
         self.pool: ThreadPoolExecutor | None = None
-        self.jobs: list[tuple[Future[Trial], Future[Trial] | None]] = []  # each with the one that it waits for
+        self.jobs: list[
+            tuple[Future[TrialScore], Future[TrialScore] | None]
+        ] = []  # each with the one that it waits for
 
-    def __enter__(self) -> Trials:
+    def __enter__(self) -> TrialRunner:
         if self.threads > 1:
             self.pool = ThreadPoolExecutor(self.threads)
         return self
@@ -77,7 +81,7 @@ class Trials:
         ready = sum(not job.done() and (before is None or before.done()) for job, before in tuple(self.jobs))
         return max(1, self.threads // max(1, ready))
 
-    def expect(self, wanted: Iterable[tuple[Setting, Setting | None, int]]) -> None:
+    def expect(self, wanted: Iterable[tuple[Hyperparameters, Hyperparameters | None, int]]) -> None:
         """Start trials ahead: settings, where they start (None: anew, else where another one ended) and folds."""
         if self.pool is None:
             return
@@ -89,7 +93,7 @@ class Trials:
                 self.jobs.append((job, before if isinstance(before, Future) else None))
                 self.known[setting, fold] = near, job
 
-    def __call__(self, setting: Setting, near: Setting | None, fold: int) -> Trial:
+    def __call__(self, setting: Hyperparameters, near: Hyperparameters | None, fold: int) -> TrialScore:
         """The trial of a setting on a fold."""
         found = self.known.get((setting, fold))
         if found is None or found[0] != near:
@@ -100,52 +104,52 @@ class Trials:
         self.known[setting, fold] = near, trial
         return trial
 
-    def prepare(self, fold: int, setting: Setting) -> None:
+    def prepare(self, fold: int, setting: Hyperparameters) -> None:
         """Where learning starts on a fold: the same for all settings."""
         here = self.folds[fold]
-        if here.start is None and self.recipe.basis.learns:
+        if here.start is None and self.spec.basis.learns:
             if self.pool is None:
                 here.start = self._start(fold, setting)
             else:
                 here.start = self.pool.submit(self._start, fold, setting)
 
-    def _start(self, fold: int, setting: Setting) -> Array:
+    def _start(self, fold: int, setting: Hyperparameters) -> Array:
         candidates = self._candidates(setting, self.folds[fold].train)
-        return bases.dense(bases.resolve(self.recipe.basis.init, "init").choose(candidates, self.recipe.count).vectors)
+        return bases.dense(bases.resolve(self.spec.basis.init, "init").choose(candidates, self.spec.count).vectors)
 
-    def _candidates(self, setting: Setting, train: Task) -> Any:
+    def _candidates(self, setting: Hyperparameters, train: Dataset) -> Any:
         # One machine for each class is enough to tell settings apart, and cheaper than one for each pair.
         rng = np.random.default_rng(self.seed)
-        return replace(self.recipe.candidates(train, setting, rng), taught=None, watch=None)
+        return replace(self.spec.candidates(train, setting, rng), taught=None, watch=None)
 
-    def _run(self, setting: Setting, before: Future[Trial] | Trial | None, fold: int) -> Trial:
-        here, recipe = self.folds[fold], self.recipe
+    def _run(self, setting: Hyperparameters, before: Future[TrialScore] | TrialScore | None, fold: int) -> TrialScore:
+        here, spec = self.folds[fold], self.spec
         warm = None if before is None else _done(before).learned
         train, test = replace(here.train, threads=self._share()), here.test
         rest = train.outputs("ovr")
         candidates = replace(self._candidates(setting, train), free=self._share if self.pool else None)
         learned = None
-        if recipe.basis.learns:
+        if spec.basis.learns:
             candidates = replace(candidates, start=warm or _done(here.start))
-            choice = _short(recipe.basis, setting.scaled, warm is not None).choose(candidates, recipe.count)
+            choice = _short(spec.basis, setting.scaled, warm is not None).choose(candidates, spec.count)
             learned = choice.learned
             coef, bias = learned.coef, learned.bias
         else:
-            choice = recipe.basis.choose(candidates, recipe.count)
-            fitted = replace(recipe, tol=1e-3).coefficients(train, choice, candidates, rest)
+            choice = spec.basis.choose(candidates, spec.count)
+            fitted = replace(spec, tol=1e-3).coefficients(train, choice, candidates, rest)
             coef, bias = fitted.coef, fitted.bias
         kernel = choice.kernel or candidates.kernel
-        if isinstance(test.X, Elsewhere):
+        if isinstance(test.X, RemoteArray):
             F = test.X.decision(kernel, choice.vectors, coef, bias)
         else:
             F = dot(kernel(test.X, choice.vectors, threads=train.threads), coef.T, train.threads) + bias
         share = test.weights / test.weights.sum()
-        wrong = _misclassified(F, test) if test.targets is None else missed(F, test.targets, recipe.loss)
-        loss = recipe.loss.value(F, test.labels(rest), np.repeat(share[:, None], len(rest), axis=1))
-        return Trial(float(dot(share, wrong)), float(np.mean(loss)), share * wrong, learned)
+        wrong = _misclassified(F, test) if test.targets is None else missed(F, test.targets, spec.loss)
+        loss = spec.loss.value(F, test.labels(rest), np.repeat(share[:, None], len(rest), axis=1))
+        return TrialScore(float(dot(share, wrong)), float(np.mean(loss)), share * wrong, learned)
 
 
-def _misclassified(F: Array, test: Task) -> Array:
+def _misclassified(F: Array, test: Dataset) -> Array:
     return (F[:, 0] > 0) != (test.codes == 1) if test.n_classes == 2 else F.argmax(axis=1) != test.codes
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import joblib
 import sklearn
 
-_OURS = tuple(str(Path(str(module)).parent) + os.sep for module in (__file__, sklearn.__file__, joblib.__file__))
+_PACKAGES = (Path(__file__).parents[1], Path(str(sklearn.__file__)).parent, Path(str(joblib.__file__)).parent)
+_OURS = tuple(f"{folder}{os.sep}" for folder in _PACKAGES)
 # Characters that steer a terminal (C0, C1), break lines, or reorder what is shown; halves of pairs cannot be printed.
 CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
 

@@ -8,17 +8,17 @@ import numpy as np
 from sklearn.svm import SVC
 from sklearn.utils.validation import column_or_1d
 
-from ...compression import METHODS, Compressor, Known, Original
-from ...compression.tasks import Classes
-from ...data.dataset import Task
+from ...compression import METHODS, Compressor, Original, WeightedRows
+from ...compression.tasks import Classification
+from ...data.dataset import Dataset
 from ...linalg.arrays import Array
 from ...model.expansion import Expansion
 from ...model.voting import Votes
 from ...problem.losses import Hinge
-from ...solvers.primal.refit import Problem
+from ...solvers.primal.refit import ClassProblem
 from ...training.probabilities import fit_probabilities, pieces_of
 from .. import validation
-from ..adapters import Source
+from ..adapters import SourceModel
 from ..base import Judged, labels_beside, lazy_where_far
 from ..documentation import documented
 from ..probability import TOLERANCE, Layer
@@ -62,8 +62,8 @@ class CompressedClassifier(Layer, Judged, CompressedModel):
     (8, True)
     """
 
-    _goals = Classes
-    _goal: Classes
+    _goals = Classification
+    _goal: Classification
     classes_: Array
 
     def __init__(
@@ -107,7 +107,7 @@ class CompressedClassifier(Layer, Judged, CompressedModel):
         weight = validation.sample_weights(self, sample_weight, X)
         validation.check_classes(np.unique(y if weight is None else y[weight > 0]), weight)
 
-    def _labels(self, y: Any, source: Source) -> Array:
+    def _labels(self, y: Any, source: SourceModel) -> Array:
         """Class numbers."""
         assert source.classes is not None
         numbers = {label: number for number, label in enumerate(source.classes.tolist())}
@@ -124,7 +124,7 @@ class CompressedClassifier(Layer, Judged, CompressedModel):
     def _uses_labels(self) -> bool:
         return self.probability or super()._uses_labels()
 
-    def _method_for(self, original: Original, known: Known | None) -> str:
+    def _method_for(self, original: Original, known: WeightedRows | None) -> str:
         if self.probability and (known is None or known.y is None):
             raise ValueError("probability=True needs X and y, which probabilities are fitted to; leave it out without")
         return super()._method_for(original, known)
@@ -134,23 +134,23 @@ class CompressedClassifier(Layer, Judged, CompressedModel):
         if not self.probability:
             return
         rows, rng = compressor.rows, np.random.default_rng(compressor.seed)
-        task = rows.task(rows.X, rows.y, self._goal.factors, compressor.threads)
+        dataset = rows.dataset(rows.X, rows.y, self._goal.factors, compressor.threads)
 
-        def learn(train: Task) -> tuple[Any, Any]:
+        def learn(train: Dataset) -> tuple[Any, Any]:
             if method not in METHODS:  # vectors that no row had a part in
                 return small.kernel, small.vectors
             without = METHODS[method](compressor.knowing(train), small.coef.shape[1])
             return without.kernel, without.vectors
 
-        pieces = pieces_of(task, learn, rng)
-        layer = fit_probabilities(task, small, self._cost, pieces, rng, TOLERANCE, 2.0**30, bool(self.verbose))
+        pieces = pieces_of(dataset, learn, rng)
+        layer = fit_probabilities(dataset, small, self._cost, pieces, rng, TOLERANCE, 2.0**30, bool(self.verbose))
         for name, value in layer.items():
             setattr(self, name, value)
 
     def _winners(self, scores: Array) -> Array:
         return self._goal.answers(scores)
 
-    def _keep(self, source: Source, small: Expansion, cost: float) -> None:
+    def _keep(self, source: SourceModel, small: Expansion, cost: float) -> None:
         super()._keep(source, small, cost)
         assert source.classes is not None
         self.classes_ = source.classes
@@ -161,9 +161,9 @@ class CompressedClassifier(Layer, Judged, CompressedModel):
     def _shown_votes(self) -> Votes | None:
         return self._goal.shown
 
-    def _problem(self) -> Problem:
+    def _problem(self) -> ClassProblem:
         """That of ``method="refit"``."""
-        return Problem(self._cost, lambda codes: self._goal.factors, Hinge())
+        return ClassProblem(self._cost, lambda codes: self._goal.factors, Hinge())
 
     @lazy_where_far
     def decision_function(self, X: Any) -> Array:

@@ -15,13 +15,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import column_or_1d
 
-from ...compression import METHODS, Compression, Compressor, Known, Original, small_version
+from ...compression import METHODS, Compression, Compressor, Original, WeightedRows, small_version
 from ...linalg.arrays import Array
 from ...model.expansion import Expansion
 from ...utils.threads import thread_count
 from ...utils.warnings import warn
 from .. import validation
-from ..adapters import Source, source_of
+from ..adapters import SourceModel, source_model
 from ..base import ExpansionModel
 
 LABELS = ("refit", "learn")  # methods that need them
@@ -63,7 +63,7 @@ class CompressedModel(ExpansionModel):
     def _checked(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Raise ValueError for data that make no sense; remember columns."""
 
-    def _labels(self, y: Any, source: Source) -> Array:
+    def _labels(self, y: Any, source: SourceModel) -> Array:
         """Labels as the original counts them."""
         return np.asarray(column_or_1d(y), dtype=np.float64)
 
@@ -122,7 +122,7 @@ class CompressedModel(ExpansionModel):
             routed = process_routing(self, "fit", **fit_params).estimator.fit
         self._checked(X, y, routed.get("sample_weight"))
         fitted = clone(self._inner()).fit(X, y, **routed)
-        source = source_of(fitted)
+        source = source_model(fitted)
         if not isinstance(source.goal, self._goals):
             raise ValueError(f"estimator={self.estimator!r} is not for {type(self).__name__}; use {self._default()!r}")
         self._compress(source, X, y, routed.get("sample_weight"))
@@ -140,7 +140,7 @@ class CompressedModel(ExpansionModel):
         mapping = MethodMapping().add(caller="fit", callee="fit")
         return MetadataRouter(owner=self).add(estimator=self._inner(), method_mapping=mapping)
 
-    def _compress(self, source: Source, X: Any, y: Any, sample_weight: Any) -> None:
+    def _compress(self, source: SourceModel, X: Any, y: Any, sample_weight: Any) -> None:
         """Fitted attributes, from a large machine and what else is known."""
         threads = thread_count(self.n_jobs)
         known = self._known(source, X, y, sample_weight)
@@ -167,7 +167,7 @@ class CompressedModel(ExpansionModel):
     def _finish(self, compressor: Compressor, small: Expansion, method: str) -> None:
         """What else is fitted over the vectors of the small machine."""
 
-    def _known(self, source: Source, X: Any, y: Any, sample_weight: Any) -> Known | None:
+    def _known(self, source: SourceModel, X: Any, y: Any, sample_weight: Any) -> WeightedRows | None:
         if X is None:
             for name, value in (("y", y), ("sample_weight", sample_weight)):
                 if value is not None:
@@ -187,13 +187,13 @@ class CompressedModel(ExpansionModel):
         if not self._uses_labels():
             labels = None  # so that merging and ordering of rows do not depend on labels
         X = X.astype(np.float64, copy=False)
-        return Known.of(X, np.ones(X.shape[0]) if weight is None else weight, labels)
+        return WeightedRows.of(X, np.ones(X.shape[0]) if weight is None else weight, labels)
 
     def _uses_labels(self) -> bool:
         """Are labels wanted where there are some?"""
         return self.fit_to != "decisions"
 
-    def _method_for(self, original: Original, known: Known | None) -> str:
+    def _method_for(self, original: Original, known: WeightedRows | None) -> str:
         labelled = known is not None and known.y is not None
         if self.method in LABELS or self.fit_to == "labels":
             given, others = ("fit_to", "'decisions'") if self.method == "auto" else ("method", "'margin'")
@@ -210,7 +210,7 @@ class CompressedModel(ExpansionModel):
         learns = self.fit_to == "labels" or (self.fit_to == "auto" and labelled and enough)
         return "learn" if learns else "margin"
 
-    def _keep(self, source: Source, small: Expansion, cost: float) -> None:
+    def _keep(self, source: SourceModel, small: Expansion, cost: float) -> None:
         vectors = small.vectors
         dtype = source.expansion.vectors.dtype
         small = replace(small, vectors=vectors.astype(dtype, copy=False))

@@ -6,10 +6,10 @@ from typing import Any
 
 from sklearn.svm import OneClassSVM
 
-from ...compression.tasks import Inside
+from ...compression.tasks import OneClass
 from ...model.expansion import Expansion
 from .. import validation
-from ..adapters import Source
+from ..adapters import SourceModel
 from ..detector import Detector
 from ..documentation import documented
 from .model import CompressedModel
@@ -55,7 +55,7 @@ class CompressedOutlierDetector(Detector, CompressedModel):
     [1, -1]
     """
 
-    _goals = Inside
+    _goals = OneClass
 
     def _default(self) -> Any:
         return OneClassSVM()
@@ -63,6 +63,6 @@ class CompressedOutlierDetector(Detector, CompressedModel):
     def _checked(self, X: Any, y: Any, sample_weight: Any) -> None:
         validation.check_data(self, X, y="no_validation")
 
-    def _keep(self, source: Source, small: Expansion, cost: float) -> None:
+    def _keep(self, source: SourceModel, small: Expansion, cost: float) -> None:
         super()._keep(source, small, cost)
         self.offset_ = -self.intercept_

@@ -9,13 +9,13 @@ from sklearn.svm import SVR
 from sklearn.utils import get_tags
 
 from ...compression import Relearned, in_columns
-from ...compression.tasks import Values
+from ...compression.tasks import Regression
 from ...linalg.arrays import Array
 from ...model.expansion import Expansion
 from ...solvers.primal.refit import Refit
 from ...utils.warnings import warn
 from .. import validation
-from ..adapters import Source
+from ..adapters import SourceModel
 from ..documentation import documented
 from .model import CompressedModel
 
@@ -65,7 +65,7 @@ class CompressedRegressor(RegressorMixin, CompressedModel):
     (30, True)
     """
 
-    _goals = Values
+    _goals = Regression
 
     def _default(self) -> Any:
         return SVR()
@@ -77,10 +77,10 @@ class CompressedRegressor(RegressorMixin, CompressedModel):
     def _takes_columns(self) -> bool:
         return bool(get_tags(self._inner()).target_tags.multi_output)
 
-    def _labels(self, y: Any, source: Source) -> Array:
+    def _labels(self, y: Any, source: SourceModel) -> Array:
         return in_columns(y, len(source.expansion.bias))
 
-    def _keep(self, source: Source, small: Expansion, cost: float) -> None:
+    def _keep(self, source: SourceModel, small: Expansion, cost: float) -> None:
         super()._keep(source, small, cost)
         self.__dict__.pop("_single", None)  # of an earlier fit
         if not source.single:

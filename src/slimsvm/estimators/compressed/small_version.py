@@ -7,8 +7,8 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from ...compression.tasks import Classes, Inside, Values
-from ..adapters import Source, source_of
+from ...compression.tasks import Classification, OneClass, Regression
+from ..adapters import SourceModel, source_model
 from ..documentation import documented
 from .classifier import CompressedClassifier
 from .model import CompressedModel
@@ -17,16 +17,16 @@ from .regressor import CompressedRegressor
 
 # The estimator for what values mean.
 KINDS: dict[type, type[CompressedModel]] = {
-    Classes: CompressedClassifier,
-    Values: CompressedRegressor,
-    Inside: CompressedOutlierDetector,
+    Classification: CompressedClassifier,
+    Regression: CompressedRegressor,
+    OneClass: CompressedOutlierDetector,
 }
 
 
-@source_of.register(CompressedModel)
-def _small_one(model: Any) -> Source:
+@source_model.register(CompressedModel)
+def _small_one(model: Any) -> SourceModel:
     """A small version can be made smaller."""
-    return Source(model._expansion(), model._goal, model._cost, getattr(model, "classes_", None), model._single)
+    return SourceModel(model._expansion(), model._goal, model._cost, getattr(model, "classes_", None), model._single)
 
 
 @documented
@@ -104,7 +104,7 @@ def compress(
             X = earlier.transform(X)
         small = compress(last, X=X, y=y, probability=probability, sample_weight=sample_weight, **options)
         return Pipeline([*model.steps[:-1], (name, small)], memory=model.memory, verbose=model.verbose)
-    source = source_of(model)
+    source = source_model(model)
     small = KINDS[type(source.goal)](clone(model), **options)
     small._ask_for_probabilities(probability)
     small._check_params()

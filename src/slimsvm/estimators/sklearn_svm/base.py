@@ -8,19 +8,19 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from ...data.dataset import Output, Task
+from ...data.dataset import Dataset, Output
 from ...linalg.arrays import Array
 from ...model.expansion import Model
 from ...problem.kernels import Precomputed
 from ...solvers.dual.hard import at_cost
 from ...solvers.dual.multiplier import Limits
-from ...solvers.dual.sklearn_svm import Costs, FamilySolution, solve_family
+from ...solvers.dual.sklearn_svm import DualProblem, SvmSolution, solve_family
 from ...solvers.dual.training import Segments, Subproblem, assembled
 from ...utils.threads import thread_count
 from ...utils.warnings import warn
 from .. import validation
 from ..base import ExpansionModel
-from .rows import FEW, Objects, Rows, prepared
+from .rows import FEW, CheckedRows, Objects, prepared
 
 NOT_FINITE = (
     "The dual coefficients or intercepts are not finite. The input data may contain large values and need to be "
@@ -28,7 +28,7 @@ NOT_FINITE = (
 )
 
 
-class FullMachine(ExpansionModel):
+class SklearnSvm(ExpansionModel):
     """A machine of `sklearn.svm` over all training rows; subclasses say what it costs to be wrong."""
 
     kernel: Any
@@ -44,7 +44,7 @@ class FullMachine(ExpansionModel):
     duality_gap_: Array
     objects_: Objects
 
-    def _costs(self, problem: Subproblem, C: float) -> Costs:
+    def _costs(self, problem: Subproblem, C: float) -> DualProblem:
         """What one problem minimises: its targets are ``problem.y``, and C is finite."""
         raise NotImplementedError
 
@@ -53,15 +53,15 @@ class FullMachine(ExpansionModel):
         validation.check_common(self, least_iter=-1)
         validation.check_yes_or_no("shrinking", self.shrinking)
 
-    def _prepared(self, X: Any, y: Any, sample_weight: Any) -> Rows:
+    def _prepared(self, X: Any, y: Any, sample_weight: Any) -> CheckedRows:
         """Checked data; targets are numbers."""
         return prepared(self, X, y, sample_weight, False, {"y": y, "y_numeric": True})
 
-    def _subproblems(self, task: Task, targets: Array) -> tuple[Segments, list[Subproblem]]:
+    def _subproblems(self, dataset: Dataset, targets: Array) -> tuple[Segments, list[Subproblem]]:
         """All rows in one problem."""
-        rows = np.arange(task.size)
-        problem = Subproblem(task, Output(0, ()), [0], rows, targets, np.array(task.weights, dtype=np.float64))
-        return Segments(task, rows, [task.size]), [problem]
+        rows = np.arange(dataset.size)
+        problem = Subproblem(dataset, Output(0, ()), [0], rows, targets, np.array(dataset.weights, dtype=np.float64))
+        return Segments(dataset, rows, [dataset.size]), [problem]
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit the machine.
@@ -88,16 +88,16 @@ class FullMachine(ExpansionModel):
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         self._check_params()
         rows = self._prepared(X, y, sample_weight)
-        _check_range(rows.task.X)
-        model, solutions = self._solved(rows.task, rows.targets)
+        _check_range(rows.dataset.X)
+        model, solutions = self._solved(rows.dataset, rows.targets)
         self._tell(solutions)
         self._keep_rows(rows, model)
         self.fit_status_ = int(not all(s.converged for s in solutions))
 
-    def _solved(self, task: Task, targets: Array) -> tuple[Model, list[FamilySolution]]:
+    def _solved(self, dataset: Dataset, targets: Array) -> tuple[Model, list[SvmSolution]]:
         """The model of these rows, and how well it is known."""
-        kernel = validation.named_kernel(self, task)
-        segments, problems = self._subproblems(task, targets)
+        kernel = validation.named_kernel(self, dataset)
+        segments, problems = self._subproblems(dataset, targets)
         limits = Limits(self.tol, min(self.max_iter, 2**62), False, None)
         machine = segments.machine(kernel, int(min(self.cache_size, 2.0**30) * 2**20))
         solutions = self._solutions(machine, problems, limits)
@@ -109,13 +109,13 @@ class FullMachine(ExpansionModel):
     def _solutions(self, machine: Any, problems: list[Subproblem], limits: Limits) -> list[Any]:
         """A solution of each problem."""
 
-        def solve(C: float) -> list[FamilySolution]:
+        def solve(C: float) -> list[SvmSolution]:
             costs = [self._costs(problem, C) for problem in problems]
             return solve_family(machine, [problem.view for problem in problems], costs, limits, bool(self.verbose))
 
         return at_cost(float(self.C), solve, machine, problems)
 
-    def _tell(self, solutions: list[FamilySolution]) -> None:
+    def _tell(self, solutions: list[SvmSolution]) -> None:
         """Warnings about what was found."""
         if any(s.indefinite for s in solutions):
             warn(validation.INDEFINITE.format("a pair of points has negative curvature"))
@@ -131,12 +131,12 @@ class FullMachine(ExpansionModel):
             ConvergenceWarning,
         )
 
-    def _keep_rows(self, rows: Rows, model: Model) -> None:
+    def _keep_rows(self, rows: CheckedRows, model: Model) -> None:
         """Fitted attributes."""
         support, coef = rows.spread(model)
         self.support_ = support.astype(np.int32)
-        self.n_support_ = np.bincount(rows.codes(support), minlength=rows.task.n_classes).astype(np.int32)
-        self.shape_fit_ = (rows.task.n_samples,) if hasattr(self, "objects_") else _shape(rows)
+        self.n_support_ = np.bincount(rows.codes(support), minlength=rows.dataset.n_classes).astype(np.int32)
+        self.shape_fit_ = (rows.dataset.n_samples,) if hasattr(self, "objects_") else _shape(rows)
         self.kernel_, self.vectors_ = model.expansion.kernel.fitted(rows.given[support])
         self.n_vectors_ = self.vectors_.shape[0]
         self.vector_coef_, self.intercept_ = coef, model.expansion.bias
@@ -204,9 +204,9 @@ class FullMachine(ExpansionModel):
         return tags
 
 
-def _shape(rows: Rows) -> tuple[int, ...]:
-    n = rows.task.n_samples
-    return (n, n if isinstance(rows.task.kernel, Precomputed) else rows.given.shape[1])
+def _shape(rows: CheckedRows) -> tuple[int, ...]:
+    n = rows.dataset.n_samples
+    return (n, n if isinstance(rows.dataset.kernel, Precomputed) else rows.given.shape[1])
 
 
 def _are_few(X: Any, vectors: Any) -> bool:

@@ -9,28 +9,28 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from ...data.dataset import Task, outputs
+from ...data.dataset import Dataset, outputs
 from ...linalg.arrays import Array
 from ...linalg.matrix import dot
 from ...model.expansion import Model
 from ...model.voting import Votes
 from ...problem import slacks
 from ...solvers.dual.multiplier import Limits
-from ...solvers.dual.sklearn_svm import Costs, FamilySolution, classification, nu_classification
+from ...solvers.dual.sklearn_svm import DualProblem, SvmSolution, classification, nu_classification
 from ...solvers.dual.training import Segments, Subproblem, subproblems
 from ...solvers.dual.zero import ZERO_FUNCTION_WARNING, zero_if_rounding
-from ...solvers.primal.refit import Problem
+from ...solvers.primal.refit import ClassProblem
 from ...utils.warnings import warn
 from .. import validation
 from ..base import ExpansionClassifier, lazy_where_far
 from ..documentation import documented
 from ..probability import Layer
-from .base import FullMachine
+from .base import SklearnSvm
 from .probability import layer_of
-from .rows import ONE_CLASS_LEFT, Rows, prepared
+from .rows import ONE_CLASS_LEFT, CheckedRows, prepared
 
 
-class FullClassifier(FullMachine, Layer, ExpansionClassifier):
+class FullClassifier(SklearnSvm, Layer, ExpansionClassifier):
     """A machine for each pair of classes, with votes as scikit-learn counts them."""
 
     class_weight: Any
@@ -43,17 +43,17 @@ class FullClassifier(FullMachine, Layer, ExpansionClassifier):
         super()._check_params()
         validation.check_yes_or_no("break_ties", self.break_ties)
 
-    def _prepared(self, X: Any, y: Any, sample_weight: Any) -> Rows:
+    def _prepared(self, X: Any, y: Any, sample_weight: Any) -> CheckedRows:
         return prepared(self, X, y, sample_weight, True, {"y": y})
 
-    def _subproblems(self, task: Task, targets: Array) -> tuple[Segments, list[Subproblem]]:
-        return subproblems(task, outputs(task.n_classes, "ovo"))
+    def _subproblems(self, dataset: Dataset, targets: Array) -> tuple[Segments, list[Subproblem]]:
+        return subproblems(dataset, outputs(dataset.n_classes, "ovo"))
 
     def _solutions(self, machine: Any, problems: list[Subproblem], limits: Limits) -> list[Any]:
         solutions = super()._solutions(machine, problems, limits)
         return [zero_if_rounding(machine, p.view, s) for p, s in zip(problems, solutions, strict=True)]
 
-    def _tell(self, solutions: list[FamilySolution]) -> None:
+    def _tell(self, solutions: list[SvmSolution]) -> None:
         super()._tell(solutions)
         zeros = sum(s.replaced_by_zero for s in solutions)
         if zeros:
@@ -63,23 +63,23 @@ class FullClassifier(FullMachine, Layer, ExpansionClassifier):
                 )
             )
 
-    def _train(self, task: Task) -> Model:
-        return self._solved(task, task.codes)[0]
+    def _train(self, dataset: Dataset) -> Model:
+        return self._solved(dataset, dataset.codes)[0]
 
     def _scheme(self) -> str:
         return "ovo"
 
-    def _keep_rows(self, rows: Rows, model: Model) -> None:
+    def _keep_rows(self, rows: CheckedRows, model: Model) -> None:
         super()._keep_rows(rows, model)
-        task = rows.task
-        self.classes_, self.class_weight_, self._factors = task.classes, task.factors, task.factors
+        dataset = rows.dataset
+        self.classes_, self.class_weight_, self._factors = dataset.classes, dataset.factors, dataset.factors
         # `predict` has the first of the classes with most votes, unless ties are broken by values.
         by_value = bool(self.break_ties) and self.decision_function_shape == "ovr"
         self._votes = SHOWN if by_value else Votes(True, by_value=False)
-        if task.n_classes == 2:
+        if dataset.n_classes == 2:
             self._votes = Votes(zero_is_positive=True)
         if self._wants_probabilities():
-            slopes, offsets, weights = layer_of(self._train, task, model.expansion)
+            slopes, offsets, weights = layer_of(self._train, dataset, model.expansion)
             self.probability_coef_ = dot(weights * slopes, self.vector_coef_)
             self.probability_intercept_ = dot(weights, slopes * self.intercept_ + offsets)
             self._sigmoids = np.stack([slopes, offsets])
@@ -231,11 +231,11 @@ class SVC(FullClassifier):
         super()._check_params()
         validation.check_cost(self.C)
 
-    def _costs(self, problem: Subproblem, C: float) -> Costs:
+    def _costs(self, problem: Subproblem, C: float) -> DualProblem:
         return classification(problem.y, C, problem.weights)
 
-    def _problem(self) -> Problem:
-        return Problem(self.C, partial(validation.factors_of, self), slacks.loss("l1"), tol=self.tol)
+    def _problem(self) -> ClassProblem:
+        return ClassProblem(self.C, partial(validation.factors_of, self), slacks.loss("l1"), tol=self.tol)
 
 
 @documented
@@ -320,6 +320,6 @@ class NuSVC(FullClassifier):
         super()._check_params()
         validation.check_share("nu", self.nu)
 
-    def _costs(self, problem: Subproblem, C: float) -> Costs:
-        counts = np.asarray(problem.task.counts)[problem.rows]  # there is no C that weights of classes would change
+    def _costs(self, problem: Subproblem, C: float) -> DualProblem:
+        counts = np.asarray(problem.dataset.counts)[problem.rows]  # there is no C that weights of classes would change
         return nu_classification(problem.y, float(self.nu), counts)

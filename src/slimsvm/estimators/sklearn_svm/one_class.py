@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...compression.tasks import Inside
+from ...compression.tasks import OneClass
 from ...model.expansion import Model
-from ...solvers.dual.sklearn_svm import Costs, one_class
+from ...solvers.dual.sklearn_svm import DualProblem, one_class
 from ...solvers.dual.training import Subproblem
 from .. import validation
 from ..detector import Detector, on_the_border_is_inside
 from ..documentation import documented
-from .base import FullMachine
-from .rows import UNLABELLED, Rows, prepared
+from .base import SklearnSvm
+from .rows import UNLABELLED, CheckedRows, prepared
 
 
 @documented
-class OneClassSVM(Detector, FullMachine):
+class OneClassSVM(Detector, SklearnSvm):
     """Outlier detection by the support of a distribution: `sklearn.svm.OneClassSVM`, with a certificate.
 
     Minimises ``1/2 |f|^2 - n nu rho + sum_i w_i max(0, rho - f(x_i))`` over f and rho.
@@ -76,16 +76,16 @@ class OneClassSVM(Detector, FullMachine):
         super()._check_params()
         validation.check_share("nu", self.nu)
 
-    def _prepared(self, X: Any, y: Any, sample_weight: Any) -> Rows:
+    def _prepared(self, X: Any, y: Any, sample_weight: Any) -> CheckedRows:
         return prepared(self, X, None, sample_weight, False, {"y": UNLABELLED})
 
-    def _goal(self) -> Inside:
-        return Inside()
+    def _goal(self) -> OneClass:
+        return OneClass()
 
-    def _costs(self, problem: Subproblem, C: float) -> Costs:
+    def _costs(self, problem: Subproblem, C: float) -> DualProblem:
         return one_class(float(self.nu), problem.weights)
 
-    def _keep_rows(self, rows: Rows, model: Model) -> None:
+    def _keep_rows(self, rows: CheckedRows, model: Model) -> None:
         super()._keep_rows(rows, model)
         self.intercept_ = on_the_border_is_inside(self.intercept_)
         self.offset_ = -self.intercept_

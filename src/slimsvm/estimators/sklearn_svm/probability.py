@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, logsumexp
 
-from ...data.dataset import Task, outputs, sides
+from ...data.dataset import Dataset, outputs, sides
 from ...linalg.arrays import Array
 from ...linalg.matrix import dot
 from ...model.expansion import Expansion, Model
@@ -25,18 +25,18 @@ from ...training.probabilities import parts_of
 STEPS, ENOUGH = 100, 1e-10
 
 
-def layer_of(train: Callable[[Task], Model], task: Task, machine: Expansion) -> tuple[Array, Array, Array]:
+def layer_of(train: Callable[[Dataset], Model], dataset: Dataset, machine: Expansion) -> tuple[Array, Array, Array]:
     """Slopes and offsets of the pairs' sigmoids, and the weights of their log-odds in each output of the layer."""
-    values = _held_out(train, task)
-    if values is None or len(np.unique(values.codes)) < task.n_classes:  # too few rows
-        values = replace(task, X=machine.decision(task.X, task.threads), copies=None)
-    problems = outputs(task.n_classes, "ovo")
+    values = _held_out(train, dataset)
+    if values is None or len(np.unique(values.codes)) < dataset.n_classes:  # too few rows
+        values = replace(dataset, X=machine.decision(dataset.X, dataset.threads), copies=None)
+    problems = outputs(dataset.n_classes, "ovo")
     labels, weights = values.labels(problems), values.weights
     fits = [sigmoid(F, y, weights * (y != 0)) for F, y in zip(values.X.T, labels.T, strict=True)]
     slopes, offsets = np.array(fits).T
-    if task.n_classes == 2:
+    if dataset.n_classes == 2:
         return slopes, offsets, np.ones((1, 1))
-    side = sides(task.n_classes, problems) / task.n_classes
+    side = sides(dataset.n_classes, problems) / dataset.n_classes
     return slopes, offsets, side * _temperature(dot(values.X * slopes + offsets, side.T), values.codes, weights)
 
 
@@ -84,10 +84,10 @@ def _temperature(logits: Array, codes: Array, weights: Array) -> float:
     return float(np.exp(minimize_scalar(loss, bounds=(-3.0, 3.0), method="bounded").x))
 
 
-def _held_out(train: Callable[[Task], Model], task: Task) -> Task | None:
+def _held_out(train: Callable[[Dataset], Model], dataset: Dataset) -> Dataset | None:
     """Rows with their values by machines that were fitted without them."""
-    parts = parts_of(task, np.random.default_rng(0))
-    found = [(train(rows).expansion.decision(test.X, task.threads), test) for rows, test in parts]
+    parts = parts_of(dataset, np.random.default_rng(0))
+    found = [(train(rows).expansion.decision(test.X, dataset.threads), test) for rows, test in parts]
     if not found:
         return None
 
@@ -95,4 +95,4 @@ def _held_out(train: Callable[[Task], Model], task: Task) -> Task | None:
         return np.concatenate([np.asarray(getattr(test, name)) for _, test in found])
 
     same: dict[str, Any] = {name: joined(name) for name in ("codes", "counts", "numbers", "keys")}
-    return replace(task, X=np.concatenate([F for F, _ in found]), copies=None, **same)
+    return replace(dataset, X=np.concatenate([F for F, _ in found]), copies=None, **same)

@@ -6,16 +6,16 @@ from typing import Any
 
 from sklearn.base import RegressorMixin
 
-from ...compression.tasks import Values
+from ...compression.tasks import Regression
 from ...linalg.arrays import Array
-from ...solvers.dual.sklearn_svm import Costs, nu_regression, regression
+from ...solvers.dual.sklearn_svm import DualProblem, nu_regression, regression
 from ...solvers.dual.training import Subproblem
 from .. import validation
 from ..documentation import documented
-from .base import FullMachine
+from .base import SklearnSvm
 
 
-class FullRegressor(RegressorMixin, FullMachine):
+class FullRegressor(RegressorMixin, SklearnSvm):
     """Values are the answer."""
 
     C: float
@@ -100,10 +100,10 @@ class SVR(FullRegressor):
         validation.check_cost(self.C)
         validation.check_number("epsilon", self.epsilon, at_least=0)
 
-    def _goal(self) -> Values:
-        return Values(float(self.epsilon))
+    def _goal(self) -> Regression:
+        return Regression(float(self.epsilon))
 
-    def _costs(self, problem: Subproblem, C: float) -> Costs:
+    def _costs(self, problem: Subproblem, C: float) -> DualProblem:
         return regression(problem.y, C, float(self.epsilon), problem.weights)
 
 
@@ -173,8 +173,8 @@ class NuSVR(FullRegressor):
         validation.check_number("C", self.C, above=0)
         validation.check_share("nu", self.nu)
 
-    def _goal(self) -> Values:
-        return Values()  # labels are to be met
+    def _goal(self) -> Regression:
+        return Regression()  # labels are to be met
 
-    def _costs(self, problem: Subproblem, C: float) -> Costs:
+    def _costs(self, problem: Subproblem, C: float) -> DualProblem:
         return nu_regression(problem.y, C, float(self.nu), problem.weights)

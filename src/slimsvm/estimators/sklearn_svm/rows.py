@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_consistent_length, column_or_1d
 
-from ...data.dataset import AllRows, Task, class_numbers, row_keys
+from ...data.dataset import Dataset, RowRange, class_numbers, row_keys
 from ...data.duplicates import repeats
 from ...linalg.array_api import is_foreign
 from ...linalg.arrays import Array
@@ -22,7 +22,7 @@ from ...model.expansion import Model
 from ...problem import kernels
 from ...utils.sklearn_private import check_sample_weight, count_rows
 from ...utils.threads import thread_count
-from .. import tasks, validation
+from .. import checked_data, validation
 
 FEW = 1 << 20  # numbers up to which sparse rows are solved as a full table: it is faster, and the same to the last bit
 UNLABELLED = "no_validation"  # scikit-learn's word for rows without targets
@@ -69,10 +69,10 @@ def _is_table(X: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Rows:
+class CheckedRows:
     """The rows of a problem, and where they come from."""
 
-    task: Task
+    dataset: Dataset
     targets: Array  # of the task's rows; class numbers of classifiers
     given: Any  # all rows of the user
     firsts: Array | None  # of each row that counts the row that stands for it; None: itself
@@ -85,25 +85,25 @@ class Rows:
         coef = model.expansion.coef
         if self.firsts is None:
             return model.rows, coef
-        column = np.full(self.task.n_samples, -1)
+        column = np.full(self.dataset.n_samples, -1)
         column[model.rows] = np.arange(len(model.rows))
         mine = np.flatnonzero(column[self.firsts] >= 0)
         support, which = np.asarray(self.numbers)[mine], column[self.firsts[mine]]
-        total = np.zeros(self.task.n_samples)
-        total[np.asarray(self.task.numbers)] = self.task.counts
+        total = np.zeros(self.dataset.n_samples)
+        total[np.asarray(self.dataset.numbers)] = self.dataset.counts
         share = self.weights[mine] / total[self.firsts[mine]]
         order = np.lexsort((support, self.codes(support)))
         return support[order], coef[:, which[order]] * share[order]
 
     def codes(self, support: Array) -> Array:
         """Class numbers of the user's rows, of those that count."""
-        codes = np.empty(self.task.n_samples, dtype=np.intp)
-        codes[np.asarray(self.task.numbers)] = self.task.codes
+        codes = np.empty(self.dataset.n_samples, dtype=np.intp)
+        codes[np.asarray(self.dataset.numbers)] = self.dataset.codes
         return codes[support if self.firsts is None else self._first_of(support)]
 
     def _first_of(self, support: Array) -> Array:
         assert self.firsts is not None
-        first = np.empty(self.task.n_samples, dtype=np.intp)
+        first = np.empty(self.dataset.n_samples, dtype=np.intp)
         first[np.asarray(self.numbers)] = self.firsts
         return first[support]
 
@@ -132,9 +132,9 @@ def checked(estimator: Any, X: Any, target: dict[str, Any]) -> tuple[Any, Any, A
     return (validation.canonical(X) if sp.issparse(X) else X), y, None
 
 
-def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any, labelled: bool, target: dict[str, Any]) -> Rows:
+def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any, labelled: bool, target: dict[str, Any]) -> CheckedRows:
     """The data of a fit. ``labelled``: targets are class labels; else numbers, or none at all."""
-    tasks.far_task(estimator, X, y, sample_weight)  # says what to do with rows that are not in memory
+    checked_data.remote_dataset(estimator, X, y, sample_weight)  # says what to do with rows that are not in memory
     X, y, matrix = checked(estimator, X, target)
     kernel = estimator.kernel if matrix is None else kernels.Precomputed(matrix)
     n = X.shape[0]
@@ -147,7 +147,7 @@ def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any, labelled: bool,
     if sample_weight is not None and not (np.asarray(sample_weight) > 0).any():
         raise ValueError(NO_WEIGHT)
     weight = None if sample_weight is None else check_sample_weight(sample_weight, X, dtype=np.float64)
-    numbers: Any = AllRows(n) if weight is None or (weight > 0).all() else np.flatnonzero(weight > 0)
+    numbers: Any = RowRange(n) if weight is None or (weight > 0).all() else np.flatnonzero(weight > 0)
     counts = np.broadcast_to(1.0, n) if weight is None else weight
     contents, given = X if matrix is None else matrix, X
     if len(numbers) < n:
@@ -166,27 +166,27 @@ def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any, labelled: bool,
     if sp.issparse(X) and X.shape[0] * X.shape[1] <= FEW:
         X = contents = X.toarray()
     keys = row_keys(contents, threads)
-    task = Task(X, codes, counts, factors, numbers, keys, classes, kernel, n, threads)
+    dataset = Dataset(X, codes, counts, factors, numbers, keys, classes, kernel, n, threads)
     targets = codes.astype(np.float64) if labelled or y is None else y
-    rows = Rows(task, targets, given, None, numbers, counts)
+    rows = CheckedRows(dataset, targets, given, None, numbers, counts)
     symmetric = matrix is None or np.array_equal(matrix, matrix.T)
     return _merged(rows, *repeats(contents, keys, same, threads)) if symmetric else rows
 
 
-def _merged(rows: Rows, copies: Array, repeated: Array) -> Rows:
+def _merged(rows: CheckedRows, copies: Array, repeated: Array) -> CheckedRows:
     """Equal rows as one, the first of them."""
     if not len(copies):
         return rows
-    task, numbers = rows.task, np.asarray(rows.numbers)
+    dataset, numbers = rows.dataset, np.asarray(rows.numbers)
     firsts = numbers.copy()
     firsts[copies] = numbers[repeated]
-    kept = np.ones(task.size, dtype=bool)
+    kept = np.ones(dataset.size, dtype=bool)
     kept[copies] = False
-    counts = np.array(task.counts)
+    counts = np.array(dataset.counts)
     np.add.at(counts, repeated, counts[copies])
-    mine = {name: getattr(task, name)[kept] for name in ("X", "codes", "keys")}
-    merged = replace(task, counts=counts[kept], numbers=numbers[kept], **mine)
-    return replace(rows, task=merged, targets=rows.targets[kept], firsts=firsts)
+    mine = {name: getattr(dataset, name)[kept] for name in ("X", "codes", "keys")}
+    merged = replace(dataset, counts=counts[kept], numbers=numbers[kept], **mine)
+    return replace(rows, dataset=merged, targets=rows.targets[kept], firsts=firsts)
 
 
 def check_two(classes: Array, complaint: str) -> None:

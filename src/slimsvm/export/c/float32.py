@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from ...linalg.arrays import Array
-from ...model.inference import Machine
+from ...model.inference import InferenceModel
 from ...problem import kernels
-from .text import ROM, Writer, add_labels, add_winner, real, shown_scores
+from .text import ROM, HeaderWriter, add_labels, add_winner, real, shown_scores
 
 
 @dataclass(frozen=True)
-class Form:
+class CKernel:
     """A kernel in C: how a row's number and a vector's are combined, and the kernel value from the sum ``s``.
 
     ``gain`` is the power of gamma that goes into the units of the inputs; a number for gamma is left over where that
@@ -43,12 +43,12 @@ def _tanh(kernel: Any, gamma: str) -> str:
         const float k = a > 44.0f ? 1.0f : 1.0f - 2.0f / (expf(2.0f * a) + 1.0f);"""
 
 
-FORMS: dict[str, Form] = {
-    kernels.Gaussian.name: Form("const float r = {x} - {z}; s += r * r;", _exponential, 0.5),
-    kernels.Laplacian.name: Form("const float r = {x} - {z}; s += r < 0.0f ? -r : r;", _exponential, 1.0),
-    kernels.Polynomial.name: Form("s += {x} * {z};", _power),
-    kernels.Sigmoid.name: Form("s += {x} * {z};", _tanh),
-    kernels.Linear.name: Form("s += {x} * {z};", lambda kernel, gamma: ""),
+FORMS: dict[str, CKernel] = {
+    kernels.Gaussian.name: CKernel("const float r = {x} - {z}; s += r * r;", _exponential, 0.5),
+    kernels.Laplacian.name: CKernel("const float r = {x} - {z}; s += r < 0.0f ? -r : r;", _exponential, 1.0),
+    kernels.Polynomial.name: CKernel("s += {x} * {z};", _power),
+    kernels.Sigmoid.name: CKernel("s += {x} * {z};", _tanh),
+    kernels.Linear.name: CKernel("s += {x} * {z};", lambda kernel, gamma: ""),
 }
 
 
@@ -69,7 +69,7 @@ static inline float @_exp(float s)
 """
 
 
-def close_to_one(machine: Machine) -> bool:
+def close_to_one(machine: InferenceModel) -> bool:
     """Are kernel values so large that their distance from 1 has fewer digits to lose?"""
     expansion = machine.expansion
     Z = expansion.vectors
@@ -80,7 +80,7 @@ def close_to_one(machine: Machine) -> bool:
     return bool(np.mean((1 - K) @ sizes) < np.mean(K @ sizes))
 
 
-def shifted(machine: Machine) -> Machine:
+def shifted(machine: InferenceModel) -> InferenceModel:
     """The same machine for kernel values less 1: what that takes away is in the biases."""
     expansion, layer = machine.expansion, machine.layer
     return replace(
@@ -102,7 +102,7 @@ class Layout:
     rest: Array | None = None  # of the mean, where a number of the kind holds too few of its digits
 
 
-def layout(machine: Machine, form: Form, kind: Any = np.float32) -> Layout:
+def layout(machine: InferenceModel, form: CKernel, kind: Any = np.float32) -> Layout:
     """The fewest operations: rows as they are unless inputs have scales, a scaler, or do not count at all.
 
     Numbers will be of this kind. What its digits leave of a large mean, the vectors make up for where only differences
@@ -127,9 +127,9 @@ def layout(machine: Machine, form: Form, kind: Any = np.float32) -> Layout:
     return Layout(used, mean, gain, vectors, gamma, rest if needed else None)
 
 
-def write(machine: Machine, name: str, about: str) -> Writer:
+def write(machine: InferenceModel, name: str, about: str) -> HeaderWriter:
     """The header."""
-    out, kernel = Writer(name), machine.expansion.kernel
+    out, kernel = HeaderWriter(name), machine.expansion.kernel
     form = FORMS.get(kernel.name)
     if form is None:
         raise ValueError(f"kernel {kernel.name!r} has no form in C; {sorted(FORMS)} have one. Fit with one of these")
@@ -195,7 +195,7 @@ static inline float @_predict(const float x[@@_INPUTS])
     return out
 
 
-def _add_values(out: Writer, machine: Machine, form: Form, place: Layout, linear: bool) -> None:
+def _add_values(out: HeaderWriter, machine: InferenceModel, form: CKernel, place: Layout, linear: bool) -> None:
     """The sums over vectors: of the values, and of the logarithms of odds where there are any."""
     used, scaled = len(place.used), place.gain is not None
     rest = "" if place.rest is None else " - @@_FLOAT(@_rest[i])"
@@ -257,7 +257,7 @@ static inline void @_values(const float x[@@_INPUTS], float v[@@_VALUES]{odds})
     out.lines.append("\n")
 
 
-def _add_answers(out: Writer, machine: Machine) -> None:
+def _add_answers(out: HeaderWriter, machine: InferenceModel) -> None:
     assert machine.classes is not None
     assert machine.votes is not None
     values = "@_values(x, v);" if machine.layer is None else "@_values(x, v, 0);"
@@ -286,7 +286,7 @@ static inline int @_predict(const float x[@@_INPUTS])
         _add_probabilities(out, machine)
 
 
-def _add_probabilities(out: Writer, machine: Machine) -> None:
+def _add_probabilities(out: HeaderWriter, machine: InferenceModel) -> None:
     assert machine.layer is not None
     n_layer = len(machine.layer.bias)
     if n_layer == 1:

@@ -10,12 +10,12 @@ from sklearn.metrics import r2_score
 from sklearn.utils import check_consistent_length
 
 from ...linalg.arrays import Array
-from ...model.inference import Machine, machine_of
+from ...model.inference import InferenceModel, inference_model
 from ...problem import kernels
 from ...quantization.quantize import check_bytes, check_limit, to_integers, warn_beyond_max_bytes
 from ...quantization.quantized import Quantized, checked_rows
 from . import fixed, float32
-from .text import Writer, comment, identifier, label_kind
+from .text import HeaderWriter, comment, identifier, label_kind
 
 DTYPES = ("float32", "int8")
 
@@ -182,7 +182,7 @@ def to_c(
         if X is None:
             raise ValueError("y was given without X, whose rows it belongs to")
         check_consistent_length(X, y)
-    machine = machine_of(model)
+    machine = inference_model(model)
     small = None
     if dtype == "int8":
         small = to_integers(model, None if y is None else X, y, probabilities=True)
@@ -200,7 +200,7 @@ def to_c(
 
 
 def header(
-    machine: Machine, small: Quantized | None, name: str = "model", rows: Array | None = None, y: Any = None
+    machine: InferenceModel, small: Quantized | None, name: str = "model", rows: Array | None = None, y: Any = None
 ) -> CSource:
     """The header of a machine in float32, or of the integers that were made of it; rows to compare answers on, and what
     these are to be."""
@@ -214,7 +214,7 @@ def header(
 # --- words ------------------------------------------------------------------------------------------------------------
 
 
-def _about(machine: Machine, name: str, small: Quantized | None) -> str:
+def _about(machine: InferenceModel, name: str, small: Quantized | None) -> str:
     from ... import __version__
 
     expansion, dtype = machine.expansion, "float32" if small is None else "int8"
@@ -252,7 +252,7 @@ def _lines(text: str, width: int = 112) -> list[str]:
     return found
 
 
-def _calls(machine: Machine, name: str, dtype: str) -> list[str]:
+def _calls(machine: InferenceModel, name: str, dtype: str) -> list[str]:
     upper = name.upper()
     if machine.classes is None:
         return _value_calls(len(machine.expansion.bias), name, dtype)
@@ -284,7 +284,7 @@ def _value_calls(outputs: int, name: str, dtype: str) -> list[str]:
     return calls + (integers if dtype == "int8" else [])
 
 
-def _example(machine: Machine, name: str) -> str:
+def _example(machine: InferenceModel, name: str) -> str:
     """A program that reads numbers, row after row, and prints an answer for each row."""
     if machine.classes is None:
         arrays = f"    float f[{name.upper()}_VALUES];\n"
@@ -332,7 +332,9 @@ int main(void)
 # --- what it takes ----------------------------------------------------------------------------------------------------
 
 
-def _report(machine: Machine, small: Quantized | None, out: Writer, rows: Array, y: Any, source: str) -> CReport:
+def _report(
+    machine: InferenceModel, small: Quantized | None, out: HeaderWriter, rows: Array, y: Any, source: str
+) -> CReport:
     expansion = machine.expansion
     before = expansion.decision(machine.inputs(rows))
     after = _float32_values(machine, rows) if small is None else small.decision(rows).reshape(before.shape)
@@ -378,7 +380,7 @@ def _largest_difference(before: Array, after: Array, at_least: float) -> float:
     return float(np.abs(after - before).max(initial=0.0) / max(at_least, float(np.abs(before).max(initial=0.0))))
 
 
-def _float32_values(machine: Machine, rows: Array) -> Array:
+def _float32_values(machine: InferenceModel, rows: Array) -> Array:
     """What float32 makes of rows, vectors and coefficients; sums are those of Python."""
     expansion = machine.expansion
     X = machine.inputs(rows.astype(np.float32).astype(np.float64)).astype(np.float32)

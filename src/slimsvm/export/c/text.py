@@ -62,7 +62,7 @@ def comment(text: str) -> str:
 
 
 @dataclass
-class Writer:
+class HeaderWriter:
     """A header that grows; it knows its prefix and counts the bytes of its tables."""
 
     name: str
@@ -139,7 +139,7 @@ def label_kind(classes: Array) -> str:
     return "float" if plain else "const char *"
 
 
-def add_labels(out: Writer, classes: Array) -> None:
+def add_labels(out: HeaderWriter, classes: Array) -> None:
     """From class numbers to labels: a function that returns one."""
     labels, kind = classes.tolist(), label_kind(classes)
     if kind == "int32_t" and list(map(int, labels)) == list(range(len(labels))):
@@ -170,7 +170,7 @@ static inline {returned}@_label(int number)
     out.lines.append("\n")
 
 
-def add_winner(out: Writer, votes: Votes, kind: str, n_classes: int, n_values: int) -> None:
+def add_winner(out: HeaderWriter, votes: Votes, kind: str, n_classes: int, n_values: int) -> None:
     """From values to the number of the class that is predicted."""
     zero = "0.0f" if kind == "float" else "0"
     wins = ">=" if votes.zero_is_positive else ">"

@@ -17,8 +17,8 @@ from ... import _core
 from ...linalg.arrays import Array
 from ...problem.formulation import Constraint, FeasibleSet, Slack
 from .multiplier import Limits
-from .programs import BoxProgram, Point, program
-from .solve import Binary, DualSolution, Progress, first_steps, solve_dual
+from .programs import BoxProgram, ProgramSolution, program
+from .solve import BinaryDual, DualProgress, DualSolution, first_steps, solve_dual
 from .training import Subproblem
 
 MOST = 1 << 18  # variables in one call: what they need beside the rows stays small
@@ -39,10 +39,10 @@ class Cost:
         """Does the feasible set, row by row, say all? The class itself must say so: one that inherits may differ."""
         return vars(type(self.slack)).get("told_by_its_set", False)
 
-    def binary(self, problem: Subproblem) -> Binary:
+    def binary(self, problem: Subproblem) -> BinaryDual:
         """The problem with this cost."""
         own = self.slack.at(self.numbers[problem.rows], self.n_samples)
-        return Binary(problem.y, own, self.C, problem.weights, self.constraint)
+        return BinaryDual(problem.y, own, self.C, problem.weights, self.constraint)
 
     def bounds(self, problems: list[Subproblem]) -> tuple[Array, FeasibleSet]:
         """Labels and feasible set of problems one after the other, where rows do not mind each other."""
@@ -61,7 +61,7 @@ def solve_all(
     solutions: list[DualSolution] = []
     if verbose:
         for problem in problems:
-            progress = Progress(problem.name)
+            progress = DualProgress(problem.name)
             solutions += _solve_some(machine, [problem], cost, replace(limits, callback=progress))
             progress.end(solutions[-1])
         return solutions
@@ -137,7 +137,7 @@ def _one_set_each(
         yield solve_dual(over, binary, limits, next(first) if is_plain else None)
 
 
-def _first_points(machine: _core.Machine, overs: list[Any], limits: Limits) -> Iterator[Point]:
+def _first_points(machine: _core.Machine, overs: list[Any], limits: Limits) -> Iterator[ProgramSolution]:
     """Solutions of programs without a ball."""
     if not overs:
         return
@@ -179,7 +179,7 @@ class _Found:
     def duals(self, k: int) -> Array:
         return self.table["duals"][self.places[k]]
 
-    def point(self, over: BoxProgram, k: int) -> Point:
+    def point(self, over: BoxProgram, k: int) -> ProgramSolution:
         """The solution of one of them, as a program gives it."""
         gap, violation, steps, indefinite = (
             self.table[name][k] for name in ("program_gap", "violation", "steps", "negative_curvature")

@@ -25,7 +25,7 @@ TINY = 1e-300
 
 
 @dataclass(frozen=True)
-class Boxed:
+class BoxProblem:
     """One such problem. ``row`` is that of each variable, ``first`` a point within the bounds that has the sums."""
 
     K: Array
@@ -56,7 +56,7 @@ class Boxed:
             before = now
             try:
                 with np.errstate(all="ignore"):  # what is not finite ends the path
-                    now, share = Step(self, now).made()
+                    now, share = BoxNewton(self, now).made()
             except np.linalg.LinAlgError:
                 break
             if not all(np.isfinite(part).all() for part in vars(now).values()) or share < 1e-6:
@@ -82,27 +82,27 @@ class Boxed:
         """Lagrangian of the equality constraints at x."""
         return self.dual(x) + float(dot(b, dot(self.G, x) - self.sums))
 
-    def _settled(self, before: State, now: State, x: Array) -> Array:
+    def _settled(self, before: BoxState, now: BoxState, x: Array) -> Array:
         """Variables that fall to a bound faster than the bound's multiplier does are put there."""
         low = now.down * before.z < 0.5 * before.down * now.z
         high = now.up * before.w < 0.5 * before.up * now.w
         return np.where(low, self.lower, np.where(high, self.upper, x))
 
-    def at(self, now: State) -> Array:
+    def at(self, now: BoxState) -> Array:
         """The variables: from the bound that is nearer, which has all their digits."""
         return np.where(now.down < now.up, self.lower + now.down, self.upper - now.up)
 
-    def _first(self) -> State:
+    def _first(self) -> BoxState:
         x = self.first
         off = self.products(x) - self.linear
         size = max(float(np.abs(off).max()), TINY)
         z, w = np.maximum(off, 0.0) + size, np.maximum(-off, 0.0) + size
-        return State(x - self.lower, self.upper - x, z, w, np.zeros(len(self.G)))
+        return BoxState(x - self.lower, self.upper - x, z, w, np.zeros(len(self.G)))
 
     def _of_some(self, free: Array, tol: float) -> Array | None:
         """Variables without room stay where they are."""
         fixed = np.where(free, 0.0, self.lower)
-        rest = Boxed(
+        rest = BoxProblem(
             self.K,
             self.row[free],
             (self.linear - self.products(fixed))[free],
@@ -120,7 +120,7 @@ class Boxed:
 
 
 @dataclass
-class State:
+class BoxState:
     """Room to either bound, each kept for itself because it may be tiny beside the variable; the multipliers of the
     bounds and of the sums. Also a change of these."""
 
@@ -130,9 +130,9 @@ class State:
     w: Array
     b: Array
 
-    def moved(self, change: State, share: float) -> State:
+    def moved(self, change: BoxState, share: float) -> BoxState:
         """After a share of the change."""
-        return State(
+        return BoxState(
             *(part + share * more for part, more in zip(vars(self).values(), vars(change).values(), strict=True))
         )
 
@@ -141,10 +141,10 @@ class State:
         return float(dot(self.down, self.z) + dot(self.up, self.w)) / (2 * len(self.z))
 
 
-class Step:
+class BoxNewton:
     """Newton steps from one state: one factorisation for two of them."""
 
-    def __init__(self, problem: Boxed, now: State):
+    def __init__(self, problem: BoxProblem, now: BoxState):
         self.problem, self.now = problem, now
         self.D = now.z / now.down + now.w / now.up
         self.W = problem.by_row(1 / self.D)
@@ -169,7 +169,7 @@ class Step:
         x = np.where(self.stiff, (h - dot(p.K, da)[p.row]) / self.D, 0.0)
         return np.where(self.stiff, x, (da - p.by_row(x))[p.row])
 
-    def change(self, centre: float, ahead: State | None = None) -> State:
+    def change(self, centre: float, ahead: BoxState | None = None) -> BoxState:
         """Towards products equal to ``centre``; ``ahead`` is an estimate of the step, for terms of second order."""
         p, s = self.problem, self.now
         low = (centre - (0.0 if ahead is None else ahead.down * ahead.z)) / s.down - s.z
@@ -177,15 +177,15 @@ class Step:
         own = self.answer(self.short + low - high)
         b = _solve(dot(p.G, self.answers.T), self.missing - dot(p.G, own))
         x = own + dot(b, self.answers)
-        return State(x, -x, low - s.z / s.down * x, high + s.w / s.up * x, b)
+        return BoxState(x, -x, low - s.z / s.down * x, high + s.w / s.up * x, b)
 
-    def share(self, d: State) -> float:
+    def share(self, d: BoxState) -> float:
         """How much of the step keeps everything positive."""
         s = self.now
         pairs = ((d.down, s.down), (d.up, s.up), (d.z, s.z), (d.w, s.w))
         return 1 / max(1.0, -min(float((change / np.maximum(part, TINY)).min()) for change, part in pairs))
 
-    def made(self) -> tuple[State, float]:
+    def made(self) -> tuple[BoxState, float]:
         """The next state, and how much of the step could be made."""
         mean = self.now.mean_product
         ahead = self.change(0.0)

@@ -35,7 +35,7 @@ def solutions(K: Array, y: Array, feasible: FeasibleSet) -> Iterator[tuple[Array
 
     Two for each step, the first with what has vanished left out. A factorisation that fails ends them.
     """
-    path = Path(K, y, feasible)
+    path = NewtonSystem(K, y, feasible)
     states = path.states()
     try:
         while True:
@@ -51,7 +51,7 @@ def solutions(K: Array, y: Array, feasible: FeasibleSet) -> Iterator[tuple[Array
 
 
 @dataclass
-class State:
+class InteriorState:
     """Parts, multipliers of their bounds, slacks, bias; multiplier and room of cap and ball. Also a change of these."""
 
     x: Array
@@ -64,15 +64,15 @@ class State:
     mu: float
     depth: float
 
-    def moved(self, change: State, share: float) -> State:
+    def moved(self, change: InteriorState, share: float) -> InteriorState:
         """This state after a share of the change."""
-        moved = State(*(getattr(self, f.name) + share * getattr(change, f.name) for f in fields(self)))
+        moved = InteriorState(*(getattr(self, f.name) + share * getattr(change, f.name) for f in fields(self)))
         fall = np.minimum(share * change.xi / np.maximum(self.xi, TINY), 0.0)
         moved.xi = np.where(fall < 0, self.xi * np.exp(fall), moved.xi)
         return moved
 
 
-class Path:
+class NewtonSystem:
     """The equations of one problem and their Newton steps."""
 
     def __init__(self, K: Array, y: Array, feasible: FeasibleSet):
@@ -100,11 +100,11 @@ class Path:
         p_norm_ball = self.ball and self.metric is None
         self.scale = stretch ** (1 / self.power) / feasible.radius if p_norm_ball else np.zeros(len(self.row))
 
-    def states(self) -> Iterator[tuple[State, State]]:
+    def states(self) -> Iterator[tuple[InteriorState, InteriorState]]:
         """Pairs of a state and the next one."""
         s, stuck = self.start(), 0
         for _ in range(MOST_STEPS):
-            step = Step(self, s)
+            step = InteriorNewton(self, s)
             nu = self.mean_product(s)
             ahead = step.change(0.0)
             most = step.share(ahead)
@@ -122,7 +122,7 @@ class Path:
                 return
             yield before, s
 
-    def moved(self, s: State, change: State, share: float, nu: float) -> State:
+    def moved(self, s: InteriorState, change: InteriorState, share: float, nu: float) -> InteriorState:
         """After a share of the step, or less of it where products would grow."""
         for _ in range(20):
             after = s.moved(change, share)
@@ -131,7 +131,7 @@ class Path:
             share *= 0.5
         return after
 
-    def start(self) -> State:
+    def start(self) -> InteriorState:
         """Sums in balance and halfway to the bounds; all products equal."""
         reach = np.minimum(np.maximum(self.upper, -self.lower), self.total)
         if self.scale.any():
@@ -157,7 +157,7 @@ class Path:
             depth = 1 - self.norm(x)
             mu = nu / depth
             xi = mu * self.slope(x) if self.metric is None else xi
-        return State(x, z, w, xi, 0.0, theta, room, mu, depth)
+        return InteriorState(x, z, w, xi, 0.0, theta, room, mu, depth)
 
     def by_row(self, values: Array) -> Array:
         """Sums over the parts of each row."""
@@ -179,17 +179,17 @@ class Path:
         """The gradient of ``norm**power / power``."""
         return self.scale * (self.scale * x) ** (self.power - 1) if self.metric is None else dot(self.metric, x)
 
-    def sum_of_products(self, s: State) -> float:
+    def sum_of_products(self, s: InteriorState) -> float:
         """Of those that fall to zero together."""
         below, above = self.below, self.above
         total = dot((s.x - self.lower)[below], s.z[below]) + dot((self.upper - s.x)[above], s.w[above])
         return float(total) + s.room * s.theta + s.depth * s.mu
 
-    def mean_product(self, s: State) -> float:
+    def mean_product(self, s: InteriorState) -> float:
         """What they would be if they were equal."""
         return self.sum_of_products(s) / max(1, self.below.sum() + self.above.sum() + self.capped + self.ball)
 
-    def settled(self, before: State, s: State) -> Array:
+    def settled(self, before: InteriorState, s: InteriorState) -> Array:
         """Parts that fall to a bound faster than the bound's multiplier does are put there."""
         falls = np.zeros((2, len(s.x)), dtype=bool)
         low, high = self.below, self.above
@@ -203,10 +203,10 @@ class Path:
         return np.where(free, x * (1 - abs(off) / mass), x) if mass > abs(off) else x
 
 
-class Step:
+class InteriorNewton:
     """Newton steps from one state: one factorisation for any number of them."""
 
-    def __init__(self, path: Path, s: State):
+    def __init__(self, path: NewtonSystem, s: InteriorState):
         self.path, self.s = path, s
         self.down = np.where(path.below, s.x - path.lower, 1.0)
         self.up = np.where(path.above, path.upper - s.x, 1.0)
@@ -238,10 +238,10 @@ class Step:
         x = np.where(self.stiff, (h - path.sign * dot(self.K, da)[path.row]) / self.D, 0.0)
         return np.where(self.stiff, x, path.sign * (da - path.duals(x))[path.row])
 
-    def change(self, centre: float, ahead: State | None = None) -> State:
+    def change(self, centre: float, ahead: InteriorState | None = None) -> InteriorState:
         """Towards products equal to ``centre``; ``ahead`` is an estimate of the step, for terms of second order."""
         path, s = self.path, self.s
-        d = ahead or State(*(0.0 * getattr(s, f.name) for f in fields(s)))
+        d = ahead or InteriorState(*(0.0 * getattr(s, f.name) for f in fields(s)))
         z = np.where(path.below, (centre - d.x * d.z) / self.down - s.z, 0.0)
         w = np.where(path.above, (centre + d.x * d.w) / self.up - s.w, 0.0)
         a = path.duals(s.x)
@@ -266,7 +266,7 @@ class Step:
         x = x + dot(found, self.answers)
         theta = float(found[1]) if path.capped else 0.0
         growth = float(found[-1]) if path.ball else 0.0  # of the logarithm of mu
-        return State(
+        return InteriorState(
             x,
             z - s.z / self.down * x,
             w + s.w / self.up * x,
@@ -278,7 +278,7 @@ class Step:
             depth - s.depth * growth,
         )
 
-    def share(self, d: State) -> float:
+    def share(self, d: InteriorState) -> float:
         """How much of the step keeps everything positive, and slacks that tell from growing too fast to be followed."""
         path, s = self.path, self.s
         ratios = [(d.x / self.down)[path.below], (-d.x / self.up)[path.above]]

@@ -16,7 +16,7 @@ import numpy as np
 from ... import _core
 from ...linalg.arrays import Array
 from ...linalg.matrix import (
-    Eliminated,
+    LUFactors,
     NotPositiveDefinite,
     cho_solve,
     cholesky,
@@ -27,14 +27,14 @@ from ...linalg.matrix import (
     solve_lower,
 )
 from .rounding import ROUNDOFF, accurate_product, error_of_product
-from .solve import FEW, DualSolution, Progress
+from .solve import FEW, DualProgress, DualSolution
 
 BLOCK = 64  # pivots taken at once
 WIDE = 256  # columns of an inverse looked at together
 
 
 @dataclass(frozen=True)
-class System:
+class LinearSystem:
     """The matrix ``K + diag(1 / C)`` over the machine's segments in ``view``."""
 
     machine: _core.Machine
@@ -52,13 +52,13 @@ class System:
 
 
 def solve(
-    system: System,
+    system: LinearSystem,
     targets: Array,
     tol: float,
     max_iter: int,
     double_rows: bool,
     memory: int,
-    progress: Progress | None,
+    progress: DualProgress | None,
 ) -> tuple[list[DualSolution], Array | None]:
     """Solutions for the rows of ``targets`` (+-1), and the leave-one-out residuals where they are to be had."""
     if 8 * system.size**2 <= memory:
@@ -67,14 +67,14 @@ def solve(
 
 
 def _solutions(
-    system: System,
+    system: LinearSystem,
     targets: Array,
     duals: Array,
     f: Array,
     tol: float,
     n_iter: int,
     indefinite: bool,
-    progress: Progress | None,
+    progress: DualProgress | None,
 ) -> list[DualSolution]:
     """Certified solutions for given duals; the best bias is the weighted mean of the residuals y - f.
 
@@ -106,7 +106,7 @@ class _Certified(NamedTuple):
     rounding: float  # its part of the gap
 
 
-def _certified(system: System, y: Array, a: Array, f: Array, error: Array, largest: float) -> _Certified:
+def _certified(system: LinearSystem, y: Array, a: Array, f: Array, error: Array, largest: float) -> _Certified:
     """For ``f = K a``, known to ``error``; ``largest`` is the root of the largest k(x, x)."""
     bias = float(np.average(y - f, weights=system.C))
     slacks = y - f - bias
@@ -125,7 +125,9 @@ def _certified(system: System, y: Array, a: Array, f: Array, error: Array, large
 # --- Direct -----------------------------------------------------------------------------------------------
 
 
-def _direct(system: System, targets: Array, tol: float, progress: Progress | None) -> tuple[list[DualSolution], Array]:
+def _direct(
+    system: LinearSystem, targets: Array, tol: float, progress: DualProgress | None
+) -> tuple[list[DualSolution], Array]:
     right = np.vstack([targets, np.ones(system.size)]).T
     try:
         factor = cholesky(_shifted(system), system.threads, overwrite=True)
@@ -146,7 +148,7 @@ def _direct(system: System, targets: Array, tol: float, progress: Progress | Non
     return _solutions(system, targets, duals, system.product(duals), tol, 1, indefinite, progress), residuals
 
 
-def _shifted(system: System) -> Array:
+def _shifted(system: LinearSystem) -> Array:
     A = system.machine.rows(system.view, np.arange(system.size))
     A.flat[:: system.size + 1] += 1 / system.C
     return A
@@ -155,7 +157,7 @@ def _shifted(system: System) -> Array:
 def _indefinite(A: Array, right: Array, threads: int) -> tuple[Array, Array]:
     """Solutions of ``A x = right`` for each column, as rows, and the diagonal of the inverse."""
     scale = float(np.abs(A).max())
-    factors = Eliminated(A, threads, overwrite=True)
+    factors = LUFactors(A, threads, overwrite=True)
     pivots = factors.factor.diagonal()
     least = np.finfo(float).eps * scale or 1.0
     np.fill_diagonal(factors.factor, np.where(np.abs(pivots) < least, np.copysign(least, pivots), pivots))  # singular
@@ -177,7 +179,7 @@ class Preconditioner:
     beside the ridge, or the memory is used up.
     """
 
-    def __init__(self, system: System, memory: int):
+    def __init__(self, system: LinearSystem, memory: int):
         n, self.C = system.size, system.C
         rank = int(min(n, max(BLOCK, memory // (8 * n))))
         rng = np.random.default_rng(0)
@@ -221,13 +223,13 @@ class Preconditioner:
 
 
 def _iterate(
-    system: System,
+    system: LinearSystem,
     targets: Array,
     tol: float,
     max_iter: int,
     double_rows: bool,
     memory: int,
-    progress: Progress | None,
+    progress: DualProgress | None,
 ) -> list[DualSolution]:
     """Conjugate gradients until the gap in float64 is met; restarted from there where float32 was not enough."""
     preconditioner = Preconditioner(system, memory * 3 // 4)  # the rest is for packed rows
@@ -255,7 +257,7 @@ def _iterate(
 
 
 def _conjugate_gradients(
-    system: System,
+    system: LinearSystem,
     preconditioner: Preconditioner,
     targets: Array,
     duals: Array,
@@ -263,7 +265,7 @@ def _conjugate_gradients(
     tol: float,
     most: int,
     single: bool,
-    progress: Progress | None,
+    progress: DualProgress | None,
 ) -> tuple[int, bool]:
     """Improve duals and residuals in place until the gap, as the residual tells it, is met for each target.
 
@@ -296,7 +298,7 @@ def _conjugate_gradients(
     return most, False
 
 
-def _gaps(system: System, targets: Array, duals: Array, residual: Array) -> Array:
+def _gaps(system: LinearSystem, targets: Array, duals: Array, residual: Array) -> Array:
     """Relative duality gaps from the residuals of the system, up to its constant."""
     centred = residual - (dot(residual, system.C) / system.C.sum())[:, None]
     difference = 0.5 * dot(centred**2, system.C)

@@ -18,7 +18,7 @@ import numpy as np
 from ...linalg.arrays import Array
 from ...linalg.matrix import dot
 from ...problem.formulation import Certificate, FeasibleSet
-from .programs import Point, Program
+from .programs import Program, ProgramSolution
 
 MOST_ROUNDS = 200
 FIRST_TOLERANCE = 0.1  # of a program whose multiplier is a guess
@@ -80,7 +80,7 @@ class Bracket:
         return sqrt(self.low * self.high) if self.low > 0 else 0.1 * self.high
 
 
-class Inside:
+class BallPoints:
     """Points of the ball made from solutions around it: multiples, mixtures of one inside and one outside.
 
     Mixtures stay within bounds and cap. As the two close in on the optimum, their error is of second order.
@@ -88,14 +88,14 @@ class Inside:
 
     def __init__(self, feasible: FeasibleSet):
         self.feasible = feasible
-        self.inner: Point | None = None
-        self.outer: Point | None = None
+        self.inner: ProgramSolution | None = None
+        self.outer: ProgramSolution | None = None
 
     def forget(self) -> None:
         """The next solutions are more exact than these."""
         self.inner = self.outer = None
 
-    def candidates(self, point: Point, norm: float) -> list[Point]:
+    def candidates(self, point: ProgramSolution, norm: float) -> list[ProgramSolution]:
         """What the new solution allows; at least one of them is near the optimum if it is."""
         found = [self._scaled(point)]
         if norm <= self.feasible.radius:
@@ -107,7 +107,7 @@ class Inside:
             found.append(self._mixed(self.inner, self.outer))
         return found
 
-    def _scaled(self, point: Point) -> Point:
+    def _scaled(self, point: ProgramSolution) -> ProgramSolution:
         """The best multiple: near the optimum, one that ends on the surface."""
         if not point.duals.any():
             return point
@@ -116,7 +116,7 @@ class Inside:
         share = min(point.gain / curvature, most) if curvature > 0 else most
         return replace(point, duals=share * point.duals, f=share * point.f, gain=share * point.gain)
 
-    def _mixed(self, inner: Point, outer: Point) -> Point:
+    def _mixed(self, inner: ProgramSolution, outer: ProgramSolution) -> ProgramSolution:
         """Where the way from inside to outside leaves the ball: the norm is convex along it."""
         low, high = 0.0, 1.0
         for _ in range(50):
@@ -137,13 +137,13 @@ def search(
     feasible: FeasibleSet,
     guess: float,
     limits: Limits,
-) -> tuple[Point, Certificate]:
+) -> tuple[ProgramSolution, Certificate]:
     """The best point found inside the ball, and its certificate. ``guess`` is a first multiplier."""
     radius, power, tol = feasible.radius, feasible.power, limits.tol
-    bracket, inside = Bracket(radius, power), Inside(feasible)
+    bracket, inside = Bracket(radius, power), BallPoints(feasible)
     mu, last_mu, eps, exact, steps, indefinite = guess, 0.0, max(FIRST_TOLERANCE, tol), False, 0, False
-    point: Point | None = None
-    best: tuple[Point, Certificate] | None = None
+    point: ProgramSolution | None = None
+    best: tuple[ProgramSolution, Certificate] | None = None
     least, since = inf, 0  # smallest gap, and rounds since it was halved
     for _ in range(MOST_ROUNDS):
         left = limits.max_steps if limits.max_steps < 0 else limits.max_steps - steps

@@ -9,7 +9,7 @@ import numpy as np
 from ...linalg.arrays import Array
 from ...model.expansion import Expansion
 from .multiplier import Limits
-from .sklearn_svm import FamilySolution, one_class, solve_family
+from .sklearn_svm import SvmSolution, one_class, solve_family
 
 
 def one_class_machine(
@@ -21,7 +21,7 @@ def one_class_machine(
     cache_bytes: int,
     threads: int,
     verbose: bool = False,
-) -> tuple[Expansion, FamilySolution]:
+) -> tuple[Expansion, SvmSolution]:
     """The machine that leaves a share of at most nu of the rows outside, and the proof of how well it is solved."""
     n = X.shape[0]
     machine = kernel.machine(X, np.arange(n, dtype=np.int64), [n], cache_bytes, threads)

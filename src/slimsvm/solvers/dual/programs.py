@@ -18,7 +18,7 @@ DRIFT = 1e-12  # a sum of duals, as a share of their sizes, that many rounded st
 
 
 @dataclass(frozen=True)
-class Point:
+class ProgramSolution:
     """A solution of one program: duals, f = K duals, and how well it is solved."""
 
     duals: Array
@@ -51,10 +51,10 @@ class Program(Protocol):
         tol: float,
         max_steps: int,
         double_rows: bool,
-        start: Point | None = None,
+        start: ProgramSolution | None = None,
         exact: bool = True,
         callback: Any = None,
-    ) -> Point:
+    ) -> ProgramSolution:
         """The solution for this multiplier; without ``exact``, f is only as good as the rows of the core."""
 
 
@@ -101,10 +101,10 @@ class BoxProgram:
         tol: float,
         max_steps: int,
         double_rows: bool,
-        start: Point | None = None,
+        start: ProgramSolution | None = None,
         exact: bool = True,
         callback: Any = None,
-    ) -> Point:
+    ) -> ProgramSolution:
         found = self.machine.solve(
             self.view,
             self.linear,
@@ -136,7 +136,9 @@ class BoxProgram:
         ridge = self.ridge + mu * self.stretch if mu > 0 else self.ridge
         return np.tile(ridge, 2) if self.doubled else np.ascontiguousarray(ridge)
 
-    def point(self, duals: Array, product: Array, gap: float, violation: float, steps: int, indefinite: bool) -> Point:
+    def point(
+        self, duals: Array, product: Array, gap: float, violation: float, steps: int, indefinite: bool
+    ) -> ProgramSolution:
         """What the core found for its variables, as a solution for the rows."""
         if abs(fsum(duals)) > DRIFT * float(np.abs(duals).sum()):  # tiny steps are lost beside huge duals
             duals = balanced(duals)
@@ -146,7 +148,7 @@ class BoxProgram:
             plus, minus = np.split(duals, 2)
             duals, product = plus + minus, product[: len(plus)]
         gain = float(dot(self.linear[: len(duals)], duals))
-        return Point(duals, product, gain, gap, violation, steps, indefinite, state)
+        return ProgramSolution(duals, product, gain, gap, violation, steps, indefinite, state)
 
 
 class MetricProgram:
@@ -174,10 +176,10 @@ class MetricProgram:
         tol: float,
         max_steps: int,
         double_rows: bool,
-        start: Point | None = None,
+        start: ProgramSolution | None = None,
         exact: bool = True,
         callback: Any = None,
-    ) -> Point:
+    ) -> ProgramSolution:
         matrix = self.K + mu * self.metric
         n = len(matrix)
         machine = _core.matrix_machine(matrix, np.arange(n), [n], matrix.nbytes // 2 + (32 << 20), 1)

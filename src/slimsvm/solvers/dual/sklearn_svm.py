@@ -34,9 +34,9 @@ import numpy as np
 
 from ... import _core
 from ...linalg.arrays import Array
-from .boxed import Boxed
+from .boxed import BoxProblem
 from .multiplier import Limits
-from .solve import FEW, Progress, first_steps
+from .solve import FEW, DualProgress, first_steps
 from .vertex import at_vertex
 from .zero import as_zero, rounding_error
 
@@ -49,7 +49,7 @@ INTERIOR_TOL = 1e-6  # times tol: gap at which the interior point hands over to 
 
 
 @dataclass(frozen=True)
-class Costs:
+class DualProblem:
     """One problem over rows; of each row one variable, or two (``doubled``): those above zero, then those below."""
 
     linear: Array
@@ -71,7 +71,7 @@ class Costs:
     def rows(self) -> int:
         return len(self.linear) // (2 if self.doubled else 1)
 
-    def boxed(self, K: Array) -> Boxed:
+    def boxed(self, K: Array) -> BoxProblem:
         """The same for interior points, over the kernel matrix of the rows."""
         n = self.rows
         row = np.tile(np.arange(n), 2) if self.doubled else np.arange(n)
@@ -85,9 +85,9 @@ class Costs:
             first[mine] += room * ((wanted - float(self.lower[mine].sum())) / max(float(room.sum()), 1e-300))
         G = ones[None] if self.side is None else np.stack([ones, self.side])
         sums = np.array([self.sum, self.total][: len(G)])
-        return Boxed(K, row, self.linear, self.lower, self.upper, G, sums, first)
+        return BoxProblem(K, row, self.linear, self.lower, self.upper, G, sums, first)
 
-    def scaled(self, unit: float) -> Costs:
+    def scaled(self, unit: float) -> DualProblem:
         """The same problem in another unit of f: duals, bounds and sums are smaller by that factor."""
         if unit == 1:
             return self
@@ -102,13 +102,13 @@ class Costs:
         )
 
 
-def classification(y: Array, C: float, weights: Array) -> Costs:
+def classification(y: Array, C: float, weights: Array) -> DualProblem:
     """y is +-1."""
     most = C * weights
-    return Costs(y.astype(np.float64), np.where(y > 0, 0.0, -most), np.where(y > 0, most, 0.0))
+    return DualProblem(y.astype(np.float64), np.where(y > 0, 0.0, -most), np.where(y > 0, most, 0.0))
 
 
-def nu_classification(y: Array, nu: float, weights: Array) -> Costs:
+def nu_classification(y: Array, nu: float, weights: Array) -> DualProblem:
     """y is +-1; the duals of each class sum to half of ``nu sum(w)``, which both classes must have."""
     total = nu * float(weights.sum())
     least = min(float(weights[y > 0].sum()), float(weights[y < 0].sum()))
@@ -119,32 +119,32 @@ def nu_classification(y: Array, nu: float, weights: Array) -> Costs:
             f"{2 * least / weights.sum():.3g}"
         )
     lower, upper = np.where(y > 0, 0.0, -weights), np.where(y > 0, weights, 0.0)
-    return Costs(np.zeros(len(y)), lower, upper, side=y.astype(np.float64), total=total, by_margin=True)
+    return DualProblem(np.zeros(len(y)), lower, upper, side=y.astype(np.float64), total=total, by_margin=True)
 
 
-def regression(y: Array, C: float, epsilon: float, weights: Array) -> Costs:
+def regression(y: Array, C: float, epsilon: float, weights: Array) -> DualProblem:
     """y are the values to be met."""
     most, zero = C * weights, np.zeros(len(y))
-    costs = Costs(
+    costs = DualProblem(
         np.concatenate([y - epsilon, y + epsilon]), np.append(zero, -most), np.append(most, zero), doubled=True
     )
     return costs.scaled(_unit(_spread(y, weights)))
 
 
-def nu_regression(y: Array, C: float, nu: float, weights: Array) -> Costs:
+def nu_regression(y: Array, C: float, nu: float, weights: Array) -> DualProblem:
     """y are the values to be met; at most a share nu of the rows is outside of the tube."""
     most, zero, total = C * weights, np.zeros(len(y)), C * nu * float(weights.sum())
     side = np.repeat([1.0, -1.0], len(y))
-    costs = Costs(np.tile(y, 2), np.append(zero, -most), np.append(most, zero), 0.0, side, total, True)
+    costs = DualProblem(np.tile(y, 2), np.append(zero, -most), np.append(most, zero), 0.0, side, total, True)
     return costs.scaled(_unit(_spread(y, weights)))
 
 
-def one_class(nu: float, weights: Array) -> Costs:
+def one_class(nu: float, weights: Array) -> DualProblem:
     """At most a share nu of the rows is outside."""
-    return Costs(np.zeros(len(weights)), np.zeros(len(weights)), np.array(weights), nu * float(weights.sum()))
+    return DualProblem(np.zeros(len(weights)), np.zeros(len(weights)), np.array(weights), nu * float(weights.sum()))
 
 
-class FamilySolution(NamedTuple):
+class SvmSolution(NamedTuple):
     """``f(x) = sum_i duals_i k(x_i, x) + bias``, and the proof of how well its problem is solved."""
 
     duals: Array  # signed, one for each row
@@ -160,14 +160,18 @@ class FamilySolution(NamedTuple):
 
 
 def solve_family(
-    machine: _core.Machine, views: Sequence[list[int]], problems: Sequence[Costs], limits: Limits, verbose: bool = False
-) -> list[FamilySolution]:
+    machine: _core.Machine,
+    views: Sequence[list[int]],
+    problems: Sequence[DualProblem],
+    limits: Limits,
+    verbose: bool = False,
+) -> list[SvmSolution]:
     """A solution for each problem over the machine's segments in its view; all problems are of one kind."""
     if not verbose:
         return _solved(machine, list(views), list(problems), limits)
     solutions = []
     for view, problem in zip(views, problems, strict=True):
-        progress = Progress("fit")
+        progress = DualProgress("fit")
         solutions += _solved(machine, [view], [problem], replace(limits, callback=progress))
         last = solutions[-1]
         vectors = np.count_nonzero(last.duals)
@@ -176,8 +180,8 @@ def solve_family(
 
 
 def _solved(
-    machine: _core.Machine, views: list[list[int]], problems: list[Costs], limits: Limits
-) -> list[FamilySolution]:
+    machine: _core.Machine, views: list[list[int]], problems: list[DualProblem], limits: Limits
+) -> list[SvmSolution]:
     if problems[0].doubled and not np.ptp(problems[0].linear.reshape(2, -1), axis=1).any():
         return [_met_by_the_bias(problems[0])]  # a regression is one problem
     problems = [_in_units_of(machine, view, problem) for view, problem in zip(views, problems, strict=True)]
@@ -192,8 +196,8 @@ def _solved(
 
 
 def _zero_without_margin(
-    machine: _core.Machine, view: list[int], problem: Costs, found: FamilySolution
-) -> FamilySolution:
+    machine: _core.Machine, view: list[int], problem: DualProblem, found: SvmSolution
+) -> SvmSolution:
     """f = 0 in place of a function without a margin, or with one that is within the rounding of its values.
 
     Where rho is not positive, no term of ``1/2 |f|^2 - nu rho + 1/n sum_i max(0, rho - y_i (f(x_i) + b))`` is negative:
@@ -210,7 +214,7 @@ def _zero_without_margin(
     return found if separates else as_zero(found)._replace(objective=0.0, margin=0.0)
 
 
-def _better_than_chance(values: Array, problem: Costs) -> bool:
+def _better_than_chance(values: Array, problem: DualProblem) -> bool:
     """Is the mean share of both classes that is right above one half, by three standard errors?"""
     assert problem.side is not None
     right, variance = 0.0, 0.0
@@ -223,15 +227,15 @@ def _better_than_chance(values: Array, problem: Costs) -> bool:
     return right > 0.5 + 3 * math.sqrt(variance)
 
 
-def _met_by_the_bias(problem: Costs) -> FamilySolution:
+def _met_by_the_bias(problem: DualProblem) -> SvmSolution:
     """Targets that are all the same: the two duals of each row cancel, or are zero, and so is f."""
     bias = 0.5 * float(problem.linear[0] + problem.linear[-1]) * problem.unit
-    return FamilySolution(np.zeros(problem.rows), bias, 0.0, 0.0, 0.0, 1, True, False)
+    return SvmSolution(np.zeros(problem.rows), bias, 0.0, 0.0, 0.0, 1, True, False)
 
 
 def _by_interior_points(
-    machine: _core.Machine, view: list[int], problem: Costs, limits: Limits, before: FamilySolution
-) -> FamilySolution:
+    machine: _core.Machine, view: list[int], problem: DualProblem, limits: Limits, before: SvmSolution
+) -> SvmSolution:
     """Few rows with numbers of very different size: steps of pairs go on from there, and prove what is found."""
     K = machine.rows(view, np.arange(problem.rows))
     boxed = problem.boxed(K)
@@ -248,7 +252,7 @@ def _by_interior_points(
     return min(before, found, itself._replace(n_iter=found.n_iter), key=lambda one: one.gap)
 
 
-def _in_units_of(machine: _core.Machine, view: list[int], problem: Costs) -> Costs:
+def _in_units_of(machine: _core.Machine, view: list[int], problem: DualProblem) -> DualProblem:
     """Where sums say how large f is, that is the unit."""
     if problem.linear.any():
         return problem
@@ -258,8 +262,12 @@ def _in_units_of(machine: _core.Machine, view: list[int], problem: Costs) -> Cos
 
 
 def _by_pairs(
-    machine: _core.Machine, views: list[list[int]], problems: list[Costs], limits: Limits, starts: Array | None = None
-) -> list[FamilySolution]:
+    machine: _core.Machine,
+    views: list[list[int]],
+    problems: list[DualProblem],
+    limits: Limits,
+    starts: Array | None = None,
+) -> list[SvmSolution]:
     """By the core, which also certifies the solutions; from these duals of all problems, if there are any."""
     lengths = [len(problem.linear) for problem in problems]
     linear, lower, upper = (
@@ -292,7 +300,7 @@ def _by_pairs(
     ]
 
 
-def _solution(problem: Costs, duals: Array, table: dict[str, Array], k: int, tol: float) -> FamilySolution:
+def _solution(problem: DualProblem, duals: Array, table: dict[str, Array], k: int, tol: float) -> SvmSolution:
     names = ("bias", "objective", "gap", "violation", "cap")
     bias, objective, gap, violation, cap = (float(table[name][k]) for name in names)
     duals = duals.reshape(2, -1).sum(axis=0) if problem.doubled else duals
@@ -301,7 +309,7 @@ def _solution(problem: Costs, duals: Array, table: dict[str, Array], k: int, tol
     margin = -cap if problem.by_margin else cap
     # Classes that cannot be told apart have no margin: what the sign of f says is all there is then.
     divisor = margin if problem.by_margin and margin > 0 else 1 / u
-    return FamilySolution(
+    return SvmSolution(
         duals / divisor,
         bias / divisor,
         u * u * objective,

@@ -15,7 +15,7 @@ from ...problem.formulation import Certificate, Constraint, FeasibleSet, Slack
 from ...utils.progress import ProgressLine
 from ..certificate import relative_gap
 from . import interior, multiplier
-from .programs import Point, Program
+from .programs import Program, ProgramSolution
 from .rounding import ROUNDOFF, accurate_product, error_of_product
 from .vertex import at_vertex
 
@@ -44,7 +44,7 @@ class DualSolution(NamedTuple):
     zero_within_rounding: bool = False  # f = 0 as far as rounding tells; the duals, which prove it, are kept
 
 
-class Progress(ProgressLine):
+class DualProgress(ProgressLine):
     """Objective, gap, vectors, time, as the core reports them a few times a second."""
 
     def __call__(self, steps: int, dual: float, gap: float, vectors: int) -> None:
@@ -57,7 +57,7 @@ class Progress(ProgressLine):
 
 
 @dataclass(frozen=True)
-class Binary:
+class BinaryDual:
     """One binary problem: y is +-1, a weight counts a row."""
 
     y: Array
@@ -115,7 +115,7 @@ class Binary:
 class Certifier:
     """Certificates of one problem over one kernel."""
 
-    def __init__(self, binary: Binary, over: Program, tol: float):
+    def __init__(self, binary: BinaryDual, over: Program, tol: float):
         self.binary, self.over, self.tol = binary, over, tol
         self.sizes = np.sqrt(np.maximum(over.diagonal(), 0.0))
         self.largest = float(self.sizes.max())
@@ -141,7 +141,9 @@ def first_steps(rows: int, limits: multiplier.Limits) -> int:
     return PATIENCE + PATIENCE_BY_ROW * rows if few else limits.max_steps
 
 
-def solve_dual(over: Program, binary: Binary, limits: multiplier.Limits, first: Point | None = None) -> DualSolution:
+def solve_dual(
+    over: Program, binary: BinaryDual, limits: multiplier.Limits, first: ProgramSolution | None = None
+) -> DualSolution:
     """Solve one binary problem; ``first`` is a solution to go on from, where there is one."""
     tol = limits.tol
     point, certificate = _solve(over, binary, limits, first)
@@ -163,10 +165,10 @@ def solve_dual(over: Program, binary: Binary, limits: multiplier.Limits, first: 
     )
 
 
-Found = tuple[Point, Certificate]
+Found = tuple[ProgramSolution, Certificate]
 
 
-def _solve(over: Program, binary: Binary, limits: multiplier.Limits, first: Point | None = None) -> Found:
+def _solve(over: Program, binary: BinaryDual, limits: multiplier.Limits, first: ProgramSolution | None = None) -> Found:
     """One solution to this tolerance, and its certificate.
 
     Pairs first. Where they take long or end early, few rows go to the interior point. What is still not solved goes to
@@ -204,7 +206,7 @@ def _better(one: Found, other: Found) -> Found:
     return replace(point, steps=steps), certificate
 
 
-def _by_pairs(over: Program, binary: Binary, certify: Certifier, share: float, limits: multiplier.Limits) -> Found:
+def _by_pairs(over: Program, binary: BinaryDual, certify: Certifier, share: float, limits: multiplier.Limits) -> Found:
     """By the core; ``share`` of the first multiplier is where the search for that of a ball starts."""
     if binary.feasible.radius < np.inf:
         return multiplier.search(over, certify, binary.feasible, share * binary.first_multiplier(), limits)
@@ -212,7 +214,9 @@ def _by_pairs(over: Program, binary: Binary, certify: Certifier, share: float, l
     return point, certify(point.duals, point.f)
 
 
-def _by_interior(over: Program, binary: Binary, certify: Certifier, point: Point, limits: multiplier.Limits) -> Found:
+def _by_interior(
+    over: Program, binary: BinaryDual, certify: Certifier, point: ProgramSolution, limits: multiplier.Limits
+) -> Found:
     """Run the interior point method to full precision, then move to a vertex of the optimal set.
 
     Of the solutions that are as good as the best, or far better than tol, it takes the one with the fewest vectors.
@@ -225,7 +229,7 @@ def _by_interior(over: Program, binary: Binary, certify: Certifier, point: Point
     def found(duals: Array, steps: int) -> Found:
         f, gain = dot(K, duals), float(dot(binary.y, duals))
         certificate = certify(duals, f)
-        return Point(duals, f, gain, certificate.gap, certificate.gap, steps, False, (duals, f)), certificate
+        return ProgramSolution(duals, f, gain, certificate.gap, certificate.gap, steps, False, (duals, f)), certificate
 
     good: list[Found] = []
     stalled = 0

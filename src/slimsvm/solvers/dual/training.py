@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...data.dataset import Output, Task, outputs
+from ...data.dataset import Dataset, Output, outputs
 from ...linalg.arrays import Array
 from ...model.expansion import Expansion, Model, joined
 from .solve import DualSolution
@@ -19,20 +19,20 @@ from .solve import DualSolution
 class Segments:
     """The rows of a task in the order of their classes: the rows of a class are one segment of the core's machine."""
 
-    task: Task
+    dataset: Dataset
     order: Array
     lengths: list[int]
 
     @classmethod
-    def of(cls, task: Task) -> Segments:
+    def of(cls, dataset: Dataset) -> Segments:
         """Grouped by class."""
-        lengths = np.bincount(task.codes, minlength=task.n_classes).tolist()
-        return cls(task, np.argsort(task.codes, kind="stable"), lengths)
+        lengths = np.bincount(dataset.codes, minlength=dataset.n_classes).tolist()
+        return cls(dataset, np.argsort(dataset.codes, kind="stable"), lengths)
 
     def machine(self, kernel: Any, cache_bytes: int) -> Any:
         """The core's solver over these rows."""
         order = self.order.astype(np.int64, copy=False)
-        return kernel.machine(self.task.X, order, self.lengths, cache_bytes, self.task.threads)
+        return kernel.machine(self.dataset.X, order, self.lengths, cache_bytes, self.dataset.threads)
 
     def rows(self) -> list[Array]:
         """The rows of each segment."""
@@ -43,7 +43,7 @@ class Segments:
 class Subproblem(NamedTuple):
     """One binary problem over the machine's segments in ``view``: rows of the task, their signs and weights."""
 
-    task: Task
+    dataset: Dataset
     output: Output
     view: list[int]
     rows: Array
@@ -53,23 +53,23 @@ class Subproblem(NamedTuple):
     @property
     def name(self) -> str:
         """In words."""
-        return self.task.name(self.output)
+        return self.dataset.name(self.output)
 
 
-def subproblems(task: Task, wanted: list[Output]) -> tuple[Segments, list[Subproblem]]:
+def subproblems(dataset: Dataset, wanted: list[Output]) -> tuple[Segments, list[Subproblem]]:
     """All binary problems over the same segments; their arrays are parts of a few long ones."""
-    segments = Segments.of(task)
+    segments = Segments.of(dataset)
     by_class, lengths = segments.rows(), segments.lengths
     views = [output.members for output in wanted]
     pieces = [c for view in views for c in view]
     signs = [1.0 if c == output.positive else -1.0 for output, view in zip(wanted, views, strict=True) for c in view]
     rows = np.concatenate([by_class[c] for c in pieces])
     y = np.repeat(signs, [lengths[c] for c in pieces])
-    weights = task.weights[rows]
+    weights = dataset.weights[rows]
     found, begin = [], 0
     for output, view in zip(wanted, views, strict=True):
         end = begin + sum([lengths[c] for c in view])
-        found.append(Subproblem(task, output, view, rows[begin:end], y[begin:end], weights[begin:end]))
+        found.append(Subproblem(dataset, output, view, rows[begin:end], y[begin:end], weights[begin:end]))
         begin = end
     return segments, found
 
@@ -77,28 +77,30 @@ def subproblems(task: Task, wanted: list[Output]) -> tuple[Segments, list[Subpro
 Solver = Callable[[Any, list[Subproblem]], list[DualSolution]]
 
 
-def train(task: Task, kernel: Any, scheme: str, cache_bytes: int, solve: Solver) -> tuple[Model, list[DualSolution]]:
+def train(
+    dataset: Dataset, kernel: Any, scheme: str, cache_bytes: int, solve: Solver
+) -> tuple[Model, list[DualSolution]]:
     """Solve every binary problem of a scheme."""
-    segments, problems = subproblems(task, outputs(task.n_classes, scheme))
+    segments, problems = subproblems(dataset, outputs(dataset.n_classes, scheme))
     solutions = solve(segments.machine(kernel, cache_bytes), problems)
     return assembled(kernel, segments, problems, solutions), solutions
 
 
 def assembled(kernel: Any, segments: Segments, problems: list[Subproblem], solutions: Sequence[Any]) -> Model:
     """The model of all solutions; it keeps each vector once, whatever the number of problems it serves."""
-    task = segments.task
+    dataset = segments.dataset
     used = [s.duals.nonzero()[0] for s in solutions]
-    place = np.empty(task.size, dtype=np.intp)
-    place[segments.order] = np.arange(task.size)  # vectors of a class stay together
+    place = np.empty(dataset.size, dtype=np.intp)
+    place[segments.order] = np.arange(dataset.size)  # vectors of a class stay together
     rows, coef = joined(
         [p.rows[u] for p, u in zip(problems, used, strict=True)],
         [s.duals[u] for s, u in zip(solutions, used, strict=True)],
         place,
     )
-    expansion = Expansion(kernel, task.X[rows], coef, np.array([s.bias for s in solutions]))
+    expansion = Expansion(kernel, dataset.X[rows], coef, np.array([s.bias for s in solutions]))
     return Model(
         expansion,
-        task.numbers[rows],
+        dataset.numbers[rows],
         np.array([s.objective for s in solutions]),
         np.array([s.gap for s in solutions]),
         np.array([s.n_iter for s in solutions]),

@@ -16,8 +16,8 @@ from ...problem.losses import Loss
 from ...problem.regularizers import Regularizer
 from ...rows.labels import Labels
 from ...rows.memory import seen_through
-from ...rows.protocol import Home
-from ..certificate import Basis, of_rows
+from ...rows.protocol import FeatureSource
+from ..certificate import RegularizedBasis, of_rows
 from ..sparse.reweighting import sparse_coefficients
 from . import solve as primal
 from .newton import newton
@@ -80,7 +80,7 @@ def fit_coefficients(
             "kernel values of the vectors are infinite or NaN: scale the features, or lower gamma or degree"
         )
     norm = regularizer.settled(gram)
-    basis = Basis.of(norm, gram)
+    basis = RegularizedBasis.of(norm, gram)
     # Looked at once where all goes well: nothing is kept, unless it costs next to nothing.
     n, m = X.shape[0], len(gram)
     memory_of_plain = memory if 8 * n * m < FEW else 0
@@ -150,14 +150,14 @@ class _Fit:
     ``plain`` are the rows with the values of the kernel in float64 as features. ``rough``: others are in float32.
     """
 
-    basis: Basis
+    basis: RegularizedBasis
     labels: Labels
     loss: Any
-    plain: Home
+    plain: FeatureSource
     rough: bool
 
     def __call__(
-        self, rows: Home, which: Array, before: Fitted | None, tol: float, max_iter: int, start: Array | None
+        self, rows: FeatureSource, which: Array, before: Fitted | None, tol: float, max_iter: int, start: Array | None
     ) -> Fitted:
         """Solved over whitened features, from an earlier result or a start if there is one."""
         used = np.zeros(len(which), dtype=int) if before is None else before.n_iter
@@ -177,7 +177,7 @@ class _Fit:
             now = now.or_better(self.proved(which, V, known, now.n_iter))
         return now if before is None else before.or_better(now)
 
-    def duals(self, rows: Home, which: Array, found: primal.LinearSolution) -> Any:
+    def duals(self, rows: FeatureSource, which: Array, found: primal.LinearSolution) -> Any:
         """What is known of the duals. Those of a smooth loss are best at whitened features in float64, where kernel
         values are so large that sums of them cancel."""
         n = rows.shape[0]

@@ -17,12 +17,12 @@ import numpy as np
 from scipy.optimize import lsq_linear
 
 from ...linalg.arrays import Array
-from ...linalg.matrix import Eliminated, dot
+from ...linalg.matrix import LUFactors, dot
 from ...problem.formulation import INEQUALITY
 from ...problem.losses import HuberHinge
 from ...problem.slacks import OneNorm
 from ...rows.labels import RowLabels
-from ...rows.memory import Given
+from ...rows.memory import DenseFeatures
 from ..certificate import balanced, relative_gap
 from .newton import newton
 
@@ -48,7 +48,7 @@ class HingeSolution:
     exact: bool = False  # the conditions of optimality hold but for rounding
 
 
-class HingeMachine:
+class HingeProblem:
     """One machine over the rows of ``P = G B`` with labels y (+-1) and costs C.
 
     B changes from machine to machine, G does not: their product is formed only where the first guess fails.
@@ -111,9 +111,9 @@ class HingeMachine:
         return w, bias, f, self.C * np.clip((1 - self.y * f) / width, 0, 1)
 
     @cached_property
-    def rows(self) -> Given:
+    def rows(self) -> DenseFeatures:
         """The product, for many steps over the same rows."""
-        return Given(np.ascontiguousarray(dot(self.G, self.B)), RowLabels(self.y[:, None], self.C[:, None]))
+        return DenseFeatures(np.ascontiguousarray(dot(self.G, self.B)), RowLabels(self.y[:, None], self.C[:, None]))
 
     def named(self, alpha: Array, width: float, most: int = 8) -> HingeSolution | None:
         """The exact solution, if the rows at the corner can be named: a few corrections of those that are there now."""
@@ -170,7 +170,7 @@ class HingeMachine:
         right[k] *= size
         held = A.copy()
         held[np.arange(k), np.arange(k)] += 1e-12
-        factors = Eliminated(held)
+        factors = LUFactors(held)
         if not factors.regular:
             return None
         found = np.zeros(k + 1)

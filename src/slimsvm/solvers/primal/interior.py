@@ -16,18 +16,18 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from ...data.dataset import AllRows
+from ...data.dataset import RowRange
 from ...linalg.array_api import host, namespace
 from ...linalg.arrays import Array
 from ...linalg.matrix import dot
 from ...problem.losses import least_value, reads_targets, rounded, squared
 from ...rows.labels import RowLabels
-from ...rows.memory import Given, row_blocks
-from ...rows.protocol import Block, Home
+from ...rows.memory import DenseFeatures, row_blocks
+from ...rows.protocol import Block, FeatureSource
 from .equations import from_rows, from_sums
-from .mehrotra import Point, Towards, advanced, mean_product
+from .mehrotra import PrimalDualPoint, Towards, advanced, mean_product
 from .newton import coarse, newton
-from .passes import DOWN, DOWN_GAIN, SUMS, UP, UP_GAIN, Evidence, weighted_gram
+from .passes import DOWN, DOWN_GAIN, SUMS, UP, UP_GAIN, CertificateSums, weighted_gram
 
 Found = tuple[Array, tuple[Array, Array], int]  # weights (1 x features + 1), rows and their signed duals, steps
 MEMORY = 2.0**30  # bytes that features of some rows may take
@@ -52,7 +52,7 @@ def beyond(loss: Any, F: Array, Y: Array) -> Array:
 
 
 @dataclass
-class Iterate(Point):
+class CappedIterate(PrimalDualPoint):
     """A point, or a step. ``room`` is ``upper - alpha``, kept apart because it may be tiny beside both."""
 
     w: Array
@@ -68,7 +68,7 @@ class Iterate(Point):
 
 
 @dataclass
-class Uncapped(Iterate):
+class UncappedIterate(CappedIterate):
     """Where nothing caps alpha: xi is zero and room infinite."""
 
     def pairs(self) -> tuple[tuple[Array, Array], ...]:
@@ -78,14 +78,14 @@ class Uncapped(Iterate):
 class Members:
     """Some rows of a home, their features in memory, or computed block by block where they are too many."""
 
-    def __init__(self, rows: Home, numbers: Array, known: Array | None = None):
+    def __init__(self, rows: FeatureSource, numbers: Array, known: Array | None = None):
         self.rows, self.numbers = rows, numbers
         self.shape = len(numbers), rows.shape[1]
         n, m = self.shape
         self.kept = rows.features(numbers) if known is None and 8 * n * m <= MEMORY else known
 
     @classmethod
-    def each(cls, rows: Home, numbers: list[Array]) -> Iterator[Members]:
+    def each(cls, rows: FeatureSource, numbers: list[Array]) -> Iterator[Members]:
         """Several such, one after the other; rows that are to be fetched come together."""
         together = np.unique(np.concatenate(numbers))
         if len(numbers) == 1 or 8 * len(together) * rows.shape[1] > MEMORY:
@@ -174,7 +174,7 @@ class InteriorPoint:
         self.mass = mass
         self.ridge, self.upper = loss.dual_box(self.C)
         self.least = max(least_value(loss, float(C.sum())), np.finfo(float).tiny)
-        self.point = Iterate if np.isfinite(self.upper[0]) else Uncapped
+        self.point = CappedIterate if np.isfinite(self.upper[0]) else UncappedIterate
         self.careful = careful
         # A row whose weight would drown the others' in the Newton matrix is held back; refinement makes up for it.
         squares = sum(float(np.einsum("ij,ij->", P, P, dtype=np.float64)) for _, P in self.rows.blocks())
@@ -213,7 +213,7 @@ class InteriorPoint:
             used + iteration,
         )
 
-    def start(self, near: Array | None, max_iter: int) -> tuple[Iterate, int]:
+    def start(self, near: Array | None, max_iter: int) -> tuple[CappedIterate, int]:
         """Near the solution for a squared loss, or the one given, and well inside; and the steps that it took."""
         y, C = self.y, self.C
         used = 0
@@ -228,16 +228,16 @@ class InteriorPoint:
         alpha, room = self.central(short, mu)
         return self.point(near[:-1], float(near[-1]), f, alpha, mu / alpha, mu / room, room), used
 
-    def _home(self) -> Home:
+    def _home(self) -> FeatureSource:
         """These rows as a home of their own, in which a smooth loss gives the start."""
         P = self.members.kept
         P = np.vstack([block for _, block in self.members.blocks()]) if P is None else P
-        return Given(P, RowLabels(self.Y[:, None], self.costs[:, None]))
+        return DenseFeatures(P, RowLabels(self.Y[:, None], self.costs[:, None]))
 
     def central(self, short: Array, mu: float) -> tuple[Array, Array]:
         """Alpha and room with ``short = ridge alpha - mu / alpha + mu / room``: all costs start equally far in."""
         C, ridge = self.upper, self.ridge
-        if self.point is Uncapped:
+        if self.point is UncappedIterate:
             far = np.sqrt(short**2 + 4 * ridge * mu) + np.abs(short)
             return np.where(short > 0, far / (2 * ridge), 2 * mu / far), C
 
@@ -258,13 +258,13 @@ class InteriorPoint:
             low, high = np.where(above, low, middle), np.where(above, middle, high)
         return alpha, room
 
-    def primal(self, now: Iterate) -> float:
+    def primal(self, now: CappedIterate) -> float:
         """The objective."""
         value = float(self.loss.value(now.f[: len(self.Y), None], self.Y[:, None], self.costs[:, None])[0])
         linear = self.constant - float(dot(self.fixed[:-1], now.w) + self.fixed[-1] * now.bias)
         return 0.5 * float(dot(now.w, now.w)) + value + linear
 
-    def gap(self, now: Iterate, moments: Array) -> float:
+    def gap(self, now: CappedIterate, moments: Array) -> float:
         """Gap relative to the primal value, which is never negative, or how far the duals are from summing to zero."""
         primal = self.primal(now)
         dual = (
@@ -276,7 +276,7 @@ class InteriorPoint:
             abs(primal - dual) / max(primal, self.least), abs(float(moments[-1])) / (self.mass + float(now.alpha.sum()))
         )
 
-    def equations(self, now: Iterate, moments: Array, H: Array, h: Array, distances: Array) -> Towards | None:
+    def equations(self, now: CappedIterate, moments: Array, H: Array, h: Array, distances: Array) -> Towards | None:
         """Newton's equations; None if rounding has made them useless."""
         m = len(now.w)
         own = np.append(np.ones(m), 1e-14 * float(h.sum()))
@@ -288,7 +288,7 @@ class InteriorPoint:
         y = self.y
         residual = moments - np.append(now.w, 0.0)
 
-        def towards(targets: Sequence[Array | float], rounds: int) -> Iterate:
+        def towards(targets: Sequence[Array | float], rounds: int) -> CappedIterate:
             """To ``alpha s = near`` and ``room xi = far``."""
             near, far = (*targets, 0.0)[:2]
             goal = near / now.alpha - far / now.room + self.q - y * now.f - self.ridge * now.alpha
@@ -308,21 +308,21 @@ class InteriorPoint:
 
 
 def direct(
-    rows: Home, which: Array, members: Array, loss: Any, tol: float, max_iter: int, near: Array | None = None
+    rows: FeatureSource, which: Array, members: Array, loss: Any, tol: float, max_iter: int, near: Array | None = None
 ) -> Found:
     """All rows at once."""
     return _at_once(rows, which, members, loss, tol, max_iter, near)
 
 
 def careful(
-    rows: Home, which: Array, members: Array, loss: Any, tol: float, max_iter: int, near: Array | None = None
+    rows: FeatureSource, which: Array, members: Array, loss: Any, tol: float, max_iter: int, near: Array | None = None
 ) -> Found:
     """All rows at once, for costs and features so large that sums of squares lose the digits that matter."""
     return _at_once(rows, which, members, loss, tol, max_iter, near, careful=True)
 
 
 def _at_once(
-    rows: Home,
+    rows: FeatureSource,
     which: Array,
     members: Array,
     loss: Any,
@@ -339,7 +339,7 @@ def _at_once(
 
 
 def screened(
-    rows: Home, which: Array, sizes: Array, loss: Any, tol: float, max_iter: int, near: Array | None = None
+    rows: FeatureSource, which: Array, sizes: Array, loss: Any, tol: float, max_iter: int, near: Array | None = None
 ) -> tuple[list[Found | None], Array]:
     """The hinge with many rows: most are far from the margin, and it is clear which bound their duals end at.
 
@@ -366,7 +366,7 @@ def screened(
         mine, before = [close[k] for k in left], V[left]
         # Duals of the close rows are what is looked for: without them, the others' sums are what is fixed.
         unknown = [(some, np.zeros(len(some))) for some in mine]
-        (far,) = rows.total(Evidence(loss), which[left], before, unknown, np.zeros(len(left)), 0.0)
+        (far,) = rows.total(CertificateSums(loss), which[left], before, unknown, np.zeros(len(left)), 0.0)
         for k, sums, some in zip(left.tolist(), far, Members.each(rows, mine), strict=True):
             fixed = np.append(sums[SUMS : SUMS + m] + sums[SUMS + m :], sums[UP] - sums[DOWN])
             Y, C = rows.labels.of(close[k], which[[k]])
@@ -402,7 +402,7 @@ def _seen(block: Block, loss: Any, which: Array, *weights: Array) -> tuple[Array
     return C > 0, [(beyond(loss, F, Y), namespace(F).sign(loss.duals(F, Y, C))) for F in each]
 
 
-def _nearest(rows: Home, loss: Any, which: Array, V: Array, count: int) -> tuple[Array, float]:
+def _nearest(rows: FeatureSource, loss: Any, which: Array, V: Array, count: int) -> tuple[Array, float]:
     """How far from the margin of each output so many of its rows are; and a width of the corner, the usual one or a
     part of it, that leaves few enough rows of all outputs at twice the width."""
     nearest = [np.empty(0)] * len(which)
@@ -433,7 +433,7 @@ def _distances(block: Block, loss: Any, which: Array, V: Array, count: int) -> t
     return [_least(some, count) for some in far], np.array(within)
 
 
-def _within(rows: Home, loss: Any, which: Array, V: Array, widths: Array) -> list[Array]:
+def _within(rows: FeatureSource, loss: Any, which: Array, V: Array, widths: Array) -> list[Array]:
     """Rows at most so far from the margin of each output."""
     return _joined(rows.gathered(_rows_within, loss, which, V, widths))
 
@@ -451,7 +451,7 @@ def _rows_within(block: Block, loss: Any, which: Array, V: Array, widths: Array)
 
 
 def _crossed(
-    rows: Home, loss: Any, which: Array, before: Array, after: Array, close: list[Array]
+    rows: FeatureSource, loss: Any, which: Array, before: Array, after: Array, close: list[Array]
 ) -> tuple[list[Array], Array]:
     """For each output rows, other than those close, that have changed sides; and how far the farthest is from the
     margin now."""
@@ -475,7 +475,7 @@ def _rows_crossed(
     return found, farthest
 
 
-def _rounded(rows: Home, loss: Any, which: Array, max_iter: int) -> tuple[Array, Array]:
+def _rounded(rows: FeatureSource, loss: Any, which: Array, max_iter: int) -> tuple[Array, Array]:
     """The solutions for a loss with rounded corners: roughly on an eighth of the rows, then in steps on all."""
     part, most = coarse(rows) if rows.apart else rows.thinned(8), min(20, max_iter)
     state = newton(part, squared(loss), tol=1e-3, max_iter=most, which=which)
@@ -485,7 +485,9 @@ def _rounded(rows: Home, loss: Any, which: Array, max_iter: int) -> tuple[Array,
     return state.V, state.n_iter
 
 
-def _narrowed(rows: Home, loss: Any, which: Array, V: Array, width: float, max_iter: int) -> tuple[Array, Array]:
+def _narrowed(
+    rows: FeatureSource, loss: Any, which: Array, V: Array, width: float, max_iter: int
+) -> tuple[Array, Array]:
     """The solutions for a narrower corner, from those for the usual one; and the steps."""
     used = np.zeros(len(which), dtype=int)
     for part in NARROWER[1:]:
@@ -497,7 +499,7 @@ def _narrowed(rows: Home, loss: Any, which: Array, V: Array, width: float, max_i
 
 
 def solve_interior(
-    rows: Home,
+    rows: FeatureSource,
     loss: Any,
     which: Array,
     tol: float,
@@ -508,7 +510,7 @@ def solve_interior(
     """Weights, known duals and iterations: outputs of many rows together, others one at a time over their rows."""
     n, m = rows.shape
     labels = rows.labels
-    members = [AllRows(n) if part is None else part for part in map(labels.members, which)]
+    members = [RowRange(n) if part is None else part for part in map(labels.members, which)]
     sizes = np.array([len(part) for part in members])
     found: list[Found | None] = [None] * len(which)
     used = np.zeros(len(which), dtype=int)

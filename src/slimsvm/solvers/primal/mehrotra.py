@@ -22,7 +22,7 @@ NEARLY = 0.995  # of the way to the nearest bound
 Towards = Callable[[Sequence[Array | float], int], Any]
 
 
-class Point:
+class PrimalDualPoint:
     """A point, or a step between points, of a dataclass whose fields are numbers and arrays."""
 
     def pairs(self) -> tuple[tuple[Array, Array], ...]:
@@ -34,13 +34,13 @@ class Point:
         return type(self)(*(x + t * d for x, d in zip(vars(self).values(), vars(step).values(), strict=True)))
 
 
-def mean_product(now: Point) -> float:
+def mean_product(now: PrimalDualPoint) -> float:
     """How far from the end: the mean of the products that are zero there."""
     pairs = now.pairs()
     return max(sum(float(dot(x, z)) for x, z in pairs), TINY) / sum(len(x) for x, _ in pairs)
 
 
-def longest(now: Point, step: Point) -> float:
+def longest(now: PrimalDualPoint, step: PrimalDualPoint) -> float:
     """How far the step may go before a positive part is zero, at most 1."""
     both = zip(now.pairs(), step.pairs(), strict=True)
     return 1 / max(1.0, *(float((-d / x).max()) for at, change in both for x, d in zip(at, change, strict=True)))

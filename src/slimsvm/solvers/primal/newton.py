@@ -10,7 +10,7 @@ import numpy as np
 from ...linalg.array_api import beside, host
 from ...linalg.arrays import Array
 from ...problem.losses import SmoothLoss
-from ...rows.protocol import Home, Weights
+from ...rows.protocol import FeatureSource, LinearWeights
 from .equations import from_rows, from_sums
 from .passes import Equations, Line
 
@@ -23,7 +23,7 @@ MAX_STEPS_WITHOUT_GAIN, MIN_PREDICTED_GAIN = 3, 1e-3
 
 
 @dataclass(frozen=True)
-class NewtonState(Weights):
+class NewtonState(LinearWeights):
     """Weights (outputs x features + 1, the bias last), steps taken, and which outputs are solved."""
 
     V: Array
@@ -32,7 +32,7 @@ class NewtonState(Weights):
 
 
 def newton(
-    rows: Home,
+    rows: FeatureSource,
     loss: SmoothLoss,
     start: Array | None = None,
     tol: float = 1e-9,
@@ -60,7 +60,7 @@ def newton(
     converged = np.zeros(outputs, dtype=bool)
     last_gain, without_gain = np.full(outputs, np.inf), np.zeros(outputs, dtype=int)
     o = np.arange(outputs)  # those that go on
-    at = Point.of(rows, loss, which, V)
+    at = NewtonPoint.of(rows, loss, which, V)
     for _ in range(max_iter):
         each = zip(which[o], at.V, at.grams, own[o], at.gradient, strict=True)
         steps = np.stack([_step(rows, loss, *one) for one in each])
@@ -90,14 +90,14 @@ def newton(
     return NewtonState(V, n_iter, converged)
 
 
-def coarse(rows: Home) -> Home:
+def coarse(rows: FeatureSource) -> FeatureSource:
     """Few of the rows that are apart, brought here: passes over all of them cost more than steps over these."""
     n, m = rows.shape
     return rows.thinned(max(1, n // max(COARSE, COARSE_EACH * m)))
 
 
 @dataclass(frozen=True)
-class Point:
+class NewtonPoint:
     """Outputs at weights V: losses, gradients of the objectives, second derivatives of the losses."""
 
     V: Array
@@ -106,7 +106,7 @@ class Point:
     grams: Array
 
     @classmethod
-    def of(cls, rows: Home, loss: Any, which: Array, V: Array) -> Point:
+    def of(cls, rows: FeatureSource, loss: Any, which: Array, V: Array) -> NewtonPoint:
         """In one pass."""
         value, moments, grams = rows.total(Equations(loss), which, V)
         gradient = V - moments
@@ -118,16 +118,18 @@ class Point:
         """``1/2 |w|^2`` and the losses."""
         return 0.5 * (self.V[:, :-1] ** 2).sum(axis=1) + self.value
 
-    def take(self, o: Array) -> Point:
+    def take(self, o: Array) -> NewtonPoint:
         """Some of the outputs."""
-        return Point(self.V[o], self.value[o], self.gradient[o], self.grams[o])
+        return NewtonPoint(self.V[o], self.value[o], self.gradient[o], self.grams[o])
 
-    def moved(self, rows: Home, loss: Any, which: Array, steps: Array, gain: Array) -> tuple[Point, Array]:
+    def moved(
+        self, rows: FeatureSource, loss: Any, which: Array, steps: Array, gain: Array
+    ) -> tuple[NewtonPoint, Array]:
         """At the best place along Newton's steps, which promise ``gain``, and for which outputs it was found.
 
         The whole step is nearly always as good: it is tried with all that the next step needs to know.
         """
-        whole = Point.of(rows, loss, which, self.V + steps)
+        whole = NewtonPoint.of(rows, loss, which, self.V + steps)
         flat = np.abs((whole.gradient * steps).sum(axis=1)) <= NEARLY * 2 * gain
         # A step from where nothing is curved may be too long by any factor, and the slope at its end small by chance.
         lower = whole.objective <= (1 + ROUNDING) * self.objective
@@ -136,21 +138,21 @@ class Point:
         if not len(left):
             return whole, placed
         t, placed[left] = line_search(rows, loss, which[left], self.V[left], steps[left], gain[left])
-        other = Point.of(rows, loss, which[left], self.V[left] + t[:, None] * steps[left])
+        other = NewtonPoint.of(rows, loss, which[left], self.V[left] + t[:, None] * steps[left])
         for mine, new in ((whole.V, other.V), (whole.value, other.value), (whole.gradient, other.gradient)):
             mine[left] = new
         whole.grams[left] = other.grams
         return whole, placed
 
 
-def _step(rows: Home, loss: Any, output: int, v: Array, gram: Array, own: Array, gradient: Array) -> Array:
+def _step(rows: FeatureSource, loss: Any, output: int, v: Array, gram: Array, own: Array, gradient: Array) -> Array:
     """Newton's step of one output; NaN where its equations are lost to rounding."""
     gram[np.arange(len(own)), np.arange(len(own))] += own
     solver = from_sums(gram) or from_rows(_weighted(rows, loss, np.array([output]), v[None]), own)
     return np.full(len(own), np.nan) if solver is None else -solver(gradient)
 
 
-def _weighted(rows: Home, loss: Any, which: Array, V: Array) -> Any:
+def _weighted(rows: FeatureSource, loss: Any, which: Array, V: Array) -> Any:
     """Features and curvatures of one output, a block at a time."""
     for block in rows.blocks():
         there = block.labels(which)
@@ -158,7 +160,7 @@ def _weighted(rows: Home, loss: Any, which: Array, V: Array) -> Any:
         yield host(block.features()), host(loss.curvature(block.values(which, sent), *there)[:, 0])
 
 
-def line_search(rows: Home, loss: Any, which: Array, V: Array, D: Array, gain: Array) -> tuple[Array, Array]:
+def line_search(rows: FeatureSource, loss: Any, which: Array, V: Array, D: Array, gain: Array) -> tuple[Array, Array]:
     """The t that minimises ``1/2 |w + t d|^2 + loss(V + t D)`` for each output, the root of its derivative; and whether
     it was found.
 

@@ -21,7 +21,8 @@ from ...linalg.matrix import dot
 from ...problem.losses import reads_targets
 from ...rows.protocol import Block, Pass, decision
 
-# Of `Evidence`, in this order, from SUMS on those of a+ p and a- p. Duals times t give the dual t gain - t^2/2 ridge.
+# Columns of `CertificateSums`, in this order, from SUMS on those of a+ p and a- p. Duals times t give the dual
+# t gain - t^2/2 ridge.
 VALUE, DOUBT, UP, DOWN, UP_GAIN, DOWN_GAIN, UP_RIDGE, DOWN_RIDGE, SQUARES, SPREAD, SUMS = range(11)
 
 Known = Sequence[tuple[Array, Array]]  # for each output: ascending row numbers, and signed duals
@@ -116,7 +117,7 @@ def _one(X: Array) -> Array:
     return namespace(X).ones_like(X[:, :1])
 
 
-class Evidence(OfLoss):
+class CertificateSums(OfLoss):
     """What a certificate is made of: losses, duals of either sign, and their sums of features.
 
     Duals are those of a smooth loss at the decision values, or at the bounds of the hinge; ``known`` ones go before.

@@ -31,9 +31,9 @@ from ...model.probabilities import log_probabilities
 from ...problem.formulation import Kernel
 from ...problem.regularizers import Regularizer
 from ...rows.labels import ClassLabels
-from ...rows.memory import Computed, Given, kept, seen_through
-from ...rows.protocol import Block, Home, Pass, decision
-from ..certificate import UNITS, Basis, relative_gap
+from ...rows.memory import DenseFeatures, LazyFeatures, kept, seen_through
+from ...rows.protocol import Block, FeatureSource, Pass, decision
+from ..certificate import UNITS, RegularizedBasis, relative_gap
 from .equations import Solver, from_rows, from_sums
 from .passes import weighted_gram
 
@@ -43,7 +43,7 @@ Report = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Classes:
+class ClassCodes:
     """Class numbers and costs of rows, and what decision values (rows x outputs) mean to them."""
 
     codes: Array
@@ -77,21 +77,21 @@ class Classes:
         """The loss of all rows."""
         return float(dot(self.costs, self.losses(F)[0]))
 
-    def at(self, F: Array) -> Point:
+    def at(self, F: Array) -> LayerPoint:
         """Loss, probabilities and duals."""
         own = np.arange(len(F)), self.codes
         loss, p = self.losses(F)
         duals = -p
         duals[own] = p.sum(axis=1)
         p[own] = np.exp(-loss)
-        return Point(self, float(dot(self.costs, loss)), p, self.costs[:, None] * self.of_outputs(duals))
+        return LayerPoint(self, float(dot(self.costs, loss)), p, self.costs[:, None] * self.of_outputs(duals))
 
 
 @dataclass(frozen=True)
-class Point:
+class LayerPoint:
     """The loss at some decision values: probabilities of the classes, and duals ``-dloss/df`` of the outputs."""
 
-    labels: Classes
+    labels: ClassCodes
     value: float
     p: Array
     duals: Array
@@ -122,14 +122,14 @@ class OfClasses(Pass):
     def __init__(self, labels: Any):
         self.n_classes = len(labels.side)
 
-    def classes(self, block: Block) -> Classes:
+    def classes(self, block: Block) -> ClassCodes:
         codes, costs = block.labels(np.zeros(1, dtype=np.int64))
-        return Classes(codes[:, 0].astype(np.int64), costs[:, 0], self.n_classes)
+        return ClassCodes(codes[:, 0].astype(np.int64), costs[:, 0], self.n_classes)
 
     def values(self, block: Block, V: Array) -> Array:
         return block.values(np.zeros(len(V), dtype=np.int64), V)
 
-    def at(self, block: Block, V: Array) -> Point:
+    def at(self, block: Block, V: Array) -> LayerPoint:
         return self.classes(block).at(self.values(block, V))
 
 
@@ -149,7 +149,7 @@ class Losses(OfClasses):
         return (np.array([mine.value(self.values(block, V)) for V in tried]),)
 
 
-class Evidence(OfClasses):
+class LayerEvidence(OfClasses):
     """What a certificate is made of: the loss; the duals' squares times k(x, x), and alone; their sums of features; the
     classes' sums of features; and probabilities and entropies, summed over rows."""
 
@@ -179,14 +179,14 @@ def moments(P: Array, A: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Weights:
+class LayerWeights:
     """Weights (outputs x features + 1), and the steps that they took."""
 
     V: Array
     n_iter: int = 0
 
     @classmethod
-    def without_features(cls, totals: Array, size: int) -> Weights:
+    def without_features(cls, totals: Array, size: int) -> LayerWeights:
         """Every row gets the shares of the classes: where all starts, and the best there is without a feature."""
         V = np.zeros((outputs(len(totals)), size + 1))
         shares = np.log(np.maximum(totals / totals.sum(), np.finfo(float).tiny))
@@ -194,15 +194,15 @@ class Weights:
         return cls(V)
 
 
-def minimise(rows: Home, start: Weights | None, tol: float, max_iter: int = 100) -> Weights:
+def minimise(rows: FeatureSource, start: LayerWeights | None, tol: float, max_iter: int = 100) -> LayerWeights:
     """Newton's method until half the squared gradient, which is the duality gap, is below ``tol`` of the objective."""
     m = rows.shape[1]
     (totals,) = rows.total(Totals(rows.labels))
-    begin = Weights.without_features(totals, m) if start is None else start
+    begin = LayerWeights.without_features(totals, m) if start is None else start
     steps = begin.n_iter
     own = np.append(np.ones(m), 1e-12 * totals.sum())  # the bias, too, must be determined
     least = totals[len(totals) - len(begin.V) :].min()
-    now = State.at(rows, begin.V)
+    now = LayerState.at(rows, begin.V)
     for _ in range(max_iter):
         gradient = now.gradient
         if 0.5 * (gradient[:, :m] ** 2).sum() <= tol * now.objective and np.abs(gradient[:, m]).max() <= tol * least:
@@ -212,21 +212,21 @@ def minimise(rows: Home, start: Weights | None, tol: float, max_iter: int = 100)
         if after is None:
             break
         now, steps = after, steps + 1
-    return Weights(now.V, steps)
+    return LayerWeights(now.V, steps)
 
 
 @dataclass(frozen=True)
-class State:
+class LayerState:
     """Weights, the objective and its gradient there, and the blocks' probabilities: conjugate gradients need them again
     and again, and the rows of a layer are a sample."""
 
     V: Array
     objective: float
     gradient: Array
-    points: tuple[Point, ...]
+    points: tuple[LayerPoint, ...]
 
     @classmethod
-    def at(cls, rows: Home, V: Array) -> State:
+    def at(cls, rows: FeatureSource, V: Array) -> LayerState:
         """In one look at the rows."""
         work = OfClasses(rows.labels)
         points, value, pull = [], 0.0, np.zeros_like(V)
@@ -239,7 +239,7 @@ class State:
         gradient[:, -1] = -pull[:, -1]
         return cls(V, norm(V) + value, gradient, tuple(points))
 
-    def bent(self, rows: Home, D: Array) -> Array:
+    def bent(self, rows: FeatureSource, D: Array) -> Array:
         """The second derivatives of the losses, times a change D of the weights."""
         image = np.zeros_like(D)
         for block, point in zip(rows.blocks(), self.points, strict=True):
@@ -247,7 +247,7 @@ class State:
             image += moments(P, point.bent(decision(P, D)))
         return image
 
-    def weighted(self, rows: Home) -> Iterator[tuple[Array, Array]]:
+    def weighted(self, rows: FeatureSource) -> Iterator[tuple[Array, Array]]:
         """Features and mean curvatures, a block at a time."""
         return ((block.features(), p.curvature()) for block, p in zip(rows.blocks(), self.points, strict=True))
 
@@ -257,7 +257,7 @@ def norm(V: Array) -> float:
     return 0.5 * float((V[:, :-1] ** 2).sum())
 
 
-def _step(rows: Home, now: State, own: Array) -> Array | None:
+def _step(rows: FeatureSource, now: LayerState, own: Array) -> Array | None:
     """Newton's step, as exactly as is worth it; None where numbers are too large for one."""
     gram = sum((weighted_gram(P, h) for P, h in now.weighted(rows)), np.diag(own))
     solver = from_sums(gram) or from_rows(now.weighted(rows), own)
@@ -284,7 +284,7 @@ def _step(rows: Home, now: State, own: Array) -> Array | None:
     return step if gain > 0 and np.isfinite(gain) else None
 
 
-def _gain(now: State, step: Array) -> float:
+def _gain(now: LayerState, step: Array) -> float:
     """What a step gains at first: minus the slope of the objective."""
     return -float((now.gradient * step).sum())
 
@@ -293,14 +293,14 @@ def _each(solver: Solver, right: Array) -> Array:
     return np.stack([solver(row) for row in right])
 
 
-def _moved(rows: Home, now: State, step: Array) -> State | None:
+def _moved(rows: FeatureSource, now: LayerState, step: Array) -> LayerState | None:
     """After the largest of 1, 1/2, 1/4, ... of the step that gains; None if none does."""
     gain = _gain(now, step)
 
     def enough(t: float, objective: float) -> bool:
         return objective <= now.objective - 1e-4 * t * gain + 1e-15 * now.objective
 
-    whole = State.at(rows, now.V + step)  # nearly always the one, and known with all that the next step needs
+    whole = LayerState.at(rows, now.V + step)  # nearly always the one, and known with all that the next step needs
     if enough(1.0, whole.objective):
         return whole
     t = 0.5 ** np.arange(1, 1 + TRIES)
@@ -309,7 +309,7 @@ def _moved(rows: Home, now: State, step: Array) -> State | None:
         (values,) = rows.total(Losses(rows.labels), tried)
         for each, V, value in zip(t, tried, values, strict=True):
             if enough(each, norm(V) + float(value)):
-                return State.at(rows, V)
+                return LayerState.at(rows, V)
         t = t * 0.5**TRIES
     return None
 
@@ -318,7 +318,7 @@ def _moved(rows: Home, now: State, step: Array) -> State | None:
 
 
 @dataclass(frozen=True)
-class Layer:
+class FittedLayer:
     """Coefficients (outputs x vectors) and biases of log-odds, and their certificate."""
 
     coef: Array
@@ -342,15 +342,15 @@ def fit_layer(
     max_iter: int = 100,
     threads: int = 1,
     memory: float = 2.0**30,
-) -> Layer:
+) -> FittedLayer:
     """The best layer over the vectors Z, to a relative duality gap of ``tol`` of the model that is returned."""
     if not Z.shape[0]:
-        rows = Given(np.zeros((labels.size, 0)), labels)
-        V = Weights.without_features(rows.total(Totals(labels))[0], 0).V
+        rows = DenseFeatures(np.zeros((labels.size, 0)), labels)
+        V = LayerWeights.without_features(rows.total(Totals(labels))[0], 0).V
         (value,) = rows.total(Losses(labels), V[None])
-        return Layer(V[:, :0], V[:, -1], float(value[0]), 0.0, 0)
+        return FittedLayer(V[:, :0], V[:, -1], float(value[0]), 0.0, 0)
     gram = kernel(as_float64(Z), as_float64(Z))
-    basis = Basis.of(regularizer.settled(gram), gram)
+    basis = RegularizedBasis.of(regularizer.settled(gram), gram)
     rows = features(kernel, X, labels, Z, basis.T, threads, memory)
     plain = seen_through(kernel, X, labels, as_float64(Z), np.eye(len(gram)), np.float64, threads, memory)
     found, best = None, None
@@ -360,7 +360,7 @@ def fit_layer(
         objective, gap = certified(plain, basis, coef, bias)
         stuck = best is not None and not gap < 0.5 * best.gap
         if best is None or gap < best.gap:
-            best = Layer(np.ascontiguousarray(coef), bias, objective, gap, found.n_iter)
+            best = FittedLayer(np.ascontiguousarray(coef), bias, objective, gap, found.n_iter)
         if gap <= tol or stuck or found.n_iter >= max_iter:
             break
     assert best is not None
@@ -369,17 +369,17 @@ def fit_layer(
 
 def features(kernel: Kernel, X: Any, labels: ClassLabels, Z: Any, T: Array, threads: int, memory: float) -> Any:
     """Rows as the layer sees them: their features are arrays, kept if they fit, because it multiplies by them often."""
-    return kept(Computed(kernel, X, labels, as_float64(Z), T, np.float64, threads), memory)
+    return kept(LazyFeatures(kernel, X, labels, as_float64(Z), T, np.float64, threads), memory)
 
 
-def certified(plain: Home, basis: Basis, coef: Array, bias: Array) -> tuple[float, float]:
+def certified(plain: FeatureSource, basis: RegularizedBasis, coef: Array, bias: Array) -> tuple[float, float]:
     """Objective and relative gap of a layer (outputs x vectors), in passes over kernel values in float64.
 
     The model's own probabilities p are not quite feasible: their mixture q = (1 - t) p + t r with one distribution
     r for all rows is, for the least t that leaves r non-negative.
     """
     V = np.ascontiguousarray(np.hstack([coef, bias[:, None]]))
-    value, spread, squares, pull, classes, found = plain.total(Evidence(plain.labels), V)
+    value, spread, squares, pull, classes, found = plain.total(LayerEvidence(plain.labels), V)
     t, r = _mixture(plain.total(Totals(plain.labels))[0], found)
     moved = (classes - np.outer(classes.sum(axis=1), r))[:, len(r) - len(V) :]
     v = dot(basis.T.T, (1 - t) * pull + t * moved)

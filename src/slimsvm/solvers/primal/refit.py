@@ -9,11 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.utils import check_array
 
-from ...data.dataset import Task, Units, outputs, row_keys
+from ...data.dataset import Dataset, TargetScaler, outputs, row_keys
 from ...linalg.arrays import Array
-from ...model.inference import Machine
+from ...model.inference import InferenceModel
 from ...problem.regularizers import KernelNorm
-from ...rows.labels import Labels, RowLabels, of_task
+from ...rows.labels import Labels, RowLabels, dataset_labels
 from ...utils.warnings import warn
 from .coefficients import Coefficients, fit_coefficients
 
@@ -23,12 +23,12 @@ JITTER = 1e-6  # of a norm: as learned vectors have it
 class Refit(Protocol):
     """What a model solves over vectors that are given."""
 
-    def coefficients(self, machine: Machine, kernel: Any, Z: Array, X: Array, y: Array) -> tuple[Array, Array]:
+    def coefficients(self, machine: InferenceModel, kernel: Any, Z: Array, X: Array, y: Array) -> tuple[Array, Array]:
         """Coefficients and biases over Z, in the place of the machine's own, by rows X with their labels or targets."""
 
 
 @dataclass(frozen=True)
-class Problem:
+class ClassProblem:
     """Binary problems of classes."""
 
     C: Any
@@ -38,7 +38,7 @@ class Problem:
     tol: float = 1e-6
     max_iter: int = 100
 
-    def coefficients(self, machine: Machine, kernel: Any, Z: Array, X: Array, y: Array) -> tuple[Array, Array]:
+    def coefficients(self, machine: InferenceModel, kernel: Any, Z: Array, X: Array, y: Array) -> tuple[Array, Array]:
         classes, votes = machine.classes, machine.votes
         assert classes is not None
         assert votes is not None
@@ -50,9 +50,9 @@ class Problem:
         if len(missing):
             raise ValueError(f"y has no row of class {classes[missing[0]]!r}; give rows of all classes")
         ones, factors = np.ones(len(y)), self.factors(codes)
-        task = Task(X, codes, ones, factors, np.arange(len(y)), row_keys(X), classes, kernel, len(y))
-        wanted = outputs(task.n_classes, "ovo" if votes.pairs else "ovr")
-        found = _solved(self, kernel, X, Z, of_task(task, wanted, self.C), self.loss)
+        dataset = Dataset(X, codes, ones, factors, np.arange(len(y)), row_keys(X), classes, kernel, len(y))
+        wanted = outputs(dataset.n_classes, "ovo" if votes.pairs else "ovr")
+        found = _solved(self, kernel, X, Z, dataset_labels(dataset, wanted, self.C), self.loss)
         return found.coef, found.bias
 
 
@@ -66,12 +66,12 @@ class TargetProblem:
     tol: float = 1e-6
     max_iter: int = 100
 
-    def coefficients(self, machine: Machine, kernel: Any, Z: Array, X: Array, y: Array) -> tuple[Array, Array]:
+    def coefficients(self, machine: InferenceModel, kernel: Any, Z: Array, X: Array, y: Array) -> tuple[Array, Array]:
         outputs = len(machine.expansion.bias)
         y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y").reshape(len(y), -1)
         if y.shape[1] != outputs:
             raise ValueError(f"y has {y.shape[1]} columns, the model has {outputs} targets; give a column for each")
-        units = Units.of(y, np.ones(len(y)), not self.loss.without_unit)
+        units = TargetScaler.of(y, np.ones(len(y)), not self.loss.without_unit)
         size = float(units.size[0])  # all are the same, or the loss has no unit
         loss, factor = self.loss.in_units(size)
         labels = RowLabels(units.measured(y), np.full(y.shape, self.C * factor / size**2))

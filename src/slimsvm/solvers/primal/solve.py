@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...linalg.arrays import Array
-from ...rows.protocol import Home, Weights
+from ...rows.protocol import FeatureSource, LinearWeights
 from ..certificate import of_rows
 from .interior import careful, solve_interior
 from .newton import newton
@@ -23,7 +23,7 @@ from .passes import Known
 
 
 @dataclass(frozen=True)
-class LinearSolution(Weights):
+class LinearSolution(LinearWeights):
     """Weights (outputs x features + 1, the bias last), and the certificate of each output.
 
     ``known`` are signed duals that decision values do not tell, by rows; of a smooth loss there may be none.
@@ -48,7 +48,7 @@ NOTHING = (np.empty(0, dtype=np.int64), np.empty(0))
 
 
 def solve(
-    rows: Home,
+    rows: FeatureSource,
     loss: Any,
     start: Array | None = None,
     tol: float = 1e-9,
@@ -77,7 +77,7 @@ def solve(
 
 
 def _interior(
-    rows: Home,
+    rows: FeatureSource,
     loss: Any,
     which: Array,
     start: Array | None,
@@ -102,7 +102,9 @@ def _interior(
     return before.or_better(replace(merged, known=tuple(duals), n_iter=steps))
 
 
-def _smooth(rows: Home, loss: Any, which: Array, start: Array | None, tol: float, max_iter: int) -> LinearSolution:
+def _smooth(
+    rows: FeatureSource, loss: Any, which: Array, start: Array | None, tol: float, max_iter: int
+) -> LinearSolution:
     """Newton's method stops on what is left to gain; the gap, which bounds it, may need a step or two more."""
     best: LinearSolution | None = None
     n_iter = np.zeros(len(which), dtype=int)
@@ -120,7 +122,7 @@ def _smooth(rows: Home, loss: Any, which: Array, start: Array | None, tol: float
     return best
 
 
-def certified(rows: Home, loss: Any, which: Array, V: Array, known: Known, n_iter: Array) -> LinearSolution:
+def certified(rows: FeatureSource, loss: Any, which: Array, V: Array, known: Known, n_iter: Array) -> LinearSolution:
     """The solution with its duality gap."""
     objective, gap = of_rows(rows, loss, which, V, known=known, proof=False)
     return LinearSolution(V, tuple(known) or (NOTHING,) * len(V), objective, gap, n_iter)

@@ -35,7 +35,7 @@ class Penalty(Protocol):
 
 
 @dataclass(frozen=True)
-class Sum:
+class OneNormPenalty:
     """``cost * sum |a_j|``."""
 
     cost: float
@@ -48,7 +48,7 @@ class Sum:
 
 
 @dataclass(frozen=True)
-class Most:
+class MaxNormPenalty:
     """``cost * max |a_j|``."""
 
     cost: float
@@ -61,7 +61,7 @@ class Most:
 
 
 @dataclass(frozen=True)
-class Power:
+class PowerPenalty:
     """``cost / p * sum |a_j|^p`` with p above 1."""
 
     cost: float
@@ -77,7 +77,7 @@ class Power:
 
 
 @dataclass(frozen=True)
-class Touching:
+class TangentPenalty:
     """The quadratic that touches ``cost / p * sum |a_j|^p``, p below 1, at given coefficients (but for a constant)."""
 
     cost: float

@@ -20,13 +20,13 @@ from ...problem.losses import Hinge
 from ...problem.regularizers import Identity, KernelNorm, ReweightedNorm
 from ...problem.slacks import OneNorm
 from ..certificate import relative_gap
-from .duality import Most, Penalty, Sum, lower_bound
-from .polyhedral import Bound, Each, Largest, PolyhedralMachine, PolyhedralSolution
+from .duality import MaxNormPenalty, OneNormPenalty, Penalty, lower_bound
+from .polyhedral import MaxNormBound, NormBound, OneNormBound, PolyhedralProblem, PolyhedralSolution
 from .reweighting import (
     DENSE_ROWS,
     LowRank,
-    Merged,
-    Sparse,
+    MergedRows,
+    SparseSolution,
     Watch,
     merged,
     sparse_rows,
@@ -35,7 +35,10 @@ from .reweighting import (
 )
 
 VARIANTS: dict[str, Any] = {"exact": KernelNorm(), "diagonal": Identity()}
-_BOUNDS: dict[float, tuple[Bound, Callable[[float], Penalty]]] = {1.0: (Each(), Sum), np.inf: (Largest(), Most)}
+_BOUNDS: dict[float, tuple[NormBound, Callable[[float], Penalty]]] = {
+    1.0: (OneNormBound(), OneNormPenalty),
+    np.inf: (MaxNormBound(), MaxNormPenalty),
+}
 
 
 def train_lp(
@@ -50,7 +53,7 @@ def train_lp(
     max_iter: int = 200,
     threads: int = 1,
     watch: Watch | None = None,
-) -> Sparse:
+) -> SparseSolution:
     """Rounds of reweighting; at p = 1 and infinity the convex problem itself, to a relative gap of ``tol``."""
     base = VARIANTS[variant]
     if p not in _BOUNDS:
@@ -60,15 +63,15 @@ def train_lp(
     space = starting_space(kernel, data, 0, False, threads)
     if not space.rank:
         return without_vectors(data.y, data.C, Hinge())
-    machine = PolyhedralMachine(space.G, space.H, data.y, data.C, C_alpha, bound, base.follows_kernel)
+    machine = PolyhedralProblem(space.G, space.H, data.y, data.C, C_alpha, bound, base.follows_kernel)
     found = machine.solve(max(1e-4 * tol, 1e-12), max_iter, 0.1 * tol)
-    return _returned(Values(kernel, data, space, threads), machine, penalty(C_alpha), found, tol, max_iter)
+    return _returned(KernelValues(kernel, data, space, threads), machine, penalty(C_alpha), found, tol, max_iter)
 
 
-class Values:
+class KernelValues:
     """The problem in kernel values of the distinct rows, or, where those are too many, of the candidates."""
 
-    def __init__(self, kernel: Kernel, data: Merged, space: LowRank, threads: int):
+    def __init__(self, kernel: Kernel, data: MergedRows, space: LowRank, threads: int):
         self.data, self.candidates = data, space.candidates
         every = len(data.candidates)
         self.square = every <= DENSE_ROWS
@@ -122,8 +125,13 @@ class Values:
 
 
 def _returned(
-    values: Values, machine: PolyhedralMachine, penalty: Penalty, found: PolyhedralSolution, tol: float, max_iter: int
-) -> Sparse:
+    values: KernelValues,
+    machine: PolyhedralProblem,
+    penalty: Penalty,
+    found: PolyhedralSolution,
+    tol: float,
+    max_iter: int,
+) -> SparseSolution:
     """As many coefficients made zero as the objective allows, and the certificate of what is left."""
     norm = bool(machine.kernel_norm)
     best = found.a
@@ -148,4 +156,4 @@ def _returned(
     history = {"n_vectors": np.array([len(used)]), "objective": np.array([objective])}
     kept = values.data.first[values.candidates[used]]
     gap = relative_gap(objective, bound)
-    return Sparse(kept, best[used], bias, objective, gap, not found.limited, history)
+    return SparseSolution(kept, best[used], bias, objective, gap, not found.limited, history)

@@ -20,7 +20,7 @@ from ...linalg.arrays import Array
 from ...linalg.matrix import dot, orthogonal
 from ..certificate import TINY, balanced, relative_gap
 from ..primal.equations import from_sums
-from ..primal.mehrotra import Point, Towards, advanced, mean_product
+from ..primal.mehrotra import PrimalDualPoint, Towards, advanced, mean_product
 
 # Iterations without progress.
 PATIENCE = 6
@@ -28,7 +28,7 @@ PATIENCE = 6
 STARTS = (1e2, 1e5, 1.0, np.inf)
 
 
-class Bound(Protocol):
+class NormBound(Protocol):
     """What the two norms do not have in common."""
 
     def size(self, m: int) -> int:
@@ -48,7 +48,7 @@ class Bound(Protocol):
 
 
 @dataclass(frozen=True)
-class Each:
+class OneNormBound:
     """p = 1."""
 
     def size(self, m: int) -> int:
@@ -68,7 +68,7 @@ class Each:
 
 
 @dataclass(frozen=True)
-class Largest:
+class MaxNormBound:
     """p = infinity."""
 
     def size(self, m: int) -> int:
@@ -92,7 +92,7 @@ class Largest:
 
 
 @dataclass
-class Iterate(Point):
+class PolyhedralIterate(PrimalDualPoint):
     """An iterate, or a step. ``s`` and ``xi`` are the margins' parts, ``alpha`` and ``room`` their multipliers; ``low``
     and ``high`` are the multipliers of ``tau - a`` and ``tau + a``."""
 
@@ -127,10 +127,10 @@ class PolyhedralSolution:
     limited: bool  # did max_iter end it?
 
 
-class PolyhedralMachine:
+class PolyhedralProblem:
     """Rows ``f = G z + b`` with labels y and costs C; ``kernel_norm``: R is the kernel matrix, else the identity."""
 
-    def __init__(self, G: Array, H: Array, y: Array, C: Array, C_alpha: float, bound: Bound, kernel_norm: bool):
+    def __init__(self, G: Array, H: Array, y: Array, C: Array, C_alpha: float, bound: NormBound, kernel_norm: bool):
         # In units in which k(z, z) is about 1, and coefficients with it.
         self.size = float(np.einsum("ij,ij->", H, H)) / len(H)
         self.G, self.H = G / np.sqrt(self.size), H / np.sqrt(self.size)
@@ -139,7 +139,7 @@ class PolyhedralMachine:
         self.kernel_norm = float(kernel_norm)
         self.scale = self.size * cost
 
-    def over(self, some: Array) -> PolyhedralMachine:
+    def over(self, some: Array) -> PolyhedralProblem:
         """The same over some of the vectors, but for the units."""
         part = copy(self)
         part.H = self.H[some]
@@ -147,7 +147,7 @@ class PolyhedralMachine:
 
     def solve(self, tol: float = 1e-10, max_iter: int = 100, enough: float = 1e-8) -> PolyhedralSolution:
         """To a relative gap of ``tol``, or as near as rounding allows; other starts if that is not ``enough``."""
-        tried: list[tuple[tuple[float, float], Iterate, int]] = []
+        tried: list[tuple[tuple[float, float], PolyhedralIterate, int]] = []
         for farthest in STARTS:
             tried.append(self.descend(self.start(farthest), tol, max_iter))
             if tried[-1][0][0] <= enough:
@@ -161,7 +161,9 @@ class PolyhedralMachine:
         limited = gap > enough and tried[-1][2] == max_iter
         return PolyhedralSolution(best.a / self.size, u, sure, gap, n_iter, limited)
 
-    def descend(self, now: Iterate, tol: float, max_iter: int) -> tuple[tuple[float, float], Iterate, int]:
+    def descend(
+        self, now: PolyhedralIterate, tol: float, max_iter: int
+    ) -> tuple[tuple[float, float], PolyhedralIterate, int]:
         """The least gap (and the objective), where, and the number of iterations."""
         best, least_gap, best_mu = now, (np.inf, np.inf), 0.0
         least, moved_at = np.inf, 0
@@ -186,7 +188,7 @@ class PolyhedralMachine:
             now.z = dot(now.a, self.H)
         return least_gap, best, iteration + (iteration == max_iter - 1)
 
-    def start(self, farthest: float) -> Iterate:
+    def start(self, farthest: float) -> PolyhedralIterate:
         """No coefficients, and all products equal: costs may differ by many orders of magnitude."""
         m, r = self.H.shape
         share = 0.5 * self.C_alpha * self.bound.size(m) / m
@@ -196,11 +198,11 @@ class PolyhedralMachine:
         far = min(mu / share, farthest)
         tau = np.full(self.bound.size(m), far)
         shares = np.full(m, mu / far)
-        return Iterate(
+        return PolyhedralIterate(
             np.zeros(m), np.zeros(r), 0.0, tau, slack, slack.copy(), half, half.copy(), shares, shares.copy()
         )
 
-    def gap(self, now: Iterate) -> tuple[float, float]:
+    def gap(self, now: PolyhedralIterate) -> tuple[float, float]:
         """Relative gap, between the objective and the dual's at the nearest feasible duals, and the objective."""
         y, kernel_norm = self.y, self.kernel_norm
         f = dot(self.G, now.z) + now.bias
@@ -216,7 +218,7 @@ class PolyhedralMachine:
         left = (pull if kernel_norm else dot(self.H, pull)) - rest
         return relative_gap(primal, float(dot(y, u)) - 0.5 * float(dot(left, left))), primal
 
-    def equations(self, now: Iterate) -> Towards | None:
+    def equations(self, now: PolyhedralIterate) -> Towards | None:
         """Newton's equations; None if rounding has made them useless."""
         y, G, H, norm = self.y, self.G, self.H, self.kernel_norm
         m = len(now.a)
@@ -254,7 +256,7 @@ class PolyhedralMachine:
         stationary = -((1 - norm) * now.a + dot(H, norm * now.z - dot(y * now.alpha, G)) + now.low - now.high)
         shares = self.C_alpha - self.bound.total(now.low + now.high)
 
-        def towards(targets: Sequence[Array | float], rounds: int) -> Iterate:
+        def towards(targets: Sequence[Array | float], rounds: int) -> PolyhedralIterate:
             cs, cx, cl, ch = (target - x * z for target, (x, z) in zip(targets, now.pairs(), strict=True))
             goal = margin - cx / now.room + cs / now.alpha
             near, far = cl / below, ch / above
@@ -274,6 +276,6 @@ class PolyhedralMachine:
             dtau = (self.bound.total(near + far + (plus - minus) * da) - shares) / self.bound.total(both)
             dlow, dhigh = near - plus * (dtau - da), far - minus * (dtau + da)
             ds, dxi = (cs - now.s * dalpha) / now.alpha, (cx + now.xi * dalpha) / now.room
-            return Iterate(da, dz, db, dtau, ds, dxi, dalpha, -dalpha, dlow, dhigh)
+            return PolyhedralIterate(da, dz, db, dtau, ds, dxi, dalpha, -dalpha, dlow, dhigh)
 
         return towards

@@ -63,7 +63,7 @@ Watch = Callable[[int, int, float], None]
 
 
 @dataclass(frozen=True)
-class Relevant:
+class RelevanceSolution:
     """Rows that are vectors, their weights, the bias, the log evidence, and how it went move by move.
 
     ``precision`` has the bias's first.
@@ -106,7 +106,7 @@ class Move:
     gain: float
 
 
-class RelevanceMachine:
+class RelevanceProblem:
     """Columns K (rows x candidates), labels t (0 or 1), weights of the rows."""
 
     def __init__(self, K: Array, t: Array, weight: Array):
@@ -257,12 +257,12 @@ def train_relevance(
     max_iter: int = 1000,
     threads: int = 1,
     watch: Watch | None = None,
-) -> Relevant:
+) -> RelevanceSolution:
     """One binary machine; y is +-1. It ends when no move raises the log evidence by more than ``tol``."""
     candidates = np.unique(row_numbers(X), return_index=True)[1]
     thinned = -(-len(candidates) * X.shape[0] // MOST_VALUES)
     candidates = np.sort(candidates)[::thinned]
-    machine = RelevanceMachine(kernel(X, X[candidates], threads=threads), (y > 0).astype(float), weight)
+    machine = RelevanceProblem(kernel(X, X[candidates], threads=threads), (y > 0).astype(float), weight)
     now = machine.first()
     search = Search(machine, tol)
     counts, values = [0], [-now.evidence]
@@ -283,13 +283,15 @@ def train_relevance(
     history = {"n_vectors": np.array(counts), "objective": np.array(values)}
     kept = candidates[now.members]
     weights, bias = now.w[1:], float(now.w[0])
-    return Relevant(kept, weights, bias, now.alpha, now.evidence, converged, history, search.refused, search.untried)
+    return RelevanceSolution(
+        kept, weights, bias, now.alpha, now.evidence, converged, history, search.refused, search.untried
+    )
 
 
 class Search:
     """Finds the next move. All candidates are looked at only when an addition seems best, or nothing else is left."""
 
-    def __init__(self, machine: RelevanceMachine, tol: float):
+    def __init__(self, machine: RelevanceProblem, tol: float):
         self.machine, self.tol = machine, tol
         self.additions: list[Move] = []
         self.refinement: Refinement | None = None
@@ -342,7 +344,7 @@ class Search:
 class Refinement:
     """Moves that raise the evidence itself, with the curvature of the likelihood as it changes."""
 
-    def __init__(self, machine: RelevanceMachine, tol: float):
+    def __init__(self, machine: RelevanceProblem, tol: float):
         self.machine, self.tol = machine, tol
         self.waiting: list[Move] = []  # additions that looked good beside the last one
         self.refused = False  # was a move that looked good beyond what float64 can tell?
@@ -562,7 +564,7 @@ def summit(x: Array, values: Array, i: int) -> float:
 class Tries:
     """The evidence of many models at once: features that they share, and, where given, one more of each model's own."""
 
-    def __init__(self, machine: RelevanceMachine, Phi: Array, extra: Array | None = None, tol: float = 1e-3):
+    def __init__(self, machine: RelevanceProblem, Phi: Array, extra: Array | None = None, tol: float = 1e-3):
         self.machine, self.Phi, self.extra = machine, Phi, extra
         # A step that is left to do changes the determinant by about the root of what it gains.
         self.accuracy = np.clip((0.1 * tol) ** 2, 1e-14, 1e-9)

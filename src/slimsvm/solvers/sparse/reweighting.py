@@ -34,14 +34,14 @@ from ...problem.formulation import INEQUALITY, Kernel
 from ...problem.regularizers import ReweightedNorm
 from ...problem.slacks import OneNorm
 from ...rows.labels import RowLabels
-from ...rows.memory import Given
+from ...rows.memory import DenseFeatures
 from ...rows.protocol import decision
 from ..certificate import TINY, UNITS, balanced, relative_gap
 from ..pivoted_cholesky import pivoted_factor
-from ..primal.hinge import HingeMachine, HingeSolution
+from ..primal.hinge import HingeProblem, HingeSolution
 from ..primal.newton import newton
 from ..primal.solve import certified
-from .duality import Penalty, Power, Touching, lower_bound
+from .duality import Penalty, PowerPenalty, TangentPenalty, lower_bound
 
 # Coefficients below this fraction of the largest are zero.
 VANISHED = 1e-8
@@ -69,7 +69,7 @@ Watch = Callable[[int, int, float], None]
 
 
 @dataclass(frozen=True)
-class Sparse:
+class SparseSolution:
     """Vectors kept (numbers of candidates), their coefficients, the bias, and how it went round by round."""
 
     kept: Array
@@ -85,7 +85,7 @@ class Sparse:
         """Rounds."""
         return len(self.history["n_vectors"])
 
-    def of_rows(self, rows: Array) -> Sparse:
+    def of_rows(self, rows: Array) -> SparseSolution:
         """The same, with candidates numbered as in a larger set of rows."""
         return replace(self, kept=rows[self.kept])
 
@@ -103,7 +103,7 @@ class Coordinates:
     weights: Callable[[Array], Array]
 
 
-class Space(Protocol):
+class CandidateSpace(Protocol):
     """Candidates as functions over the rows."""
 
     @property
@@ -256,8 +256,8 @@ def solve_round(
 ) -> HingeSolution:
     """A linear machine, from the last round's weights and bias: never above the objective there."""
     if not loss.smooth:
-        return HingeMachine(at.G, at.B, y, C).solve(tol, start, last)
-    rows = Given(dot(at.G, at.B), RowLabels(y[:, None], C[:, None]))
+        return HingeProblem(at.G, at.B, y, C).solve(tol, start, last)
+    rows = DenseFeatures(dot(at.G, at.B), RowLabels(y[:, None], C[:, None]))
     first = None if start is None else np.append(*start)[None]
     state = newton(rows, loss, first, tol=1e-3 * tol, max_iter=50)
     s = certified(rows, loss, np.arange(1), state.V, (), state.n_iter)
@@ -275,7 +275,7 @@ Exact = Callable[[Array], KernelColumns]
 class Rounds:
     """The state between rounds."""
 
-    def __init__(self, space: Space, y: Array, C: Array, loss: Any, norm: ReweightedNorm):
+    def __init__(self, space: CandidateSpace, y: Array, C: Array, loss: Any, norm: ReweightedNorm):
         norm.check()
         self.space, self.y, self.C, self.loss, self.norm = space, y, C, loss, norm
         # All equal; 1 where k(x, x) is. A multiple of the kernel, C and C_alpha in proportion, gives the same machine.
@@ -406,13 +406,13 @@ class Rounds:
             self.steady = False
         self.space = space
 
-    def smooth_part(self, space: Space, a: Array, f: Array) -> float:
+    def smooth_part(self, space: CandidateSpace, a: Array, f: Array) -> float:
         """All of the objective but the penalty."""
         return space.quadratic(a, self.norm.base) + float(
             self.loss.value(f[:, None], self.y[:, None], self.C[:, None])[0]
         )
 
-    def result(self, space: KernelColumns, converged: bool) -> Sparse:
+    def result(self, space: KernelColumns, converged: bool) -> SparseSolution:
         """Coefficients with the exact bias."""
         f = dot(space.columns, self.a)
         bias = self.best_bias(f) if len(self.a) else best_constant(self.y, self.C, self.loss)
@@ -424,14 +424,16 @@ class Rounds:
         history = {"n_vectors": np.array(self.counts), "objective": values}
         used = np.flatnonzero(self.a)
         gap = self.gap(space, f, bias)
-        return Sparse(space.candidates[used], self.a[used], bias, objective, gap, converged, history)
+        return SparseSolution(space.candidates[used], self.a[used], bias, objective, gap, converged, history)
 
     def gap(self, space: KernelColumns, f: Array, bias: float) -> float:
         """Of the convex problem at these coefficients; below p = 1, that of a round which would start from them."""
         if not len(self.a):
             return 0.0  # a bias alone is exact
         y, C, norm = self.y[:, None], self.C[:, None], self.norm
-        penalty: Penalty = Power(norm.C_alpha, norm.p) if norm.p > 1 else Touching(norm.C_alpha, norm.p, self.a)
+        penalty: Penalty = (
+            PowerPenalty(norm.C_alpha, norm.p) if norm.p > 1 else TangentPenalty(norm.C_alpha, norm.p, self.a)
+        )
         alpha = self.loss.duals((f + bias)[:, None], y, C) if self.loss.smooth else y * self.last.alpha[:, None]
         u = balanced(alpha)
         pull = dot(u[:, 0], space.columns)
@@ -457,18 +459,18 @@ def best_constant(y: Array, C: Array, loss: Any) -> float:
     """The bias of a machine without vectors."""
     if not loss.smooth:
         return OneNorm().bias(y, y, C, INEQUALITY)
-    return float(newton(Given(np.zeros((len(y), 0)), RowLabels(y[:, None], C[:, None])), loss).bias[0])
+    return float(newton(DenseFeatures(np.zeros((len(y), 0)), RowLabels(y[:, None], C[:, None])), loss).bias[0])
 
 
-def without_vectors(y: Array, C: Array, loss: Any) -> Sparse:
+def without_vectors(y: Array, C: Array, loss: Any) -> SparseSolution:
     """The machine of a kernel that is zero."""
     bias = best_constant(y, C, loss)
     objective = float(loss.value(np.full((len(y), 1), bias), y[:, None], C[:, None])[0])
     history = {"n_vectors": np.zeros(1, dtype=int), "objective": np.array([objective])}
-    return Sparse(np.empty(0, dtype=np.int64), np.empty(0), bias, objective, 0.0, True, history)
+    return SparseSolution(np.empty(0, dtype=np.int64), np.empty(0), bias, objective, 0.0, True, history)
 
 
-def reweight(rounds: Rounds, exact: Exact, tol: float = 1e-6, watch: Watch | None = None) -> Sparse:
+def reweight(rounds: Rounds, exact: Exact, tol: float = 1e-6, watch: Watch | None = None) -> SparseSolution:
     """Rounds until no coefficient changes by more than ``tol`` of itself.
 
     ``exact`` gives the kernel columns of candidates; rounds turn to them when few are left.
@@ -506,7 +508,7 @@ def reweight(rounds: Rounds, exact: Exact, tol: float = 1e-6, watch: Watch | Non
 
 
 @dataclass(frozen=True)
-class Merged:
+class MergedRows:
     """Rows without copies: a row that comes with k copies of its label is one row of k times the cost."""
 
     first: Array  # row of the data
@@ -517,12 +519,12 @@ class Merged:
     candidate: Array  # which of them a row equals
 
 
-def merged(X: Any, y: Array, C: Array) -> Merged:
+def merged(X: Any, y: Array, C: Array) -> MergedRows:
     """Copies would always keep equal coefficients: as candidates, they count once."""
     number = row_numbers(X)
     _, first, group = np.unique(2 * number + (y > 0), return_index=True, return_inverse=True)
     _, candidates, candidate = np.unique(number[first], return_index=True, return_inverse=True)
-    return Merged(first, X[first], y[first], np.bincount(group, weights=C), candidates, candidate)
+    return MergedRows(first, X[first], y[first], np.bincount(group, weights=C), candidates, candidate)
 
 
 def sparse_rows(
@@ -535,8 +537,8 @@ def sparse_rows(
     tol: float = 1e-6,
     threads: int = 1,
     watch: Watch | None = None,
-) -> Sparse:
-    """A machine whose vectors are training rows; `Sparse.kept` are their numbers."""
+) -> SparseSolution:
+    """A machine whose vectors are training rows; `SparseSolution.kept` are their numbers."""
     data = merged(X, y, C)
 
     def exact(candidates: Array) -> KernelColumns:
@@ -559,7 +561,7 @@ def sparse_rows(
     return found.of_rows(data.first)
 
 
-def starting_space(kernel: Kernel, data: Merged, rank: int, pruning: bool, threads: int) -> LowRank:
+def starting_space(kernel: Kernel, data: MergedRows, rank: int, pruning: bool, threads: int) -> LowRank:
     """All candidates over a factor of their kernel matrix, which for many of them is truncated.
 
     Rounds that drop vectors are soon left with few, and get the kernel itself then. Without that, the factor decides
@@ -600,7 +602,7 @@ def apart(H: Array, rest: Array, same: float) -> Array:
 
 def sparse_coefficients(
     K: Array, gram: Array, y: Array, C: Array, loss: Any, norm: ReweightedNorm, tol: float = 1e-6
-) -> Sparse:
+) -> SparseSolution:
     """A machine over given vectors, with kernel values ``K = k(X, Z)`` and ``gram = k(Z, Z)``."""
     every = KernelColumns(np.arange(len(gram)), K, gram)
     return reweight(Rounds(every, y, C, loss, norm), every.take, tol)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from ....quantization.quantized import Quantized, QuantizedKernel
-from ..text import ROM, Writer
+from ..text import ROM, HeaderWriter
 from . import labels, values
 from .rows import add_inputs
 from .sums import add_kernel, add_products
 
 
-def write(model: Quantized, name: str, about: str) -> Writer:
+def write(model: Quantized, name: str, about: str) -> HeaderWriter:
     """The header."""
-    out, grid = Writer(name), model.grid
+    out, grid = HeaderWriter(name), model.grid
     out.add(about)
     out.add("""
 #ifndef @@_H

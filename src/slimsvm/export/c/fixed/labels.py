@@ -6,11 +6,11 @@ import numpy as np
 
 from ....quantization.grid import REACH
 from ....quantization.quantized import Quantized, QuantizedKernel
-from ..text import Writer, add_labels, add_winner, shown_scores
+from ..text import HeaderWriter, add_labels, add_winner, shown_scores
 from .sums import add_power_of_half, with_16_places
 
 
-def add_answers(out: Writer, model: Quantized) -> None:
+def add_answers(out: HeaderWriter, model: Quantized) -> None:
     assert model.classes is not None
     assert model.votes is not None
     n_classes, n_values = len(model.classes), len(model.bias)
@@ -70,7 +70,7 @@ static inline int @_predict_readings(const int16_t x[@@_INPUTS])
         _add_probabilities(out, model, align)
 
 
-def _add_probabilities(out: Writer, model: Quantized, align: str) -> None:
+def _add_probabilities(out: HeaderWriter, model: Quantized, align: str) -> None:
     layer = model.layer
     assert layer is not None
     count, places = len(layer.bias), layer.places

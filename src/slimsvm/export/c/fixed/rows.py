@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ....quantization.grid import Grid, packed_inputs
-from ..text import Writer, real
+from ..text import HeaderWriter, real
 
 
-def add_inputs(out: Writer, grid: Grid) -> None:
+def add_inputs(out: HeaderWriter, grid: Grid) -> None:
     """A row in the units of the vectors: from floats, and from integers without any float."""
     some = len(grid.used) < grid.inputs
     if some:
@@ -73,7 +73,7 @@ static inline void @_to_int16(const float x[@@_INPUTS], int16_t u[@@_USED])
     _add_readings(out, grid, skip + step, digits, offset_bits)
 
 
-def _add_readings(out: Writer, grid: Grid, begin: str, digits: str, offset_bits: str) -> None:
+def _add_readings(out: HeaderWriter, grid: Grid, begin: str, digits: str, offset_bits: str) -> None:
     """From integers, by integers: the digits and exponents of gains and offsets are taken from the bits of floats."""
     readings = grid.readings
     if readings is None:

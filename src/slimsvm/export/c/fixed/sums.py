@@ -5,7 +5,7 @@ from __future__ import annotations
 from ....quantization.grid import REACH
 from ....quantization.integers import TABLE
 from ....quantization.quantized import Quantized, QuantizedKernel
-from ..text import Writer
+from ..text import HeaderWriter
 
 
 def with_16_places(size: str, places: int) -> str:
@@ -15,7 +15,7 @@ def with_16_places(size: str, places: int) -> str:
     return f"{size} << {16 - places}" if places < 16 else size
 
 
-def add_power_of_half(out: Writer) -> None:
+def add_power_of_half(out: HeaderWriter) -> None:
     out.table("uint16_t", "halves", TABLE, "2^-x for x = 0, 1/64 .. 1, in 15 bits.", 2)
     out.add(f"""
 /* 2^-D in 15 bits, for D in units of 2^-16, below {REACH}. */
@@ -30,7 +30,7 @@ static inline uint32_t @_power_of_half(uint32_t d)
     out.lines.append("\n")
 
 
-def add_kernel(out: Writer, model: QuantizedKernel) -> None:
+def add_kernel(out: HeaderWriter, model: QuantizedKernel) -> None:
     layer, grid = model.layer, model.grid
     if len(model.vectors):
         out.table("int8_t", "vectors", model.vectors, "A row for each vector.", 1)
@@ -58,7 +58,7 @@ def add_kernel(out: Writer, model: QuantizedKernel) -> None:
     _add_sums(out, model, text)
 
 
-def _add_distance(out: Writer, power: int, shift: str, limit: int) -> None:
+def _add_distance(out: HeaderWriter, power: int, shift: str, limit: int) -> None:
     """The sum of squares (or absolute values). To leave early costs large processors more than the sums do."""
     apart = "(uint32_t)@@_INT8(z[n])" if shift == "0" else f"((uint32_t)@@_INT8(z[n]) << {shift})"
     # Compilers make vector instructions of a loop with one shift for all; of others the shorter one counts down.
@@ -91,7 +91,7 @@ static inline uint32_t @_distance(const int16_t u[@@_USED], const int8_t *z)
     out.lines.append("\n")
 
 
-def add_products(out: Writer, model: Quantized) -> None:
+def add_products(out: HeaderWriter, model: Quantized) -> None:
     out.table("int16_t", "weights", model.vectors, "A row for each value: the weights of the inputs.", 2)
     if model.layer is not None:
         out.table("int16_t", "layer_weights", model.layer.coef, "The same for the logarithms of odds.", 2)
@@ -115,7 +115,7 @@ def _each(count: str, statement: str, optional: bool) -> str:
     return f"{'if (l) ' if optional else ''}for (int o = 0; o < {count}; ++o) {statement}"
 
 
-def _add_biases(out: Writer, model: Quantized) -> None:
+def _add_biases(out: HeaderWriter, model: Quantized) -> None:
     if model.classes is None:
         out.table("int32_t", "bias", model.bias, "Added to the sums once these are in steps of 2^-places.", 4)
         places = model.exponent.astype(int) + model.bits - model.shift
@@ -128,7 +128,7 @@ def _add_biases(out: Writer, model: Quantized) -> None:
         out.table("int32_t", "layer_bias", model.layer.bias, "Biases of the logarithms of odds.", 4)
 
 
-def _add_sums(out: Writer, model: Quantized, text: str) -> None:
+def _add_sums(out: HeaderWriter, model: Quantized, text: str) -> None:
     if model.classes is None:
         begin = f"    {_each('@@_VALUES', 'v[o] = 0;', False)}\n"
         what = "Sums of the values, exact, without the biases."

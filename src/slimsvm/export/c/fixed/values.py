@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ....quantization.quantized import Quantized
-from ..text import Writer
+from ..text import HeaderWriter
 
 
-def add_answers(out: Writer, model: Quantized) -> None:
+def add_answers(out: HeaderWriter, model: Quantized) -> None:
     """Values in integers, then in floats; of rows in floats, in integers, and of readings."""
     one = len(model.bias) == 1
     out.add("""

@@ -9,24 +9,24 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_consistent_length, column_or_1d
 
-from ..data.dataset import AllRows, Task, class_numbers, class_sums, merged, with_copies
+from ..data.dataset import Dataset, RowRange, class_numbers, class_sums, merged, with_copies
 from ..data.duplicates import repeats, row_keys
 from ..linalg.array_api import beside, host, in_cpu_memory, is_foreign, namespace, stays_there
 from ..linalg.arrays import Array
 from ..problem import kernels
-from ..rows.blocks import Read
+from ..rows.blocks import BlockRows
 from ..rows.dask_partitions import on_workers
-from ..rows.dask_rows import OnWorkers
-from ..rows.device import OnDevice
+from ..rows.dask_rows import DaskRows
+from ..rows.device import DeviceRows
 from ..utils.sklearn_private import check_y
 from ..utils.threads import thread_count
 from . import validation
 from .validation import COPY, SERVES, collection, kind_of
 
 
-def task(estimator: Any, X: Any, y: Any, sample_weight: Any, merge: bool = True) -> Task:
+def checked_dataset(estimator: Any, X: Any, y: Any, sample_weight: Any, merge: bool = True) -> Dataset:
     """Checked data: the rows that count, with class numbers and weights; equal rows of a class are one row."""
-    far = far_task(estimator, X, y, sample_weight)
+    far = remote_dataset(estimator, X, y, sample_weight)
     if far is not None:
         return far
     X, y, sample_weight = (host(v) if is_foreign(v) else v for v in (X, y, sample_weight))
@@ -44,33 +44,33 @@ def task(estimator: Any, X: Any, y: Any, sample_weight: Any, merge: bool = True)
     elif sp.issparse(X):
         X = contents = validation.canonical(X)
     weight = validation.sample_weights(estimator, sample_weight, X)
-    n_samples, rows = len(y), AllRows(len(y)) if weight is None or weight.all() else np.flatnonzero(weight)
+    n_samples, rows = len(y), RowRange(len(y)) if weight is None or weight.all() else np.flatnonzero(weight)
     counts = np.broadcast_to(1.0, n_samples) if weight is None else weight
     if len(rows) < n_samples:
         X, contents, y, counts = X[rows], contents[rows], y[rows], counts[rows]
     threads = thread_count(estimator.n_jobs)
     keys = row_keys(contents, threads)
     labelled = estimator._labelled(y, counts, weight)
-    whole = Task(
+    whole = Dataset(
         X=X, counts=counts, numbers=rows, keys=keys, kernel=kernel, n_samples=n_samples, threads=threads, **labelled
     )
     whole = merged(whole, contents if merge else None)
     return whole if whole.targets is None else whole.measured(estimator.units_alike)
 
 
-def far_task(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Task | None:
+def remote_dataset(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Dataset | None:
     """The same of rows that are not in memory; None if they are."""
     if hasattr(X, "pieces"):
-        return apart_task(estimator, X, y, sample_weight)
+        return blocks_dataset(estimator, X, y, sample_weight)
     if y is None and hasattr(X, "__next__"):
         raise TypeError(
             f"X is an iterator ({type(X).__name__}), which can be gone through only once; pass rows as "
             "slimsvm.rows.from_blocks(read), where read() makes a new iterator over blocks (X, y)"
         )
     if on_workers(X):
-        return workers_task(estimator, X, y, sample_weight)
+        return dask_dataset(estimator, X, y, sample_weight)
     if stays_there(X) and (not in_cpu_memory(X) or _serves_there(estimator)):
-        return device_task(estimator, X, y, sample_weight)
+        return device_dataset(estimator, X, y, sample_weight)
     return None
 
 
@@ -94,20 +94,20 @@ def of_targets(y: Array) -> dict[str, Any]:
     return {"codes": np.zeros(len(y), dtype=np.int8), "classes": np.zeros(1), "factors": np.ones(1), "targets": targets}
 
 
-def task_of_rows(
+def dataset_of_rows(
     estimator: Any, X: Any, codes: Array, counts: Array, classes: Array, factors: Array, targets: Array | None = None
-) -> Task:
+) -> Dataset:
     """The same for rows that were checked before: all count, and each class has some."""
-    threads, numbers = thread_count(estimator.n_jobs), AllRows(len(codes))
+    threads, numbers = thread_count(estimator.n_jobs), RowRange(len(codes))
     X = validation.canonical(X) if sp.issparse(X) else X
     codes = codes.astype(np.min_scalar_type(-1 - len(classes)))
     keys = row_keys(X, threads)
-    whole = Task(X, codes, counts, factors, numbers, keys, classes, estimator.kernel, len(codes), threads)
+    whole = Dataset(X, codes, counts, factors, numbers, keys, classes, estimator.kernel, len(codes), threads)
     whole = merged(replace(whole, targets=targets), X)
     return whole if targets is None else whole.measured(estimator.units_alike)
 
 
-def apart_task(estimator: Any, source: Any, y: Any, sample_weight: Any) -> Task:
+def blocks_dataset(estimator: Any, source: Any, y: Any, sample_weight: Any) -> Dataset:
     """Labelled rows that are read a block at a time. Copies stay: draws see each row once all the same."""
     name = type(estimator).__name__
     if not getattr(estimator, "takes_blocks", False):
@@ -118,12 +118,12 @@ def apart_task(estimator: Any, source: Any, y: Any, sample_weight: Any) -> Task:
         raise ValueError("kernel='precomputed' needs a matrix in memory")
     estimator._check_apart()
     threads = thread_count(estimator.n_jobs)
-    X = Read(source, threads, estimator.wants)
+    X = BlockRows(source, threads, estimator.wants)
     factors = estimator._labelled_apart(X, sample_weight)
-    return _task_of(estimator, X, source.names, AllRows(X.shape[0]), X.shape[0], threads, factors)
+    return _dataset_of(estimator, X, source.names, RowRange(X.shape[0]), X.shape[0], threads, factors)
 
 
-def workers_task(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Task:
+def dask_dataset(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Dataset:
     """Labelled rows of dask collections, which stay where they are."""
     if not getattr(estimator, "takes_blocks", False):
         raise TypeError(validation.refusal(estimator, X))
@@ -132,18 +132,18 @@ def workers_task(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Task:
             f"kernel='precomputed' needs a matrix in memory, X is {collection(X)}: X.compute() brings it here"
         )
     estimator._check_apart()
-    far = OnWorkers(X, y, sample_weight, estimator.wants)
+    far = DaskRows(X, y, sample_weight, estimator.wants)
     n = far.n_samples
     try:
-        rows = AllRows(n) if far.numbers is None else far.numbers
+        rows = RowRange(n) if far.numbers is None else far.numbers
         factors = estimator._labelled_apart(far, sample_weight)
-        return _task_of(estimator, far, far.names, rows, n, thread_count(estimator.n_jobs), factors)
+        return _dataset_of(estimator, far, far.names, rows, n, thread_count(estimator.n_jobs), factors)
     except BaseException:
         far.close()
         raise
 
 
-def device_task(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Task:
+def device_dataset(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Dataset:
     """Labelled rows of an array on a device, which stay there; labels and weights may be there or here."""
     if not getattr(estimator, "takes_blocks", False):
         raise TypeError(
@@ -163,7 +163,7 @@ def device_task(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Task:
     check_consistent_length(X, y)
     weight = host(sample_weight) if is_foreign(sample_weight) else sample_weight
     weight = validation.sample_weights(estimator, weight, np.broadcast_to(0.0, (n, 1)))
-    rows = AllRows(n) if weight is None or weight.all() else np.flatnonzero(weight)
+    rows = RowRange(n) if weight is None or weight.all() else np.flatnonzero(weight)
     counts = np.broadcast_to(1.0, n) if weight is None else weight
     if len(rows) < n:
         y, counts = y[rows], counts[rows]
@@ -171,10 +171,10 @@ def device_task(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Task:
     labelled = estimator._labelled(y, counts, weight)
     targets = labelled.get("targets")
     units = None if targets is None else estimator.wants.units(targets, counts)
-    there = OnDevice(X, labelled["codes"], counts, None if units is None else units.measured(targets))
+    there = DeviceRows(X, labelled["codes"], counts, None if units is None else units.measured(targets))
     there.classes, there.keys, there.units = labelled["classes"], there.row_keys(), units
     there.masses = class_sums(there.codes, len(there.classes), counts)
-    return _task_of(estimator, there, None, rows, n, thread_count(estimator.n_jobs), labelled["factors"])
+    return _dataset_of(estimator, there, None, rows, n, thread_count(estimator.n_jobs), labelled["factors"])
 
 
 def _serves_there(estimator: Any) -> bool:
@@ -196,12 +196,12 @@ def _targets_here(y: Any, checks: dict[str, bool]) -> Array:
     return check_y(y, **checks)
 
 
-def _task_of(estimator: Any, X: Any, names: Any, rows: Any, n_samples: int, threads: int, factors: Array) -> Task:
+def _dataset_of(estimator: Any, X: Any, names: Any, rows: Any, n_samples: int, threads: int, factors: Array) -> Dataset:
     """Of rows that are apart."""
     estimator.n_features_in_ = X.shape[1]
     if names is not None:
         estimator.feature_names_in_ = np.array(names, dtype=object)
-    whole = Task(X, X.codes, X.counts, factors, rows, X.keys, X.classes, estimator.kernel, n_samples, threads)
+    whole = Dataset(X, X.codes, X.counts, factors, rows, X.keys, X.classes, estimator.kernel, n_samples, threads)
     whole = replace(whole, targets=X.targets, units=X.units)
     return with_copies(whole, *repeats(None, whole.keys, whole.marks, threads))
 
