@@ -204,6 +204,27 @@ def test_shell_completion(folder):
     assert process(folder, **asked).stdout.split() == ["train"]
 
 
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["train", "--help"], ["--no-such-option"], []])
+def test_what_needs_no_data_loads_no_numbers(folder, arguments):
+    """Without arguments the shell asks for completions."""
+    heavy = ["numpy", "scipy", "sklearn", "joblib", "pandas", "matplotlib", "slimsvm._core"]
+    script = (
+        "import atexit, sys\n"
+        f"atexit.register(lambda: print('loaded', sorted({{*{heavy}}} & sys.modules.keys())))\n"
+        f"from slimsvm.cli import main; sys.exit(main({arguments}))"
+    )
+    asked = {} if arguments else {"_SLIMSVM_COMPLETE": "complete_bash", "COMP_WORDS": "slimsvm tr", "COMP_CWORD": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=folder,
+        env={**os.environ, **asked},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout.splitlines()[-1] == "loaded []", done.stderr
+
+
 def test_wrong_use_as_a_process(folder):
     done = process(folder, "info", "no.slim")
     assert (done.returncode, done.stdout) == (1, "")

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..utils.warnings import without_control_characters
 from .errors import CommandError, Interrupted, one_line
 from .options import READING, Choosing, Judging, Learning, Reading, Showing, with_groups
 
@@ -74,8 +75,6 @@ def run(arguments: list[str], debug: bool = False) -> int:
 def _failed(error: Exception, debug: bool) -> int:
     """One line about an error, and its exit code."""
     if debug:
-        from ..utils.warnings import without_control_characters
-
         text = "".join(traceback.format_exception(error))
         print(without_control_characters(text, keep="\n"), end="", file=sys.stderr)
     if hasattr(error, "format_message"):  # of typer: options that are unknown, missing or of another type
@@ -88,16 +87,14 @@ def _failed(error: Exception, debug: bool) -> int:
 
 
 def _say(text: str) -> None:
-    from ..utils.warnings import without_control_characters
-
     print(f"{NAME}: {without_control_characters(text)}", file=sys.stderr)
 
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from .. import __version__
 
-        print(NAME, version(NAME))
+        print(NAME, __version__)
         raise typer.Exit
 
 

@@ -8,11 +8,7 @@ import sys
 import warnings
 from pathlib import Path
 
-import joblib
-import sklearn
-
-_PACKAGES = (Path(__file__).parents[1], Path(str(sklearn.__file__)).parent, Path(str(joblib.__file__)).parent)
-_OURS = tuple(f"{folder}{os.sep}" for folder in _PACKAGES)
+PACKAGES = ("slimsvm", "sklearn", "joblib")  # whose lines a warning does not point at
 # Characters that steer a terminal (C0, C1), break lines, or reorder what is shown; halves of pairs cannot be printed.
 CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
 
@@ -24,7 +20,10 @@ def without_control_characters(text: str, keep: str = "") -> str:
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn about the line outside this package (and scikit-learn, which may have called it) that led here."""
+    # Of a package that is not loaded, no line is running: nothing is imported to know its folder.
+    loaded = filter(None, map(sys.modules.get, PACKAGES))
+    folders = tuple(f"{Path(str(package.__file__)).parent}{os.sep}" for package in loaded)
     level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(folders):
         level, frame = level + 1, frame.f_back
     warnings.warn(without_control_characters(message, keep="\n"), category, stacklevel=level)
