@@ -36,7 +36,7 @@ import slimsvm
 from kept_files import columns, slim
 from problems import blobs, three_classes
 from slimsvm import AnyNormSVC, compress
-from slimsvm.persistence import FileError, from_bytes, preprocessing, to_bytes
+from slimsvm.persistence import FileError, from_bytes, sklearn_classes, to_bytes
 from test_files import again, check, same
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -100,9 +100,9 @@ def test_every_class_of_the_list_is_tested():
         "MissingIndicator",
         "LabelEncoder",
     }
-    assert set(preprocessing.MODULES) == {name for name in tested if name[0].isupper()} | others
-    for name in preprocessing.MODULES:
-        kind = preprocessing.kind_of(name)
+    assert set(sklearn_classes.MODULES) == {name for name in tested if name[0].isupper()} | others
+    for name in sklearn_classes.MODULES:
+        kind = sklearn_classes.kind_of(name)
         assert inspect.isclass(kind)
         assert kind.__module__.startswith("sklearn.")
 
@@ -238,7 +238,7 @@ def test_another_version_of_scikit_learn(monkeypatch):
 
 def with_attribute(name, value, monkeypatch, **versions):
     """A file of a model that has one more attribute."""
-    form = slimsvm.persistence.forms.form("slimsvm.AnyNormSVC")
+    form = slimsvm.persistence.schema.form("slimsvm.AnyNormSVC")
     with monkeypatch.context() as patched:
         patched.setitem(form.fitted, name, slimsvm.persistence.checks.DATA)
         model = AnyNormSVC().fit(X, Y)
@@ -260,7 +260,7 @@ def test_attributes_of_a_newer_version_are_left_out(monkeypatch):
 
 def test_parameters_that_an_older_version_had_not(monkeypatch):
     """They have their defaults, as in code that was written then."""
-    form = slimsvm.persistence.forms.form("slimsvm.AnyNormSVC")
+    form = slimsvm.persistence.schema.form("slimsvm.AnyNormSVC")
     model = AnyNormSVC().fit(X, Y)
     kept = vars(model).copy()
     del model.cache_size

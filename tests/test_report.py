@@ -26,7 +26,7 @@ from problems import blobs, three_classes
 from slimsvm import AnyNormSVC, CompressedClassifier, RelevanceVectorClassifier, bases, compress, frontier
 from slimsvm.export import quantize
 from slimsvm.report import report, write_report
-from slimsvm.report.judged import ConfusionCounts
+from slimsvm.report.confusion import ConfusionCounts
 from small_models import FEW_ITERATIONS, learned, slim
 
 pytestmark = pytest.mark.filterwarnings(FEW_ITERATIONS)

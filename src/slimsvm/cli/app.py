@@ -115,7 +115,7 @@ Rows = Annotated[
 
 
 def _output(showing: Showing) -> Any:
-    from .output import Console
+    from .console import Console
 
     return Console(showing, shlex.join([NAME, *_arguments.get()]))
 

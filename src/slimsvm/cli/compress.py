@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import models, tables
+from .console import Console, Facts
 from .errors import CommandError, WrongUse, listed, one_line
 from .labels import detects_outliers, labels_for, target_of
 from .models import SUFFIX, Saved, open_model
-from .output import Console, Facts
 
 if TYPE_CHECKING:
     from .options import Reading

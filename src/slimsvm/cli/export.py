@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..utils.warnings import without_control_characters
 from . import preprocessing, tables
+from .console import Console
 from .errors import CommandError, WrongUse, needs, one_line
 from .inputs import NUMBER
 from .labels import labels_for, target_of
 from .models import Saved, check_new, open_model, without_encoding
-from .output import Console
 
 if TYPE_CHECKING:
     from .options import Reading

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import models, preprocessing
+from .console import Console, Facts, grid
 from .data import Data, LabelledFrame, held_out, learning_data
 from .errors import CommandError, WrongUse, needs
-from .output import Console, Facts, grid
 from .tasks import ClassificationTask, LearningTask
 from .train import as_given, made, settings_of
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from . import preprocessing
+from .console import Console, Facts
 from .inputs import ModelInputs
 from .models import Saved, device_bytes, open_model
-from .output import Console, Facts
 from .tasks import KINDS, ClassificationTask, shortened
 from .train import inputs_in_words
 

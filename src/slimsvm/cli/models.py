@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from .console import Console, plain
 from .errors import CommandError, WrongUse, listed
 from .inputs import Column, ModelInputs
-from .output import Console, plain
 from .tables import Table
 
 SUFFIX = ".slim"

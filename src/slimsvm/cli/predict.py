@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import preprocessing, tables
+from .console import Console, Facts, percent
 from .errors import CommandError, WrongUse
+from .evaluation import confusion_table, judge
 from .inputs import named
-from .judging import confusion_table, judge
 from .labels import detects_outliers, labels_for, target_of, weights_of
 from .models import Saved, check_new, open_model
-from .output import Console, Facts, percent
 
 if TYPE_CHECKING:
     from .options import Reading

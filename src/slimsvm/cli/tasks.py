@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from . import judging, labels
+from . import evaluation, labels
+from .console import percent
 from .errors import CommandError, WrongUse
 from .inputs import FEWEST_ROWS
-from .output import percent
 from .tables import Table
 
 if TYPE_CHECKING:
@@ -95,8 +95,8 @@ class ClassificationTask(LearningTask):
         return SlimSVC(**{name: value for name, value in given.items() if name not in ("nu", "intervals")})
 
     def judged(self, model: Any, train: LabelledFrame, test: LabelledFrame) -> dict[str, Any]:
-        found = judging.judge(model, test.X, test.y, test.weights)
-        return found | {"majority_error": judging.majority_error(train.y, test.y, train.weights, test.weights)}
+        found = evaluation.judge(model, test.X, test.y, test.weights)
+        return found | {"majority_error": evaluation.majority_error(train.y, test.y, train.weights, test.weights)}
 
     def about(self, y: Any) -> dict[str, Any]:
         classes, counts = np.unique(y, return_counts=True)
@@ -141,7 +141,7 @@ class RegressionTask(LearningTask):
         )
 
     def judged(self, model: Any, train: LabelledFrame, test: LabelledFrame) -> dict[str, Any]:
-        found = judging.judge(model, test.X, test.y, test.weights)
+        found = evaluation.judge(model, test.X, test.y, test.weights)
         mean = np.average(train.y, weights=train.weights)
         return found | {"rmse_of_the_mean": float(np.sqrt(np.average((test.y - mean) ** 2, weights=test.weights)))}
 
@@ -187,7 +187,7 @@ class OutlierTask(LearningTask):
 
     def judged(self, model: Any, train: LabelledFrame, test: LabelledFrame) -> dict[str, Any]:
         outside = model.predict(test.X) < 0
-        share, standard_error = judging.error_of(outside, test.weights)
+        share, standard_error = evaluation.error_of(outside, test.weights)
         return {"rows": len(outside), "outside": share, "standard_error": standard_error}
 
     def about(self, y: Any) -> dict[str, Any]:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import models, preprocessing
-from .budget import fitted
+from .byte_budget import fitted
+from .console import Console, Facts
 from .data import Data, held_out, learning_data
 from .errors import WrongUse
 from .models import device_bytes
-from .output import Console, Facts
 
 if TYPE_CHECKING:
     from .options import Choosing, Judging, Learning, Reading

@@ -140,8 +140,8 @@ def describe(path: Any) -> dict[str, Any]:
 
 def to_bytes(model: Any, metadata: dict[str, Any] | None = None) -> bytes:
     """The bytes of a model's file."""
-    from .forms import is_estimator
-    from .values import NodeWriter
+    from .nodes import NodeWriter
+    from .schema import is_estimator
 
     writer = NodeWriter()
     node = writer.node(model, type(model).__name__)
@@ -155,7 +155,7 @@ def to_bytes(model: Any, metadata: dict[str, Any] | None = None) -> bytes:
 
 def from_bytes(data: bytes) -> Any:
     """The model of a file's bytes; FileError says what is wrong with them."""
-    from .values import NodeReader
+    from .nodes import NodeReader
 
     contents = _contents(data)
     versions, now = contents.header["versions"], _versions()
@@ -274,7 +274,7 @@ def _release(version: str) -> tuple[int, ...]:
 
 def _tell_of_versions(classes: list[str], made: str, now: str) -> None:
     """Attributes of scikit-learn's classes change between its versions."""
-    from .preprocessing import MODULES
+    from .sklearn_classes import MODULES
 
     theirs = sorted({name.rpartition(".")[2] for name in classes if name.startswith("sklearn.")} & MODULES.keys())
     if theirs:

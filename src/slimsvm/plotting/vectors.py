@@ -11,7 +11,7 @@ import numpy as np
 from ..estimators.validation import check_choice, check_number
 from ..linalg.arrays import Array
 from ..utils.drawing import axes_for, colors, fading, ink, legend_below, open_frame, short, without_frame
-from .shown import ShownModel, check_rows
+from .shown_model import ShownModel, check_rows
 
 KINDS = ("plane", "images", "inputs")
 FAR = 2.5  # spreads from the mean, from which on a colour is full

@@ -11,7 +11,7 @@ from ..export import CReport, Quantized
 from ..export.c.source import header
 from ..linalg.arrays import Array
 from ..model.inference import InferenceModel
-from ..plotting.shown import ShownModel
+from ..plotting.shown_model import ShownModel
 from ..quantization.quantize import form_of, to_integers
 
 MOST_VECTORS = 300  # that are rounded

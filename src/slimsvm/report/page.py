@@ -9,22 +9,22 @@ from string import Template
 from typing import Any
 
 from ..frontiers.result import Frontier
-from ..plotting.shown import ShownModel
-from . import answers, sections
-from .judged import ConfusionCounts
-from .made import versions
+from ..plotting.shown_model import ShownModel
+from . import evaluation, sections
+from .confusion import ConfusionCounts
+from .context import Subject
 from .markup import Safe, join, tag, text
-from .subject import Subject
+from .provenance import versions
 
 CONTENTS = (
     ("data", "Data", sections.data),
     ("size", "Size", sections.sizes),
     ("model", "The model", sections.model),
     ("vectors", "Its vectors", sections.vectors),
-    ("mistakes", "Mistakes", answers.mistakes),
-    ("calibration", "Calibration", answers.calibration),
-    ("device", "On a device", answers.device),
-    ("made", "How it was made", answers.made),
+    ("mistakes", "Mistakes", evaluation.mistakes),
+    ("calibration", "Calibration", evaluation.calibration),
+    ("device", "On a device", evaluation.device),
+    ("made", "How it was made", evaluation.made),
 )
 
 

@@ -12,10 +12,10 @@ from ..plotting.vectors import lines_and_columns
 from ..utils.drawing import legend_below
 from ..utils.sklearn_private import some_rows
 from .columns import columns_of
+from .context import Subject, counted
 from .figures import SERIES, figure
-from .made import spelled
 from .markup import Safe, bar, facts, join, more, number, paragraph, percent, section, table, tag, text
-from .subject import Subject, counted
+from .provenance import spelled
 
 MOST_INPUTS = 30  # lines of the table of inputs
 MOST_TRIED = 12  # settings of the search

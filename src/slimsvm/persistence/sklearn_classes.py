@@ -16,7 +16,7 @@ import numpy as np
 from ..linalg.arrays import Array
 from ..utils.sklearn_private import svm_class
 from .checks import COLUMNS, COUNT, DATA, FLAG, INTEGERS, LABELS, NAMES, NOTHING, TEXT, WORKERS, Check, listed, one_of
-from .forms import Form, imported, is_estimator, parameters
+from .schema import Form, imported, is_estimator, parameters
 
 MODULES = {
     "Pipeline": "sklearn.pipeline",

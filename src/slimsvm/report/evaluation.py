@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from .confusion import ConfusionCounts
+from .context import Subject, counted
 from .device import DeviceSizes
 from .figures import figure
-from .judged import ConfusionCounts
-from .made import seed_of, settings, snippet, versions
 from .markup import Safe, bar, code, facts, join, more, paragraph, percent, section, table, tag
-from .subject import Subject, counted
+from .provenance import seed_of, settings, snippet, versions
 
 MANY_CLASSES = 6  # from which on the table of mistakes has the width of the page
 

@@ -129,11 +129,11 @@ def form(name: Any) -> Form | None:
         return None
     package, _, rest = name.partition(".")
     if package == "slimsvm":
-        from .own import own_forms
+        from .slimsvm_classes import own_forms
 
         return own_forms().get(name)
     if package == "sklearn":
-        from .preprocessing import sklearn_form
+        from .sklearn_classes import sklearn_form
 
         return sklearn_form(rest)
     return None
@@ -141,8 +141,8 @@ def form(name: Any) -> Form | None:
 
 def form_of(value: Any) -> Form | None:
     """The form of an object, if its class, not one that inherits from it, is in the list."""
-    from .own import own_names
-    from .preprocessing import MACHINES, sklearn_form
+    from .sklearn_classes import MACHINES, sklearn_form
+    from .slimsvm_classes import own_names
 
     kind = type(value)
     if kind in own_names():
@@ -156,7 +156,7 @@ def form_of(value: Any) -> Form | None:
 
 def is_estimator(value: Any) -> bool:
     """Is it an estimator of the list? Machines of scikit-learn are there for their parameters only."""
-    from .preprocessing import MACHINES
+    from .sklearn_classes import MACHINES
 
     found = form_of(value)
     of_sklearn = {f"sklearn.{name}" for name in MACHINES}

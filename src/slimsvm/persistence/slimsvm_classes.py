@@ -52,8 +52,8 @@ from .checks import (
     shape_complaint,
     unless,
 )
-from .forms import Fits, Form, parameters, record
-from .preprocessing import MACHINES, kind_of
+from .schema import Fits, Form, parameters, record
+from .sklearn_classes import MACHINES, kind_of
 
 MOST_PAIRED = 512  # classes: votes of all pairs take memory that grows with their third power
 THINNEST = 64  # a sparse table of coefficients has at least one of so many

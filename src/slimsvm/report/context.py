@@ -8,10 +8,10 @@ from typing import Any
 
 from ..frontiers.result import Frontier, classifier_of
 from ..plotting import CalibrationDisplay
-from ..plotting.shown import ShownModel
+from ..plotting.shown_model import ShownModel
+from .confusion import ConfusionCounts
 from .device import DeviceSizes
-from .judged import ConfusionCounts
-from .made import size_in
+from .provenance import size_in
 
 
 def counted(number: int, word: str) -> str:

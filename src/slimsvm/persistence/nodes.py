@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from ..linalg.arrays import Array
 from .checks import as_columns
 from .container import NUMBERS, TEXT, FileError, Integers, storable
-from .forms import ALLOWED, Form, form, form_of, hint, is_estimator
+from .schema import ALLOWED, Form, form, form_of, hint, is_estimator
 
 DEEPEST = 40
 MOST_PATH = 200  # characters that say where a value is

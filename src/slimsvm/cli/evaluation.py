@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from .console import grid, percent
 from .labels import detects_outliers
-from .output import grid, percent
 
 
 def judge(model: Any, X: Any, y: Any, weights: Any = None) -> dict[str, Any]:
