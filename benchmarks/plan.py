@@ -201,7 +201,7 @@ def _times(n: int, d: int, m: int) -> tuple[float, float, float]:
     from slimsvm.problem.losses import SquaredHinge
     from slimsvm.problem.regularizers import KernelNorm
     from slimsvm.rows.labels import RowLabels
-    from slimsvm.rows.memory import seen_through
+    from slimsvm.rows.memory import feature_source
     from slimsvm.solvers.primal.newton import newton
     from slimsvm.solvers.primal.passes import CertificateSums, Equations
 
@@ -211,9 +211,9 @@ def _times(n: int, d: int, m: int) -> tuple[float, float, float]:
     labels, kernel, loss = RowLabels(y, np.ones((n, 1))), Gaussian(1 / d), SquaredHinge()
     Z, which = X[:m].astype(np.float64), np.array([0])
     T = KernelNorm().whitening(kernel(Z, Z))
-    computed, kept = (seen_through(kernel, X, labels, Z, T, np.float32, 1, keep) for keep in (0, 1e12))
+    computed, kept = (feature_source(kernel, X, labels, Z, T, np.float32, 1, keep) for keep in (0, 1e12))
     V = newton(kept, loss, None, 1e-6).V
-    plain = seen_through(kernel, X, labels, Z, np.eye(m), np.float64, 1, 0)
+    plain = feature_source(kernel, X, labels, Z, np.eye(m), np.float64, 1, 0)
     coef = np.hstack([V[:, :-1] @ T.T, V[:, -1:]])
     whole = _best(lambda: computed.total(Equations(loss), which, V))
     sums = _best(lambda: kept.total(Equations(loss), which, V))

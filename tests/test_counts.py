@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from slimsvm import SlimSVC, rows
-from slimsvm.data.counts import RemoteCounts, bounds, exact_sums, heads, rounded, total
+from slimsvm.data.counts import RemoteCounts, count_bounds, exact_sums, exact_total, leading_bits, sum_to_float
 from slimsvm.data.dataset import Dataset, RowRange
-from slimsvm.rows.coded_blocks import KeptRows, about, prepared
+from slimsvm.rows.coded_blocks import KeptRows, block_info, read_block
 from slimsvm.rows.target_kinds import CLASSES
 
 RNG = np.random.default_rng(0)
@@ -26,20 +26,20 @@ VALUES = {
 def test_sums_are_exact_in_any_order(kind):
     values = VALUES[kind]
     expected = math.fsum(values)
-    assert total(values) == expected
-    assert total(RNG.permutation(values)) == expected
+    assert exact_total(values) == expected
+    assert exact_total(RNG.permutation(values)) == expected
     halves = np.array_split(values, 2)
-    assert rounded(sum(sum(exact_sums(half)) for half in halves)) == expected
+    assert sum_to_float(sum(sum(exact_sums(half)) for half in halves)) == expected
     codes = RNG.integers(3, size=len(values)).astype(np.int8)
-    by_class = [rounded(units) for units in exact_sums(values, codes, 4)]
+    by_class = [sum_to_float(units) for units in exact_sums(values, codes, 4)]
     assert by_class == [math.fsum(values[codes == c]) for c in range(4)]
 
 
 @pytest.mark.parametrize("kind", VALUES)
 def test_leading_bits_bound_a_count(kind):
     values = VALUES[kind]
-    far = RemoteCounts(heads(values), 0, values.__getitem__)
-    least, most = bounds(far, np.arange(len(values)))
+    far = RemoteCounts(leading_bits(values), 0, values.__getitem__)
+    least, most = count_bounds(far, np.arange(len(values)))
     assert (least <= values).all()
     assert (values < most).all()
     if kind != "tiny":  # those have few bits to begin with
@@ -57,7 +57,7 @@ def test_draws_see_the_weights_of_few_rows(kind, most):
     X = np.arange(n, dtype=float)[:, None]
     here = Dataset(X, codes, counts, np.ones(3), RowRange(n), keys, np.arange(3), None, n)
     asked = []
-    far = RemoteCounts(heads(counts), sum(exact_sums(counts)), lambda rows: asked.extend(rows) or counts[rows])
+    far = RemoteCounts(leading_bits(counts), sum(exact_sums(counts)), lambda rows: asked.extend(rows) or counts[rows])
     one, two = (dataset.sample(most, np.random.default_rng(3)) for dataset in (here, replace(here, counts=far)))
     for name in ("X", "codes", "counts", "numbers", "keys"):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
@@ -68,7 +68,7 @@ def test_numbers_of_rows_that_are_left():
     X, weight = RNG.normal(size=(50, 2)), RNG.integers(0, 2, 50).astype(float)
     weight[20:30], weight[30:] = 0, 1
     found = [
-        about(prepared(X[a:b], np.zeros(b - a), weight[a:b], 0, np.dtype(float), None, CLASSES))
+        block_info(read_block(X[a:b], np.zeros(b - a), weight[a:b], 0, np.dtype(float), None, CLASSES))
         for a, b in ((0, 20), (20, 30), (30, 50))
     ]
     left, kept = np.flatnonzero(weight), KeptRows(found)
@@ -86,14 +86,14 @@ def test_weights_stay_with_their_rows():
     from slimsvm.rows.blocks import BlockRows
 
     class Watched(BlockRows):
-        def picked(self, numbers):
+        def fetch(self, numbers):
             seen.append(len(numbers))
-            return super().picked(numbers)
+            return super().fetch(numbers)
 
     far = Watched(
         rows.from_blocks([(X[a : a + 9000], y[a : a + 9000], weight[a : a + 9000]) for a in range(0, 60_000, 9000)])
     )
-    assert far.keys.nbytes + far.codes.nbytes + far.counts.heads.nbytes == 11 * len(X)
+    assert far.keys.nbytes + far.codes.nbytes + far.counts.leading_bits.nbytes == 11 * len(X)
     np.testing.assert_array_equal(far.masses, [math.fsum(weight[~y]), math.fsum(weight[y])])
     here = np.array([5, 40_000, 9])
     far[here]

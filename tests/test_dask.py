@@ -60,7 +60,7 @@ def client():
 def passes(monkeypatch):
     """A list that grows with each pass over the blocks."""
     seen = []
-    for name in ("mapped", "added"):
+    for name in ("map_blocks", "added"):
         whole = getattr(dask_rows.DaskRows, name)
 
         def counted(self, *given, whole=whole, **named):
@@ -124,7 +124,7 @@ def test_without_a_cluster():
         for cache_size in (1000, 1e-3):
             model = SlimSVC(8, slack="l1", tol=1e-9, cache_size=cache_size, **FIXED)
             same_model(here, model.fit(da.from_array(X, chunks=800), da.from_array(y, chunks=800)))
-    assert not dask_rows.SHELF.fits
+    assert not dask_rows.WORKER_CACHE.fits
 
 
 def test_same_bits_however_blocks_are_spread(client):
@@ -170,12 +170,12 @@ def test_answers_are_lazy(client):
     assert model.score(X, y) == np.mean((model.predict(far) == y).compute())
 
 
-@pytest.mark.parametrize("patience", [dask_rows.PATIENCE, 1e-3])
+@pytest.mark.parametrize("patience", [dask_rows.SECONDS_UNTIL_LOST, 1e-3])
 def test_nothing_stays_on_the_workers(client, monkeypatch, patience):
     """After a fit, and after one that fails, however long tasks took; no garbage need be collected for that."""
     X, y = rows(2000)
     gc.collect()  # of other tests
-    monkeypatch.setattr(dask_rows, "PATIENCE", patience)
+    monkeypatch.setattr(dask_rows, "SECONDS_UNTIL_LOST", patience)
     gc.disable()
     try:
         nothing_stays(client, X, y)
@@ -197,7 +197,7 @@ def nothing_stays(client, X, y):
 def kept_fits():
     from slimsvm.rows import dask_rows
 
-    return list(dask_rows.SHELF.fits)
+    return list(dask_rows.WORKER_CACHE.fits)
 
 
 def bad_inputs():

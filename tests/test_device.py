@@ -16,7 +16,7 @@ from slimsvm import AnyNormSVC, EmpiricalSVC, LeastSquaresSVC, ReducedSVC, SlimS
 from slimsvm.bases import Learned
 from slimsvm.basis.learning import FusedObjective
 from slimsvm.data.dataset import row_keys
-from slimsvm.linalg.array_api import host, namespace
+from slimsvm.linalg.array_api import namespace, to_numpy
 from slimsvm.problem.regularizers import KernelNorm
 from slimsvm.rows import device
 from slimsvm.rows.device import DeviceRows
@@ -58,8 +58,8 @@ def rows(n, classes=2, d=5, seed=0, dtype=np.float64):
 @pytest.fixture
 def nothing_comes_here(monkeypatch):
     """However few rows there are, samples stay on the device; blocks are small."""
-    monkeypatch.setattr(device, "FEW", 0)
-    monkeypatch.setattr(device, "LEAST", 1 << 14)
+    monkeypatch.setattr(device, "MAX_COPIED_ENTRIES", 0)
+    monkeypatch.setattr(device, "MIN_BLOCK_BYTES", 1 << 14)
 
 
 def placed(problem, place="strict"):
@@ -90,7 +90,7 @@ def test_passes_are_those_of_rows_in_memory(name, weights, place, nothing_comes_
     rng, m = np.random.default_rng(1), 7
     labels, Z, T = tables(*data[1:]), rng.standard_normal((m, 6)), rng.standard_normal((m, m))
     here = LazyFeatures(kernel, data[0], labels, Z, T)
-    home = placed(data, place).seen_through(kernel, labels, Z, T, np.float64, 1, 2.0**30)
+    home = placed(data, place).feature_source(kernel, labels, Z, T, np.float64, 1, 2.0**30)
     assert home.shape == here.shape
     assert len(list(home.blocks())) > 1
     np.testing.assert_allclose(home.features(np.array([3, 77])), here.features(np.array([3, 77])), rtol=1e-9, atol=1e-9)
@@ -166,7 +166,7 @@ def same(one, other, X, place, objective=1e-7):
         found, expected = getattr(other, method)(Xd), getattr(other, method)(X)
         assert type(found) is type(Xd)
         assert found.device == Xd.device
-        np.testing.assert_allclose(host(found), expected, atol=1e-9 * max(1, np.abs(expected).max()))
+        np.testing.assert_allclose(to_numpy(found), expected, atol=1e-9 * max(1, np.abs(expected).max()))
 
 
 @every_place
@@ -208,7 +208,7 @@ def test_learning_on_the_device(scales, place, nothing_comes_here):
     one, other = (clone(model).fit(data, y) for data in (X, there(X, place)))
     assert other.objective_.sum() == pytest.approx(one.objective_.sum(), rel=0.03)
     assert (other.duality_gap_ <= other.tol).all()
-    assert np.mean(host(other.predict(there(X, place))) == one.predict(X)) > 0.95
+    assert np.mean(to_numpy(other.predict(there(X, place))) == one.predict(X)) > 0.95
 
 
 @every_place
@@ -230,14 +230,14 @@ def test_only_sums_and_few_rows_come_here(monkeypatch, nothing_comes_here):
     brought = []
 
     def counted(X):
-        found = host(X)
+        found = to_numpy(X)
         brought.append(found.size)
         return found
 
     X, y = rows(100_000, d=3, dtype=np.float32)
     data = there(X)
-    monkeypatch.setattr(device, "host", counted)
-    monkeypatch.setattr(device, "_keys", lambda X: row_keys(host(X)))  # a number for each row, once
+    monkeypatch.setattr(device, "to_numpy", counted)
+    monkeypatch.setattr(device, "_device_row_keys", lambda X: row_keys(to_numpy(X)))  # a number for each row, once
     SlimSVC(5, Learned(rows=100_000, iterations=20, init=X[:5]), **FIXED).fit(data, y)
     assert max(brought) < 40_000 * 3  # fewer than that give the start of a solver, and the vectors that do nothing
     assert np.median(brought) < 100
@@ -252,7 +252,7 @@ def test_without_float64_the_certificate_is_computed_here():
     assert (other.duality_gap_ <= other.tol).all()
     found = other.predict(there(X, "no_float64"))
     assert found.device == strict.Device("no_float64")
-    assert np.mean(host(found) == one.predict(X)) == 1
+    assert np.mean(to_numpy(found) == one.predict(X)) == 1
 
 
 @every_place
@@ -261,8 +261,8 @@ def test_probabilities(place):
     one, other = (SlimSVC(6, **FIXED, probability=True).fit(data, y) for data in (X, there(X, place)))
     found = other.predict_proba(there(X, place))
     assert type(found) is type(there(X, place))
-    np.testing.assert_allclose(host(found), one.predict_proba(X), atol=1e-6)
-    np.testing.assert_allclose(host(found).sum(axis=1), 1, rtol=1e-9)
+    np.testing.assert_allclose(to_numpy(found), one.predict_proba(X), atol=1e-6)
+    np.testing.assert_allclose(to_numpy(found).sum(axis=1), 1, rtol=1e-9)
 
 
 def test_labels_that_are_words_are_numpy():
@@ -281,7 +281,7 @@ def test_a_model_of_a_device_serves_rows_in_memory_and_the_other_way_round(tmp_p
     model = SlimSVC(5, **FIXED).fit(there(X), there(y))
     slimsvm.save(model, tmp_path / "model")
     loaded = slimsvm.load(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.predict(X), host(model.predict(there(X))))
+    np.testing.assert_array_equal(loaded.predict(X), to_numpy(model.predict(there(X))))
 
 
 def test_rows_that_require_a_gradient():
@@ -332,7 +332,7 @@ def test_compressed_models_answer_there():
     X, y = rows(300)
     small = compress(SVC().fit(X, y), 20)
     assert small.predict(there(X)).device == strict.Device("device1")
-    np.testing.assert_array_equal(host(small.predict(there(X))), small.predict(X))
+    np.testing.assert_array_equal(to_numpy(small.predict(there(X))), small.predict(X))
     assert small.score(there(X), there(y)) == small.score(X, y)
 
 
@@ -437,4 +437,4 @@ def test_dask_blocks_on_devices(slack, kernel, weighted):
     np.testing.assert_allclose(other.objective_, one.objective_, rtol=1e-7)
     assert (other.duality_gap_ <= other.tol).all()
     parts = [other.predict(part.compute()) for part in far.to_delayed().ravel()]
-    np.testing.assert_array_equal(np.concatenate([host(part) for part in parts]), one.predict(X))
+    np.testing.assert_array_equal(np.concatenate([to_numpy(part) for part in parts]), one.predict(X))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from slimsvm.data import duplicates
-from slimsvm.data.dataset import Dataset, merged, row_keys
+from slimsvm.data.dataset import Dataset, merge_duplicates, row_keys
 from slimsvm.data.folds import Groups, held_out
 from slimsvm.training import probabilities, search, sizes
 
@@ -12,7 +12,9 @@ from slimsvm.training import probabilities, search, sizes
 def as_task(X, y, counts=None):
     n, classes = len(y), np.unique(y)
     counts = np.ones(n) if counts is None else counts
-    return merged(Dataset(X, y, counts, np.ones(len(classes)), np.arange(n), row_keys(X), classes, None, n), X)
+    return merge_duplicates(
+        Dataset(X, y, counts, np.ones(len(classes)), np.arange(n), row_keys(X), classes, None, n), X
+    )
 
 
 def noisy(n, values=None, n_classes=3, seed=0):
@@ -104,7 +106,7 @@ def test_a_sample_has_each_class_in_proportion():
 def test_folds_do_not_depend_on_how_many_rows_are_sorted_at_a_time(monkeypatch):
     dataset = noisy(3000, 40)
     whole = Groups.of(dataset).places(5, np.random.default_rng(0))
-    monkeypatch.setattr(duplicates, "PART", 100)
+    monkeypatch.setattr(duplicates, "MIN_PART_ROWS", 100)
     parts = list(duplicates.rows_by_key(dataset.keys, dataset.marks))
     assert len(parts) > 5
     np.testing.assert_array_equal(Groups.of(dataset).places(5, np.random.default_rng(0)), whole)

@@ -142,7 +142,7 @@ def test_orthogonal_factors(shape):
         rng.standard_normal(shape) * np.geomspace(1e-150, 1e150, shape[0])[:, None],
         np.zeros(shape),
     ):
-        Q, R = matrix.orthogonal(A)
+        Q, R = matrix.qr(A)
         size = min(shape)
         assert Q.shape == (shape[0], size)
         assert R.shape == (size, shape[1])
@@ -150,7 +150,7 @@ def test_orthogonal_factors(shape):
         unit = 30 * np.finfo(float).eps * np.sqrt(max(shape))
         assert np.abs(Q.T @ Q - np.eye(size)).max() <= unit
         assert np.abs(Q @ R - A).max() <= unit * np.abs(A).max()
-        for found, other in zip((Q, R), matrix.orthogonal(A, threads=2), strict=True):
+        for found, other in zip((Q, R), matrix.qr(A, threads=2), strict=True):
             assert np.array_equal(found, other)
 
 
@@ -164,9 +164,9 @@ def test_a_pivoted_factor_ends_where_nothing_is_left():
 
 def test_many_small_systems():
     rng = np.random.default_rng(0)
-    for size in (3, matrix.FEW + 1):
+    for size in (3, matrix.MAX_LAPACK_UNKNOWNS + 1):
         A, b = rng.standard_normal((4, size, size)), rng.standard_normal((4, size))
-        x, logarithms = matrix.solve_each(A, b)
+        x, logarithms = matrix.solve_batch(A, b)
         np.testing.assert_allclose(np.einsum("kij,kj->ki", A, x), b, atol=1e-8)
         np.testing.assert_allclose(logarithms, np.linalg.slogdet(A)[1])
 
@@ -180,16 +180,16 @@ def test_nothing_has_factors_and_solutions():
 
 
 def test_definite_or_not():
-    assert matrix.positive_definite(np.eye(3))
-    assert not matrix.positive_definite(np.diag([1.0, -1e-3]))
-    assert matrix.positive_definite(np.diag([1.0, -1e-3]), lift=2e-3)
+    assert matrix.is_positive_definite(np.eye(3))
+    assert not matrix.is_positive_definite(np.diag([1.0, -1e-3]))
+    assert matrix.is_positive_definite(np.diag([1.0, -1e-3]), lift=2e-3)
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (5, 5), (40, 7), (300, 60)])
 @pytest.mark.parametrize("size", [1.0, 1e-200, 1e200])
 def test_triangles_with_columns_exchanged(shape, size):
     A = size * np.random.default_rng(0).standard_normal(shape) * 10.0 ** np.arange(-shape[1], 0)
-    R, order = matrix.pivoted_triangle(A)
+    R, order = matrix.pivoted_qr_triangle(A)
     expected, theirs = scipy.linalg.qr(A, mode="r", pivoting=True)[:2]
     assert sorted(order) == list(range(shape[1]))
     np.testing.assert_array_equal(order, theirs)

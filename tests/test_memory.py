@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import slimsvm.data.dataset
 from slimsvm import SlimSVC
 from slimsvm.data import duplicates
-from slimsvm.data.dataset import Dataset, RowRange, class_numbers, merged
+from slimsvm.data.dataset import Dataset, RowRange, class_numbers, merge_duplicates
 from slimsvm.data.folds import Groups
 from slimsvm.estimators import checked_data
 from slimsvm.problem import kernels
@@ -46,7 +46,7 @@ def task_of(X, y, weight=None, **options):
 def test_checks_and_samples_take_few_bytes_a_row(many_rows, kind, monkeypatch):
     """Keys are 8 bytes and class numbers 1; weights are the user's own; of copies, none of the rows is moved."""
     X, y = many_rows
-    monkeypatch.setattr(slimsvm.data.dataset, "MUCH", 1 << 20)
+    monkeypatch.setattr(slimsvm.data.dataset, "MIN_BYTES_TO_KEEP_DUPLICATES", 1 << 20)
     y = {"floats": y.astype(float), "strings": np.array(["a", "bc", "d"])[y]}.get(kind, y)
     weight = np.random.default_rng(1).uniform(0.1, 1.0, N) if kind == "weights" else None
     if kind == "copies":
@@ -72,7 +72,7 @@ def test_class_numbers_take_as_few_bytes_as_will_do():
 
 @pytest.mark.parametrize("labels", ["ab", "object", "float", "bool"])
 def test_class_numbers_are_those_of_the_sorted_labels(labels, monkeypatch):
-    monkeypatch.setattr(duplicates, "BLOCK", 7)  # blocks that lack some of the classes
+    monkeypatch.setattr(duplicates, "BLOCK_ENTRIES", 7)  # blocks that lack some of the classes
     y = np.sort(np.random.default_rng(0).integers(4, size=50))
     y = {"ab": np.array(["b", "aa", "c", ""])[y], "float": y - 1.0, "bool": y > 1}.get(
         labels, np.array(["b", "aa", "c", ""], dtype=object)[y]
@@ -115,15 +115,15 @@ def hand_made(n, seed, weighted, values=None):
     dataset = Dataset(
         X, codes.astype(np.int8), counts, np.ones(7), RowRange(n), duplicates.row_keys(X), np.arange(7), None, n
     )
-    return merged(dataset, X)
+    return merge_duplicates(dataset, X)
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["equal", "weighted"])
 @pytest.mark.parametrize("values", [None, 30], ids=["distinct", "copies"])
 @pytest.mark.parametrize("most", [3, 40, 700])
 def test_a_sample_in_parts_is_the_sample_of_all_rows(most, values, weighted, monkeypatch):
-    monkeypatch.setattr(duplicates, "PART", 50)
-    monkeypatch.setattr(duplicates, "BLOCK", 97)
+    monkeypatch.setattr(duplicates, "MIN_PART_ROWS", 50)
+    monkeypatch.setattr(duplicates, "BLOCK_ENTRIES", 97)
     dataset = hand_made(3000, 1, weighted, values)
     rows, weights = drawn_at_once(dataset, most, np.random.default_rng(5))
     some = dataset.sample(most, np.random.default_rng(5))
@@ -134,7 +134,7 @@ def test_a_sample_in_parts_is_the_sample_of_all_rows(most, values, weighted, mon
 
 
 def test_the_canonical_order_is_by_key_then_class_then_place(monkeypatch):
-    monkeypatch.setattr(duplicates, "PART", 10)
+    monkeypatch.setattr(duplicates, "MIN_PART_ROWS", 10)
     rng = np.random.default_rng(0)
     found = rng.integers(1 << 64, size=400, dtype=np.uint64, endpoint=False)[rng.integers(400, size=1000)]
     codes = rng.integers(3, size=1000)
@@ -158,7 +158,7 @@ def with_copies(weighted):
 def test_copies_that_stay_change_no_draw(weighted, monkeypatch):
     X, y, weight = with_copies(weighted)
     apart = task_of(X, y, weight)
-    monkeypatch.setattr(slimsvm.data.dataset, "MUCH", 0)
+    monkeypatch.setattr(slimsvm.data.dataset, "MIN_BYTES_TO_KEEP_DUPLICATES", 0)
     together = task_of(X, y, weight)
     assert apart.size == together.n_distinct == 1900
     assert together.size == 2000
@@ -183,7 +183,7 @@ def test_copies_that_stay_change_no_model(weighted, slack, monkeypatch):
     model = SlimSVC(4, C=1.0, gamma=0.3, scales="fixed", slack=slack, basis="kmeans", tol=1e-10)
     apart = model.fit(X, y, weight).decision_function(X)
     objective = model.objective_
-    monkeypatch.setattr(slimsvm.data.dataset, "MUCH", 0)
+    monkeypatch.setattr(slimsvm.data.dataset, "MIN_BYTES_TO_KEEP_DUPLICATES", 0)
     np.testing.assert_allclose(model.fit(X, y, weight).decision_function(X), apart, atol=1e-4)
     np.testing.assert_allclose(model.objective_, objective, rtol=1e-9)
 

@@ -37,7 +37,7 @@ from slimsvm import (
 from slimsvm.export.onnx import DTYPES, LEAST_OPSET, _alone, _checked_options, labels_of
 from slimsvm.model.expansion import Expansion
 from slimsvm.model.inference import Affine, InferenceModel, ProbabilityLayer, folded_scalers
-from slimsvm.model.probabilities import led_by, log_probabilities
+from slimsvm.model.probabilities import align_with_winners, log_probabilities
 from slimsvm.model.voting import Votes
 
 onnx = pytest.importorskip("onnx")
@@ -249,7 +249,7 @@ def test_the_predicted_class_is_the_likeliest(n_classes, dtype):
     machine = inputs_as_values(n, n_classes, Votes(), layer=ProbabilityLayer(np.zeros((n, n)), np.zeros(n)))
     F = np.random.default_rng(1).normal(scale=3.0, size=(300, 2 * n)).astype(np.float32).astype(np.float64)
     winners = Votes().winners(F[:, :n], n_classes)
-    expected = np.exp(led_by(winners, log_probabilities(F[:, n:])))
+    expected = np.exp(align_with_winners(winners, log_probabilities(F[:, n:])))
     found = answers(machine, F, dtype)["probabilities"]
     assert_allclose(found, expected, atol=1e-6 if dtype == "float32" else 2e-12, rtol=0)
     assert_array_equal(found.argmax(axis=1), winners)

@@ -11,7 +11,7 @@ from problems import blobs, signs
 from slimsvm import kernels, losses, regularizers
 from slimsvm.rows import memory
 from slimsvm.rows.labels import RowLabels
-from slimsvm.rows.memory import CoreFeatures, DenseFeatures, LazyFeatures, seen_through
+from slimsvm.rows.memory import CoreFeatures, DenseFeatures, LazyFeatures, feature_source
 from slimsvm.rows.protocol import decision
 from slimsvm.solvers.certificate import balanced
 from slimsvm.solvers.primal import interior
@@ -331,10 +331,10 @@ def test_features_are_stored_only_within_the_memory(monkeypatch):
     labels = RowLabels(y[:, None], np.ones((100, 1)))
     monkeypatch.setattr(memory, "BLOCK_BYTES", 1000)
     own = kernels.Function(lambda A, B: kernel(A, B))
-    assert isinstance(seen_through(own, X, labels, Z, T, keep=100 * 9 * 8), DenseFeatures)
-    assert isinstance(seen_through(own, X, labels, Z, T, keep=100 * 9 * 8 - 1), LazyFeatures)
-    assert isinstance(seen_through(own, X, labels, Z, T, np.float32, keep=100 * 9 * 4), DenseFeatures)
-    assert isinstance(seen_through(kernel, X, labels, Z, T, keep=100 * 9 * 8), CoreFeatures)
+    assert isinstance(feature_source(own, X, labels, Z, T, keep=100 * 9 * 8), DenseFeatures)
+    assert isinstance(feature_source(own, X, labels, Z, T, keep=100 * 9 * 8 - 1), LazyFeatures)
+    assert isinstance(feature_source(own, X, labels, Z, T, np.float32, keep=100 * 9 * 4), DenseFeatures)
+    assert isinstance(feature_source(kernel, X, labels, Z, T, keep=100 * 9 * 8), CoreFeatures)
 
 
 @pytest.mark.parametrize("weights", ["some", "equal", "none"])

@@ -36,11 +36,11 @@ from slimsvm import (
     regularizers,
 )
 from slimsvm.data.dataset import Dataset, row_keys
-from slimsvm.model.probabilities import led_by, log_probabilities
+from slimsvm.model.probabilities import align_with_winners, log_probabilities
 from slimsvm.problem.kernels import Gaussian
 from slimsvm.problem.regularizers import KernelNorm
-from slimsvm.rows.labels import numbers
-from slimsvm.rows.memory import DenseFeatures, LazyFeatures, seen_through
+from slimsvm.rows.labels import class_number_labels
+from slimsvm.rows.memory import DenseFeatures, LazyFeatures, feature_source
 from slimsvm.solvers.certificate import RegularizedBasis
 from slimsvm.solvers.primal.probability import (
     ClassCodes,
@@ -78,7 +78,7 @@ def problem(n_classes, seed=0, vectors=9):
     """Rows, vectors, labels with costs of different sizes, and a kernel."""
     X, codes = noisy(n_classes, seed=seed)
     costs = 3.0 * np.random.default_rng(seed).uniform(0.2, 2.0, len(codes))
-    return Gaussian(0.3), X, X[:vectors], numbers(codes, costs, np.ones(n_classes))
+    return Gaussian(0.3), X, X[:vectors], class_number_labels(codes, costs, np.ones(n_classes))
 
 
 # --- The layer ------------------------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ def test_the_dual_bounds_every_layer(n_classes):
     gram = kernel(Z, Z)
     norm = KernelNorm(epsilon=1e-3).settled(gram)
     best = fit_layer(kernel, X, Z, labels, norm, tol=1e-10)
-    rows = seen_through(kernel, X, labels, Z, np.eye(len(gram)))
+    rows = feature_source(kernel, X, labels, Z, np.eye(len(gram)))
     rng = np.random.default_rng(2)
     for size in (0.0, 1e-3, 0.1, 1.0):
         coef = best.coef * (1 + size * rng.normal(size=best.coef.shape))
@@ -169,13 +169,15 @@ def test_the_dual_bounds_every_layer(n_classes):
 def test_separable_classes_and_no_vectors():
     kernel = Gaussian(1.0)
     X = np.array([[0.0], [0.1], [5.0], [5.1]])
-    labels = numbers(np.array([0, 0, 1, 1]), np.full(4, 1e6), np.ones(2))
+    labels = class_number_labels(np.array([0, 0, 1, 1]), np.full(4, 1e6), np.ones(2))
     layer = fit_layer(kernel, X, X[[0, 2]], labels, KernelNorm(epsilon=1e-6), tol=1e-4)
     assert layer.gap <= 1e-4
     log_p = layer.log_probabilities(kernel, X, X[[0, 2]])
     assert np.isfinite(log_p).all()
     assert (log_p[[0, 1, 2, 3], [1, 1, 0, 0]] < -5).all()
-    empty = fit_layer(kernel, X, X[:0], numbers(np.array([0, 1, 1, 1]), np.ones(4), np.ones(2)), KernelNorm())
+    empty = fit_layer(
+        kernel, X, X[:0], class_number_labels(np.array([0, 1, 1, 1]), np.ones(4), np.ones(2)), KernelNorm()
+    )
     np.testing.assert_allclose(np.exp(log_probabilities(empty.bias[None])), [[0.25, 0.75]])
 
 
@@ -199,7 +201,7 @@ def test_logarithms_do_not_overflow():
 def test_led_by_is_the_nearest_distribution():
     rng = np.random.default_rng(0)
     p, winners = rng.dirichlet(np.full(5, 0.5), 12), rng.integers(5, size=12)
-    led = np.exp(led_by(winners, np.log(p)))
+    led = np.exp(align_with_winners(winners, np.log(p)))
     np.testing.assert_array_equal(led.argmax(axis=1), winners)
     for before, after, winner in zip(p, led, winners, strict=True):
         q = cp.Variable(5, nonneg=True)
@@ -387,7 +389,7 @@ def test_precomputed_kernel():
     np.testing.assert_allclose(p.sum(axis=1), 1)
     assert given.probability_gap_ <= 1e-4
     log_odds = kernel(X, X[given.support_]) @ given.probability_coef_.T + given.probability_intercept_
-    np.testing.assert_allclose(p, np.exp(led_by(p.argmax(axis=1), log_probabilities(log_odds))), rtol=1e-9)
+    np.testing.assert_allclose(p, np.exp(align_with_winners(p.argmax(axis=1), log_probabilities(log_odds))), rtol=1e-9)
 
 
 @pytest.mark.parametrize("kernel", ["linear", "poly", "sigmoid", "laplacian"])

@@ -15,7 +15,7 @@ import reference_bases as slow
 from problems import blobs
 from slimsvm import EmpiricalSVC, ReducedSVC, SlimSVC, kernels, losses, regularizers, slacks
 from slimsvm.rows.labels import RowLabels
-from slimsvm.rows.memory import CoreFeatures, LazyFeatures, kept
+from slimsvm.rows.memory import CoreFeatures, LazyFeatures, cache_features
 from slimsvm.solvers.certificate import RegularizedBasis, balanced, of_rows
 from slimsvm.solvers.primal import equations
 from slimsvm.solvers.primal.coefficients import fit_coefficients
@@ -296,8 +296,8 @@ def test_kept_values_are_those_computed_anew(monkeypatch):
     X, group = some_machines(50)
     monkeypatch.setattr("slimsvm.rows.memory.BLOCK_BYTES", 2 * 8 * 4)
     anew = LazyFeatures(kernels.Gaussian(0.5), X.astype(np.float32), group, X[:4], np.eye(4))
-    assert kept(anew, 50 * 4 * 8 - 1) is anew
-    at_hand = kept(anew, 50 * 4 * 8)
+    assert cache_features(anew, 50 * 4 * 8 - 1) is anew
+    at_hand = cache_features(anew, 50 * 4 * 8)
     np.testing.assert_array_equal(at_hand.P, np.vstack([block.features() for block in anew.blocks()]))
     assert at_hand.labels is group
 

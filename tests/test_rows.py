@@ -16,7 +16,7 @@ from slimsvm import SlimSVC, kernels, losses, regularizers
 from slimsvm.basis.learning import FusedObjective, Objective
 from slimsvm.data.dataset import ProblemGroup, outputs
 from slimsvm.estimators import checked_data
-from slimsvm.rows.labels import ClassLabels, RowLabels, dataset_labels, joined
+from slimsvm.rows.labels import ClassLabels, RowLabels, dataset_labels, join_groups
 from slimsvm.rows.memory import CoreFeatures, DenseFeatures, LazyFeatures
 from slimsvm.solvers.primal import solve as primal
 from slimsvm.solvers.primal.newton import newton
@@ -144,12 +144,12 @@ def test_groups_of_outputs_over_rows_of_their_own_are_joined():
     first = ProblemGroup(None, np.ones((10, 2)), rng.uniform(1, 2, (10, 2)))
     rows = np.array([1, 4, 8])
     second = ProblemGroup(rows, -np.ones((3, 1)), rng.uniform(1, 2, (3, 1)))
-    labels = joined([first, second], 10)
+    labels = join_groups([first, second], 10)
     np.testing.assert_array_equal(labels.C[:, :2], first.C)
     np.testing.assert_array_equal(labels.members(2), rows)
     np.testing.assert_array_equal(labels.C[rows, 2:], second.C)
     np.testing.assert_array_equal(labels.Y[rows, 2:], second.Y)
-    assert joined([first], 10).Y is first.Y
+    assert join_groups([first], 10).Y is first.Y
 
 
 # --- homes ---------------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ def test_thinned_rows_are_every_so_manyeth_at_as_many_times_the_cost(given):
         Equations(problem.loss), np.arange(3), problem.V
     )
     for home in (problem.fused(), problem.fused(keep=0), problem.plain, DenseFeatures(P, problem.labels)):
-        part = home.thinned(8)
+        part = home.subsampled(8)
         assert part.shape == (13, 5)
         for a, b in zip(part.total(Equations(problem.loss), np.arange(3), problem.V), expected, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)

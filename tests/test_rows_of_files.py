@@ -36,8 +36,8 @@ def blocks(X, *others, size=1300):
 def passes(monkeypatch):
     """How many passes were made."""
     made = []
-    mapped = BlockRows.mapped
-    monkeypatch.setattr(BlockRows, "mapped", lambda self, *a, **k: made.append(1) or mapped(self, *a, **k))
+    mapped = BlockRows.map_blocks
+    monkeypatch.setattr(BlockRows, "map_blocks", lambda self, *a, **k: made.append(1) or mapped(self, *a, **k))
     return made
 
 

@@ -150,8 +150,8 @@ def there(monkeypatch):
     from slimsvm.rows import device
 
     monkeypatch.setenv("SCIPY_ARRAY_API", "1")
-    monkeypatch.setattr(device, "FEW", 0)
-    monkeypatch.setattr(device, "LEAST", 1 << 14)
+    monkeypatch.setattr(device, "MAX_COPIED_ENTRIES", 0)
+    monkeypatch.setattr(device, "MIN_BLOCK_BYTES", 1 << 14)
     with sklearn.config_context(array_api_dispatch=True):
         yield lambda X, place="device1": strict.asarray(X, device=strict.Device(place))
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..data.dataset import Dataset, Output, rounded_targets
-from ..linalg.arrays import Array, RemoteArray
+from ..linalg.arrays import Array, is_remote, to_memory
 from ..problem.bases import Basis, Choice, Cholesky, Given, Random, dense
 from ..problem.kernels import Scaled
 from ..problem.losses import LEARNING_DIGITS, few_digits, rounded, squared, with_few_digits
@@ -95,7 +95,7 @@ class DatasetCandidates:
     @property
     def here(self) -> Any:
         """The rows in memory: those of a sample may be on a device."""
-        return self.X[:] if isinstance(self.X, RemoteArray) else self.X
+        return to_memory(self.X)
 
     def pivoted(self, eta: float, most: int) -> Array:
         rank = self.dataset.ranks()
@@ -199,5 +199,5 @@ class DatasetCandidates:
         return found
 
     def _absolute(self, eta: float) -> float:
-        apart = isinstance(self.X, RemoteArray)
+        apart = is_remote(self.X)
         return eta * (self.X.largest_size(self.kernel) if apart else float(self.kernel.diagonal(self.X).max()))

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..linalg.arrays import Array, RemoteArray
+from ..linalg.arrays import Array, is_remote, to_memory
 from ..linalg.lbfgs import lbfgs
 from ..linalg.matrix import dot
 from ..problem.bases import dense
@@ -215,7 +215,7 @@ class FusedObjective(Objective):
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
-        there = isinstance(self.X, RemoteArray)
+        there = is_remote(self.X)
         home = self.X.looked if there else partial(CoreFeatures, self.X, threads=self.threads)
         self.rows: Any = home(self.labels, dtype=self.X.dtype, keep=2.0**62)
 
@@ -254,7 +254,7 @@ class FusedObjective(Objective):
         # Vectors that are nearly dependent have features that float32 knows little of.
         rows = self.rows
         if rows.dtype != np.float64 and self.X.shape[0] <= SOME_ROWS:
-            X = self.X[:] if isinstance(self.X, RemoteArray) else self.X
+            X = to_memory(self.X)
             rows = CoreFeatures(X, self.labels, np.float64, self.threads)
         V, beta, _ = self.solved(rows, Z, scales)
         value, *_ = rows.total(Equations(self.loss), np.arange(len(V)), V)
@@ -300,7 +300,7 @@ def learn(
     else:
         starts = start if isinstance(start, list) else [start]
         runs = [LearnedVectors(Z, None, np.empty((0, len(Z))), np.empty(0), np.inf, 0) for Z in starts]
-    if isinstance(X, RemoteArray) and not FusedObjective.serves(kernel, loss):
+    if is_remote(X) and not FusedObjective.serves(kernel, loss):
         X = X[:]  # on a device; such kernels and losses have what learning needs in memory only
     centre, X = centred(kernel, X, DOUBLE_ROWS, owned)
     runs = [replace(run, vectors=separated(run.vectors - centre, kernel, X, rng), n_iter=0) for run in runs]
@@ -392,7 +392,7 @@ def centred(kernel: Any, X: Any, double_rows: int, owned: bool = False) -> tuple
     More rows than ``double_rows`` are in float32. ``owned``: in the place of X, if they have its type.
     """
     dtype = np.float32 if X.shape[0] > double_rows else np.float64
-    if isinstance(X, RemoteArray):
+    if is_remote(X):
         return X.centred(kernel, dtype)
     if sp.issparse(X) and X.shape[0] * X.shape[1] <= DENSE:
         X = X.toarray()
@@ -413,7 +413,7 @@ def separated(Z: Array, kernel: Any, X: Any, rng: np.random.Generator) -> Array:
     with np.errstate(invalid="ignore", divide="ignore"):
         twin = np.tril(size[:, None] + size - 2 * K <= 1e-12 * (size[:, None] + size), -1).any(axis=1)
     if twin.any():
-        X = X[:: -(-X.shape[0] // SOME_ROWS)] if isinstance(X, RemoteArray) else X
+        X = X[:: -(-X.shape[0] // SOME_ROWS)] if is_remote(X) else X
         spread = np.sqrt(np.maximum(np.asarray((X.power(2) if sp.issparse(X) else X**2).mean(axis=0)).ravel(), 0))
         Z[twin] += 0.1 * np.where(spread > 0, spread, 0.0) * rng.standard_normal((int(twin.sum()), Z.shape[1]))
     return Z

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..linalg.arrays import Array
-from ..linalg.matrix import dot, positive_definite
+from ..linalg.matrix import dot, is_positive_definite
 from ..problem.bases import SAME, dense
 from ..problem.formulation import Kernel
 from ..problem.kernels import Base
@@ -60,7 +60,7 @@ def has_norm(kernel: Kernel, X: Any) -> bool:
         return True
     some = X[:: max(1, X.shape[0] // 200)]
     K = np.asarray(kernel(some, some), dtype=np.float64)
-    return positive_definite(0.5 * (K + K.T), 1e-6 * float(np.abs(K).max(initial=0.0)))
+    return is_positive_definite(0.5 * (K + K.T), 1e-6 * float(np.abs(K).max(initial=0.0)))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from ..model.expansion import Expansion
 from ..problem.bases import Learned, dense
 from ..problem.losses import Hinge
 from ..problem.regularizers import Identity, KernelNorm, Regularizer
-from ..rows.labels import joined
+from ..rows.labels import join_groups
 from ..solvers.primal.coefficients import fit_coefficients
 from ..utils.progress import Iterations
 from .original import Original, WeightedRows, in_columns
@@ -138,7 +138,7 @@ class Compressor:
             self._kernel,
             rows.X,
             small.vectors,
-            joined(binary, rows.X.shape[0]),
+            join_groups(binary, rows.X.shape[0]),
             Hinge(),
             norm,
             tol=1e-6,

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..basis.distillation import QUADRATIC
-from ..data.dataset import Output, ProblemGroup, TargetScaler, sides
+from ..data.dataset import Output, ProblemGroup, TargetScaler, class_signs
 from ..linalg.arrays import Array
 from ..linalg.matrix import dot
 from ..model.voting import Votes
@@ -140,7 +140,7 @@ class Classification:
 
     def _labels(self, y: Array) -> Array:
         """Rows x problems: +1 and -1, or 0 where a row takes no part."""
-        return sides(self.n_classes, self.problems)[y]
+        return class_signs(self.n_classes, self.problems)[y]
 
     def _lesson(self, F: Array, codes: Array, costs: Array) -> DistillationTargets:
         groups = self._groups(_sides(F), codes, costs)

@@ -9,44 +9,46 @@ from typing import Any
 import numpy as np
 
 from ..linalg.arrays import Array
-from .duplicates import blocks
+from .duplicates import row_slices
 
-HALF = 26  # bits of a number's lower half
-UNIT = 1200  # sums are integers in units of 2^-1200: no float64 has a bit below 2^-1074
-HIDDEN = 47  # bits of a count that its `head` leaves out: what is left has 5 bits behind the leading one
+LOW_HALF_BITS = 26  # bits of a number's lower half
+SUM_SCALE_BITS = 1200  # sums are integers in units of 2^-1200: no float64 has a bit below 2^-1074
+DROPPED_BITS = 47  # bits of a count that its `head` leaves out: what is left has 5 bits behind the leading one
 
 
 def exact_sums(values: Array, codes: Array | None = None, n_classes: int = 1) -> list[int]:
-    """The sums over the rows of each class (all: one sum), exactly, in units of 2^-UNIT: the same in any order."""
+    """The sums over the rows of each class (or over all rows), exact in units of 2^-SUM_SCALE_BITS, in any order."""
     sums = [0] * n_classes
-    for rows in blocks(len(values)):
+    for rows in row_slices(len(values)):
         parts, powers = np.frexp(values[rows])
-        high = np.floor(np.ldexp(parts, HALF + 1))
-        low = np.ldexp(np.ldexp(parts, HALF + 1) - high, HALF)
+        high = np.floor(np.ldexp(parts, LOW_HALF_BITS + 1))
+        low = np.ldexp(np.ldexp(parts, LOW_HALF_BITS + 1) - high, LOW_HALF_BITS)
         least, span = int(powers.min()), int(np.ptp(powers)) + 1
         place = powers - least if codes is None else codes[rows].astype(np.int64) * span + (powers - least)
         upper, lower = (np.bincount(place, half, n_classes * span) for half in (high, low))  # exact: few are added
         for k in np.flatnonzero((upper != 0) | (lower != 0)).tolist():
             c, power = divmod(k, span)
-            sums[c] += ((int(upper[k]) << HALF) + int(lower[k])) << (power + least - 2 * HALF - 1 + UNIT)
+            sums[c] += ((int(upper[k]) << LOW_HALF_BITS) + int(lower[k])) << (
+                power + least - 2 * LOW_HALF_BITS - 1 + SUM_SCALE_BITS
+            )
     return sums
 
 
-def rounded(units: int) -> float:
+def sum_to_float(units: int) -> float:
     """The nearest float64."""
-    return units / (1 << UNIT)
+    return units / (1 << SUM_SCALE_BITS)
 
 
-def total(counts: Any) -> float:
+def exact_total(counts: Any) -> float:
     """The sum of all, rounded once."""
     if counts.strides == (0,):
         return float(counts[0]) * len(counts) if len(counts) else 0.0
-    return rounded(counts.units if isinstance(counts, RemoteCounts) else sum(exact_sums(counts)))
+    return sum_to_float(counts.units if isinstance(counts, RemoteCounts) else sum(exact_sums(counts)))
 
 
-def heads(counts: Array) -> Array:
+def leading_bits(counts: Array) -> Array:
     """The leading bits of positive numbers, in two bytes."""
-    return (np.ascontiguousarray(counts, dtype=np.float64).view(np.uint64) >> np.uint64(HIDDEN)).astype(np.uint16)
+    return (np.ascontiguousarray(counts, dtype=np.float64).view(np.uint64) >> np.uint64(DROPPED_BITS)).astype(np.uint16)
 
 
 @dataclass(frozen=True)
@@ -56,22 +58,22 @@ class RemoteCounts:
     Here are the leading bits of each, which are enough to tell nearly all rows that a draw by weight leaves out.
     """
 
-    heads: Array
+    leading_bits: Array
     units: int  # the exact sum
-    brought: Callable[[Any], Array]  # by row numbers
+    fetch: Callable[[Any], Array]  # by row numbers
     strides = (8,)
 
     def __len__(self) -> int:
-        return len(self.heads)
+        return len(self.leading_bits)
 
     def __getitem__(self, rows: Any) -> Array:
-        return self.brought(rows)
+        return self.fetch(rows)
 
 
-def bounds(counts: Any, rows: Array) -> tuple[Array, Array]:
+def count_bounds(counts: Any, rows: Array) -> tuple[Array, Array]:
     """Between which numbers the counts of rows are, as far as that is known here."""
     if not isinstance(counts, RemoteCounts):
         mine = counts[rows]
         return mine, mine
-    bits = counts.heads[rows].astype(np.uint64)
-    return tuple((end << np.uint64(HIDDEN)).view(np.float64) for end in (bits, bits + np.uint64(1)))  # type: ignore[return-value]
+    bits = counts.leading_bits[rows].astype(np.uint64)
+    return tuple((end << np.uint64(DROPPED_BITS)).view(np.float64) for end in (bits, bits + np.uint64(1)))  # type: ignore[return-value]

@@ -17,18 +17,20 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..linalg.arrays import Array, RemoteArray
-from .counts import bounds, exact_sums, rounded, total
-from .duplicates import blocks, repeats, rows_by_key
+from ..linalg.arrays import Array, is_remote
+from .counts import count_bounds, exact_sums, exact_total, sum_to_float
+from .duplicates import find_duplicates, row_slices, rows_by_key
 from .duplicates import row_keys as row_keys
 from .duplicates import row_numbers as row_numbers
 from .duplicates import same_rows as same_rows
 
-FINEST = 2.0**32  # steps of a target in each unit
-TARGET_ROUNDING = 0.5 / FINEST  # at most, of a target in its unit
+TARGET_STEPS = 2.0**32  # steps of a target in each unit
+TARGET_ROUNDING = 0.5 / TARGET_STEPS  # at most, of a target in its unit
 TARGET_STEPS_PER_IQR = 2.0**16  # of targets that vectors are learned for
 MAX_TARGET_STD = 1e150  # and 1/it the smallest: squares stay finite and nonzero
-FEW_COPIES, MUCH = 16, 1 << 26  # one row of so many at most, beside so many bytes of rows: copies stay where they are
+# Duplicates stay in place where removing them would copy much: at most one of so many rows, more than so many bytes.
+ROWS_PER_KEPT_DUPLICATE = 16
+MIN_BYTES_TO_KEEP_DUPLICATES = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ def outputs(n_classes: int, scheme: str) -> list[Output]:
     return [Output(c, tuple(k for k in range(n_classes) if k != c)) for c in range(n_classes)]
 
 
-def sides(n_classes: int, wanted: list[Output]) -> Array:
+def class_signs(n_classes: int, wanted: list[Output]) -> Array:
     """Classes x problems: +1 and -1, or 0 where a class takes no part."""
     side = np.zeros((n_classes, len(wanted)))
     for o, output in enumerate(wanted):
@@ -83,13 +85,13 @@ class TargetScaler:
     def of(cls, values: Any, counts: Any, alike: bool) -> TargetScaler:
         """In which values (rows x outputs) have mean 0 and variance 1, or, if ``alike``, the same unit and a mean
         variance of 1. Sums are exact: they do not depend on the order of the rows."""
-        mass = total(counts)
-        most = np.max([np.abs(values[rows]).max(axis=0) for rows in blocks(len(values), values.shape[1])], axis=0)
+        mass = exact_total(counts)
+        most = np.max([np.abs(values[rows]).max(axis=0) for rows in row_slices(len(values), values.shape[1])], axis=0)
         most = np.where(most > 0, most, 1.0)
 
         def mean(o: int, centre: float, power: int) -> float:
-            each = ((values[rows, o] / most[o] - centre) ** power * counts[rows] for rows in blocks(len(values)))
-            return rounded(sum(exact_sums(some)[0] for some in each)) / mass
+            each = ((values[rows, o] / most[o] - centre) ** power * counts[rows] for rows in row_slices(len(values)))
+            return sum_to_float(sum(exact_sums(some)[0] for some in each)) / mass
 
         centre = np.array([mean(o, 0.0, 1) for o in range(len(most))])
         spread = np.array([mean(o, c, 2) for o, c in enumerate(centre.tolist())])
@@ -107,7 +109,7 @@ class TargetScaler:
     def measured(self, values: Any) -> Array:
         """Values in these units. The last digits are left out: they are rounding, and vectors that are learned from
         targets which differ in them alone would end in different places."""
-        return np.rint((values - self.centre) / self.size * FINEST) / FINEST
+        return np.rint((values - self.centre) / self.size * TARGET_STEPS) / TARGET_STEPS
 
 
 def rounded_targets(targets: Array) -> Array:
@@ -120,7 +122,7 @@ def rounded_targets(targets: Array) -> Array:
     coarse_targets = np.empty_like(targets)
     for o, column in enumerate(targets.T):
         low, high = np.quantile(np.unique(column), (0.25, 0.75))
-        step = 1 / FINEST
+        step = 1 / TARGET_STEPS
         if low != high:
             step = max(np.exp2(np.floor(np.log2(high - low))) / TARGET_STEPS_PER_IQR, step)
         coarse_targets[:, o] = np.rint(column / step) * step
@@ -144,7 +146,7 @@ class RowRange:
 
 
 @dataclass(frozen=True)
-class Copies:
+class Duplicates:
     """Rows that repeat an earlier row of their class (``rows``), those that they repeat, and what these then count."""
 
     rows: Array  # in order
@@ -180,7 +182,7 @@ class Dataset:
     kernel: Any
     n_samples: int  # rows of the user's data
     threads: int = 1
-    copies: Copies | None = None
+    copies: Duplicates | None = None
     targets: Any = None  # rows x outputs, where there is but one class
     units: TargetScaler | None = None  # of the targets, once they are `measured`
 
@@ -216,7 +218,7 @@ class Dataset:
     @cached_property
     def total(self) -> float:
         """The sum of the counts, which does not depend on the order of the rows."""
-        return total(self.counts)
+        return exact_total(self.counts)
 
     @property
     def weights(self) -> Array:
@@ -224,7 +226,7 @@ class Dataset:
         if (self.factors == 1).all():
             return self.counts
         weights = np.empty(self.size)
-        for rows in blocks(self.size):
+        for rows in row_slices(self.size):
             np.multiply(self.counts[rows], self.factors[self.codes[rows]], out=weights[rows])
         return weights
 
@@ -232,7 +234,7 @@ class Dataset:
         """Some of the rows (numbers or a mask); copies are left out, and those that they repeat count for them."""
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows
         rows = rows if self.copies is None else self.copies.others(rows)
-        X = self.X.taken(rows) if isinstance(self.X, RemoteArray) else self.X[rows]
+        X = self.X.taken(rows) if is_remote(self.X) else self.X[rows]
         X = np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X
         mine = {name: getattr(self, name)[rows] for name in ("codes", "numbers", "keys")}
         mine |= {} if self.targets is None else {"targets": self.targets[rows]}
@@ -240,7 +242,7 @@ class Dataset:
 
     def in_memory(self) -> Dataset:
         """With its rows here, if they are elsewhere."""
-        return replace(self, X=self.X[:]) if isinstance(self.X, RemoteArray) else self
+        return replace(self, X=self.X[:]) if is_remote(self.X) else self
 
     def _counts(self, rows: Array) -> Array:
         """Of rows that are no copies, each with its copies."""
@@ -279,12 +281,12 @@ class Dataset:
         shares = self._shares(most)
         near = _PrioritySample(shares)
         for part in self._ordered():
-            for some in blocks(len(part), 8):  # numbers of a row that are looked at
+            for some in row_slices(len(part), 8):  # numbers of a row that are looked at
                 rows, late = part[some], 1 - rng.random(some.stop - some.start)
                 near.see(rows, self.codes[rows], *self._bounds(rows), late)
         rows, late = near.found()  # in canonical order
         drawn = self.take(rows)
-        chosen, least = _highest(drawn.codes, drawn.counts / late, shares)
+        chosen, least = highest_priorities(drawn.codes, drawn.counts / late, shares)
         drawn = drawn.take(chosen)
         weights = np.maximum(least, drawn.counts)
         return replace(drawn, counts=weights * (self.total / weights.sum()))
@@ -301,7 +303,7 @@ class Dataset:
 
     def _bounds(self, rows: Array) -> tuple[Array, Array]:
         """Between which numbers the counts of rows are that are no copies, each with its copies."""
-        least, most = bounds(self.counts, rows)
+        least, most = count_bounds(self.counts, rows)
         return (least, most) if self.copies is None else tuple(self.copies.joined(rows, b) for b in (least, most))  # type: ignore[return-value]
 
     def drawn_by_weight(self, rng: np.random.Generator) -> Array:
@@ -315,8 +317,8 @@ class Dataset:
         """Rows x problems: +1 and -1, or 0 where a row takes no part; or targets."""
         if self.targets is not None:
             return self.targets
-        side, labels = sides(self.n_classes, wanted), np.empty((self.size, len(wanted)))
-        for rows in blocks(self.size, len(wanted)):
+        side, labels = class_signs(self.n_classes, wanted), np.empty((self.size, len(wanted)))
+        for rows in row_slices(self.size, len(wanted)):
             labels[rows] = side[self.codes[rows]]
         return labels
 
@@ -372,7 +374,7 @@ class _PrioritySample:
         return self.kept[0], self.kept[-1]
 
 
-def _highest(codes: Array, priority: Array, shares: Array) -> tuple[Array, Array]:
+def highest_priorities(codes: Array, priority: Array, shares: Array) -> tuple[Array, Array]:
     """The rows of each class with the highest priorities, its share of them, and what each counts at least: the next
     lower priority. Ties go to the earlier row."""
     chosen, least = np.zeros(len(codes), dtype=bool), np.full(len(shares), -np.inf)
@@ -393,10 +395,10 @@ def _highest(codes: Array, priority: Array, shares: Array) -> tuple[Array, Array
 
 def class_numbers(y: Array) -> tuple[Array, Array]:
     """The classes in order, and the number of each row's class in as few bytes as will do."""
-    found = [np.unique(y[rows]) for rows in blocks(len(y))]
+    found = [np.unique(y[rows]) for rows in row_slices(len(y))]
     classes = np.unique(np.concatenate(found)) if found else y
     codes = np.empty(len(y), dtype=np.min_scalar_type(-1 - len(classes)))
-    for rows in blocks(len(y)):
+    for rows in row_slices(len(y)):
         codes[rows] = np.searchsorted(classes, y[rows])
     return classes, codes
 
@@ -405,16 +407,16 @@ def class_sums(codes: Array, n_classes: int, weights: Array | None = None) -> Ar
     """Sums of weights over the rows of each class; without weights, the numbers of rows."""
     if weights is None or weights.strides == (0,):
         sums = np.zeros(n_classes, dtype=np.int64)
-        for rows in blocks(len(codes)):
+        for rows in row_slices(len(codes)):
             sums += np.bincount(codes[rows], minlength=n_classes)
         return sums if weights is None or not len(weights) else sums * weights[0]
-    return np.array([rounded(units) for units in exact_sums(weights, codes, n_classes)])
+    return np.array([sum_to_float(units) for units in exact_sums(weights, codes, n_classes)])
 
 
 # --- equal rows ------------------------------------------------------------------------------------------------
 
 
-def merged(dataset: Dataset, contents: Any) -> Dataset:
+def merge_duplicates(dataset: Dataset, contents: Any) -> Dataset:
     """Equal rows of a class (with the same targets) as one, with the sum of their weights; in the order in which they
     first appear.
 
@@ -422,23 +424,23 @@ def merged(dataset: Dataset, contents: Any) -> Dataset:
     """
     if contents is None:
         return dataset
-    copies, repeated = repeats(contents, dataset.keys, dataset.marks, dataset.threads)
+    copies, repeated = find_duplicates(contents, dataset.keys, dataset.marks, dataset.threads)
     if not len(copies):
         return dataset
-    dataset = with_copies(dataset, copies, repeated)
-    if len(copies) * FEW_COPIES <= dataset.size and _bytes(dataset.X) > MUCH:
+    dataset = with_duplicates(dataset, copies, repeated)
+    if len(copies) * ROWS_PER_KEPT_DUPLICATE <= dataset.size and _bytes(dataset.X) > MIN_BYTES_TO_KEEP_DUPLICATES:
         return dataset
     return dataset.take(np.arange(dataset.size))
 
 
-def with_copies(dataset: Dataset, copies: Array, repeated: Array) -> Dataset:
+def with_duplicates(dataset: Dataset, copies: Array, repeated: Array) -> Dataset:
     """The task with what is known of its copies: these rows, which repeat those."""
     if not len(copies):
         return dataset
     firsts, place = np.unique(repeated, return_inverse=True)
     counts = dataset.counts[firsts]
     np.add.at(counts, place, dataset.counts[copies])
-    return replace(dataset, copies=Copies(copies, firsts, counts))
+    return replace(dataset, copies=Duplicates(copies, firsts, counts))
 
 
 def _bytes(X: Any) -> int:

@@ -14,18 +14,19 @@ import scipy.sparse as sp
 
 from .. import _core
 from ..linalg.arrays import Array, core_rows
-from ..utils.threads import in_order
+from ..utils.threads import map_in_order
 
 Found = TypeVar("Found")
 
-FEW_COLUMNS = 4096  # whose constants are kept
-BLOCK = 1 << 16  # entries that are looked at together
-PART, PART_BITS = 1 << 16, 5  # rows that are sorted together at least, and the logarithm of how many such parts at most
+MAX_CACHED_COLUMNS = 4096  # whose constants are kept
+BLOCK_ENTRIES = 1 << 16  # entries that are looked at together
+MIN_PART_ROWS = 1 << 16  # rows that are sorted together, at least
+MAX_PART_BITS = 5  # at most 2^5 parts of the rows are sorted one after the other
 
 
-def blocks(n: int, width: int = 1) -> Iterator[slice]:
+def row_slices(n: int, width: int = 1) -> Iterator[slice]:
     """All of n rows of so many entries, a block at a time."""
-    rows = max(1, BLOCK // max(1, width))
+    rows = max(1, BLOCK_ENTRIES // max(1, width))
     return (slice(i, min(i + rows, n)) for i in range(0, n, rows))
 
 
@@ -40,7 +41,7 @@ def row_keys(X: Any, threads: int = 1) -> Array:
 
 def column_constants(count: int) -> Array:
     """A factor for each column."""
-    return _few_constants()[:count] if count <= FEW_COLUMNS else _constants(count)
+    return _few_constants()[:count] if count <= MAX_CACHED_COLUMNS else _constants(count)
 
 
 def _constants(count: int) -> Array:
@@ -51,7 +52,7 @@ def _constants(count: int) -> Array:
 
 @lru_cache(maxsize=1)
 def _few_constants() -> Array:
-    return _constants(FEW_COLUMNS)
+    return _constants(MAX_CACHED_COLUMNS)
 
 
 # --- their order -----------------------------------------------------------------------------------------------
@@ -93,14 +94,14 @@ def _repeated(found: Array) -> Array:
 def _of_parts(work: Callable[[Array], Found], keys: Array, threads: int = 1) -> Iterator[Found]:
     """What is made of the rows whose keys begin with the same bits, in the order of their keys: a part of the rows at a
     time takes a part of the memory."""
-    bits = min(PART_BITS, (len(keys) // PART).bit_length())
-    return in_order(lambda part: work(_core.key_part(keys, bits, part)), range(1 << bits), threads)
+    bits = min(MAX_PART_BITS, (len(keys) // MIN_PART_ROWS).bit_length())
+    return map_in_order(lambda part: work(_core.key_part(keys, bits, part)), range(1 << bits), threads)
 
 
 # --- equal rows ------------------------------------------------------------------------------------------------
 
 
-def repeats(X: Any, keys: Array, codes: Array | None = None, threads: int = 1) -> tuple[Array, Array]:
+def find_duplicates(X: Any, keys: Array, codes: Array | None = None, threads: int = 1) -> tuple[Array, Array]:
     """Rows that repeat an earlier one (of their class), in order, and the first of those that each repeats.
 
     ``keys`` are those of `row_keys`; without X, equal keys are taken for equal rows.
@@ -113,7 +114,7 @@ def repeats(X: Any, keys: Array, codes: Array | None = None, threads: int = 1) -
     found, classes = keys[rows], codes[rows]
     again = np.append(False, (found[1:] == found[:-1]) & (classes[1:] == classes[:-1]))[: len(rows)]
     copies = np.flatnonzero(again)
-    for some in [] if X is None else np.array_split(copies, 1 + len(copies) * X.shape[1] // (16 * BLOCK)):
+    for some in [] if X is None else np.array_split(copies, 1 + len(copies) * X.shape[1] // (16 * BLOCK_ENTRIES)):
         a, b = X[rows[some]], X[rows[some - 1]]
         if (a != b).nnz if sp.issparse(X) else (a != b).any():  # two rows share a key: once in 10^19 / n^2 data sets
             return _slowly_repeated(X, np.sort(rows), codes)
@@ -134,7 +135,7 @@ def _slowly_repeated(X: Any, rows: Array, codes: Array) -> tuple[Array, Array]:
 def same_rows(X: Any, keys: Array, codes: Array | None = None) -> Array | None:
     """A number for each row, the same for equal rows (of one class), in the order in which they first appear; None if
     all rows differ. ``keys`` are those of `row_keys`."""
-    copies, firsts = repeats(X, keys, codes)
+    copies, firsts = find_duplicates(X, keys, codes)
     if not len(copies):
         return None
     first = np.ones(len(keys), dtype=bool)

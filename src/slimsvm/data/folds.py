@@ -10,7 +10,7 @@ import numpy as np
 
 from ..linalg.arrays import Array
 from .dataset import Dataset, class_sums
-from .duplicates import blocks, n_distinct, rows_by_key
+from .duplicates import n_distinct, row_slices, rows_by_key
 
 COPIES = 10  # of each row, from which on the rows themselves are good judges
 
@@ -77,7 +77,7 @@ class Groups:
 def _first(order: Array, codes: Array, wanted: int, count: int) -> Array:
     """The first so many of a class."""
     found = [order[:0]]
-    for some in blocks(len(order)):
+    for some in row_slices(len(order)):
         if count <= 0:
             break
         mine = order[some]

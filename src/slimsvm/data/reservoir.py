@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from ..linalg.arrays import Array
 from .dataset import class_sums
 
-RESERVED = 10  # one of so many rows is for classes that would have fewer
+RESERVED_SHARE = 10  # one of so many rows is for classes that would have fewer
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def _kept(priorities: Array, codes: Array, most: int, n_classes: int) -> Array:
     if len(codes) <= most:
         return kept
     order = np.argsort(-priorities, kind="stable")
-    reserve = max(1, most // (RESERVED * n_classes))
+    reserve = max(1, most // (RESERVED_SHARE * n_classes))
     kept[:] = False
     for c in range(n_classes):
         kept[order[codes[order] == c][:reserve]] = True

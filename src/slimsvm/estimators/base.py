@@ -13,8 +13,8 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..data.dataset import Dataset, outputs, sides
-from ..linalg.array_api import beside, host, is_foreign, namespace, stays_there
+from ..data.dataset import Dataset, class_signs, outputs
+from ..linalg.array_api import asarray_like, is_array_api, namespace, stays_on_device, to_numpy
 from ..linalg.arrays import Array
 from ..model.expansion import Expansion, Model
 from ..model.inference import ProbabilityLayer
@@ -23,8 +23,9 @@ from ..problem.formulation import Part
 from ..problem.kernels import Scaled
 from ..quantization.quantize import model_bytes
 from ..rows import device as there
-from ..rows.dask_partitions import on_workers
-from ..rows.dask_rows import answers
+from ..rows.blocks import is_block_source
+from ..rows.dask_partitions import is_dask
+from ..rows.dask_rows import map_predictions
 from ..rows.remote import RemoteRows
 from ..rows.target_kinds import CLASSES, TargetKind
 from ..solvers.primal.refit import Refit
@@ -60,18 +61,18 @@ def lazy_where_far(method: Callable[..., Array]) -> Callable[..., Array]:
 
     @wraps(method)
     def answer(self: Any, X: Any) -> Any:
-        return answers(self._snapshot(), method.__name__, X) if on_workers(X) else method(self, X)
+        return map_predictions(self._snapshot(), method.__name__, X) if is_dask(X) else method(self, X)
 
     return answer
 
 
 def labels_beside(scores: Any, classes: Array, winners: Any) -> Any:
     """Labels of class numbers, where the scores are; words are here."""
-    if not is_foreign(scores):
+    if not is_array_api(scores):
         return classes[winners]
     if classes.dtype.kind not in "iufb":
-        return classes[host(winners)]
-    return namespace(scores).take(beside(scores, classes), winners, axis=0)
+        return classes[to_numpy(winners)]
+    return namespace(scores).take(asarray_like(scores, classes), winners, axis=0)
 
 
 class ExpansionModel(BaseEstimator):
@@ -101,11 +102,11 @@ class ExpansionModel(BaseEstimator):
 
     def _values(self, X: Any, coef: Array, bias: Array) -> Array:
         """Values of outputs over the vectors, one row for each row of X."""
-        if hasattr(X, "pieces"):  # of a file
+        if is_block_source(X):
             return np.concatenate([self._values(rows, coef, bias) for rows in validation.rows_of(self, X)])
-        if stays_there(X):
+        if stays_on_device(X):
             X = validation.check_there(self, X)
-            return there.values(self.kernel_, X, self.vectors_, coef, bias)
+            return there.device_decision(self.kernel_, X, self.vectors_, coef, bias)
         X = validation.check_data(self, X)
         threads = thread_count(self.n_jobs) if X.shape[0] >= SHARED else 1
         return self.kernel_.decision(X, self.vectors_, coef, bias, threads)
@@ -247,14 +248,14 @@ class Scored:
         -------
         float
         """
-        if hasattr(X, "pieces") and y is None:  # of a file
+        if is_block_source(X) and y is None:
             y, own = validation.labels_of(X)
             if own is not None and sample_weight is not None:
                 raise ValueError(f"{X!r} has its weights with it: score(rows), without sample_weight")
             sample_weight = own if sample_weight is None else sample_weight
         # Answers and labels come here, rows do not.
         given: tuple[Any, ...] = y, self.predict(X), sample_weight
-        y, found, sample_weight = (v.compute() if on_workers(v) else host(v) if is_foreign(v) else v for v in given)
+        y, found, sample_weight = (v.compute() if is_dask(v) else to_numpy(v) for v in given)
         return self._score_of(y, found, sample_weight)
 
     def _score_of(self, y: Any, found: Any, weight: Any) -> float:
@@ -437,7 +438,9 @@ class ExpansionClassifier(Judged, Probabilities, TrainedModel):
         """The least ``y f`` of each row over the binary problems that its class takes part in; minus infinity for
         classes that are not known."""
         codes = np.minimum(np.searchsorted(self.classes_, labels), len(self.classes_) - 1)
-        side = sides(len(self.classes_), outputs(len(self.classes_), "ovo" if self._votes.pairs else "ovr"))[codes]
+        side = class_signs(len(self.classes_), outputs(len(self.classes_), "ovo" if self._votes.pairs else "ovr"))[
+            codes
+        ]
         least = np.where(side == 0, np.inf, side * scores).min(axis=1)
         return np.where(self.classes_[codes] == labels, least, -np.inf)
 

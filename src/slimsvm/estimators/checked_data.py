@@ -9,13 +9,13 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_consistent_length, column_or_1d
 
-from ..data.dataset import Dataset, RowRange, class_numbers, class_sums, merged, with_copies
-from ..data.duplicates import repeats, row_keys
-from ..linalg.array_api import beside, host, in_cpu_memory, is_foreign, namespace, stays_there
+from ..data.dataset import Dataset, RowRange, class_numbers, class_sums, merge_duplicates, with_duplicates
+from ..data.duplicates import find_duplicates, row_keys
+from ..linalg.array_api import asarray_like, in_cpu_memory, namespace, stays_on_device, to_numpy
 from ..linalg.arrays import Array
 from ..problem import kernels
-from ..rows.blocks import BlockRows
-from ..rows.dask_partitions import on_workers
+from ..rows.blocks import BlockRows, is_block_source
+from ..rows.dask_partitions import is_dask
 from ..rows.dask_rows import DaskRows
 from ..rows.device import DeviceRows
 from ..utils.sklearn_private import check_y
@@ -29,7 +29,7 @@ def checked_dataset(estimator: Any, X: Any, y: Any, sample_weight: Any, merge: b
     far = remote_dataset(estimator, X, y, sample_weight)
     if far is not None:
         return far
-    X, y, sample_weight = (host(v) if is_foreign(v) else v for v in (X, y, sample_weight))
+    X, y, sample_weight = (to_numpy(v) for v in (X, y, sample_weight))
     X, y = validation.check_data(estimator, X, y=y, **estimator.label_checks)
     kernel, contents = estimator.kernel, X
     if validation.is_precomputed(kernel):
@@ -54,22 +54,22 @@ def checked_dataset(estimator: Any, X: Any, y: Any, sample_weight: Any, merge: b
     whole = Dataset(
         X=X, counts=counts, numbers=rows, keys=keys, kernel=kernel, n_samples=n_samples, threads=threads, **labelled
     )
-    whole = merged(whole, contents if merge else None)
+    whole = merge_duplicates(whole, contents if merge else None)
     return whole if whole.targets is None else whole.measured(estimator.units_alike)
 
 
 def remote_dataset(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Dataset | None:
     """The same of rows that are not in memory; None if they are."""
-    if hasattr(X, "pieces"):
+    if is_block_source(X):
         return blocks_dataset(estimator, X, y, sample_weight)
     if y is None and hasattr(X, "__next__"):
         raise TypeError(
             f"X is an iterator ({type(X).__name__}), which can be gone through only once; pass rows as "
             "slimsvm.rows.from_blocks(read), where read() makes a new iterator over blocks (X, y)"
         )
-    if on_workers(X):
+    if is_dask(X):
         return dask_dataset(estimator, X, y, sample_weight)
-    if stays_there(X) and (not in_cpu_memory(X) or _serves_there(estimator)):
+    if stays_on_device(X) and (not in_cpu_memory(X) or _serves_there(estimator)):
         return device_dataset(estimator, X, y, sample_weight)
     return None
 
@@ -103,7 +103,7 @@ def dataset_of_rows(
     codes = codes.astype(np.min_scalar_type(-1 - len(classes)))
     keys = row_keys(X, threads)
     whole = Dataset(X, codes, counts, factors, numbers, keys, classes, estimator.kernel, len(codes), threads)
-    whole = merged(replace(whole, targets=targets), X)
+    whole = merge_duplicates(replace(whole, targets=targets), X)
     return whole if targets is None else whole.measured(estimator.units_alike)
 
 
@@ -161,13 +161,13 @@ def device_dataset(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Datase
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
     y = np.zeros(n) if y is None else _targets_here(y, estimator.label_checks)
     check_consistent_length(X, y)
-    weight = host(sample_weight) if is_foreign(sample_weight) else sample_weight
+    weight = to_numpy(sample_weight)
     weight = validation.sample_weights(estimator, weight, np.broadcast_to(0.0, (n, 1)))
     rows = RowRange(n) if weight is None or weight.all() else np.flatnonzero(weight)
     counts = np.broadcast_to(1.0, n) if weight is None else weight
     if len(rows) < n:
         y, counts = y[rows], counts[rows]
-        X = namespace(X).take(X, beside(X, rows), axis=0)
+        X = namespace(X).take(X, asarray_like(X, rows), axis=0)
     labelled = estimator._labelled(y, counts, weight)
     targets = labelled.get("targets")
     units = None if targets is None else estimator.wants.units(targets, counts)
@@ -190,7 +190,7 @@ def _serves_there(estimator: Any) -> bool:
 
 def _targets_here(y: Any, checks: dict[str, bool]) -> Array:
     """Labels of each row as an array in memory, or numbers where they are to be."""
-    y = host(y) if is_foreign(y) else y
+    y = to_numpy(y)
     if not checks:
         return column_or_1d(y, warn=True)
     return check_y(y, **checks)
@@ -203,7 +203,7 @@ def _dataset_of(estimator: Any, X: Any, names: Any, rows: Any, n_samples: int, t
         estimator.feature_names_in_ = np.array(names, dtype=object)
     whole = Dataset(X, X.codes, X.counts, factors, rows, X.keys, X.classes, estimator.kernel, n_samples, threads)
     whole = replace(whole, targets=X.targets, units=X.units)
-    return with_copies(whole, *repeats(None, whole.keys, whole.marks, threads))
+    return with_duplicates(whole, *find_duplicates(None, whole.keys, whole.marks, threads))
 
 
 def factors_apart(class_weight: Any, X: Any, sample_weight: Any) -> Array:

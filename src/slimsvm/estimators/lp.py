@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..data.dataset import Dataset, Output, outputs
-from ..model.expansion import Expansion, Model, joined
+from ..model.expansion import Expansion, Model, join_outputs
 from ..solvers.sparse.lp import VARIANTS, train_lp
 from ..solvers.sparse.reweighting import SparseSolution
 from ..utils.progress import ProgressLine
@@ -158,7 +158,7 @@ class LpSVC(LayerClassifier):
 
         found = [self._one(dataset, kernel, output, C_alpha) for output in wanted]
         self._tell(found, C_alpha)
-        kept, coef = joined([s.kept for s in found], [s.coef for s in found], dataset.numbers)
+        kept, coef = join_outputs([s.kept for s in found], [s.coef for s in found], dataset.numbers)
         columns = {name: np.array([getattr(s, name) for s in found]) for name in ("bias", "objective", "gap", "n_iter")}
         model = Model(
             Expansion(kernel, dataset.X[kept], coef, columns["bias"]),

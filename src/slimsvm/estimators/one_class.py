@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from ..compression import Compression, Compressor, Original, WeightedRows, agreeing_on_unseen, small_version
 from ..compression.tasks import OneClass
 from ..data.dataset import Dataset
-from ..linalg.array_api import host, is_foreign
+from ..linalg.array_api import to_numpy
 from ..linalg.arrays import Array
 from ..model.expansion import Expansion
 from ..problem import kernels
@@ -216,7 +216,7 @@ class SlimOneClass(Detector):
                 dataset.X.close()
 
     def _rows_here(self, X: Any, sample_weight: Any) -> WeightedRows:
-        X, sample_weight = (host(v) if is_foreign(v) else v for v in (X, sample_weight))
+        X, sample_weight = (to_numpy(v) for v in (X, sample_weight))
         X = validation.check_data(self, X, y="no_validation")
         X = sp.csr_array(validation.canonical(X)) if sp.issparse(X) else X
         weight = validation.sample_weights(self, sample_weight, X)
@@ -336,7 +336,7 @@ def _scored(rows: Any, machine: Expansion, threads: int) -> tuple[Array, Array]:
     """Values of all rows, and what the rows count."""
     if not isinstance(rows.X, RemoteRows):
         return machine.decision(rows.X, threads)[:, 0], rows.counts
-    scores, counts = zip(*rows.X.mapped(_scores, machine), strict=True)
+    scores, counts = zip(*rows.X.map_blocks(_scores, machine), strict=True)
     return np.concatenate(scores), np.concatenate(counts)
 
 

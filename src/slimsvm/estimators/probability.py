@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..data.dataset import Dataset
-from ..linalg.array_api import beside, host, is_foreign
+from ..linalg.array_api import asarray_like, is_array_api, to_numpy
 from ..linalg.arrays import Array
 from ..model.expansion import Model
 from ..model.inference import ProbabilityLayer
-from ..model.probabilities import led_by, log_probabilities
+from ..model.probabilities import align_with_winners, log_probabilities
 from ..training.probabilities import Learn, fit_at, fit_probabilities, pieces_of
 from .base import ExpansionClassifier, Probabilities
 
@@ -41,9 +41,9 @@ class Layer(Probabilities):
         check_is_fitted(self, "probability_coef_")
         coef = np.vstack([self.vector_coef_, self.probability_coef_])
         values = self._values(X, coef, np.append(self.intercept_, self.probability_intercept_))
-        scores, log_odds = np.split(host(values), [len(self.intercept_)], axis=1)
-        found = led_by(self._winners(scores), log_probabilities(log_odds))
-        return beside(values, found, values.dtype) if is_foreign(values) else found
+        scores, log_odds = np.split(to_numpy(values), [len(self.intercept_)], axis=1)
+        found = align_with_winners(self._winners(scores), log_probabilities(log_odds))
+        return asarray_like(values, found, values.dtype) if is_array_api(values) else found
 
 
 class LayerClassifier(Layer, ExpansionClassifier):

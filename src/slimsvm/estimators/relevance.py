@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..data.dataset import Dataset, Output, outputs
 from ..linalg.arrays import Array
-from ..model.expansion import Expansion, Model, joined
+from ..model.expansion import Expansion, Model, join_outputs
 from ..model.inference import ProbabilityLayer
 from ..model.probabilities import log_probabilities
 from ..solvers.sparse.relevance import RelevanceSolution, train_relevance
@@ -132,8 +132,8 @@ class RelevanceVectorClassifier(ExpansionClassifier):
         kernel = named_kernel(self, dataset)
         found = [self._one(dataset, kernel, output) for output in outputs(dataset.n_classes, "ovr")]
         self._tell(found)
-        kept, coef = joined([r.kept for r in found], [r.coef for r in found], dataset.numbers)
-        _, variance = joined([r.kept for r in found], [1 / r.precision[1:] for r in found], dataset.numbers)
+        kept, coef = join_outputs([r.kept for r in found], [r.coef for r in found], dataset.numbers)
+        _, variance = join_outputs([r.kept for r in found], [1 / r.precision[1:] for r in found], dataset.numbers)
         precision = np.divide(1.0, variance, out=np.full(variance.shape, np.inf), where=variance > 0)
         return Model(
             Expansion(kernel, dataset.X[kept], coef, np.array([r.bias for r in found])),

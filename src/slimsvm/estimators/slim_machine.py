@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from ..data.dataset import Dataset
-from ..linalg.array_api import host, is_foreign
+from ..linalg.array_api import to_numpy
 from ..model.expansion import Model
 from ..problem import bases, kernels
 from ..training import sizes
@@ -119,7 +119,7 @@ class SlimMachine(SmallBasis):
     def _checked(self, vectors: Any, name: str, dataset: Dataset) -> Any:
         """The user's own vectors."""
         auto = self.n_vectors == "auto"
-        vectors = host(vectors) if is_foreign(vectors) else vectors
+        vectors = to_numpy(vectors)
         vectors = check_array(vectors, accept_sparse="csr", dtype=FLOATS, input_name=name, copy=True)
         if vectors.shape[1] != dataset.X.shape[1]:
             raise ValueError(

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..data.dataset import Dataset
-from ..linalg.array_api import beside, is_foreign, namespace
+from ..linalg.array_api import asarray_like, is_array_api, namespace
 from ..linalg.arrays import Array
 from ..model.expansion import Model
 from ..problem import losses
-from ..rows.dask_partitions import on_workers
+from ..rows.dask_partitions import is_dask
 from ..solvers.primal.refit import Refit, TargetProblem
 from ..training import sizes
 from ..training.intervals import held_out_residuals, quantiles
@@ -270,11 +270,11 @@ class SlimSVR(WithinBytes, StreamRegressor):
         values = fitted.predict(X)
         reach = quantiles(fitted.residuals_, fitted.residual_weights_, float(coverage))
         reach = reach[0] if fitted._single else reach
-        if on_workers(values):
+        if is_dask(values):
             from dask.array import stack
 
             return stack([values - reach, values + reach], axis=-1)
-        reach = beside(values, reach, values.dtype) if is_foreign(values) else reach
+        reach = asarray_like(values, reach, values.dtype) if is_array_api(values) else reach
         return namespace(values).stack([values - reach, values + reach], axis=-1)
 
     def _lacks_intervals(self) -> str | None:

@@ -16,13 +16,23 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from ..data.dataset import Dataset, class_sums
-from ..data.duplicates import blocks
-from ..linalg.array_api import cast, device, host, in_cpu_memory, is_foreign, namespace, stays_there, wide
+from ..data.duplicates import row_slices
+from ..linalg.array_api import (
+    cast,
+    device,
+    in_cpu_memory,
+    is_array_api,
+    namespace,
+    stays_on_device,
+    to_numpy,
+    widest_float,
+)
 from ..linalg.arrays import Array
-from ..linalg.matrix import positive_definite
+from ..linalg.matrix import is_positive_definite
 from ..problem import kernels
 from ..problem.formulation import Kernel
-from ..rows.dask_partitions import on_workers
+from ..rows.blocks import is_block_source
+from ..rows.dask_partitions import is_dask
 from ..rows.device import check_finite
 from ..rows.target_kinds import one_column
 from ..utils.sklearn_private import check_sample_weight
@@ -184,7 +194,7 @@ def check_there(estimator: Any, X: Any, reset: bool = False) -> Any:
     xp = namespace(X)
     if not xp.isdtype(X.dtype, ("bool", "integral", "real floating")):
         raise ValueError(f"X has values of type {X.dtype}; real numbers are needed")
-    X = X if X.dtype in (xp.float32, xp.float64) else cast(X, wide(X))
+    X = X if X.dtype in (xp.float32, xp.float64) else cast(X, widest_float(X))
     if not reset and X.shape[1] != estimator.n_features_in_:
         raise ValueError(
             f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} "
@@ -215,9 +225,9 @@ def refusal(estimator: Any, X: Any) -> str:
 def here(estimator: Any, *given: Any) -> None:
     """Collections that are elsewhere are not brought here unasked."""
     for one in given:
-        if on_workers(one):
+        if is_dask(one):
             raise TypeError(refusal(estimator, one))
-        if stays_there(one) and not in_cpu_memory(one):
+        if stays_on_device(one) and not in_cpu_memory(one):
             raise TypeError(
                 f"{type(estimator).__name__} takes rows, labels and weights in the CPU's memory here, and "
                 f"{kind_of(one)} was given; pass {COPY.format('it')}"
@@ -226,19 +236,19 @@ def here(estimator: Any, *given: Any) -> None:
 
 def brought(name: str, given: Any) -> Any:
     """What a function needs in memory: arrays of other libraries there become numpy's; what is elsewhere is refused."""
-    if on_workers(given):
+    if is_dask(given):
         raise TypeError(
             f"{name} needs all rows in memory, and {collection(given)} was given: pass a sample, or .compute()"
         )
-    if hasattr(given, "pieces"):
+    if is_block_source(given):
         raise TypeError(f"{name} needs all rows in memory; {given!r} is read a block at a time. Pass a sample of them")
-    if not is_foreign(given):
+    if not is_array_api(given):
         return given
     if not in_cpu_memory(given):
         raise TypeError(
             f"{name} needs all rows in the CPU's memory; {kind_of(given)} was given: pass {COPY.format('it')}"
         )
-    return host(given)
+    return to_numpy(given)
 
 
 def check_classes(classes: Array, weight: Array | None) -> None:
@@ -275,11 +285,11 @@ def check_data(estimator: Any, X: Any, goes_on: bool = False, **target: Any) -> 
         estimator.n_features_in_ = X.shape[1]
         return X if isinstance(target["y"], str) else (X, target["y"])
     here(estimator, X)
-    if on_workers(target.get("y")):
+    if is_dask(target.get("y")):
         raise TypeError(f"X is in memory here, and y is {collection(target['y'])}: pass y.compute(), or a dask X")
     here(estimator, target.get("y"))
-    X = host(X) if is_foreign(X) else X
-    target = {name: host(v) if is_foreign(v) else v for name, v in target.items()}
+    X = to_numpy(X)
+    target = {name: to_numpy(v) for name, v in target.items()}
     try:
         reset = "y" in target and not goes_on
         return validate_data(estimator, X, **target, reset=reset, accept_sparse="csr", dtype=FLOATS)
@@ -334,7 +344,7 @@ def _bad_columns(X: Any) -> list[Any]:
 
 def check_targets(y: Array) -> None:
     """Class labels, not numbers to be regressed on."""
-    broken = y.dtype.kind == "f" and any((y[rows] != np.rint(y[rows])).any() for rows in blocks(len(y)))
+    broken = y.dtype.kind == "f" and any((y[rows] != np.rint(y[rows])).any() for rows in row_slices(len(y)))
     if y.dtype.kind == "O" or broken:
         check_classification_targets(y)  # slow, and other types need no look
 
@@ -463,7 +473,7 @@ def _indefiniteness(K: Array) -> str | None:
     """A principal block with a negative eigenvalue proves it of the whole matrix."""
     K = np.asarray(K, dtype=np.float64)
     K, noise = 0.5 * (K + K.T), 1e-6 * max(np.abs(K).max(), np.finfo(float).tiny)
-    if positive_definite(K, noise):
+    if is_positive_definite(K, noise):
         return None
     lowest = np.linalg.eigvalsh(K)[0]
     if lowest < -noise:

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..data.dataset import outputs, sides
+from ..data.dataset import class_signs, outputs
 from ..linalg.arrays import Array
 from ..model.inference import InferenceModel
-from ..model.probabilities import TIE
+from ..model.probabilities import TIE_MARGIN
 from ..model.voting import Votes
 from ..problem import kernels
 from .graph import ML, Graph
@@ -189,7 +189,7 @@ class Operators:
         return self.graph("MatMul", self._values(), self.graph.constant(self._sides(), "sides"))
 
     def _sides(self) -> Array:
-        return np.asarray(sides(self.n_classes, outputs(self.n_classes, "ovo")).T, dtype=np.float64)
+        return np.asarray(class_signs(self.n_classes, outputs(self.n_classes, "ovo")).T, dtype=np.float64)
 
     # --- probabilities -----------------------------------------------------------------------------------------------
 
@@ -205,7 +205,7 @@ class Operators:
         return self._led(self._rounded(g("Softmax", F, axis=1)))
 
     def _led(self, p: str) -> str:
-        """As `slimsvm.model.probabilities.led_by` has it, by a step that this type of numbers can see."""
+        """As `slimsvm.model.probabilities.align_with_winners` has it, by a step that this type of numbers can see."""
         g, n = self.graph, self.n_classes
 
         def number(values: Any, name: str) -> str:
@@ -218,7 +218,7 @@ class Operators:
         total = g("Add", mine, g("CumSum", largest, g.constant(np.int64(1), "along")))
         level = g.reduce("ReduceMax", g("Div", total, number(np.arange(2, n + 1), "count")), 1)
         # A product with a number near 1 would be left out by onnxruntime.
-        step = g("Mul", level, number(max(TIE, 2 * float(np.finfo(self.dtype).eps)), "step"))
+        step = g("Mul", level, number(max(TIE_MARGIN, 2 * float(np.finfo(self.dtype).eps)), "step"))
         moved = g("Where", own, level, g("Min", p, g("Sub", level, step)))
         agrees = g("Equal", g("ArgMax", p, axis=1, keepdims=1), winner)
         return g("Where", agrees, p, moved)

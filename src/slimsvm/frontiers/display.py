@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..utils.drawing import apart, axes_for, ink, legend_below, open_frame, pyplot, short, wrapped
+from ..utils.drawing import axes_for, legend_below, open_frame, pyplot, short, spaced_places, text_color, wrapped
 from .result import Frontier, shown_scores
 
 TICKS = 14  # of sizes, at most
@@ -209,7 +209,9 @@ class FrontierDisplay:
             (self.chosen_,) = ax.plot([self.chosen], [at], "o", **ring)
         if self.full_score is not None:
             full = "full machine" if self.full_vectors is None else f"full machine: {self.full_vectors} vectors"
-            self.full_line_ = ax.axhline(value(self.full_score), color=ink(), alpha=0.6, ls="--", lw=1.2, label=full)
+            self.full_line_ = ax.axhline(
+                value(self.full_score), color=text_color(), alpha=0.6, ls="--", lw=1.2, label=full
+            )
         self._finish(ax, label, bytes_axis)
         if own and legend is None:
             legend_below(ax)
@@ -241,4 +243,4 @@ class FrontierDisplay:
         """Numbers of the sizes whose names fit beside each other."""
         places = np.log2(self.sizes)
         first = [] if self.chosen is None else [self.sizes.index(self.chosen)]
-        return apart(places, float(np.ptp(places)) / TICKS, first)
+        return spaced_places(places, float(np.ptp(places)) / TICKS, first)

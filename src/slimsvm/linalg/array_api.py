@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from ..utils.sklearn_private import ARRAY_API_COMPAT
-from .arrays import Array
 
 _double: dict[tuple[str, str], bool] = {}  # by library and device
 
 
-def is_foreign(X: Any) -> bool:
+def is_array_api(X: Any) -> bool:
     """Is it an array of another library that follows the standard?"""
     kind = type(X)
     if kind is np.ndarray or isinstance(X, (np.ndarray, np.generic)):
@@ -24,10 +23,10 @@ def is_foreign(X: Any) -> bool:
     return kind.__module__.partition(".")[0] in ("torch", "cupy") or hasattr(kind, "__array_namespace__")
 
 
-def stays_there(X: Any) -> bool:
+def stays_on_device(X: Any) -> bool:
     """Is it to be worked on where it is? On a device always, there is no other way; in the CPU's memory where
     scikit-learn's ``array_api_dispatch`` asks for answers of the same kind."""
-    if not is_foreign(X):
+    if not is_array_api(X):
         return False
     if not in_cpu_memory(X):
         return True
@@ -62,9 +61,9 @@ def device(X: Any) -> Any:
     return _compat().device(X)
 
 
-def host(X: Any) -> Array:
-    """As a numpy array."""
-    if isinstance(X, np.ndarray):
+def to_numpy(X: Any) -> Any:
+    """An array of another library as a numpy array; anything else unchanged."""
+    if not is_array_api(X):
         return X
     if hasattr(X, "detach"):  # torch, whose shortest floats numpy does not know
         X = X.detach().cpu()
@@ -76,7 +75,7 @@ def host(X: Any) -> Array:
     return np.from_dlpack(X) if hasattr(X, "__dlpack__") else np.asarray(X)
 
 
-def beside(X: Any, values: Any, dtype: Any = None) -> Any:
+def asarray_like(X: Any, values: Any, dtype: Any = None) -> Any:
     """Values as an array of the same library, on the same device; numpy arrays of the same type stay what they are."""
     if isinstance(X, np.ndarray):
         return np.asarray(values, dtype=dtype)
@@ -93,15 +92,15 @@ def cast(X: Any, dtype: Any) -> Any:
     return X.astype(dtype) if isinstance(X, np.ndarray) else namespace(X).astype(X, dtype)
 
 
-def wide(X: Any) -> Any:
+def widest_float(X: Any) -> Any:
     """The longest floats that there are where X is: not every device has float64."""
     if isinstance(X, np.ndarray):
         return np.float64
     xp = namespace(X)
-    return xp.float64 if has_double(X) else xp.float32
+    return xp.float64 if has_float64(X) else xp.float32
 
 
-def has_double(X: Any) -> bool:
+def has_float64(X: Any) -> bool:
     """Are there float64 numbers where X is?"""
     if isinstance(X, np.ndarray):
         return True
@@ -115,7 +114,7 @@ def has_double(X: Any) -> bool:
     return _double[key]
 
 
-def numpy_type(X: Any) -> np.dtype[Any]:
+def numpy_dtype(X: Any) -> np.dtype[Any]:
     """The numpy type of its numbers, if they are floats of 32 or 64 bits."""
     xp = namespace(X)
     known = {"float32": np.float32, "float64": np.float64}

@@ -14,14 +14,23 @@ Array = NDArray[Any]
 
 
 class RemoteArray:
-    """Rows that are not an array in memory, but the X of a task all the same: see `rows.apart`, which has all that is
-    asked of them."""
+    """The base of row sources that are no array in memory but serve as a dataset's X, see `rows.remote.RemoteRows`."""
 
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any: ...
 
         def __getitem__(self, rows: Any) -> Any: ...
+
+
+def is_remote(X: Any) -> bool:
+    """Whether the rows are outside the memory of this process: in files, on workers, or on a device."""
+    return isinstance(X, RemoteArray)
+
+
+def to_memory(X: Any) -> Any:
+    """All rows as an array in memory."""
+    return X[:] if is_remote(X) else X
 
 
 def aligned(X: Array) -> Array:

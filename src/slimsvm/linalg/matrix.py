@@ -15,9 +15,10 @@ from .. import _core
 from .arrays import Array, aligned
 
 # OpenBLAS takes threads from 2^18 multiplications on in a product of matrices, from 9216 on with a vector.
-SMALL, SHORT = 1 << 15, 1 << 12  # multiplications of matrices; with a vector, or of a matrix with its transpose
-FEW = 100  # unknowns up to which LAPACK keeps to one thread, too
-FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+MAX_NUMPY_PRODUCT = 1 << 15  # multiplications of two matrices that numpy does
+MAX_NUMPY_VECTOR_PRODUCT = 1 << 12  # multiplications with a vector, or of a matrix with its transpose
+MAX_LAPACK_UNKNOWNS = 100  # unknowns up to which LAPACK keeps to one thread, too
+CORE_DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 LOWER, LOWER_TRANSPOSED, UNIT_LOWER, UPPER = range(4)  # triangles, as the core numbers them
 
 
@@ -31,15 +32,17 @@ def dot(A: Any, B: Any, threads: int = 1) -> Any:
         plain = isinstance(A, np.ndarray) and isinstance(B, np.ndarray)  # memory maps, and the like
         return dot(np.asarray(A), np.asarray(B), threads) if plain else A @ B
     size = A.size * B.shape[-1] if B.ndim == 2 else A.size
-    if size <= SHORT or A.ndim not in (1, 2) or B.ndim not in (1, 2):
+    if size <= MAX_NUMPY_VECTOR_PRODUCT or A.ndim not in (1, 2) or B.ndim not in (1, 2):
         return A @ B
     dtype = A.dtype if A.dtype == B.dtype else np.result_type(A, B)
-    if dtype not in FLOATS:
+    if dtype not in CORE_DTYPES:
         return A @ B
     left = A if A.ndim == 2 else A[None]
     right = B if B.ndim == 2 else B[:, None]
-    symmetric = _each_other(left, right)
-    if left.shape[1] != right.shape[0] or (size <= SMALL and not symmetric and min(left.shape[0], right.shape[1]) > 1):
+    symmetric = _is_transpose(left, right)
+    if left.shape[1] != right.shape[0] or (
+        size <= MAX_NUMPY_PRODUCT and not symmetric and min(left.shape[0], right.shape[1]) > 1
+    ):
         return A @ B
     left, right = left.astype(dtype, copy=False), right.astype(dtype, copy=False)
     if not (left.flags.aligned and right.flags.aligned):
@@ -51,7 +54,7 @@ def dot(A: Any, B: Any, threads: int = 1) -> Any:
     return out[0, 0] if A.ndim == B.ndim else out.ravel()
 
 
-def _each_other(A: Array, B: Array) -> bool:
+def _is_transpose(A: Array, B: Array) -> bool:
     """Is B the transpose of A, number by number? Then half of the product is enough."""
     return (
         A.shape[0] > 1
@@ -83,7 +86,7 @@ def cholesky(A: Array, threads: int = 1, overwrite: bool = False) -> Array:
     return L
 
 
-def lifted_cholesky(A: Array, threads: int = 1) -> Array:
+def jittered_cholesky(A: Array, threads: int = 1) -> Array:
     """The lower factor of a matrix that rounding may have made indefinite: its diagonal is lifted by as small a part of
     itself as it takes, at most 1e-9."""
     for lift in (0.0, 1e-15, 1e-13, 1e-11, 1e-9):
@@ -94,7 +97,7 @@ def lifted_cholesky(A: Array, threads: int = 1) -> Array:
     raise NotPositiveDefinite("the matrix is not positive semidefinite")
 
 
-def positive_definite(A: Array, lift: float = 0.0) -> bool:
+def is_positive_definite(A: Array, lift: float = 0.0) -> bool:
     """Has the matrix, its diagonal lifted so far, a Cholesky factor?"""
     L = np.array(A, dtype=np.float64, order="C")
     L.flat[:: len(L) + 1] += lift
@@ -110,17 +113,17 @@ def inverse_lower(L: Array, threads: int = 1, overwrite: bool = False) -> Array:
 
 def cho_solve(L: Array, B: Array, threads: int = 1) -> Array:
     """The solution of ``L L' x = b``, for a vector or for each column."""
-    return _solved(L, B, [LOWER, LOWER_TRANSPOSED], threads)
+    return _solve_triangles(L, B, [LOWER, LOWER_TRANSPOSED], threads)
 
 
 def solve_lower(L: Array, B: Array, transposed: bool = False, threads: int = 1) -> Array:
     """``L^-1 B`` for a lower triangle, or ``L'^-1 B``; what is above the diagonal does not count."""
-    return _solved(L, B, [LOWER_TRANSPOSED if transposed else LOWER], threads)
+    return _solve_triangles(L, B, [LOWER_TRANSPOSED if transposed else LOWER], threads)
 
 
 def solve_upper(U: Array, B: Array, threads: int = 1) -> Array:
     """``U^-1 B`` for an upper triangle."""
-    return _solved(U, B, [UPPER], threads)
+    return _solve_triangles(U, B, [UPPER], threads)
 
 
 class LUFactors:
@@ -132,7 +135,7 @@ class LUFactors:
 
     def solve(self, B: Array) -> Array:
         """``A^-1 B``; a zero among the pivots gives infinities."""
-        return _solved(self.factor, B[self.order], [UNIT_LOWER, UPPER], self.threads)
+        return _solve_triangles(self.factor, B[self.order], [UNIT_LOWER, UPPER], self.threads)
 
 
 def solve(A: Array, B: Array, threads: int = 1) -> Array:
@@ -143,7 +146,7 @@ def solve(A: Array, B: Array, threads: int = 1) -> Array:
     return factors.solve(B)
 
 
-def orthogonal(A: Array, threads: int = 1) -> tuple[Array, Array]:
+def qr(A: Array, threads: int = 1) -> tuple[Array, Array]:
     """``A = Q R`` with orthonormal columns of Q, as many as A has rows or columns, and an upper triangle R."""
     R = np.array(A, dtype=np.float64, order="C")
     Q = np.empty((len(R), min(R.shape)))
@@ -151,7 +154,7 @@ def orthogonal(A: Array, threads: int = 1) -> tuple[Array, Array]:
     return Q, R[: Q.shape[1]]
 
 
-def pivoted_triangle(A: Array) -> tuple[Array, Array]:
+def pivoted_qr_triangle(A: Array) -> tuple[Array, Array]:
     """The triangle R of ``A[:, order] = Q R``, always the largest column of what is left first, and that order; A has
     at least as many rows as columns."""
     most = float(np.abs(A).max(initial=0.0))
@@ -173,16 +176,16 @@ def pivoted_cholesky(A: Array, least: float) -> tuple[Array, Array]:
     return G[: len(pivots)], pivots
 
 
-def solve_each(A: Array, b: Array) -> tuple[Array, Array]:
+def solve_batch(A: Array, b: Array) -> tuple[Array, Array]:
     """Solutions of ``A x = b`` for each of several matrices and vectors, and the logarithms of the determinants."""
-    if A.shape[-1] <= FEW:
+    if A.shape[-1] <= MAX_LAPACK_UNKNOWNS:
         return np.linalg.solve(A, b[..., None])[..., 0], np.linalg.slogdet(A)[1]
     factors = [LUFactors(one) for one in A]
     found = np.array([one.solve(right) for one, right in zip(factors, b, strict=True)]).reshape(b.shape)
     return found, np.array([np.log(np.abs(one.factor.diagonal())).sum() for one in factors])
 
 
-def _solved(T: Array, B: Array, kinds: list[int], threads: int) -> Array:
+def _solve_triangles(T: Array, B: Array, kinds: list[int], threads: int) -> Array:
     x = np.array(B, dtype=np.float64, order="C")
     _core.solve_triangles(np.ascontiguousarray(T, dtype=np.float64), x if x.ndim == 2 else x[:, None], kinds, threads)
     return x

@@ -60,7 +60,7 @@ class Model:
         return replace(self, expansion=replace(machine, vectors=machine.vectors[used], coef=coef), rows=rows)
 
 
-def joined(kept: Sequence[Array], coefs: Sequence[Array], place: Array) -> tuple[Array, Array]:
+def join_outputs(kept: Sequence[Array], coefs: Sequence[Array], place: Array) -> tuple[Array, Array]:
     """Rows that any output keeps, each once and by their place, and all coefficients over them (outputs x rows)."""
     rows, output = np.concatenate(kept), np.repeat(np.arange(len(kept)), [len(mine) for mine in kept])
     used = np.zeros(len(place), dtype=bool)

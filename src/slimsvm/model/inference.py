@@ -40,7 +40,7 @@ class ProbabilityLayer:
 
     Values come from an expansion of their own over the same vectors; with ``shares`` each is a class against the
     others, and the sigmoids are made to sum to one. The class that is predicted is the likeliest: where the layer says
-    otherwise, `slimsvm.model.probabilities.led_by` moves its probabilities.
+    otherwise, `slimsvm.model.probabilities.align_with_winners` moves its probabilities.
     """
 
     coef: Array
@@ -121,7 +121,7 @@ def _flat(model: Any) -> list[Any]:
     return [inner for step in steps for inner in _flat(step)]
 
 
-FAR = 2.0**40  # between rows that tell a slope: the farther, the more digits it has
+FAR_ROW = 2.0**40  # between rows that tell a slope: the farther, the more digits it has
 
 
 def folded_scalers(scalers: list[Any], inputs: int) -> Affine:
@@ -135,10 +135,10 @@ def folded_scalers(scalers: list[Any], inputs: int) -> Affine:
         if getattr(scaler, "n_features_in_", inputs) != inputs:
             raise ValueError(f"{wanted} do not: they take {scaler.n_features_in_} inputs, the classifier {inputs}")
     probe = np.random.default_rng(0).normal(scale=1e3, size=inputs)
-    rows = _scaled(scalers, np.stack([np.zeros(inputs), np.ones(inputs), probe, np.full(inputs, FAR)]))
+    rows = _scaled(scalers, np.stack([np.zeros(inputs), np.ones(inputs), probe, np.full(inputs, FAR_ROW)]))
     if rows.shape[1] != inputs:
         raise ValueError(f"{wanted} do not: they make {rows.shape[1]} columns of {inputs}")
-    near, slope = rows[1] - rows[0], (rows[3] - rows[0]) / FAR
+    near, slope = rows[1] - rows[0], (rows[3] - rows[0]) / FAR_ROW
     size = np.abs(rows[0]) + np.abs(slope * probe)
     straight = np.abs(rows[2] - rows[0] - slope * probe) <= 1e-6 * size
     if not (near > 0).all() or not straight.all() or not np.allclose(near, slope, rtol=1e-6, atol=1e-15 * size.max()):

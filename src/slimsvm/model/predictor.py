@@ -11,12 +11,12 @@ from scipy.special import log_expit
 from sklearn.utils.metaestimators import available_if
 
 from ..linalg.arrays import Array
-from ..model.probabilities import led_by, log_probabilities
+from ..model.probabilities import align_with_winners, log_probabilities
 from ..problem.bases import dense
 from .expansion import Expansion
 from .inference import InferenceModel, ProbabilityLayer, inference_model, last_step
 
-FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+ROW_DTYPES = (np.dtype(np.float64), np.dtype(np.float32))
 
 
 def _has_probabilities(predictor: Any) -> bool:
@@ -166,7 +166,7 @@ class Predictor:
         scores, odds = F[:, : -len(layer.bias)], F[:, -len(layer.bias) :]
         log_p = log_probabilities(log_expit(odds) if layer.shares else odds)
         if scores.shape[1]:
-            log_p = led_by(self._winners(scores), log_p)
+            log_p = align_with_winners(self._winners(scores), log_p)
         p = np.exp(log_p)
         return p[0] if row else p
 
@@ -215,7 +215,7 @@ class Predictor:
             )
         if given.dtype.kind not in "fiub":
             raise TypeError(f"X has the type {given.dtype}; give float64 or float32, as X.astype(float)")
-        return given if given.dtype in FLOATS else given.astype(np.float64)
+        return given if given.dtype in ROW_DTYPES else given.astype(np.float64)
 
     def __repr__(self) -> str:
         expansion = self._machine.expansion

@@ -7,7 +7,7 @@ from scipy.special import log_expit, log_softmax
 
 from ..linalg.arrays import Array
 
-TIE = 1e-12  # by which the first of equals leads, in logarithms
+TIE_MARGIN = 1e-12  # by which the first of equals leads, in logarithms
 
 
 def log_probabilities(F: Array) -> Array:
@@ -19,7 +19,7 @@ def log_probabilities(F: Array) -> Array:
     return np.hstack([log_expit(-F), log_expit(F)]) if F.shape[1] == 1 else log_softmax(F, axis=1)
 
 
-def led_by(winners: Array, log_p: Array) -> Array:
+def align_with_winners(winners: Array, log_p: Array) -> Array:
     """The nearest distributions (in squared distance) in which no class is likelier than the row's winner.
 
     The winner shares evenly with the classes above it: all of them get the mean of as many of the largest as make that
@@ -35,7 +35,7 @@ def led_by(winners: Array, log_p: Array) -> Array:
     others = -np.sort(-others, axis=1)[:, :-1]
     means = (p[own][:, None] + np.cumsum(others, axis=1)) / np.arange(2, p.shape[1] + 1)
     level = np.log(means.max(axis=1))
-    moved = np.minimum(log_p[rows], level[:, None] - TIE)
+    moved = np.minimum(log_p[rows], level[:, None] - TIE_MARGIN)
     moved[own] = level
     led = log_p.copy()
     led[rows] = moved

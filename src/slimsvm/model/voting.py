@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from ..data.dataset import outputs, sides
-from ..linalg.array_api import beside, cast, is_foreign, namespace, wide
+from ..data.dataset import class_signs, outputs
+from ..linalg.array_api import asarray_like, cast, is_array_api, namespace, widest_float
 from ..linalg.arrays import Array
 from ..linalg.matrix import dot
 
@@ -35,10 +35,10 @@ class Votes:
         """
         if F.shape[1] == 1:
             wins = self._wins(F)
-            return cast(namespace(F).concat([~wins, wins], axis=1), wide(F))
+            return cast(namespace(F).concat([~wins, wins], axis=1), widest_float(F))
         if not self.pairs:
             return F
-        if is_foreign(F):
+        if is_array_api(F):
             return self._pair_scores(F, n_classes)
         F = np.ascontiguousarray(F, dtype=np.float64)
         return _core.pair_scores(F, n_classes, self.by_value, self.zero_is_positive)
@@ -64,8 +64,8 @@ class Votes:
 
     def _pair_scores(self, F: Any, n_classes: int) -> Any:
         """What the core computes, where F is."""
-        F = cast(F, wide(F))
-        side = beside(F, _sides_of_pairs(n_classes), F.dtype)
+        F = cast(F, widest_float(F))
+        side = asarray_like(F, _sides_of_pairs(n_classes), F.dtype)
         votes = (cast(self._wins(F), F.dtype) - 0.5) @ side + (n_classes - 1) / 2
         sums = F @ side
         return votes + sums / (3 * (namespace(F).abs(sums) + 1)) if self.by_value else votes
@@ -80,4 +80,4 @@ class Votes:
 @lru_cache(maxsize=16)
 def _sides_of_pairs(n_classes: int) -> Array:
     """Pairs x classes: +1 for the first of a pair, -1 for the second."""
-    return np.ascontiguousarray(sides(n_classes, outputs(n_classes, "ovo")).T)
+    return np.ascontiguousarray(class_signs(n_classes, outputs(n_classes, "ovo")).T)

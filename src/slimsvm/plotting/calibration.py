@@ -10,7 +10,7 @@ from sklearn.utils import check_consistent_length
 
 from ..estimators.validation import check_choice, check_number
 from ..linalg.arrays import Array
-from ..utils.drawing import axes_for, ink, open_frame, short
+from ..utils.drawing import axes_for, open_frame, short, text_color
 
 STRATEGIES = ("uniform", "quantile")
 ENTRY = 0.13  # of the height for an entry of the legend
@@ -248,7 +248,7 @@ class CalibrationDisplay:
         ax = axes_for(ax, (5.6, 4.6))
         low = min(self.lowest, float(self.prob_pred.min()))
         known = [line for line in ax.lines if line.get_gid() == "ideal"]
-        ideal = {"color": ink(), "alpha": 0.35, "lw": 1, "zorder": 1, "gid": "ideal"}
+        ideal = {"color": text_color(), "alpha": 0.35, "lw": 1, "zorder": 1, "gid": "ideal"}
         self.ideal_ = known[0] if known else ax.plot([0, 1], [0, 1], **ideal)[0]
         text = f"ECE {self.ece:.3f}, log-loss {self.log_loss:.3f}"
         label = text if self.name is None else f"{short(self.name, 40)}\n{text}"

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.dataset import outputs, sides
+from ..data.dataset import class_signs, outputs
 from ..linalg.arrays import Array
 from ..model.inference import InferenceModel, inference_model, last_step
 from ..problem.bases import dense
@@ -73,7 +73,7 @@ class ShownModel:
             return np.zeros(coef.shape[1], dtype=int), coef[0]
         if len(coef) == 1:
             return (coef[0] > 0).astype(int), coef[0]
-        side = sides(len(classes), outputs(len(classes), "ovo" if self.machine.votes.pairs else "ovr"))
+        side = class_signs(len(classes), outputs(len(classes), "ovo" if self.machine.votes.pairs else "ovr"))
         means = side @ coef / np.abs(side).sum(axis=1, keepdims=True)
         return means.argmax(axis=0), means.max(axis=0)
 

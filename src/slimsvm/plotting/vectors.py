@@ -10,7 +10,16 @@ import numpy as np
 
 from ..estimators.validation import check_choice, check_number
 from ..linalg.arrays import Array
-from ..utils.drawing import axes_for, colors, fading, ink, legend_below, open_frame, short, without_frame
+from ..utils.drawing import (
+    axes_for,
+    colors,
+    diverging_colormap,
+    legend_below,
+    open_frame,
+    short,
+    text_color,
+    without_frame,
+)
 from .shown_model import ShownModel, check_rows
 
 KINDS = ("plane", "images", "inputs")
@@ -271,7 +280,7 @@ class VectorsDisplay:
         self.rows_ = self._rows(ax)
         count = f" ({np.sum(~inside)} outside)" if not inside.all() else ""
         if self.keeps_rows:
-            style = {"s": 40, "facecolors": "none", "edgecolors": ink(), "linewidths": 0.8}
+            style = {"s": 40, "facecolors": "none", "edgecolors": text_color(), "linewidths": 0.8}
             label = f"vectors (training rows){count}"
         else:
             style = {"s": 110, "marker": "X", "facecolors": "gold", "edgecolors": "black", "linewidths": 0.9}
@@ -292,28 +301,28 @@ class VectorsDisplay:
             return ax.imshow(palette[plane.values.astype(int)], **image)
         far = 1.0 if self.classes is not None else max(float(np.abs(plane.values).max()), 1e-30)
         strength = np.tanh(plane.values / (LOUD * far))
-        return ax.imshow(strength, cmap=fading(*self._colors), vmin=-1.6, vmax=1.6, **image)
+        return ax.imshow(strength, cmap=diverging_colormap(*self._colors), vmin=-1.6, vmax=1.6, **image)
 
     def _lines(self, ax: Any, plane: Plane, several: bool) -> list[Any]:
         """Where the answer changes; with two classes the margins, too."""
         if several:
             halves = [(plane.values == k).astype(float) for k in range(len(self.classes))]  # type: ignore[arg-type]
             drawn = [half for half in halves if half.any() and not half.all()]
-            return [ax.contour(plane.x0, plane.x1, half, [0.5], colors=ink(), linewidths=0.8) for half in drawn]
+            return [ax.contour(plane.x0, plane.x1, half, [0.5], colors=text_color(), linewidths=0.8) for half in drawn]
         found = []
         for levels, style, width, label in (((0.0,), "-", 1.8, "boundary, f = 0"), ((-1.0, 1.0), "--", 1.0, "f = ±1")):
             reached = [v for v in levels if plane.values.min() < v < plane.values.max()]
             if reached:
-                lines = {"colors": ink(), "linestyles": style, "linewidths": width, "zorder": 2}
+                lines = {"colors": text_color(), "linestyles": style, "linewidths": width, "zorder": 2}
                 found.append(ax.contour(plane.x0, plane.x1, plane.values, reached, **lines))
-                ax.plot([], [], color=ink(), ls=style, lw=width, label=label)
+                ax.plot([], [], color=text_color(), ls=style, lw=width, label=label)
         return found
 
     def _rows(self, ax: Any) -> list[Any]:
         if self.X is None:
             return []
         if self.y is None or self.classes is None:
-            return [ax.scatter(*self.X.T, s=9, color=ink(), alpha=0.5, lw=0, zorder=3, label="rows")]
+            return [ax.scatter(*self.X.T, s=9, color=text_color(), alpha=0.5, lw=0, zorder=3, label="rows")]
         found = []
         for label, color in zip(self.classes.tolist(), self._colors, strict=True):
             mine = self.X[self.y == label]
@@ -355,7 +364,7 @@ class VectorsDisplay:
         bars, table = ax.inset_axes([0, 0, 0.34, 0.76]), ax.inset_axes([0.39, 0, 0.55, 0.76])
         above, key = ax.inset_axes([0.39, 0.8, 0.55, 0.2]), ax.inset_axes([0.955, 0, 0.018, 0.76])
         places = np.arange(len(kept))
-        self.bars_ = bars.barh(places, self.counting[kept], color=ink(), alpha=0.55, height=0.7)
+        self.bars_ = bars.barh(places, self.counting[kept], color=text_color(), alpha=0.55, height=0.7)
         bars.set_yticks(places, [short(self.names[k]) for k in kept])
         bars.set(ylim=(len(kept) - 0.5, -0.5), xlim=(0, 1.02), xticks=[0, 0.5, 1])
         less = "" if len(kept) == len(self.names) else f" ({len(kept)} of {len(self.names)})"
@@ -375,7 +384,7 @@ class VectorsDisplay:
 
     def _map(self, table: Any, key: Any, values: Array) -> None:
         palette = colors(5)
-        style = {"cmap": fading(palette[4], palette[2]), "vmin": -FAR, "vmax": FAR}
+        style = {"cmap": diverging_colormap(palette[4], palette[2]), "vmin": -FAR, "vmax": FAR}
         self.vectors_ = table.pcolormesh(values, **style)
         table.set(xticks=[], yticks=[], ylim=(len(values), 0))
         table.spines[:].set(alpha=0.3)
@@ -387,10 +396,10 @@ class VectorsDisplay:
     def _weights(self, above: Any, order: Array) -> Any:
         """A bar for each vector, in the colour of its class."""
         places = np.arange(len(order)) + 0.5
-        for number, color in enumerate(self._colors if self.classes is not None else [ink()]):
+        for number, color in enumerate(self._colors if self.classes is not None else [text_color()]):
             mine = self.speaks_for[order] == number
             above.bar(places[mine], self.weights[order][mine], 0.8, color=color)
-        above.axhline(0, color=ink(), lw=0.8)
+        above.axhline(0, color=text_color(), lw=0.8)
         above.set(xticks=[], xlim=(0, len(order)), ylabel="weight")
         above.spines[["top", "right", "bottom"]].set_visible(False)
         return list(above.containers)

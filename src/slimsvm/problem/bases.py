@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from ..linalg.array_api import host, is_foreign
+from ..linalg.array_api import is_array_api, to_numpy
 from ..linalg.arrays import Array
 from .formulation import Part
 
@@ -248,7 +248,7 @@ _BY_NAME: dict[str, Any] = {
 def resolve(basis: Any, parameter: str = "basis") -> Any:
     """The basis for a name, an array of vectors or an object."""
     if is_array(basis):
-        return Given(host(basis) if is_foreign(basis) else basis)
+        return Given(to_numpy(basis))
     if isinstance(basis, str):
         if basis in _BY_NAME:
             return _BY_NAME[basis]()
@@ -265,7 +265,7 @@ def resolve(basis: Any, parameter: str = "basis") -> Any:
 
 def is_array(basis: Any) -> bool:
     """Vectors, rather than a name or a way to choose them?"""
-    if isinstance(basis, np.ndarray) or sp.issparse(basis) or is_foreign(basis):  # an array has a method choose, too
+    if isinstance(basis, np.ndarray) or sp.issparse(basis) or is_array_api(basis):  # an array has a method choose, too
         return True
     return not isinstance(basis, (str, type)) and not hasattr(basis, "choose") and hasattr(basis, "__len__")
 

@@ -11,9 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import _core
-from ..data.duplicates import blocks
-from ..linalg.array_api import beside, cast, device, is_foreign, namespace, wide
-from ..linalg.arrays import Array, RemoteArray, aligned, as_float64, core_rows
+from ..data.duplicates import row_slices
+from ..linalg.array_api import asarray_like, cast, device, is_array_api, namespace, widest_float
+from ..linalg.arrays import Array, aligned, as_float64, core_rows, is_remote
 from ..linalg.matrix import dot
 from .formulation import Part
 
@@ -52,7 +52,7 @@ def _offset(X: Any) -> Array | None:
 
 
 def _as_float(X: Any) -> Any:
-    if is_foreign(X):
+    if is_array_api(X):
         return X
     if sp.issparse(X):
         return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
@@ -80,14 +80,14 @@ def _row_squares(X: Any) -> Array:
     """``|x_i|^2`` in float64."""
     if sp.issparse(X):
         return np.asarray(X.power(2).sum(axis=1, dtype=np.float64)).ravel()
-    if is_foreign(X):
-        return namespace(X).sum(cast(X, wide(X)) ** 2, axis=1)
+    if is_array_api(X):
+        return namespace(X).sum(cast(X, widest_float(X)) ** 2, axis=1)
     return np.einsum("ij,ij->i", X, X, dtype=np.float64)
 
 
 def _ones(X: Any) -> Array:
     """One for each row."""
-    return beside(X, np.ones(X.shape[0]), wide(X)) if is_foreign(X) else np.ones(X.shape[0])
+    return asarray_like(X, np.ones(X.shape[0]), widest_float(X)) if is_array_api(X) else np.ones(X.shape[0])
 
 
 def _is_number(value: Any) -> bool:
@@ -135,10 +135,7 @@ class Base(Part):
 
     def length(self, X: Any) -> float:
         """The root of the mean square of all entries: a kernel of products has no other length."""
-        if isinstance(X, RemoteArray):
-            square = X.mean_square()
-        else:
-            square = X.power(2).mean() if sp.issparse(X) else np.mean(X**2)
+        square = X.mean_square() if is_remote(X) else X.power(2).mean() if sp.issparse(X) else np.mean(X**2)
         return float(np.sqrt(square)) or 1.0
 
     def dimensions(self, inputs: int) -> float:
@@ -202,7 +199,7 @@ class _CoreKernel(Base):
 
     def __call__(self, X: Any, Z: Any, out: Array | None = None, threads: int = 1) -> Array:
         """The matrix k(x_i, z_j), in float64 or the type of ``out``."""
-        if is_foreign(X):
+        if is_array_api(X):
             return self.over(X, Z)
         X, Z = _as_float(X), _as_float(Z)
         offset = None if sp.issparse(X) or sp.issparse(Z) else self._offset(Z)
@@ -444,8 +441,8 @@ class Scaled(Base):
         X = _as_float(X)
         if np.ndim(self.scales) and len(self.scales) != X.shape[1]:
             raise ValueError(f"there are scales for {len(self.scales)} columns; the rows have {X.shape[1]}")
-        if is_foreign(X):
-            return X * beside(X, self.scales, X.dtype)
+        if is_array_api(X):
+            return X * asarray_like(X, self.scales, X.dtype)
         scales = np.asarray(self.scales, dtype=X.dtype)
         if sp.issparse(X):
             return sp.csr_array(X @ sp.diags_array(np.broadcast_to(scales, X.shape[1:])))
@@ -541,7 +538,7 @@ class Function(Base):
             return K
         try:
             K = _dense(self.function(X, Z))
-            K = K if is_foreign(K) else np.ascontiguousarray(K, dtype=np.float64)
+            K = K if is_array_api(K) else np.ascontiguousarray(K, dtype=np.float64)
         except Exception as error:
             error.add_note(
                 f"A kernel function gets two sets of rows (here {X.shape} and {Z.shape}) and returns the matrix "
@@ -595,12 +592,12 @@ def scale_gamma(gamma: float | str, X: Any, weight: Array | None = None) -> floa
 
 def _variance(X: Any, weight: Array) -> float:
     """Variance of all entries, a block of rows at a time."""
-    if isinstance(X, RemoteArray):
+    if is_remote(X):
         return X.variance()
     size = float(weight.sum()) * X.shape[1]
     if sp.issparse(X):
         return _sparse_variance(X, weight, size)
-    parts = list(blocks(X.shape[0], X.shape[1]))
+    parts = list(row_slices(X.shape[0], X.shape[1]))
     mean = sum(float(dot(np.ascontiguousarray(weight[b]), X[b].sum(axis=1, dtype=np.float64))) for b in parts) / size
     total = 0.0
     for b in parts:
@@ -614,7 +611,7 @@ def _sparse_variance(X: Any, weight: Array, size: float) -> float:
     """The same of CSR; entries that are not stored count as zeros."""
 
     def stored() -> Iterator[tuple[Array, Array]]:
-        for b in blocks(X.shape[0], X.nnz // max(1, X.shape[0])):
+        for b in row_slices(X.shape[0], X.nnz // max(1, X.shape[0])):
             ends = X.indptr[b.start : b.stop + 1]
             yield np.repeat(weight[b], np.diff(ends)), X.data[ends[0] : ends[-1]]
 

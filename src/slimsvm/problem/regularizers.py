@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from ..linalg.arrays import Array, RemoteArray
+from ..linalg.arrays import Array, is_remote
 from ..linalg.matrix import NotPositiveDefinite, cholesky, inverse_lower
 from .formulation import Part
 
@@ -100,7 +100,7 @@ class KernelNorm(Part):
         """With epsilon made a number: constant whatever the vectors, so that learning has one objective."""
         if self.epsilon is not None:
             return self
-        size = X.mean_size(kernel) if isinstance(X, RemoteArray) else float(kernel.diagonal(X).mean())
+        size = X.mean_size(kernel) if is_remote(X) else float(kernel.diagonal(X).mean())
         # Two digits: they depend neither on the order of the rows nor on a few copies.
         return replace(self, epsilon=1e-6 * float(f"{size:.2g}") if learned else 0.0)
 

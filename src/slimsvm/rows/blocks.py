@@ -9,17 +9,17 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-from ..data.counts import UNIT, exact_sums, heads
+from ..data.counts import SUM_SCALE_BITS, exact_sums, leading_bits
 from ..data.dataset import class_sums
-from ..data.duplicates import blocks, row_keys
-from ..linalg.array_api import host, is_foreign
+from ..data.duplicates import row_keys, row_slices
+from ..linalg.array_api import to_numpy
 from ..linalg.arrays import Array
 from ..utils.warnings import without_control_characters
 from .remote import FeatureCache, RemoteRows, RowBlock
 from .target_kinds import CLASSES, TargetKind, check_same_targets, one_column
 
 Item = TypeVar("Item")
-Given = tuple[Any, Any, Any]  # rows, labels and weights (or None) of a block
+RawBlock = tuple[Any, Any, Any]  # rows, labels and weights (or None) of a block
 
 
 class Blocks:
@@ -29,13 +29,13 @@ class Blocks:
     those of the columns, if they have any; those of data frames are known when the first has come.
     """
 
-    def __init__(self, pieces: Callable[[], Iterator[Given]], names: list[str] | None = None, what: str = "blocks"):
+    def __init__(self, pieces: Callable[[], Iterator[RawBlock]], names: list[str] | None = None, what: str = "blocks"):
         self.pieces, self.names, self.what = pieces, names, what
 
     def __repr__(self) -> str:
         return f"<slimsvm.rows: {self.what}>"
 
-    def __iter__(self) -> Iterator[Given]:
+    def __iter__(self) -> Iterator[RawBlock]:
         """Checked blocks that have rows: floats, two-dimensional, finite, as many labels as rows."""
         columns: int | None = None
         for number, (X, y, weight) in enumerate(self.pieces()):
@@ -62,14 +62,19 @@ class Blocks:
 
     def rows(self) -> Iterator[Any]:
         """Rows alone."""
-        return (X for X, _, _ in ahead(iter(self)))
+        return (X for X, _, _ in prefetched(iter(self)))
+
+
+def is_block_source(X: Any) -> bool:
+    """Whether X gives labelled rows block by block (`Blocks`)."""
+    return isinstance(X, Blocks)
 
 
 def _floats(X: Any, number: int) -> Any:
     if sp.issparse(X):
         X = X.tocsr()
     else:
-        X = host(X) if is_foreign(X) else np.asarray(X)
+        X = np.asarray(to_numpy(X))
         if X.ndim != 2:
             raise ValueError(f"block {number} has rows of shape {X.shape}; rows x columns are needed")
         if X.dtype.kind not in "fiub":
@@ -95,7 +100,7 @@ def _check_finite(X: Any, number: int, names: list[str] | None) -> None:
 
 def _as_long(y: Any, X: Any, name: str, number: int, columns: bool = False) -> Array:
     """A value for each row; columns stay where they may be ``columns``."""
-    y = host(y) if is_foreign(y) else np.asarray(y)
+    y = np.asarray(to_numpy(y))
     y = y if columns else one_column(y)
     if y.ndim not in ((1, 2) if columns else (1,)) or len(y) != X.shape[0]:
         raise ValueError(f"block {number} has {X.shape[0]} rows, but {name} of shape {y.shape}")
@@ -118,7 +123,7 @@ def _common(types: set[Any]) -> Any:
     return np.result_type(*types)
 
 
-def ahead(items: Iterator[Item]) -> Iterator[Item]:
+def prefetched(items: Iterator[Item]) -> Iterator[Item]:
     """The same items; the next one is made on another thread while one is in use."""
     done = object()
     with ThreadPoolExecutor(1) as pool:
@@ -164,7 +169,7 @@ class BlockRows(RemoteRows):
         kinds, types = set(), set()  # of rows, of labels
         weighted: set[bool] = set()
         width = 0
-        for X, y, weight in ahead(iter(source)):
+        for X, y, weight in prefetched(iter(source)):
             if y is None and wanted.needed:
                 raise ValueError("these blocks have no labels; name the column of the labels, or give (X, y) pairs")
             kept = None if weight is None or weight.all() else np.flatnonzero(weight)
@@ -184,7 +189,7 @@ class BlockRows(RemoteRows):
             own = mine[numbers].astype(np.min_scalar_type(-1 - len(found)))
             units += [0] * (len(found) - len(units))
             if weight is not None and len(weight):
-                weights.add(heads(weight))
+                weights.add(leading_bits(weight))
                 units = [a + b for a, b in zip(units, exact_sums(weight, own, len(found)), strict=True)]
             codes.add(own)
             keys.add(row_keys(X, threads))
@@ -202,23 +207,23 @@ class BlockRows(RemoteRows):
         seen = np.array(list(found), dtype=_common(types))
         self.classes, place = np.unique(seen, return_inverse=True)
         self.codes, self.keys = codes.joined(), keys.joined()
-        for rows in blocks(len(self.codes)):
+        for rows in row_slices(len(self.codes)):
             self.codes[rows] = place[self.codes[rows]]
         if not all(weighted):
-            self.weigh(None, [int(mass) << UNIT for mass in class_sums(self.codes, len(found))])
+            self.weigh(None, [int(mass) << SUM_SCALE_BITS for mass in class_sums(self.codes, len(found))])
         else:
             self.weigh(weights.joined(), [units[k] for k in np.argsort(place)])
         if targets.parts:
             values = targets.joined()
             self.single, self.targets = values.ndim == 1, values.reshape(len(values), -1)
             self.units = wanted.units(self.targets, counts.joined() if all(weighted) else self.counts)
-            for rows in blocks(len(self.targets), self.targets.shape[1]):
+            for rows in row_slices(len(self.targets), self.targets.shape[1]):
                 self.targets[rows] = self.units.measured(self.targets[rows])
 
     def pieces(self) -> Iterator[RowBlock]:
         """All blocks, with what is known of them."""
         first = 0
-        for X, _, weight in ahead(iter(self.source)):
+        for X, _, weight in prefetched(iter(self.source)):
             if weight is not None and not weight.all():
                 X, weight = X[np.flatnonzero(weight)], weight[weight > 0]
             if not X.shape[0]:
@@ -242,11 +247,11 @@ class BlockRows(RemoteRows):
                 "must give the same rows each time"
             )
 
-    def mapped(self, work: Callable[..., Any], *small: Any, each: list[Any] | None = None) -> Iterator[Any]:
+    def map_blocks(self, work: Callable[..., Any], *small: Any, each: list[Any] | None = None) -> Iterator[Any]:
         for k, piece in enumerate(self.pieces()):
             yield work(piece, *small) if each is None else work(piece, *small, each[k])
 
-    def picked(self, rows: Array) -> tuple[Any, Array]:
+    def fetch(self, rows: Array) -> tuple[Any, Array]:
         found: list[Any] = []
         counts = np.empty(len(rows))
         for piece in self.pieces():
@@ -291,7 +296,7 @@ def from_blocks(blocks: Iterable[Any] | Callable[[], Iterator[Any]], names: Iter
             "list of blocks, or the function that makes the iterator: from_blocks(read)"
         )
 
-    def pieces() -> Iterator[Given]:
+    def pieces() -> Iterator[RawBlock]:
         for number, block in enumerate(blocks() if callable(blocks) else blocks):
             if not isinstance(block, (tuple, list)) or len(block) not in (1, 2, 3):
                 raise TypeError(f"block {number} is {type(block).__name__}; (X, y) or (X, y, weights) is needed")

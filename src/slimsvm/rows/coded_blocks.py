@@ -9,7 +9,7 @@ import numpy as np
 
 from ..data.dataset import TargetScaler
 from ..data.duplicates import row_keys
-from ..linalg.array_api import beside, cast, has_double, host, is_foreign, namespace
+from ..linalg.array_api import asarray_like, cast, has_float64, is_array_api, namespace, to_numpy
 from ..linalg.arrays import Array
 from .blocks import _as_long, _check_finite, _floats, _weights
 from .dask_partitions import _row_values
@@ -22,11 +22,13 @@ Raw = tuple[Any, Array, Array, Array | None, Array | None, int, Array | None]
 Held = tuple[Any, Array, Array | None, int, Array | None]
 
 
-def prepared(X: Any, y: Any, weight: Any, number: int, dtype: Any, names: list[str] | None, wanted: TargetKind) -> Raw:
+def read_block(
+    X: Any, y: Any, weight: Any, number: int, dtype: Any, names: list[str] | None, wanted: TargetKind
+) -> Raw:
     """Checked rows of a weight above 0, with the labels among them and their numbers, or targets."""
     given = X.shape[0]
     X = _of_type(X, number, dtype, names)
-    if is_foreign(X):
+    if is_array_api(X):
         check_finite(X, f"block {number}")
     else:
         _check_finite(X, number, names)
@@ -54,12 +56,12 @@ def _labels(y: Array, number: int) -> tuple[Array, Array]:
 
 
 def _some(X: Any, rows: Array) -> Any:
-    return namespace(X).take(X, beside(X, rows), axis=0) if is_foreign(X) else X[rows]
+    return namespace(X).take(X, asarray_like(X, rows), axis=0) if is_array_api(X) else X[rows]
 
 
 def _placed(X: Any, codes: Array, weight: Array | None, targets: Array | None) -> Any:
     """Rows as passes take them; a block may be on a device."""
-    if not is_foreign(X):
+    if not is_array_api(X):
         return X
     return DeviceRows(X, codes, np.broadcast_to(1.0, len(codes)) if weight is None else weight, targets)
 
@@ -67,8 +69,8 @@ def _placed(X: Any, codes: Array, weight: Array | None, targets: Array | None) -
 def _of_type(X: Any, number: int, dtype: Any, names: list[str] | None = None) -> Any:
     if names is not None and hasattr(X, "columns") and list(X.columns) != names:
         X = X[names]  # partitions of a dataframe need not have their columns in the same order
-    if is_foreign(X):
-        return cast(X, getattr(namespace(X), dtype.name) if has_double(X) else namespace(X).float32)
+    if is_array_api(X):
+        return cast(X, getattr(namespace(X), dtype.name) if has_float64(X) else namespace(X).float32)
     X = _floats(X.to_numpy(dtype=dtype, na_value=np.nan) if hasattr(X, "columns") else X, number)
     return X if X.dtype == dtype else X.astype(dtype)
 
@@ -86,7 +88,7 @@ class BlockInfo:
     weight: Array | None = None  # where there are targets
 
 
-def about(raw: Raw) -> BlockInfo:
+def block_info(raw: Raw) -> BlockInfo:
     """Of a block that is prepared."""
     X, labels, _, weight, kept, given, targets = raw
     bits = None if kept is None else np.packbits(np.bincount(kept, minlength=given).astype(bool))
@@ -125,7 +127,7 @@ def _places(what: BlockInfo) -> Array:
     return np.flatnonzero(np.unpackbits(what.kept, count=what.given))
 
 
-def coded(raw: Raw, classes: Array, first: int, units: TargetScaler | None) -> Held:
+def code_block(raw: Raw, classes: Array, first: int, units: TargetScaler | None) -> Held:
     """With class numbers, or targets in their units."""
     X, labels, numbers, weight, _, _, targets = raw
     if targets is not None and units is not None:
@@ -135,7 +137,7 @@ def coded(raw: Raw, classes: Array, first: int, units: TargetScaler | None) -> H
     return _placed(X, codes, weight, targets), codes, weight, first, targets
 
 
-def rows_again(
+def reread_block(
     X: Any,
     weight: Any,
     dtype: Any,
@@ -157,7 +159,7 @@ def rows_again(
 
 def _same(X: Any, key: Any) -> Any:
     """X, if its first row is the one that it was."""
-    begin = host(X[:1, :]) if is_foreign(X) else X[:1]
+    begin = to_numpy(X[:1, :]) if is_array_api(X) else X[:1]
     if row_keys(begin)[0] != key:
         raise ValueError(
             "a block of X has other rows than when it was computed before: persist X, or seed what makes it"

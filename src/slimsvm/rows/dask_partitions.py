@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from ..linalg.array_api import host, is_foreign
+from ..linalg.array_api import to_numpy
 from ..linalg.arrays import Array
 from .target_kinds import one_column
 
 
-def on_workers(X: Any) -> bool:
+def is_dask(X: Any) -> bool:
     """Is it a dask collection?"""
     return type(X).__module__.split(".")[0] in ("dask", "dask_expr")
 
 
-def matched(X: Any, y: Any = None, needed: bool = False) -> tuple[list[str] | None, np.dtype]:
+def columns_and_dtype(X: Any, y: Any = None, needed: bool = False) -> tuple[list[str] | None, np.dtype]:
     """Names of the columns, if all are strings, and the type that rows are to have; types that are none are refused."""
     if y is None and needed:
         raise ValueError("fit needs y, the labels of the rows: a dask array or series, or an array")
@@ -53,7 +53,7 @@ def partitions(X: Any, y: Any, weight: Any, site: Any) -> list[tuple[Any, Any, A
     given = [(name, other) for name, other in (("y", y), ("sample_weight", weight)) if other is not None]
     found: dict[str, list[Any]] = {"y": [None] * len(rows), "sample_weight": [None] * len(rows)}
     for name, other in given:
-        far = on_workers(other)
+        far = is_dask(other)
         parts, theirs = _parts(other) if far else ([_row_values(other, name, name == "y")], [len(other)])
         alike = far and len(parts) == len(rows) and (theirs == lengths or theirs is None or lengths is None)
         if not alike:
@@ -66,7 +66,7 @@ def partitions(X: Any, y: Any, weight: Any, site: Any) -> list[tuple[Any, Any, A
 
 def _row_values(other: Any, name: str, columns: bool = False) -> Array:
     """A value for each row; columns stay where they may be ``columns``."""
-    values = host(other) if is_foreign(other) else np.asarray(other)
+    values = np.asarray(to_numpy(other))
     values = values if columns else one_column(values)
     if values.ndim not in ((1, 2) if columns else (1,)):
         raise ValueError(f"{name} has shape {values.shape}; one value for each row is needed")

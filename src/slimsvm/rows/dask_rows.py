@@ -20,22 +20,22 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..data.counts import UNIT, exact_sums, heads
+from ..data.counts import SUM_SCALE_BITS, exact_sums, leading_bits
 from ..data.dataset import class_sums
 from ..data.duplicates import row_keys
-from ..linalg.arrays import Array, RemoteArray
-from .coded_blocks import KeptRows, about, coded, prepared, rows_again
-from .dask_partitions import matched, on_workers, partitions
+from ..linalg.arrays import Array, is_remote
+from .coded_blocks import KeptRows, block_info, code_block, read_block, reread_block
+from .dask_partitions import columns_and_dtype, partitions
 from .labels import LabelRule
 from .remote import FeatureMap, RemoteFeatures, RemoteRows, RowBlock
 from .sums import Sums
 from .target_kinds import CLASSES, TargetKind, check_same_targets
 
-ROOM = 0.6  # of a worker's memory limit: beyond it no features are kept
-PATIENCE = 2.0  # seconds until a worker may be thought lost
-AT_ONCE = 64  # blocks that are worked on together where there is no cluster
-TOGETHER = 1 << 25  # bytes of rows that one task looks at, where blocks are small
-GROUP = 16  # sums of other workers that one adds up
+MAX_WORKER_MEMORY_SHARE = 0.6  # of a worker's memory limit: beyond it no features are kept
+SECONDS_UNTIL_LOST = 2.0  # seconds until a worker may be thought lost
+LOCAL_BATCH = 64  # blocks that are worked on together where there is no cluster
+MAX_GROUP_BYTES = 1 << 25  # bytes of rows that one task looks at, where blocks are small
+SUMS_PER_TASK = 16  # sums of other workers that one adds up
 
 
 # --- on the workers ------------------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ class WorkerFeatureCache:
             self.fits.pop(fit, None)
 
 
-SHELF = WorkerFeatureCache()
+WORKER_CACHE = WorkerFeatureCache()
 
 
 def _has_room(size: int) -> bool:
@@ -90,12 +90,12 @@ def _has_room(size: int) -> bool:
     if len(getattr(worker.data, "slow", None) or ()):
         return False
     limit = worker.memory_manager.memory_limit
-    return not limit or worker.monitor.get_process_memory() + size <= ROOM * limit
+    return not limit or worker.monitor.get_process_memory() + size <= MAX_WORKER_MEMORY_SHARE * limit
 
 
 async def forget(fit: str) -> None:
     """The features of a fit, on a worker; nobody waits for it."""
-    SHELF.forget(fit)
+    WORKER_CACHE.forget(fit)
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class CachedFeatureMap(FeatureMap):
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def on(self, piece: RowBlock, rule: LabelRule) -> Any:
-        return SHELF.home(self, piece, rule)
+        return WORKER_CACHE.home(self, piece, rule)
 
 
 def _run(held: Any, sent: bytes, look: bytes | None, own: Any = ()) -> Any:
@@ -134,10 +134,10 @@ def _last_sum(parts: list[Sums]) -> Sums:
 
 def _keys(piece: RowBlock, n_classes: int, weighted: bool) -> tuple[Array, Array, Array | None, list[int]]:
     """What the caller holds of each row, and the exact sums of what the rows of each class count."""
-    keys = piece.X.row_keys() if isinstance(piece.X, RemoteArray) else row_keys(piece.X)
+    keys = piece.X.row_keys() if is_remote(piece.X) else row_keys(piece.X)
     if not weighted:
-        return keys, piece.codes, None, [n << UNIT for n in class_sums(piece.codes, n_classes).tolist()]
-    return keys, piece.codes, heads(piece.counts), exact_sums(piece.counts, piece.codes, n_classes)
+        return keys, piece.codes, None, [n << SUM_SCALE_BITS for n in class_sums(piece.codes, n_classes).tolist()]
+    return keys, piece.codes, leading_bits(piece.counts), exact_sums(piece.counts, piece.codes, n_classes)
 
 
 def _picked(piece: RowBlock, rows: Array) -> tuple[Any, Array]:
@@ -228,7 +228,7 @@ class Cluster:
         if not future.done():
             ready = threading.Event()
             future.add_done_callback(lambda _: ready.set())
-            while not ready.wait(PATIENCE):
+            while not ready.wait(SECONDS_UNTIL_LOST):
                 if not set(self.places.values()) <= set(self.client.nthreads()):
                     raise WorkerLost
         return future.result()
@@ -259,11 +259,11 @@ class LocalScheduler:
         import dask
 
         tasks = make()
-        for start in range(0, len(tasks), AT_ONCE):
-            yield from dask.compute(*tasks[start : start + AT_ONCE])
+        for start in range(0, len(tasks), LOCAL_BATCH):
+            yield from dask.compute(*tasks[start : start + LOCAL_BATCH])
 
     def end(self, fit: str) -> None:
-        SHELF.forget(fit)
+        WORKER_CACHE.forget(fit)
 
 
 class DaskRows(RemoteRows):
@@ -275,18 +275,18 @@ class DaskRows(RemoteRows):
         import dask
 
         self.delayed, self.dumps = dask.delayed, cloudpickle.dumps
-        self.names, self.dtype = matched(X, y, wanted.needed)
+        self.names, self.dtype = columns_and_dtype(X, y, wanted.needed)
         client = current_client()
         self.site: Any = LocalScheduler() if client is None else Cluster(client)
         self.fit = uuid.uuid4().hex
         self.looks: dict[str, Any] = {}
-        dataset = dask.delayed(prepared, pure=False)
+        dataset = dask.delayed(read_block, pure=False)
         given = partitions(X, y, sample_weight, self.site)
         raw = self.site.kept([dataset(*block, k, self.dtype, self.names, wanted) for k, block in enumerate(given)])
-        found = list(self.site.results(lambda: [dask.delayed(about, pure=False)(block) for block in raw]))
+        found = list(self.site.results(lambda: [dask.delayed(block_info, pure=False)(block) for block in raw]))
         self._count(found, sample_weight is not None)
         self._measure([what for what in found if what.rows], wanted)
-        dataset = dask.delayed(coded, pure=False)
+        dataset = dask.delayed(code_block, pure=False)
         full = self._full(raw, found)
         self.held = self.site.kept([dataset(block, self.classes, first, self.units) for block, _, first in full])
         self._gather(found)
@@ -305,7 +305,7 @@ class DaskRows(RemoteRows):
         X, _, weight = block
         mine = slice(first, first + what.rows)
         targets = None if self.targets is None else self.targets[mine]
-        return self.delayed(rows_again, pure=False)(
+        return self.delayed(reread_block, pure=False)(
             X, weight, self.dtype, self.names, self.codes[mine], first, self.keys[first], targets
         )
 
@@ -340,7 +340,7 @@ class DaskRows(RemoteRows):
         self.codes = np.empty(n, dtype=np.min_scalar_type(-1 - k))
         bits = np.empty(n, dtype=np.uint16) if self.weighted else None
         units, start = [0] * k, 0
-        for keys, codes, mine, sums in self.mapped(_keys, k, self.weighted):
+        for keys, codes, mine, sums in self.map_blocks(_keys, k, self.weighted):
             rows = slice(start, start + len(keys))
             self.keys[rows], self.codes[rows] = keys, codes
             if bits is not None:
@@ -351,7 +351,7 @@ class DaskRows(RemoteRows):
         left = [replace(what, targets=None, weight=None) for what in found]  # what is known of all rows is here by now
         self.numbers = KeptRows(left) if n < self.n_samples else None
 
-    def mapped(self, work: Callable[..., Any], *small: Any, each: list[Any] | None = None) -> Iterator[Any]:
+    def map_blocks(self, work: Callable[..., Any], *small: Any, each: list[Any] | None = None) -> Iterator[Any]:
         return self.site.results(lambda: self._tasks(_run, work, *small, each=each))
 
     def added(self, work: Callable[..., Any], *small: Any, each: list[Any]) -> tuple[Array, ...]:
@@ -367,8 +367,11 @@ class DaskRows(RemoteRows):
                     dataset = self.delayed(_together, pure=False)
                     mine = [dataset([self.held[k] for k in g], sent, look, [(each[k],) for k in g]) for g in groups]
                     parts.append(mine[0] if len(mine) == 1 else self.delayed(_sum, pure=False)(mine))
-            while len(parts) > GROUP:
-                parts = [self.delayed(_sum, pure=False)(parts[k : k + GROUP]) for k in range(0, len(parts), GROUP)]
+            while len(parts) > SUMS_PER_TASK:
+                parts = [
+                    self.delayed(_sum, pure=False)(parts[k : k + SUMS_PER_TASK])
+                    for k in range(0, len(parts), SUMS_PER_TASK)
+                ]
             return [self.delayed(_last_sum, pure=False)(parts)]
 
         (total,) = self.site.results(make)
@@ -383,7 +386,7 @@ class DaskRows(RemoteRows):
             size = 0
             for k in blocks:
                 size += int(self.lengths[k]) * width
-                if groups[-1] and (size > TOGETHER or len(groups[-1]) >= most):
+                if groups[-1] and (size > MAX_GROUP_BYTES or len(groups[-1]) >= most):
                     groups.append([])
                     size = int(self.lengths[k]) * width
                 groups[-1].append(k)
@@ -414,7 +417,7 @@ class DaskRows(RemoteRows):
             self.looks = {look.token: self.site.kept([self.delayed(bytes, pure=False)(sent)])[0]}
         return self.looks[look.token]
 
-    def picked(self, rows: Array) -> tuple[Any, Array]:
+    def fetch(self, rows: Array) -> tuple[Any, Array]:
         starts = np.append(self.starts, self.shape[0])
         places = np.searchsorted(rows, starts)
         sent = self.dumps((_picked, ()))
@@ -431,7 +434,7 @@ class DaskRows(RemoteRows):
         X = sp.vstack(found, format="csr") if sp.issparse(found[0]) else np.concatenate(found)
         return X, np.concatenate(counts)
 
-    def seen_through(
+    def feature_source(
         self, kernel: Any, labels: Any, Z: Any, T: Array, dtype: Any, threads: int, keep: float
     ) -> RemoteFeatures:
         """With features ``k(X, Z) T``; each worker computes on one thread for each of its own."""
@@ -476,11 +479,11 @@ class BlockPrediction:
         return getattr(self.model, self.name)(X)
 
 
-def answers(model: Any, name: str, X: Any) -> Any:
+def map_predictions(model: Any, name: str, X: Any) -> Any:
     """What a method of a fitted model says of the rows of a dask collection: a dask array, computed when asked for."""
     import dask.array as da
 
-    names, dtype = matched(X)
+    names, dtype = columns_and_dtype(X)
     frame = hasattr(X, "columns")
     columns = [str(column) for column in X.columns] if frame else None
     answer = BlockPrediction(model, name, columns if names is not None else None)
@@ -495,4 +498,4 @@ def answers(model: Any, name: str, X: Any) -> Any:
     return da.map_blocks(answer, X, dtype=sample.dtype, chunks=chunks, meta=meta)
 
 
-__all__ = ["DaskRows", "answers", "on_workers"]
+__all__ = ["DaskRows", "map_predictions"]

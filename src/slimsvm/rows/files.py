@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..utils.warnings import without_control_characters
-from .blocks import Blocks, Given
+from .blocks import Blocks, RawBlock
 
 BLOCK_ROWS = 1 << 17
 
@@ -82,7 +82,7 @@ def from_arrow(
         # In order and few at a time: the numbers of rows must not change, and memory is bounded.
         return data.to_batches(columns=wanted, batch_size=block_rows, batch_readahead=2, fragment_readahead=1)
 
-    def pieces() -> Iterator[Given]:
+    def pieces() -> Iterator[RawBlock]:
         for batch in batches():
             if batch.num_rows:
                 X = np.empty((batch.num_rows, len(inputs)), dtype=kind)
@@ -130,7 +130,7 @@ def from_csv(
     inputs = _inputs(found, target, columns, weight)
     kind = _float_type(dtype, False)
 
-    def pieces() -> Iterator[Given]:
+    def pieces() -> Iterator[RawBlock]:
         for one in paths:
             with pandas.read_csv(one, chunksize=block_rows, **options) as reader:
                 for frame in reader:
@@ -175,7 +175,7 @@ def from_svmlight(
     paths = [path] if isinstance(path, (str, Path)) else list(path)
     kind = _float_type(dtype, False)
 
-    def pieces() -> Iterator[Given]:
+    def pieces() -> Iterator[RawBlock]:
         for one in paths:
             with Path(one).open("rb") as lines:
                 while text := b"".join(islice(lines, block_rows)):

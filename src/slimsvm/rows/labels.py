@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from .. import _core
-from ..data.counts import total
-from ..data.dataset import Output, class_sums, sides
+from ..data.counts import exact_total
+from ..data.dataset import Output, class_signs, class_sums
 from ..linalg.arrays import Array
 
 Some = slice | Array  # of the rows
@@ -52,7 +52,7 @@ class LabelRule(Protocol):
 
 
 @dataclass(frozen=True)
-class ByClass:
+class ClassLabelRule:
     """By tables of sides and costs, classes x outputs."""
 
     side: Array
@@ -63,7 +63,7 @@ class ByClass:
 
 
 @dataclass(frozen=True)
-class ByTarget:
+class TargetLabelRule:
     """By the costs of the outputs."""
 
     cost: Array
@@ -91,7 +91,7 @@ class ClassLabels:
 
     @property
     def rule(self) -> LabelRule:
-        return ByClass(self.side, self.cost)
+        return ClassLabelRule(self.side, self.cost)
 
     @cached_property
     def totals(self) -> Array:
@@ -185,8 +185,8 @@ class RowLabels:
         return RowLabels(self.Y[rows], factor * self.C[rows])
 
     def passes(self, rows: _core.Rows, single: bool, keep: int, threads: int) -> _core.Passes:
-        sides, costs = (np.ascontiguousarray(part, dtype=np.float64) for part in (self.Y, self.C))
-        return _core.row_passes(rows, sides, costs, single, keep, threads)
+        class_signs, costs = (np.ascontiguousarray(part, dtype=np.float64) for part in (self.Y, self.C))
+        return _core.row_passes(rows, class_signs, costs, single, keep, threads)
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ class TargetLabels:
 
     @property
     def rule(self) -> LabelRule:
-        return ByTarget(self.cost)
+        return TargetLabelRule(self.cost)
 
     def summed(self, masses: Array) -> TargetLabels:
         """What all rows count is known without a look at them."""
@@ -215,7 +215,7 @@ class TargetLabels:
 
     @cached_property
     def totals(self) -> Array:
-        return total(self.counts) * self.cost
+        return exact_total(self.counts) * self.cost
 
     def of(self, rows: Some, which: Array | None = None) -> tuple[Array, Array]:
         o = slice(None) if which is None else which
@@ -238,20 +238,20 @@ def dataset_labels(dataset: Any, wanted: list[Output], C: Array | float) -> Clas
         return TargetLabels(
             dataset.targets, dataset.counts, np.array(np.broadcast_to(C, len(wanted)), dtype=np.float64)
         )
-    side = sides(dataset.n_classes, wanted)
+    side = class_signs(dataset.n_classes, wanted)
     return ClassLabels(
         dataset.codes, dataset.counts, side, np.abs(side) * np.outer(dataset.factors, np.broadcast_to(C, len(wanted)))
     )
 
 
-def numbers(codes: Array, counts: Array, factors: Array) -> ClassLabels:
+def class_number_labels(codes: Array, counts: Array, factors: Array) -> ClassLabels:
     """Class numbers as the one side of each row; a row costs its count times a factor of its class."""
     return ClassLabels(
         codes, counts, np.arange(len(factors), dtype=np.float64)[:, None], np.asarray(factors, float)[:, None]
     )
 
 
-def joined(groups: Any, size: int) -> RowLabels:
+def join_groups(groups: Any, size: int) -> RowLabels:
     """Groups of outputs (`data.Targets`), each over its own rows, as one: a row takes no part elsewhere."""
     if len(groups) == 1 and groups[0].rows is None:
         return RowLabels(groups[0].Y, groups[0].C)

@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import _core
-from ..linalg.arrays import Array, RemoteArray, as_float64, core_rows
+from ..linalg.arrays import Array, as_float64, core_rows, is_remote
 from ..linalg.matrix import dot
 from .labels import Labels
 from .protocol import Block, Pass, Pieces, decision, total
 
 BLOCK_BYTES = 1 << 24
 # Multiplications of a Gram matrix up to which one thread of the core, which leaves out rows of no weight, is enough.
-FEW = 1 << 30
+MAX_SINGLE_THREAD_GRAM = 1 << 30
 
 
 def row_blocks(n: int, row_bytes: int) -> list[slice]:
@@ -63,7 +63,7 @@ class DenseFeatures:
 
     P: Array
     labels: Labels
-    apart: ClassVar[bool] = False
+    is_remote: ClassVar[bool] = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -77,21 +77,21 @@ class DenseFeatures:
     def total(self, work: Pass, *small: Any) -> tuple[Array, ...]:
         return total(self.blocks(), work, *small)
 
-    def gathered(self, work: Callable[..., Any], *small: Any) -> Iterator[Any]:
+    def map_blocks(self, work: Callable[..., Any], *small: Any) -> Iterator[Any]:
         return (work(block, *small) for block in self.blocks())
 
     def features(self, rows: Array) -> Array:
         return self.P[rows].astype(np.float64, copy=False)
 
-    def thinned(self, step: int) -> DenseFeatures:
+    def subsampled(self, step: int) -> DenseFeatures:
         return DenseFeatures(self.P[::step], self.labels.take(slice(None, None, step), step))
 
-    def minimised(
+    def newton(
         self, pieces: Pieces, which: Array, V: Array, trifle: Array, tol: float, max_iter: int
     ) -> tuple[Array, Array, Array] | None:
         """Few rows in the core, one output after the other."""
         n, m = self.P.shape
-        if self.P.dtype != np.float64 or n * m * m > FEW:
+        if self.P.dtype != np.float64 or n * m * m > MAX_SINGLE_THREAD_GRAM:
             return None
         P, (Y, C) = np.ascontiguousarray(self.P), self.labels.of(slice(None), which)
         solved, loss = [], _core.QuadraticLoss(*pieces)
@@ -115,7 +115,7 @@ class LazyFeatures:
     T: Array
     dtype: Any = np.float64
     threads: int = 1
-    apart: ClassVar[bool] = False
+    is_remote: ClassVar[bool] = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -136,20 +136,20 @@ class LazyFeatures:
     def total(self, work: Pass, *small: Any) -> tuple[Array, ...]:
         return total(self.blocks(), work, *small)
 
-    def gathered(self, work: Callable[..., Any], *small: Any) -> Iterator[Any]:
+    def map_blocks(self, work: Callable[..., Any], *small: Any) -> Iterator[Any]:
         return (work(block, *small) for block in self.blocks())
 
     def features(self, rows: Array) -> Array:
         blocks = row_blocks(len(rows), max(self.T.shape) * 8)
         return np.vstack([self._of(self.X[rows[block]]).astype(np.float64, copy=False) for block in blocks])
 
-    def thinned(self, step: int) -> LazyFeatures:
+    def subsampled(self, step: int) -> LazyFeatures:
         some = slice(None, None, step)
         return LazyFeatures(
             self.kernel, self.X[some], self.labels.take(some, step), self.Z, self.T, self.dtype, self.threads
         )
 
-    def minimised(self, *_: Any) -> None:
+    def newton(self, *_: Any) -> None:
         """By passes."""
         return
 
@@ -187,7 +187,7 @@ class CoreFeatures:
     looked at later on (`look`).
     """
 
-    apart: ClassVar[bool] = False
+    is_remote: ClassVar[bool] = False
 
     def __init__(self, X: Any, labels: Labels, dtype: Any = np.float64, threads: int = 1, keep: float = 2.0**30):
         self.X, self.labels, self.dtype, self.threads, self.keep = X, labels, np.dtype(dtype), threads, keep
@@ -234,7 +234,7 @@ class CoreFeatures:
             return work.in_core(self.passes, *small)
         return total(self.blocks(), work, *small)
 
-    def gathered(self, work: Callable[..., Any], *small: Any) -> Iterator[Any]:
+    def map_blocks(self, work: Callable[..., Any], *small: Any) -> Iterator[Any]:
         return (work(block, *small) for block in self.blocks())
 
     def features(self, rows: Array) -> Array:
@@ -245,14 +245,14 @@ class CoreFeatures:
         assert self.seen is not None
         return np.asarray(self.seen[0].diagonal(as_float64(self.X[rows])))
 
-    def thinned(self, step: int) -> CoreFeatures:
+    def subsampled(self, step: int) -> CoreFeatures:
         assert self.seen is not None
         some = slice(None, None, step)
         X = self.X[some]
         labels = self.labels.take(some, step)
         return CoreFeatures(X, labels, self.dtype, self.threads, self.keep / step).look(*self.seen)
 
-    def minimised(
+    def newton(
         self, pieces: Pieces, which: Array, V: Array, trifle: Array, tol: float, max_iter: int
     ) -> tuple[Array, Array, Array] | None:
         """In the core."""
@@ -261,7 +261,7 @@ class CoreFeatures:
         return (found, np.array(steps), np.array(converged, dtype=bool)) if exact else None
 
 
-def seen_through(
+def feature_source(
     kernel: Any,
     X: Any,
     labels: Labels,
@@ -275,14 +275,14 @@ def seen_through(
 
     Rows that are not in memory know how to be seen themselves.
     """
-    if isinstance(X, RemoteArray):
-        return X.seen_through(kernel, labels, Z, T, dtype, threads, keep)
+    if is_remote(X):
+        return X.feature_source(kernel, labels, Z, T, dtype, threads, keep)
     if kernel.in_core:
         return CoreFeatures(X, labels, dtype, threads, keep).look(kernel, Z, T)
-    return kept(LazyFeatures(kernel, X, labels, Z, T, dtype, threads), keep)
+    return cache_features(LazyFeatures(kernel, X, labels, Z, T, dtype, threads), keep)
 
 
-def kept(home: LazyFeatures, keep: float) -> DenseFeatures | LazyFeatures:
+def cache_features(home: LazyFeatures, keep: float) -> DenseFeatures | LazyFeatures:
     """With the features kept, if they take at most so many bytes."""
     n, m = home.shape
     if n * m * np.dtype(home.dtype).itemsize > keep:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from .. import _core
-from ..linalg.array_api import cast, wide
+from ..linalg.array_api import cast, widest_float
 from ..linalg.arrays import Array
 from ..linalg.matrix import dot
 from .labels import Labels
@@ -68,7 +68,7 @@ class Pass:
 class FeatureSource(Protocol):
     """Where labelled rows live."""
 
-    apart: ClassVar[bool]  # is each row sent or read for whoever asks for it?
+    is_remote: ClassVar[bool]  # is each row sent or read for whoever asks for it?
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -84,16 +84,16 @@ class FeatureSource(Protocol):
     def blocks(self) -> Iterator[Block]:
         """All rows, a block at a time."""
 
-    def gathered(self, work: Callable[..., Any], *small: Any) -> Iterator[Any]:
+    def map_blocks(self, work: Callable[..., Any], *small: Any) -> Iterator[Any]:
         """What a function makes of each block; where rows are elsewhere it is sent there."""
 
     def features(self, rows: Array) -> Array:
         """Features of some rows, in float64; row numbers are ascending."""
 
-    def thinned(self, step: int) -> FeatureSource:
+    def subsampled(self, step: int) -> FeatureSource:
         """Every ``step``-th row, at as many times its cost."""
 
-    def minimised(
+    def newton(
         self, pieces: Pieces, which: Array, V: Array, trifle: Array, tol: float, max_iter: int
     ) -> tuple[Array, Array, Array] | None:
         """Newton's method for a piecewise quadratic loss where the home has one of its own: weights, steps and which
@@ -112,7 +112,7 @@ def total(blocks: Iterator[Block], work: Pass, *small: Any) -> tuple[Array, ...]
 
 def decision(P: Array, V: Array) -> Array:
     """``[P 1] V'`` in float64, multiplied in the precision of P."""
-    return cast(dot(P, cast(V[:, :-1], P.dtype).T), wide(P)) + V[:, -1]
+    return cast(dot(P, cast(V[:, :-1], P.dtype).T), widest_float(P)) + V[:, -1]
 
 
 class LinearWeights:

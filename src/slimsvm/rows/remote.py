@@ -1,7 +1,7 @@
 """Rows that are not in memory: in files, or on the workers of a cluster.
 
-They are the X of a task like an array: with a shape and a type, and rows by number (``X[rows]``, brought here). All
-else is asked of them in one way, `RemoteRows.mapped`: a pure function of a block, run where the block is. The caller
+They serve as the X of a dataset like an array: with a shape, a dtype and rows by number (``X[rows]``, which fetches
+them). All else goes through `RemoteRows.map_blocks`: a pure function of a block, run where the block is. The caller
 holds a key and a class number (or targets) for each row, and the leading bits of its weight where there are weights
 (`counts.RemoteCounts`).
 """
@@ -16,16 +16,16 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from ..data.counts import RemoteCounts, rounded
+from ..data.counts import RemoteCounts, sum_to_float
 from ..data.dataset import TargetScaler
-from ..linalg.arrays import Array, RemoteArray, as_float64
+from ..linalg.arrays import Array, RemoteArray, as_float64, is_remote
 from ..linalg.matrix import dot
 from ..problem.kernels import Base
 from .labels import LabelRule, Labels
-from .memory import seen_through
+from .memory import feature_source
 from .protocol import Block, Pass
 
-MOST_BROUGHT = 1 << 26  # bytes of rows that come here at a time
+MAX_FETCHED_BYTES = 1 << 26  # bytes of rows that come here at a time
 
 
 class FeatureCache:
@@ -78,33 +78,33 @@ class RemoteRows(RemoteArray):
     units: TargetScaler | None = None
     latest: tuple[Array, Array] | None = None  # row numbers that came here, and what these rows count
 
-    def mapped(self, work: Callable[..., Any], *small: Any, each: list[Any] | None = None) -> Iterator[Any]:
+    def map_blocks(self, work: Callable[..., Any], *small: Any, each: list[Any] | None = None) -> Iterator[Any]:
         """``work(piece, *small)`` of each block, in their order; with ``each`` a last argument for each block."""
         raise NotImplementedError
 
-    def picked(self, rows: Array) -> tuple[Any, Array]:
+    def fetch(self, rows: Array) -> tuple[Any, Array]:
         """Rows by ascending numbers, each once, and what they count."""
         raise NotImplementedError
 
     def weigh(self, heads: Array | None, units: list[int]) -> None:
         """What rows count: leading bits of each (None: all count 1), and the exact sums of each class."""
         ones = np.broadcast_to(1.0, self.shape[0])
-        self.counts = ones if heads is None else RemoteCounts(heads, sum(units), self.counted)
-        self.masses = np.array([rounded(unit) for unit in units])
+        self.counts = ones if heads is None else RemoteCounts(heads, sum(units), self._fetch_counts)
+        self.masses = np.array([sum_to_float(unit) for unit in units])
 
-    def brought(self, rows: Array) -> Any:
+    def _fetch_rows(self, rows: Array) -> Any:
         """Rows by ascending numbers, each once."""
-        X, counts = self.picked(rows)
+        X, counts = self.fetch(rows)
         self.latest = rows, counts
         return X
 
-    def counted(self, rows: Any) -> Array:
+    def _fetch_counts(self, rows: Any) -> Array:
         """What rows count. Those whose rows came here last need not be asked for again."""
         numbers = self._numbers(rows)
         if not len(numbers):
             return np.empty(0)
         if self.latest is None or not np.isin(numbers, self.latest[0]).all():
-            self.brought(np.unique(numbers))
+            self._fetch_rows(np.unique(numbers))
         assert self.latest is not None
         known, counts = self.latest
         return counts[np.searchsorted(known, numbers)]
@@ -127,7 +127,7 @@ class RemoteRows(RemoteArray):
         if not len(numbers):
             return np.empty((0, self.shape[1]), dtype=self.dtype)
         wanted, place = np.unique(numbers, return_inverse=True)
-        found = self.brought(wanted)
+        found = self._fetch_rows(wanted)
         return found if len(wanted) == len(numbers) and (numbers[1:] > numbers[:-1]).all() else found[place]
 
     def taken(self, rows: Array) -> Any:
@@ -137,7 +137,7 @@ class RemoteRows(RemoteArray):
     def variance(self) -> float:
         """Of all entries; rows count by their weights."""
         mass, mean, squares = 0.0, 0.0, 0.0
-        for more, other, theirs in self.mapped(_spread):
+        for more, other, theirs in self.map_blocks(_spread):
             mass += more
             step = (other - mean) * more / mass
             squares += theirs + step * (other - mean) * (mass - more)  # of the means about the new one
@@ -148,13 +148,13 @@ class RemoteRows(RemoteArray):
         """The mean of ``k(x, x)``."""
         if kernel.translation_invariant:
             return float(kernel.diagonal(np.zeros((1, self.shape[1])))[0])
-        return float(sum(total for total, _ in self.mapped(_sizes, kernel))) / self.shape[0]
+        return float(sum(total for total, _ in self.map_blocks(_sizes, kernel))) / self.shape[0]
 
     def largest_size(self, kernel: Base) -> float:
         """The largest ``k(x, x)``."""
         if kernel.translation_invariant:
             return self.mean_size(kernel)
-        return float(max(largest for _, largest in self.mapped(_sizes, kernel)))
+        return float(max(largest for _, largest in self.map_blocks(_sizes, kernel)))
 
     def known(self, labels: Any) -> Any:
         """Labels of these rows, with the sums that need no look at them."""
@@ -163,7 +163,7 @@ class RemoteRows(RemoteArray):
     def close(self) -> None:
         """No more will be asked."""
 
-    def seen_through(
+    def feature_source(
         self, kernel: Any, labels: Any, Z: Any, T: Array, dtype: Any, threads: int, keep: float
     ) -> RemoteFeatures:
         """With features ``k(X, Z) T``, which stay where they and the rows take at most ``keep`` bytes."""
@@ -177,7 +177,7 @@ class RemoteRows(RemoteArray):
 def _spread(piece: RowBlock) -> tuple[float, float, float]:
     """The number of entries, their mean, and the sum of squares about it; rows count by their weights."""
     X, w = piece.X, piece.counts
-    if isinstance(X, RemoteArray):  # a block on a device
+    if is_remote(X):  # a block on a device
         return X.spread()
     mass = float(w.sum()) * X.shape[1]
     mean = float(dot(w, np.asarray(X.sum(axis=1, dtype=np.float64)).ravel())) / mass
@@ -189,7 +189,7 @@ def _spread(piece: RowBlock) -> tuple[float, float, float]:
 
 
 def _sizes(piece: RowBlock, kernel: Base) -> tuple[float, float]:
-    if isinstance(piece.X, RemoteArray):
+    if is_remote(piece.X):
         return piece.X.sizes(kernel)
     sizes = np.asarray(kernel.diagonal(piece.X))
     return float(sizes.sum()), float(sizes.max())
@@ -213,7 +213,7 @@ class FeatureMap:
 
     def at(self, X: Any, labels: Labels) -> Any:
         """Rows in memory."""
-        return seen_through(self.kernel, X, labels, self.Z, self.T, self.dtype, self.threads, self.keep)
+        return feature_source(self.kernel, X, labels, self.Z, self.T, self.dtype, self.threads, self.keep)
 
     def on(self, piece: RowBlock, rule: LabelRule) -> Any:
         """A block, with labels by a rule."""
@@ -257,7 +257,7 @@ class RemoteFeatures:
     X: RemoteRows
     labels: Any  # with a rule for blocks
     look: FeatureMap
-    apart: ClassVar[bool] = True
+    is_remote: ClassVar[bool] = True
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -273,20 +273,20 @@ class RemoteFeatures:
     def summed(self, work: Callable[..., Any], *small: Any, each: list[Any]) -> tuple[Array, ...]:
         """The sum over blocks, in their order."""
         sums: tuple[Array, ...] | None = None
-        for part in self.X.mapped(work, *small, each=each):
+        for part in self.X.map_blocks(work, *small, each=each):
             sums = part if sums is None else tuple(a + b for a, b in zip(sums, part, strict=True))
         assert sums is not None
         return sums
 
     def blocks(self) -> Iterator[Block]:
         """Brought here one after the other."""
-        for piece in self.X.mapped(_itself):
+        for piece in self.X.map_blocks(_itself):
             home = piece.home(self.look, self.labels.rule)
             for block in home.blocks():
                 yield OffsetBlock(block, piece.first)
 
-    def gathered(self, work: Callable[..., Any], *small: Any) -> Iterator[Any]:
-        for parts in self.X.mapped(_each, self.look, self.labels.rule, work, small):
+    def map_blocks(self, work: Callable[..., Any], *small: Any) -> Iterator[Any]:
+        for parts in self.X.map_blocks(_each, self.look, self.labels.rule, work, small):
             yield from parts
 
     def features(self, rows: Array) -> Array:
@@ -294,12 +294,12 @@ class RemoteFeatures:
         K = self.look.kernel(X, self.look.Z, threads=self.look.threads)
         return dot(K, self.look.T)
 
-    def thinned(self, step: int) -> Any:
+    def subsampled(self, step: int) -> Any:
         """Brought here, and not too many: a rough solution is all that they are for."""
-        step = max(step, -(-self.X.shape[0] * self.X.shape[1] * self.X.dtype.itemsize // MOST_BROUGHT))
+        step = max(step, -(-self.X.shape[0] * self.X.shape[1] * self.X.dtype.itemsize // MAX_FETCHED_BYTES))
         some = slice(None, None, step)
         return self.look.at(self.X[some], self.labels.take(some, step))
 
-    def minimised(self, *_: Any) -> None:
+    def newton(self, *_: Any) -> None:
         """By passes."""
         return

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..linalg.arrays import Array, RemoteArray
+from ..linalg.arrays import Array, is_remote
 from ..linalg.matrix import dot, solve_lower
 from ..problem.formulation import Kernel
-from ..rows.remote import MOST_BROUGHT
+from ..rows.remote import MAX_FETCHED_BYTES
 
 
 def independent_rows(kernel: Kernel, X: Any, eta: float, order: Array | None = None, most: int | None = None) -> Array:
@@ -43,8 +43,8 @@ def independent_rows(kernel: Kernel, X: Any, eta: float, order: Array | None = N
 
 def _in_blocks(X: Any, order: Array, size: int) -> Iterator[tuple[Array, Any]]:
     """Row numbers in order, and their rows, so many at a time; of those that have to come from elsewhere ever more."""
-    far = isinstance(X, RemoteArray)
-    most = max(size, MOST_BROUGHT // max(1, X.shape[1] * X.dtype.itemsize)) if far else size
+    far = is_remote(X)
+    most = max(size, MAX_FETCHED_BYTES // max(1, X.shape[1] * X.dtype.itemsize)) if far else size
     together, begin = 4 * size if far else size, 0
     while begin < len(order):
         rows = order[begin : begin + min(together, most)]

@@ -18,7 +18,7 @@ from ..data.folds import Groups, held_out
 from ..linalg.arrays import as_float64
 from ..model.expansion import Expansion
 from ..problem.regularizers import KernelNorm
-from ..rows.labels import numbers
+from ..rows.labels import class_number_labels
 from ..solvers.primal.probability import LayerWeights, Losses, Report, features, fit_layer, minimise
 from ..utils.progress import ProgressLine
 from ..utils.warnings import warn
@@ -100,7 +100,13 @@ class LayerLogLoss:
         gram = kernel(Z, Z)
         T = norm_among(kernel, self.piece.train).settled(gram).whitening(gram)
         return features(
-            kernel, dataset.X, numbers(dataset.codes, dataset.counts, dataset.factors), Z, T, dataset.threads, memory
+            kernel,
+            dataset.X,
+            class_number_labels(dataset.codes, dataset.counts, dataset.factors),
+            Z,
+            T,
+            dataset.threads,
+            memory,
         )
 
     def __call__(self, cost: float) -> float:
@@ -186,7 +192,7 @@ def fit_at(
     """The same where the cost of the layer is known."""
     rows = dataset.sample(MOST_LAYER_ROWS, rng).in_memory()
     kernel, vectors = expansion.kernel, expansion.vectors
-    labels = numbers(rows.codes, rows.counts, cost * rows.factors)
+    labels = class_number_labels(rows.codes, rows.counts, cost * rows.factors)
     layer = fit_layer(
         kernel, rows.X, vectors, labels, norm_among(kernel, rows), tol, threads=rows.threads, memory=memory
     )

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..basis.learning import LearnedVectors
 from ..data.dataset import Dataset
-from ..linalg.arrays import Array, RemoteArray
+from ..linalg.arrays import Array, is_remote
 from ..linalg.matrix import dot
 from ..problem import bases
 from .spec import Hyperparameters, TrainingSpec
@@ -61,7 +61,7 @@ class TrialRunner:
             tuple[Hyperparameters, int], tuple[Hyperparameters | None, Future[TrialScore] | TrialScore]
         ] = {}
         # A device works on one trial after the other: several at a time only wait for each other.
-        self.threads = 1 if isinstance(folds[0].train.X, RemoteArray) else folds[0].train.threads
+        self.threads = 1 if is_remote(folds[0].train.X) else folds[0].train.threads
         self.pool: ThreadPoolExecutor | None = None
         self.jobs: list[
             tuple[Future[TrialScore], Future[TrialScore] | None]
@@ -139,7 +139,7 @@ class TrialRunner:
             fitted = replace(spec, tol=1e-3).coefficients(train, choice, candidates, rest)
             coef, bias = fitted.coef, fitted.bias
         kernel = choice.kernel or candidates.kernel
-        if isinstance(test.X, RemoteArray):
+        if is_remote(test.X):
             F = test.X.decision(kernel, choice.vectors, coef, bias)
         else:
             F = dot(kernel(test.X, choice.vectors, threads=train.threads), coef.T, train.threads) + bias

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-LONGEST = 22  # characters of a name beside a picture
+MAX_NAME_CHARACTERS = 22  # characters of a name beside a picture
 
 
 def pyplot() -> Any:
@@ -29,7 +29,7 @@ def axes_for(ax: Any, size: tuple[float, float] | None = None) -> Any:
     return plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
 
 
-def ink() -> str:
+def text_color() -> str:
     """The colour of text: black on white, unless a style says otherwise."""
     import matplotlib
 
@@ -46,7 +46,7 @@ def colors(count: int) -> list[Any]:
     return [matplotlib.colormaps["turbo"](share) for share in np.linspace(0.05, 0.95, count)]
 
 
-def fading(low: Any, high: Any) -> Any:
+def diverging_colormap(low: Any, high: Any) -> Any:
     """A colour map from one colour through nothing to another: the page shows where values are in the middle."""
     from matplotlib.colors import LinearSegmentedColormap, to_rgb
 
@@ -65,7 +65,7 @@ def open_frame(ax: Any) -> None:
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def short(name: Any, longest: int = LONGEST) -> str:
+def short(name: Any, longest: int = MAX_NAME_CHARACTERS) -> str:
     """A name that fits; dollar signs are no formulas."""
     text = str(name)
     text = text if len(text) <= longest else f"{text[: longest - 1]}…"
@@ -88,7 +88,7 @@ def legend_below(ax: Any) -> Any:
     return ax.figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
 
 
-def apart(places: NDArray[Any], gap: float, first: Sequence[int] = ()) -> list[int]:
+def spaced_places(places: NDArray[Any], gap: float, first: Sequence[int] = ()) -> list[int]:
     """Numbers of places that are at least a gap from each other: the ends, those to be taken first, then the others."""
     order = [*first, len(places) - 1, 0, *range(len(places))]
     kept: list[int] = []

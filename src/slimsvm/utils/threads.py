@@ -25,7 +25,7 @@ def thread_count(n_jobs: int | None) -> int:
     return max(1, joblib.cpu_count() + 1 + int(n_jobs))
 
 
-def in_order(work: Callable[[Item], Made], items: Iterable[Item], threads: int) -> Iterator[Made]:
+def map_in_order(work: Callable[[Item], Made], items: Iterable[Item], threads: int) -> Iterator[Made]:
     """What is made of each item, in their order; no more than one for each thread waits to be asked for."""
     if threads == 1:
         yield from map(work, items)

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, logsumexp
 
-from ...data.dataset import Dataset, outputs, sides
+from ...data.dataset import Dataset, class_signs, outputs
 from ...linalg.arrays import Array
 from ...linalg.matrix import dot
 from ...model.expansion import Expansion, Model
@@ -36,7 +36,7 @@ def layer_of(train: Callable[[Dataset], Model], dataset: Dataset, machine: Expan
     slopes, offsets = np.array(fits).T
     if dataset.n_classes == 2:
         return slopes, offsets, np.ones((1, 1))
-    side = sides(dataset.n_classes, problems) / dataset.n_classes
+    side = class_signs(dataset.n_classes, problems) / dataset.n_classes
     return slopes, offsets, side * _temperature(dot(values.X * slopes + offsets, side.T), values.codes, weights)
 
 

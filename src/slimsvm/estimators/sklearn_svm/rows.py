@@ -15,8 +15,8 @@ import scipy.sparse as sp
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from ...data.dataset import Dataset, RowRange, class_numbers, row_keys
-from ...data.duplicates import repeats
-from ...linalg.array_api import is_foreign
+from ...data.duplicates import find_duplicates
+from ...linalg.array_api import is_array_api
 from ...linalg.arrays import Array
 from ...model.expansion import Model
 from ...problem import kernels
@@ -59,7 +59,7 @@ class Objects:
 
 
 def _is_table(X: Any) -> bool:
-    if sp.issparse(X) or is_foreign(X):
+    if sp.issparse(X) or is_array_api(X):
         return True
     try:
         found = np.asarray(X)
@@ -170,7 +170,7 @@ def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any, labelled: bool,
     targets = codes.astype(np.float64) if labelled or y is None else y
     rows = CheckedRows(dataset, targets, given, None, numbers, counts)
     symmetric = matrix is None or np.array_equal(matrix, matrix.T)
-    return _merged(rows, *repeats(contents, keys, same, threads)) if symmetric else rows
+    return _merged(rows, *find_duplicates(contents, keys, same, threads)) if symmetric else rows
 
 
 def _merged(rows: CheckedRows, copies: Array, repeated: Array) -> CheckedRows:

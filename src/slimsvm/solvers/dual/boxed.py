@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...linalg.arrays import Array
-from ...linalg.matrix import cho_solve, dot, lifted_cholesky
+from ...linalg.matrix import cho_solve, dot, jittered_cholesky
 from .interior import _solve
 
 MOST_STEPS = 100
@@ -149,7 +149,7 @@ class BoxNewton:
         self.D = now.z / now.down + now.w / now.up
         self.W = problem.by_row(1 / self.D)
         self.used = self.W > 0  # rows that have variables
-        self.factor = lifted_cholesky(problem.K[np.ix_(self.used, self.used)] + np.diag(1 / self.W[self.used]))
+        self.factor = jittered_cholesky(problem.K[np.ix_(self.used, self.used)] + np.diag(1 / self.W[self.used]))
         # Of two variables of a row, the one with the larger D is found from its own equation, the other one from their
         # sum: a small D would magnify rounding.
         order = np.lexsort((-self.D, problem.row))

@@ -20,7 +20,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from ...linalg.arrays import Array
-from ...linalg.matrix import cho_solve, dot, lifted_cholesky
+from ...linalg.matrix import cho_solve, dot, jittered_cholesky
 from ...problem.formulation import FeasibleSet
 from ..certificate import balanced
 
@@ -213,7 +213,7 @@ class InteriorNewton:
         self.D = path.ridge + (s.xi * (path.power - 1) + s.z) / self.down + s.w / self.up
         self.W = path.by_row(1 / self.D)
         self.K = path.K if path.metric is None else path.K + s.mu * path.metric
-        self.factor = lifted_cholesky(self.K + np.diag(1 / self.W))
+        self.factor = jittered_cholesky(self.K + np.diag(1 / self.W))
         one, other = path.pairs
         self.stiff = np.zeros(len(s.x), dtype=bool)
         self.stiff[np.where(self.D[one] > self.D[other], one, other)] = True

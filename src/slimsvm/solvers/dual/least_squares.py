@@ -22,7 +22,7 @@ from ...linalg.matrix import (
     cholesky,
     dot,
     inverse_lower,
-    lifted_cholesky,
+    jittered_cholesky,
     norm,
     solve_lower,
 )
@@ -206,7 +206,7 @@ class Preconditioner:
         for first in range(0, n, 1024):  # without a second copy of L
             part = self.L[:, first : first + 1024]
             inner += dot(part * self.C[first : first + 1024], part.T, system.threads)
-        self.factor, self.threads = lifted_cholesky(inner, system.threads), system.threads
+        self.factor, self.threads = jittered_cholesky(inner, system.threads), system.threads
         ones = self._inverse(np.ones((1, n)))[0]
         if not ones.sum() > 0:  # numerically singular: precondition by the diagonal only
             self.L, self.factor, ones = self.L[:0], np.empty((0, 0)), self.C

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...linalg.arrays import Array
-from ...linalg.matrix import dot, norm, positive_definite
+from ...linalg.matrix import dot, is_positive_definite, norm
 from ...problem.formulation import Certificate, Constraint, FeasibleSet, Slack
 from ...utils.progress import ProgressLine
 from ..certificate import relative_gap
@@ -277,7 +277,7 @@ def _vertex(K: Array, feasible: FeasibleSet, duals: Array) -> Array | None:
 
 
 def _semidefinite(K: Array) -> bool:
-    if positive_definite(K, 1e-9 * max(float(K.diagonal().max()), 0.0)):
+    if is_positive_definite(K, 1e-9 * max(float(K.diagonal().max()), 0.0)):
         return True
     values = np.linalg.eigvalsh(K)
     return bool(values[0] >= -1e-9 * max(values[-1], 0.0))

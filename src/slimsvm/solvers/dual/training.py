@@ -11,7 +11,7 @@ import numpy as np
 
 from ...data.dataset import Dataset, Output, outputs
 from ...linalg.arrays import Array
-from ...model.expansion import Expansion, Model, joined
+from ...model.expansion import Expansion, Model, join_outputs
 from .solve import DualSolution
 
 
@@ -92,7 +92,7 @@ def assembled(kernel: Any, segments: Segments, problems: list[Subproblem], solut
     used = [s.duals.nonzero()[0] for s in solutions]
     place = np.empty(dataset.size, dtype=np.intp)
     place[segments.order] = np.arange(dataset.size)  # vectors of a class stay together
-    rows, coef = joined(
+    rows, coef = join_outputs(
         [p.rows[u] for p, u in zip(problems, used, strict=True)],
         [s.duals[u] for s, u in zip(solutions, used, strict=True)],
         place,

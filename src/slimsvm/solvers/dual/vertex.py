@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...linalg.arrays import Array
-from ...linalg.matrix import dot, norm, orthogonal, pivoted_cholesky, solve_upper
+from ...linalg.matrix import dot, norm, pivoted_cholesky, qr, solve_upper
 
 ROUNDING = 4 * float(np.finfo(np.float64).eps)  # of a kernel value
 ZERO_DIRECTION = 1e-10  # of a direction's length: a coordinate below it counts as 0
@@ -82,7 +82,7 @@ def _null_space(A: Array) -> Array:
     if len(others):
         N[pivots] = -solve_upper(factor[:, pivots], factor[:, others])
         N[others] = np.eye(len(others))
-    return orthogonal(N)[0] if len(others) else N
+    return qr(N)[0] if len(others) else N
 
 
 def _orthogonal_to(r: Array, N: Array) -> Array:

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ...linalg.array_api import host, namespace
+from ...linalg.array_api import namespace, to_numpy
 from ...linalg.arrays import Array, as_float64
 from ...linalg.matrix import dot
 from ...problem.formulation import Kernel
 from ...problem.losses import Loss
 from ...problem.regularizers import Regularizer
 from ...rows.labels import Labels
-from ...rows.memory import seen_through
+from ...rows.memory import feature_source
 from ...rows.protocol import FeatureSource
 from ..certificate import RegularizedBasis, of_rows
 from ..sparse.reweighting import sparse_coefficients
@@ -84,7 +84,7 @@ def fit_coefficients(
     # Looked at once where all goes well: nothing is kept, unless it costs next to nothing.
     n, m = X.shape[0], len(gram)
     memory_of_plain = memory if 8 * n * m < FEW else 0
-    plain = seen_through(kernel, X, labels, as_float64(Z), np.eye(m), np.float64, threads, memory_of_plain)
+    plain = feature_source(kernel, X, labels, as_float64(Z), np.eye(m), np.float64, threads, memory_of_plain)
     start = None if near is None or not loss.smooth else basis.weights(*near)
     found: Fitted | None = None
     for precision in dict.fromkeys((np.dtype(dtype), np.dtype(np.float64))):
@@ -92,7 +92,7 @@ def fit_coefficients(
         if not len(open_):
             break
         with np.errstate(over="ignore", invalid="ignore"):  # float32 may be too short for large kernel values
-            rows = seen_through(kernel, X, labels, Z, basis.T, precision, threads, memory)
+            rows = feature_source(kernel, X, labels, Z, basis.T, precision, threads, memory)
             fit = _Fit(basis, labels, loss, plain, precision == np.float32)
             now = fit(rows, open_, None if found is None else found.take(open_), tol, max_iter, start)
             found = now if found is None else found.put(open_, now)
@@ -183,7 +183,7 @@ class _Fit:
         n = rows.shape[0]
         if not self.loss.smooth or any(len(duals) for _, duals in found.known):
             return found.known
-        if rows.apart or n * len(which) > MOST_DUALS:
+        if rows.is_remote or n * len(which) > MOST_DUALS:
             return ()
         parts: list[list[tuple[Array, Array]]] = [[] for _ in which]
         for block in rows.blocks():
@@ -198,7 +198,7 @@ class _Fit:
         """What may be better where rounding is felt: slightly larger functions, and none but the bias."""
         for stretch in STRETCHES:
             yield V * (1 + stretch)
-        total = sum(self.plain.gathered(_signed_costs, which))
+        total = sum(self.plain.map_blocks(_signed_costs, which))
         mean = np.asarray(total) / self.plain.labels.totals[which]
         for bias in (mean, np.sign(mean)):
             yield np.hstack([np.zeros((len(V), V.shape[1] - 1)), bias[:, None]])
@@ -212,7 +212,7 @@ class _Fit:
 
 def _signed_costs(block: Any, which: Array) -> Array:
     Y, C = block.labels(which)
-    return host(namespace(C).sum(C * Y, axis=0))
+    return to_numpy(namespace(C).sum(C * Y, axis=0))
 
 
 def _reweighted(

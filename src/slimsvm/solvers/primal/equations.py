@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from ...linalg.arrays import Array
-from ...linalg.matrix import NotPositiveDefinite, cho_solve, cholesky, pivoted_triangle, solve_lower, solve_upper
+from ...linalg.matrix import NotPositiveDefinite, cho_solve, cholesky, pivoted_qr_triangle, solve_lower, solve_upper
 
 Solver = Callable[[Array], Array]
 
@@ -64,7 +64,7 @@ def from_rows(blocks: Iterable[tuple[Array, Array]], own: Array) -> Solver | Non
         sizes = np.abs(stacked).max(axis=1)
         if not np.isfinite(sizes).all():
             return None
-        triangle, order = pivoted_triangle(stacked[np.argsort(-sizes, kind="stable")])
+        triangle, order = pivoted_qr_triangle(stacked[np.argsort(-sizes, kind="stable")])
         factor = np.empty((len(own), len(own)))
         factor[:, order] = triangle
     triangle = factor[:, order]

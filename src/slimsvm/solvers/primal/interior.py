@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import expit
 
 from ...data.dataset import RowRange
-from ...linalg.array_api import host, namespace
+from ...linalg.array_api import namespace, to_numpy
 from ...linalg.arrays import Array
 from ...linalg.matrix import dot
 from ...problem.losses import least_value, reads_targets, rounded, squared
@@ -407,10 +407,10 @@ def _nearest(rows: FeatureSource, loss: Any, which: Array, V: Array, count: int)
     part of it, that leaves few enough rows of all outputs at twice the width."""
     nearest = [np.empty(0)] * len(which)
     within = np.zeros(len(NARROWER))
-    for distances, counts in rows.gathered(_distances, loss, which, V, count):
+    for distances, counts in rows.map_blocks(_distances, loss, which, V, count):
         nearest = [_least(np.concatenate(both), count) for both in zip(nearest, distances, strict=True)]
         within += counts
-    few = within * 8 * rows.shape[1] <= MOST_BYTES[rows.apart]
+    few = within * 8 * rows.shape[1] <= MOST_BYTES[rows.is_remote]
     width = ROUNDING * NARROWER[int(few.argmax()) if few.any() else -1]
     return np.array([some.max(initial=0.0) for some in nearest]), width
 
@@ -418,10 +418,10 @@ def _nearest(rows: FeatureSource, loss: Any, which: Array, V: Array, count: int)
 def _least(values: Array, count: int) -> Array:
     """One more than so many of the smallest; brought here."""
     if values.shape[0] <= count:
-        return host(values)
+        return to_numpy(values)
     if isinstance(values, np.ndarray):
         return np.partition(values, count)[: count + 1]
-    return host(namespace(values).sort(values)[: count + 1])
+    return to_numpy(namespace(values).sort(values)[: count + 1])
 
 
 def _distances(block: Block, loss: Any, which: Array, V: Array, count: int) -> tuple[list[Array], Array]:
@@ -435,7 +435,7 @@ def _distances(block: Block, loss: Any, which: Array, V: Array, count: int) -> t
 
 def _within(rows: FeatureSource, loss: Any, which: Array, V: Array, widths: Array) -> list[Array]:
     """Rows at most so far from the margin of each output."""
-    return _joined(rows.gathered(_rows_within, loss, which, V, widths))
+    return _joined(rows.map_blocks(_rows_within, loss, which, V, widths))
 
 
 def _joined(found: Iterator[list[Array]]) -> list[Array]:
@@ -447,7 +447,7 @@ def _rows_within(block: Block, loss: Any, which: Array, V: Array, widths: Array)
     member, ((short, _),) = _seen(block, loss, which, V)
     xp = namespace(short)
     near = member & (xp.abs(short) <= widths)
-    return [block.first + host(xp.nonzero(near[:, k])[0]) for k in range(len(which))]
+    return [block.first + to_numpy(xp.nonzero(near[:, k])[0]) for k in range(len(which))]
 
 
 def _crossed(
@@ -455,7 +455,7 @@ def _crossed(
 ) -> tuple[list[Array], Array]:
     """For each output rows, other than those close, that have changed sides; and how far the farthest is from the
     margin now."""
-    found = list(rows.gathered(_rows_crossed, loss, which, before, after, close))
+    found = list(rows.map_blocks(_rows_crossed, loss, which, before, after, close))
     return _joined(some for some, _ in found), np.max([far for _, far in found], axis=0)
 
 
@@ -467,8 +467,8 @@ def _rows_crossed(
     changed = member & (was != now)
     found, farthest = [], np.zeros(len(which))
     for k, known in enumerate(close):
-        rows = block.first + host(xp.nonzero(changed[:, k])[0])
-        far = np.abs(host(far_now[:, k][changed[:, k]]))
+        rows = block.first + to_numpy(xp.nonzero(changed[:, k])[0])
+        far = np.abs(to_numpy(far_now[:, k][changed[:, k]]))
         others = ~np.isin(rows, known)
         found.append(rows[others])
         farthest[k] = far[others].max(initial=0.0)
@@ -477,7 +477,7 @@ def _rows_crossed(
 
 def _rounded(rows: FeatureSource, loss: Any, which: Array, max_iter: int) -> tuple[Array, Array]:
     """The solutions for a loss with rounded corners: roughly on an eighth of the rows, then in steps on all."""
-    part, most = coarse(rows) if rows.apart else rows.thinned(8), min(20, max_iter)
+    part, most = coarse(rows) if rows.is_remote else rows.subsampled(8), min(20, max_iter)
     state = newton(part, squared(loss), tol=1e-3, max_iter=most, which=which)
     for width in (0.5, ROUNDING):
         state = newton(part, rounded(loss, width), state.V, tol=1e-3, max_iter=most, which=which)

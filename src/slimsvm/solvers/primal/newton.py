@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...linalg.array_api import beside, host
+from ...linalg.array_api import asarray_like, to_numpy
 from ...linalg.arrays import Array
 from ...problem.losses import SmoothLoss
 from ...rows.protocol import FeatureSource, LinearWeights
@@ -50,10 +50,10 @@ def newton(
     # Where no row is curved the bias is not determined: a trifle of curvature makes it so.
     trifle = 1e-12 * rows.labels.totals[which]
     pieces = getattr(loss, "pieces", None)  # a loss of the user's need not have any
-    found = None if pieces is None else rows.minimised(pieces, which, V, trifle, tol, max_iter)
+    found = None if pieces is None else rows.newton(pieces, which, V, trifle, tol, max_iter)
     if found is not None:
         return NewtonState(*found)
-    if rows.apart and start is None:
+    if rows.is_remote and start is None:
         V = newton(coarse(rows), loss, None, 1e-3, max_iter, which).V
     own = np.hstack([np.ones((outputs, m)), trifle[:, None]])
     n_iter = np.zeros(outputs, dtype=int)
@@ -93,7 +93,7 @@ def newton(
 def coarse(rows: FeatureSource) -> FeatureSource:
     """Few of the rows that are apart, brought here: passes over all of them cost more than steps over these."""
     n, m = rows.shape
-    return rows.thinned(max(1, n // max(COARSE, COARSE_EACH * m)))
+    return rows.subsampled(max(1, n // max(COARSE, COARSE_EACH * m)))
 
 
 @dataclass(frozen=True)
@@ -156,8 +156,8 @@ def _weighted(rows: FeatureSource, loss: Any, which: Array, V: Array) -> Any:
     """Features and curvatures of one output, a block at a time."""
     for block in rows.blocks():
         there = block.labels(which)
-        sent = beside(there[0], V, there[0].dtype)
-        yield host(block.features()), host(loss.curvature(block.values(which, sent), *there)[:, 0])
+        sent = asarray_like(there[0], V, there[0].dtype)
+        yield to_numpy(block.features()), to_numpy(loss.curvature(block.values(which, sent), *there)[:, 0])
 
 
 def line_search(rows: FeatureSource, loss: Any, which: Array, V: Array, D: Array, gain: Array) -> tuple[Array, Array]:

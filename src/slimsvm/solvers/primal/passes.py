@@ -15,7 +15,7 @@ import numpy as np
 
 from ... import _core
 from ...data.dataset import TARGET_ROUNDING
-from ...linalg.array_api import beside, cast, namespace, wide
+from ...linalg.array_api import asarray_like, cast, namespace, widest_float
 from ...linalg.arrays import Array
 from ...linalg.matrix import dot
 from ...problem.losses import reads_targets
@@ -52,7 +52,7 @@ class Equations(OfLoss):
         F = block.values(which, V)
         xp = namespace(P)
         A, H = self.loss.duals(F, Y, C), self.loss.curvature(F, Y, C)
-        sums = cast(dot(P.T, cast(A, P.dtype)), wide(P)).T
+        sums = cast(dot(P.T, cast(A, P.dtype)), widest_float(P)).T
         moments = xp.concat([sums, xp.sum(A, axis=0)[:, None]], axis=1)
         return self.loss.value(F, Y, C), moments, xp.stack([weighted_gram(P, H[:, o]) for o in range(H.shape[1])])
 
@@ -101,7 +101,7 @@ class Pull(OfLoss):
             products = dot(M.T, rows)
             pulls = xp.sum(M, axis=1) if scales else None
         squares = xp.zeros_like(X[0, :]) if pulls is None else xp.sum(pulls[:, None] * X**2, axis=0)
-        return self.loss.value(F, Y, C), cast(products, wide(X)), cast(squares, wide(X))
+        return self.loss.value(F, Y, C), cast(products, widest_float(X)), cast(squares, widest_float(X))
 
     def in_core(self, passes: _core.Passes, V: Array, beta: Array, scales: bool) -> tuple[Array, ...]:
         return passes.pull(list(range(len(V))), V, beta, self.in_numbers, scales)
@@ -129,7 +129,7 @@ class CertificateSums(OfLoss):
         self, block: Block, which: Array, V: Array, known: Known, reach: Array, units: float
     ) -> tuple[Array, ...]:
         P, (Y, C) = block.features(), block.labels(which)
-        P = cast(P, wide(P))  # whatever the features are: what is left of a gap may be less than float32 tells
+        P = cast(P, widest_float(P))  # whatever the features are: what is left of a gap may be less than float32 tells
         xp, F = namespace(P), decision(P, V)
         A = duals_at(self.loss, block, F, which, known)
         up, down = xp.clip(A, 0, None), xp.clip(A, None, 0)
@@ -173,7 +173,7 @@ class Conjugate(OfLoss):
 
     def __call__(self, block: Block, which: Array, V: Array, known: Known, up: Array, down: Array) -> tuple[Array, ...]:
         P = block.features()
-        F = decision(cast(P, wide(P)), V)
+        F = decision(cast(P, widest_float(P)), V)
         A = duals_at(self.loss, block, F, which, known)
         return (self.loss.conjugate(namespace(A).where(A > 0, up * A, down * A), *block.labels(which)),)
 
@@ -191,7 +191,7 @@ def duals_at(loss: Any, block: Block, F: Array, which: Array, known: Known) -> A
         given[rows[mine] - block.first, o] = duals[mine]
     if given is A:
         return A
-    xp, sent = namespace(A), beside(A, given, A.dtype)
+    xp, sent = namespace(A), asarray_like(A, given, A.dtype)
     return xp.where(xp.isnan(sent), A, sent)
 
 
@@ -206,7 +206,7 @@ def weighted_gram(P: Array, h: Array) -> Array:
     else:
         scaled = P * cast(xp.sqrt(h), P.dtype)[:, None]
         gram = dot(scaled.T, scaled)
-    moments = cast(dot(cast(h, P.dtype), P), wide(P))[:, None]
+    moments = cast(dot(cast(h, P.dtype), P), widest_float(P))[:, None]
     corner = xp.reshape(xp.sum(h), (1, 1))
-    upper = xp.concat([cast(gram, wide(P)), moments], axis=1)
+    upper = xp.concat([cast(gram, widest_float(P)), moments], axis=1)
     return xp.concat([upper, xp.concat([moments.T, corner], axis=1)], axis=0)

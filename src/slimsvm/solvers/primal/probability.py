@@ -31,7 +31,7 @@ from ...model.probabilities import log_probabilities
 from ...problem.formulation import Kernel
 from ...problem.regularizers import Regularizer
 from ...rows.labels import ClassLabels
-from ...rows.memory import DenseFeatures, LazyFeatures, kept, seen_through
+from ...rows.memory import DenseFeatures, LazyFeatures, cache_features, feature_source
 from ...rows.protocol import Block, FeatureSource, Pass, decision
 from ..certificate import UNITS, RegularizedBasis, relative_gap
 from .equations import Solver, from_rows, from_sums
@@ -352,7 +352,7 @@ def fit_layer(
     gram = kernel(as_float64(Z), as_float64(Z))
     basis = RegularizedBasis.of(regularizer.settled(gram), gram)
     rows = features(kernel, X, labels, Z, basis.T, threads, memory)
-    plain = seen_through(kernel, X, labels, as_float64(Z), np.eye(len(gram)), np.float64, threads, memory)
+    plain = feature_source(kernel, X, labels, as_float64(Z), np.eye(len(gram)), np.float64, threads, memory)
     found, best = None, None
     for accuracy in tol * np.array([0.3, 1e-3, 1e-6]):
         found = minimise(rows, found, accuracy, max_iter - (found.n_iter if found else 0))
@@ -369,7 +369,7 @@ def fit_layer(
 
 def features(kernel: Kernel, X: Any, labels: ClassLabels, Z: Any, T: Array, threads: int, memory: float) -> Any:
     """Rows as the layer sees them: their features are arrays, kept if they fit, because it multiplies by them often."""
-    return kept(LazyFeatures(kernel, X, labels, as_float64(Z), T, np.float64, threads), memory)
+    return cache_features(LazyFeatures(kernel, X, labels, as_float64(Z), T, np.float64, threads), memory)
 
 
 def certified(plain: FeatureSource, basis: RegularizedBasis, coef: Array, bias: Array) -> tuple[float, float]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...linalg.arrays import Array
-from ...linalg.matrix import dot, orthogonal, solve_lower, solve_upper
+from ...linalg.matrix import dot, qr, solve_lower, solve_upper
 from ...problem.formulation import INEQUALITY, Kernel
 from ...problem.losses import Hinge
 from ...problem.regularizers import Identity, KernelNorm, ReweightedNorm
@@ -82,7 +82,7 @@ class KernelValues:
         else:
             self.penalised = np.arange(len(Z))
             self.columns = kernel(data.X, Z, threads=threads)
-            self.factor = orthogonal(space.H)
+            self.factor = qr(space.H)
 
     def decision(self, a: Array) -> Array:
         """``K a``."""

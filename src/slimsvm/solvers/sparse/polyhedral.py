@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 
 from ...linalg.arrays import Array
-from ...linalg.matrix import dot, orthogonal
+from ...linalg.matrix import dot, qr
 from ..certificate import TINY, balanced, relative_gap
 from ..primal.equations import from_sums
 from ..primal.mehrotra import PrimalDualPoint, Towards, advanced, mean_product
@@ -238,7 +238,7 @@ class PolyhedralProblem:
             return (x + gamma * v * float(dot(v, x))) / np.sqrt(d)
 
         # With z = R'x, what is left to solve is positive definite in (x, b), however small D gets.
-        Q, R = orthogonal(root(H))
+        Q, R = qr(root(H))
         h = 1 / (now.xi / now.room + now.s / now.alpha)
         P = dot(G, R.T)
         r = len(R)

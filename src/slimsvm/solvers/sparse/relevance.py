@@ -21,7 +21,7 @@ from scipy.special import expit
 from ...data.dataset import row_numbers
 from ...linalg.arrays import Array
 from ...linalg.lbfgs import lbfgs
-from ...linalg.matrix import NotPositiveDefinite, cho_solve, cholesky, dot, inverse_lower, solve_each, solve_lower
+from ...linalg.matrix import NotPositiveDefinite, cho_solve, cholesky, dot, inverse_lower, solve_batch, solve_lower
 from ...problem.formulation import Kernel
 
 # Kernel values that are kept: candidates are thinned out beyond.
@@ -593,7 +593,7 @@ class Tries:
             unit = 1 / np.sqrt(np.einsum("bii->bi", H))
             H *= unit[:, :, None] * unit[:, None, :]
             with np.errstate(all="ignore"):
-                scaled, determinant = solve_each(H + 1e-14 * np.eye(H.shape[1]), unit * gradient)
+                scaled, determinant = solve_batch(H + 1e-14 * np.eye(H.shape[1]), unit * gradient)
                 step, determinant = unit * scaled, determinant - 2 * np.log(unit).sum(axis=1)
                 along = self.decision(step, extra)
             gain = np.einsum("bi,bi->b", step, gradient)

@@ -25,7 +25,7 @@ from ...linalg.matrix import (
     dot,
     inverse_lower,
     pivoted_cholesky,
-    pivoted_triangle,
+    pivoted_qr_triangle,
     solve_lower,
     solve_upper,
 )
@@ -180,7 +180,7 @@ class KernelColumns:
             values, basis = np.linalg.eigh(R)
             F = np.sqrt(np.maximum(values, 0))[:, None] * basis.T
         rows = np.vstack([F * s, np.eye(len(s))])
-        triangle, order = pivoted_triangle(rows[np.argsort(-np.abs(rows).max(axis=1), kind="stable")])
+        triangle, order = pivoted_qr_triangle(rows[np.argsort(-np.abs(rows).max(axis=1), kind="stable")])
         B = np.empty_like(triangle)
         B[order] = s[order, None] * solve_upper(triangle, np.eye(len(s)))
         return Coordinates(self.columns, B, lambda w: dot(B, w), lambda a: dot(triangle, (a / s)[order]))
