@@ -546,12 +546,12 @@ def test_a_poor_choice_of_inputs_on_all_rows_is_noticed(monkeypatch):
     rng = np.random.default_rng(7)
     X = rng.normal(size=(600, 20))
     y = (X[:, 3] + X[:, 17] ** 2 > 1).astype(int)
-    right = byte_budget.most_relevant
+    right = byte_budget.most_relevant_inputs
 
     def relevant(model, dataset, used, count):
         return right(model, dataset, used, count) if dataset.size < 600 else np.setdiff1d(used, [3, 17])[:count]
 
-    monkeypatch.setattr(byte_budget, "most_relevant", relevant)
+    monkeypatch.setattr(byte_budget, "most_relevant_inputs", relevant)
     model = SlimSVC(basis=bases.Learned(iterations=40), C=1.0, gamma=1 / 20, max_bytes=150).fit(X, y)
     assert model.kernel_.scales[3] > 0
     assert model.kernel_.scales[17] > 0

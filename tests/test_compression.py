@@ -35,7 +35,7 @@ from slimsvm import (
     regularizers,
     slacks,
 )
-from slimsvm.basis.distillation import DistillationObjective, taught_coefficients, teach
+from slimsvm.basis.distillation import DistillationObjective, distill, distilled_coefficients
 from slimsvm.basis.reduced_set import DistanceObjective, greedy_rows, reduced_set
 from slimsvm.compression import Compressor, Original
 from slimsvm.compression.tasks import Classification
@@ -204,7 +204,7 @@ def test_taught_coefficients_minimise_what_is_documented():
         return near + 0.5e-6 * beta @ beta + 0.5 * C @ missed**2
 
     best = minimize(objective, np.zeros(len(Z) + 1), method="BFGS", options={"gtol": 1e-9, "maxiter": 5000})
-    found, bias = taught_coefficients(kernel, X, Z, [lesson], coef.T, np.zeros(1))
+    found, bias = distilled_coefficients(kernel, X, Z, [lesson], coef.T, np.zeros(1))
     mine = objective(np.append(found[0], bias))
     assert mine <= best.fun * (1 + 1e-9)
     assert mine == pytest.approx(best.fun, rel=1e-6)
@@ -217,7 +217,7 @@ def test_teaching_lowers_its_objective_and_the_reduced_set_its_distance():
     moved = reduced_set(kernel, X, coef, 5, rng, max_iter=50)
     assert 0 <= moved.value < start.value < 1
     squares = float(np.einsum("oi,ij,oj->", coef, kernel(X, X), coef))
-    values = [teach(kernel, X, lesson, coef.T, squares, moved.vectors, rng, max_iter=n).value for n in (0, 10, 50)]
+    values = [distill(kernel, X, lesson, coef.T, squares, moved.vectors, rng, max_iter=n).value for n in (0, 10, 50)]
     assert values[0] > values[1] >= values[2]
 
 
@@ -231,7 +231,7 @@ def test_very_few_vectors_begin_in_many_places(seed, monkeypatch):
         return reduced_set(kernels.Gaussian(0.5), X, coef, 3, np.random.default_rng(0)).value
 
     found = distance()
-    monkeypatch.setattr("slimsvm.basis.reduced_set.BEGINNINGS", 0)
+    monkeypatch.setattr("slimsvm.basis.reduced_set.N_RESTARTS", 0)
     assert found < 0.96 * distance()
 
 

@@ -27,9 +27,9 @@ def noisy(n, values=None, n_classes=3, seed=0):
 def pairs(dataset, seed=0):
     """All splits of all three users, as train and test."""
     rng = np.random.default_rng(seed)
-    found = [(fold.train, fold.test) for fold in search.split(dataset, rng)]
-    found += [(part.train, part.test) for folds in (None, 4) for part in sizes.parts(dataset, rng, folds)]
-    pieces = probabilities.pieces_of(dataset, lambda train: (None, None), rng)
+    found = [(fold.train, fold.test) for fold in search.search_folds(dataset, rng)]
+    found += [(part.train, part.test) for folds in (None, 4) for part in sizes.size_folds(dataset, rng, folds)]
+    pieces = probabilities.calibration_folds(dataset, lambda train: (None, None), rng)
     return found + [(piece.train, piece.test) for piece in pieces]
 
 
@@ -83,15 +83,15 @@ def test_parts_that_lack_a_class_are_left_out():
 def test_rows_with_many_copies_judge_themselves():
     dataset = noisy(2000, values=4)
     assert Groups.of(dataset).known_well
-    assert probabilities.pieces_of(dataset, lambda train: (None, None), np.random.default_rng(0)) == []
-    (fold,) = search.split(dataset, np.random.default_rng(0))
+    assert probabilities.calibration_folds(dataset, lambda train: (None, None), np.random.default_rng(0)) == []
+    (fold,) = search.search_folds(dataset, np.random.default_rng(0))
     assert fold.train is fold.test
 
 
 def test_a_sample_of_rows_is_not_taken_for_copies():
     """Rows that were drawn count as often as they stand for others; they have no copies."""
     dataset = noisy(100_000, n_classes=26)
-    assert len(probabilities.pieces_of(dataset, lambda train: (None, None), np.random.default_rng(0))) == 1
+    assert len(probabilities.calibration_folds(dataset, lambda train: (None, None), np.random.default_rng(0))) == 1
 
 
 def test_a_sample_has_each_class_in_proportion():

@@ -169,7 +169,7 @@ def test_folds(n, count):
     X, y = blobs(n)
     X[1::10] = X[::10]
     dataset = task_of(X, y)
-    held_out = sizing.parts(dataset, np.random.default_rng(0))
+    held_out = sizing.size_folds(dataset, np.random.default_rng(0))
     assert len(held_out) == count
     tested = np.concatenate([part.test.numbers for part in held_out])
     assert sorted(tested) == sorted(dataset.numbers)
@@ -180,13 +180,13 @@ def test_folds(n, count):
 
 
 def test_many_rows_are_judged_by_one_part(monkeypatch):
-    monkeypatch.setattr(sizing, "FEW", 100)
-    monkeypatch.setattr(sizing, "MANY", 450)
-    monkeypatch.setattr(sizing, "MOST_ROWS", 450)
+    monkeypatch.setattr(sizing, "FIVE_FOLDS_BELOW", 100)
+    monkeypatch.setattr(sizing, "ONE_FOLD_FROM", 450)
+    monkeypatch.setattr(sizing, "MAX_SIZE_ROWS", 450)
     X, y = blobs(1000)
     y[:12] = 7  # a rare class keeps rows on both sides
     dataset = task_of(X, y)
-    (part,) = sizing.parts(dataset, np.random.default_rng(0))
+    (part,) = sizing.size_folds(dataset, np.random.default_rng(0))
     assert part.test.size + part.train.size == pytest.approx(450, abs=15)
     assert part.test.size == pytest.approx(150, abs=5)
     assert {2} < set(part.test.codes)
@@ -197,7 +197,7 @@ def test_many_rows_are_judged_by_one_part(monkeypatch):
 def test_rows_with_many_copies_judge_themselves():
     X, y = blobs(12)
     dataset = task_of(np.repeat(X, 20, axis=0), np.repeat(y, 20))
-    (part,) = sizing.parts(dataset, np.random.default_rng(0))
+    (part,) = sizing.size_folds(dataset, np.random.default_rng(0))
     assert part.train is part.test is dataset
     assert found_for(np.repeat(X, 20, axis=0), np.repeat(y, 20)).curve.scores.min() > 0.5
 
@@ -301,11 +301,11 @@ def test_a_difference_that_is_sure_but_nothing():
 
 def test_settings_serve_more_than_two_vectors():
     """They are searched for a quarter of the largest size, but for eight vectors where that is less."""
-    assert sizing.middle((2, 4, 8, 16, 32, 64, 128)) == 32
-    assert sizing.middle((2, 4, 8, 16)) == 8
-    assert sizing.middle((2, 4, 8)) == 8
-    assert sizing.middle((2, 4)) == 4
-    assert sizing.middle((1,)) == 1
+    assert sizing.search_size((2, 4, 8, 16, 32, 64, 128)) == 32
+    assert sizing.search_size((2, 4, 8, 16)) == 8
+    assert sizing.search_size((2, 4, 8)) == 8
+    assert sizing.search_size((2, 4)) == 4
+    assert sizing.search_size((1,)) == 1
 
 
 def test_rows_that_judge_twice_count_once():
@@ -487,7 +487,7 @@ def hand_made(sizes, scores, error=0.02, classes=2, inputs=10, behind=0.0, **oth
     }
     errors, behind = np.full(len(sizes), error), np.broadcast_to(behind, len(sizes))
     curve = sizing.Curve(tuple(sizes), np.array(scores), errors, behind)
-    floor = sizing.least_size(classes)
+    floor = sizing.smallest_size(classes)
     return Frontier(models, curve, dict.fromkeys(sizes, 0.1), None, "accuracy", floor, **others)
 
 
@@ -622,12 +622,12 @@ def test_bytes():
 
 
 def test_default_sizes():
-    assert sizing.powers(1, 2) == (2, 4, 8, 16, 32, 64, 128)
-    assert sizing.powers(4, 2) == (4, 8, 16, 32, 64, 128)
-    assert sizing.powers(26, 26) == (32, 64, 128)
-    assert sizing.powers(100, 100) == (128, 256)
-    assert sizing.middle((2, 4, 8, 16, 32, 64, 128)) == 32
-    assert sizing.middle((5,)) == 5
+    assert sizing.size_grid(1, 2) == (2, 4, 8, 16, 32, 64, 128)
+    assert sizing.size_grid(4, 2) == (4, 8, 16, 32, 64, 128)
+    assert sizing.size_grid(26, 26) == (32, 64, 128)
+    assert sizing.size_grid(100, 100) == (128, 256)
+    assert sizing.search_size((2, 4, 8, 16, 32, 64, 128)) == 32
+    assert sizing.search_size((5,)) == 5
 
 
 def test_the_full_machine():

@@ -453,7 +453,7 @@ def test_learning_in_float32_reaches_nearly_the_same_value(kernel, loss, scaled,
     problem = replace(problem, X=problem.X + offset)
     Z, _ = start(problem)
     double = learn(problem, Z, loss, max_iter=20, learn_scales=scaled)
-    monkeypatch.setattr(learning, "DOUBLE_ROWS", 10)
+    monkeypatch.setattr(learning, "LEARNING_FLOAT64_ROWS", 10)
     single = learn(problem, Z, loss, max_iter=20, learn_scales=scaled)
     assert np.isfinite(single.vectors).all()
     exact = value_by_solver(problem, single.vectors, single.scales, loss, "kernel")

@@ -50,7 +50,14 @@ from slimsvm.solvers.primal.probability import (
     minimise,
     outputs,
 )
-from slimsvm.training.probabilities import STEP, USUAL, CalibrationFold, LayerLogLoss, choose_cost, pieces_of
+from slimsvm.training.probabilities import (
+    COST_STEP,
+    INITIAL_COST_FACTOR,
+    CalibrationFold,
+    LayerLogLoss,
+    calibration_folds,
+    choose_cost,
+)
 
 FIXED = {"C": 1.0, "gamma": "scale", "scales": "fixed"}
 WITH_LAYER = [
@@ -224,16 +231,16 @@ def test_cost_is_the_best_of_its_neighbours():
     piece = CalibrationFold(dataset.take(np.arange(300)), dataset.take(np.arange(300, 400)), Gaussian(0.3), X[:20])
     cost = choose_cost([piece], 1.0)
     judge = LayerLogLoss(piece, 2.0**30)
-    assert judge(cost) <= min(judge(cost / STEP), judge(cost * STEP)) * 1.002
+    assert judge(cost) <= min(judge(cost / COST_STEP), judge(cost * COST_STEP)) * 1.002
 
 
 def test_no_rows_to_judge_by():
     """Classes of one row each are never all in the same part: the usual cost, and probabilities all the same."""
     X, y = np.array([[0.0], [1.0], [3.0]]), np.array([0, 1, 2])
-    assert choose_cost([], 3.0) == 3.0 * USUAL
-    assert pieces_of(as_task(X, y), lambda train: (Gaussian(), train.X), np.random.default_rng(0)) == []
+    assert choose_cost([], 3.0) == 3.0 * INITIAL_COST_FACTOR
+    assert calibration_folds(as_task(X, y), lambda train: (Gaussian(), train.X), np.random.default_rng(0)) == []
     model = SlimSVC(3, probability=True, **FIXED).fit(X, y)
-    assert model.probability_C_ == USUAL
+    assert model.probability_C_ == INITIAL_COST_FACTOR
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
 
 
@@ -245,7 +252,7 @@ def test_rows_that_judge_have_no_part_in_the_vectors():
         seen.append(train)
         return Gaussian(0.3), train.X[:5]
 
-    pieces = pieces_of(as_task(X, y), learn, np.random.default_rng(0))
+    pieces = calibration_folds(as_task(X, y), learn, np.random.default_rng(0))
     assert len(pieces) > 1  # few rows: folds
     for piece, train in zip(pieces, seen, strict=True):
         assert piece.train is train

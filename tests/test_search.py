@@ -46,12 +46,12 @@ def valley(best, width=0.02):
 @pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize("cost", [0.1, 3.0, 30.0, 300.0])
 def test_the_best_setting_is_found(monkeypatch, cost, scaled):
-    unit = run(monkeypatch, valley(Hyperparameters(1.0, 1.0)), 1200)[1].unit
+    unit = run(monkeypatch, valley(Hyperparameters(1.0, 1.0)), 1200)[1].gamma_unit
     best = Hyperparameters(cost, 0.3 * unit, scaled)
     found, _ = run(monkeypatch, valley(best), 1200)
-    assert found.setting.scaled == scaled
-    assert found.setting.gamma == pytest.approx(best.gamma)
-    assert cost == found.setting.C
+    assert found.hyperparameters.scaled == scaled
+    assert found.hyperparameters.gamma == pytest.approx(best.gamma)
+    assert cost == found.hyperparameters.C
 
 
 def test_a_wide_kernel_is_seen_at_a_large_cost(monkeypatch):
@@ -62,20 +62,20 @@ def test_a_wide_kernel_is_seen_at_a_large_cost(monkeypatch):
         return 0.1 + 0.1 * abs(np.log10(linear)) + 0.05 * np.log10(setting.gamma / unit) + 0.1 * setting.scaled
 
     for n in (400, 1200):
-        unit = run(monkeypatch, valley(Hyperparameters(1.0, 1.0)), n)[1].unit
+        unit = run(monkeypatch, valley(Hyperparameters(1.0, 1.0)), n)[1].gamma_unit
         found, _ = run(monkeypatch, error, n)
-        assert found.setting.gamma < 0.05 * unit
-        assert found.setting.C >= 30
+        assert found.hyperparameters.gamma < 0.05 * unit
+        assert found.hyperparameters.C >= 30
 
 
 def test_ranges_go_on_where_the_best_is_at_their_end(monkeypatch):
     found, space = run(monkeypatch, valley(Hyperparameters(3000.0, 1e-9)), 1200)
-    assert max(found.tried["C"]) > 1000
-    assert min(found.tried["gamma"]) < 0.01 * space.unit
-    assert found.setting.C >= 900
+    assert max(found.table["C"]) > 1000
+    assert min(found.table["gamma"]) < 0.01 * space.gamma_unit
+    assert found.hyperparameters.C >= 900
     found, space = run(monkeypatch, valley(Hyperparameters(1e9, 1e9)), 1200)
-    assert max(found.tried["C"]) <= search.MOST_COST[space.targets]
-    assert max(found.tried["gamma"]) <= search.MOST_WIDTH * space.unit * 1.001
+    assert max(found.table["C"]) <= search.MAX_COST[space.is_regression]
+    assert max(found.table["gamma"]) <= search.LARGEST_GAMMA * space.gamma_unit * 1.001
 
 
 def test_a_single_lucky_run_does_not_win_where_rows_are_few(monkeypatch):
@@ -86,8 +86,8 @@ def test_a_single_lucky_run_does_not_win_where_rows_are_few(monkeypatch):
             return 0.3
         return 0.14 if setting.C == 0.1 else 0.15 if setting.C in (10.0, 30.0, 100.0) else 0.25
 
-    assert run(monkeypatch, error, 400, gamma=0.2)[0].setting.C in (10.0, 30.0, 100.0)
-    assert run(monkeypatch, error, 1200, gamma=0.2)[0].setting.C == 0.1
+    assert run(monkeypatch, error, 400, gamma=0.2)[0].hyperparameters.C in (10.0, 30.0, 100.0)
+    assert run(monkeypatch, error, 1200, gamma=0.2)[0].hyperparameters.C == 0.1
 
 
 def test_the_second_look_is_on_other_rows(monkeypatch):
@@ -99,8 +99,8 @@ def test_the_second_look_is_on_other_rows(monkeypatch):
         return (first if fold == 0 else later) + 0.02 * abs(np.log10(setting.C / 3))
 
     found, _ = run(monkeypatch, error, 1200, gamma=0.2)
-    assert not found.setting.scaled
-    assert {1, 3} <= set(found.tried["folds"])
+    assert not found.hyperparameters.scaled
+    assert {1, 3} <= set(found.table["folds"])
     tests = [set(fold.test.numbers) for fold in found.folds]
     assert not tests[0] & tests[1]
     assert not tests[1] & tests[2]
@@ -113,9 +113,9 @@ def test_where_rows_are_few_learned_scales_have_to_be_worth_it(monkeypatch):
     def error(gain):
         return lambda setting, fold: 0.25 - gain * setting.scaled + 0.02 * abs(np.log10(setting.C))
 
-    assert not run(monkeypatch, error(0.01), 400)[0].setting.scaled
-    assert run(monkeypatch, error(0.1), 400)[0].setting.scaled
-    assert run(monkeypatch, error(0.01), 1200)[0].setting.scaled
+    assert not run(monkeypatch, error(0.01), 400)[0].hyperparameters.scaled
+    assert run(monkeypatch, error(0.1), 400)[0].hyperparameters.scaled
+    assert run(monkeypatch, error(0.01), 1200)[0].hyperparameters.scaled
 
 
 def test_the_random_state_does_not_change_the_settings():
@@ -127,10 +127,10 @@ def test_the_random_state_does_not_change_the_settings():
 
 def test_what_is_given_is_not_searched(monkeypatch):
     found, _ = run(monkeypatch, valley(Hyperparameters(1.0, 1.0)), 1200, C=7.0, scales="learned")
-    assert set(found.tried["C"]) == {7.0}
-    assert set(found.tried["scales"]) == {"learned"}
+    assert set(found.table["C"]) == {7.0}
+    assert set(found.table["scales"]) == {"learned"}
     found, _ = run(monkeypatch, valley(Hyperparameters(1.0, 1.0)), 1200, gamma=0.2, scales="fixed")
-    assert set(found.tried["gamma"]) == {0.2}
+    assert set(found.table["gamma"]) == {0.2}
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -159,8 +159,8 @@ def test_trials_that_run_ahead_change_nothing(n):
 
 
 def test_costs_of_very_many_rows_are_those_of_a_million():
-    few = search.SearchSpace(None, None, [False], 0.5, rows=2e5)
-    many = search.SearchSpace(None, None, [False], 0.5, rows=5e7)
+    few = search.SearchSpace(None, None, [False], 0.5, total_weight=2e5)
+    many = search.SearchSpace(None, None, [False], 0.5, total_weight=5e7)
     assert few.costs == list(search.COSTS)
     np.testing.assert_allclose(many.costs, np.array(search.COSTS) / 50)
-    assert pytest.approx(few.first(0.5, False).C / 50) == many.first(0.5, False).C
+    assert pytest.approx(few.initial(0.5, False).C / 50) == many.initial(0.5, False).C

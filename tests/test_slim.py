@@ -69,7 +69,7 @@ def test_numbers_switch_the_search_off(monkeypatch):
     def forbidden(*args):
         raise AssertionError("searched")
 
-    monkeypatch.setattr(search, "split", forbidden)
+    monkeypatch.setattr(search, "search_folds", forbidden)
     for gamma in (0.3, 1, np.float64(0.3), np.float32(0.25), "scale", "auto"):
         for C in (3.0, 3, np.int64(3)):
             model = SlimSVC(4, learned(iterations=2), C=C, gamma=gamma, scales="fixed").fit(X, y)
@@ -143,13 +143,13 @@ def test_search_is_seeded_and_splits_by_class():
         numbers = np.arange(n)
         X = numbers[:, None] + 0.5
         dataset = Dataset(X, codes, np.ones(n), np.ones(2), numbers, row_keys(X), np.arange(2), None, n)
-        folds = search.split(dataset, np.random.default_rng(0))
+        folds = search.search_folds(dataset, np.random.default_rng(0))
         for fold in folds:
             assert not set(fold.train.numbers) & set(fold.test.numbers)
             assert len(fold.train.codes) + len(fold.test.codes) == n
             assert abs(fold.train.codes.sum() - 0.1 * len(fold.train.codes)) <= 1
         held_out = np.bincount(np.concatenate([fold.test.numbers for fold in folds]), minlength=n)
-        if n < search.MANY:
+        if n < search.MANY_ROWS:
             assert len(set(held_out)) == 1  # each row as often as any other
         else:
             assert held_out.max() == 1

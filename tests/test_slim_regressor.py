@@ -20,7 +20,7 @@ import slimsvm
 from slimsvm import SlimSVR, losses
 from slimsvm.data.dataset import rounded_targets
 from slimsvm.estimators import checked_data
-from slimsvm.training.intervals import held_out_residuals, quantiles
+from slimsvm.training.intervals import held_out_residuals, residual_quantiles
 from slimsvm.training.spec import Hyperparameters
 
 QUICK = {"C": 10.0, "gamma": 0.5, "scales": "fixed"}
@@ -268,11 +268,11 @@ def test_intervals_of_several_targets_have_their_units(data):
 
 def test_quantiles_are_those_of_the_finite_sample():
     r, ones = np.arange(1.0, 10)[:, None], np.ones(9)
-    assert quantiles(r, ones, 0.9) == [9.0]  # ceil(0.9 * 10) of nine
-    assert quantiles(r, ones, 0.5) == [5.0]
-    assert quantiles(r, ones, 0.95) == [np.inf]  # nine rows cannot tell
-    copies, weighted = np.repeat(r, 3, axis=0), quantiles(r, 3 * ones, 0.7)
-    assert quantiles(copies, np.ones(27), 0.7) == weighted
+    assert residual_quantiles(r, ones, 0.9) == [9.0]  # ceil(0.9 * 10) of nine
+    assert residual_quantiles(r, ones, 0.5) == [5.0]
+    assert residual_quantiles(r, ones, 0.95) == [np.inf]  # nine rows cannot tell
+    copies, weighted = np.repeat(r, 3, axis=0), residual_quantiles(r, 3 * ones, 0.7)
+    assert residual_quantiles(copies, np.ones(27), 0.7) == weighted
 
 
 @dataclass(frozen=True)

@@ -20,22 +20,22 @@ from ..solvers.pivoted_cholesky import independent_rows, pivoted_factor
 from .learning import LearnedVectors, learn
 from .selection import class_centres, forward_rows
 
-FINER = 4  # times the rows of the stage before
-COARSEST = 5000  # rows of the first stage, at least
+STAGE_FACTOR = 4  # times the rows of the stage before
+MIN_STAGE_ROWS = 5000  # rows of the first stage, at least
 # Where vectors start decides little for classes, as long as scales are fixed. But learned scales may settle without an
 # input that matters, and for targets local minima lie far apart: then the best of several starts goes on. The fewer
 # the vectors, the more there depends on where they start.
 STARTS_CLASSIFICATION, STARTS_REGRESSION = 3, 4
 SMALL_MODEL_VECTORS, STARTS_SMALL_MODEL = 8, 6  # so many vectors at most; for both
-PARTS = ((20_000, 1.0), (60_000, 0.5), (np.inf, 0.2))  # of the iterations, on so many rows at most
+STAGE_ITERATION_FRACTIONS = ((20_000, 1.0), (60_000, 0.5), (np.inf, 0.2))  # of the iterations, on so many rows at most
 
 
 def stages(rows: int, iterations: int) -> list[tuple[int, int]]:
     """Numbers of rows, and of iterations on them."""
     sizes = [rows]
-    while sizes[0] >= FINER * COARSEST:
-        sizes.insert(0, sizes[0] // FINER)
-    parts = [next(part for most, part in PARTS if size <= most) for size in sizes]
+    while sizes[0] >= STAGE_FACTOR * MIN_STAGE_ROWS:
+        sizes.insert(0, sizes[0] // STAGE_FACTOR)
+    parts = [next(part for most, part in STAGE_ITERATION_FRACTIONS if size <= most) for size in sizes]
     parts[0] = 1.0
     return [(size, int(np.ceil(iterations * part))) for size, part in zip(sizes, parts, strict=True)]
 
@@ -116,7 +116,7 @@ class DatasetCandidates:
     def centres(self, count: int, max_iter: int) -> Array:
         return class_centres(self.here, self.dataset.codes, self.dataset.weights, count, max_iter, self.rng)
 
-    def learned(self, start: Basis, count: int, iterations: Any, smoothing: float, owned: bool = False) -> Choice:
+    def learned(self, start: Basis, count: int, iterations: Any, smoothing: float, overwrite_x: bool = False) -> Choice:
         """Coarse to fine: most iterations on few of the rows, the last ones on all. Of several starts, the one that
         leads to the lowest objective on the fewest rows goes on."""
         if not self.kernel.differentiable:
@@ -138,7 +138,7 @@ class DatasetCandidates:
             last = size == self.dataset.size
             part = self if last else self.sample(size)
             found = part.initial_vectors(start, count, n_starts) if found is None else found
-            found = part.moved(found, count, most, smoothing, owned or not last)
+            found = part.moved(found, count, most, smoothing, overwrite_x or not last)
             done += found.n_iter
         assert isinstance(found, LearnedVectors)
         return self._chosen(replace(found, n_iter=done))
@@ -162,7 +162,7 @@ class DatasetCandidates:
                 found.append(other)
         return found
 
-    def learned_on(self, iterations: int, smoothing: float) -> Choice:
+    def learn_further(self, iterations: int, smoothing: float) -> Choice:
         """Vectors that were learned before, moved on, on all of these rows at once."""
         assert isinstance(self.start, LearnedVectors)
         return self._chosen(self.moved(self.start, len(self.start.vectors), iterations, smoothing))
@@ -173,9 +173,14 @@ class DatasetCandidates:
         return Choice(found.vectors.astype(self.X.dtype), None, kernel, found)
 
     def moved(
-        self, begin: LearnedVectors | Array | list[Array], count: int, most: int, smoothing: float, owned: bool = False
+        self,
+        begin: LearnedVectors | Array | list[Array],
+        count: int,
+        most: int,
+        smoothing: float,
+        overwrite_x: bool = False,
     ) -> LearnedVectors:
-        """Vectors moved on, on these rows; ``owned``: which nobody needs afterwards."""
+        """Vectors moved on, on these rows; ``overwrite_x``: which nobody needs afterwards."""
         watch = self.watch(count, self.dataset.size) if self.watch else None
         loss = rounded(self.loss, smoothing) if smoothing > 0 and not self.loss.smooth else self.loss
         found = learn(
@@ -191,7 +196,7 @@ class DatasetCandidates:
             threads=self.dataset.threads,
             watch=watch,
             free=self.free,
-            owned=owned,
+            overwrite_x=overwrite_x,
             search_vectors=self.search_vectors,
         )
         if watch is not None:

@@ -29,7 +29,15 @@ from ..rows.labels import RowLabels
 from ..rows.memory import DenseFeatures
 from ..rows.protocol import decision
 from ..solvers.primal.newton import newton
-from .learning import DOUBLE_ROWS, LearnedVectors, Objective, Watch, centred, minimised, separated
+from .learning import (
+    LEARNING_FLOAT64_ROWS,
+    Callback,
+    LearnedVectors,
+    Objective,
+    centre_rows,
+    jitter_duplicates,
+    minimize,
+)
 from .reduced_set import greedy_rows
 
 QUADRATIC: Between = Between()
@@ -73,7 +81,7 @@ class DistillationObjective(Objective):
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # vectors may be tried where numbers overflow
-def teach(
+def distill(
     kernel: Any,
     X: Any,
     lesson: ProblemGroup,
@@ -85,18 +93,18 @@ def teach(
     regularizer: Regularizer | None = None,
     max_iter: int = 100,
     threads: int = 1,
-    watch: Watch | None = None,
+    watch: Callback | None = None,
 ) -> LearnedVectors:
     """Vectors moved from their start to a local minimum of W; ``lesson.Y`` are intervals, rows x outputs x 2."""
-    centre, X = centred(kernel, X, DOUBLE_ROWS)
-    Z = separated(start - centre, kernel, X, rng)
+    centre, X = centre_rows(kernel, X, LEARNING_FLOAT64_ROWS)
+    Z = jitter_duplicates(start - centre, kernel, X, rng)
     regularizer = (KernelNorm() if regularizer is None else regularizer).among(kernel, X, True)
     objective = DistillationObjective(kernel, X, lesson, pull, squares, loss, regularizer, len(Z), threads)
-    found = minimised(objective, Z, None, rng, max_iter, watch)
+    found = minimize(objective, Z, None, rng, max_iter, watch)
     return replace(found, vectors=found.vectors + centre)
 
 
-def taught_coefficients(
+def distilled_coefficients(
     kernel: Kernel,
     X: Any,
     Z: Any,

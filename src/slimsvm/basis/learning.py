@@ -36,10 +36,14 @@ from ..solvers.primal.passes import Equations, Pull
 from .selection import forward_rows
 
 # With more rows than this, learning computes in float32.
-DOUBLE_ROWS = 2000
-DENSE = 1 << 22  # entries up to which sparse rows are learned from as dense ones: much faster, the same vectors
-SOME_ROWS = 20_000  # that say which vectors are dead, and where they gain most; the last word on more is in float32
-TOO_FAR = 1e30  # as the objective of vectors so far out that numbers overflow
+LEARNING_FLOAT64_ROWS = 2000
+MAX_DENSE_ENTRIES = (
+    1 << 22
+)  # entries up to which sparse rows are learned from as dense ones: much faster, the same vectors
+MAX_REVIVAL_ROWS = (
+    20_000  # that say which vectors are dead, and where they gain most; the last word on more is in float32
+)
+OVERFLOW_OBJECTIVE = 1e30  # as the objective of vectors so far out that numbers overflow
 MAX_LOG_SCALE_CHANGE = 6.0  # from a scale of 1, either way: beyond, a line search may overflow
 # An input whose scale is next to zero has no gradient left, neither in its scale nor in the vectors. In the first
 # iterations, scales therefore stay above exp(-0.5) of their start: vectors that lie where clusters are do not show yet
@@ -49,10 +53,13 @@ EARLY_MAX_LOG_DECREASE = 0.5
 # (initial scale, max log decrease from 1 in early iterations) of even and odd starts. Odd ones have a narrower kernel
 # and free scales: a data set on which one kind ends in a bad local minimum is seldom one on which the other does.
 INITIAL_SCALES = ((1.0, EARLY_MAX_LOG_DECREASE), (2.0, MAX_LOG_SCALE_CHANGE))
-HALVING_AT = (0.3, 0.5)  # fractions of max_iter at which the worse half of the starts is dropped (successive halving)
+HALVING_FRACTIONS = (
+    0.3,
+    0.5,
+)  # fractions of max_iter at which the worse half of the starts is dropped (successive halving)
 
-Watch = Callable[[int, float], None]
-Threads = Callable[[], int]  # that may be used now
+Callback = Callable[[int, float], None]
+ThreadCount = Callable[[], int]  # that may be used now
 
 
 @dataclass(frozen=True)
@@ -60,8 +67,8 @@ class LearnedVectors:
     """Vectors, the scales of the inputs (None if they were not learned), and the coefficients over them
     as they were while learning (outputs x vectors), biases. ``value`` is W for each unit of cost.
 
-    ``to_gain`` estimates by how much of itself W could still fall: what the last quarter of the iterations gained, if
-    the limit ended them, else 0.
+    ``remaining_gain`` estimates the relative decrease of W that further iterations would give: the decrease in the last
+    quarter of the iterations if max_iter ended them, else 0.
     """
 
     vectors: Array
@@ -70,7 +77,7 @@ class LearnedVectors:
     bias: Array
     value: float
     n_iter: int
-    to_gain: float = 0.0
+    remaining_gain: float = 0.0
 
 
 class Objective:
@@ -90,7 +97,7 @@ class Objective:
         count: int,
         scaled: bool,
         threads: int = 1,
-        free: Threads | None = None,
+        free: ThreadCount | None = None,
     ):
         self.kernel, self.X, self.labels = kernel, X, labels
         self.loss, self.regularizer, self.count, self.scaled = loss, regularizer, count, scaled
@@ -124,7 +131,7 @@ class Objective:
         """Value and gradient; a step so long that numbers overflow is no good."""
         value, gradient = self.at(theta)
         if not (np.isfinite(value) and np.isfinite(gradient).all()):
-            return TOO_FAR, np.zeros_like(theta)
+            return OVERFLOW_OBJECTIVE, np.zeros_like(theta)
         return value, gradient
 
     def at(self, theta: Array) -> tuple[float, Array]:
@@ -195,7 +202,7 @@ class Objective:
     def dead(self, Z: Array, scales: Array | None) -> Array:
         """Vectors far from every row, or with next to no coefficient in any output."""
         kernel = self.kernel if scales is None else Scaled(self.kernel, scales)
-        some = self.X[:: -(-self.X.shape[0] // SOME_ROWS)]
+        some = self.X[:: -(-self.X.shape[0] // MAX_REVIVAL_ROWS)]
         K = kernel(some, Z, out=np.empty((some.shape[0], len(Z)), dtype=some.dtype), threads=self.threads)
         most = np.maximum(K.max(axis=0), -K.min(axis=0))
         sizes = np.maximum(kernel(Z, Z).diagonal(), np.finfo(float).tiny)
@@ -205,7 +212,7 @@ class Objective:
     def best_rows(self, kernel: Any, count: int, given: Array, rng: np.random.Generator) -> Array:
         """Rows that gain most beside the given vectors."""
         loss = self.loss if self.loss.smooth else squared(self.loss)
-        step = -(-self.X.shape[0] // SOME_ROWS)
+        step = -(-self.X.shape[0] // MAX_REVIVAL_ROWS)
         X, labels = self.X[::step], self.labels.take(slice(None, None, step), step)
         return step * forward_rows(kernel, X, labels, count, rng, given, loss=loss, threads=self.threads)
 
@@ -253,7 +260,7 @@ class FusedObjective(Objective):
     def machines(self, Z: Array, scales: Array | None) -> tuple[float, Array, Array]:
         # Vectors that are nearly dependent have features that float32 knows little of.
         rows = self.rows
-        if rows.dtype != np.float64 and self.X.shape[0] <= SOME_ROWS:
+        if rows.dtype != np.float64 and self.X.shape[0] <= MAX_REVIVAL_ROWS:
             X = to_memory(self.X)
             rows = CoreFeatures(X, self.labels, np.float64, self.threads)
         V, beta, _ = self.solved(rows, Z, scales)
@@ -281,16 +288,16 @@ def learn(
     max_iter: int = 100,
     regularizer: Regularizer | None = None,
     threads: int = 1,
-    watch: Watch | None = None,
-    free: Threads | None = None,
-    owned: bool = False,
+    watch: Callback | None = None,
+    free: ThreadCount | None = None,
+    overwrite_x: bool = False,
     search_vectors: Sequence[LearnedVectors] = (),
 ) -> LearnedVectors:
     """Move vectors (and scales) from their start to a local minimum of W by L-BFGS.
 
-    ``owned``: nobody else needs X, and it may be changed. Several starts, which have as many vectors each, are run for
-    some iterations, and the one with the lowest objective is continued. ``search_vectors``, which the
-    search learned on parts of these rows, are compared with them.
+    ``overwrite_x``: X may be changed. Several starts with the same number of vectors run for some iterations each, and
+    the one with the lowest objective continues. ``search_vectors``, learned by the search on parts of these rows, are
+    further candidates.
 
     A vector that contributes nothing has no gradient and would stay so: it is put where it gains most, and
     learning goes on.
@@ -302,8 +309,8 @@ def learn(
         runs = [LearnedVectors(Z, None, np.empty((0, len(Z))), np.empty(0), np.inf, 0) for Z in starts]
     if is_remote(X) and not FusedObjective.serves(kernel, loss):
         X = X[:]  # on a device; such kernels and losses have what learning needs in memory only
-    centre, X = centred(kernel, X, DOUBLE_ROWS, owned)
-    runs = [replace(run, vectors=separated(run.vectors - centre, kernel, X, rng), n_iter=0) for run in runs]
+    centre, X = centre_rows(kernel, X, LEARNING_FLOAT64_ROWS, overwrite_x)
+    runs = [replace(run, vectors=jitter_duplicates(run.vectors - centre, kernel, X, rng), n_iter=0) for run in runs]
     count = len(runs[0].vectors)
     regularizer = (KernelNorm() if regularizer is None else regularizer).among(kernel, X, True)
     objective = objective_for(kernel, loss)(kernel, X, labels, loss, regularizer, count, learn_scales, threads, free)
@@ -311,29 +318,29 @@ def learn(
     def continued(run: LearnedVectors, until: int, early: tuple[float, float] = INITIAL_SCALES[0]) -> LearnedVectors:
         done = run.n_iter
         later = None if watch is None else lambda iteration, value: watch(done + iteration, value)
-        found = minimised(objective, run.vectors, run.scales, rng, until - done, later, early)
+        found = minimize(objective, run.vectors, run.scales, rng, until - done, later, early)
         return replace(found, n_iter=done + found.n_iter)
 
-    for part in HALVING_AT:
+    for part in HALVING_FRACTIONS:
         if len(runs) > 1:
             better = len(runs) // 2
             runs = [continued(run, int(part * max_iter), INITIAL_SCALES[k % 2]) for k, run in enumerate(runs)]
             for other in search_vectors:
                 if len(other.vectors) == count:
-                    value = minimised(objective, other.vectors - centre, other.scales, rng, 0).value
+                    value = minimize(objective, other.vectors - centre, other.scales, rng, 0).value
                     runs.append(replace(other, vectors=other.vectors - centre, value=value, n_iter=runs[0].n_iter))
             runs, search_vectors = sorted(runs, key=lambda run: run.value)[:better], ()
     found = continued(runs[0], max_iter)
     return replace(found, vectors=found.vectors + centre)
 
 
-def minimised(
+def minimize(
     objective: Objective,
     Z: Array,
     scales: Array | None,
     rng: np.random.Generator,
     max_iter: int,
-    watch: Watch | None = None,
+    watch: Callback | None = None,
     early: tuple[float, float] = INITIAL_SCALES[0],
 ) -> LearnedVectors:
     """A local minimum of the objective by L-BFGS; dead vectors come to life again. ``early``: where new scales begin,
@@ -358,14 +365,14 @@ def minimised(
         if progress.done >= max_iter or not len(_dead(objective, Z, scales)):
             break
     value, coef, bias = objective.machines(Z, scales)
-    to_gain = progress.lately() if limited else 0.0
-    return LearnedVectors(Z, scales, coef.T, bias, value, progress.done, to_gain)
+    remaining_gain = progress.lately() if limited else 0.0
+    return LearnedVectors(Z, scales, coef.T, bias, value, progress.done, remaining_gain)
 
 
 class _Progress:
     """Counts iterations, and remembers how the objective fell."""
 
-    def __init__(self, watch: Watch | None):
+    def __init__(self, watch: Callback | None):
         self.watch = watch
         self.values: list[float] = []
 
@@ -386,26 +393,26 @@ class _Progress:
         return (before - self.values[-1]) / max(abs(self.values[-1]), np.finfo(float).tiny)
 
 
-def centred(kernel: Any, X: Any, double_rows: int, owned: bool = False) -> tuple[Any, Any]:
+def centre_rows(kernel: Any, X: Any, double_rows: int, overwrite_x: bool = False) -> tuple[Any, Any]:
     """A mean, and rows without it where the kernel depends on differences only: these then lose no digits.
 
-    More rows than ``double_rows`` are in float32. ``owned``: in the place of X, if they have its type.
+    More rows than ``double_rows`` are in float32. ``overwrite_x``: in the place of X, if they have its type.
     """
     dtype = np.float32 if X.shape[0] > double_rows else np.float64
     if is_remote(X):
         return X.centred(kernel, dtype)
-    if sp.issparse(X) and X.shape[0] * X.shape[1] <= DENSE:
+    if sp.issparse(X) and X.shape[0] * X.shape[1] <= MAX_DENSE_ENTRIES:
         X = X.toarray()
     if sp.issparse(X) or not kernel.translation_invariant:
         return 0.0, X.astype(dtype, copy=False)
     centre = X.mean(axis=0, dtype=np.float64)
-    around = X if owned and X.dtype == dtype and X.flags.writeable else np.empty(X.shape, dtype=dtype)
+    around = X if overwrite_x and X.dtype == dtype and X.flags.writeable else np.empty(X.shape, dtype=dtype)
     for some in row_blocks(X.shape[0], 8 * X.shape[1]):
         np.subtract(X[some], centre, out=around[some], dtype=np.float64, casting="same_kind")
     return centre, around
 
 
-def separated(Z: Array, kernel: Any, X: Any, rng: np.random.Generator) -> Array:
+def jitter_duplicates(Z: Array, kernel: Any, X: Any, rng: np.random.Generator) -> Array:
     """Vectors of which no two are equal: equal ones would always move together."""
     Z = np.array(Z, dtype=np.float64)
     K = kernel(Z, Z)
@@ -413,7 +420,7 @@ def separated(Z: Array, kernel: Any, X: Any, rng: np.random.Generator) -> Array:
     with np.errstate(invalid="ignore", divide="ignore"):
         twin = np.tril(size[:, None] + size - 2 * K <= 1e-12 * (size[:, None] + size), -1).any(axis=1)
     if twin.any():
-        X = X[:: -(-X.shape[0] // SOME_ROWS)] if is_remote(X) else X
+        X = X[:: -(-X.shape[0] // MAX_REVIVAL_ROWS)] if is_remote(X) else X
         spread = np.sqrt(np.maximum(np.asarray((X.power(2) if sp.issparse(X) else X**2).mean(axis=0)).ravel(), 0))
         Z[twin] += 0.1 * np.where(spread > 0, spread, 0.0) * rng.standard_normal((int(twin.sum()), Z.shape[1]))
     return Z

@@ -23,14 +23,14 @@ from ..problem.formulation import Kernel
 from ..problem.kernels import Base
 from ..problem.regularizers import KernelNorm, Regularizer, inverse_root
 from ..rows.labels import RowLabels
-from .learning import LearnedVectors, Objective, Watch, centred, minimised, separated
+from .learning import Callback, LearnedVectors, Objective, centre_rows, jitter_duplicates, minimize
 
 # With more rows than this, vectors are moved in float32.
-DOUBLE_ROWS = 20_000
-STAGES, STAGE_ITERATIONS = 8, 15  # in which a set grows
+REDUCED_SET_FLOAT64_ROWS = 20_000
+GROWTH_STAGES, STAGE_ITERATIONS = 8, 15  # in which a set grows
 # Very few vectors have many minima of their own: other beginnings are worth a look, the best of them a run.
-FEW_VECTORS, BEGINNINGS, BEST_BEGINNINGS = 8, 30, 4
-MOST_WORK = 2e8  # numbers in the kernel's values, of all beginnings together, times the inputs
+MAX_RESTART_VECTORS, N_RESTARTS, N_CONTINUED_RESTARTS = 8, 30, 4
+MAX_RESTART_WORK = 2e8  # numbers in the kernel's values, of all beginnings together, times the inputs
 
 
 class DistanceObjective(Objective):
@@ -81,7 +81,7 @@ class AtRows(Base):
         return (self.kernel(X, self.rows) ** 2).sum(axis=1)
 
 
-def values(kernel: Kernel, X: Any, coef: Array, threads: int = 1) -> Array:
+def function_values(kernel: Kernel, X: Any, coef: Array, threads: int = 1) -> Array:
     """``f_o(x_i)`` of all outputs at their own rows, rows x outputs."""
     return kernel.decision(X, X, np.ascontiguousarray(coef), np.zeros(len(coef)), threads)
 
@@ -94,7 +94,7 @@ def greedy_rows(
     With q the unit vector of that part, an output gains ``<f_o, q>^2 = r_o(x)^2 / |part of x|^2``, where r_o is what is
     left of f_o. ``F`` are the values of the functions, if they are known.
     """
-    left = np.array(values(kernel, X, coef, threads) if F is None else F, dtype=np.float64)
+    left = np.array(function_values(kernel, X, coef, threads) if F is None else F, dtype=np.float64)
     sizes = np.asarray(kernel.diagonal(X), dtype=np.float64)
     rest = sizes.copy()
     m = 0 if given is None else len(given)
@@ -132,7 +132,7 @@ def reduced_set(
     max_iter: int = 100,
     regularizer: Regularizer | None = None,
     threads: int = 1,
-    watch: Watch | None = None,
+    watch: Callback | None = None,
     thorough: bool = True,
 ) -> LearnedVectors:
     """At most ``count`` vectors near the functions of ``coef`` (outputs x rows), and the best coefficients over them.
@@ -141,13 +141,13 @@ def reduced_set(
     all of them move. Moved only in the end, they would settle in a far worse minimum. ``value`` is the squared distance
     as a part of the squared norm, all outputs together. ``thorough``: very few vectors begin in other places, too.
     """
-    centre, X = centred(kernel, X, DOUBLE_ROWS)
-    F = values(kernel, X, coef, threads)
+    centre, X = centre_rows(kernel, X, REDUCED_SET_FLOAT64_ROWS)
+    F = function_values(kernel, X, coef, threads)
     squares = max(float(np.einsum("io,oi->", F, coef)), np.finfo(float).tiny)
     regularizer = (KernelNorm() if regularizer is None else regularizer).among(kernel, X, True)
     moves = kernel.differentiable and max_iter > 0
     greedy = kernel if has_norm(kernel, X) else AtRows(kernel, X)
-    F = F if greedy is kernel else values(greedy, X, coef, threads)
+    F = F if greedy is kernel else function_values(greedy, X, coef, threads)
     Z, done = np.empty((0, X.shape[1])), 0
     for size in _sizes(count) if moves else [count]:
         rows = greedy_rows(greedy, X, coef, size - len(Z), F, Z if len(Z) else None, threads)
@@ -155,30 +155,30 @@ def reduced_set(
         objective = DistanceObjective(kernel, X, coef, squares, regularizer, len(Z), threads)
         last = size == count or len(Z) < size
         iterations = (max_iter if last else min(STAGE_ITERATIONS, max_iter)) if moves else 0
-        found = minimised(objective, separated(Z, kernel, X, rng) if moves else Z, None, rng, iterations, watch)
+        found = minimize(objective, jitter_duplicates(Z, kernel, X, rng) if moves else Z, None, rng, iterations, watch)
         Z, done = found.vectors, done + found.n_iter
         if last:  # fewer vectors than asked for hold all of the functions
             break
-    if thorough and moves and len(Z) <= FEW_VECTORS:
+    if thorough and moves and len(Z) <= MAX_RESTART_VECTORS:
         found = min([found, *_from_elsewhere(objective, rng, max_iter, watch)], key=lambda run: run.value)
     return replace(found, vectors=found.vectors + centre, n_iter=done)
 
 
 def _from_elsewhere(
-    objective: DistanceObjective, rng: np.random.Generator, max_iter: int, watch: Watch | None
+    objective: DistanceObjective, rng: np.random.Generator, max_iter: int, watch: Callback | None
 ) -> list[LearnedVectors]:
     """Runs from rows at random: all of them short ones, the best to the end."""
     kernel, X, count = objective.kernel, objective.X, objective.count
-    beginnings = min(BEGINNINGS, int(MOST_WORK / (STAGE_ITERATIONS * X.shape[0] * X.shape[1] * count)))
+    beginnings = min(N_RESTARTS, int(MAX_RESTART_WORK / (STAGE_ITERATIONS * X.shape[0] * X.shape[1] * count)))
     short = min(STAGE_ITERATIONS, max_iter)
     runs = []
     for _ in range(beginnings):
         Z = dense(X[rng.permutation(X.shape[0])[:count]])
-        runs.append(minimised(objective, separated(Z, kernel, X, rng), None, rng, short, None))
-    best = sorted(runs, key=lambda run: run.value)[:BEST_BEGINNINGS]
-    return [minimised(objective, run.vectors, None, rng, max_iter, watch) for run in best]
+        runs.append(minimize(objective, jitter_duplicates(Z, kernel, X, rng), None, rng, short, None))
+    best = sorted(runs, key=lambda run: run.value)[:N_CONTINUED_RESTARTS]
+    return [minimize(objective, run.vectors, None, rng, max_iter, watch) for run in best]
 
 
 def _sizes(count: int) -> list[int]:
     """Sizes of the stages."""
-    return sorted({-(-count * stage // STAGES) for stage in range(1, STAGES + 1)})
+    return sorted({-(-count * stage // GROWTH_STAGES) for stage in range(1, GROWTH_STAGES + 1)})

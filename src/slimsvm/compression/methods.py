@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..basis.distillation import taught_coefficients, teach
+from ..basis.distillation import distill, distilled_coefficients
 from ..basis.reduced_set import has_norm, reduced_set
 from ..data.dataset import Dataset, ProblemGroup, row_keys
 from ..linalg.arrays import Array
@@ -202,7 +202,7 @@ class Compressor:
             return dense(start.vectors)
         targets, pull = ProblemGroup(None, targets.Y[:, places], targets.C[:, places]), pull[:, places]
         watch = self._watch(f"teaching {count} vectors on {len(some)} rows")
-        found = teach(
+        found = distill(
             self._kernel,
             X,
             targets,
@@ -226,7 +226,7 @@ class Compressor:
         pull = np.zeros((X.shape[0], len(small.coef)))
         if lesson.near and self._has_norm:
             X, lessons, pull = self._beside(X, lessons)
-        coef, bias = taught_coefficients(
+        coef, bias = distilled_coefficients(
             self._kernel, X, small.vectors, lessons, pull, small.bias, lesson.loss, self._norm, self.threads
         )
         return replace(small, coef=coef, bias=bias)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from ..basis.reduced_set import values
+from ..basis.reduced_set import function_values
 from ..data.dataset import Dataset, row_keys, same_rows
 from ..linalg.arrays import Array
 from ..model.expansion import Expansion
@@ -60,7 +60,7 @@ class Original:
     def norms(self) -> Array:
         """``|f_o|^2`` of each output."""
         machine = self.expansion
-        return np.einsum("io,oi->o", values(machine.kernel, machine.vectors, machine.coef), machine.coef)
+        return np.einsum("io,oi->o", function_values(machine.kernel, machine.vectors, machine.coef), machine.coef)
 
     @property
     def has_norms(self) -> bool:

@@ -18,7 +18,8 @@ from ..problem import bases, kernels, regularizers, slacks
 from ..problem.formulation import INEQUALITY, Constraint, Slack
 from ..solvers.dual.solve import DualSolution
 from ..solvers.dual.training import Subproblem, subproblems
-from ..training.spec import TrainingSpec, fit_over
+from ..training.small import fit_over
+from ..training.spec import TrainingSpec
 from ..utils.warnings import warn
 from .all_points import AllPointsClassifier
 from .documentation import documented

@@ -14,7 +14,7 @@ from ..linalg.arrays import Array
 from ..model.expansion import Model
 from ..model.inference import ProbabilityLayer
 from ..model.probabilities import align_with_winners, log_probabilities
-from ..training.probabilities import Learn, fit_at, fit_probabilities, pieces_of
+from ..training.probabilities import VectorLearner, calibration_folds, fit_probabilities, fit_probabilities_at
 from .base import ExpansionClassifier, Probabilities
 
 TOLERANCE = 1e-4  # a smaller gap would not show in probabilities
@@ -56,14 +56,14 @@ class LayerClassifier(Layer, ExpansionClassifier):
         dataset: Dataset,
         model: Model,
         C: float,
-        learn: Learn,
+        learn: VectorLearner,
         rng: np.random.Generator,
         memory: float = 2.0**30,
     ) -> Model:
         """The model with a layer over its vectors, if that is asked for; C is the cost of the model itself."""
         if not self.probability:
             return model
-        pieces = pieces_of(dataset, learn, rng)
+        pieces = calibration_folds(dataset, learn, rng)
         tol = max(float(self.tol), TOLERANCE)
         layer = fit_probabilities(dataset, model.expansion, C, pieces, rng, tol, memory, bool(self.verbose))
         return replace(model, more=model.more | layer)
@@ -72,5 +72,5 @@ class LayerClassifier(Layer, ExpansionClassifier):
         self, dataset: Dataset, model: Model, cost: float, rng: np.random.Generator, memory: float = 2.0**30
     ) -> Model:
         """The model with a layer of known cost over its vectors."""
-        layer = fit_at(dataset, model.expansion, cost, rng, max(float(self.tol), TOLERANCE), memory)
+        layer = fit_probabilities_at(dataset, model.expansion, cost, rng, max(float(self.tol), TOLERANCE), memory)
         return replace(model, more=model.more | layer)

@@ -180,4 +180,4 @@ class SlimSVC(WithinBytes, StreamClassifier):
         test, fitted = part.test, self._fitted(part.train, model)
         scores, labels = model.expansion.decision(test.X, test.threads), test.classes[test.codes]
         wrong, margins = fitted.classes_[fitted._winners(scores)] != labels, fitted._margins(scores, labels)
-        return sizes.of_labels(wrong, margins, test.weights, len(np.unique(test.keys)))
+        return sizes.classification_score(wrong, margins, test.weights, len(np.unique(test.keys)))

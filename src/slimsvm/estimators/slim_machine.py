@@ -16,7 +16,8 @@ from ..model.expansion import Model
 from ..problem import bases, kernels
 from ..training import sizes
 from ..training.search import SearchResult, SearchSpace, search, search_space
-from ..training.spec import Hyperparameters, TrainingSpec, train
+from ..training.small import train
+from ..training.spec import Hyperparameters, TrainingSpec
 from ..utils.progress import ProgressLine
 from ..utils.warnings import warn
 from .small_basis import SmallBasis
@@ -60,7 +61,7 @@ class SlimMachine(SmallBasis):
         return bases.resolve(self.basis)
 
     def _count(self, dataset: Dataset) -> int:
-        return sizes.powers(1, dataset.n_classes)[-1] if self.n_vectors == "auto" else int(self.n_vectors)
+        return sizes.size_grid(1, dataset.n_classes)[-1] if self.n_vectors == "auto" else int(self.n_vectors)
 
     def _train(self, dataset: Dataset) -> Model:
         if self.n_vectors == "auto":
@@ -68,18 +69,18 @@ class SlimMachine(SmallBasis):
         rng = self._rng()
         spec = self._recipe(dataset)
         found = self._found(dataset, spec, self._space(dataset, spec))
-        self._setting = found.setting
-        model = train(dataset, spec, found.setting, rng, search_vectors=found.learned)
+        self._setting = found.hyperparameters
+        model = train(dataset, spec, found.hyperparameters, rng, search_vectors=found.vectors)
         self._tell(model)
-        model = replace(model, more=model.more | {"C_": found.setting.C, "search_results_": found.tried})
-        return self._finished(dataset, model, spec, found.setting, rng)
+        model = replace(model, more=model.more | {"C_": found.hyperparameters.C, "search_results_": found.table})
+        return self._finished(dataset, model, spec, found.hyperparameters, rng)
 
     def _train_auto(self, dataset: Dataset) -> Model:
         """As few vectors as do as well as any number of them."""
-        floor = sizes.least_size(dataset.n_classes)
-        plan = self._plan(dataset, sizes.powers(floor, dataset.n_classes))
+        floor = sizes.smallest_size(dataset.n_classes)
+        plan = self._plan(dataset, sizes.size_grid(floor, dataset.n_classes))
         line = ProgressLine("sizes") if self.verbose else None
-        curve = plan.judged(self._judge, line.update if line else None)
+        curve = plan.validation_curve(self._judge, line.update if line else None)
         size = curve.best(floor=floor)
         if line is not None:
             line.finish(f"{size} vectors do")
@@ -90,20 +91,22 @@ class SlimMachine(SmallBasis):
 
     def _of_path(self, dataset: Dataset, plan: sizes.SizePlan, size: int, model: Model) -> Model:
         """A model of a path, with all else that is fitted over its vectors."""
-        spec = replace(self._recipe(dataset), count=size)
-        return self._finished(dataset, model, spec, plan.setting, np.random.default_rng(plan.seed))
+        spec = replace(self._recipe(dataset), n_vectors=size)
+        return self._finished(dataset, model, spec, plan.hyperparameters, np.random.default_rng(plan.seed))
 
     def _plan(
-        self, dataset: Dataset, wanted: Sequence[int], hold_out: Callable[..., list[Any]] = sizes.parts
+        self, dataset: Dataset, wanted: Sequence[int], hold_out: Callable[..., list[Any]] = sizes.size_folds
     ) -> sizes.SizePlan:
         """How models of several sizes are to be made: settings for all of them, and the rows that judge."""
         rng = self._rng()
         spec = self._recipe(dataset)
         held_out = hold_out(dataset, rng)
-        possible = sizes.allowed_sizes(wanted, spec, held_out)
-        found = self._found(dataset, replace(spec, count=sizes.middle(possible)), self._space(dataset, spec))
-        self._setting = found.setting
-        return sizes.SizePlan(self._recipe, found.setting, found.tried, possible, int(rng.integers(2**31)), held_out)
+        possible = sizes.feasible_sizes(wanted, spec, held_out)
+        found = self._found(dataset, replace(spec, n_vectors=sizes.search_size(possible)), self._space(dataset, spec))
+        self._setting = found.hyperparameters
+        return sizes.SizePlan(
+            self._recipe, found.hyperparameters, found.table, possible, int(rng.integers(2**31)), held_out
+        )
 
     def _recipe(self, dataset: Dataset) -> TrainingSpec:
         spec = super()._recipe(dataset)
@@ -113,8 +116,8 @@ class SlimMachine(SmallBasis):
             vectors = self._checked(given, "init" if basis.learns else "basis", dataset)
             basis = replace(basis, init=vectors) if basis.learns else bases.Given(vectors)
         # More vectors than the kernel's space has dimensions would say nothing new.
-        count = int(min(spec.count, spec.kernel_of(1.0).dimensions(dataset.X.shape[1])))
-        return replace(spec, basis=basis, count=count)
+        count = int(min(spec.n_vectors, spec.kernel_of(1.0).dimensions(dataset.X.shape[1])))
+        return replace(spec, basis=basis, n_vectors=count)
 
     def _checked(self, vectors: Any, name: str, dataset: Dataset) -> Any:
         """The user's own vectors."""
@@ -137,11 +140,11 @@ class SlimMachine(SmallBasis):
 
     def _found(self, dataset: Dataset, spec: TrainingSpec, space: SearchSpace) -> SearchResult:
         """C, gamma and scales: as given, or as found by validation."""
-        if space.settled:
-            return SearchResult.given(space)
+        if space.is_fixed:
+            return SearchResult.fixed(space)
         line = ProgressLine("search") if self.verbose else None
         found = search(dataset, spec, space, line.update if line else None)
         if line is not None:
-            best = found.setting
+            best = found.hyperparameters
             line.finish(f"C={best.C:g}, gamma={best.gamma:.4g}, scales {'learned' if best.scaled else 'fixed'}")
         return found

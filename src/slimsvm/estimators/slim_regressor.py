@@ -16,7 +16,7 @@ from ..problem import losses
 from ..rows.dask_partitions import is_dask
 from ..solvers.primal.refit import Refit, TargetProblem
 from ..training import sizes
-from ..training.intervals import held_out_residuals, quantiles
+from ..training.intervals import held_out_residuals, residual_quantiles
 from ..training.search import SearchSpace, search_space
 from ..training.spec import Hyperparameters, TrainingSpec
 from .base import offered
@@ -200,7 +200,7 @@ class SlimSVR(WithinBytes, StreamRegressor):
         return loss, factor / size**2
 
     def _setting_for(self, dataset: Dataset) -> Hyperparameters:
-        cost = self._space(dataset, self._recipe(dataset)).cost
+        cost = self._space(dataset, self._recipe(dataset)).C
         return self._setting if cost is None else replace(self._setting, C=cost)
 
     def _space(self, dataset: Dataset, spec: TrainingSpec) -> SearchSpace:
@@ -234,7 +234,7 @@ class SlimSVR(WithinBytes, StreamRegressor):
     def _judge(self, part: sizes.SizeFold, model: Model) -> sizes.FoldScore:
         test = part.test
         score, missed = r2_of(test.targets, model.expansion.decision(test.X, test.threads), test.weights)
-        return sizes.of_errors(score, missed, test.weights, len(np.unique(test.keys)))
+        return sizes.regression_score(score, missed, test.weights, len(np.unique(test.keys)))
 
     @partial(offered, lacks="_lacks_intervals")
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Array:
@@ -268,7 +268,7 @@ class SlimSVR(WithinBytes, StreamRegressor):
         if not (is_number(coverage) and 0 < coverage < 1):
             raise ValueError(f"coverage={coverage!r} must be a number between 0 and 1")
         values = fitted.predict(X)
-        reach = quantiles(fitted.residuals_, fitted.residual_weights_, float(coverage))
+        reach = residual_quantiles(fitted.residuals_, fitted.residual_weights_, float(coverage))
         reach = reach[0] if fitted._single else reach
         if is_dask(values):
             from dask.array import stack

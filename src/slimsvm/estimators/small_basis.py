@@ -14,8 +14,9 @@ from ..data.dataset import Dataset
 from ..model.expansion import Model
 from ..problem import kernels, regularizers, slacks
 from ..solvers.primal.refit import ClassProblem
-from ..training.probabilities import learner
-from ..training.spec import Hyperparameters, TrainingSpec, train
+from ..training.probabilities import vector_learner
+from ..training.small import train
+from ..training.spec import Hyperparameters, TrainingSpec
 from ..utils.warnings import warn
 from . import validation
 from .base import TrainedModel
@@ -171,4 +172,4 @@ class SmallBasisClassifier(SmallBasis, LayerClassifier):
         self, dataset: Dataset, model: Model, spec: TrainingSpec, setting: Hyperparameters, rng: np.random.Generator
     ) -> Model:
         """The model with a layer over its vectors, if that is asked for."""
-        return self._with_layer(dataset, model, setting.C, learner(spec, setting, rng), rng, spec.memory)
+        return self._with_layer(dataset, model, setting.C, vector_learner(spec, setting, rng), rng, spec.memory)

@@ -15,7 +15,8 @@ from ..data.reservoir import Reservoir
 from ..linalg.arrays import Array
 from ..model.expansion import Model
 from ..problem.bases import dense
-from ..training.spec import Hyperparameters, TrainingSpec, fit_chosen, train
+from ..training.small import fit_chosen, train
+from ..training.spec import Hyperparameters, TrainingSpec
 from ..utils.warnings import warn
 from . import validation
 from .slim_machine import SlimMachine
@@ -202,12 +203,12 @@ class Streamed(SlimMachine):
         rng, setting = self._rng(), self._setting_for(dataset)
         spec = self._recipe(dataset)
         if self.n_vectors == "auto":
-            spec = replace(spec, count=max(1, before.n_vectors_))
-        enough = before.n_vectors_ >= min(spec.count, dataset.n_distinct)
+            spec = replace(spec, n_vectors=max(1, before.n_vectors_))
+        enough = before.n_vectors_ >= min(spec.n_vectors, dataset.n_distinct)
         if spec.basis.learns and same_classes and enough:
             model = _further(dataset, spec, setting, _start(before, setting), rng)
         else:
-            model = train(dataset, spec, setting, rng, on_trial=True)
+            model = train(dataset, spec, setting, rng, quiet=True)
         self._tell(model)
         model = replace(model, more=model.more | {"C_": setting.C})
         return self._moved_finished(dataset, model, before, same_classes, spec, setting, rng)
@@ -247,5 +248,5 @@ def _further(
     basis = spec.basis
     steps = ITERATIONS if isinstance(basis.iterations, str) else min(ITERATIONS, int(basis.iterations))
     candidates = spec.candidates(dataset, setting, rng, start)
-    choice = candidates.sample(basis.most_rows(spec.count)).learned_on(steps, basis.smoothing)
+    choice = candidates.sample(basis.most_rows(spec.n_vectors)).learn_further(steps, basis.smoothing)
     return fit_chosen(dataset, spec, candidates, choice, dataset.outputs(spec.scheme))

@@ -9,7 +9,7 @@ from ..data.dataset import Dataset
 from ..model.expansion import Model
 from ..problem import bases, kernels
 from ..quantization.quantize import form_of
-from ..training.byte_budget import Budget, BytePlan, size_of, train_within
+from ..training.byte_budget import ByteBudget, BytePlan, model_size, train_within_bytes
 from ..utils.progress import ProgressLine
 from .slim_machine import SlimMachine
 from .validation import check_number
@@ -50,8 +50,8 @@ class WithinBytes(SlimMachine):
         rng = self._rng()
         spec = self._recipe(dataset)
         line = ProgressLine("bytes") if self.verbose else None
-        budget = Budget.of(max_bytes, spec, dataset)
-        model, plan = train_within(
+        budget = ByteBudget.of(max_bytes, spec, dataset)
+        model, plan = train_within_bytes(
             budget,
             dataset,
             spec,
@@ -60,13 +60,13 @@ class WithinBytes(SlimMachine):
             rng,
             line.update if line else None,
         )
-        self._setting = plan.setting
+        self._setting = plan.hyperparameters
         self._note(plan)
         count = model.expansion.vectors.shape[0]
         if line is not None:
-            line.finish(f"{size_of(model, budget.values)} of {max_bytes}, {count} vectors")
+            line.finish(f"{model_size(model, budget.values)} of {max_bytes}, {count} vectors")
         self._tell(model)
-        return self._finished(dataset, model, replace(spec, count=count), plan.setting, rng)
+        return self._finished(dataset, model, replace(spec, n_vectors=count), plan.hyperparameters, rng)
 
     def _note(self, plan: BytePlan) -> Any:
         """Keep what a plan says of the outputs."""

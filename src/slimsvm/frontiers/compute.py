@@ -127,7 +127,7 @@ def frontier(
     model = data.estimator
     model._check_params()
     dataset = checked_data.checked_dataset(model, data.inner, y, sample_weight, model.merges_copies)
-    wanted = wanted or sizing.powers(1, dataset.n_classes)
+    wanted = wanted or sizing.size_grid(1, dataset.n_classes)
     model.n_vectors, model.verbose = max(wanted), bool(verbose)
     complaint = validation.scale_complaint(dataset.X, model.kernel, getattr(model, "feature_names_in_", None))
     if complaint:
@@ -139,10 +139,10 @@ def frontier(
     plan = model._plan(dataset, wanted, hold_out)
     # Only scorers ask for probabilities.
     layered = None if scoring is None else clone(model).set_params(verbose=False)
-    curve = plan.judged(partial(_judged, score, plan, layered), report)
+    curve = plan.validation_curve(partial(_judged, score, plan, layered), report)
     machine = _full_machine(data, plan, dataset, score, report) if full else None
     models, seconds = _models(data, plan, dataset, report)
-    floor = sizing.least_size(dataset.n_classes)
+    floor = sizing.smallest_size(dataset.n_classes)
     found = Frontier(models, curve, seconds, machine, _name(scoring, model), floor)
     if line is not None:
         line.finish(f"{found.best_size()} vectors do")
@@ -277,7 +277,7 @@ def _held_out(
     rows = checked_data.checked_dataset(clone(data.estimator), data.inner, data.y, data.weight, merge=False)
     if splitter is None or isinstance(splitter, int):
         found = []
-        for part in sizing.parts(dataset, rng, splitter):
+        for part in sizing.size_folds(dataset, rng, splitter):
             train, test = (np.isin(rows.keys, some.keys) for some in (part.train, part.test))
             share = float(part.train.counts.sum() / rows.counts[train].sum())
             share = 1.0 if abs(share - 1) < 1e-9 else share
@@ -329,14 +329,14 @@ def _right(part: _FrontierFold, model: Any) -> FoldScore:
     weights = part.weights * np.array([factors.get(label, 1.0) for label in part.y.tolist()])
     scores = model._scores(part.X)
     wrong, margins = model.classes_[model._winners(scores)] != part.y, model._margins(scores, part.y)
-    return sizing.of_labels(wrong, margins, weights, len(np.unique(part.keys)))
+    return sizing.classification_score(wrong, margins, weights, len(np.unique(part.keys)))
 
 
 def _missed(part: _FrontierFold, model: Any) -> FoldScore:
     """R^2."""
     targets, values = (found.reshape(len(part.y), -1) for found in (part.y, model.predict(part.X)))
     score, missed = r2_of(targets, values, part.weights)
-    return sizing.of_errors(score, missed, part.weights, len(np.unique(part.keys)))
+    return sizing.regression_score(score, missed, part.weights, len(np.unique(part.keys)))
 
 
 def _scored(scorer: Any, name: str, weighted: bool, part: _FrontierFold, model: Any) -> FoldScore:
@@ -416,10 +416,10 @@ def _full_machine(
         return fit(estimator, setting, _fixed_gamma(plan), rows.sample(FULL_ROWS, np.random.default_rng(plan.seed)))
 
     def judged(setting: _Costs) -> tuple[float, float, _Costs]:
-        verdicts = [score(part, fitted(part.estimator, setting, part.train)) for part in plan.held_out]
+        verdicts = [score(part, fitted(part.estimator, setting, part.train)) for part in plan.folds]
         if report is not None:
             report(f"full machine, C={setting.C:g}")
-        return (*sizing.mean(verdicts, plan.held_out), setting)
+        return (*sizing.mean_score(verdicts, plan.folds), setting)
 
     try:
         best = _best(judged(_Costs(C, tubes[0])) for C in costs)
@@ -496,9 +496,9 @@ def _fitted_svr(machine: Any, rows: Dataset, y: Array) -> Any:
 
 def _fixed_gamma(plan: SizePlan) -> float:
     """The best gamma without learned scales, as far as the search has looked; else the one that all models have."""
-    columns = [plan.tried.get(name, ()) for name in ("error", "gamma", "scales")]
+    columns = [plan.table.get(name, ()) for name in ("error", "gamma", "scales")]
     fixed = [(error, gamma) for error, gamma, scales in zip(*columns, strict=True) if scales == "fixed"]
-    return min((one for one in fixed if np.isfinite(one[0])), default=(0.0, plan.setting.gamma))[1]
+    return min((one for one in fixed if np.isfinite(one[0])), default=(0.0, plan.hyperparameters.gamma))[1]
 
 
 def _knowing(model: Any, other: Any, *more: str) -> Any:

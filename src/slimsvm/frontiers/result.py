@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from ..estimators import validation
 from ..quantization.quantize import model_bytes
 from ..training import sizes as sizing
-from ..training.sizes import SURE, Curve
+from ..training.sizes import MARGIN_FACTOR, Curve
 
 WIDTH = 80  # characters of a line that is printed
 
@@ -163,7 +163,7 @@ class Frontier:
                     f"{bytes_by_size[self.sizes[0]]}. Give more bytes or smaller sizes, or use fewer inputs"
                 )
         if within is None:
-            within = sizing.WITHIN if bytes is None else 0.0
+            within = sizing.DEFAULT_WITHIN if bytes is None else 0.0
         if floor is None:
             floor = self.floor
         within = float(within)
@@ -266,7 +266,7 @@ def _reason(
         score, steadiest = f"the best score ({top} vectors", f"the best {margins} ({steady} vectors"
         if within > 0:
             score += f"; limit {within:g} standard errors"
-            steadiest += f"; limit {SURE * within:g} standard errors of the difference"
+            steadiest += f"; limit {MARGIN_FACTOR * within:g} standard errors of the difference"
         close_to = "is close enough to" if within > 0 else "has"
         reason = f"no size {close_to} both {score}) and {steadiest}); this one comes closest"
     else:

@@ -82,9 +82,9 @@ class Candidates(Protocol):
     def centres(self, count: int, max_iter: int) -> Array:
         """Centres of clusters within each class."""
 
-    def learned(self, start: Basis, count: int, iterations: Any, smoothing: float, owned: bool = False) -> Choice:
-        """Vectors moved from their start so that the objective of the best classifier over them falls. ``owned``: rows
-        of a sample that nobody needs afterwards, so that they may be moved, too."""
+    def learned(self, start: Basis, count: int, iterations: Any, smoothing: float, overwrite_x: bool = False) -> Choice:
+        """Vectors moved from their start so that the objective of the best classifier over them falls.
+        ``overwrite_x``: the rows are a temporary sample and may be changed."""
 
 
 class Basis(Protocol):
@@ -224,7 +224,7 @@ class Learned(Part):
         if start.learns:
             raise ValueError(f"init={self.init!r}: learned vectors must start somewhere; use 'kmeans' or 'forward'")
         some = rows.sample(self.most_rows(count))  # a copy of the rows
-        return some.learned(start, count, self.iterations, self.smoothing, owned=True)
+        return some.learned(start, count, self.iterations, self.smoothing, overwrite_x=True)
 
     def most_rows(self, count: int) -> int:
         """Rows that so many vectors are learned on at most."""

@@ -17,22 +17,27 @@ from ..model.voting import Votes
 from ..problem.bases import Choice, dense
 from ..problem.kernels import Scaled
 from ..quantization.quantize import form_of
-from .search import SearchResult, SearchSpace, split
-from .spec import Hyperparameters, TrainingSpec, train
-from .trials import Fold, missed
+from .search import SearchResult, SearchSpace, search_folds
+from .small import train
+from .spec import Hyperparameters, TrainingSpec
+from .trials import Fold, row_losses
 
-MOST = 300  # vectors: where inputs are few, a budget would pay for more than anything can be gained from
-ROWS = 4  # for each vector, at least
-FEW = 64  # vectors: from here on, more of them are no reason to give up inputs
-SEARCHED = 64  # vectors at most while settings are searched: trial runs for more are too short, and dear
-FEWEST_INPUTS = 4
-ONE_FOLD = 3000  # rows, from which on one part of them is enough to compare plans
-SPOILT = 0.01  # of the rows (of the variance of targets): rounding or the choice of inputs spoilt a model that is worse
-TO_LOOK = 8  # vectors of a model that only shows which inputs count
-LEAST_BYTES, LEAST_VECTORS = 512, 4  # of a budget that is tried though more would be allowed
-NOISE = 2.0**-16  # of a kernel value on a device: half of a unit in 15 bits, as the table, lines and rounding have it
+MAX_BUDGET_VECTORS = 300  # vectors: where inputs are few, a budget would pay for more than anything can be gained from
+ROWS_PER_VECTOR = 4  # for each vector, at least
+ENOUGH_VECTORS = 64  # vectors: from here on, more of them are no reason to give up inputs
+MAX_SEARCH_VECTORS = 64  # vectors at most while settings are searched: trial runs for more are too short, and dear
+MIN_INPUTS = 4
+ONE_FOLD_ROWS = 3000  # rows, from which on one part of them is enough to compare plans
+MAX_ERROR_INCREASE = (
+    0.01  # of the rows (of the variance of targets): rounding or the choice of inputs spoilt a model that is worse
+)
+RELEVANCE_VECTORS = 8  # vectors of a model that only shows which inputs count
+MIN_LEVEL_BYTES, MIN_LEVEL_VECTORS = 512, 4  # of a budget that is tried though more would be allowed
+FIXED_POINT_NOISE = (
+    2.0**-16
+)  # of a kernel value on a device: half of a unit in 15 bits, as the table, lines and rounding have it
 
-Find = Callable[[TrainingSpec, SearchSpace], SearchResult]
+SearchFunction = Callable[[TrainingSpec, SearchSpace], SearchResult]
 Report = Callable[[str], None] | None
 
 
@@ -40,7 +45,7 @@ Report = Callable[[str], None] | None
 
 
 @dataclass(frozen=True)
-class OnGrid:
+class GridBasis:
     """Vectors of another basis, rounded to the device's grid."""
 
     basis: Any
@@ -61,7 +66,7 @@ class OnGrid:
 
 
 @dataclass(frozen=True, eq=False)
-class OverInputs:
+class InputSubsetBasis:
     """Vectors of another basis that sees some of the inputs only; the others do not count: their scales are zero."""
 
     basis: Any
@@ -98,7 +103,7 @@ class TooFewBytes(ValueError):
 
 
 @dataclass(frozen=True)
-class Budget:
+class ByteBudget:
     """Bytes for a model of some inputs and outputs."""
 
     max_bytes: int
@@ -110,12 +115,12 @@ class Budget:
     most: int  # vectors
 
     @classmethod
-    def of(cls, max_bytes: int, spec: TrainingSpec, dataset: Dataset) -> Budget:
+    def of(cls, max_bytes: int, spec: TrainingSpec, dataset: Dataset) -> ByteBudget:
         """With the caps: rows, the dimensions of the kernel's space, and what is of use at all."""
         kernel = spec.kernel_of(1.0)
         inputs = dataset.X.shape[1]
         rows = int(dataset.total)  # copies count: each makes the others' labels surer
-        most = min(MOST, max(2, min(dataset.size, rows // ROWS)), kernel.dimensions(inputs))
+        most = min(MAX_BUDGET_VECTORS, max(2, min(dataset.size, rows // ROWS_PER_VECTOR)), kernel.dimensions(inputs))
         count = {scheme: len(dataset.outputs(scheme)) for scheme in ("ovo", "ovr")}
         values = dataset.targets is not None
         wanted = f"{count['ovr']} target{'s' * (count['ovr'] > 1)}" if values else f"{dataset.n_classes} classes"
@@ -140,26 +145,28 @@ class Budget:
         pairs, rest = self.count("ovo", scaled), self.count("ovr", scaled)
         return (["ovo"] if pairs else []) + (["ovr"] if rest > pairs or not pairs else [])
 
-    def levels(self) -> list[Budget]:
+    def levels(self) -> list[ByteBudget]:
         """This budget, a quarter of it, a quarter of that and so on: more bytes are to do no harm."""
         found, less = [self], self
-        while less.max_bytes >= 4 * LEAST_BYTES:
+        while less.max_bytes >= 4 * MIN_LEVEL_BYTES:
             less = replace(self, max_bytes=less.max_bytes // 4)
-            if LEAST_VECTORS <= less.count("ovr", False) < SEARCHED:  # from there on `fewer_vectors` looks at less
+            if (
+                MIN_LEVEL_VECTORS <= less.count("ovr", False) < MAX_SEARCH_VECTORS
+            ):  # from there on `fewer_vectors` looks at less
                 found.append(less)
         return found
 
     def affordable(self, space: SearchSpace) -> SearchSpace:
         """The settings for which a vector fits; where that takes fewer inputs, scales tell which ones to keep."""
         scaled = [s for s in space.scaled if self.count("ovr", s)]
-        fewest = min(FEWEST_INPUTS, self.inputs)
-        if not scaled and space.may_scale and self.count("ovr", True, fewest):
+        fewest = min(MIN_INPUTS, self.inputs)
+        if not scaled and space.may_learn_scales and self.count("ovr", True, fewest):
             scaled = [True]
         if not scaled:
             ways = [(self.size(1, "ovr", s), self.inputs, s) for s in space.scaled]
             narrow = (self.size(1, "ovr", True, fewest), fewest, True)
             hint = ""
-            if narrow[0] < min(ways)[0] and space.may_scale:
+            if narrow[0] < min(ways)[0] and space.may_learn_scales:
                 ways.append(narrow)
             elif narrow[0] < min(ways)[0]:
                 hint = ", or use scales='search' and basis='learned', which leave out the inputs that count least"
@@ -167,7 +174,7 @@ class Budget:
         return replace(space, scaled=scaled)
 
 
-def size_of(model: Model, values: bool) -> int:
+def model_size(model: Model, values: bool) -> int:
     """Bytes of the model on a device; ``values``: they are the answer themselves."""
     machine, form = model.expansion, form_of(model.expansion.kernel)
     return sum(form.parts(machine.kernel, dense(machine.vectors), len(machine.bias), values).values())
@@ -178,39 +185,39 @@ def size_of(model: Model, values: bool) -> int:
 
 @dataclass(frozen=True)
 class BytePlan:
-    """One way to spend the bytes: pairs of classes ("ovo") or one output a class ("ovr"), a setting, how many of the
-    inputs are kept, and how many vectors at most."""
+    """One way to spend the bytes: pairs of classes ("ovo") or one output a class ("ovr"), hyperparameters, how many of
+    the inputs are kept, and how many vectors at most."""
 
     scheme: str
-    setting: Hyperparameters
+    hyperparameters: Hyperparameters
     inputs: int
-    most: int = MOST
+    most: int = MAX_BUDGET_VECTORS
 
     def __str__(self) -> str:
         kind = "pairs of classes, " if self.scheme == "ovo" else ""
-        scales = "learned" if self.setting.scaled else "fixed"
+        scales = "learned" if self.hyperparameters.scaled else "fixed"
         return f"{kind}{self.inputs} inputs, at most {self.most} vectors, scales {scales}"
 
 
-def train_within(
-    budget: Budget,
+def train_within_bytes(
+    budget: ByteBudget,
     dataset: Dataset,
     spec: TrainingSpec,
     space: SearchSpace,
-    find: Find,
+    find: SearchFunction,
     rng: np.random.Generator,
     report: Report = None,
 ) -> tuple[Model, BytePlan]:
-    """The model, over vectors on the device's grid, and what it is made by; ``find`` chooses a setting for a recipe.
+    """The model, over vectors on the device's grid, and what it is made by; ``find`` chooses the hyperparameters.
 
     Where settings are open, less than the budget is tried, too.
     """
     if budget.values:  # large coefficients that cancel make noise of rounding; of votes it changes few
-        spec = replace(spec, noise=NOISE)
-    folds, seed = split(dataset, rng), int(rng.integers(2**31))
-    folds = folds if dataset.size < ONE_FOLD else folds[:1]
+        spec = replace(spec, noise=FIXED_POINT_NOISE)
+    folds, seed = search_folds(dataset, rng), int(rng.integers(2**31))
+    folds = folds if dataset.size < ONE_FOLD_ROWS else folds[:1]
     budget.affordable(space)
-    levels = [budget] if space.settled else budget.levels()
+    levels = [budget] if space.is_fixed else budget.levels()
     races = [ByteBudgetSearch(level, dataset, spec, folds, seed, report) for level in levels]
     plans = [race.plan(space, find) for race in races]
     at = 0
@@ -219,14 +226,14 @@ def train_within(
         at = next(k for k, error in enumerate(errors) if error <= min(errors) + 0.5 * races[k].doubt(min(errors)))
     race = races[at]
     model, plan = race.final(plans[at])
-    return replace(model, more=model.more | {"C_": plan.setting.C, "search_results_": race.found.tried}), plan
+    return replace(model, more=model.more | {"C_": plan.hyperparameters.C, "search_results_": race.found.table}), plan
 
 
 class ByteBudgetSearch:
     """Plans for a budget, compared on rows held out."""
 
     def __init__(
-        self, budget: Budget, dataset: Dataset, spec: TrainingSpec, folds: list[Fold], seed: int, report: Report
+        self, budget: ByteBudget, dataset: Dataset, spec: TrainingSpec, folds: list[Fold], seed: int, report: Report
     ):
         self.budget, self.dataset, self.spec, self.report = budget, dataset, spec, report
         self.folds, self.seed = folds, seed
@@ -234,15 +241,15 @@ class ByteBudgetSearch:
         self.trained: dict[BytePlan, float] = {}  # errors on the rows of training
         self.narrowest: list[BytePlan] = []  # what is left where vectors far out take all others beyond the bytes
 
-    def plan(self, space: SearchSpace, find: Find) -> BytePlan:
+    def plan(self, space: SearchSpace, find: SearchFunction) -> BytePlan:
         """The best one. Scales of the inputs cost bytes, so the search has as many vectors as go with them."""
         among = self.budget.affordable(space)
-        count = min(SEARCHED, self.budget.count("ovr", max(among.scaled)) or TO_LOOK)
-        self.found = find(replace(self.spec, count=count), among)
-        setting = self.found.setting
-        schemes = self.budget.schemes(self.spec.scheme, setting.scaled)
-        plan = self.best([BytePlan(scheme, setting, self.budget.inputs) for scheme in schemes])
-        if space.may_scale:
+        count = min(MAX_SEARCH_VECTORS, self.budget.count("ovr", max(among.scaled)) or RELEVANCE_VECTORS)
+        self.found = find(replace(self.spec, n_vectors=count), among)
+        params = self.found.hyperparameters
+        schemes = self.budget.schemes(self.spec.scheme, params.scaled)
+        plan = self.best([BytePlan(scheme, params, self.budget.inputs) for scheme in schemes])
+        if space.may_learn_scales:
             plan = self.fewer_inputs(plan, space)
         return self.fewer_vectors(plan)
 
@@ -250,9 +257,9 @@ class ByteBudgetSearch:
         """The error of a plan on the rows of training; on rows held out in the search, if it was not tried itself."""
         if plan in self.trained:
             return self.trained[plan]
-        tried = zip(*(self.found.tried.get(name, ()) for name in ("C", "gamma", "scales", "error")), strict=True)
+        tried = zip(*(self.found.table.get(name, ()) for name in ("C", "gamma", "scales", "error")), strict=True)
         errors = {(C, gamma, scales == "learned"): error for C, gamma, scales, error in tried}
-        mine = self.found.setting
+        mine = self.found.hyperparameters
         return errors.get((mine.C, mine.gamma, mine.scaled), 1.0)
 
     def best(self, plans: list[BytePlan]) -> BytePlan:
@@ -269,8 +276,8 @@ class ByteBudgetSearch:
 
     def fewer_inputs(self, plan: BytePlan, space: SearchSpace) -> BytePlan:
         """The plan, or one that gives up the inputs that count least, where vectors are few."""
-        setting = plan.setting if plan.setting.scaled else self.learned(plan.setting, space)
-        ladder = [BytePlan(plan.scheme, setting, inputs) for inputs in self.ladder(plan.scheme)]
+        params = plan.hyperparameters if plan.hyperparameters.scaled else self.learned(plan.hyperparameters, space)
+        ladder = [BytePlan(plan.scheme, params, inputs) for inputs in self.ladder(plan.scheme)]
         if len(ladder) == 1:
             return plan
         self.narrowest = ladder[-1:]
@@ -287,32 +294,32 @@ class ByteBudgetSearch:
 
     def fits(self, plan: BytePlan) -> bool:
         """Do the bytes pay for a vector?"""
-        return self.budget.count(plan.scheme, plan.setting.scaled, plan.inputs) > 0
+        return self.budget.count(plan.scheme, plan.hyperparameters.scaled, plan.inputs) > 0
 
     def fewer_vectors(self, plan: BytePlan) -> BytePlan:
         """The plan, or one with fewer vectors than fit, where those are many: more of them may only fit noise."""
-        full = min(plan.most, self.budget.count(plan.scheme, plan.setting.scaled, plan.inputs))
-        if full <= SEARCHED or plan.inputs < self.budget.inputs:  # inputs were given up for want of vectors
+        full = min(plan.most, self.budget.count(plan.scheme, plan.hyperparameters.scaled, plan.inputs))
+        if full <= MAX_SEARCH_VECTORS or plan.inputs < self.budget.inputs:  # inputs were given up for want of vectors
             return plan
-        best = replace(plan, most=SEARCHED)
-        for most in (int(np.sqrt(SEARCHED * full)), full):
+        best = replace(plan, most=MAX_SEARCH_VECTORS)
+        for most in (int(np.sqrt(MAX_SEARCH_VECTORS * full)), full):
             more = replace(plan, most=most)
             if self.error(more) >= self.error(best):  # trials with many vectors are dear
                 break
             best = more
         return best
 
-    def learned(self, setting: Hyperparameters, space: SearchSpace) -> Hyperparameters:
+    def learned(self, params: Hyperparameters, space: SearchSpace) -> Hyperparameters:
         """With scales, which can grow: they start no narrower than gamma="scale"."""
-        gamma = min(setting.gamma, space.unit) if space.gamma is None else setting.gamma
-        return replace(setting, gamma=gamma, scaled=True)
+        gamma = min(params.gamma, space.gamma_unit) if space.gamma is None else params.gamma
+        return replace(params, gamma=gamma, scaled=True)
 
     def ladder(self, scheme: str) -> list[int]:
         """Numbers of inputs that may be worth a trial: each 0.7 times the one before, while vectors are few."""
         found = [self.budget.inputs]
-        enough = min(FEW, self.budget.most)
-        while found[-1] > FEWEST_INPUTS and self.budget.count(scheme, True, found[-1]) < enough:
-            found.append(max(FEWEST_INPUTS, int(0.7 * found[-1])))
+        enough = min(ENOUGH_VECTORS, self.budget.most)
+        while found[-1] > MIN_INPUTS and self.budget.count(scheme, True, found[-1]) < enough:
+            found.append(max(MIN_INPUTS, int(0.7 * found[-1])))
         return found
 
     def try_all(self, ladder: list[BytePlan]) -> None:
@@ -340,14 +347,14 @@ class ByteBudgetSearch:
 
     def of_these(self, used: Array, model: Model | None, dataset: Dataset, count: int) -> Array:
         """The inputs that count most in a model over these, if some are to be given up."""
-        return used if model is None or count == len(used) else most_relevant(model, dataset, used, count)
+        return used if model is None or count == len(used) else most_relevant_inputs(model, dataset, used, count)
 
     def final(self, plan: BytePlan) -> tuple[Model, BytePlan]:
         """On all rows, and on the device's grid, which may spoil vectors that lie far out, or take more bytes for them:
         the plan, or the next best one if the model does not fit, or errs on its rows more than those of the trials did
         on theirs."""
         others = sorted((p for p in self.errors if p != plan), key=lambda p: self.errors[p])
-        plain = replace(plan, setting=replace(plan.setting, scaled=False), inputs=self.budget.inputs)
+        plain = replace(plan, hyperparameters=replace(plan.hyperparameters, scaled=False), inputs=self.budget.inputs)
         done: list[tuple[float, Model, BytePlan]] = []
         too_large: list[tuple[int, int, bool]] = []
         tried = [plan, *others, plain]
@@ -355,13 +362,13 @@ class ByteBudgetSearch:
             if not self.fits(one) or (done and one not in tried):
                 continue
             model = self.rounded(one)
-            size = size_of(model, self.budget.values)
+            size = model_size(model, self.budget.values)
             if size > self.budget.max_bytes:
-                too_large.append((size, one.inputs, one.setting.scaled))
+                too_large.append((size, one.inputs, one.hyperparameters.scaled))
                 continue
             done.append((self.error_on(self.dataset, model, one), model, one))
             usual = self.expected(one)
-            if done[-1][0] <= usual + max(SPOILT, 2 * self.doubt(usual)):
+            if done[-1][0] <= usual + max(MAX_ERROR_INCREASE, 2 * self.doubt(usual)):
                 break
         if not done:
             raise TooFewBytes(self.budget.max_bytes, self.budget.wanted, *min(too_large))
@@ -381,21 +388,21 @@ class ByteBudgetSearch:
 
     def looked(self, model: Model | None, used: Array, dataset: Dataset, plan: BytePlan) -> Model:
         """A model that shows which inputs count: this one, unless it has very few vectors or does not fit."""
-        if model is None or model.expansion.vectors.shape[0] < min(TO_LOOK, self.budget.most):
-            return self.over(used, dataset, plan, at_least=TO_LOOK)
+        if model is None or model.expansion.vectors.shape[0] < min(RELEVANCE_VECTORS, self.budget.most):
+            return self.over(used, dataset, plan, at_least=RELEVANCE_VECTORS)
         return model
 
     def over(self, used: Array, dataset: Dataset, plan: BytePlan, rounded: bool = False, at_least: int = 1) -> Model:
         """As many vectors as fit over these inputs."""
-        basis = self.spec.basis if len(used) == self.budget.inputs else OverInputs(self.spec.basis, used)
-        spec = replace(self.spec, scheme=plan.scheme, basis=OnGrid(basis) if rounded else basis)
+        basis = self.spec.basis if len(used) == self.budget.inputs else InputSubsetBasis(self.spec.basis, used)
+        spec = replace(self.spec, scheme=plan.scheme, basis=GridBasis(basis) if rounded else basis)
         spec = replace(spec, verbose=spec.verbose and rounded)
-        fitting = self.budget.count(plan.scheme, plan.setting.scaled, len(used))
+        fitting = self.budget.count(plan.scheme, plan.hyperparameters.scaled, len(used))
         count = max(min(plan.most, fitting), at_least)
         while True:
             rng = np.random.default_rng(self.seed)
-            model = train(dataset, replace(spec, count=count), plan.setting, rng, on_trial=not rounded)
-            excess = size_of(model, self.budget.values) - self.budget.max_bytes
+            model = train(dataset, replace(spec, n_vectors=count), plan.hyperparameters, rng, quiet=not rounded)
+            excess = model_size(model, self.budget.values) - self.budget.max_bytes
             if excess <= 0 or count == 1 or not rounded:
                 return model
             # Vectors far out need steps or offsets of their own, which cost bytes: then fewer of them.
@@ -405,13 +412,13 @@ class ByteBudgetSearch:
         """The share of rows that get another class; of targets the mean loss."""
         F: Array = model.expansion.decision(rows.X, rows.threads)
         if self.budget.values:
-            wrong = missed(F, rows.targets, self.spec.loss)
+            wrong = row_losses(F, rows.targets, self.spec.loss)
         else:
             wrong = Votes(pairs=plan.scheme == "ovo").winners(F, rows.n_classes) != rows.codes
         return float(np.average(wrong, weights=rows.weights))
 
 
-def most_relevant(model: Model, dataset: Dataset, used: Array, count: int) -> Array:
+def most_relevant_inputs(model: Model, dataset: Dataset, used: Array, count: int) -> Array:
     """The inputs that a learned scale makes vary most, in their order."""
     kernel: Any = model.expansion.kernel
     scales = np.broadcast_to(np.asarray(kernel.scales, dtype=np.float64), dataset.X.shape[1])

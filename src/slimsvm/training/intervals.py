@@ -10,15 +10,16 @@ import numpy as np
 from ..data.dataset import Dataset
 from ..linalg.arrays import Array
 from ..model.expansion import Expansion
-from .probabilities import parts_of
-from .spec import Hyperparameters, TrainingSpec, train
-from .trials import MOST_ROWS
+from .probabilities import calibration_splits
+from .small import train
+from .spec import Hyperparameters, TrainingSpec
+from .trials import MAX_TRIAL_ROWS
 
-TINY = 1e-9  # residuals of targets of variance 1 that are as good as none
+MIN_RESIDUAL = 1e-9  # residuals of targets of variance 1 that are as good as none
 
 
 def held_out_residuals(
-    dataset: Dataset, spec: TrainingSpec, setting: Hyperparameters, rng: np.random.Generator, final: Expansion
+    dataset: Dataset, spec: TrainingSpec, params: Hyperparameters, rng: np.random.Generator, final: Expansion
 ) -> tuple[Array, Array]:
     """Sizes of residuals (rows x targets), and what each row counts, of models that were learned without these rows.
 
@@ -27,13 +28,15 @@ def held_out_residuals(
     for so many copies that none is new to a model, all rows judge the model that knows them.
     """
     seed = int(rng.integers(2**31))
-    basis = replace(spec.basis, rows=MOST_ROWS) if spec.basis.learns and dataset.size > MOST_ROWS else spec.basis
+    basis = (
+        replace(spec.basis, rows=MAX_TRIAL_ROWS) if spec.basis.learns and dataset.size > MAX_TRIAL_ROWS else spec.basis
+    )
     spec = replace(spec, basis=basis, verbose=False)
     found, worse = [], []
-    for learned, judging in parts_of(dataset, rng) or [(dataset.in_memory(), dataset.in_memory())]:
-        model = train(learned, spec, setting, np.random.default_rng(seed), on_trial=True)
+    for learned, judging in calibration_splits(dataset, rng) or [(dataset.in_memory(), dataset.in_memory())]:
+        model = train(learned, spec, params, np.random.default_rng(seed), quiet=True)
         missed = np.abs(_residuals(judging, model.expansion))
-        worse.append(_mean_size(learned, final) / np.maximum(_mean_size(learned, model.expansion), TINY))
+        worse.append(_mean_size(learned, final) / np.maximum(_mean_size(learned, model.expansion), MIN_RESIDUAL))
         # Of rows that were drawn, each counts once at most: more would make few rows look like many.
         drawn = learned.size + judging.size < dataset.n_distinct
         found.append((missed, judging.counts * (min(1.0, judging.size / judging.total) if drawn else 1.0)))
@@ -50,7 +53,7 @@ def _mean_size(rows: Dataset, machine: Expansion) -> Array:
     return np.sqrt(np.average(_residuals(rows, machine) ** 2, axis=0, weights=rows.counts))
 
 
-def quantiles(residuals: Array, counts: Array, coverage: float) -> Array:
+def residual_quantiles(residuals: Array, counts: Array, coverage: float) -> Array:
     """Of each target: the least size that a new row's residual keeps to with this probability, if it is like the
     others: residuals up to it count as much as that part of all rows and the new one. Infinite where
     rows are too few."""

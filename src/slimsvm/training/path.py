@@ -20,33 +20,34 @@ from ..linalg.arrays import Array
 from ..model.expansion import Model
 from ..problem.bases import Choice
 from ..problem.losses import squared
-from .spec import Hyperparameters, TrainingSpec, fit_chosen, tell_if_unfinished
+from .small import fit_chosen, warn_if_unfinished
+from .spec import Hyperparameters, TrainingSpec
 
-ITERATIONS = 30  # of learning, after vectors have been left out
-MOST_ROWS = 5000  # that say which vectors to leave out
+PATH_ITERATIONS = 30  # of learning, after vectors have been left out
+MAX_SELECTION_ROWS = 5000  # that say which vectors to leave out
 
 
 def path(
-    dataset: Dataset, spec: TrainingSpec, setting: Hyperparameters, sizes: Sequence[int], seed: int
+    dataset: Dataset, spec: TrainingSpec, params: Hyperparameters, sizes: Sequence[int], seed: int
 ) -> Iterator[tuple[int, Model]]:
     """A model of at most so many vectors for each of the sizes, the largest first."""
     wanted = dataset.outputs(spec.scheme)
-    for size, candidates, choice in choices(dataset, spec, setting, sizes, seed):
+    for size, candidates, choice in choices(dataset, spec, params, sizes, seed):
         yield size, fit_chosen(dataset, spec, candidates, choice, wanted)
 
 
-def path_to(dataset: Dataset, spec: TrainingSpec, setting: Hyperparameters, sizes: Sequence[int], seed: int) -> Model:
+def path_to(dataset: Dataset, spec: TrainingSpec, params: Hyperparameters, sizes: Sequence[int], seed: int) -> Model:
     """The model of the smallest of the sizes."""
-    *_, (_, candidates, choice) = choices(dataset, spec, setting, sizes, seed)
+    *_, (_, candidates, choice) = choices(dataset, spec, params, sizes, seed)
     return fit_chosen(dataset, spec, candidates, choice, dataset.outputs(spec.scheme))
 
 
 def choices(
-    dataset: Dataset, spec: TrainingSpec, setting: Hyperparameters, sizes: Sequence[int], seed: int
+    dataset: Dataset, spec: TrainingSpec, params: Hyperparameters, sizes: Sequence[int], seed: int
 ) -> Iterator[tuple[int, DatasetCandidates, Choice]]:
     """Vectors of each size, the largest first, and what they were chosen from."""
     chosen = _learned if spec.basis.learns else _separate
-    candidates = spec.candidates(dataset, setting, np.random.default_rng(seed))
+    candidates = spec.candidates(dataset, params, np.random.default_rng(seed))
     for size, choice in chosen(spec.basis, candidates, sorted(set(sizes), reverse=True), seed):
         yield size, candidates, choice
 
@@ -56,10 +57,10 @@ def _learned(
 ) -> Iterator[tuple[int, Choice]]:
     """Each size from the vectors of the one before."""
     choice = basis.choose(candidates, sizes[0])
-    tell_if_unfinished(choice.learned, candidates.dataset)
+    warn_if_unfinished(choice.learned, candidates.dataset)
     yield sizes[0], choice
-    some = candidates.sample(MOST_ROWS)
-    steps = ITERATIONS if isinstance(basis.iterations, str) else min(ITERATIONS, int(basis.iterations))
+    some = candidates.sample(MAX_SELECTION_ROWS)
+    steps = PATH_ITERATIONS if isinstance(basis.iterations, str) else min(PATH_ITERATIONS, int(basis.iterations))
     shorter = replace(basis, iterations=steps)
     for size in sizes[1:]:
         if choice.vectors.shape[0] > size:
@@ -77,7 +78,7 @@ def _separate(
 
     Of vectors that are given, whatever the size, the best are kept.
     """
-    some = candidates.sample(MOST_ROWS)
+    some = candidates.sample(MAX_SELECTION_ROWS)
     for size in sizes:
         choice = basis.choose(replace(candidates, rng=np.random.default_rng(seed)), size)
         if choice.vectors.shape[0] > size:

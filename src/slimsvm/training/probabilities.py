@@ -23,16 +23,16 @@ from ..solvers.primal.probability import LayerWeights, Losses, Report, features,
 from ..utils.progress import ProgressLine
 from ..utils.warnings import warn
 from .spec import Hyperparameters, TrainingSpec
-from .trials import MOST_ROWS
+from .trials import MAX_TRIAL_ROWS
 
-MOST_LAYER_ROWS = 50_000
-ITERATIONS = 40  # of learning, for vectors that only help to choose the cost
-USUAL = 10.0  # times the classifier's cost: where the choice starts, and ends if nothing can judge it
-STEP = 10**0.5
-FARTHEST = 12  # steps from the start
-GAIN = 1e-3  # of the log-loss: less is not worth a step
+MAX_LAYER_ROWS = 50_000
+CALIBRATION_ITERATIONS = 40  # of learning, for vectors that only help to choose the cost
+INITIAL_COST_FACTOR = 10.0  # times the classifier's cost: where the choice starts, and ends if nothing can judge it
+COST_STEP = 10**0.5
+MAX_COST_STEPS = 12  # steps from the start
+MIN_LOG_LOSS_GAIN = 1e-3  # of the log-loss: less is not worth a step
 
-Learn = Callable[[Dataset], tuple[Any, Any]]  # rows to train on -> kernel and vectors
+VectorLearner = Callable[[Dataset], tuple[Any, Any]]  # rows to train on -> kernel and vectors
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,12 @@ class CalibrationFold:
     vectors: Any
 
 
-def pieces_of(dataset: Dataset, learn: Learn, rng: np.random.Generator) -> list[CalibrationFold]:
+def calibration_folds(dataset: Dataset, learn: VectorLearner, rng: np.random.Generator) -> list[CalibrationFold]:
     """Folds, or one quarter held out where rows are many; none where the rows do not allow it."""
-    return [CalibrationFold(train, test, *learn(train)) for train, test in parts_of(dataset, rng)]
+    return [CalibrationFold(train, test, *learn(train)) for train, test in calibration_splits(dataset, rng)]
 
 
-def parts_of(dataset: Dataset, rng: np.random.Generator) -> list[tuple[Dataset, Dataset]]:
+def calibration_splits(dataset: Dataset, rng: np.random.Generator) -> list[tuple[Dataset, Dataset]]:
     """Rows to train on and rows that judge; equal rows are in the same part, whatever their labels.
 
     The layer of a piece should see about as many rows as the final one: what fewer rows teach is less certain, and
@@ -66,22 +66,26 @@ def parts_of(dataset: Dataset, rng: np.random.Generator) -> list[tuple[Dataset, 
     return held_out(some, (place == k for k in range(1 if many else count)))
 
 
-def learner(spec: TrainingSpec, setting: Hyperparameters, rng: np.random.Generator) -> Learn:
+def vector_learner(spec: TrainingSpec, params: Hyperparameters, rng: np.random.Generator) -> VectorLearner:
     """How a recipe gets its vectors, in short runs."""
     seed = int(rng.integers(2**31))
     basis = spec.basis
     if basis.learns:
-        most = ITERATIONS if isinstance(basis.iterations, str) else min(ITERATIONS, int(basis.iterations))
-        basis = replace(basis, iterations=most, rows=MOST_ROWS)
+        most = (
+            CALIBRATION_ITERATIONS
+            if isinstance(basis.iterations, str)
+            else min(CALIBRATION_ITERATIONS, int(basis.iterations))
+        )
+        basis = replace(basis, iterations=most, rows=MAX_TRIAL_ROWS)
     spec = replace(spec, basis=basis, verbose=False)
 
     def learn(train: Dataset) -> tuple[Any, Any]:
-        candidates = spec.candidates(train, setting, np.random.default_rng(seed))
-        choice = spec.basis.choose(candidates, spec.count)
+        candidates = spec.candidates(train, params, np.random.default_rng(seed))
+        choice = spec.basis.choose(candidates, spec.n_vectors)
         vectors = choice.vectors
         if spec.regularizer.reweighted:  # coefficients decide which vectors are left
             wanted = train.outputs(spec.scheme)
-            vectors = vectors[spec.coefficients(train, choice, candidates, wanted).coef.any(axis=0)]
+            vectors = vectors[spec.fit_coefficients(train, choice, candidates, wanted).coef.any(axis=0)]
         return choice.kernel or candidates.kernel, vectors
 
     return learn
@@ -98,7 +102,7 @@ class LayerLogLoss:
     def _rows(self, dataset: Dataset, memory: float) -> Any:
         kernel, Z = self.piece.kernel, as_float64(self.piece.vectors)
         gram = kernel(Z, Z)
-        T = norm_among(kernel, self.piece.train).settled(gram).whitening(gram)
+        T = layer_norm(kernel, self.piece.train).settled(gram).whitening(gram)
         return features(
             kernel,
             dataset.X,
@@ -120,7 +124,7 @@ class LayerLogLoss:
         return float(loss[0] / labels.totals[0])
 
 
-def norm_among(kernel: Any, dataset: Dataset) -> KernelNorm:
+def layer_norm(kernel: Any, dataset: Dataset) -> KernelNorm:
     """The regulariser of every layer, whatever that of the classifier: the norm in the kernel's space."""
     return KernelNorm().among(kernel, dataset.X, True)
 
@@ -134,7 +138,7 @@ def choose_cost(
     """
     judges = [LayerLogLoss(piece, memory) for piece in pieces if piece.vectors.shape[0]]
     if not judges:
-        return USUAL * C
+        return INITIAL_COST_FACTOR * C
     known: dict[int, float] = {}
 
     def loss(place: int) -> float:
@@ -145,11 +149,11 @@ def choose_cost(
         return known[place]
 
     def cost(place: float) -> float:
-        return USUAL * C * STEP**place
+        return INITIAL_COST_FACTOR * C * COST_STEP**place
 
     best = 0
     for way in (1, -1):
-        while abs(best + way) <= FARTHEST and loss(best + way) < (1 - GAIN) * loss(best):
+        while abs(best + way) <= MAX_COST_STEPS and loss(best + way) < (1 - MIN_LOG_LOSS_GAIN) * loss(best):
             best += way
         if best:
             break
@@ -177,10 +181,10 @@ def fit_probabilities(
     """Fitted attributes of the layer over the vectors of a model; C is the model's cost, where the choice starts."""
     line = ProgressLine("probabilities") if verbose else None
     cost = choose_cost(pieces, C, memory, line.update if line else None)
-    return fit_at(dataset, expansion, cost, rng, tol, memory, line)
+    return fit_probabilities_at(dataset, expansion, cost, rng, tol, memory, line)
 
 
-def fit_at(
+def fit_probabilities_at(
     dataset: Dataset,
     expansion: Expansion,
     cost: float,
@@ -190,11 +194,11 @@ def fit_at(
     line: ProgressLine | None = None,
 ) -> dict[str, Any]:
     """The same where the cost of the layer is known."""
-    rows = dataset.sample(MOST_LAYER_ROWS, rng).in_memory()
+    rows = dataset.sample(MAX_LAYER_ROWS, rng).in_memory()
     kernel, vectors = expansion.kernel, expansion.vectors
     labels = class_number_labels(rows.codes, rows.counts, cost * rows.factors)
     layer = fit_layer(
-        kernel, rows.X, vectors, labels, norm_among(kernel, rows), tol, threads=rows.threads, memory=memory
+        kernel, rows.X, vectors, labels, layer_norm(kernel, rows), tol, threads=rows.threads, memory=memory
     )
     if line is not None:
         line.finish(f"cost {cost:.3g}, {layer.n_iter} steps, gap {layer.gap:.1e}")

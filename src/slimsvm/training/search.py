@@ -21,73 +21,76 @@ from ..data.dataset import Dataset
 from ..data.folds import Groups, held_out
 from ..problem import kernels
 from .spec import Hyperparameters, TrainingSpec
-from .trials import MOST_ROWS, Fold, TrialRunner, TrialScore
+from .trials import MAX_TRIAL_ROWS, Fold, TrialRunner, TrialScore
 
 COSTS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
-FIRST = 0.3  # the cost at which widths are compared, times gamma in units of gamma="scale"
+INITIAL_COST = 0.3  # the cost at which widths are compared, times gamma in units of gamma="scale"
 # The same for targets where scales are learned: at a low cost weak inputs get scales near 0 and later trials cannot
 # recover them.
-FIRST_COST_SCALED_REGRESSION = 9.0
-MOST_COST = {False: 1e4, True: 1e6}  # of labels, of targets: these may have next to no noise
-MILLION = 1e6  # rows up to which these are the costs; more rows share what a million would cost
-WIDTHS = (0.03, 0.1, 0.3, 1.0, 3.0)  # gamma, in units of gamma="scale"
-LEAST_WIDTH, MOST_WIDTH = 0.003, 30.0
-SCALED_WIDTHS = (0.3, 1.0)  # where scales start: they can grow, and every row is to see vectors
-FEW_SCALED_WIDTHS = (0.3,)
+INITIAL_COST_SCALED_REGRESSION = 9.0
+MAX_COST = {False: 1e4, True: 1e6}  # of labels, of targets: these may have next to no noise
+MAX_COST_ROWS = 1e6  # rows up to which these are the costs; more rows share what a million would cost
+GAMMAS = (0.03, 0.1, 0.3, 1.0, 3.0)  # gamma, in units of gamma="scale"
+SMALLEST_GAMMA, LARGEST_GAMMA = 0.003, 30.0
+SCALED_GAMMAS = (0.3, 1.0)  # where scales start: they can grow, and every row is to see vectors
+SCALED_GAMMAS_FEW_ROWS = (0.3,)
 # Factors below and above the first cost, for labels and for targets: where rows are few and scales learned.
 COST_RANGE_FEW_ROWS = {False: (12.0, 12.0), True: (40.0, 12.0)}
-ROWS = 2  # widths of either kind that are tried at several costs
-MANY = 1000  # rows, from which on no caution is needed
-NEXT = (0.7, 0.3)  # what the next costs count, and those after them, where rows are few: a range of costs is less noise
-LOSS = 0.5  # what the loss counts beside the error
+N_GAMMAS_CONTINUED = 2  # widths of either kind that are tried at several costs
+MANY_ROWS = 1000  # rows, from which on no caution is needed
+NEIGHBOUR_WEIGHTS = (
+    0.7,
+    0.3,
+)  # what the next costs count, and those after them, where rows are few: a range of costs is less noise
+LOSS_WEIGHT = 0.5  # what the loss counts beside the error
 
 
 @dataclass(frozen=True)
 class SearchSpace:
     """What is given, and what may be chosen (None)."""
 
-    cost: float | None
+    C: float | None
     gamma: float | None
     scaled: Sequence[bool]
-    unit: float = 1.0  # gamma="scale"
-    rows: float = 1.0  # by their weights
-    targets: bool = False
+    gamma_unit: float = 1.0  # gamma="scale"
+    total_weight: float = 1.0  # of all rows
+    is_regression: bool = False
     # Scales may be learned to drop inputs for a byte budget, even when the search does not try them.
-    may_scale: bool = False
+    may_learn_scales: bool = False
 
     @property
-    def share(self) -> float:
+    def cost_factor(self) -> float:
         """Of a cost in `COSTS`, for each row."""
-        return min(1.0, MILLION / self.rows)
+        return min(1.0, MAX_COST_ROWS / self.total_weight)
 
     @property
     def costs(self) -> list[float]:
         """Costs to try."""
-        return [C * self.share for C in COSTS]
+        return [C * self.cost_factor for C in COSTS]
 
     @property
-    def settled(self) -> bool:
+    def is_fixed(self) -> bool:
         """Is everything given?"""
-        return self.cost is not None and self.gamma is not None and len(self.scaled) == 1
+        return self.C is not None and self.gamma is not None and len(self.scaled) == 1
 
-    def only(self) -> Hyperparameters:
-        """The setting, if everything is given."""
-        assert self.cost is not None
+    def hyperparameters(self) -> Hyperparameters:
+        """The hyperparameters, if all are given."""
+        assert self.C is not None
         assert self.gamma is not None
-        return Hyperparameters(self.cost, self.gamma, self.scaled[0])
+        return Hyperparameters(self.C, self.gamma, self.scaled[0])
 
     def gammas(self, scaled: bool, few: bool) -> list[float]:
         """Widths to try, the likeliest first: others are then given up early."""
         if self.gamma is not None:
             return [self.gamma]
-        usual = WIDTHS if not scaled else FEW_SCALED_WIDTHS if few else SCALED_WIDTHS
-        return [width * self.unit for width in sorted(usual, key=lambda width: (abs(np.log(width)), width))]
+        usual = GAMMAS if not scaled else SCALED_GAMMAS_FEW_ROWS if few else SCALED_GAMMAS
+        return [width * self.gamma_unit for width in sorted(usual, key=lambda width: (abs(np.log(width)), width))]
 
-    def first(self, gamma: float, scaled: bool) -> Hyperparameters:
-        """The setting that speaks for a width: with a cost in inverse proportion, unless one is given."""
-        first = FIRST_COST_SCALED_REGRESSION if scaled and self.targets else FIRST
-        wanted = first * self.share * self.unit / gamma
-        cost = min(self.costs, key=lambda C: abs(np.log(C / wanted))) if self.cost is None else self.cost
+    def initial(self, gamma: float, scaled: bool) -> Hyperparameters:
+        """The first candidate for a gamma: C in inverse proportion to it, unless C is given."""
+        first = INITIAL_COST_SCALED_REGRESSION if scaled and self.is_regression else INITIAL_COST
+        wanted = first * self.cost_factor * self.gamma_unit / gamma
+        cost = min(self.costs, key=lambda C: abs(np.log(C / wanted))) if self.C is None else self.C
         return Hyperparameters(cost, gamma, scaled)
 
 
@@ -100,7 +103,7 @@ def search_space(dataset: Dataset, C: float | str, gamma: float | str, scales: s
     scaled = {"fixed": [False], "learned": [True], "search": searched}[scales]
     rows, targets = dataset.total, dataset.targets is not None
     if not kernels.takes_gamma(dataset.kernel):
-        return SearchSpace(cost, 1.0, scaled, rows=rows, targets=targets, may_scale=may_scale)
+        return SearchSpace(cost, 1.0, scaled, total_weight=rows, is_regression=targets, may_learn_scales=may_scale)
     given = None if gamma == "search" else kernels.scale_gamma(gamma, dataset.X, dataset.counts)
     known = given is not None and cost is not None  # nobody asks for the unit then
     unit = 1.0 if known else kernels.scale_gamma("scale", dataset.X, dataset.counts)
@@ -109,21 +112,22 @@ def search_space(dataset: Dataset, C: float | str, gamma: float | str, scales: s
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The best setting, what was tried (lists), the folds, and the vectors that trials of the best setting learned."""
+    """The best hyperparameters, a table of all candidates (lists by column), the folds, and the vectors that the trials
+    of the best candidate learned."""
 
-    setting: Hyperparameters
-    tried: dict[str, list[Any]]
+    hyperparameters: Hyperparameters
+    table: dict[str, list[Any]]
     folds: list[Fold]
-    learned: list[LearnedVectors]
+    vectors: list[LearnedVectors]
 
     @classmethod
-    def given(cls, space: SearchSpace) -> SearchResult:
-        """The only setting of a space: nothing is to be found."""
-        return cls(space.only(), {}, [], [])
+    def fixed(cls, space: SearchSpace) -> SearchResult:
+        """The only candidate of a space in which everything is given: no search."""
+        return cls(space.hyperparameters(), {}, [], [])
 
 
 class HyperparameterSearch:
-    """Trials on one fold after the other, and the setting that they favour.
+    """Validation of candidates on one fold after the other, and the choice among them.
 
     Where rows are few, next costs are judged together, and learned scales have to be better than fixed ones by more
     than the noise.
@@ -134,27 +138,27 @@ class HyperparameterSearch:
         self.folds = len(trial.folds)
         self.trials: dict[Hyperparameters, list[TrialScore]] = {}
 
-    def run(self, setting: Hyperparameters, near: Hyperparameters | None = None, folds: int | None = None) -> None:
+    def run(self, params: Hyperparameters, near: Hyperparameters | None = None, folds: int | None = None) -> None:
         """One candidate on the first folds (None: all), while it can still win."""
-        trials = self.trials.setdefault(setting, [])
+        trials = self.trials.setdefault(params, [])
         for fold in range(len(trials), self.folds if folds is None else folds):
             if self.lost(trials):
                 break
-            trials.append(self.trial(setting, near, fold))
+            trials.append(self.trial(params, near, fold))
         if self.report is not None:
             self.report(f"{len(self.trials)} candidates, error {_mean(self.trials[self.leader()]).error:.4g}")
 
     def lost(self, trials: list[TrialScore]) -> bool:
         """Is a candidate far behind the best on the rows that it has seen?"""
-        if not trials or not any(self.seen(setting) == self.folds for setting in self.trials):
+        if not trials or not any(self.seen(params) == self.folds for params in self.trials):
             return False
         best = self.trials[self.leader()]
         apart = np.concatenate([mine.wrong - other.wrong for mine, other in zip(trials, best, strict=False)])
         return bool(apart.sum() > 3 * np.sqrt((apart**2).sum()))
 
-    def seen(self, setting: Hyperparameters) -> int:
-        """On how many folds a setting was tried."""
-        return len(self.trials[setting])
+    def seen(self, params: Hyperparameters) -> int:
+        """The number of folds that a candidate was tried on."""
+        return len(self.trials[params])
 
     def comparable(self, among: Callable[[Hyperparameters], bool] | None = None) -> list[Hyperparameters]:
         """Those that were tried on most folds."""
@@ -167,27 +171,31 @@ class HyperparameterSearch:
         rivals = self.comparable(among)
         return min(rivals, key=lambda s: self.judged(s, rivals))
 
-    def judged(self, setting: Hyperparameters, rivals: list[Hyperparameters]) -> float:
-        """The score of a setting; where rows are few, together with those of the next costs."""
+    def judged(self, params: Hyperparameters, rivals: list[Hyperparameters]) -> float:
+        """Validation score of a candidate; with few rows, averaged with those of the neighbouring costs."""
         if not self.few:
-            return _score_of(self.trials[setting])
-        row = sorted((s for s in rivals if _kind(s) == _kind(setting)), key=lambda s: s.C)
+            return _score_of(self.trials[params])
+        row = sorted((s for s in rivals if _kind(s) == _kind(params)), key=lambda s: s.C)
         scores = np.array([_score_of(self.trials[s]) for s in row])
-        far = np.abs(np.arange(len(row)) - row.index(setting))
-        return float(np.average(scores, weights=np.array([1, *NEXT, 0])[np.minimum(far, len(NEXT) + 1)]))
+        far = np.abs(np.arange(len(row)) - row.index(params))
+        return float(
+            np.average(
+                scores, weights=np.array([1, *NEIGHBOUR_WEIGHTS, 0])[np.minimum(far, len(NEIGHBOUR_WEIGHTS) + 1)]
+            )
+        )
 
     def solved(self) -> bool:
         """Is no error left to win?"""
         return any(_mean(self.trials[s]).error == 0 for s in self.comparable())
 
     def winner(self, starts: list[Hyperparameters]) -> Hyperparameters:
-        """The best setting of the rows that start here: those were tried at several costs."""
+        """The best candidate among those with the same gamma and scales as one of ``starts``."""
         kinds = set(map(_kind, starts))
         rivals = self.comparable(lambda s: _kind(s) in kinds)
         doubt = min((_mean(self.trials[s]) for s in rivals), key=lambda trial: trial.error).doubt if self.few else 0.0
         return min(rivals, key=lambda s: self.judged(s, rivals) + doubt * s.scaled)
 
-    def results(self) -> dict[str, list[Any]]:
+    def table(self) -> dict[str, list[Any]]:
         """What was tried, as lists: each candidate with what it had on all folds that it was tried on."""
         means = [_mean(trials) for trials in self.trials.values()]
         return {
@@ -200,8 +208,8 @@ class HyperparameterSearch:
         }
 
 
-def _kind(setting: Hyperparameters) -> tuple[float, bool]:
-    return setting.gamma, setting.scaled
+def _kind(params: Hyperparameters) -> tuple[float, bool]:
+    return params.gamma, params.scaled
 
 
 def _mean(trials: list[TrialScore]) -> TrialScore:
@@ -214,16 +222,16 @@ def _mean(trials: list[TrialScore]) -> TrialScore:
 def _score_of(trials: list[TrialScore]) -> float:
     """What is to be small."""
     mean = _mean(trials)
-    return mean.error + LOSS * mean.loss
+    return mean.error + LOSS_WEIGHT * mean.loss
 
 
 def search(
     dataset: Dataset, spec: TrainingSpec, space: SearchSpace, report: Callable[[str], None] | None = None
 ) -> SearchResult:
-    """The best setting of a space. It ends where no error is left to win."""
-    few = dataset.size < MANY
+    """The best hyperparameters of a space. The search ends early once a candidate has zero error."""
+    few = dataset.size < MANY_ROWS
     rng = np.random.default_rng(0)
-    folds = split(dataset, rng)
+    folds = search_folds(dataset, rng)
     with TrialRunner(folds, spec, int(rng.integers(2**31))) as trial:
         return _raced(HyperparameterSearch(trial, space, few, report), space)
 
@@ -231,16 +239,16 @@ def search(
 def _raced(race: HyperparameterSearch, space: SearchSpace) -> SearchResult:
     few = race.few
     at_once = None if few else 1
-    first = [space.first(gamma, scaled) for scaled in space.scaled for gamma in space.gammas(scaled, few)]
+    first = [space.initial(gamma, scaled) for scaled in space.scaled for gamma in space.gammas(scaled, few)]
     ahead = first + (_ends(space, first) if race.trial.threads > len(first) else [])
-    race.trial.expect((setting, None, fold) for fold in range(at_once or race.folds) for setting in ahead)
-    for setting in first:
+    race.trial.expect((params, None, fold) for fold in range(at_once or race.folds) for params in ahead)
+    for params in first:
         if not race.solved():
-            race.run(setting, folds=at_once)
+            race.run(params, folds=at_once)
     if space.gamma is None:
         _further_widths(race, space, at_once)
     best = [start for scaled in space.scaled for start in _best_widths(race, scaled)]
-    if space.cost is None:
+    if space.C is None:
         leading, following = _in_turn(race, best)
         for some in (leading, following):
             _ahead(race, some, best, at_once)
@@ -249,13 +257,13 @@ def _raced(race: HyperparameterSearch, space: SearchSpace) -> SearchResult:
             for start in some:
                 _all_costs(race, start, _costs(race, start, best), at_once)
     if not few:
-        rows = sorted((_row(race, start) for start in best), key=lambda row: _score(race, row))[:ROWS]
+        rows = sorted((_row(race, start) for start in best), key=lambda row: _score(race, row))[:N_GAMMAS_CONTINUED]
         _looks_ahead(race, rows)
         for row in rows:
             _second_look(race, row)
     winner = race.winner(best)
     learned = [trial.learned for trial in race.trials[winner] if trial.learned is not None]
-    return SearchResult(winner, race.results(), race.trial.folds, learned)
+    return SearchResult(winner, race.table(), race.trial.folds, learned)
 
 
 def _in_turn(
@@ -281,7 +289,7 @@ def _ahead(
             costs = _costs(race, start, best)
             for way in ([C for C in costs if C > start.C], [C for C in reversed(costs) if C < start.C]):
                 row = [start, *(replace(start, C=C) for C in way)]
-                chains.append([(setting, near, fold) for near, setting in pairwise(row)])
+                chains.append([(params, near, fold) for near, params in pairwise(row)])
     # A trial waits for the one before it in its chain: chains take turns, so that few have to.
     for links in zip_longest(*chains):
         race.trial.expect(filter(None, links))
@@ -291,12 +299,12 @@ def _looks_ahead(race: HyperparameterSearch, rows: list[list[Hyperparameters]]) 
     """What second looks ask for, as long as nothing is given up."""
     looks = [(fold, *_looked_at(race, row)) for fold in range(1, race.folds) for row in rows]
     race.trial.expect((best, None, fold) for fold, best, _ in looks)
-    race.trial.expect((setting, best, fold) for fold, best, beside in looks for setting in beside)
+    race.trial.expect((params, best, fold) for fold, best, beside in looks for params in beside)
 
 
 def _best_widths(race: HyperparameterSearch, scaled: bool) -> list[Hyperparameters]:
     mine = race.comparable(lambda s: s.scaled == scaled)
-    return sorted(mine, key=lambda s: _score_of(race.trials[s]))[:ROWS]
+    return sorted(mine, key=lambda s: _score_of(race.trials[s]))[:N_GAMMAS_CONTINUED]
 
 
 def _further_widths(race: HyperparameterSearch, space: SearchSpace, folds: int | None) -> None:
@@ -316,7 +324,9 @@ def _ends(space: SearchSpace, tried: list[Hyperparameters]) -> list[Hyperparamet
     """The next widths below and above those that were tried, where nothing is to be scaled."""
     gammas = sorted(s.gamma for s in tried if not s.scaled)
     further = [gammas[0] / 3, gammas[-1] * 3] if gammas and space.gamma is None else []
-    return [space.first(gamma, False) for gamma in further if LEAST_WIDTH <= gamma / space.unit <= MOST_WIDTH]
+    return [
+        space.initial(gamma, False) for gamma in further if SMALLEST_GAMMA <= gamma / space.gamma_unit <= LARGEST_GAMMA
+    ]
 
 
 def _costs(race: HyperparameterSearch, start: Hyperparameters, best: list[Hyperparameters]) -> list[float]:
@@ -326,7 +336,7 @@ def _costs(race: HyperparameterSearch, start: Hyperparameters, best: list[Hyperp
     below = above = np.inf
     middle = start.C
     if race.few:
-        below, above = COST_RANGE_FEW_ROWS[race.space.targets] if start.scaled else (np.inf, np.inf)
+        below, above = COST_RANGE_FEW_ROWS[race.space.is_regression] if start.scaled else (np.inf, np.inf)
     elif start != first:
         middle, below, above = race.leader(_row(race, first).__contains__).C, 4.0, 4.0
     return [C for C in race.space.costs if middle / below < C < middle * above]
@@ -342,11 +352,11 @@ def _all_costs(race: HyperparameterSearch, start: Hyperparameters, costs: Sequen
                 return
             race.run(replace(start, C=C), near, folds)
             near = replace(start, C=C)
-    while (not race.few or race.space.targets) and not race.solved():
+    while (not race.few or race.space.is_regression) and not race.solved():
         row = _row(race, start)
         # Where rows are few, next costs are judged together, and the highest has the fewest.
         top = min(row, key=lambda s: _score_of(race.trials[s])) if race.few else race.leader(row.__contains__)
-        if max(s.C for s in row) > top.C or MOST_COST[race.space.targets] * race.space.share < 3 * top.C:
+        if max(s.C for s in row) > top.C or MAX_COST[race.space.is_regression] * race.space.cost_factor < 3 * top.C:
             break
         race.run(replace(top, C=3 * top.C), top, folds)
 
@@ -364,8 +374,8 @@ def _second_look(race: HyperparameterSearch, row: list[Hyperparameters]) -> None
     """The best cost of a row and the next ones on the other folds."""
     best, beside = _looked_at(race, row)
     race.run(best)
-    for setting in beside:
-        race.run(setting, best)
+    for params in beside:
+        race.run(params, best)
 
 
 def _looked_at(race: HyperparameterSearch, row: list[Hyperparameters]) -> tuple[Hyperparameters, list[Hyperparameters]]:
@@ -374,16 +384,16 @@ def _looked_at(race: HyperparameterSearch, row: list[Hyperparameters]) -> tuple[
     return best, [*row[max(at - 1, 0) : at], *row[at + 1 : at + 2]]
 
 
-def split(dataset: Dataset, rng: np.random.Generator) -> list[Fold]:
+def search_folds(dataset: Dataset, rng: np.random.Generator) -> list[Fold]:
     """Stratified: three splits of 70 to 30; where rows are few three folds, or five.
 
     Copies of a row are in the same part, whatever their labels.
     """
-    some = dataset.sample(MOST_ROWS, rng)
+    some = dataset.sample(MAX_TRIAL_ROWS, rng)
     if Groups.of(dataset).known_well:
         return [Fold(some, some)]
     groups = Groups.of(some)
-    count, each = (5, 1) if groups.size < 300 else (3, 1) if groups.size < MANY else (10, 3)
+    count, each = (5, 1) if groups.size < 300 else (3, 1) if groups.size < MANY_ROWS else (10, 3)
     place = groups.places(count, rng)
     folds = held_out(some, (place // each == f for f in range(count // each)))
     # Where no fold has all classes, errors are those on the training rows.

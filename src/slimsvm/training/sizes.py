@@ -15,33 +15,33 @@ from ..model.expansion import Model
 from .path import path, path_to
 from .spec import Hyperparameters, TrainingSpec
 
-WITHIN = 0.5  # standard errors that count as equal
-SURE = 4.0  # times as many, of a difference on the same rows
-FEW = 3_000  # distinct rows, below which there are five folds
-MANY = 20_000  # distinct rows times binary problems, from which on there is one part
-MOST_ROWS = 24_000  # that judge or are trained on for it
-STEEP = 4.0  # of the smooth step, at margin 0
-NOTHING = 1e-3  # of soft error: a smaller difference is none, however sure it is
-FEWEST = 8  # vectors that settings are searched for, if there are so many
+DEFAULT_WITHIN = 0.5  # standard errors that count as equal
+MARGIN_FACTOR = 4.0  # times as many, of a difference on the same rows
+FIVE_FOLDS_BELOW = 3_000  # distinct rows, below which there are five folds
+ONE_FOLD_FROM = 20_000  # distinct rows times binary problems, from which on there is one part
+MAX_SIZE_ROWS = 24_000  # that judge or are trained on for it
+SIGMOID_STEEPNESS = 4.0  # of the smooth step, at margin 0
+MIN_SOFT_DIFFERENCE = 1e-3  # of soft error: a smaller difference is none, however sure it is
+MIN_SEARCH_SIZE = 8  # vectors that settings are searched for, if there are so many
 
 
-def powers(least: int, n_classes: int) -> tuple[int, ...]:
+def size_grid(least: int, n_classes: int) -> tuple[int, ...]:
     """Powers of two from ``least`` to 128, or to twice the number of classes."""
     last = int(np.ceil(np.log2(max(128, 2 * n_classes))))
     return tuple(2**k for k in range(1, last + 1) if 2**k >= least)
 
 
-def middle(sizes: Sequence[int]) -> int:
+def search_size(sizes: Sequence[int]) -> int:
     """The size that settings are searched for: nearest to a quarter of the largest, and to 8 where that is less.
 
     For many vectors the trial runs of a search are too short, and settings for few do not serve many: two vectors
     often do best with a kernel so wide that more of them add nothing.
     """
-    aim = max(max(sizes) / 4, FEWEST)
+    aim = max(max(sizes) / 4, MIN_SEARCH_SIZE)
     return min(sizes, key=lambda size: (abs(np.log(size / aim)), -size))
 
 
-def least_size(n_classes: int) -> int:
+def smallest_size(n_classes: int) -> int:
     """Where few rows judge, a flat curve would otherwise end at one or two vectors."""
     return max(4, n_classes)
 
@@ -76,9 +76,9 @@ class Curve:
         less = np.where(self.scores[places] == self.scores[top], 0.0, self.scores[top] - self.scores[places])
         error = self.standard_errors[top]
         by_score = less / error if error > 0 else np.where(less > 0, np.inf, 0.0)
-        return by_score, (self.behind[places] - self.behind[places].min()) / SURE
+        return by_score, (self.behind[places] - self.behind[places].min()) / MARGIN_FACTOR
 
-    def best(self, within: float = WITHIN, floor: int = 1, allowed: Sequence[int] | None = None) -> int:
+    def best(self, within: float = DEFAULT_WITHIN, floor: int = 1, allowed: Sequence[int] | None = None) -> int:
         """The smallest of the allowed sizes whose score and margins are both at most ``within`` short of the best;
         where there is none, the one whose larger shortfall is smallest.
 
@@ -105,7 +105,7 @@ class SizeFold:
         return self.test.keys
 
 
-def parts(dataset: Dataset, rng: np.random.Generator, folds: int | None = None) -> list[SizeFold]:
+def size_folds(dataset: Dataset, rng: np.random.Generator, folds: int | None = None) -> list[SizeFold]:
     """Stratified folds: as many as asked for, or five where rows are few, three, or one of three where they are many.
 
     Copies of a row are in the same part, whatever their labels. Of very many rows a part is drawn.
@@ -113,11 +113,11 @@ def parts(dataset: Dataset, rng: np.random.Generator, folds: int | None = None) 
     groups = Groups.of(dataset)
     if groups.known_well:
         return [SizeFold(dataset, dataset)]
-    few = groups.size < FEW
+    few = groups.size < FIVE_FOLDS_BELOW
     count = folds or (5 if few else 3)
-    many = not few and min(groups.size, MOST_ROWS) * len(dataset.outputs("ovr")) >= MANY
+    many = not few and min(groups.size, MAX_SIZE_ROWS) * len(dataset.outputs("ovr")) >= ONE_FOLD_FROM
     order = dataset.canonical()
-    place = groups.places(count, rng, MOST_ROWS, least=2 * (folds or 5))[order]
+    place = groups.places(count, rng, MAX_SIZE_ROWS, least=2 * (folds or 5))[order]
     drawn, place = dataset.take(order[place >= 0]), place[place >= 0]
     # The rows that were drawn stand for all: the cost of errors weighs against the norm as it does there.
     share = dataset.total / drawn.total
@@ -131,14 +131,14 @@ def parts(dataset: Dataset, rng: np.random.Generator, folds: int | None = None) 
 # --- judging ---------------------------------------------------------------------------------------------------
 
 
-ROWS_OF_TARGETS = 2  # for each vector, at least
+TARGET_ROWS_PER_VECTOR = 2  # for each vector, at least
 
 
-def allowed_sizes(sizes: Sequence[int], spec: TrainingSpec, held_out: Sequence[Any]) -> tuple[int, ...]:
+def feasible_sizes(sizes: Sequence[int], spec: TrainingSpec, held_out: Sequence[Any]) -> tuple[int, ...]:
     """Sizes that training rows and the kernel's space have room for; what is more becomes the most."""
     inputs = held_out[0].train.X.shape[1]
     # As many vectors as rows meet all targets exactly, whatever the scales: these would say nothing of fewer vectors.
-    share = 1 if held_out[0].train.targets is None else ROWS_OF_TARGETS
+    share = 1 if held_out[0].train.targets is None else TARGET_ROWS_PER_VECTOR
     rows = (max(1, len(np.unique(part.train.keys)) // share) for part in held_out)
     room = min(spec.kernel_of(1.0).dimensions(inputs), *rows)
     return tuple(sorted({max(1, int(min(size, room))) for size in sizes}))
@@ -149,42 +149,42 @@ class SizePlan:
     """How models of several sizes are made: what they are to be, settings and sizes, and rows that judge."""
 
     spec: Callable[[Dataset], TrainingSpec]  # for some rows
-    setting: Hyperparameters
-    tried: dict[str, list[Any]]  # by the search for settings
+    hyperparameters: Hyperparameters
+    table: dict[str, list[Any]]  # by the search for settings
     sizes: tuple[int, ...]
     seed: int
-    held_out: list[Any]  # parts: `train`, and `keys` of rows that judge; whoever judges knows the rest
+    folds: list[Any]  # folds: `train`, and `keys` of rows that judge; whoever judges knows the rest
 
-    def judged(
+    def validation_curve(
         self,
         judge: Callable[[Any, Model], FoldScore],
         report: Callable[[str], None] | None = None,
     ) -> Curve:
         """The same path on each part's training rows, and what the rows held out say of each size."""
         verdicts: dict[int, list[FoldScore]] = {size: [] for size in self.sizes}
-        for number, part in enumerate(self.held_out, 1):
+        for number, part in enumerate(self.folds, 1):
             spec = self.spec(part.train)
             rough = replace(spec, tol=max(spec.tol, 1e-3), verbose=False)
-            for size, model in path(part.train, rough, self.setting, self.sizes, self.seed):
+            for size, model in path(part.train, rough, self.hyperparameters, self.sizes, self.seed):
                 verdicts[size].append(judge(part, model))
                 if report is not None:
-                    report(f"part {number} of {len(self.held_out)}, {size} vectors")
-        means = [mean(found, self.held_out) for found in verdicts.values()]
+                    report(f"part {number} of {len(self.folds)}, {size} vectors")
+        means = [mean_score(found, self.folds) for found in verdicts.values()]
         scores, errors = np.array(means).T
-        return Curve(self.sizes, scores, errors, _behind(list(verdicts.values()), self.held_out))
+        return Curve(self.sizes, scores, errors, _behind(list(verdicts.values()), self.folds))
 
     def models(self, dataset: Dataset) -> Iterator[tuple[int, Model]]:
         """Models on all rows, the largest first."""
-        for size, model in path(dataset, self.spec(dataset), self.setting, self.sizes, self.seed):
+        for size, model in path(dataset, self.spec(dataset), self.hyperparameters, self.sizes, self.seed):
             yield size, self._with_settings(model)
 
     def model(self, dataset: Dataset, size: int) -> Model:
         """The one of this size."""
         down_to = [larger for larger in self.sizes if larger >= size]
-        return self._with_settings(path_to(dataset, self.spec(dataset), self.setting, down_to, self.seed))
+        return self._with_settings(path_to(dataset, self.spec(dataset), self.hyperparameters, down_to, self.seed))
 
     def _with_settings(self, model: Model) -> Model:
-        return replace(model, more=model.more | {"C_": self.setting.C, "search_results_": self.tried})
+        return replace(model, more=model.more | {"C_": self.hyperparameters.C, "search_results_": self.table})
 
 
 @dataclass(frozen=True)
@@ -198,23 +198,23 @@ class FoldScore:
     weights: Array | None = None
 
 
-def of_labels(wrong: Array, margins: Array, weights: Array, rows: int) -> FoldScore:
+def classification_score(wrong: Array, margins: Array, weights: Array, rows: int) -> FoldScore:
     """The share of rows that are right, and the binomial variance with so many different rows; an error of zero is
     not known to be zero."""
     error = float(np.average(wrong, weights=weights))
     about = (error * rows + 1) / (rows + 2)
     # A smooth step from 1 to 0 in place of the error: it says more of a row than on which side it is.
-    soft = 1 / (1 + np.exp(np.clip(STEEP * margins, -50, 50)))
+    soft = 1 / (1 + np.exp(np.clip(SIGMOID_STEEPNESS * margins, -50, 50)))
     return FoldScore(1 - error, about * (1 - about) / rows, soft, weights)
 
 
-def of_errors(score: float, errors: Array, weights: Array, rows: int) -> FoldScore:
+def regression_score(score: float, errors: Array, weights: Array, rows: int) -> FoldScore:
     """A score that is 1 less the mean error of the rows; and the variance of that mean, with so many different rows."""
     spread = float(np.average((errors - np.average(errors, weights=weights)) ** 2, weights=weights))
     return FoldScore(score, spread / rows, errors, weights)
 
 
-def mean(verdicts: Sequence[FoldScore], held_out: Sequence[Any]) -> tuple[float, float]:
+def mean_score(verdicts: Sequence[FoldScore], held_out: Sequence[Any]) -> tuple[float, float]:
     """The mean score over parts, and its standard error."""
     repeats = sum(map(_distinct, held_out)) / _distinct(*held_out)  # twice by the same row says no more than once
     variance = repeats * sum(one.variance for one in verdicts) / len(verdicts) ** 2
@@ -236,4 +236,4 @@ def _behind(verdicts: list[list[FoldScore]], held_out: Sequence[Any]) -> Array:
     above = np.average(soft, axis=1, weights=weights)
     spread = np.average((soft - above[:, None]) ** 2, axis=1, weights=weights)
     errors = np.sqrt(spread / _distinct(*held_out))
-    return np.divide(above, errors, out=np.zeros(len(above)), where=(errors > 0) & (above >= NOTHING))
+    return np.divide(above, errors, out=np.zeros(len(above)), where=(errors > 0) & (above >= MIN_SOFT_DIFFERENCE))

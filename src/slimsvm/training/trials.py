@@ -1,6 +1,6 @@
 """Trials of a search: each a short run of learning on the training rows of a fold, judged on its other rows.
 
-A trial is a pure function of its setting, of where it starts and of its fold. So those that a search will ask for can
+A trial is a pure function of its params, of where it starts and of its fold. So those that a search will ask for can
 run ahead on other threads: the search takes its way as if they had run when they are asked for, and ends with the same
 choice.
 """
@@ -21,10 +21,10 @@ from ..linalg.matrix import dot
 from ..problem import bases
 from .spec import Hyperparameters, TrainingSpec
 
-MOST_ROWS = 5000
-ITERATIONS = 20  # of a trial run
-WARM = 10  # of one that starts where another ended
-SCALED = 3  # times as many where scales are learned, too: they overfit late, and a run must show it
+MAX_TRIAL_ROWS = 5000
+TRIAL_ITERATIONS = 20  # of a trial run
+WARM_TRIAL_ITERATIONS = 10  # of one that starts where another ended
+SCALED_TRIAL_FACTOR = 3  # times as many where scales are learned, too: they overfit late, and a run must show it
 
 
 @dataclass
@@ -85,58 +85,58 @@ class TrialRunner:
         """Start trials ahead: settings, where they start (None: anew, else where another one ended) and folds."""
         if self.pool is None:
             return
-        for setting, near, fold in wanted:
-            if (setting, fold) not in self.known:
+        for params, near, fold in wanted:
+            if (params, fold) not in self.known:
                 _, before = (None, None) if near is None else self.known.get((near, fold), (None, None))
-                self.prepare(fold, setting)
-                job = self.pool.submit(self._run, setting, before, fold)
+                self.prepare(fold, params)
+                job = self.pool.submit(self._run, params, before, fold)
                 self.jobs.append((job, before if isinstance(before, Future) else None))
-                self.known[setting, fold] = near, job
+                self.known[params, fold] = near, job
 
-    def __call__(self, setting: Hyperparameters, near: Hyperparameters | None, fold: int) -> TrialScore:
-        """The trial of a setting on a fold."""
-        found = self.known.get((setting, fold))
+    def __call__(self, params: Hyperparameters, near: Hyperparameters | None, fold: int) -> TrialScore:
+        """The score of a candidate on a fold."""
+        found = self.known.get((params, fold))
         if found is None or found[0] != near:
             before = None if near is None else self.known.get((near, fold))
-            self.prepare(fold, setting)
-            found = near, self._run(setting, before[1] if before else None, fold)
+            self.prepare(fold, params)
+            found = near, self._run(params, before[1] if before else None, fold)
         trial = _done(found[1])
-        self.known[setting, fold] = near, trial
+        self.known[params, fold] = near, trial
         return trial
 
-    def prepare(self, fold: int, setting: Hyperparameters) -> None:
+    def prepare(self, fold: int, params: Hyperparameters) -> None:
         """Where learning starts on a fold: the same for all settings."""
         here = self.folds[fold]
         if here.start is None and self.spec.basis.learns:
             if self.pool is None:
-                here.start = self._start(fold, setting)
+                here.start = self._start(fold, params)
             else:
-                here.start = self.pool.submit(self._start, fold, setting)
+                here.start = self.pool.submit(self._start, fold, params)
 
-    def _start(self, fold: int, setting: Hyperparameters) -> Array:
-        candidates = self._candidates(setting, self.folds[fold].train)
-        return bases.dense(bases.resolve(self.spec.basis.init, "init").choose(candidates, self.spec.count).vectors)
+    def _start(self, fold: int, params: Hyperparameters) -> Array:
+        candidates = self._candidates(params, self.folds[fold].train)
+        return bases.dense(bases.resolve(self.spec.basis.init, "init").choose(candidates, self.spec.n_vectors).vectors)
 
-    def _candidates(self, setting: Hyperparameters, train: Dataset) -> Any:
+    def _candidates(self, params: Hyperparameters, train: Dataset) -> Any:
         # One machine for each class is enough to tell settings apart, and cheaper than one for each pair.
         rng = np.random.default_rng(self.seed)
-        return replace(self.spec.candidates(train, setting, rng), taught=None, watch=None)
+        return replace(self.spec.candidates(train, params, rng), taught=None, watch=None)
 
-    def _run(self, setting: Hyperparameters, before: Future[TrialScore] | TrialScore | None, fold: int) -> TrialScore:
+    def _run(self, params: Hyperparameters, before: Future[TrialScore] | TrialScore | None, fold: int) -> TrialScore:
         here, spec = self.folds[fold], self.spec
         warm = None if before is None else _done(before).learned
         train, test = replace(here.train, threads=self._share()), here.test
         rest = train.outputs("ovr")
-        candidates = replace(self._candidates(setting, train), free=self._share if self.pool else None)
+        candidates = replace(self._candidates(params, train), free=self._share if self.pool else None)
         learned = None
         if spec.basis.learns:
             candidates = replace(candidates, start=warm or _done(here.start))
-            choice = _short(spec.basis, setting.scaled, warm is not None).choose(candidates, spec.count)
+            choice = _short(spec.basis, params.scaled, warm is not None).choose(candidates, spec.n_vectors)
             learned = choice.learned
             coef, bias = learned.coef, learned.bias
         else:
-            choice = spec.basis.choose(candidates, spec.count)
-            fitted = replace(spec, tol=1e-3).coefficients(train, choice, candidates, rest)
+            choice = spec.basis.choose(candidates, spec.n_vectors)
+            fitted = replace(spec, tol=1e-3).fit_coefficients(train, choice, candidates, rest)
             coef, bias = fitted.coef, fitted.bias
         kernel = choice.kernel or candidates.kernel
         if is_remote(test.X):
@@ -144,7 +144,7 @@ class TrialRunner:
         else:
             F = dot(kernel(test.X, choice.vectors, threads=train.threads), coef.T, train.threads) + bias
         share = test.weights / test.weights.sum()
-        wrong = _misclassified(F, test) if test.targets is None else missed(F, test.targets, spec.loss)
+        wrong = _misclassified(F, test) if test.targets is None else row_losses(F, test.targets, spec.loss)
         loss = spec.loss.value(F, test.labels(rest), np.repeat(share[:, None], len(rest), axis=1))
         return TrialScore(float(dot(share, wrong)), float(np.mean(loss)), share * wrong, learned)
 
@@ -153,7 +153,7 @@ def _misclassified(F: Array, test: Dataset) -> Array:
     return (F[:, 0] > 0) != (test.codes == 1) if test.n_classes == 2 else F.argmax(axis=1) != test.codes
 
 
-def missed(F: Array, targets: Array, loss: Any) -> Array:
+def row_losses(F: Array, targets: Array, loss: Any) -> Array:
     """The loss of each row, the mean over its targets."""
     flat = (1, -1)
     each = loss.value(F.reshape(flat), targets.reshape(flat), np.ones((1, F.size)))
@@ -167,6 +167,6 @@ def _done(work: Any) -> Any:
 
 def _short(basis: Any, scaled: bool, warm: bool) -> Any:
     """A trial run."""
-    steps = (WARM if warm else ITERATIONS) * (SCALED if scaled else 1)
+    steps = (WARM_TRIAL_ITERATIONS if warm else TRIAL_ITERATIONS) * (SCALED_TRIAL_FACTOR if scaled else 1)
     most = steps if isinstance(basis.iterations, str) else min(steps, int(basis.iterations))
-    return replace(basis, iterations=most, rows=MOST_ROWS)
+    return replace(basis, iterations=most, rows=MAX_TRIAL_ROWS)

@@ -16,7 +16,7 @@ from ...model.expansion import Expansion
 from ...model.voting import Votes
 from ...problem.losses import Hinge
 from ...solvers.primal.refit import ClassProblem
-from ...training.probabilities import fit_probabilities, pieces_of
+from ...training.probabilities import calibration_folds, fit_probabilities
 from .. import validation
 from ..adapters import SourceModel
 from ..base import Judged, labels_beside, lazy_where_far
@@ -142,7 +142,7 @@ class CompressedClassifier(Layer, Judged, CompressedModel):
             without = METHODS[method](compressor.knowing(train), small.coef.shape[1])
             return without.kernel, without.vectors
 
-        pieces = pieces_of(dataset, learn, rng)
+        pieces = calibration_folds(dataset, learn, rng)
         layer = fit_probabilities(dataset, small, self._cost, pieces, rng, TOLERANCE, 2.0**30, bool(self.verbose))
         for name, value in layer.items():
             setattr(self, name, value)

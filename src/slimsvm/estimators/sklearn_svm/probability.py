@@ -20,7 +20,7 @@ from ...data.dataset import Dataset, class_signs, outputs
 from ...linalg.arrays import Array
 from ...linalg.matrix import dot
 from ...model.expansion import Expansion, Model
-from ...training.probabilities import parts_of
+from ...training.probabilities import calibration_splits
 
 STEPS, ENOUGH = 100, 1e-10
 
@@ -86,7 +86,7 @@ def _temperature(logits: Array, codes: Array, weights: Array) -> float:
 
 def _held_out(train: Callable[[Dataset], Model], dataset: Dataset) -> Dataset | None:
     """Rows with their values by machines that were fitted without them."""
-    parts = parts_of(dataset, np.random.default_rng(0))
+    parts = calibration_splits(dataset, np.random.default_rng(0))
     found = [(train(rows).expansion.decision(test.X, dataset.threads), test) for rows, test in parts]
     if not found:
         return None

@@ -1,0 +1,81 @@
+"""Training of a model over few vectors: the vectors, and the best coefficients over them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ..basis.candidates import DatasetCandidates
+from ..basis.learning import LearnedVectors
+from ..data.dataset import Dataset, Output
+from ..model.expansion import Expansion, Model
+from ..problem.bases import Choice
+from ..utils.warnings import warn
+from .spec import Hyperparameters, TrainingSpec
+
+WARNED_GAIN = 0.02  # relative gain of the last iterations before max_iter above which a warning is given
+WARNED_LOSS_GAIN = 2e-3  # the same gain of the mean loss, for targets of variance 1
+
+
+def train(
+    dataset: Dataset,
+    spec: TrainingSpec,
+    params: Hyperparameters,
+    rng: np.random.Generator,
+    quiet: bool = False,
+    search_vectors: Sequence[LearnedVectors] = (),
+) -> Model:
+    """Vectors, and the best coefficients of the recipe's scheme over them.
+
+    ``quiet``: no warning where learning might go on. ``search_vectors``: what the
+    search learned with this params.
+    """
+    wanted = dataset.outputs(spec.scheme)
+    candidates = replace(spec.candidates(dataset, params, rng), search_vectors=search_vectors)
+    return fit_over(dataset, spec, candidates, wanted, quiet)
+
+
+def fit_over(
+    dataset: Dataset, spec: TrainingSpec, candidates: DatasetCandidates, wanted: list[Output], quiet: bool = False
+) -> Model:
+    """Vectors, learned on some of the rows where those are many, and the best coefficients over them on all rows."""
+    choice = spec.basis.choose(candidates, spec.n_vectors)
+    if choice.learned is not None and not quiet:
+        warn_if_unfinished(choice.learned, dataset)
+    return fit_chosen(dataset, spec, candidates, choice, wanted)
+
+
+def fit_chosen(
+    dataset: Dataset, spec: TrainingSpec, candidates: DatasetCandidates, choice: Choice, wanted: list[Output]
+) -> Model:
+    """The best coefficients over these vectors on all rows."""
+    fitted = spec.fit_coefficients(dataset, choice, candidates, wanted)
+    expansion = Expansion(choice.kernel or candidates.kernel, choice.vectors, fitted.coef, fitted.bias)
+    more: dict[str, Any] = {"regularizer_": fitted.regularizer}
+    if choice.learned is not None:
+        more |= {"learning_iter_": choice.learned.n_iter, "learning_gain_left_": choice.learned.remaining_gain}
+    model = Model(expansion, choice.rows, fitted.objective, fitted.gap, fitted.n_iter, more, fitted.limits)
+    return model.without_idle_vectors() if spec.regularizer.reweighted else model
+
+
+def warn_if_unfinished(learned: LearnedVectors, dataset: Dataset) -> None:
+    """A warning where more iterations may give a better model. Of targets with little noise next to nothing is left
+    that could fall, and it may go on falling."""
+    if learned.remaining_gain > WARNED_GAIN and (
+        dataset.targets is None or learned.remaining_gain * learned.value > WARNED_LOSS_GAIN
+    ):
+        warn(
+            f"learning ended at its limit of {learned.n_iter} iterations while the objective still fell"
+            f"{_lately(learned.remaining_gain)}: "
+            f"basis=Learned(iterations={2 * learned.n_iter}) may give a better model",
+            ConvergenceWarning,
+        )
+
+
+def _lately(gain: float) -> str:
+    """In words; after a single iteration there is nothing to compare with."""
+    return f" (by {100 * gain:.1f} % in the last quarter of them)" if np.isfinite(gain) else ""
