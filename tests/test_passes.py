@@ -355,7 +355,7 @@ def check_pull(problem, home=None, which=None):
         which.tolist(), problem.V[which], exact["beta"], core_loss(problem.loss)
     )
     close(problem, value, *exact["value"])
-    vectors, rows = exact["kernel"].pulled(products, squares, exact["Z"])
+    vectors, rows = exact["kernel"].gradients(products, squares, exact["Z"])
     close(problem, vectors, *exact["vectors"])
     close(problem, rows, *exact["rows"])
     if len(which) == problem.labels.outputs:

@@ -234,9 +234,7 @@ class FusedObjective(Objective):
     @staticmethod
     def serves(kernel: Any, loss: Any) -> bool:
         """Does the core have all that it takes?"""
-        return (
-            kernel.in_core and hasattr(kernel, "pulled") and loss.smooth and getattr(loss, "pieces", None) is not None
-        )
+        return kernel.core_slopes and loss.smooth and getattr(loss, "pieces", None) is not None
 
     def solved(self, rows: Any, Z: Array, scales: Array | None) -> tuple[Array, Array, Array]:
         """Weights, the coefficients (vectors x outputs) and the vectors' matrix at fixed vectors."""
@@ -255,7 +253,7 @@ class FusedObjective(Objective):
         V, beta, Kz = self.solved(self.rows, Z, scales)
         losses, products, squares = self.rows.total(Pull(self.loss), V, beta, scales is not None)
         value = 0.5 * float((V[:, :-1] ** 2).sum()) + float(losses.sum())
-        return value, beta, Kz, *self.kernel.pulled(products, squares, stretched)
+        return value, beta, Kz, *self.kernel.gradients(products, squares, stretched)
 
     def machines(self, Z: Array, scales: Array | None) -> tuple[float, Array, Array]:
         # Vectors that are nearly dependent have features that float32 knows little of.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from copy import copy
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,11 +10,20 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import _core
-from ..data.duplicates import row_slices
-from ..linalg.array_api import asarray_like, cast, device, is_array_api, namespace, widest_float
-from ..linalg.arrays import Array, aligned, as_float64, core_rows, is_remote
+from ..linalg.array_api import asarray_like, is_array_api, namespace
+from ..linalg.arrays import Array, aligned, as_float64
 from ..linalg.matrix import dot
-from .formulation import Part
+from .gamma import scale_gamma
+from .kernel_base import (
+    BLOCK_VALUES,
+    Base,
+    DistanceKernel,
+    ProductKernel,
+    densified,
+    floating,
+    is_number,
+    ones,
+)
 
 __all__ = [
     "ALL",
@@ -35,67 +43,8 @@ __all__ = [
 ]
 
 
-def _offset(X: Any) -> Array | None:
-    """A common offset to take out of the rows before they are rounded to float32, if it is large beside their spread.
-
-    Rounding and differences of squares lose the digits that a common offset takes.
-    """
-    if sp.issparse(X) or X.shape[0] == 0:
-        return None
-    rows = np.asarray(X[:: max(1, X.shape[0] // 64)], dtype=np.float64)
-    with np.errstate(over="ignore", invalid="ignore"):
-        center = rows.sum(axis=0) / len(rows)
-        offset = np.dot(center, center)
-        # What is lost where this spread is small beside the offset does not change the verdict.
-        spread = np.einsum("ij,ij->", rows, rows) / len(rows) - offset
-    return center if 4 * spread < offset < np.inf else None
-
-
-def _as_float(X: Any) -> Any:
-    if is_array_api(X):
-        return X
-    if sp.issparse(X):
-        return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
-    X = np.asarray(X)
-    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
-
-
-def _weighted_rows(W: Array, X: Any) -> Array:
-    """``W' X``, dense."""
-    return (X.T @ W).T if sp.issparse(X) else dot(W.T, X)
-
-
-def _dense(Z: Any) -> Array:
-    return Z.toarray() if sp.issparse(Z) else Z
-
-
-def _into(out: Array | None, K: Array) -> Array:
-    if out is None:
-        return K
-    out[...] = K
-    return out
-
-
-def _row_squares(X: Any) -> Array:
-    """``|x_i|^2`` in float64."""
-    if sp.issparse(X):
-        return np.asarray(X.power(2).sum(axis=1, dtype=np.float64)).ravel()
-    if is_array_api(X):
-        return namespace(X).sum(cast(X, widest_float(X)) ** 2, axis=1)
-    return np.einsum("ij,ij->i", X, X, dtype=np.float64)
-
-
-def _ones(X: Any) -> Array:
-    """One for each row."""
-    return asarray_like(X, np.ones(X.shape[0]), widest_float(X)) if is_array_api(X) else np.ones(X.shape[0])
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-
-
 def _positive_gamma(gamma: Any) -> float:
-    if not _is_number(gamma) or not 0 < gamma < np.inf:
+    if not is_number(gamma) or not 0 < gamma < np.inf:
         raise ValueError(f"gamma={gamma!r} must be a positive number (an estimator also takes 'scale' and 'auto')")
     return float(gamma)
 
@@ -106,135 +55,12 @@ def _whole_degree(degree: Any) -> int:
     return int(degree)
 
 
-class Base(Part):
-    """What a kernel declares. A class of your own inherits it, and has the call and `diagonal` at least."""
-
-    name: ClassVar[str] = "own"
-    translation_invariant: ClassVar[bool] = False
-    positive_semidefinite: ClassVar[bool] = False
-    keeps_rows: ClassVar[bool] = False
-    in_core: ClassVar[bool] = False  # does the core evaluate it?
-    gamma: float | None = None
-    scales: Any = 1.0
-
-    @property
-    def differentiable(self) -> bool:
-        """Does it have a derivative (a method ``pullback``)?"""
-        return hasattr(self, "pullback")
-
-    def __call__(self, X: Any, Z: Any, out: Array | None = None, threads: int = 1) -> Array:
-        """The matrix k(x_i, z_j), written into ``out`` if that is given."""
-        raise NotImplementedError(f"{type(self).__name__} must implement __call__(X, Z, out, threads)")
-
-    def diagonal(self, X: Any) -> Array:
-        """The values k(x_i, x_i)."""
-        n = X.shape[0]
-        parts = (X[i : min(i + 64, n), :] for i in range(0, n, 64))
-        found = [namespace(K).linalg.diagonal(K) for K in (self(part, part) for part in parts)]
-        return namespace(found[0]).concat(found) if found else np.empty(0)
-
-    def length(self, X: Any) -> float:
-        """The root of the mean square of all entries: a kernel of products has no other length."""
-        square = X.mean_square() if is_remote(X) else X.power(2).mean() if sp.issparse(X) else np.mean(X**2)
-        return float(np.sqrt(square)) or 1.0
-
-    def dimensions(self, inputs: int) -> float:
-        """Of the kernel's space, as far as is known: more vectors than that are never needed."""
-        return np.inf
-
-    def machine(self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int) -> _core.Machine:
-        """The core's solver over the rows ``X[order]``, a block of kernel values at a time."""
-
-        def block(positions: list[int], first: int, count: int) -> Array:
-            return np.ascontiguousarray(self(X[order[positions]], X[order[first : first + count]]), dtype=np.float64)
-
-        return _core.function_machine(block, self.diagonal(X[order]), lengths, cache_bytes, threads)
-
-    def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int = 1) -> Array:
-        """``k(X, vectors) @ coef.T + bias``, in row blocks of at most 16 MB of kernel values."""
-        rows = max(1, (2 << 20) // max(1, vectors.shape[0]))
-        parts = [dot(self(X[i : i + rows], vectors), coef.T, threads) + bias for i in range(0, X.shape[0], rows)]
-        return np.concatenate(parts) if parts else np.empty((0, len(bias)))
-
-    def row_model(self, vectors: Array, coef: Array, bias: Array) -> _core.RowModel | None:
-        """The same for one row at a time, in the core; None where Python evaluates the kernel."""
-        return None
-
-    def fitted(self, vectors: Any) -> tuple[Any, Any]:
-        """Kernel and vectors as a fitted model keeps them: a copy, as the user's own object may change."""
-        return copy(self), vectors
-
-
-def _of_products(factor: float, products: Array, Z: Array) -> tuple[Array, Array]:
-    """`Gaussian.pulled` for a kernel of ``x.z``, whose slope is ``factor`` times what the sums were made with."""
-    G = factor * products[:, :-1]
-    return G, np.einsum("jk,jk->k", Z, G)
-
-
-def _core_view(kernel: Any, X: Any, Z: Any, scales: Array | None) -> tuple[_core.Rows, _core.Kernel, _core.Rows]:
-    mixed = sp.issparse(X) or sp.issparse(Z)
-    offset = None if mixed else kernel._offset(Z if scales is None else Z * scales)
-    return core_rows(X, offset, scales), kernel.core(), core_rows(Z, offset, scales)
-
-
-class _CoreKernel(Base):
-    """What the kernels that the core evaluates have in common."""
-
-    positive_semidefinite: ClassVar[bool] = True
-    in_core: ClassVar[bool] = True
-
-    def core(self) -> _core.Kernel:
-        raise NotImplementedError
-
-    def over(self, X: Any, Z: Any) -> Any:
-        """The matrix k(x_i, z_j) for arrays of another library, where they are and in their precision."""
-        raise NotImplementedError
-
-    def slopes(self, X: Any, Z: Any) -> Any:
-        """For such arrays the derivative that `pulled` takes sums of: with respect to ``x.z``, or the kernel itself."""
-        return self.over(X, Z)
-
-    def _offset(self, X: Any) -> Array | None:
-        return _offset(X) if self.translation_invariant else None
-
-    def __call__(self, X: Any, Z: Any, out: Array | None = None, threads: int = 1) -> Array:
-        """The matrix k(x_i, z_j), in float64 or the type of ``out``."""
-        if is_array_api(X):
-            return self.over(X, Z)
-        X, Z = _as_float(X), _as_float(Z)
-        offset = None if sp.issparse(X) or sp.issparse(Z) else self._offset(Z)
-        out = np.empty((X.shape[0], Z.shape[0])) if out is None else out
-        _core.kernel_matrix(self.core(), core_rows(X, offset), core_rows(Z, offset), out, threads)
-        return out
-
-    def core_view(self, X: Any, Z: Any) -> tuple[_core.Rows, _core.Kernel, _core.Rows]:
-        """Rows, kernel and vectors as the core sees them, without a copy."""
-        return _core_view(self, X, Z, None)
-
-    def machine(self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int) -> _core.Machine:
-        """The core's solver over the rows ``X[order]``."""
-        return _core.kernel_machine(core_rows(X, self._offset(X)), order, lengths, self.core(), cache_bytes, threads)
-
-    def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int = 1) -> Array:
-        """``k(X, vectors) @ coef.T + bias``, in float32 where X is."""
-        # The core compares a few rows with vectors in memory by differences, which lose no digits.
-        few = X.shape[0] <= _core.few_rows and not sp.issparse(vectors)
-        vectors = np.ascontiguousarray(vectors) if few else vectors
-        offset = None if few or sp.issparse(X) else self._offset(vectors)
-        single = X.dtype == np.float32
-        return _core.decision(
-            self.core(), core_rows(vectors, offset), core_rows(X, offset), coef, bias, single, threads
-        )
-
-    def row_model(self, vectors: Array, coef: Array, bias: Array) -> _core.RowModel:
-        return _core.RowModel(self.core(), core_rows(vectors), coef, bias)
-
-
 @dataclass(frozen=True)
-class Linear(_CoreKernel):
+class Linear(ProductKernel):
     """``x.z``"""
 
     name = "linear"
+    slope_factor = 1.0
 
     def dimensions(self, inputs: int) -> float:
         return inputs
@@ -242,30 +68,19 @@ class Linear(_CoreKernel):
     def core(self) -> _core.Kernel:
         return _core.linear()
 
-    def over(self, X: Any, Z: Any) -> Any:
-        return X @ Z.T
+    def of_products(self, products: Any) -> Any:
+        return products
 
-    def slopes(self, X: Any, Z: Any) -> Any:
-        return namespace(X).ones((X.shape[0], Z.shape[0]), dtype=X.dtype, device=device(X))
-
-    def diagonal(self, X: Any) -> Array:
-        return _row_squares(_as_float(X))
-
-    def pullback(self, X: Any, Z: Array, W: Array, K: Array | None = None) -> Array:
-        """``sum_i W_ij x_i``."""
-        return _weighted_rows(W, X)
-
-    def pulled(self, products: Array, squares: Array, Z: Array) -> tuple[Array, Array]:
-        return _of_products(1.0, products, Z)
+    def slopes(self, X: Any, Z: Any, K: Any = None) -> Any:
+        return ones(X, Z)
 
 
 @dataclass(frozen=True)
-class Gaussian(_CoreKernel):
+class Gaussian(DistanceKernel):
     """``exp(-gamma |x - z|^2)``"""
 
     gamma: float = 1.0
     name = "rbf"
-    translation_invariant = True
 
     def length(self, X: Any) -> float:
         """Where the kernel is steepest."""
@@ -274,37 +89,22 @@ class Gaussian(_CoreKernel):
     def core(self) -> _core.Kernel:
         return _core.gaussian(_positive_gamma(self.gamma))
 
-    def over(self, X: Any, Z: Any) -> Any:
-        # The exponent in one product: what is done to as many numbers as there are kernel values is what takes time.
-        xp, ones = namespace(X), (namespace(X).ones_like(part[:, :1]) for part in (X, Z))
-        left, right = (-self.gamma * xp.sum(part * part, axis=1)[:, None] for part in (X, Z))
-        rows, vectors = [2 * self.gamma * X, left, next(ones)], [Z, next(ones), right]
-        return xp.exp(xp.clip(xp.concat(rows, axis=1) @ xp.concat(vectors, axis=1).T, None, 0))
+    @property
+    def rate(self) -> float:
+        return self.gamma
 
-    def diagonal(self, X: Any) -> Array:
-        return _ones(X)
-
-    def pullback(self, X: Any, Z: Array, W: Array, K: Array | None = None) -> Array:
-        """``2 gamma sum_i W_ij k(x_i, z_j) (x_i - z_j)``."""
-        M = W * (self(X, Z) if K is None else K)
-        return 2 * self.gamma * (_weighted_rows(M, X) - M.sum(axis=0)[:, None] * _dense(Z))
-
-    def pulled(self, products: Array, squares: Array, Z: Array) -> tuple[Array, Array]:
-        """`pullback` from the sums of a pass, with ``M = W k``: ``M'[x 1]`` and ``sum_ij M_ij x_i^2``.
-
-        Also ``sum_i x_i`` times the derivative with respect to x_i, input by input: what scales of the inputs need.
-        """
-        sums, masses = products[:, :-1], products[:, -1:]
-        return 2 * self.gamma * (sums - masses * Z), 2 * self.gamma * (np.einsum("jk,jk->k", Z, sums) - squares)
+    def profile(self, exponents: Any) -> Any:
+        return namespace(exponents).exp(exponents)
 
 
 @dataclass(frozen=True)
-class Laplacian(_CoreKernel):
+class Laplacian(DistanceKernel):
     """``exp(-gamma |x - z|_1)``"""
 
     gamma: float = 1.0
     name = "laplacian"
-    translation_invariant = True
+    power = 1
+    core_slopes = False
 
     def length(self, X: Any) -> float:
         """Where the kernel has fallen to 1/e."""
@@ -313,24 +113,16 @@ class Laplacian(_CoreKernel):
     def core(self) -> _core.Kernel:
         return _core.laplacian(_positive_gamma(self.gamma))
 
-    def over(self, X: Any, Z: Any) -> Any:
-        xp = namespace(X)
-        return xp.exp(-self.gamma * sum(xp.abs(X[:, k][:, None] - Z[:, k]) for k in range(X.shape[1])))
+    @property
+    def rate(self) -> float:
+        return self.gamma
 
-    def diagonal(self, X: Any) -> Array:
-        return _ones(X)
-
-    def pullback(self, X: Any, Z: Array, W: Array, K: Array | None = None) -> Array:
-        """``gamma sum_i W_ij k(x_i, z_j) sign(x_i - z_j)``; zero where a coordinate is the same in both."""
-        M = W * (self(X, Z) if K is None else K)
-        Z = _dense(Z)
-        columns = (np.ravel(_dense(X[:, [k]])) for k in range(X.shape[1]))
-        signs = (np.einsum("ij,ij->j", M, np.sign(x[:, None] - Z[:, k])) for k, x in enumerate(columns))
-        return self.gamma * np.stack(list(signs), axis=1)
+    def profile(self, exponents: Any) -> Any:
+        return namespace(exponents).exp(exponents)
 
 
 @dataclass(frozen=True)
-class Polynomial(_CoreKernel):
+class Polynomial(ProductKernel):
     """``(gamma x.z + coef0) ** degree``"""
 
     gamma: float = 1.0
@@ -341,29 +133,19 @@ class Polynomial(_CoreKernel):
     def core(self) -> _core.Kernel:
         return _core.polynomial(_positive_gamma(self.gamma), self.coef0, _whole_degree(self.degree))
 
-    def over(self, X: Any, Z: Any) -> Any:
-        return (self.gamma * (X @ Z.T) + self.coef0) ** self.degree
+    def of_products(self, products: Any) -> Any:
+        return (self.gamma * products + self.coef0) ** self.degree
 
-    def slopes(self, X: Any, Z: Any) -> Any:
-        lower = max(self.degree - 1, 0)  # a constant has no slope: its factor in `pulled` is 0
-        return (self.gamma * (X @ Z.T) + self.coef0) ** lower
+    @property
+    def slope_factor(self) -> float:
+        return self.degree * self.gamma
 
-    def diagonal(self, X: Any) -> Array:
-        return (self.gamma * _row_squares(_as_float(X)) + self.coef0) ** self.degree
-
-    def pullback(self, X: Any, Z: Array, W: Array, K: Array | None = None) -> Array:
-        """``degree gamma sum_i W_ij (gamma x_i.z_j + coef0)^(degree - 1) x_i``."""
-        if self.degree == 0:
-            return np.zeros(Z.shape)
-        slope = Polynomial(self.gamma, self.coef0, self.degree - 1)(X, Z)
-        return self.degree * self.gamma * _weighted_rows(W * slope, X)
-
-    def pulled(self, products: Array, squares: Array, Z: Array) -> tuple[Array, Array]:
-        return _of_products(self.degree * self.gamma, products, Z)
+    def slopes(self, X: Any, Z: Any, K: Any = None) -> Any:
+        return Polynomial(self.gamma, self.coef0, max(self.degree - 1, 0))(X, Z)
 
 
 @dataclass(frozen=True)
-class Sigmoid(_CoreKernel):
+class Sigmoid(ProductKernel):
     """``tanh(gamma x.z + coef0)``: not positive semidefinite in general."""
 
     gamma: float = 1.0
@@ -374,23 +156,15 @@ class Sigmoid(_CoreKernel):
     def core(self) -> _core.Kernel:
         return _core.sigmoid(_positive_gamma(self.gamma), self.coef0)
 
-    def over(self, X: Any, Z: Any) -> Any:
-        return namespace(X).tanh(self.gamma * (X @ Z.T) + self.coef0)
+    def of_products(self, products: Any) -> Any:
+        return namespace(products).tanh(self.gamma * products + self.coef0)
 
-    def slopes(self, X: Any, Z: Any) -> Any:
-        return 1 - self.over(X, Z) ** 2
+    @property
+    def slope_factor(self) -> float:
+        return self.gamma
 
-    def diagonal(self, X: Any) -> Array:
-        argument = self.gamma * _row_squares(_as_float(X)) + self.coef0
-        return namespace(argument).tanh(argument)
-
-    def pullback(self, X: Any, Z: Array, W: Array, K: Array | None = None) -> Array:
-        """``gamma sum_i W_ij (1 - k(x_i, z_j)^2) x_i``."""
-        K = self(X, Z) if K is None else K
-        return self.gamma * _weighted_rows(W * (1 - K**2), X)
-
-    def pulled(self, products: Array, squares: Array, Z: Array) -> tuple[Array, Array]:
-        return _of_products(self.gamma, products, Z)
+    def slopes(self, X: Any, Z: Any, K: Any = None) -> Any:
+        return 1 - (self(X, Z) if K is None else K) ** 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -423,8 +197,8 @@ class Scaled(Base):
 
     def core_view(self, X: Any, Z: Any) -> tuple[_core.Rows, _core.Kernel, _core.Rows]:
         """Rows, kernel and vectors as the core sees them: it scales the inputs while it reads them."""
-        scales = np.array(np.broadcast_to(self.scales, X.shape[1:]), dtype=np.float64)
-        return _core_view(self.kernel, _as_float(X), _as_float(Z), scales)
+        kernel, scales = self.unscaled
+        return kernel.core_view(floating(X), floating(Z), np.array(np.broadcast_to(scales, X.shape[1:])))
 
     def length(self, X: Any) -> float:
         return self.kernel.length(X)
@@ -436,9 +210,14 @@ class Scaled(Base):
     def differentiable(self) -> bool:
         return self.kernel.differentiable
 
+    @property
+    def unscaled(self) -> tuple[Any, Array]:
+        kernel, scales = self.kernel.unscaled
+        return kernel, np.asarray(self.scales, dtype=np.float64) * scales
+
     def apply(self, X: Any) -> Any:
         """``scales * x`` for each row."""
-        X = _as_float(X)
+        X = floating(X)
         if np.ndim(self.scales) and len(self.scales) != X.shape[1]:
             raise ValueError(f"there are scales for {len(self.scales)} columns; the rows have {X.shape[1]}")
         if is_array_api(X):
@@ -452,9 +231,9 @@ class Scaled(Base):
         """The matrix k(x_i, z_j)."""
         return self.kernel(self.apply(X), self.apply(Z), out=out, threads=threads)
 
-    def slopes(self, X: Any, Z: Any) -> Any:
+    def slopes(self, X: Any, Z: Any, K: Any = None) -> Any:
         """Those of the kernel over scaled rows."""
-        return self.kernel.slopes(self.apply(X), self.apply(Z))
+        return self.kernel.slopes(self.apply(X), self.apply(Z), K)
 
     def diagonal(self, X: Any) -> Array:
         return self.kernel.diagonal(self.apply(X))
@@ -468,7 +247,7 @@ class Scaled(Base):
 
     def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int = 1) -> Array:
         """Row blocks, so that the scaled rows take little memory."""
-        rows = max(1, (2 << 20) // max(1, X.shape[1]))
+        rows = max(1, BLOCK_VALUES // max(1, X.shape[1]))
         Z = self.apply(vectors)
         if X.shape[0] <= rows:
             return self.kernel.decision(self.apply(X), Z, coef, bias, threads)
@@ -480,6 +259,13 @@ class Scaled(Base):
         if model is not None:
             model.scale(np.ones(vectors.shape[1]) * self.scales)
         return model
+
+
+def _into(out: Array | None, K: Array) -> Array:
+    if out is None:
+        return K
+    out[...] = K
+    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -532,12 +318,12 @@ class Function(Base):
         expected = (X.shape[0], Z.shape[0])
         if np.float32 in (X.dtype, Z.dtype):
             Z, K = as_float64(Z), np.empty(expected) if out is None else out
-            size = max(256, (2 << 20) // max(1, X.shape[1]))
+            size = max(256, BLOCK_VALUES // max(1, X.shape[1]))
             for i in range(0, expected[0], size):
                 self(as_float64(X[i : i + size]), Z, K[i : i + size])
             return K
         try:
-            K = _dense(self.function(X, Z))
+            K = densified(self.function(X, Z))
             K = K if is_array_api(K) else np.ascontiguousarray(K, dtype=np.float64)
         except Exception as error:
             error.add_note(
@@ -573,71 +359,18 @@ class DifferentiableFunction(Function):
 ALL: tuple[type, ...] = (Linear, Gaussian, Laplacian, Polynomial, Sigmoid, Scaled, Precomputed, Function)
 
 
-def scale_gamma(gamma: float | str, X: Any, weight: Array | None = None) -> float:
-    """The number that ``gamma="scale"``, ``"auto"`` or a number stands for, as in scikit-learn.
-
-    Rows count by their weights: a row of weight 2 counts as two rows.
-    """
-    if isinstance(gamma, str):
-        if gamma == "auto":
-            return 1.0 / X.shape[1]
-        if gamma == "scale":
-            variance = _variance(X, np.broadcast_to(1.0, X.shape[0]) if weight is None else weight)
-            # Ten digits: the order of the rows changes the last ones, and learning might end in another minimum.
-            return float(f"{1.0 / (X.shape[1] * variance):.10g}") if variance > 0 else 1.0
-    elif _is_number(gamma) and 0 < gamma < np.inf:
-        return float(gamma)
-    raise ValueError(f"gamma={gamma!r} must be 'scale', 'auto' or a positive number")
-
-
-def _variance(X: Any, weight: Array) -> float:
-    """Variance of all entries, a block of rows at a time."""
-    if is_remote(X):
-        return X.variance()
-    size = float(weight.sum()) * X.shape[1]
-    if sp.issparse(X):
-        return _sparse_variance(X, weight, size)
-    parts = list(row_slices(X.shape[0], X.shape[1]))
-    mean = sum(float(dot(np.ascontiguousarray(weight[b]), X[b].sum(axis=1, dtype=np.float64))) for b in parts) / size
-    total = 0.0
-    for b in parts:
-        around = np.subtract(X[b], mean, dtype=np.float64)
-        total += float(dot(np.ascontiguousarray(weight[b]), np.einsum("ij,ij->i", around, around)))
-    rounding = 8 * np.finfo(np.float64).eps * abs(mean)  # of the mean: all that entries differ by, where they are equal
-    return total / size if total / size > rounding**2 else 0.0
-
-
-def _sparse_variance(X: Any, weight: Array, size: float) -> float:
-    """The same of CSR; entries that are not stored count as zeros."""
-
-    def stored() -> Iterator[tuple[Array, Array]]:
-        for b in row_slices(X.shape[0], X.nnz // max(1, X.shape[0])):
-            ends = X.indptr[b.start : b.stop + 1]
-            yield np.repeat(weight[b], np.diff(ends)), X.data[ends[0] : ends[-1]]
-
-    mean = sum(float(dot(w, x)) for w, x in stored()) / size
-    total = sum(float(dot(w, np.subtract(x, mean, dtype=np.float64) ** 2)) for w, x in stored())
-    zeros = size - sum(float(w.sum()) for w, _ in stored())
-    return (total + zeros * mean**2) / size
-
-
-# Each by its name, from gamma, coef0 and degree.
-_BY_NAME: dict[str, Callable[[float, float, int], Base]] = {
-    "linear": lambda gamma, coef0, degree: Linear(),
-    "poly": lambda gamma, coef0, degree: Polynomial(gamma, coef0, _whole_degree(degree)),
-    "rbf": lambda gamma, coef0, degree: Gaussian(gamma),
-    "sigmoid": lambda gamma, coef0, degree: Sigmoid(gamma, coef0),
-    "laplacian": lambda gamma, coef0, degree: Laplacian(gamma),
-}
+# Those that estimators take by name, in the order of messages: scikit-learn's and then others.
+NAMED: tuple[type[Base], ...] = (Linear, Polynomial, Gaussian, Sigmoid, Laplacian)
+_BY_NAME = {kind.name: kind for kind in NAMED}
 
 
 def check(kernel: Any) -> None:
     """Raise ValueError for what is no kernel."""
     if isinstance(kernel, type):
         raise ValueError(f"kernel={kernel.__name__} is a class; pass an object of it, such as kernels.Gaussian(0.5)")
-    if not (isinstance(kernel, str) and kernel in (*_BY_NAME, "precomputed")) and not callable(kernel):
+    if not (isinstance(kernel, str) and kernel in (*_BY_NAME, Precomputed.name)) and not callable(kernel):
         raise ValueError(
-            f"kernel={kernel!r} is not known; use one of {[*_BY_NAME, 'precomputed']}, a function k(X, Z), or an "
+            f"kernel={kernel!r} is not known; use one of {[*_BY_NAME, Precomputed.name]}, a function k(X, Z), or an "
             "object of slimsvm.kernels"
         )
 
@@ -646,7 +379,12 @@ def resolve(kernel: Any, gamma: float = 1.0, degree: int = 3, coef0: float = 0.0
     """The kernel object for a name, a function or an object; gamma, degree and coef0 go with a name."""
     check(kernel)
     if isinstance(kernel, str):
-        return Precomputed() if kernel == "precomputed" else _BY_NAME[kernel](gamma, float(coef0), degree)
+        if kernel == Precomputed.name:
+            return Precomputed()
+        names, values = _BY_NAME[kernel].parameters(), {"gamma": gamma, "coef0": float(coef0)}
+        if "degree" in names:
+            values["degree"] = _whole_degree(degree)
+        return _BY_NAME[kernel](**{name: values[name] for name in names})
     if isinstance(kernel, Base):
         return kernel
     return (DifferentiableFunction if hasattr(kernel, "pullback") else Function)(kernel)
@@ -654,4 +392,10 @@ def resolve(kernel: Any, gamma: float = 1.0, degree: int = 3, coef0: float = 0.0
 
 def takes_gamma(kernel: Any) -> bool:
     """Is it a name whose kernel has the parameter gamma?"""
-    return isinstance(kernel, str) and kernel in _BY_NAME and _BY_NAME[kernel](1.0, 0.0, 1).gamma is not None
+    return isinstance(kernel, str) and kernel in _BY_NAME and "gamma" in _BY_NAME[kernel].parameters()
+
+
+def in_sentence(kinds: Iterable[type[Base]]) -> list[str]:
+    """Names of some of the kernels `NAMED`: functions of distances come first, the linear kernel last."""
+    chosen = [kind for kind in NAMED if kind in set(kinds)]
+    return [kind.name for kind in sorted(chosen, key=lambda kind: (not kind.translation_invariant, kind is Linear))]

@@ -262,7 +262,7 @@ class DeviceBlock(ArrayBlock):
         """The rows as the kernel sees them, and its derivatives (see `Pull`)."""
         kernel = self.home.seen[0]
         X = cast(self.home.X.values[self.rows, :], self.P.dtype)
-        return kernel.apply(X) if hasattr(kernel, "apply") else X, kernel.slopes(*self.home.about(X))
+        return kernel.apply(X), kernel.slopes(*self.home.about(X))
 
     def sizes(self) -> Any:
         X = self.home.X.values[self.rows, :]

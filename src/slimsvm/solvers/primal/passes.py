@@ -79,7 +79,7 @@ class Line(OfLoss):
 
 
 class Pull(OfLoss):
-    """Losses at V, and sums of ``M_ij = -sum_o a_io beta_jo k'(x_i, z_j)``: `pulled` makes a gradient of them.
+    """Losses at V, and sums of ``M_ij = -sum_o a_io beta_jo k'(x_i, z_j)``: `gradients` makes a gradient of them.
 
     For the core's kernels only; others have a `pullback`. Sums that only scales of the inputs need are left out (zero)
     unless these are learned.
