@@ -100,8 +100,8 @@ def test_every_class_of_the_list_is_tested():
         "MissingIndicator",
         "LabelEncoder",
     }
-    assert set(sklearn_classes.MODULES) == {name for name in tested if name[0].isupper()} | others
-    for name in sklearn_classes.MODULES:
+    assert set(sklearn_classes.PREPROCESSING) == {name for name in tested if name[0].isupper()} | others
+    for name in sklearn_classes.PREPROCESSING:
         kind = sklearn_classes.kind_of(name)
         assert inspect.isclass(kind)
         assert kind.__module__.startswith("sklearn.")
@@ -238,7 +238,7 @@ def test_another_version_of_scikit_learn(monkeypatch):
 
 def with_attribute(name, value, monkeypatch, **versions):
     """A file of a model that has one more attribute."""
-    form = slimsvm.persistence.schema.form("slimsvm.AnyNormSVC")
+    form = slimsvm.persistence.schema.schema_named("slimsvm.AnyNormSVC")
     with monkeypatch.context() as patched:
         patched.setitem(form.fitted, name, slimsvm.persistence.checks.DATA)
         model = AnyNormSVC().fit(X, Y)
@@ -260,7 +260,7 @@ def test_attributes_of_a_newer_version_are_left_out(monkeypatch):
 
 def test_parameters_that_an_older_version_had_not(monkeypatch):
     """They have their defaults, as in code that was written then."""
-    form = slimsvm.persistence.schema.form("slimsvm.AnyNormSVC")
+    form = slimsvm.persistence.schema.schema_named("slimsvm.AnyNormSVC")
     model = AnyNormSVC().fit(X, Y)
     kept = vars(model).copy()
     del model.cache_size

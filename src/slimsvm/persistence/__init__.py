@@ -9,8 +9,16 @@ import stat
 from pathlib import Path
 from typing import Any
 
+import numpy
+import scipy
+import sklearn
+
+from .. import __version__
 from ..utils.warnings import warn, without_control_characters
 from .container import VERSION, Contents, FileError, pack, unpack
+from .nodes import NodeReader, NodeWriter
+from .schema import is_estimator
+from .sklearn_classes import PREPROCESSING
 
 __all__ = ["FileError", "describe", "load", "save"]
 
@@ -140,9 +148,6 @@ def describe(path: Any) -> dict[str, Any]:
 
 def to_bytes(model: Any, metadata: dict[str, Any] | None = None) -> bytes:
     """The bytes of a model's file."""
-    from .nodes import NodeWriter
-    from .schema import is_estimator
-
     writer = NodeWriter()
     node = writer.node(model, type(model).__name__)
     if not is_estimator(model):
@@ -155,8 +160,6 @@ def to_bytes(model: Any, metadata: dict[str, Any] | None = None) -> bytes:
 
 def from_bytes(data: bytes) -> Any:
     """The model of a file's bytes; FileError says what is wrong with them."""
-    from .nodes import NodeReader
-
     contents = _contents(data)
     versions, now = contents.header["versions"], _versions()
     newer = _release(versions["slimsvm"]) > _release(now["slimsvm"])
@@ -172,7 +175,7 @@ def from_bytes(data: bytes) -> Any:
             f"{', '.join(reader.ignored[:5])}, and leaves them out; upgrade to have all of the model"
         )
     if other_sklearn:
-        _tell_of_versions(reader.classes, versions["scikit-learn"], now["scikit-learn"])
+        _warn_of_versions(reader.classes, versions["scikit-learn"], now["scikit-learn"])
     return model
 
 
@@ -182,11 +185,11 @@ def _contents(data: bytes) -> Contents:
     if header.keys() != {"format", "versions", "metadata", "model"} or header["format"] != FORMAT:
         raise FileError("the header is not that of a model")
     versions = header["versions"]
-    if not isinstance(versions, dict) or versions.keys() != _versions().keys():
+    if type(versions) is not dict or versions.keys() != _versions().keys():
         raise FileError("the header does not say which versions the file was made with")
-    if not all(isinstance(version, str) and len(version) < 50 for version in versions.values()):
+    if not all(type(version) is str and len(version) < 50 for version in versions.values()):
         raise FileError("the versions that the file was made with are none")
-    if not isinstance(header["metadata"], dict):
+    if type(header["metadata"]) is not dict:
         raise FileError("the metadata are no dictionary")
     return contents
 
@@ -208,19 +211,26 @@ def _described(contents: Contents) -> dict[str, Any]:
 
 
 def _names(node: Any) -> tuple[str, list[str]]:
-    """Classes of a model and of its steps."""
-    try:
-        name, state = node["object"]
-        steps = [step["tuple"][1] for step in state["steps"]] if name == "sklearn.Pipeline" else []
-        named = [step["object"][0] if isinstance(step, dict) else str(step) for step in steps]
-        return _last(name), list(map(_last, named))
-    except (KeyError, IndexError, TypeError, ValueError):
-        raise FileError("the file holds no model") from None
+    """The class of a model, and those of its steps."""
+    match node:
+        case {"object": ["sklearn.Pipeline", {"steps": list(steps)}]}:
+            return "Pipeline", list(map(_step_name, steps))
+        case {"object": [str(name), _]} if name != "sklearn.Pipeline":
+            return _last(name), []
+    raise FileError("the file holds no model")
 
 
-def _last(name: Any) -> str:
-    if not isinstance(name, str):
-        raise TypeError("the name of a class is a text")
+def _step_name(step: Any) -> str:
+    """The class of a step, or the word in its place."""
+    match step:
+        case {"tuple": [_, {"object": [str(name), *_]}, *_]}:
+            return _last(name)
+        case {"tuple": [_, word, *_]} if type(word) is not dict:
+            return _last(str(word))
+    raise FileError("the file holds no model")
+
+
+def _last(name: str) -> str:
     return without_control_characters(name.rpartition(".")[2])
 
 
@@ -251,13 +261,7 @@ def _as_json(value: Any, path: str, depth: int) -> Any:
 
 
 def _versions() -> dict[str, str]:
-    """Of the packages that models depend on."""
-    import numpy
-    import scipy
-    import sklearn
-
-    from .. import __version__
-
+    """Versions of the packages that models depend on."""
     return {
         "slimsvm": __version__,
         "scikit-learn": sklearn.__version__,
@@ -268,15 +272,13 @@ def _versions() -> dict[str, str]:
 
 def _release(version: str) -> tuple[int, ...]:
     """The numbers of a version, to compare."""
-    found = re.match(r"\d{1,9}(\.\d{1,9}){0,5}", version)
-    return tuple(map(int, found[0].split("."))) if found else ()
+    numbers = re.match(r"\d{1,9}(\.\d{1,9}){0,5}", version)
+    return tuple(map(int, numbers[0].split("."))) if numbers else ()
 
 
-def _tell_of_versions(classes: list[str], made: str, now: str) -> None:
+def _warn_of_versions(classes: list[str], made: str, now: str) -> None:
     """Attributes of scikit-learn's classes change between its versions."""
-    from .sklearn_classes import MODULES
-
-    theirs = sorted({name.rpartition(".")[2] for name in classes if name.startswith("sklearn.")} & MODULES.keys())
+    theirs = sorted({name.rpartition(".")[2] for name in classes if name.startswith("sklearn.")} & PREPROCESSING.keys())
     if theirs:
         warn(
             f"the file was made with scikit-learn {made}, this is {now}: {', '.join(theirs)} may work differently; "

@@ -24,12 +24,12 @@ VERSION = 1
 PREFIX = struct.Struct("<8sIIQ")  # magic, version of the format, zero, bytes of the header
 ALIGNMENT = 8
 DIGEST = hashlib.sha256().digest_size
-MOST_HEADER = 16 << 20  # JSON takes some thirty times its length in memory
-MOST_DIGITS = 100  # of an integer
-LONG = 20  # digits of an integer, beyond which there may be many with the same hash ...
-MOST_LONG = 1000  # ... so that there must be few of them
-LONGEST_AXIS = 1 << 31
-MOST_AXES = 8
+MAX_HEADER_BYTES = 16 << 20  # JSON takes some thirty times its length in memory
+MAX_DIGITS = 100  # of an integer
+LONG_DIGITS = 20  # digits of an integer, beyond which there may be many with the same hash ...
+MAX_LONG_INTEGERS = 1000  # ... so that there must be few of them
+MAX_AXIS = 1 << 31
+MAX_AXES = 8
 
 NUMBERS = ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8")
 TEXT = re.compile(r"<U[1-9][0-9]{0,3}")  # every label that is predicted takes so many characters
@@ -74,10 +74,10 @@ def pack(header: dict[str, Any], arrays: list[Array]) -> bytes:
         described.append({"dtype": array.dtype.str, "shape": list(array.shape), "order": order})
         raw.append(array.tobytes(order="F" if order == "F" else "C"))
     text = json.dumps(header | {"arrays": described}, separators=(",", ":"), allow_nan=False).encode()
-    if len(text) > MOST_HEADER:
+    if len(text) > MAX_HEADER_BYTES:
         raise ValueError(
-            f"all but the arrays takes {len(text)} bytes as JSON; a .slim file holds at most {MOST_HEADER}. Shorten "
-            "metadata, or the lists of categories"
+            f"all but the arrays takes {len(text)} bytes as JSON; a .slim file holds at most {MAX_HEADER_BYTES}. "
+            "Shorten metadata, or the lists of categories"
         )
     out = bytearray(PREFIX.pack(MAGIC, VERSION, 0, len(text)) + text)
     for part in raw:
@@ -137,7 +137,7 @@ def unpack(data: bytes) -> Contents:
     if len(body) < PREFIX.size or hashlib.sha256(body).digest() != data[-DIGEST:]:
         raise FileError("the checksum of the file is wrong: it is truncated or was altered; get another copy of it")
     end = len(body)
-    if length > min(MOST_HEADER, end - PREFIX.size):
+    if length > min(MAX_HEADER_BYTES, end - PREFIX.size):
         raise FileError(f"the header is said to take {length} bytes, which the file has not, or which is too much")
     header = _parsed(data[PREFIX.size : PREFIX.size + length])
     slots, place = [], PREFIX.size + length
@@ -174,8 +174,8 @@ def _checked_prefix(data: bytes) -> int:
     return int(length)
 
 
-# First bytes of what people have by mistake.
-KNOWN = {
+# What people give by mistake.
+FIRST_BYTES = {
     b"\x80": "a pickle, which load never runs",
     b"PK": "a ZIP archive, as skops and numpy write them",
     b"\x93NUMPY": "an array of numpy",
@@ -185,19 +185,20 @@ KNOWN = {
 
 
 def _guess(data: bytes) -> str:
-    return next((f" (it looks like {what})" for start, what in KNOWN.items() if data.startswith(start)), "")
+    return next((f" (it looks like {what})" for start, what in FIRST_BYTES.items() if data.startswith(start)), "")
 
 
 def _slot(described: Any, start: int) -> Slot:
-    if not isinstance(described, dict) or described.keys() != {"dtype", "shape", "order"}:
-        raise FileError("an array is not described by dtype, shape and order")
-    code, order = described["dtype"], described["order"]
-    if not isinstance(code, str) or not (code in NUMBERS or TEXT.fullmatch(code)):
+    match described:
+        case {"dtype": code, "shape": shape, "order": order, **others} if not others:
+            shape = _list(shape, "shape")
+        case _:
+            raise FileError("an array is not described by dtype, shape and order")
+    if type(code) is not str or not (code in NUMBERS or TEXT.fullmatch(code)):
         raise FileError(f"arrays of type {_short(code)} are not allowed")
     if order not in ("C", "F"):
         raise FileError(f"order {_short(order)} is neither C nor F")
-    shape = _list(described["shape"], "shape")
-    if len(shape) > MOST_AXES or not all(type(n) is int and 0 <= n <= LONGEST_AXIS for n in shape):
+    if len(shape) > MAX_AXES or not all(type(n) is int and 0 <= n <= MAX_AXIS for n in shape):
         raise FileError(f"the shape {_short(shape)} is not possible")
     if math.prod(n for n in shape if n) > 1 << 48:
         raise FileError(f"the shape {_short(shape)} is too large")
@@ -205,23 +206,23 @@ def _slot(described: Any, start: int) -> Slot:
 
 
 def _parsed(text: bytes) -> dict[str, Any]:
-    """JSON as the standard has it: no NaN, no key twice, no endless numbers."""
+    """The header, from JSON as the standard has it: no NaN, no key twice, no endless numbers."""
     try:
-        found = json.loads(
+        header = json.loads(
             text.decode(),
-            object_pairs_hook=_once,
+            object_pairs_hook=_without_twins,
             parse_constant=_no_constant,
             parse_int=Integers().read,
             parse_float=_finite,
         )
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise FileError(f"the header is not valid JSON: {_short(error)}") from None
-    if not isinstance(found, dict):
+    if type(header) is not dict:
         raise FileError("the header is not a JSON object")
-    return found
+    return header
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise FileError("the header has a key twice")
@@ -240,10 +241,14 @@ class Integers:
 
     def complaint(self, digits: int) -> str:
         """What is wrong with one more integer of so many digits."""
-        self._long += digits > LONG
-        if digits > MOST_DIGITS:
-            return f"an integer of {digits} digits, where {MOST_DIGITS} are allowed"
-        return f"more than {MOST_LONG} integers of more than {LONG} digits" if self._long > MOST_LONG else ""
+        self._long += digits > LONG_DIGITS
+        if digits > MAX_DIGITS:
+            return f"an integer of {digits} digits, where {MAX_DIGITS} are allowed"
+        return (
+            f"more than {MAX_LONG_INTEGERS} integers of more than {LONG_DIGITS} digits"
+            if self._long > MAX_LONG_INTEGERS
+            else ""
+        )
 
     def read(self, digits: str) -> int:
         complaint = self.complaint(len(digits))
@@ -260,7 +265,7 @@ def _finite(digits: str) -> float:
 
 
 def _list(value: Any, name: str) -> list[Any]:
-    if not isinstance(value, list):
+    if type(value) is not list:
         raise FileError(f"the header has no list {name!r}")
     return value
 

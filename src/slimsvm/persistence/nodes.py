@@ -1,10 +1,13 @@
-"""Values as JSON and arrays, and back. What a file may hold is a closed list: nothing here runs what a file names."""
+"""Values as JSON and arrays, and back. What a file may hold is a closed list: nothing here runs what a file names.
+
+A value that JSON has is a node as it is; any other is an object with one key, which says what it is.
+"""
 
 from __future__ import annotations
 
 import math
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,13 +15,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..linalg.arrays import Array
-from .checks import as_columns
-from .container import NUMBERS, TEXT, FileError, Integers, storable
-from .schema import ALLOWED, Form, form, form_of, hint, is_estimator
+from . import sklearn_classes, slimsvm_classes  # noqa: F401  (they register what a file may hold)
+from .checks import ANY_KIND, as_columns, is_array
+from .container import MAX_AXES, NUMBERS, TEXT, FileError, Integers, storable
+from .schema import ALLOWED, ClassSchema, State, advice, is_estimator, schema_named, schema_of
 
-DEEPEST = 40
-MOST_PATH = 200  # characters that say where a value is
-MOST_KEYS = 10_000  # of a dictionary, that are no texts: others may all have the same hash
+MAX_DEPTH = 40
+MAX_PATH = 200  # characters that say where a value is
+MAX_OTHER_KEYS = 10_000  # keys of a dictionary that are no texts: they may all have the same hash
 
 # Types that settings name, such as OneHotEncoder(dtype=np.float64).
 TYPES: dict[str, type] = {kind.__name__: kind for kind in (bool, int, float, str, object)} | {
@@ -31,8 +35,13 @@ TYPES: dict[str, type] = {kind.__name__: kind for kind in (bool, int, float, str
 }
 TYPE_NAMES = {kind: name for name, kind in TYPES.items()}
 SCALARS = (*NUMBERS, "<U")
+PYTHON_TYPES = {"b": bool, "i": int, "u": int, "f": float, "U": str}  # of scalars, by their kind
 SPARSE: dict[str, Any] = {"array": sp.csr_array, "matrix": sp.csr_matrix}
 NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+SAME_IN_JSON = (types.NoneType, bool, int, float, str)
+
+
+# --- writing -----------------------------------------------------------------------------------------------------
 
 
 class NodeWriter:
@@ -45,29 +54,18 @@ class NodeWriter:
 
     def node(self, value: Any, path: str) -> Any:
         """A value as JSON; TypeError or ValueError says what cannot be saved and where it is."""
-        plain = WRITERS.get(type(value))
-        if plain is not None and plain[1]:
-            return plain[0](self, value, path)
+        if type(value) in SIMPLE_WRITERS:
+            return SIMPLE_WRITERS[type(value)](self, value, path)
+        write = WRITERS.get(type(value), NodeWriter._other)
         with self._within(value, path):
-            if plain is not None:
-                return plain[0](self, value, path)
-            if isinstance(value, np.generic):
-                return self._scalar(value, path)
-            if isinstance(value, np.dtype):
-                return {"dtype": _code(value, path)}
-            if isinstance(value, type) and value in TYPE_NAMES:
-                return {"type": TYPE_NAMES[value]}
-            columns = as_columns(value)
-            if columns is not None:
-                return self.node(columns, path)
-            return self._object(value, path)
+            return write(self, value, path)
 
     @contextmanager
-    def _within(self, value: Any, path: str) -> Any:
+    def _within(self, value: Any, path: str) -> Iterator[None]:
         if id(value) in self._open:
             raise ValueError(f"{path} holds itself: a .slim file cannot have circles")
-        if len(self._open) >= DEEPEST:
-            raise ValueError(f"{path} lies deeper than the {DEEPEST} levels that a .slim file can have")
+        if len(self._open) >= MAX_DEPTH:
+            raise ValueError(f"{path} lies deeper than the {MAX_DEPTH} levels that a .slim file can have")
         self._open.append(id(value))
         yield
         self._open.pop()
@@ -89,12 +87,12 @@ class NodeWriter:
         return [self.node(item, f"{path}[{_name(item, k)}]") for k, item in enumerate(value)]
 
     def _tuple(self, value: tuple[Any, ...], path: str) -> dict[str, Any]:
-        named = bool(value) and isinstance(value[0], str) and path.endswith("']")  # a step: its path has its name
+        named = path.endswith("']") and _is_step(value)  # its path has its name
         return {"tuple": [self.node(item, path if named else f"{path}[{k}]") for k, item in enumerate(value)]}
 
     def _dict(self, value: dict[Any, Any], path: str) -> dict[str, Any]:
-        if sum(type(key) is not str for key in value) > MOST_KEYS:
-            raise ValueError(f"{path} has more than {MOST_KEYS} keys that are no texts; a .slim file has no room")
+        if sum(type(key) is not str for key in value) > MAX_OTHER_KEYS:
+            raise ValueError(f"{path} has more than {MAX_OTHER_KEYS} keys that are no texts; a .slim file has no room")
         pairs = [[self.node(k, f"a key of {path}"), self.node(v, f"{path}[{k!r}]")] for k, v in value.items()]
         return {"dict": pairs}
 
@@ -111,52 +109,68 @@ class NodeWriter:
         return {"array": len(self.arrays) - 1}
 
     def _sparse(self, value: Any, path: str) -> dict[str, Any]:
-        kind = "array" if isinstance(value, sp.sparray) else "matrix"
+        kind = next(name for name, made in SPARSE.items() if type(value) is made)
         parts = {name: self._array(getattr(value, name), path) for name in ("data", "indices", "indptr")}
         return {"sparse": {"kind": kind, "shape": list(map(int, value.shape))} | parts}
 
+    def _other(self, value: Any, path: str) -> Any:
+        match value:
+            case np.generic():
+                return self._scalar(value, path)
+            case np.dtype():
+                return {"dtype": _code(value, path)}
+            case type() if value in TYPE_NAMES:
+                return {"type": TYPE_NAMES[value]}
+        columns = as_columns(value)
+        return self._object(value, path) if columns is None else self.node(columns, path)
+
     def _scalar(self, value: np.generic, path: str) -> dict[str, Any]:
-        code = "<U" if isinstance(value, np.str_) else value.dtype.newbyteorder("<").str
+        code = "<U" if value.dtype.kind == "U" else value.dtype.newbyteorder("<").str
         if code not in SCALARS:
             raise TypeError(f"{path} is a {type(value).__name__}, which cannot be saved; {ALLOWED}")
         return {"scalar": [code, self.node(value.item(), path)]}
 
-    def _object(self, value: Any, path: str) -> dict[str, Any]:
-        found = form_of(value)
-        if found is None:
-            raise TypeError(f"{path} is {_described(value)}, which cannot be saved. {hint(value)}{ALLOWED}")
-        return self.state(found, found.state(value), path)
-
-    def state(self, found: Form, state: dict[str, Any], path: str) -> dict[str, Any]:
-        """An object by the name of its class and its attributes, in order of their names."""
+    def _object(self, value: Any, path: str) -> Any:
+        """An object by the name of its class and its attributes, in the order of their names."""
+        schema = schema_of(value)
+        if schema is None:
+            raise TypeError(f"{path} is {_described(value)}, which cannot be saved. {advice(value)}{ALLOWED}")
+        state = schema.state(value)
         nodes = {name: self.node(state[name], f"{path}.{name}") for name in sorted(state)}
-        complaint = found.complaint(state)
+        complaint = schema.complaint(state)
         if complaint:
             raise ValueError(f"{path}: {complaint}")
-        return {"object": [found.name, nodes]}
+        return {"object": [schema.name, nodes]}
 
 
-# How a type is written, and whether it can hold nothing else.
-WRITERS: dict[type, tuple[Callable[[NodeWriter, Any, str], Any], bool]] = {
-    type(None): (NodeWriter._same, True),
-    bool: (NodeWriter._same, True),
-    str: (NodeWriter._same, True),
-    int: (NodeWriter._integer, True),
-    float: (NodeWriter._float, True),
-    list: (NodeWriter._list, False),
-    tuple: (NodeWriter._tuple, False),
-    dict: (NodeWriter._dict, False),
-    slice: (NodeWriter._slice, False),
-    np.ndarray: (NodeWriter._array, False),
-    np.memmap: (NodeWriter._array, False),
-    sp.csr_array: (NodeWriter._sparse, False),
-    sp.csr_matrix: (NodeWriter._sparse, False),
+# By the exact type of a value: those that hold no other value, and all others.
+SIMPLE_WRITERS: dict[type, Callable[[NodeWriter, Any, str], Any]] = {
+    types.NoneType: NodeWriter._same,
+    bool: NodeWriter._same,
+    str: NodeWriter._same,
+    int: NodeWriter._integer,
+    float: NodeWriter._float,
+}
+WRITERS: dict[type, Callable[[NodeWriter, Any, str], Any]] = {
+    list: NodeWriter._list,
+    tuple: NodeWriter._tuple,
+    dict: NodeWriter._dict,
+    slice: NodeWriter._slice,
+    np.ndarray: NodeWriter._array,
+    np.memmap: NodeWriter._array,
+    sp.csr_array: NodeWriter._sparse,
+    sp.csr_matrix: NodeWriter._sparse,
 }
 
 
+def _is_step(item: Any) -> bool:
+    """Does a tuple begin with a name, as a step of a pipeline does?"""
+    return isinstance(item, tuple) and bool(item) and isinstance(item[0], str)
+
+
 def _name(item: Any, number: int) -> str:
-    """A step of a pipeline by its name."""
-    return repr(item[0]) if isinstance(item, tuple) and item and isinstance(item[0], str) else str(number)
+    """A step of a pipeline by its name, all else by its number."""
+    return repr(item[0]) if _is_step(item) else str(number)
 
 
 def _code(dtype: np.dtype[Any], path: str) -> str:
@@ -166,13 +180,14 @@ def _code(dtype: np.dtype[Any], path: str) -> str:
 
 
 def _described(value: Any) -> str:
-    if isinstance(value, (types.FunctionType, types.BuiltinFunctionType, types.MethodType, np.ufunc)):
-        return f"the function {getattr(value, '__name__', '')}"
-    if isinstance(value, type):
-        return f"the class {value.__name__}"
+    match value:
+        case types.FunctionType() | types.BuiltinFunctionType() | types.MethodType() | np.ufunc():
+            return f"the function {value.__name__}"
+        case type():
+            return f"the class {value.__name__}"
     kind = type(value)
-    own = "" if kind.__module__ == "builtins" else f" (of {kind.__module__})"
-    return f"an object of the class {kind.__name__}{own}"
+    origin = "" if kind.__module__ == "builtins" else f" (of {kind.__module__})"
+    return f"an object of the class {kind.__name__}{origin}"
 
 
 # --- reading -----------------------------------------------------------------------------------------------------
@@ -188,22 +203,24 @@ class NodeReader:
 
     def model(self, node: Any) -> Any:
         """The object of a file."""
-        if not isinstance(node, dict) or "object" not in node:
-            raise FileError("the file holds no model")
-        found = self.value(node, "model", 0)
-        if not is_estimator(found):
-            raise FileError(f"the file holds a {type(found).__name__}, which is no model")
+        match node:
+            case {"object": _}:
+                model = self.value(node, "model", 0)
+            case _:
+                raise FileError("the file holds no model")
+        if not is_estimator(model):
+            raise FileError(f"the file holds a {type(model).__name__}, which is no model")
         if self._used != len(self._arrays):
             raise FileError(f"the model uses {self._used} arrays; the file has {len(self._arrays)}")
-        return found
+        return model
 
     def value(self, node: Any, path: str, depth: int) -> Any:
         """A node's value; ``path`` and ``depth`` are where it is."""
-        if node is None or isinstance(node, (bool, int, float, str)):
+        if type(node) in SAME_IN_JSON:
             return node
-        if depth > 3 * DEEPEST:  # of JSON, of which a value takes up to three
-            raise FileError(f"{path} lies deeper than {DEEPEST} levels")
-        if isinstance(node, list):
+        if depth > 3 * MAX_DEPTH:  # of JSON, of which a value takes up to three
+            raise FileError(f"{path} lies deeper than {MAX_DEPTH} levels")
+        if type(node) is list:
             return self._values(node, path, depth)
         if len(node) != 1:
             raise FileError(f"{path} is a JSON object with {len(node)} keys; it must be one, which says what it is")
@@ -213,9 +230,9 @@ class NodeReader:
         return READERS[tag](self, body, path, depth + 1)
 
     def _values(self, body: Any, path: str, depth: int) -> list[Any]:
-        if not isinstance(body, list):
+        if type(body) is not list:
             raise FileError(f"{path} must be a list")
-        path = path[-MOST_PATH:]  # a long one for each of many values would take long
+        path = path[-MAX_PATH:]  # a long one for each of many values would take long
         return [self.value(item, f"{path}[{k}]", depth + 1) for k, item in enumerate(body)]
 
     def _float(self, body: Any, path: str, depth: int) -> float:
@@ -225,17 +242,19 @@ class NodeReader:
         return tuple(self._values(body, path, depth))
 
     def _dict(self, body: Any, path: str, depth: int) -> dict[Any, Any]:
-        found: dict[Any, Any] = {}
+        values: dict[Any, Any] = {}
         others = 0
-        for pair in body if isinstance(body, list) else [None]:
-            if not isinstance(pair, list) or len(pair) != 2:
-                raise FileError(f"{path} must be a list of keys with their values")
-            key = self.value(pair[0], f"a key of {path}", depth)
+        for pair in body if type(body) is list else [None]:
+            match pair:
+                case [key_node, value_node]:
+                    key = self.value(key_node, f"a key of {path}", depth)
+                case _:
+                    raise FileError(f"{path} must be a list of keys with their values")
             others += type(key) is not str
-            if others > MOST_KEYS or not _is_key(key) or key in found:
+            if others > MAX_OTHER_KEYS or not _is_key(key) or key in values:
                 raise FileError(f"{path} has a key that cannot be one, twice the same, or too many")
-            found[key] = self.value(pair[1], f"{path}[{_cut(key)}]", depth)
-        return found
+            values[key] = self.value(value_node, f"{path}[{_cut(key)}]", depth)
+        return values
 
     def _slice(self, body: Any, path: str, depth: int) -> slice:
         ends = self._values(body, path, depth)
@@ -250,32 +269,32 @@ class NodeReader:
         return self._arrays[self._used - 1]
 
     def _objects(self, body: Any, path: str, depth: int) -> Array:
-        values, shape = _members(body, ("values", "shape"), path)
-        found = self._values(values, path, depth)
-        if not _is_shape(shape) or math.prod(shape) != len(found):
+        nodes, shape = _members(body, ("values", "shape"), path)
+        values = self._values(nodes, path, depth)
+        if not _is_shape(shape) or math.prod(shape) != len(values):
             raise FileError(f"{path} has another shape than values")
-        flat = np.empty(len(found), dtype=object)
-        for k, value in enumerate(found):
+        flat = np.empty(len(values), dtype=object)
+        for k, value in enumerate(values):
             flat[k] = value
         return flat.reshape(shape)
 
     def _scalar(self, body: Any, path: str, depth: int) -> np.generic:
-        if not isinstance(body, list) or len(body) != 2 or not isinstance(body[0], str) or body[0] not in SCALARS:
-            raise FileError(f"{path} is not a number of numpy")
-        code, value = body[0], self.value(body[1], path, depth)
-        kinds = {"b": bool, "i": int, "u": int, "f": float, "U": str}
-        if type(value) is not kinds[np.dtype(code).kind]:
+        match body:
+            case [str(code), node] if code in SCALARS:
+                value = self.value(node, path, depth)
+            case _:
+                raise FileError(f"{path} is not a number of numpy")
+        if type(value) is not PYTHON_TYPES[np.dtype(code).kind]:
             raise FileError(f"{path} is not of the type {code}")
         try:
-            made = np.str_(value) if code == "<U" else np.dtype(code).newbyteorder("=").type(value)
+            return np.str_(value) if code == "<U" else np.dtype(code).newbyteorder("=").type(value)
         except OverflowError:
             raise FileError(f"{path} is too large for its type {code}") from None
-        return made
 
     def _sparse(self, body: Any, path: str, depth: int) -> Any:
-        parts = _members(body, ("data", "indices", "indptr", "kind", "shape"), path)
-        data, indices, indptr = (self.value(part, path, depth) for part in parts[:3])
-        kind, shape = _chosen(SPARSE, parts[3], path), parts[4]
+        *nodes, name, shape = _members(body, ("data", "indices", "indptr", "kind", "shape"), path)
+        data, indices, indptr = (self.value(node, path, depth) for node in nodes)
+        kind = _chosen(SPARSE, name, path)
         complaint = _csr_complaint(data, indices, indptr, shape)
         if complaint:
             raise FileError(f"{path} is no sparse matrix: {complaint}")
@@ -285,28 +304,35 @@ class NodeReader:
         return _chosen(TYPES, body, path)
 
     def _dtype(self, body: Any, path: str, depth: int) -> np.dtype[Any]:
-        if body == "|O":
-            return np.dtype(object)
-        if not isinstance(body, str) or (body not in NUMBERS and not TEXT.fullmatch(body)):
-            raise FileError(f"{path} is a type of arrays that is not known")
-        return np.dtype(body).newbyteorder("=")
+        match body:
+            case "|O":
+                return np.dtype(object)
+            case str() if body in NUMBERS or TEXT.fullmatch(body):
+                return np.dtype(body).newbyteorder("=")
+        raise FileError(f"{path} is a type of arrays that is not known")
 
     def _object(self, body: Any, path: str, depth: int) -> Any:
-        if not isinstance(body, list) or len(body) != 2 or not isinstance(body[1], dict):
-            raise FileError(f"{path} is not the name of a class with attributes")
-        found = form(body[0])
-        if found is None:
-            raise FileError(f"{path} is of the class {_cut(body[0])}, which is not in slimsvm's list")
-        self.classes.append(found.name)
-        state = {name: self.value(node, f"{path}.{_cut(name)}", depth) for name, node in body[1].items()}
-        for name in found.unknown(state) if self._newer else ():
-            self.ignored.append(f"{found.kind.__name__}.{_cut(name)}")
-            del state[name]
-        state = found.defaults() | (found.renewed(state) if self._other_sklearn else state)
-        complaint = found.complaint(state)
+        match body:
+            case [name, dict(nodes)]:
+                schema = schema_named(name)
+            case _:
+                raise FileError(f"{path} is not the name of a class with attributes")
+        if schema is None:
+            raise FileError(f"{path} is of the class {_cut(name)}, which is not in slimsvm's list")
+        self.classes.append(schema.name)
+        state = {attribute: self.value(node, f"{path}.{_cut(attribute)}", depth) for attribute, node in nodes.items()}
+        state = self._of_this_version(schema, state)
+        complaint = schema.complaint(state)
         if complaint:
             raise FileError(f"{path}: {complaint}")
-        return found.make(state)
+        return schema.make(state)
+
+    def _of_this_version(self, schema: ClassSchema, state: State) -> State:
+        """The attributes without those of newer versions, and with defaults of what older ones did not have."""
+        for name in schema.unknown(state) if self._newer else ():
+            self.ignored.append(f"{schema.kind.__name__}.{_cut(name)}")
+            del state[name]
+        return schema.defaults() | (schema.upgrade(state) if self._other_sklearn else state)
 
 
 READERS: dict[str, Callable[[NodeReader, Any, str, int], Any]] = {
@@ -329,32 +355,32 @@ def _cut(value: Any) -> str:
 
 
 def _chosen(table: dict[str, Any], name: Any, path: str) -> Any:
-    if not isinstance(name, str) or name not in table:
+    if type(name) is not str or name not in table:
         raise FileError(f"{path} must be one of {list(table)}")
     return table[name]
 
 
 def _members(body: Any, names: tuple[str, ...], path: str) -> list[Any]:
-    if not isinstance(body, dict) or body.keys() != set(names):
+    if type(body) is not dict or body.keys() != set(names):
         raise FileError(f"{path} must have {', '.join(names)}, and nothing else")
     return [body[name] for name in names]
 
 
 def _is_key(value: Any) -> bool:
-    if isinstance(value, tuple):
+    if type(value) is tuple:
         return all(map(_is_key, value))
-    return value is None or isinstance(value, (bool, int, float, str, np.generic))
+    return isinstance(value, (*SAME_IN_JSON, np.generic))
 
 
 def _is_shape(shape: Any) -> bool:
-    return isinstance(shape, list) and len(shape) <= 8 and all(type(n) is int and 0 <= n < 1 << 31 for n in shape)
+    return type(shape) is list and len(shape) <= MAX_AXES and all(type(n) is int and 0 <= n < 1 << 31 for n in shape)
 
 
 def _csr_complaint(data: Any, indices: Any, indptr: Any, shape: Any) -> str:
     """What scipy and the core would read beyond the end of an array for."""
     if not _is_shape(shape) or len(shape) != 2:
         return "its shape is not one"
-    if not all(isinstance(part, np.ndarray) and part.ndim == 1 for part in (data, indices, indptr)):
+    if not all(is_array(part, ANY_KIND, 1) for part in (data, indices, indptr)):
         return "its parts are no arrays of one axis"
     if data.dtype.kind not in "bifu" or indices.dtype != indptr.dtype or indices.dtype not in (np.int32, np.int64):
         return "its parts are of other types than numbers and indices"

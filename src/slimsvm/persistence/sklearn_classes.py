@@ -6,93 +6,49 @@ are free where they do not hide a part of the class. What is looked at is what a
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
-import numpy as np
-
 from ..linalg.arrays import Array
 from ..utils.sklearn_private import svm_class
-from .checks import COLUMNS, COUNT, DATA, FLAG, INTEGERS, LABELS, NAMES, NOTHING, TEXT, WORKERS, Check, listed, one_of
-from .schema import Form, imported, is_estimator, parameters
-
-MODULES = {
-    "Pipeline": "sklearn.pipeline",
-    "FeatureUnion": "sklearn.pipeline",
-    "ColumnTransformer": "sklearn.compose",
-    "make_column_selector": "sklearn.compose",
-    "SimpleImputer": "sklearn.impute",
-    "MissingIndicator": "sklearn.impute",
-    "PCA": "sklearn.decomposition",
-    "TruncatedSVD": "sklearn.decomposition",
-    "VarianceThreshold": "sklearn.feature_selection",
-} | dict.fromkeys(
-    (
-        *("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "Normalizer", "Binarizer"),
-        *("OneHotEncoder", "OrdinalEncoder", "LabelEncoder", "KBinsDiscretizer", "PolynomialFeatures"),
-        *("PowerTransformer", "QuantileTransformer", "FunctionTransformer"),
-    ),
-    "sklearn.preprocessing",
+from .checks import (
+    ANY_KIND,
+    COLUMNS,
+    COUNT,
+    DATA,
+    FLAG,
+    INTEGERS,
+    LABELS,
+    NAMES,
+    NOTHING,
+    TEXT,
+    WORKERS,
+    Check,
+    is_array,
+    list_of,
+    one_of,
+    unless,
 )
-# What a compressed model was made from: parameters only.
-MACHINES = ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM")
+from .schema import ClassSchema, Complaint, State, is_estimator, no_complaint, parameters, register_sklearn
 
-MOST_COLUMNS = 1_000_000  # that PolynomialFeatures makes
-MOST_DEGREE = 1_000
-MOST_BRANCHES = 10_000  # of transformers beside each other, one after the other
+# What a compressed model was made from: its parameters only.
+ONLY_UNFITTED = ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM")
 
-
-def kind_of(name: str) -> Any:
-    """The class; None where this version of scikit-learn has none."""
-    return svm_class(name) if name in MACHINES else imported(MODULES[name], name)
-
-
-@cache
-def _known(name: str) -> Form | None:
-    kind = kind_of(name)
-    if kind is None:
-        return None
-    special, fits = SPECIAL.get(name, {}), partial(_fitted_complaint, name)
-    params = parameters(kind, **{"n_jobs": WORKERS} | special)
-    if name in MACHINES:
-        return Form(f"sklearn.{name}", kind, params, {name: DATA for name in vars(kind()) if name not in params})
-    rest = {attribute: check for attribute, check in special.items() if attribute not in params}
-    return Form(f"sklearn.{name}", kind, params, FITTED | rest, DATA, fits, renewed=partial(_renewed, name))
-
-
-# Attributes that files of older versions of scikit-learn lack, and those that have the same value.
-RENEWED = {"SimpleImputer": {"_fill_dtype": "_fit_dtype"}}
-
-
-def _renewed(name: str, state: dict[str, Any]) -> dict[str, Any]:
-    return {new: state[old] for new, old in RENEWED.get(name, {}).items() if old in state} | state
-
-
-def sklearn_form(name: str) -> Form | None:
-    """The form of a class of scikit-learn, by its name."""
-    return _known(name) if name in MODULES or name in MACHINES else None
-
-
-FITTED = {
-    "n_features_in_": COLUMNS,
-    "feature_names_in_": NAMES,
-    "_sklearn_output_config": Check(
-        "{'transform': 'default', 'pandas' or 'polars'}",
-        lambda v: isinstance(v, dict) and v in ({"transform": how} for how in ("default", "pandas", "polars")),
-    ),
-}
+MAX_COLUMNS = 1_000_000  # that PolynomialFeatures makes
+MAX_DEGREE = 1_000
+MAX_BRANCHES = 10_000  # copies of a column, by transformers beside each other, one after the other
 
 
 # --- objects within objects ----------------------------------------------------------------------------------------
 
 
 def _is_step(value: Any) -> bool:
-    """An estimator of the list, or a word in the place of one."""
-    if value is None or isinstance(value, str):
-        return value in (None, "passthrough", "drop")
-    return is_estimator(value)
+    """An estimator of the list, or a word in the place of one?"""
+    return value in (None, "passthrough", "drop") if value is None or TEXT.holds(value) else is_estimator(value)
 
 
 def _is_columns(value: Any) -> bool:
@@ -100,23 +56,22 @@ def _is_columns(value: Any) -> bool:
 
 
 def _is_named(value: Any, parts: int) -> bool:
-    """(name, step) or (name, step, columns)."""
+    """(name, step) or (name, step, columns)?"""
     if not isinstance(value, (tuple, list)) or len(value) != parts:
         return False
-    return isinstance(value[0], str) and _is_step(value[1]) and all(map(_is_columns, value[2:]))
+    return TEXT.holds(value[0]) and _is_step(value[1]) and all(map(_is_columns, value[2:]))
 
 
 STEP = Check("an estimator of the list, 'drop' or 'passthrough'", _is_step)
-STEPS = listed(Check("a name with an estimator of the list", lambda value: _is_named(value, 2)))
+STEPS = list_of(Check("a name with an estimator of the list", lambda value: _is_named(value, 2)))
 CHOICE = Check("a name with an estimator of the list and columns", lambda value: _is_named(value, 3))
-CHOICES = listed(CHOICE)
+CHOICES = list_of(CHOICE)
 IDENTITY = Check(
     "None: a function is code, and only a FunctionTransformer without one, which passes rows on, can be saved",
-    lambda value: value is None,
+    NOTHING.holds,
 )
 NO_CACHE = Check(
-    "None: a folder whose pickles a later fit would run is not saved (pipeline.set_params(memory=None))",
-    lambda value: value is None,
+    "None: a folder whose pickles a later fit would run is not saved (pipeline.set_params(memory=None))", NOTHING.holds
 )
 
 
@@ -125,107 +80,45 @@ def _a(name: str) -> Check:
     return Check(f"a {name}", lambda value: type(value) is kind_of(name))
 
 
-SPECIAL: dict[str, dict[str, Check]] = {
-    "Pipeline": {"steps": STEPS, "memory": NO_CACHE},
-    "FeatureUnion": {"transformer_list": STEPS},
-    "ColumnTransformer": {
-        "transformers": CHOICES,
-        "transformers_": CHOICES,
-        "remainder": STEP,
-        "_remainder": CHOICE,
-    },
-    "FunctionTransformer": {
-        "func": IDENTITY,
-        "inverse_func": IDENTITY,
-        "feature_names_out": NOTHING | one_of("one-to-one"),
-    },
-    "PowerTransformer": {"_scaler": _a("StandardScaler")},
-    "QuantileTransformer": {"output_distribution": one_of("uniform", "normal")},
-    "KBinsDiscretizer": {"_encoder": _a("OneHotEncoder")},
-    "SimpleImputer": {"indicator_": NOTHING | _a("MissingIndicator")},
-    "OneHotEncoder": {
-        "feature_name_combiner": TEXT,
-        "categories_": listed(LABELS),
-        "_n_features_outs": listed(COUNT),
-        "_infrequent_enabled": FLAG,
-    },
-    "OrdinalEncoder": {"categories_": listed(LABELS)},
-    "PolynomialFeatures": {
-        "n_output_features_": COUNT,
-        "_n_out_full": COUNT,
-        "_min_degree": COUNT,
-        "_max_degree": COUNT,
-        "interaction_only": FLAG,
-        "include_bias": FLAG,
-    },
-}
-
-
 # --- what was learned ----------------------------------------------------------------------------------------------
 
-# Arrays of fitted objects and their axes: axes with the same letter have the same length; n = number of inputs. Scalers
-# may have None instead, where they neither move nor scale.
-AXES: dict[str, dict[str, str]] = {
-    "StandardScaler": {"mean_": "n", "scale_": "n"},
-    "MinMaxScaler": {"min_": "n", "scale_": "n"},
-    "MaxAbsScaler": {"scale_": "n"},
-    "RobustScaler": {"center_": "n", "scale_": "n"},
-    "PCA": {"mean_": "n", "components_": "kn", "explained_variance_": "k"},
-    "TruncatedSVD": {"components_": "kn"},
-    "VarianceThreshold": {"variances_": "n"},
-    "SimpleImputer": {"statistics_": "n"},
-    "MissingIndicator": {"features_": "k"},
-    "KBinsDiscretizer": {"n_bins_": "n", "bin_edges_": "n"},
-    "QuantileTransformer": {"references_": "k", "quantiles_": "kn"},
-    "PowerTransformer": {"lambdas_": "n"},
-}
-# What else transformers use.
-NEEDED = {
-    "OneHotEncoder": ("categories_", "_n_features_outs", "_infrequent_enabled", "_drop_idx_after_grouping"),
-    "OrdinalEncoder": ("categories_", "_missing_indices"),
-}
-MAY_HOLD_OBJECTS = ("SimpleImputer", "KBinsDiscretizer")
 
-
-def _fitted_complaint(name: str, state: dict[str, Any]) -> str:
-    """Check that fitted attributes are all present, or all absent."""
-    return _arrays_complaint(name, state) or FITS.get(name, lambda state: "")(state)
-
-
-def _arrays_complaint(name: str, state: dict[str, Any]) -> str:
-    axes = AXES.get(name, {})
-    lengths = {"n": state.get("n_features_in_")}
-    learned = (*axes, *NEEDED.get(name, ()))
-    if lengths["n"] is None and not any(attribute in state for attribute in learned):
+def _arrays_complaint(name: str, state: State) -> str:
+    """Arrays that were learned must be all there or all absent, and of lengths that fit."""
+    about = PREPROCESSING[name]
+    inputs = state.get("n_features_in_")
+    learned = (*about.axes, *about.needed)
+    if inputs is None and not any(attribute in state for attribute in learned):
         return ""
-    if lengths["n"] is None or not all(attribute in state for attribute in learned):
+    if inputs is None or not all(attribute in state for attribute in learned):
         return f"{name} is fitted in part"
-    for attribute, letters in axes.items():
+    lengths = {"n": inputs}
+    for attribute, letters in about.axes.items():
         value = state[attribute]
         if value is None and name.endswith("Scaler"):
             continue
-        kinds = "biufO" if name in MAY_HOLD_OBJECTS else "biuf"
-        if not isinstance(value, np.ndarray) or value.dtype.kind not in kinds:
+        if not is_array(value, "biufO" if about.holds_objects else "biuf"):
             return f"{name}.{attribute} must be an array of numbers"
-        wanted = tuple(lengths.setdefault(letter, size) for letter, size in zip(letters, value.shape, strict=False))
-        if value.ndim != len(letters) or value.shape != wanted:
-            return f"{name}.{attribute} has the shape {value.shape}, which does not fit to {lengths['n']} inputs"
+        shape = tuple(lengths.setdefault(letter, size) for letter, size in zip(letters, value.shape, strict=False))
+        if value.ndim != len(letters) or value.shape != shape:
+            return f"{name}.{attribute} has the shape {value.shape}, which does not fit to {inputs} inputs"
     return ""
 
 
-def _bins_complaint(state: dict[str, Any]) -> str:
+def _bins_complaint(state: State) -> str:
     for edges, count in zip(state.get("bin_edges_", ()), state.get("n_bins_", ()), strict=False):
-        if not (isinstance(edges, np.ndarray) and edges.dtype.kind == "f" and edges.shape == (count + 1,)):
+        if not is_array(edges, "f") or edges.shape != (count + 1,):
             return "KBinsDiscretizer has bins without their edges"
     encodes = "bin_edges_" in state and state["encode"] != "ordinal"
     return "KBinsDiscretizer is fitted in part" if encodes and "_encoder" not in state else ""
 
 
-def _ordinal_complaint(state: dict[str, Any]) -> str:
+def _ordinal_complaint(state: State) -> str:
     categories = state.get("categories_")
     if categories is not None and len(categories) != state.get("n_features_in_"):
         return "OrdinalEncoder is fitted in part"
-    return "" if all(map(_is_in_order, categories or ())) else "OrdinalEncoder has categories that are not in order"
+    in_order = all(map(_is_in_order, categories or ()))
+    return unless(in_order, "OrdinalEncoder has categories that are not in order")
 
 
 # --- what a small file could make large ----------------------------------------------------------------------------
@@ -233,21 +126,20 @@ def _ordinal_complaint(state: dict[str, Any]) -> str:
 
 def branches(value: Any) -> int:
     """How many times a column may come out of a step."""
-    name = type(value).__name__
-    if name == "Pipeline":
-        return math.prod(branches(step) for _, step in value.steps)
-    if name == "FeatureUnion":
-        return sum(branches(step) for _, step in value.transformer_list)
-    if name == "ColumnTransformer":
-        choices = vars(value).get("transformers_", value.transformers)
-        return sum(branches(step) for _, step, _ in choices) + branches(value.remainder)
+    match type(value).__name__:
+        case "Pipeline":
+            return math.prod(branches(step) for _, step in value.steps)
+        case "FeatureUnion":
+            return sum(branches(step) for _, step in value.transformer_list)
+        case "ColumnTransformer":
+            choices = vars(value).get("transformers_", value.transformers)
+            return sum(branches(step) for _, step, _ in choices) + branches(value.remainder)
     return 1
 
 
 def _branches_complaint(steps: list[Any], many: Callable[[Any], int]) -> str:
-    if many(branches(step) for step in steps) <= MOST_BRANCHES:
-        return ""
-    return f"it makes more than {MOST_BRANCHES} columns of one"
+    few = many(branches(step) for step in steps) <= MAX_BRANCHES
+    return unless(few, f"it makes more than {MAX_BRANCHES} columns of one")
 
 
 def _transform_complaint(steps: Iterable[Any]) -> str:
@@ -256,7 +148,7 @@ def _transform_complaint(steps: Iterable[Any]) -> str:
     return f"a {wrong[0]} is in the place of a transformer" if wrong else ""
 
 
-def _pipeline_complaint(state: dict[str, Any]) -> str:
+def _pipeline_complaint(state: State) -> str:
     if not state["steps"]:
         return "Pipeline.steps is empty"
     return _transform_complaint(step for _, step in state["steps"][:-1]) or _branches_complaint(
@@ -264,40 +156,40 @@ def _pipeline_complaint(state: dict[str, Any]) -> str:
     )
 
 
-def _union_complaint(state: dict[str, Any]) -> str:
+def _union_complaint(state: State) -> str:
     steps = [step for _, step in state["transformer_list"]]
     return _transform_complaint(steps) or _branches_complaint(steps, sum)
 
 
-def _columns_complaint(state: dict[str, Any]) -> str:
-    choices = state.get("transformers_", state["transformers"])
+def _columns_complaint(state: State) -> str:
+    choices: Any = state.get("transformers_", state["transformers"])
     steps = [*(step for _, step, _ in choices), state["remainder"]]
     if "transformers_" in state and "sparse_output_" not in state and any(step != "drop" for step in steps):
         return "ColumnTransformer is fitted in part"
     return _transform_complaint(steps) or _branches_complaint(steps, sum)
 
 
-def _polynomial_complaint(state: dict[str, Any]) -> str:
+def _polynomial_complaint(state: State) -> str:
     """Columns and degree are as many as they say, and not too many."""
     names = ("n_features_in_", "_min_degree", "_max_degree", "_n_out_full", "n_output_features_")
     if not any(name in state for name in names):
         return ""
     if not all(name in state for name in names):
         return "PolynomialFeatures is fitted in part"
-    inputs, least, most, full, made = (int(state[name]) for name in names)
-    if most > MOST_DEGREE or full > MOST_COLUMNS:
-        return f"PolynomialFeatures of degree {most} makes {full} columns; at most {MOST_COLUMNS} are allowed"
+    inputs, low, high, full, made = (int(state[name]) for name in names)
+    if high > MAX_DEGREE or full > MAX_COLUMNS:
+        return f"PolynomialFeatures of degree {high} makes {full} columns; at most {MAX_COLUMNS} are allowed"
     columns = 0
-    for degree in range(most + 1):
+    for degree in range(high + 1):
         columns += math.comb(inputs if state["interaction_only"] else inputs + degree - 1, degree)
-        if columns > MOST_COLUMNS + 1:
-            return f"PolynomialFeatures makes more than {MOST_COLUMNS} columns"
-    if least > most or made > full or abs(full - columns) > 1:
+        if columns > MAX_COLUMNS + 1:
+            return f"PolynomialFeatures makes more than {MAX_COLUMNS} columns"
+    if low > high or made > full or abs(full - columns) > 1:
         return "PolynomialFeatures has other columns than its degree makes"
     return ""
 
 
-def _one_hot_complaint(state: dict[str, Any]) -> str:
+def _one_hot_complaint(state: State) -> str:
     """Every category has its column.
 
     The encoder writes into a sparse matrix at places that follow from these attributes, and scipy does not look whether
@@ -318,8 +210,8 @@ def _one_hot_complaint(state: dict[str, Any]) -> str:
     dropped = none if state.get("_drop_idx_after_grouping") is None else state["_drop_idx_after_grouping"]
     if not all(_is_one_each(values, count) for values in (groups, rare, dropped)):
         return "OneHotEncoder has not one list of groups for each input"
-    wanted = [_columns_of(*one) for one in zip(categories, groups, rare, dropped, strict=True)]
-    if None in wanted or columns != wanted:
+    expected = [_columns_of(*one) for one in zip(categories, groups, rare, dropped, strict=True)]
+    if None in expected or columns != expected:
         return "OneHotEncoder has other columns than its categories make"
     return ""
 
@@ -334,8 +226,7 @@ def _is_in_order(categories: Array) -> bool:
 
 def _is_one_each(values: Any, count: int) -> bool:
     """One for each input?"""
-    one_axis = isinstance(values, list) or (isinstance(values, np.ndarray) and values.ndim == 1)
-    return one_axis and len(values) == count
+    return (isinstance(values, list) or is_array(values, ANY_KIND, 1)) and len(values) == count
 
 
 def _columns_of(categories: Array, groups: Any, rare: Any, dropped: Any) -> int | None:
@@ -354,12 +245,138 @@ def _columns_of(categories: Array, groups: Any, rare: Any, dropped: Any) -> int 
     return size if dropped is None else size - 1
 
 
-FITS: dict[str, Callable[[dict[str, Any]], str]] = {
-    "Pipeline": _pipeline_complaint,
-    "FeatureUnion": _union_complaint,
-    "ColumnTransformer": _columns_complaint,
-    "PolynomialFeatures": _polynomial_complaint,
-    "OneHotEncoder": _one_hot_complaint,
-    "OrdinalEncoder": _ordinal_complaint,
-    "KBinsDiscretizer": _bins_complaint,
+# --- the list ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SklearnClass:
+    """A class of scikit-learn: its module, special attributes, and what a fitted object has.
+
+    ``axes`` gives arrays and their axes: axes with the same letter have the same length; n = number of inputs. Scalers
+    may have None instead, where they neither move nor scale. ``needed`` are other attributes that transformers use.
+    ``renamed`` are attributes that files of older versions lack, and those that have the same value.
+    """
+
+    module: str
+    special: dict[str, Check] = field(default_factory=dict)
+    axes: dict[str, str] = field(default_factory=dict)
+    needed: tuple[str, ...] = ()
+    complaint: Complaint = no_complaint
+    holds_objects: bool = False
+    renamed: dict[str, str] = field(default_factory=dict)
+
+
+PREPROCESSING = {
+    "Pipeline": SklearnClass("pipeline", {"steps": STEPS, "memory": NO_CACHE}, complaint=_pipeline_complaint),
+    "FeatureUnion": SklearnClass("pipeline", {"transformer_list": STEPS}, complaint=_union_complaint),
+    "ColumnTransformer": SklearnClass(
+        "compose",
+        {"transformers": CHOICES, "transformers_": CHOICES, "remainder": STEP, "_remainder": CHOICE},
+        complaint=_columns_complaint,
+    ),
+    "make_column_selector": SklearnClass("compose"),
+    "SimpleImputer": SklearnClass(
+        "impute",
+        {"indicator_": NOTHING | _a("MissingIndicator")},
+        {"statistics_": "n"},
+        holds_objects=True,
+        renamed={"_fill_dtype": "_fit_dtype"},
+    ),
+    "MissingIndicator": SklearnClass("impute", axes={"features_": "k"}),
+    "PCA": SklearnClass("decomposition", axes={"mean_": "n", "components_": "kn", "explained_variance_": "k"}),
+    "TruncatedSVD": SklearnClass("decomposition", axes={"components_": "kn"}),
+    "VarianceThreshold": SklearnClass("feature_selection", axes={"variances_": "n"}),
+    "StandardScaler": SklearnClass("preprocessing", axes={"mean_": "n", "scale_": "n"}),
+    "MinMaxScaler": SklearnClass("preprocessing", axes={"min_": "n", "scale_": "n"}),
+    "MaxAbsScaler": SklearnClass("preprocessing", axes={"scale_": "n"}),
+    "RobustScaler": SklearnClass("preprocessing", axes={"center_": "n", "scale_": "n"}),
+    "Normalizer": SklearnClass("preprocessing"),
+    "Binarizer": SklearnClass("preprocessing"),
+    "LabelEncoder": SklearnClass("preprocessing"),
+    "OneHotEncoder": SklearnClass(
+        "preprocessing",
+        {
+            "feature_name_combiner": TEXT,
+            "categories_": list_of(LABELS),
+            "_n_features_outs": list_of(COUNT),
+            "_infrequent_enabled": FLAG,
+        },
+        needed=("categories_", "_n_features_outs", "_infrequent_enabled", "_drop_idx_after_grouping"),
+        complaint=_one_hot_complaint,
+    ),
+    "OrdinalEncoder": SklearnClass(
+        "preprocessing",
+        {"categories_": list_of(LABELS)},
+        needed=("categories_", "_missing_indices"),
+        complaint=_ordinal_complaint,
+    ),
+    "KBinsDiscretizer": SklearnClass(
+        "preprocessing",
+        {"_encoder": _a("OneHotEncoder")},
+        {"n_bins_": "n", "bin_edges_": "n"},
+        complaint=_bins_complaint,
+        holds_objects=True,
+    ),
+    "PolynomialFeatures": SklearnClass(
+        "preprocessing",
+        dict.fromkeys(("n_output_features_", "_n_out_full", "_min_degree", "_max_degree"), COUNT)
+        | {"interaction_only": FLAG, "include_bias": FLAG},
+        complaint=_polynomial_complaint,
+    ),
+    "PowerTransformer": SklearnClass("preprocessing", {"_scaler": _a("StandardScaler")}, {"lambdas_": "n"}),
+    "QuantileTransformer": SklearnClass(
+        "preprocessing",
+        {"output_distribution": one_of("uniform", "normal")},
+        {"references_": "k", "quantiles_": "kn"},
+    ),
+    "FunctionTransformer": SklearnClass(
+        "preprocessing",
+        {"func": IDENTITY, "inverse_func": IDENTITY, "feature_names_out": NOTHING | one_of("one-to-one")},
+    ),
 }
+COMMON_FITTED = {
+    "n_features_in_": COLUMNS,
+    "feature_names_in_": NAMES,
+    "_sklearn_output_config": Check(
+        "{'transform': 'default', 'pandas' or 'polars'}",
+        lambda v: isinstance(v, dict) and v in ({"transform": how} for how in ("default", "pandas", "polars")),
+    ),
+}
+
+
+def kind_of(name: str) -> Any:
+    """The class; None where this version of scikit-learn does not have it."""
+    if name in ONLY_UNFITTED:
+        return svm_class(name)
+    return getattr(importlib.import_module(f"sklearn.{PREPROCESSING[name].module}"), name, None)
+
+
+@cache
+def _schema(name: str) -> ClassSchema | None:
+    kind, about = kind_of(name), PREPROCESSING[name]
+    if kind is None:
+        return None
+    params = parameters(kind, {"n_jobs": WORKERS} | about.special)
+    return ClassSchema(
+        f"sklearn.{name}",
+        kind,
+        params,
+        COMMON_FITTED | {attribute: check for attribute, check in about.special.items() if attribute not in params},
+        DATA,
+        lambda state: _arrays_complaint(name, state) or about.complaint(state),
+        upgrade=lambda state: {new: state[old] for new, old in about.renamed.items() if old in state} | state,
+    )
+
+
+@cache
+def _unfitted_schema(name: str) -> ClassSchema:
+    kind = kind_of(name)
+    params = parameters(kind, {"n_jobs": WORKERS})
+    internal = {attribute: DATA for attribute in vars(kind()) if attribute not in params}
+    return ClassSchema(f"sklearn.{name}", kind, params, internal, only_unfitted=True)
+
+
+for _name in PREPROCESSING:
+    register_sklearn(_name, partial(_schema, _name))
+for _name in ONLY_UNFITTED:
+    register_sklearn(_name, partial(_unfitted_schema, _name))
