@@ -19,7 +19,7 @@ from ..linalg.arrays import Array
 from ..model.expansion import Expansion
 from ..problem import kernels
 from ..problem.bases import dense
-from ..quantization.quantize import form_of
+from ..quantization.quantize import fixed_point_form
 from ..rows.remote import RemoteRows, RowBlock
 from ..rows.target_kinds import NoTargetKind
 from ..solvers.dual.multiplier import Limits
@@ -182,7 +182,7 @@ class SlimOneClass(Detector):
             )
         if self.max_bytes is not None:
             validation.check_number("max_bytes", self.max_bytes, at_least=1, integer=True)
-            form_of(kernels.resolve(self.kernel))
+            fixed_point_form(kernels.resolve(self.kernel))
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit the detector.
@@ -266,7 +266,7 @@ class SlimOneClass(Detector):
         if self.max_bytes is None:
             return small_version(compressor, "margin", self.n_vectors, self.agreement)
         kernel, inputs = compressor.original.expansion.kernel, compressor.rows.X.shape[1]
-        form = form_of(kernel)
+        form = fixed_point_form(kernel)
 
         def least(count: int) -> int:
             return sum(form.least_parts(count, inputs, inputs, 1, False, False).values())

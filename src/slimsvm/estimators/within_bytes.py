@@ -8,7 +8,7 @@ from typing import Any
 from ..data.dataset import Dataset
 from ..model.expansion import Model
 from ..problem import bases, kernels
-from ..quantization.quantize import form_of
+from ..quantization.quantize import fixed_point_form
 from ..training.byte_budget import ByteBudget, BytePlan, model_size, train_within_bytes
 from ..utils.progress import ProgressLine
 from .slim_machine import SlimMachine
@@ -25,7 +25,7 @@ class WithinBytes(SlimMachine):
         if self.max_bytes is None:
             return
         check_number("max_bytes", self.max_bytes, at_least=1, integer=True)
-        form_of(kernels.resolve(self.kernel))
+        fixed_point_form(kernels.resolve(self.kernel))
         basis = self._basis()
         given = basis.init if basis.learns else self.basis
         if bases.is_array(given):

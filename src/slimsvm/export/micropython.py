@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -10,22 +11,17 @@ import numpy as np
 from ..linalg.arrays import Array
 from ..model.inference import InferenceModel, inference_model
 from ..model.voting import Votes
-from ..problem import kernels
-from .c.float32 import FORMS, close_to_one, layout, shifted
 from .c.text import identifier, wrapped
+from .float_forms import filled, float_form, for_values_less_one, layout, values_near_one
 
 DTYPES = {"float32": np.float32, "float64": np.float64}
 
-# Statements that make a kernel value of the row x and a vector z; {gamma} and others are numbers.
-DISTANCE = "        s = 0.0\n        for a, b in zip(x, z):\n            a -= b\n            s += {size}\n"
-PRODUCT = "        s = 0.0\n        for a, b in zip(x, z):\n            s += a * b\n"
-VALUES: dict[str, str] = {
-    kernels.Gaussian.name: DISTANCE.format(size="a * a") + "        k.append(_exp({gamma} * s))\n",
-    kernels.Laplacian.name: DISTANCE.format(size="abs(a)") + "        k.append(_exp({gamma} * s))\n",
-    kernels.Polynomial.name: PRODUCT + "        k.append(({gamma} * s + {coef0}) ** {degree})\n",
-    # tanh by exp alone; beyond 44 it is 1, and exp would overflow.
-    kernels.Sigmoid.name: PRODUCT
-    + "        a = {gamma} * s + {coef0}\n        k.append(1.0 if a > 44.0 else 1.0 - 2.0 / (exp(2.0 * a) + 1.0))\n",
+# What an input adds to the sum of a kernel value: for powers of differences, and for products.
+DIFFERENCES = "        s = 0.0\n        for a, b in zip(x, z):\n            a -= b\n            s += {size}\n"
+SUMS_OF_TERMS = {
+    1: DIFFERENCES.format(size="abs(a)"),
+    2: DIFFERENCES.format(size="a * a"),
+    None: "        s = 0.0\n        for a, b in zip(x, z):\n            s += a * b\n",
 }
 
 
@@ -90,17 +86,13 @@ def _row(values: Array, kind: Any) -> str:
 
 
 def _module(machine: InferenceModel, name: str, kind: Any) -> str:
-    kernel, form = machine.expansion.kernel, FORMS.get(machine.expansion.kernel.name)
-    if form is None:
-        raise ValueError(
-            f"kernel {kernel.name!r} has no form in MicroPython; {sorted(FORMS)} have one. Fit with one of these"
-        )
-    below = kind is np.float32 and close_to_one(machine)
-    machine = shifted(machine) if below else machine
-    place, linear = layout(machine, form, kind), kernel.name == kernels.Linear.name
-    gamma = 1.0 if place.gamma is None else place.gamma
+    kernel = machine.expansion.kernel
+    form, linear = float_form(kernel, "MicroPython"), kernel.is_linear
+    less_one = kind is np.float32 and values_near_one(machine, form)
+    machine = for_values_less_one(machine) if less_one else machine
+    place = layout(machine, kind)
     # Of a linear model the inputs themselves are what coefficients are multiplied with.
-    weights = (lambda a: (a @ place.vectors * gamma).T) if linear else np.transpose
+    weights = (lambda a: (a @ place.vectors * place.gamma).T) if linear else np.transpose
     made = f"{kernel.name} kernel, {len(machine.expansion.vectors)} vectors. Made by slimsvm {version('slimsvm')}."
     parts = [f'"""{name}: {made}"""\n\nfrom math import exp\n\nINPUTS = {machine.n_inputs}\n']
     if machine.classes is not None:
@@ -124,9 +116,11 @@ def _module(machine: InferenceModel, name: str, kind: Any) -> str:
     parts += [_table("COEF", weights(expansion.coef), kind), _table("BIAS", expansion.bias, kind)]
     if machine.layer is not None:
         parts += [_table("ODDS_COEF", weights(machine.layer.coef), kind), _table("ODDS_BIAS", machine.layer.bias, kind)]
-    if form.gain:
-        parts.append(BELOW_ONE if below else EXP)
-    parts.append(_features(kernel, prepare, _number(gamma, kind), linear, kind))
+    if form.less_one:
+        parts.append(EXP_LESS_ONE if less_one else EXP)
+    terms = SUMS_OF_TERMS[kernel.unscaled[0].power]
+    value = filled(form.python, kernel, _number(place.gamma, kind), partial(_number, kind=kind))
+    parts.append(_features(prepare, "" if linear else f"{terms}        {value}\n"))
     parts.append(SUMS)
     parts.append(_values(len(expansion.bias)) if machine.votes is None else _answers(machine))
     return "".join(parts)
@@ -137,16 +131,10 @@ def _labels(classes: Array) -> str:
     return f"({', '.join(map(repr, plain))},)"
 
 
-def _features(kernel: Any, prepare: str, gamma: str, linear: bool, kind: Any) -> str:
-    if linear:
+def _features(prepare: str, loop: str) -> str:
+    """The function of the row: statements that prepare it, and those that make a kernel value; none for linear ones."""
+    if not loop:
         return f'\n\ndef _features(x):\n    """The row in units of the weights."""\n{prepare}    return x\n'
-    plain = getattr(kernel, "kernel", kernel)  # of scales
-    numbers = {
-        "gamma": gamma,
-        "coef0": _number(getattr(plain, "coef0", 0.0), kind),
-        "degree": str(getattr(plain, "degree", 0)),
-    }
-    loop = VALUES[kernel.name].format(**numbers)
     return f"""
 
 def _features(x):
@@ -164,7 +152,7 @@ def _exp(s):
     return exp(-s)
 '''
 
-BELOW_ONE = '''
+EXP_LESS_ONE = '''
 
 def _exp(s):
     """exp(-s) - 1: kernel values are close to 1 here, and so keep their digits. The biases make up for it."""

@@ -15,7 +15,7 @@ from ..linalg.arrays import Array
 from ..model.inference import InferenceModel, folded_scalers, inference_model, last_step
 from . import pipelines
 from .graph import ML, TYPES, Graph, Node
-from .operators import FORMS, Operators
+from .operators import DISTANCE_FORMS, Operators
 
 OPSET = 18  # onnxruntime 1.14 and later run it
 LEAST_OPSET = 13
@@ -30,7 +30,7 @@ OPTIONS: dict[str, list[Any]] = {
     "raw_scores": [False, True],
     "scores": [False, True],
     "arithmetic": ["float64", "float32"],
-    "form": list(FORMS),
+    "form": list(DISTANCE_FORMS),
 }
 MISSING = "{} is not installed, and {} needs it: pip install 'slimsvm[onnx]'"
 

@@ -14,10 +14,11 @@ from ..model.inference import InferenceModel
 from ..model.probabilities import TIE_MARGIN
 from ..model.voting import Votes
 from ..problem import kernels
+from ..problem.kernel_base import Base
 from .graph import ML, Graph
 
 # Squared distances by differences take a number for each row, vector and input; by products, for each row and vector.
-FORMS = ("auto", "difference", "products")
+DISTANCE_FORMS = ("auto", "difference", "products")
 LARGEST_SQUARE = 1e3  # of vectors in widths of the kernel, up to which products in float64 lose nothing that shows
 
 
@@ -62,16 +63,16 @@ class Operators:
         return self._outputs(self.machine.expansion.coef, self.machine.expansion.bias)
 
     def _outputs(self, coef: Array, bias: Array) -> str:
-        kernel, scales = unscaled(self.machine.expansion.kernel)
+        kernel, scales = self.machine.expansion.kernel.unscaled
         if not len(self.machine.expansion.vectors):  # nothing but biases
             kernel, coef = kernels.Linear(), np.zeros((len(bias), 1))
-        form = KERNELS.get(kernel.name)
-        if form is None:
+        values = KERNELS.get(type(kernel))
+        if values is None:
+            names = sorted(kind.name for kind in KERNELS)
             raise ValueError(
-                f"kernel {kernel.name!r} cannot be written in ONNX operators; {sorted(KERNELS)} can. Fit with one of "
-                "these"
+                f"kernel {kernel.name!r} cannot be written in ONNX operators; {names} can. Fit with one of these"
             )
-        return form(self, kernel, scales, coef, bias)
+        return values(self, kernel, scales, coef, bias)
 
     def rows(self, scales: Array, centred: bool = False) -> GraphRows:
         """Rows less the scaler's means, or less those of the vectors: differences from these keep their digits."""
@@ -103,9 +104,10 @@ class Operators:
         V = V * rows.scales**2
         return self.sums(rows.x, V / rows.scale, V @ rows.shift + plus)
 
-    def distances(self, rows: GraphRows, width: float, power: int) -> str:
-        """Minus the sum of ``|width (x - z)|^power``."""
-        g = self.graph
+    def exponents(self, kernel: Any, scales: Array) -> str:
+        """``-rate d`` for a kernel of distances: minus the sum of ``|width (x - z)|^power``."""
+        g, power, rows = self.graph, kernel.power, self.rows(scales, centred=True)
+        width = float(np.sqrt(kernel.rate)) if power == 2 else kernel.rate
         gain = g.rounded(width * rows.scales / rows.scale)
         # A product with one number near 1 would be left out by onnxruntime: that is a matrix then.
         op, factor = ("Mul", gain) if len(gain) > 1 else ("MatMul", gain[:, None])
@@ -242,15 +244,6 @@ class Operators:
         return g("Gather", table, g.constant(np.int64(number), "column"), axis=1)
 
 
-def unscaled(kernel: Any) -> tuple[Any, Array]:
-    """A kernel, and the scales of its inputs."""
-    scales = np.ones(1)
-    while isinstance(kernel, kernels.Scaled):
-        scales = scales * np.asarray(kernel.scales, dtype=np.float64)
-        kernel = kernel.kernel
-    return kernel, scales
-
-
 # --- kernels: values of outputs from a kernel, scales of its inputs, coefficients and biases -------------------------
 
 
@@ -259,13 +252,8 @@ def _linear(ops: Operators, kernel: Any, scales: Array, coef: Array, bias: Array
     return ops.products(rows, coef @ rows.Z, bias)
 
 
-def _gaussian(ops: Operators, kernel: Any, scales: Array, coef: Array, bias: Array) -> str:
-    apart = ops.distances(ops.rows(scales, centred=True), float(np.sqrt(kernel.gamma)), 2)
-    return ops.sums(ops.graph("Exp", apart), coef, bias)
-
-
-def _laplacian(ops: Operators, kernel: Any, scales: Array, coef: Array, bias: Array) -> str:
-    return ops.sums(ops.graph("Exp", ops.distances(ops.rows(scales, centred=True), kernel.gamma, 1)), coef, bias)
+def _exponential(ops: Operators, kernel: Any, scales: Array, coef: Array, bias: Array) -> str:
+    return ops.sums(ops.graph("Exp", ops.exponents(kernel, scales)), coef, bias)
 
 
 def _polynomial(ops: Operators, kernel: Any, scales: Array, coef: Array, bias: Array) -> str:
@@ -287,11 +275,11 @@ def _precomputed(ops: Operators, kernel: Any, scales: Array, coef: Array, bias: 
     return ops.sums(ops.columns(np.asarray(ops.machine.expansion.vectors, dtype=np.int64)), coef, bias)
 
 
-KERNELS: dict[str, Callable[[Operators, Any, Array, Array, Array], str]] = {
-    kernels.Linear.name: _linear,
-    kernels.Gaussian.name: _gaussian,
-    kernels.Laplacian.name: _laplacian,
-    kernels.Polynomial.name: _polynomial,
-    kernels.Sigmoid.name: _sigmoid,
-    kernels.Precomputed.name: _precomputed,
+KERNELS: dict[type[Base], Callable[[Operators, Any, Array, Array, Array], str]] = {
+    kernels.Linear: _linear,
+    kernels.Gaussian: _exponential,
+    kernels.Laplacian: _exponential,
+    kernels.Polynomial: _polynomial,
+    kernels.Sigmoid: _sigmoid,
+    kernels.Precomputed: _precomputed,
 }

@@ -13,12 +13,11 @@ from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from ..data.dataset import outputs
 from ..linalg.arrays import Array
 from ..model.inference import InferenceModel, inference_model, last_step
+from ..problem.kernels import Gaussian, Linear, Polynomial, Sigmoid
 from ..utils.sklearn_private import fill_libsvm
-from .operators import unscaled
 
-PRODUCTS = ("linear", "poly", "sigmoid")  # kernels whose scales can go into the vectors: (s x).(s z) = x.(s^2 z)
-NAMES = ("rbf", *PRODUCTS)
-SAME = {kind.__name__: kind for kind in (SVC, NuSVC, SVR, NuSVR, OneClassSVM)}  # ours have these names, too
+KERNELS = (Gaussian, Linear, Polynomial, Sigmoid)  # that SVC computes by itself
+SAME_NAME = {kind.__name__: kind for kind in (SVC, NuSVC, SVR, NuSVR, OneClassSVM)}  # ours have these names, too
 
 
 def to_sklearn(model: Any) -> Any:
@@ -69,17 +68,17 @@ def _machine_of_sklearn(estimator: Any) -> Any:
             f"{type(estimator).__name__} has {len(machine.expansion.bias)} targets, SVR has one; use to_onnx or to_c, "
             "or fit a model for each target"
         )
-    kernel, scales = unscaled(machine.expansion.kernel)
-    if kernel.name not in NAMES:
+    kernel, scales = machine.expansion.kernel.unscaled
+    if type(kernel) not in KERNELS:
+        known = [kind.name for kind in KERNELS]
         raise ValueError(
-            f"kernel {kernel.name!r} is none that SVC computes by itself; {list(NAMES)} are. Use to_onnx or to_c, or "
+            f"kernel {kernel.name!r} is none that SVC computes by itself; {known} are. Use to_onnx or to_c, or "
             "fit with one of these"
         )
     Z, scales = machine.expansion.vectors, np.broadcast_to(scales, machine.n_inputs)
-    settings = {"kernel": kernel.name, "gamma": getattr(kernel, "gamma", None) or "scale"}
-    settings |= {name: getattr(kernel, name) for name in ("degree", "coef0") if hasattr(kernel, name)}
+    settings = {"kernel": kernel.name, "gamma": "scale", **kernel.get_params()}
     names = getattr(estimator, "feature_names_in_", None)
-    if kernel.name in PRODUCTS:
+    if not kernel.translation_invariant:  # scales can go into the vectors: (s x).(s z) = x.(s^2 z)
         return _filled(machine, Z * scales**2, settings, estimator, names)
     if (scales == scales[0]).all() and scales[0]:
         settings["gamma"] *= float(scales[0]) ** 2
@@ -104,7 +103,7 @@ def _filled(machine: InferenceModel, Z: Array, settings: dict[str, Any], estimat
     coef, bias = machine.expansion.coef, machine.expansion.bias
     if not len(Z):  # libsvm wants a vector
         Z, coef = np.zeros((1, machine.n_inputs)), np.zeros((len(bias), 1))
-    kind, sizes = SAME.get(type(estimator).__name__), [len(Z), len(Z)]
+    kind, sizes = SAME_NAME.get(type(estimator).__name__), [len(Z), len(Z)]
     settings |= {"C": C} if (C := _cost(estimator)) else {}
     if kind is not None:
         params = estimator.get_params()

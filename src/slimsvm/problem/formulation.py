@@ -238,6 +238,8 @@ class Kernel(Protocol):
     positive_semidefinite: ClassVar[bool]  # surely?
     keeps_rows: ClassVar[bool]  # can it compare training rows only?
 
+    is_linear: ClassVar[bool]  # are values linear in x?
+
     @property
     def differentiable(self) -> bool:
         """Can vectors be learned for it (has it a method `pullback`)?"""
@@ -249,6 +251,10 @@ class Kernel(Protocol):
     @property
     def scales(self) -> Any:
         """A factor for each input; 1.0 where all inputs count the same."""
+
+    @property
+    def unscaled(self) -> tuple[Any, Array]:
+        """The kernel without the scales of its inputs, and these."""
 
     def __call__(self, X: Any, Z: Any, out: Array | None = None, threads: int = 1) -> Array:
         """The matrix k(x_i, z_j), written into ``out`` if that is given."""

@@ -65,6 +65,7 @@ class Base(Part):
     keeps_rows: ClassVar[bool] = False
     in_core: ClassVar[bool] = False  # does the core evaluate it?
     core_slopes: ClassVar[bool] = False  # do passes over the rows sum its derivative, for `gradients`?
+    is_linear: ClassVar[bool] = False  # are values linear in x?
     gamma: float | None = None
     scales: Any = 1.0
 
@@ -159,6 +160,7 @@ class CoreKernel(Base, ABC):
     positive_semidefinite: ClassVar[bool] = True
     in_core: ClassVar[bool] = True
     core_slopes: ClassVar[bool] = True
+    power: ClassVar[int | None] = None  # of the differences that values depend on; None: values depend on products
 
     @abstractmethod
     def core(self) -> _core.Kernel:
@@ -167,6 +169,11 @@ class CoreKernel(Base, ABC):
     @abstractmethod
     def portable(self, X: Any, Z: Any) -> Any:
         """The matrix k(x_i, z_j) for arrays of another library, where they are and in their precision."""
+
+    @property
+    @abstractmethod
+    def rate(self) -> float:
+        """The factor of distances or products."""
 
     @property
     @abstractmethod
@@ -232,9 +239,9 @@ class DistanceKernel(CoreKernel):
     power: ClassVar[int] = 2
 
     @property
-    @abstractmethod
     def rate(self) -> float:
-        """The factor of distances."""
+        assert self.gamma is not None
+        return self.gamma
 
     @abstractmethod
     def profile(self, exponents: Any) -> Any:
@@ -283,6 +290,14 @@ class DistanceKernel(CoreKernel):
 
 class ProductKernel(CoreKernel):
     """A function of ``x.z``, `of_products`; a subclass declares its derivative in `slopes` and `slope_factor`."""
+
+    @property
+    def rate(self) -> float:
+        return 1.0 if self.gamma is None else self.gamma
+
+    @property
+    def slope_factor(self) -> float:
+        return self.rate
 
     @abstractmethod
     def of_products(self, products: Any) -> Any:

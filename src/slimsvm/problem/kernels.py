@@ -60,7 +60,7 @@ class Linear(ProductKernel):
     """``x.z``"""
 
     name = "linear"
-    slope_factor = 1.0
+    is_linear = True
 
     def dimensions(self, inputs: int) -> float:
         return inputs
@@ -89,10 +89,6 @@ class Gaussian(DistanceKernel):
     def core(self) -> _core.Kernel:
         return _core.gaussian(_positive_gamma(self.gamma))
 
-    @property
-    def rate(self) -> float:
-        return self.gamma
-
     def profile(self, exponents: Any) -> Any:
         return namespace(exponents).exp(exponents)
 
@@ -112,10 +108,6 @@ class Laplacian(DistanceKernel):
 
     def core(self) -> _core.Kernel:
         return _core.laplacian(_positive_gamma(self.gamma))
-
-    @property
-    def rate(self) -> float:
-        return self.gamma
 
     def profile(self, exponents: Any) -> Any:
         return namespace(exponents).exp(exponents)
@@ -159,10 +151,6 @@ class Sigmoid(ProductKernel):
     def of_products(self, products: Any) -> Any:
         return namespace(products).tanh(self.gamma * products + self.coef0)
 
-    @property
-    def slope_factor(self) -> float:
-        return self.gamma
-
     def slopes(self, X: Any, Z: Any, K: Any = None) -> Any:
         return 1 - (self(X, Z) if K is None else K) ** 2
 
@@ -194,6 +182,10 @@ class Scaled(Base):
     @property
     def in_core(self) -> bool:  # type: ignore[override]
         return self.kernel.in_core
+
+    @property
+    def is_linear(self) -> bool:  # type: ignore[override]
+        return self.kernel.is_linear
 
     def core_view(self, X: Any, Z: Any) -> tuple[_core.Rows, _core.Kernel, _core.Rows]:
         """Rows, kernel and vectors as the core sees them: it scales the inputs while it reads them."""
@@ -398,4 +390,4 @@ def takes_gamma(kernel: Any) -> bool:
 def in_sentence(kinds: Iterable[type[Base]]) -> list[str]:
     """Names of some of the kernels `NAMED`: functions of distances come first, the linear kernel last."""
     chosen = [kind for kind in NAMED if kind in set(kinds)]
-    return [kind.name for kind in sorted(chosen, key=lambda kind: (not kind.translation_invariant, kind is Linear))]
+    return [kind.name for kind in sorted(chosen, key=lambda kind: (not kind.translation_invariant, kind.is_linear))]

@@ -15,6 +15,7 @@ from ..linalg.arrays import Array
 from ..model.inference import Affine, InferenceModel, ProbabilityLayer, inference_model, last_step
 from ..problem import kernels
 from ..problem.bases import dense
+from ..problem.kernel_base import Base
 from ..solvers.primal.refit import JITTER
 from ..utils.warnings import warn
 from .grid import LARGEST, Grid, grid_of
@@ -112,8 +113,7 @@ class DistanceForm(FixedPointForm):
         Z = inputs(grid.values(self.bytes(Z, coef, grid, inputs, refine)))
         if not grid.gain_bytes:
             return kernel, Z
-        plain = kernel.kernel if np.ndim(kernel.scales) else kernel
-        return kernels.Scaled(plain, grid.weights * inputs.scale / self.unit(kernel.gamma)), Z
+        return kernels.Scaled(kernel.unscaled[0], grid.weights * inputs.scale / self.unit(kernel.gamma)), Z
 
     def bytes(self, Z: Array, coef: Array | None, grid: Grid, inputs: Affine, refine: bool) -> Array:
         """Vectors on the grid."""
@@ -181,21 +181,20 @@ class ProductForm(FixedPointForm):
         return linear_parts(inputs, n_outputs, 8, values)
 
 
-# By the kernel's name: exp(-gamma |x - z|^2) = 2^-sum (w (x - z))^2 with w^2 = gamma log2(e).
-FORMS: dict[str, FixedPointForm] = {
-    kernels.Gaussian.name: DistanceForm(2, lambda gamma: float(np.sqrt(gamma * LOG2_E))),
-    kernels.Laplacian.name: DistanceForm(1, lambda gamma: gamma * LOG2_E),
-    kernels.Linear.name: ProductForm(),
+# exp(-gamma |x - z|^2) = 2^-sum (w (x - z))^2 with w^2 = gamma log2(e).
+FIXED_POINT_FORMS: dict[type[Base], FixedPointForm] = {
+    kernels.Gaussian: DistanceForm(2, lambda gamma: float(np.sqrt(gamma * LOG2_E))),
+    kernels.Laplacian: DistanceForm(1, lambda gamma: gamma * LOG2_E),
+    kernels.Linear: ProductForm(),
 }
 
 
-def form_of(kernel: Any) -> FixedPointForm:
+def fixed_point_form(kernel: Any) -> FixedPointForm:
     """How this kernel is computed in integers."""
-    form = FORMS.get(kernel.name)
+    form = FIXED_POINT_FORMS.get(type(kernel.unscaled[0]))
     if form is None:
-        raise ValueError(
-            f"kernel {kernel.name!r} has no fixed-point form; {sorted(FORMS)} have one. Fit with one of these"
-        )
+        names = sorted(kind.name for kind in FIXED_POINT_FORMS)
+        raise ValueError(f"kernel {kernel.name!r} has no fixed-point form; {names} have one. Fit with one of these")
     return form
 
 
@@ -259,7 +258,7 @@ def to_integers(model: Any, X: Any = None, y: Any = None, probabilities: bool = 
         raise ValueError("X and y must be given together: rows to fit the coefficients to, and their labels")
     machine = inference_model(model)
     kernel, Z, before = machine.expansion.kernel, machine.expansion.vectors, machine.expansion.coef
-    inputs, form = machine.inputs, form_of(kernel)
+    inputs, form = machine.inputs, fixed_point_form(kernel)
     alike = _alike(machine)
     grid = form.refined(Z, alike, form.grid(kernel, Z, inputs), inputs)
     on_grid, rounded = form.rounded(kernel, Z, alike, grid, inputs, refine=True)
@@ -328,7 +327,7 @@ def _alike(machine: InferenceModel) -> Array:
 def model_bytes(model: Any) -> int:
     """What `quantize` would give for rows as the model takes them, without the work."""
     Z, (classes, _) = dense(model.vectors_), model._answers()
-    return sum(form_of(model.kernel_).parts(model.kernel_, Z, len(model.intercept_), classes is None).values())
+    return sum(fixed_point_form(model.kernel_).parts(model.kernel_, Z, len(model.intercept_), classes is None).values())
 
 
 def projected(coef: Array, before: Array, kernel: Any, Z: Array) -> Array:

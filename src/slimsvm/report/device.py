@@ -12,7 +12,7 @@ from ..export.c.source import header
 from ..linalg.arrays import Array
 from ..model.inference import InferenceModel
 from ..plotting.shown_model import ShownModel
-from ..quantization.quantize import form_of, to_integers
+from ..quantization.quantize import fixed_point_form, to_integers
 
 MOST_VECTORS = 300  # that are rounded
 
@@ -71,7 +71,7 @@ def _counted(model: Any, machine: InferenceModel, X: Any) -> Found:
     """Bytes alone: to round so many vectors takes long, and no device would hold them."""
     expansion = machine.expansion
     try:
-        parts = form_of(expansion.kernel).parts(
+        parts = fixed_point_form(expansion.kernel).parts(
             expansion.kernel, expansion.vectors, len(expansion.bias), machine.classes is None
         )
     except ValueError as error:

@@ -16,7 +16,7 @@ from ..model.inference import Affine
 from ..model.voting import Votes
 from ..problem.bases import Choice, dense
 from ..problem.kernels import Scaled
-from ..quantization.quantize import form_of
+from ..quantization.quantize import fixed_point_form
 from .search import SearchResult, SearchSpace, search_folds
 from .small import train
 from .spec import Hyperparameters, TrainingSpec
@@ -59,7 +59,7 @@ class GridBasis:
     def choose(self, rows: DatasetCandidates, count: int) -> Choice:
         choice = self.basis.choose(rows, count)
         kernel, Z = choice.kernel or rows.kernel, dense(choice.vectors)
-        form, inputs = form_of(kernel), Affine.none(Z.shape[1])
+        form, inputs = fixed_point_form(kernel), Affine.none(Z.shape[1])
         coef = None if choice.learned is None else choice.learned.coef
         kernel, Z = form.rounded(kernel, Z, coef, form.grid(kernel, Z, inputs), inputs)
         return Choice(Z.astype(rows.X.dtype), None, kernel, choice.learned)
@@ -128,7 +128,7 @@ class ByteBudget:
 
     def size(self, count: int, scheme: str, scaled: bool, used: int | None = None) -> int:
         """The fewest bytes of so many vectors."""
-        used, form = self.inputs if used is None else used, form_of(self.kernel)
+        used, form = self.inputs if used is None else used, fixed_point_form(self.kernel)
         return sum(form.least_parts(count, self.inputs, used, self.outputs[scheme], scaled, self.values).values())
 
     def count(self, scheme: str, scaled: bool, used: int | None = None) -> int:
@@ -176,7 +176,7 @@ class ByteBudget:
 
 def model_size(model: Model, values: bool) -> int:
     """Bytes of the model on a device; ``values``: they are the answer themselves."""
-    machine, form = model.expansion, form_of(model.expansion.kernel)
+    machine, form = model.expansion, fixed_point_form(model.expansion.kernel)
     return sum(form.parts(machine.kernel, dense(machine.vectors), len(machine.bias), values).values())
 
 

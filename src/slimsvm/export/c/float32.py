@@ -2,63 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from ...linalg.arrays import Array
 from ...model.inference import InferenceModel
-from ...problem import kernels
+from ..float_forms import FloatForm, Layout, filled, float_form, for_values_less_one, layout, values_near_one
 from .text import ROM, HeaderWriter, add_labels, add_winner, real, shown_scores
 
-
-@dataclass(frozen=True)
-class CKernel:
-    """A kernel in C: how a row's number and a vector's are combined, and the kernel value from the sum ``s``.
-
-    ``gain`` is the power of gamma that goes into the units of the inputs; a number for gamma is left over where that
-    is none.
-    """
-
-    step: str
-    value: Callable[[Any, str], str]
-    gain: float | None = None
-
-
-def _exponential(kernel: Any, gamma: str) -> str:
-    return f"        const float k = @_exp({gamma}s);"
-
-
-def _power(kernel: Any, gamma: str) -> str:
-    return f"""        const float base = {gamma}s + {real(kernel.coef0)};
-        float k = 1.0f;
-        for (int e = 0; e < {int(kernel.degree)}; ++e) k *= base;"""
-
-
-def _tanh(kernel: Any, gamma: str) -> str:
-    # tanh by expf alone; beyond 44 it is 1 in float32, and expf would overflow.
-    return f"""        const float a = {gamma}s + {real(kernel.coef0)};
-        const float k = a > 44.0f ? 1.0f : 1.0f - 2.0f / (expf(2.0f * a) + 1.0f);"""
-
-
-FORMS: dict[str, CKernel] = {
-    kernels.Gaussian.name: CKernel("const float r = {x} - {z}; s += r * r;", _exponential, 0.5),
-    kernels.Laplacian.name: CKernel("const float r = {x} - {z}; s += r < 0.0f ? -r : r;", _exponential, 1.0),
-    kernels.Polynomial.name: CKernel("s += {x} * {z};", _power),
-    kernels.Sigmoid.name: CKernel("s += {x} * {z};", _tanh),
-    kernels.Linear.name: CKernel("s += {x} * {z};", lambda kernel, gamma: ""),
+# What an input adds to the sum of a kernel value: for powers of differences, and for products.
+STEPS = {
+    1: "const float r = {x} - {z}; s += r < 0.0f ? -r : r;",
+    2: "const float r = {x} - {z}; s += r * r;",
+    None: "s += {x} * {z};",
 }
 
-
-# Kernel values of wide kernels are close to 1, and large coefficients take their sums apart again: k - 1 keeps the
-# digits that k would lose.
 EXP = """
 /* exp(-s). */
 static inline float @_exp(float s) { return expf(-s); }
 """
-EXP_BELOW_ONE = """
+EXP_LESS_ONE = """
 /* exp(-s) - 1: kernel values are close to 1 here, and so keep their digits. The biases make up for it. */
 static inline float @_exp(float s)
 {
@@ -69,73 +30,13 @@ static inline float @_exp(float s)
 """
 
 
-def close_to_one(machine: InferenceModel) -> bool:
-    """Are kernel values so large that their distance from 1 has fewer digits to lose?"""
-    expansion = machine.expansion
-    Z = expansion.vectors
-    if FORMS[expansion.kernel.name].gain is None or not len(Z):
-        return False
-    rows = machine.between_vectors()
-    K, sizes = expansion.kernel(machine.inputs(rows), Z), np.abs(expansion.coef).sum(axis=0)
-    return bool(np.mean((1 - K) @ sizes) < np.mean(K @ sizes))
-
-
-def shifted(machine: InferenceModel) -> InferenceModel:
-    """The same machine for kernel values less 1: what that takes away is in the biases."""
-    expansion, layer = machine.expansion, machine.layer
-    return replace(
-        machine,
-        expansion=replace(expansion, bias=expansion.bias + expansion.coef.sum(axis=1)),
-        layer=layer and replace(layer, bias=layer.bias + layer.coef.sum(axis=1)),
-    )
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Which inputs count, what they become, and the vectors in these units."""
-
-    used: Array
-    mean: Array | None  # None: rows are taken as they are
-    gain: Array | None
-    vectors: Array
-    gamma: float | None  # that is left over
-    rest: Array | None = None  # of the mean, where a number of the kind holds too few of its digits
-
-
-def layout(machine: InferenceModel, form: CKernel, kind: Any = np.float32) -> Layout:
-    """The fewest operations: rows as they are unless inputs have scales, a scaler, or do not count at all.
-
-    Numbers will be of this kind. What its digits leave of a large mean, the vectors make up for where only differences
-    count; products take it from the row.
-    """
-    kernel, Z = machine.expansion.kernel, np.asarray(machine.expansion.vectors, dtype=np.float64)
-    scales = np.broadcast_to(np.abs(np.asarray(kernel.scales, dtype=np.float64)), machine.n_inputs)
-    used = np.flatnonzero(scales)
-    used = used if len(used) else np.arange(1)
-    scales, Z = scales[used], Z[:, used]
-    gamma = kernel.gamma
-    if not machine.inputs.folded and len(used) == machine.n_inputs and np.ptp(scales) == 0:
-        # Of a common scale a distance has its first or second power, a product its second.
-        factor = float(scales[0]) ** (1 / form.gain if form.gain else 2)
-        return Layout(used, None, None, Z, factor * (1.0 if gamma is None else gamma))
-    unit = 1.0 if gamma is None or form.gain is None else gamma**form.gain
-    mean, gain = machine.inputs.mean[used], unit * scales / machine.inputs.scale[used]
-    rest, vectors = mean - mean.astype(kind).astype(np.float64), Z * scales * unit
-    if form.gain:
-        return Layout(used, mean, gain, vectors + rest * gain, None)
-    needed = np.abs(rest * gain).max() > 1e-7
-    return Layout(used, mean, gain, vectors, gamma, rest if needed else None)
-
-
 def write(machine: InferenceModel, name: str, about: str) -> HeaderWriter:
     """The header."""
     out, kernel = HeaderWriter(name), machine.expansion.kernel
-    form = FORMS.get(kernel.name)
-    if form is None:
-        raise ValueError(f"kernel {kernel.name!r} has no form in C; {sorted(FORMS)} have one. Fit with one of these")
-    below = close_to_one(machine)
-    machine = shifted(machine) if below else machine
-    place, linear = layout(machine, form), kernel.name == kernels.Linear.name
+    form = float_form(kernel, "C")
+    less_one = values_near_one(machine, form)
+    machine = for_values_less_one(machine) if less_one else machine
+    place, linear = layout(machine), kernel.is_linear
     coef, bias = machine.expansion.coef, machine.expansion.bias
     layer = machine.layer
     out.add(about)
@@ -147,7 +48,7 @@ def write(machine: InferenceModel, name: str, about: str) -> HeaderWriter:
 #include <stdint.h>
 """)
     out.lines.append("\n")
-    vectors = place.vectors * (place.gamma or 1.0) if linear else place.vectors
+    vectors = place.vectors * place.gamma if linear else place.vectors
     numbers = {"INPUTS": machine.n_inputs, "VECTORS": len(bias) if linear else len(vectors), "VALUES": len(bias)}
     if machine.classes is not None:
         shown = machine.shown is not None and machine.shown.pairs
@@ -175,8 +76,8 @@ def write(machine: InferenceModel, name: str, about: str) -> HeaderWriter:
         elif len(vectors):
             out.table("float", "layer_coef", layer.coef.T, "Coefficients of the logarithms of odds.", 4)
         out.table("float", "layer_bias", layer.bias, "Their biases.", 4)
-    if form.gain and len(vectors):
-        out.add(EXP_BELOW_ONE if below else EXP)
+    if form.less_one and len(vectors):
+        out.add(EXP_LESS_ONE if less_one else EXP)
         out.lines.append("\n")
     _add_values(out, machine, form, place, linear)
     if machine.classes is not None:
@@ -195,7 +96,7 @@ static inline float @_predict(const float x[@@_INPUTS])
     return out
 
 
-def _add_values(out: HeaderWriter, machine: InferenceModel, form: CKernel, place: Layout, linear: bool) -> None:
+def _add_values(out: HeaderWriter, machine: InferenceModel, form: FloatForm, place: Layout, linear: bool) -> None:
     """The sums over vectors: of the values, and of the logarithms of odds where there are any."""
     used, scaled = len(place.used), place.gain is not None
     rest = "" if place.rest is None else " - @@_FLOAT(@_rest[i])"
@@ -212,14 +113,16 @@ def _add_values(out: HeaderWriter, machine: InferenceModel, form: CKernel, place
                 f"        t[i] = (x[{where}] - @@_FLOAT(@_mean[i]){rest}) * @@_FLOAT(@_gain[i]);\n"
             ),
         )
-    gamma = "" if place.gamma in (None, 1.0) else f"{real(place.gamma)} * "
+    gamma = "" if place.gamma == 1.0 else f"{real(place.gamma)} * "
+    kernel = machine.expansion.kernel.unscaled[0]
+    term = STEPS[kernel.power]
 
     def each(count: Any, statement: str, optional: bool) -> str:
         """A statement for each value o; for logarithms of odds only if they are wanted."""
         return f"{'if (l) ' if optional else ''}for (int o = 0; o < {count}; ++o) {statement}"
 
     def product(target: str, table: str) -> str:
-        step = form.step.format(x=x, z=f"@@_FLOAT(@_{table}[o * {used} + i])")
+        step = term.format(x=x, z=f"@@_FLOAT(@_{table}[o * {used} + i])")
         loop = f"        for (int i = 0; i < {used}; ++i) {step}"
         return f"{{\n        float s = 0.0f;\n{loop}\n        {target}[o] += s;\n    }}"
 
@@ -231,11 +134,11 @@ def _add_values(out: HeaderWriter, machine: InferenceModel, form: CKernel, place
         for target, count, prefix, optional in targets:
             text += f"    {each(count, product(target, f'{prefix}weights'), optional)}\n"
     elif len(place.vectors):
-        step = form.step.format(x=x, z=f"@@_FLOAT(@_vectors[j * {used} + i])")
+        step = term.format(x=x, z=f"@@_FLOAT(@_vectors[j * {used} + i])")
         text += (
             "    for (int j = 0; j < @@_VECTORS; ++j) {\n        float s = 0.0f;\n"
             f"        for (int i = 0; i < {used}; ++i) {{ {step} }}\n"
-            f"{form.value(machine.expansion.kernel, gamma)}\n"
+            f"        {filled(form.c, kernel, gamma, real)}\n"
         )
         for target, count, prefix, optional in targets:
             add = f"{target}[o] += @@_FLOAT(@_{prefix}coef[j * {count} + o]) * k;"

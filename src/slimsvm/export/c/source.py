@@ -11,9 +11,9 @@ from sklearn.utils import check_consistent_length
 
 from ...linalg.arrays import Array
 from ...model.inference import InferenceModel, inference_model
-from ...problem import kernels
 from ...quantization.quantize import check_bytes, check_limit, to_integers, warn_beyond_max_bytes
 from ...quantization.quantized import Quantized, checked_rows
+from ..float_forms import float_form
 from . import fixed, float32
 from .text import HeaderWriter, comment, identifier, label_kind
 
@@ -349,7 +349,7 @@ def _report(
         others = machine.votes.winners(after, len(machine.classes))
         mine = machine.classes[others] if small is None else small.predict(rows)
         changed = float(np.mean(labels != mine))
-    linear = expansion.kernel.name == kernels.Linear.name
+    linear = expansion.kernel.is_linear
     n_values, count = len(expansion.bias), len(expansion.vectors)
     used = int(np.count_nonzero(np.broadcast_to(np.asarray(expansion.kernel.scales), machine.n_inputs)))
     n_classes = 0 if machine.classes is None else len(machine.classes)
@@ -366,7 +366,7 @@ def _report(
         dict(out.tables),
         row + numbers + votes,
         used * n_values if linear else count * (used + n_values),
-        0 if linear or expansion.kernel.name == kernels.Polynomial.name else count,
+        count if float_form(expansion.kernel, "C").needs_exp else 0,
         len(rows),
         source,
         changed,
