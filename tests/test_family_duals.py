@@ -180,7 +180,7 @@ def test_nu_that_is_too_large_for_the_smaller_class() -> None:
 
 def inside(problem: sklearn_svm.DualProblem, x: np.ndarray) -> bool:
     """Between the bounds, with the sums."""
-    box = problem.boxed(np.eye(problem.rows))
+    box = problem.interior(np.eye(problem.rows))
     size = np.abs(x).sum()
     return bool(
         (x >= problem.lower).all()
@@ -196,7 +196,7 @@ def test_interior_points_find_the_same_optimum(kind, seed):
     X, side, y, w = rows(seed)
     problem = costs(kind, side, y, w)
     found, K = solved(X, problem, 1e-9)
-    box = problem.boxed(K)
+    box = problem.interior(K)
     x = box.solved(1e-9)
     assert inside(problem, x)
     dual = found.objective / problem.unit**2
@@ -230,7 +230,7 @@ def test_variables_without_room_stay():
     w[::3] = 0.0
     problem = sklearn_svm.regression(y, 2.0, 0.1, w)
     _, K = solved(X, problem)
-    x = problem.boxed(K).solved(1e-9)
+    x = problem.interior(K).solved(1e-9)
     assert inside(problem, x)
     assert not x.reshape(2, -1)[:, ::3].any()
 

@@ -229,7 +229,7 @@ def test_interior_points_leave_vanished_duals_out():
 def test_an_indefinite_matrix_ends_the_path():
     problem, K = binary(slacks.OneNorm())
     found = list(interior.solutions(K - 5 * np.eye(20), problem.y, problem.feasible))
-    assert len(found) < interior.MOST_STEPS
+    assert len(found) < interior.MAX_STEPS
 
 
 def dense_metric(n, rng):

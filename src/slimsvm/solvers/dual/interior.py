@@ -1,294 +1,391 @@
-"""An interior point method for the whole problem, ball included: for few rows with numbers of very different size.
+"""Interior points for few rows with numbers of very different size: boxes, given sums, caps and balls.
 
-Under a cap or a ball each dual is one part ``x >= 0`` for each sign that it may have, otherwise one part between its
-bounds; ``a = sum(sign * x)``. In a ball of the metric Q each dual is one part, too. The conditions of optimality are
+    min_x  1/2 a'K a - linear'x + 1/2 sum(ridge x^2)    s.t.  lower <= x <= upper,  G x = sums,
+                                                              sum(x) <= total,  norm(x) <= 1
 
-    sign (K a + b - y) + ridge x + theta + xi - z + w = 0,    xi = mu scale (scale x)**(power - 1),    sum(a) = 0,
-    (x - lower) z = (upper - x) w = (total - sum(x)) theta = (1 - norm(scale x)) mu = 0.
+Each row has one variable or two, the dual of a row is ``a = sum(sign x)`` over its variables. Under a cap or a p-norm
+ball every variable is the size of the duals of one sign, ``x >= 0``. G has a row for ``sum(a)`` and, where the sums of
+both sides are given, one for their difference: large sums that cancel are told apart by these two. The conditions of
+optimality are
 
-With a metric, K is replaced by K + mu Q, and xi = 0.
-Newton's method follows the points where those products are equal, while they fall to zero. The slacks xi of the ball
+    sign K a - linear - G'b + ridge x + theta + xi - z + w = 0,      xi = mu scale (scale x)**(power - 1),
+    (x - lower) z = (upper - x) w = (total - sum(x)) theta = (1 - norm(x)) mu = 0.
+
+With a metric Q, whose ball is ``a'Q a <= 1``, K is replaced by K + mu Q, and there is no xi. The slacks xi of the ball
 are unknowns of their own and their equation is linear in logarithms: then powers near 1 are as easy as large ones.
-Rooms under cap and ball are unknowns, too, which the steps make true. Each step factorises one matrix of all rows.
+Distances to bounds, and rooms under cap and ball, are unknowns, too, because they may be tiny beside the variables.
+Each step factorises one matrix of all rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from ...linalg.arrays import Array
 from ...linalg.matrix import cho_solve, dot, jittered_cholesky
 from ...problem.formulation import FeasibleSet
-from ..certificate import balanced
+from ..certificate import TINY, balanced
+from ..mehrotra import FRACTION_TO_BOUNDARY, PrimalDualPoint, complementarity, corrector, longest_step, predictor
 
-MOST_STEPS = 120
-GROWTH = 5.0  # of a slack in one step, as a multiple of it
-NEARLY = 0.995  # of the way to the nearest bound
-TINY = 1e-300
+MAX_STEPS = 120
+MAX_TINY_STEPS, TINY_STEP = 10, 1e-3  # so many steps in a row, this short, end the path
+MAX_IDLE_STEPS = 6  # that do not lower mu: only rounding errors are left
+SHORT_STEP = 0.1  # of a corrected step: shorter ones are replaced by a step towards the centre
+SMALLEST_CENTRING = 1e-4
+MAX_SLACK_GROWTH = 5.0  # of a slack in one step, as a multiple of it
+MAX_MU_GROWTH = 1.5
 
 
 def solutions(K: Array, y: Array, feasible: FeasibleSet) -> Iterator[tuple[Array, float]]:
     """Feasible duals, better and better, and the sum of the products: the gap where all else is met.
 
-    Two for each step, the first with what has vanished left out. A factorisation that fails ends them.
+    Two for each step, the first with what has vanished left out.
     """
-    path = NewtonSystem(K, y, feasible)
-    states = path.states()
-    try:
-        while True:
-            with np.errstate(all="ignore"):  # what is not finite ends the path
-                before, state = next(states)
-                left = path.sum_of_products(state)
-            for x in (path.settled(before, state), state.x):
-                duals = balanced(path.duals(x))
-                if duals.any() and np.isfinite(duals).all():
-                    yield min(1.0, feasible.share(duals)) * duals, left
-    except (np.linalg.LinAlgError, StopIteration):
-        return
+    problem = InteriorProblem.over(feasible, K, y)
+    for before, point in problem.path():
+        for x in (problem.without_vanishing_sum(problem.settled(before, point)), point.x):
+            duals = balanced(problem.duals(x))
+            if duals.any() and np.isfinite(duals).all():
+                yield min(1.0, feasible.share(duals)) * duals, sum_of_products(point)
 
 
 @dataclass
-class InteriorState:
-    """Parts, multipliers of their bounds, slacks, bias; multiplier and room of cap and ball. Also a change of these."""
+class InteriorIterate(PrimalDualPoint):
+    """An iterate, or a step: variables, their distances to bounds (where there are any) and the multipliers of these,
+    multipliers b of the given sums, slacks xi of a p-norm ball; multiplier and room of a cap and of a ball."""
 
     x: Array
+    down: Array
+    up: Array
     z: Array
     w: Array
+    b: Array
     xi: Array
-    bias: float
-    theta: float
-    room: float
-    mu: float
-    depth: float
+    theta: Array
+    room: Array
+    mu: Array
+    depth: Array
 
-    def moved(self, change: InteriorState, share: float) -> InteriorState:
-        """This state after a share of the change."""
-        moved = InteriorState(*(getattr(self, f.name) + share * getattr(change, f.name) for f in fields(self)))
-        fall = np.minimum(share * change.xi / np.maximum(self.xi, TINY), 0.0)
+    def pairs(self) -> tuple[tuple[Array, Array], ...]:
+        return (self.down, self.z), (self.up, self.w), (self.room, self.theta), (self.depth, self.mu)
+
+    def moved(self, t: float, step: InteriorIterate) -> InteriorIterate:
+        """Slacks that fall do so by a factor, as their logarithms tell."""
+        moved = super().moved(t, step)
+        fall = np.minimum(t * step.xi / np.maximum(self.xi, TINY), 0.0)
         moved.xi = np.where(fall < 0, self.xi * np.exp(fall), moved.xi)
         return moved
 
 
-class NewtonSystem:
-    """The equations of one problem and their Newton steps."""
+def sum_of_products(point: InteriorIterate) -> float:
+    """The duality gap where all equations are met."""
+    return sum(float(dot(x, z)) for x, z in point.pairs())
 
-    def __init__(self, K: Array, y: Array, feasible: FeasibleSet):
-        n = len(y)
-        self.K, self.y = K, y
-        self.total, self.power = feasible.total, feasible.power
-        self.capped, self.ball = feasible.total < np.inf, feasible.radius < np.inf
-        self.metric = None if feasible.metric is None else feasible.metric / feasible.radius**2
-        if self.capped or (self.ball and self.metric is None):
+
+@dataclass(frozen=True)
+class InteriorProblem:
+    """One problem. ``row`` and ``sign`` are those of each variable, ``first`` is a point within the bounds that has the
+    sums, inside of cap and ball. The ball is ``sum((scale |x|)**power) <= 1``, or that of a ``metric``."""
+
+    K: Array
+    row: Array
+    sign: Array
+    linear: Array
+    lower: Array
+    upper: Array
+    G: Array
+    sums: Array
+    first: Array
+    ridge: Array | float = 0.0
+    total: float = np.inf
+    scale: Array | None = None
+    power: float = 2.0
+    metric: Array | None = None
+
+    @classmethod
+    def over(cls, feasible: FeasibleSet, K: Array, y: Array) -> InteriorProblem:
+        """Duals in this set, which sum to zero."""
+        n, total, metric = len(y), feasible.total, feasible.metric
+        in_ball = metric is None and feasible.radius < np.inf
+        if total < np.inf or in_ball:  # the sizes of both signs
             plus, minus = np.flatnonzero(feasible.upper > 0), np.flatnonzero(feasible.lower < 0)
-            self.row = np.concatenate([plus, minus])
-            self.sign = np.repeat([1.0, -1.0], [len(plus), len(minus)])
-            self.lower, self.upper = (
-                np.zeros(len(self.row)),
-                np.concatenate([feasible.upper[plus], -feasible.lower[minus]]),
-            )
+            row, sign = np.concatenate([plus, minus]), np.repeat([1.0, -1.0], [len(plus), len(minus)])
+            lower, upper = np.zeros(len(row)), np.concatenate([feasible.upper[plus], -feasible.lower[minus]])
         else:
-            self.row, self.sign, self.lower, self.upper = np.arange(n), np.ones(n), feasible.lower, feasible.upper
-        # Places of the two parts of rows that have both.
-        self.pairs = np.intersect1d(self.row[self.sign > 0], self.row[self.sign < 0], return_indices=True)[1:]
-        self.pairs[1][:] += int((self.sign > 0).sum())
-        self.below, self.above = self.lower > -np.inf, self.upper < np.inf  # which bounds there are
-        self.ridge = np.broadcast_to(np.asarray(feasible.ridge, dtype=np.float64), n)[self.row]
-        stretch = np.broadcast_to(np.asarray(feasible.stretch, dtype=np.float64), n)[self.row]
-        p_norm_ball = self.ball and self.metric is None
-        self.scale = stretch ** (1 / self.power) / feasible.radius if p_norm_ball else np.zeros(len(self.row))
-
-    def states(self) -> Iterator[tuple[InteriorState, InteriorState]]:
-        """Pairs of a state and the next one."""
-        s, stuck = self.start(), 0
-        for _ in range(MOST_STEPS):
-            step = InteriorNewton(self, s)
-            nu = self.mean_product(s)
-            ahead = step.change(0.0)
-            most = step.share(ahead)
-            # The further a step to the end gets, the less of it goes to the middle (Mehrotra's rule).
-            reached = self.mean_product(s.moved(ahead, most)) / max(nu, TINY)
-            change = step.change(nu * float(np.clip(reached**3, 1e-4, 1.0)), ahead if most > 0.1 else None)
-            share = NEARLY * step.share(change)
-            if share < 0.1:
-                central = step.change(0.8 * nu)
-                if NEARLY * step.share(central) > share:
-                    change, share = central, NEARLY * step.share(central)
-            before, s = s, self.moved(s, change, share, nu)
-            stuck = stuck + 1 if share < 1e-3 else 0
-            if stuck == 10 or not all(np.isfinite(getattr(s, f.name)).all() for f in fields(s)):
-                return
-            yield before, s
-
-    def moved(self, s: InteriorState, change: InteriorState, share: float, nu: float) -> InteriorState:
-        """After a share of the step, or less of it where products would grow."""
-        for _ in range(20):
-            after = s.moved(change, share)
-            if self.mean_product(after) <= 1.5 * nu:
-                break
-            share *= 0.5
-        return after
-
-    def start(self) -> InteriorState:
-        """Sums in balance and halfway to the bounds; all products equal."""
-        reach = np.minimum(np.maximum(self.upper, -self.lower), self.total)
-        if self.scale.any():
-            reach = np.minimum(reach, 1 / self.scale)
-        reach = np.minimum(reach, 1 / np.maximum(self.ridge, TINY))
-        way = np.where(self.lower == 0, 1.0, np.where(self.upper == 0, -1.0, self.y[self.row]))
-        # Of the two parts of a dual, the one against its class is the smaller.
-        x = reach * way * np.where(self.sign * way * self.y[self.row] > 0, 0.5, 0.25)
-        side = self.sign * x > 0
-        up, down = np.abs(x[side]).sum(), np.abs(x[~side]).sum()
-        x *= np.where(side, min(up, down) / up, min(up, down) / down)
-        x *= 0.5 / max(0.5, np.abs(x).sum() / self.total, self.norm(x) if self.ball else 0.0)
-        off = np.abs(self.sign * (dot(self.K, self.duals(x)) - self.y)[self.row] + self.ridge * x)
-        nu = float(dot(np.abs(x), np.maximum(off, 1.0))) / len(x)
-        z, w, xi = np.zeros_like(x), np.zeros_like(x), np.zeros_like(x)
-        z[self.below] = nu / (x - self.lower)[self.below]
-        w[self.above] = nu / (self.upper - x)[self.above]
-        theta, room, mu, depth = 0.0, 1.0, 0.0, 1.0
-        if self.capped:
-            room = self.total - float(x.sum())
-            theta = nu / room
-        if self.ball:
-            depth = 1 - self.norm(x)
-            mu = nu / depth
-            xi = mu * self.slope(x) if self.metric is None else xi
-        return InteriorState(x, z, w, xi, 0.0, theta, room, mu, depth)
+            row = np.flatnonzero(feasible.upper > feasible.lower)
+            sign, lower, upper = np.ones(len(row)), feasible.lower[row], feasible.upper[row]
+        ridge = np.broadcast_to(np.asarray(feasible.ridge, dtype=np.float64), n)[row]
+        stretch = np.broadcast_to(np.asarray(feasible.stretch, dtype=np.float64), n)[row]
+        scale = stretch ** (1 / feasible.power) / feasible.radius if in_ball else None
+        # Half of the way to the bounds, a quarter for the sign against the row's class; with sums in balance.
+        x = np.minimum(np.minimum(np.maximum(upper, -lower), total), 1 / np.maximum(ridge, TINY))
+        x = x if scale is None else np.minimum(x, 1 / scale)
+        way = np.where(lower == 0, 1.0, np.where(upper == 0, -1.0, y[row]))
+        x = x * way * np.where(sign * way * y[row] > 0, 0.5, 0.25)
+        problem = cls(
+            K,
+            row,
+            sign,
+            sign * y[row],
+            lower,
+            upper,
+            sign[None],
+            np.zeros(1),
+            x * _balance(sign * x),
+            ridge,
+            total,
+            scale,
+            feasible.power,
+            None if metric is None else metric / feasible.radius**2,
+        )
+        x = problem.first
+        return replace(problem, first=x * (0.5 / max(0.5, np.abs(x).sum() / total, problem.norm(x))))
 
     def by_row(self, values: Array) -> Array:
-        """Sums over the parts of each row."""
-        return np.bincount(self.row, values, minlength=len(self.y))
+        """Sums over the variables of each row."""
+        return np.bincount(self.row, values, minlength=len(self.K))
 
     def duals(self, x: Array) -> Array:
-        """Signed duals."""
+        """Signed duals of the rows."""
         return self.by_row(self.sign * x)
 
+    def products(self, x: Array) -> Array:
+        """``sign K a`` for each variable."""
+        return self.sign * dot(self.K, self.duals(x))[self.row]
+
     def norm(self, x: Array) -> float:
-        """Of the ball, as a share of its radius."""
+        """The norm of the ball, whose radius is 1; 0 without a ball."""
         if self.metric is not None:
-            return float(np.sqrt(dot(dot(x, self.metric), x)))
+            a = self.duals(x)
+            return float(np.sqrt(dot(dot(a, self.metric), a)))
+        if self.scale is None:
+            return 0.0
         v = self.scale * np.abs(x)
-        most = float(v.max())
-        return most * float(((v / most) ** self.power).sum()) ** (1 / self.power)
+        largest = float(v.max())
+        return largest * float(((v / largest) ** self.power).sum()) ** (1 / self.power)
 
     def slope(self, x: Array) -> Array:
         """The gradient of ``norm**power / power``."""
-        return self.scale * (self.scale * x) ** (self.power - 1) if self.metric is None else dot(self.metric, x)
+        if self.scale is not None:
+            return self.scale * (self.scale * x) ** (self.power - 1)
+        return self.sign * dot(self.metric, self.duals(x))[self.row]
 
-    def sum_of_products(self, s: InteriorState) -> float:
-        """Of those that fall to zero together."""
-        below, above = self.below, self.above
-        total = dot((s.x - self.lower)[below], s.z[below]) + dot((self.upper - s.x)[above], s.w[above])
-        return float(total) + s.room * s.theta + s.depth * s.mu
+    def dual(self, x: Array) -> float:
+        """The value that is to be maximised, of a problem without ridge."""
+        return float(dot(self.linear, x)) - 0.5 * float(dot(x, self.products(x)))
 
-    def mean_product(self, s: InteriorState) -> float:
-        """What they would be if they were equal."""
-        return self.sum_of_products(s) / max(1, self.below.sum() + self.above.sum() + self.capped + self.ball)
+    def solved(self, tol: float) -> Array | None:
+        """Variables within bounds, to products of a share ``tol`` of the optimum at most, or as small as rounding
+        allows; None where there are none at all."""
+        free = self.upper > self.lower
+        if not free.any():
+            return None
+        if not free.all():  # variables without room are zero
+            names = ("row", "sign", "linear", "lower", "upper", "first")
+            parts: dict[str, Any] = {name: getattr(self, name)[free] for name in names}
+            found = replace(self, G=self.G[:, free], **parts).solved(tol)
+            return None if found is None else np.bincount(np.flatnonzero(free), found, minlength=len(free))
+        best, least_error, least, idle = None, np.inf, np.inf, 0
+        for before, point in self.path():
+            left, x = sum_of_products(point), self.settled(before, point)
+            # Where steps are rounding noise, moving to bounds can be wrong: the Lagrangian tells.
+            error = left + abs(self._lagrangian(x, point.b) - self._lagrangian(point.x, point.b))
+            if error < least_error:
+                least_error, best = error, x
+            idle = 0 if left < least else idle + 1
+            least = min(left, least)
+            if left <= tol * abs(self.dual(point.x)) or idle == MAX_IDLE_STEPS:
+                break
+        return best
 
-    def settled(self, before: InteriorState, s: InteriorState) -> Array:
-        """Parts that fall to a bound faster than the bound's multiplier does are put there."""
-        falls = np.zeros((2, len(s.x)), dtype=bool)
-        low, high = self.below, self.above
-        falls[0, low] = (s.x - self.lower)[low] * before.z[low] < 0.5 * (before.x - self.lower)[low] * s.z[low]
-        falls[1, high] = (self.upper - s.x)[high] * before.w[high] < 0.5 * (self.upper - before.x)[high] * s.w[high]
-        x = np.where(falls[0], self.lower, np.where(falls[1], self.upper, s.x))
-        # What that does to the sum is taken from the other parts of the heavier side.
+    def _lagrangian(self, x: Array, b: Array) -> float:
+        """Of the given sums."""
+        return self.dual(x) + float(dot(b, dot(self.G, x) - self.sums))
+
+    # --- the path ------------------------------------------------------------------------------------------------
+
+    def path(self) -> Iterator[tuple[InteriorIterate, InteriorIterate]]:
+        """Pairs of an iterate and the next one, until rounding allows no more."""
+        point, tiny_steps = self.start(), 0
+        for _ in range(MAX_STEPS):
+            before = point
+            try:
+                with np.errstate(all="ignore"):  # what is not finite ends the path
+                    point, length = self.advanced(before)
+            except np.linalg.LinAlgError:
+                return
+            tiny_steps = tiny_steps + 1 if length < TINY_STEP else 0
+            if tiny_steps == MAX_TINY_STEPS or not point.finite:
+                return
+            yield before, point
+
+    def start(self) -> InteriorIterate:
+        """The first point; under a cap or in a ball all products are equal, else ``z - w`` meets its equation."""
+        x = self.first
+        low, high = np.isfinite(self.lower), np.isfinite(self.upper)
+        down, up = (x - self.lower)[low], (self.upper - x)[high]
+        off = self.products(x) - self.linear + self.ridge * x
+        product = float(dot(np.abs(x), np.maximum(np.abs(off), 1.0))) / len(x)
+        room = np.array([self.total - float(x.sum())] if self.total < np.inf else [])
+        depth = np.array([] if self.scale is None and self.metric is None else [1 - self.norm(x)])
+        if len(room) or len(depth):
+            z, w = product / down, product / up
+        else:
+            size = max(float(np.abs(off).max()), TINY)
+            z, w = np.maximum(off, 0.0)[low] + size, np.maximum(-off, 0.0)[high] + size
+        mu = product / depth
+        xi = np.zeros(0) if self.scale is None else mu * self.slope(x)
+        return InteriorIterate(x, down, up, z, w, np.zeros(len(self.G)), xi, product / room, room, mu, depth)
+
+    def advanced(self, point: InteriorIterate) -> tuple[InteriorIterate, float]:
+        """The next iterate, and how much of the step to it was made."""
+        system, mu = NewtonSystem(self, point), complementarity(point)
+        predicted, length, after = predictor(point, system.towards)
+        centre = mu * float(np.clip((after / mu) ** 3, SMALLEST_CENTRING, 1.0))
+        long_enough = length > SHORT_STEP  # else second-order terms of the predictor mislead
+        step = corrector(system.towards, centre, predicted) if long_enough else system.towards([centre] * 4, 1)
+        t = self.step_length(point, step)
+        if t < SHORT_STEP:
+            central = system.towards([0.8 * mu] * 4, 1)
+            if self.step_length(point, central) > t:
+                step, t = central, self.step_length(point, central)
+        made = t
+        for _ in range(20):
+            moved = point.moved(made, step)
+            if complementarity(moved) <= MAX_MU_GROWTH * mu:
+                break
+            made *= 0.5
+        moved.x = self.from_bounds(moved)
+        return moved, t
+
+    @staticmethod
+    def step_length(point: InteriorIterate, step: InteriorIterate) -> float:
+        """As far as nothing becomes negative, and no slack that matters grows too fast to be followed."""
+        length = longest_step(point, step)
+        if len(point.xi):
+            growth = (step.xi / point.xi)[point.xi > 0.01 * point.z]
+            length = min(length, MAX_SLACK_GROWTH / max(MAX_SLACK_GROWTH, float(growth.max(initial=0.0))))
+        return FRACTION_TO_BOUNDARY * length
+
+    def from_bounds(self, point: InteriorIterate) -> Array:
+        """Variables near a bound from their distance to it, which has all their digits."""
+        x = point.x.copy()
+        for bound, side, distance in ((self.lower, 1.0, point.down), (self.upper, -1.0, point.up)):
+            at = np.flatnonzero(np.isfinite(bound))
+            near = distance <= np.abs(point.x[at])
+            x[at[near]] = (bound[at] + side * distance)[near]
+        return x
+
+    def settled(self, before: InteriorIterate, point: InteriorIterate) -> Array:
+        """Variables that fall to a bound faster than the bound's multiplier does are put there."""
+        x = point.x.copy()
+        for bound, now, then, z, z_then in (
+            (self.upper, point.up, before.up, point.w, before.w),
+            (self.lower, point.down, before.down, point.z, before.z),
+        ):
+            there = np.flatnonzero(np.isfinite(bound))[now * z_then < 0.5 * then * z]
+            x[there] = bound[there]
+        return x
+
+    def without_vanishing_sum(self, x: Array) -> Array:
+        """Take what is left of ``sum(a)`` from the variables between bounds of the heavier side."""
         off = float(dot(self.sign, x))
-        free = ~falls.any(axis=0) & (self.sign * x * off > 0)
+        free = (x > self.lower) & (x < self.upper) & (self.sign * x * off > 0)
         mass = float(np.abs(x[free]).sum())
         return np.where(free, x * (1 - abs(off) / mass), x) if mass > abs(off) else x
 
 
-class InteriorNewton:
-    """Newton steps from one state: one factorisation for any number of them."""
+class NewtonSystem:
+    """Newton steps from one iterate: one factorisation for any number of them."""
 
-    def __init__(self, path: NewtonSystem, s: InteriorState):
-        self.path, self.s = path, s
-        self.down = np.where(path.below, s.x - path.lower, 1.0)
-        self.up = np.where(path.above, path.upper - s.x, 1.0)
-        self.D = path.ridge + (s.xi * (path.power - 1) + s.z) / self.down + s.w / self.up
-        self.W = path.by_row(1 / self.D)
-        self.K = path.K if path.metric is None else path.K + s.mu * path.metric
-        self.factor = jittered_cholesky(self.K + np.diag(1 / self.W))
-        one, other = path.pairs
-        self.stiff = np.zeros(len(s.x), dtype=bool)
-        self.stiff[np.where(self.D[one] > self.D[other], one, other)] = True
-        pulls = [path.sign]  # of bias, cap and ball on each part
-        rows = [path.sign]  # gradients of sum, cap and ball
-        if path.capped:
-            pulls.append(np.ones_like(s.x))
+    def __init__(self, problem: InteriorProblem, point: InteriorIterate):
+        self.problem, self.point = problem, point
+        p, s = problem, point
+        self.low, self.high = np.isfinite(p.lower), np.isfinite(p.upper)
+        self.D = np.zeros(len(s.x)) + p.ridge
+        if len(s.xi):  # whose variables have zero as lower bound
+            self.D += s.xi * (p.power - 1) / s.down
+        self.D[self.low] += s.z / s.down
+        self.D[self.high] += s.w / s.up
+        self.W = p.by_row(1 / self.D)
+        self.used = self.W > 0  # rows that have variables
+        self.K = p.K if p.metric is None else p.K + s.mu * p.metric
+        self.factor = jittered_cholesky(self.K[np.ix_(self.used, self.used)] + np.diag(1 / self.W[self.used]))
+        # Of two variables of a row, the one with the larger D is found from its own equation, the other one from their
+        # sum: a small D would magnify rounding.
+        order = np.lexsort((-self.D, p.row))
+        followed = np.append(p.row[order][1:] == p.row[order][:-1], False)
+        self.stiff = np.zeros(len(self.D), dtype=bool)
+        self.stiff[order[followed]] = True
+        # Gradients of sums, cap and ball, and how their multipliers (of the ball: its logarithm) pull at variables.
+        rows, pulls = [*p.G], [*p.G]
+        if len(s.room):
             rows.append(np.ones_like(s.x))
-        if path.ball:
-            slope = path.slope(s.x)
-            pulls.append(s.mu * slope if path.metric is not None else s.xi)
-            rows.append(slope / path.norm(s.x) ** (path.power - 1))
-        self.rows = np.array(rows)
-        self.answers = np.array([self.answer(-pull) for pull in pulls])
+            pulls.append(-np.ones_like(s.x))
+        if len(s.depth):
+            slope = p.slope(s.x)
+            rows.append(slope / p.norm(s.x) ** (p.power - 1))
+            pulls.append(-(s.mu * slope if p.metric is not None else s.xi))
+        self.rows, self.responses = np.array(rows), np.array([self.response(pull) for pull in pulls])
+        self.residual = p.linear + dot(s.b, p.G) - p.sign * dot(self.K, p.duals(s.x))[p.row] - p.ridge * s.x
+        self.residual -= s.theta.sum()
+        self.residual[self.low] += s.z
+        self.residual[self.high] -= s.w
+        self.missing = np.concatenate([p.sums - dot(p.G, s.x), p.total - s.x.sum() - s.room, 1 - p.norm(s.x) - s.depth])
+        self.bend: Array | float = 0.0
+        if len(s.xi) and p.scale is not None:
+            self.bend = np.log(s.xi) - np.log(s.mu * p.scale) - (p.power - 1) * np.log(p.scale * s.x)
+            self.residual += s.xi * self.bend - s.xi
 
-    def answer(self, h: Array) -> Array:
-        """dx where ``sign * (K da) + D dx = h``."""
-        path = self.path
-        mean = path.by_row(path.sign * h / self.D) / self.W
-        da = cho_solve(self.factor, mean)
-        # The stiffer part of a row from its own equation, the other one from da: a small D would magnify rounding.
-        x = np.where(self.stiff, (h - path.sign * dot(self.K, da)[path.row]) / self.D, 0.0)
-        return np.where(self.stiff, x, path.sign * (da - path.duals(x))[path.row])
+    def response(self, h: Array) -> Array:
+        """dx where ``sign K da + D dx = h``."""
+        p = self.problem
+        da = np.zeros(len(self.W))
+        da[self.used] = cho_solve(self.factor, (p.by_row(p.sign * h / self.D)[self.used]) / self.W[self.used])
+        x = np.where(self.stiff, (h - p.sign * dot(self.K, da)[p.row]) / self.D, 0.0)
+        return np.where(self.stiff, x, p.sign * (da - p.duals(x))[p.row])
 
-    def change(self, centre: float, ahead: InteriorState | None = None) -> InteriorState:
-        """Towards products equal to ``centre``; ``ahead`` is an estimate of the step, for terms of second order."""
-        path, s = self.path, self.s
-        d = ahead or InteriorState(*(0.0 * getattr(s, f.name) for f in fields(s)))
-        z = np.where(path.below, (centre - d.x * d.z) / self.down - s.z, 0.0)
-        w = np.where(path.above, (centre + d.x * d.w) / self.up - s.w, 0.0)
-        a = path.duals(s.x)
-        short = path.sign * (path.y - dot(self.K, a) - s.bias)[path.row]
-        h = short - path.ridge * s.x - s.theta - s.xi + s.z - s.w + z - w
-        right, own = [-float(a.sum())], [0.0]
-        room = depth = 0.0
-        off: Array | float = 0.0
-        if path.capped:
-            room = (centre - d.room * d.theta) / s.theta - s.room
-            right.append(path.total - float(s.x.sum()) - s.room - room)
-            own.append(-s.room / s.theta)
-        if path.ball:
-            if path.metric is None:
-                off = np.log(s.xi) - np.log(s.mu * path.scale) - (path.power - 1) * np.log(path.scale * s.x)
-                h = h + s.xi * off
-            depth = (centre - d.depth * d.mu) / s.mu - s.depth
-            right.append(1 - path.norm(s.x) - s.depth - depth)
-            own.append(-s.depth)
-        x = self.answer(h)
-        found = _solve(dot(self.rows, self.answers.T) + np.diag(own), np.array(right) - dot(self.rows, x))
-        x = x + dot(found, self.answers)
-        theta = float(found[1]) if path.capped else 0.0
-        growth = float(found[-1]) if path.ball else 0.0  # of the logarithm of mu
-        return InteriorState(
+    def towards(self, targets: Sequence[Array | float], rounds: int) -> InteriorIterate:
+        """The step to points where the products of the iterate's pairs have these values."""
+        p, s = self.problem, self.point
+        z, w, theta, mu = targets
+        z, w = z / s.down - s.z, w / s.up - s.w
+        h = self.residual.copy()
+        h[self.low] += z
+        h[self.high] -= w
+        room, depth = theta / s.theta - s.room, mu / s.mu - s.depth
+        x = self.response(h)
+        sums = len(s.b)
+        right = self.missing - np.concatenate([np.zeros(sums), room, depth]) - dot(self.rows, x)
+        own = np.concatenate([np.zeros(sums), -s.room / s.theta, -s.depth])
+        multipliers = _solve(dot(self.rows, self.responses.T) + np.diag(own), right)
+        x = x + dot(multipliers, self.responses)
+        b, theta, growth = np.split(multipliers, [sums, sums + len(s.theta)])  # growth: of the logarithm of mu
+        down, up = x[self.low], -x[self.high]
+        xi = s.xi * (growth + (p.power - 1) * x / s.down - self.bend) if len(s.xi) else s.xi
+        return InteriorIterate(
             x,
-            z - s.z / self.down * x,
-            w + s.w / self.up * x,
-            s.xi * (growth + (path.power - 1) * x / self.down - off),
-            float(found[0]),
+            down,
+            up,
+            z - s.z / s.down * down,
+            w - s.w / s.up * up,
+            b,
+            xi,
             theta,
-            room - s.room / s.theta * theta if path.capped else 0.0,
+            room - s.room / s.theta * theta,
             s.mu * growth,
             depth - s.depth * growth,
         )
 
-    def share(self, d: InteriorState) -> float:
-        """How much of the step keeps everything positive, and slacks that tell from growing too fast to be followed."""
-        path, s = self.path, self.s
-        ratios = [(d.x / self.down)[path.below], (-d.x / self.up)[path.above]]
-        ratios += [(d.z / np.maximum(s.z, TINY))[path.below], (d.w / np.maximum(s.w, TINY))[path.above]]
-        if path.capped:
-            ratios.append(np.array([d.theta / s.theta, d.room / s.room]))
-        if path.ball:
-            ratios.append(np.array([d.mu / s.mu, d.depth / s.depth]))
-            ratios.append(-(d.xi / s.xi / GROWTH)[s.xi > 0.01 * s.z])
-        return 1 / max(1.0, -float(np.concatenate(ratios).min(initial=0.0)))
+
+def _balance(a: Array) -> Array:
+    """Factors, at most 1, with which the duals sum to zero."""
+    up, down = np.maximum(a, 0).sum(), -np.minimum(a, 0).sum()
+    return np.where(a > 0, min(up, down) / up, min(up, down) / down)
 
 
 def _solve(A: Array, b: Array) -> Array:

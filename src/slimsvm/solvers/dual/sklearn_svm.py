@@ -34,7 +34,7 @@ import numpy as np
 
 from ... import _core
 from ...linalg.arrays import Array
-from .boxed import BoxProblem
+from .interior import InteriorProblem
 from .multiplier import Limits
 from .solve import FEW, DualProgress, first_steps
 from .vertex import at_vertex
@@ -71,7 +71,7 @@ class DualProblem:
     def rows(self) -> int:
         return len(self.linear) // (2 if self.doubled else 1)
 
-    def boxed(self, K: Array) -> BoxProblem:
+    def interior(self, K: Array) -> InteriorProblem:
         """The same for interior points, over the kernel matrix of the rows."""
         n = self.rows
         row = np.tile(np.arange(n), 2) if self.doubled else np.arange(n)
@@ -85,7 +85,7 @@ class DualProblem:
             first[mine] += room * ((wanted - float(self.lower[mine].sum())) / max(float(room.sum()), 1e-300))
         G = ones[None] if self.side is None else np.stack([ones, self.side])
         sums = np.array([self.sum, self.total][: len(G)])
-        return BoxProblem(K, row, self.linear, self.lower, self.upper, G, sums, first)
+        return InteriorProblem(K, row, ones, self.linear, self.lower, self.upper, G, sums, first)
 
     def scaled(self, unit: float) -> DualProblem:
         """The same problem in another unit of f: duals, bounds and sums are smaller by that factor."""
@@ -238,11 +238,11 @@ def _by_interior_points(
 ) -> SvmSolution:
     """Few rows with numbers of very different size: steps of pairs go on from there, and prove what is found."""
     K = machine.rows(view, np.arange(problem.rows))
-    boxed = problem.boxed(K)
-    start = boxed.solved(INTERIOR_TOL * limits.tol)
+    interior = problem.interior(K)
+    start = interior.solved(INTERIOR_TOL * limits.tol)
     if start is None:
         return before
-    start = at_vertex(K, boxed.row, start, boxed.lower, boxed.upper, boxed.G)
+    start = at_vertex(K, interior.row, start, interior.lower, interior.upper, interior.G)
     (found,) = _by_pairs(machine, [view], [problem], limits, start)
     found = found._replace(n_iter=before.n_iter + found.n_iter)
     if found.converged:

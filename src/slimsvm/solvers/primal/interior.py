@@ -24,8 +24,8 @@ from ...problem.losses import least_value, reads_targets, rounded, squared
 from ...rows.labels import RowLabels
 from ...rows.memory import DenseFeatures, row_blocks
 from ...rows.protocol import Block, FeatureSource
+from ..mehrotra import PrimalDualPoint, Towards, advanced, complementarity
 from .equations import from_rows, from_sums
-from .mehrotra import PrimalDualPoint, Towards, advanced, mean_product
 from .newton import coarse, newton
 from .passes import DOWN, DOWN_GAIN, SUMS, UP, UP_GAIN, CertificateSums, weighted_gram
 
@@ -193,7 +193,7 @@ class InteriorPoint:
             if gap < best_gap:
                 best, best_gap = now, gap
             # Products that are still larger than the gap may hide it: then their decrease is progress too.
-            products = 2 * len(self.y) * mean_product(now)
+            products = 2 * len(self.y) * complementarity(now)
             hidden = self.careful and 0.1 * tol * max(self.primal(now), self.least) < products < 0.9 * mark[1]
             if gap < 0.9 * mark[0] or hidden:
                 mark, mark_at = (min(gap, mark[0]), products), iteration

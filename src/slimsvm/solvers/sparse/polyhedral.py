@@ -19,8 +19,8 @@ import numpy as np
 from ...linalg.arrays import Array
 from ...linalg.matrix import dot, qr
 from ..certificate import TINY, balanced, relative_gap
+from ..mehrotra import PrimalDualPoint, Towards, advanced, complementarity
 from ..primal.equations import from_sums
-from ..primal.mehrotra import PrimalDualPoint, Towards, advanced, mean_product
 
 # Iterations without progress.
 PATIENCE = 6
@@ -168,7 +168,7 @@ class PolyhedralProblem:
         best, least_gap, best_mu = now, (np.inf, np.inf), 0.0
         least, moved_at = np.inf, 0
         for iteration in range(max_iter):
-            gap, mu = self.gap(now), mean_product(now)
+            gap, mu = self.gap(now), complementarity(now)
             if gap < least_gap:
                 # Objectives of points that prove nothing count for the result, not as progress.
                 best_mu, moved_at = (mu, iteration) if gap[0] < np.inf else (best_mu, moved_at)
