@@ -16,7 +16,7 @@ import slimsvm
 from command import IRIS, QUICK, iris
 from slimsvm.cli import main, tables
 from slimsvm.cli.inputs import Column, choose
-from slimsvm.cli.options import Choosing, Reading
+from slimsvm.cli.options import ColumnOptions, ReadingOptions
 
 
 @pytest.fixture(scope="module")
@@ -215,10 +215,10 @@ def test_a_table_of_many_columns(folder, capsys):
     wide.loc[3, "column00010"] = np.nan
     wide["y"] = rng.normal(size=12)
     wide.to_csv(folder / "wide.csv", index=False)
-    reading = Reading()
+    reading = ReadingOptions()
     start = time.process_time()
     table = tables.read(folder / "wide.csv", reading)
-    inputs = choose(table, Choosing(target="y"), "y")
+    inputs = choose(table, ColumnOptions(target="y"), "y")
     X = inputs.rows(table)
     assert time.process_time() - start < 15  # quadratic work takes minutes
     assert X.shape == (12, 11_998)

@@ -14,7 +14,16 @@ import typer
 
 from ..utils.warnings import without_control_characters
 from .errors import CommandError, Interrupted, one_line
-from .options import READING, Choosing, Judging, Learning, Reading, Showing, with_groups
+from .options import (
+    CompressOptions,
+    DisplayOptions,
+    ExportOptions,
+    FrontierOptions,
+    LearnOptions,
+    PredictOptions,
+    ReadingOptions,
+    with_groups,
+)
 
 NAME = "slimsvm"
 CODES = "Exit codes: 0 done, 1 something is wrong with data or files, 2 wrong use, 130 interrupted."
@@ -33,7 +42,7 @@ _arguments: ContextVar[tuple[str, ...]] = ContextVar("arguments", default=())
 
 
 def examples(*lines: str) -> str:
-    """An epilog, a line each."""
+    """The end of a help page: examples, a line each, and exit codes."""
     return "\n\n".join(["[bold]Examples[/bold]", *(line.replace("[", r"\[") for line in lines), CODES])
 
 
@@ -56,7 +65,7 @@ def run(arguments: list[str], debug: bool = False) -> int:
         code = typer.main.get_command(app).main(arguments, prog_name=NAME, standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read our output has had enough; Python would complain again when it closes standard output.
+        # The reader of standard output has closed it; Python would complain again when it closes its own end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (KeyboardInterrupt, Interrupted):
@@ -80,9 +89,12 @@ def _failed(error: Exception, debug: bool) -> int:
     if hasattr(error, "format_message"):  # of typer: options that are unknown, missing or of another type
         _say(" ".join(error.format_message().split()))
         return int(getattr(error, "exit_code", 2))
-    known = isinstance(error, (CommandError, OSError, MemoryError))
     text = one_line(error)
-    _say(text if known or isinstance(error, ValueError) else f"{type(error).__name__}: {text} (--debug shows where)")
+    match error:
+        case CommandError() | OSError() | MemoryError() | ValueError():
+            _say(text)
+        case _:
+            _say(f"{type(error).__name__}: {text} (--debug shows where)")
     return error.code if isinstance(error, CommandError) else 1
 
 
@@ -114,10 +126,10 @@ Rows = Annotated[
 ]
 
 
-def _output(showing: Showing) -> Any:
+def _console(display: DisplayOptions) -> Any:
     from .console import Console
 
-    return Console(showing, shlex.join([NAME, *_arguments.get()]))
+    return Console(display, shlex.join([NAME, *_arguments.get()]))
 
 
 @command(
@@ -133,11 +145,8 @@ def train(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The model: a .slim file.", show_default=False)
     ],
-    choosing: Choosing,
-    judging: Judging,
-    learning: Learning,
-    reading: Reading,
-    showing: Showing,
+    learn: LearnOptions,
+    display: DisplayOptions,
     vectors: Annotated[
         str | None,
         typer.Option("--vectors", "-m", help="Vectors that the model may keep; auto: as few as do. 20 unless given."),
@@ -157,7 +166,7 @@ def train(
     """
     from .train import train as work
 
-    work(data, vectors, max_bytes, output, reading, choosing, judging, learning, _output(showing))
+    work(data, output, vectors, max_bytes, learn, _console(display))
 
 
 @command(
@@ -169,27 +178,9 @@ def train(
 def predict(
     model: Model,
     data: Rows,
-    reading: Reading,
-    showing: Showing,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="A .csv, .tsv or .parquet file; standard output unless given."
-        ),
-    ] = None,
-    proba: Annotated[bool, typer.Option("--proba", help="Probabilities of the classes, too.")] = False,
-    interval: Annotated[
-        float | None,
-        typer.Option(
-            metavar="COVERAGE",
-            help="Also low and high, between which true values lie with this probability, such as 0.9; for models that "
-            "were trained with --intervals.",
-        ),
-    ] = None,
-    keep: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAMES", help="Columns of the data to copy to the output: a,b,c, or repeated."),
-    ] = None,
+    reading: ReadingOptions,
+    display: DisplayOptions,
+    options: PredictOptions,
 ) -> None:
     """Predict the rows of a table, in their order.
 
@@ -197,7 +188,7 @@ def predict(
     """
     from .predict import predict as work
 
-    work(model, data, output, proba, interval, keep, reading, _output(showing))
+    work(model, data, options, reading, _console(display))
 
 
 @command(
@@ -207,8 +198,8 @@ def predict(
 def score(
     model: Model,
     data: Rows,
-    reading: Reading,
-    showing: Showing,
+    reading: ReadingOptions,
+    display: DisplayOptions,
     target: Annotated[
         str | None,
         typer.Option("--target", "-t", metavar="NAME", help="The column of labels; as in training unless given."),
@@ -220,7 +211,7 @@ def score(
     """Compare predictions with labels: error, confusion matrix, log loss; R² and RMS error for regressors."""
     from .predict import score as work
 
-    work(model, data, target, weight, reading, _output(showing))
+    work(model, data, target, weight, reading, _console(display))
 
 
 @command(
@@ -230,32 +221,9 @@ def score(
 )
 def frontier(
     data: Data,
-    choosing: Choosing,
-    judging: Judging,
-    learning: Learning,
-    reading: Reading,
-    showing: Showing,
-    html: Annotated[Path | None, typer.Option(help="A report to write: one .html file.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="A picture to write: .png, .svg or .pdf.")] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The chosen model to write: a .slim file.")
-    ] = None,
-    sizes: Annotated[
-        str | None, typer.Option(help="Numbers of vectors: 4,8,16. Powers of two up to 128 unless given.")
-    ] = None,
-    within: Annotated[
-        float | None,
-        typer.Option(
-            help="Choose the smallest model within so many standard errors of the best. 0.5 unless given.", min=0.0
-        ),
-    ] = None,
-    max_bytes: Annotated[
-        int | None,
-        typer.Option("--bytes", help="Choose among models of at most so many bytes on a device.", min=1),
-    ] = None,
-    full: Annotated[
-        bool, typer.Option("--full/--no-full", help="Fit the support vector machine over all rows for comparison.")
-    ] = True,
+    learn: LearnOptions,
+    display: DisplayOptions,
+    options: FrontierOptions,
 ) -> None:
     """How many vectors do the data need? Models of several sizes, judged by validation.
 
@@ -264,8 +232,7 @@ def frontier(
     """
     from .frontier import frontier as work
 
-    out = _output(showing)
-    work(data, sizes, html, output, plot, within, max_bytes, full, reading, choosing, judging, learning, out)
+    work(data, options, learn, _console(display))
 
 
 @command(
@@ -283,41 +250,14 @@ def compress(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The small model: a .slim file.", show_default=False)
     ],
-    reading: Reading,
-    showing: Showing,
-    vectors: Annotated[
-        str, typer.Option("--vectors", "-m", help="Vectors to keep: a number, a fraction such as 0.1, or auto.")
-    ] = "20",
-    data: Annotated[
-        Path | None, typer.Option(help="Rows like those that will be predicted.", rich_help_panel=READING)
-    ] = None,
-    target: Annotated[
-        str | None,
-        typer.Option("--target", "-t", metavar="NAME", help="The column of labels in --data.", rich_help_panel=READING),
-    ] = None,
-    fit_to: Annotated[
-        str,
-        typer.Option(
-            help="decisions (of the fitted model), labels (of --target), or auto: labels if given for at least as many "
-            "rows as the model has vectors."
-        ),
-    ] = "auto",
-    method: Annotated[str, typer.Option(help="auto, reduced_set, refit, margin or learn.")] = "auto",
-    probability: Annotated[
-        bool, typer.Option("--probability", help="Fit probabilities; needs --data and --target.")
-    ] = False,
-    trust: Annotated[
-        bool, typer.Option("--trust", help="Read a pickle without asking. Reading one can run any code in it.")
-    ] = False,
-    seed: Annotated[int, typer.Option(metavar="NUMBER", help="Of all draws.", min=0, max=2**31 - 1)] = 0,
-    jobs: Annotated[int | None, typer.Option(help="Threads; one unless given, -1: all processors.")] = None,
+    reading: ReadingOptions,
+    display: DisplayOptions,
+    options: CompressOptions,
 ) -> None:
     """Make a fitted SVC, NuSVC, SVR, NuSVR or OneClassSVM of scikit-learn small."""
     from .compress import compress as work
 
-    work(
-        model, vectors, output, data, target, fit_to, method, probability, trust, seed, jobs, reading, _output(showing)
-    )
+    work(model, output, options, reading, _console(display))
 
 
 @command(
@@ -327,24 +267,9 @@ def compress(
 )
 def export(
     model: Model,
-    reading: Reading,
-    showing: Showing,
-    c: Annotated[Path | None, typer.Option("--c", help="A C99 header to write.")] = None,
-    onnx: Annotated[Path | None, typer.Option("--onnx", help="An ONNX file to write.")] = None,
-    int8: Annotated[bool, typer.Option("--int8", help="C in integers, for devices without floating point.")] = False,
-    example: Annotated[Path | None, typer.Option(help="A C program that uses the header, to write.")] = None,
-    name: Annotated[
-        str | None, typer.Option(help="What names in the C code begin with; the header's name unless given.")
-    ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(help="Rows with labels that refit the rounded coefficients, for --int8.", rich_help_panel=READING),
-    ] = None,
-    float64: Annotated[bool, typer.Option("--float64", help="ONNX in double precision.")] = False,
-    max_bytes: Annotated[
-        int | None,
-        typer.Option("--bytes", help="Bytes that the model may take as C; more is an error.", min=1, metavar="NUMBER"),
-    ] = None,
+    reading: ReadingOptions,
+    display: DisplayOptions,
+    options: ExportOptions,
 ) -> None:
     """Write a model as C or as ONNX.
 
@@ -352,12 +277,15 @@ def export(
     """
     from .export import export as work
 
-    work(model, c, onnx, int8, example, name, data, float64, max_bytes, reading, _output(showing))
+    work(model, options, reading, _console(display))
 
 
 @command("slimsvm info iris.slim", "slimsvm info iris.slim --json")
-def info(model: Model, showing: Showing) -> None:
+def info(
+    model: Model,
+    display: DisplayOptions,
+) -> None:
     """Show what is in a .slim file and how it was made."""
     from .info import info as work
 
-    work(model, _output(showing))
+    work(model, _console(display))

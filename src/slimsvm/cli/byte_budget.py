@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from sklearn.base import clone
+
+from ..quantization.quantize import to_integers
 from ..training.byte_budget import TooFewBytes
 from .data import LabelledFrame
 from .errors import CommandError
 from .models import device_bytes, without_encoding
 
-MOST_FITS = 5
+MAX_FITS = 5  # that search for the largest model
 # On a device the scaler becomes a gain and an offset of each input, two bytes each, in the place of a common gain and
 # offset of eight bytes (or of a common offset and gains where scales are learned).
 SCALED_INPUT, LEARNED_INPUT, COMMON = 4, 2, 8
@@ -27,8 +30,6 @@ def fitted(prototype: Any, rows: LabelledFrame, max_bytes: int | None) -> Any:
 
 
 def _copy(prototype: Any, **settings: Any) -> Any:
-    from sklearn.base import clone
-
     step = prototype.steps[-1][0]
     return clone(prototype).set_params(**{f"{step}__{name}": value for name, value in settings.items()})
 
@@ -65,7 +66,7 @@ class BudgetTrials:
         """The largest model found that is within the limit, or None."""
         fits, fits_not = self.fewest - 1, self.max_bytes + COMMON + 1
         left = max(self.fewest, self.max_bytes - self._scaling())
-        for _ in range(MOST_FITS):
+        for _ in range(MAX_FITS):
             if not fits < left < fits_not:
                 left = (fits + fits_not) // 2
                 if left <= fits:
@@ -113,8 +114,6 @@ class BudgetTrials:
 
 def _would_grow(model: Any, left: int, unused: int) -> bool:
     """Whether another limit could give a larger model: a vector more would fit, and the last limit was felt."""
-    from ..quantization.quantize import to_integers
-
     estimator = model[-1]
     parts = to_integers(without_encoding(model)).parts()
     vector = (parts.get("vectors", 0) + parts.get("coefficients", 0)) // max(1, int(estimator.n_vectors_))

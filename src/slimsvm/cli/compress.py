@@ -7,62 +7,60 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import joblib
+import typer
+
+from .. import compress as compress_model
 from . import models, tables
 from .console import Console, Facts
 from .errors import CommandError, WrongUse, listed, one_line
-from .labels import detects_outliers, labels_for, target_of
-from .models import SUFFIX, Saved, open_model
+from .labels import target_of
+from .models import SUFFIX, SavedModel, open_model
+from .tasks import RegressionTask
+from .train import check_jobs
 
 if TYPE_CHECKING:
-    from .options import Reading
+    from .options import CompressOptions, ReadingOptions
 
 PICKLES = (".pkl", ".pickle", ".joblib")
 SKOPS = ".skops"
-OURS = ("slimsvm.", "sklearn.", "numpy.", "scipy.")  # what a .skops file may hold without questions
+TRUSTED_PACKAGES = ("slimsvm.", "sklearn.", "numpy.", "scipy.")  # whose types a .skops file may hold
 
 
-def compress(
-    path: Path,
-    vectors: str,
-    output: Path,
-    data: Path | None,
-    target: str | None,
-    fit_to: str,
-    method: str,
-    probability: bool,
-    trust: bool,
-    seed: int,
-    jobs: int | None,
-    reading: Reading,
-    out: Console,
-) -> None:
-    """A small version of a fitted machine, as a .slim file."""
-    from .. import compress as compressed
-
+def compress(path: Path, output: Path, options: CompressOptions, reading: ReadingOptions, console: Console) -> None:
+    """Make a fitted model small, and save it as a .slim file."""
     models.check_new(output)
-    wanted = vectors_of(vectors)
-    if target is not None and data is None:
+    n_vectors = vectors_of(options.vectors)
+    if options.target is not None and options.data is None:
         raise WrongUse("--target names a column of --data; give both, or neither")
-    if jobs == 0:
-        raise WrongUse("--jobs 0: must be a number of threads, or -1 for all processors")
-    original = open_any(path, trust)
+    check_jobs(options.jobs)
+    original = open_any(path, options.trust)
     start = time.perf_counter()
-    X, y = _rows(original, data, target, reading, out)
-    with out.work(2) as begin:
+    X, y = _rows(original, options, reading, console)
+    with console.work(2) as begin:
         begin("compressing")
-        options: dict[str, Any] = {"fit_to": fit_to, "method": method, "probability": probability}
-        options |= {"random_state": seed, "n_jobs": jobs}
         try:
-            small = compressed(original.model, wanted, X, y, verbose=out.shows_progress, **options)
+            compressed = compress_model(
+                original.model,
+                n_vectors,
+                X,
+                y,
+                fit_to=options.fit_to,
+                method=options.method,
+                probability=options.probability,
+                random_state=options.seed,
+                n_jobs=options.jobs,
+                verbose=console.shows_progress,
+            )
         except (TypeError, ValueError) as error:
             raise CommandError(f"{path}: {one_line(error)}") from None
         begin("saving")
-        last = small.steps[-1][1] if hasattr(small, "steps") else small
-        last.verbose = False
-        models.save(small, output, _made(out.command, original, vectors, options, data, target, seed))
-    if hasattr(original.model, "predict_proba") and not hasattr(small, "predict_proba"):
-        out.note("the small model has no probabilities; --probability --data FILE --target NAME would fit them")
-    _show(out, small, output, time.perf_counter() - start)
+        small = SavedModel(compressed, {}, str(output), {})
+        small.estimator.verbose = False
+        models.save(compressed, output, _metadata(console.command, original, options))
+    if original.has_probabilities and not small.has_probabilities:
+        console.note("the small model has no probabilities; --probability --data FILE --target NAME would fit them")
+    _show(console, small, time.perf_counter() - start)
 
 
 def vectors_of(text: str) -> int | float | str:
@@ -81,7 +79,7 @@ def vectors_of(text: str) -> int | float | str:
 # --- reading what is to be compressed -----------------------------------------------------------------------------
 
 
-def open_any(path: Path, trust: bool) -> Saved:
+def open_any(path: Path, trust: bool) -> SavedModel:
     """A fitted estimator from a .slim, .skops or pickle file; a pickle only if it is trusted."""
     suffix = path.suffix.lower()
     if suffix == SUFFIX:
@@ -93,7 +91,7 @@ def open_any(path: Path, trust: bool) -> Saved:
     if not path.exists():
         raise CommandError(f"{path}: no such file")
     model = _from_skops(path) if suffix == SKOPS else _from_pickle(path, trust)
-    return Saved(model, {}, str(path), {})
+    return SavedModel(model, {}, str(path), {})
 
 
 def _from_skops(path: Path) -> Any:
@@ -102,7 +100,7 @@ def _from_skops(path: Path) -> Any:
     except ImportError:
         raise CommandError(f"{path} needs skops, which is not installed: pip install 'slimsvm[skops]'") from None
     try:
-        foreign = [name for name in skops.io.get_untrusted_types(file=path) if not name.startswith(OURS)]
+        foreign = [name for name in skops.io.get_untrusted_types(file=path) if not name.startswith(TRUSTED_PACKAGES)]
         if foreign:
             raise CommandError(
                 f"{path} holds types that are not trusted: {listed(foreign)}; load it in Python with skops"
@@ -115,10 +113,8 @@ def _from_skops(path: Path) -> Any:
 
 
 def _from_pickle(path: Path, trust: bool) -> Any:
-    if not trust and not _asked(path):
+    if not trust and not _confirmed(path):
         raise CommandError(f"{path} was not read")
-    import joblib
-
     try:
         return joblib.load(path)
     except KeyboardInterrupt:
@@ -127,10 +123,8 @@ def _from_pickle(path: Path, trust: bool) -> Any:
         raise CommandError(f"{path} cannot be unpickled: {type(error).__name__}: {one_line(error)}") from None
 
 
-def _asked(path: Path) -> bool:
+def _confirmed(path: Path) -> bool:
     """Ask the person at the terminal."""
-    import typer
-
     if not sys.stdin.isatty():
         raise WrongUse(
             f"{path} is a pickle, and reading one can run any code in it; say --trust if you know where it comes from"
@@ -142,62 +136,56 @@ def _asked(path: Path) -> bool:
 # --- rows, report -------------------------------------------------------------------------------------------------
 
 
-def _rows(original: Saved, data: Path | None, target: str | None, reading: Reading, out: Console) -> tuple[Any, Any]:
-    """Rows that the original is compared on, with labels where a target is given."""
-    if data is None:
+def _rows(original: SavedModel, options: CompressOptions, reading: ReadingOptions, console: Console) -> tuple[Any, Any]:
+    """Rows that the small model is compared on, with labels where a target is given."""
+    if options.data is None:
         return None, None
-    table = tables.read(data, original.reading(reading))
-    if target is None and table.sparse:
-        target = tables.LABEL
-    y = None
+    table = tables.read(options.data, original.reading(reading))
+    target, y = options.target or (tables.LABEL if table.sparse else None), None
     if target is not None:
         target = target_of(table, target)
-        y = labels_for(original.model, table, target)
-    return original.rows(table, {target} if target else set(), out), y
+        y = original.task.true_labels(original.model, table, target)
+    return original.rows(table, {target} if target else set(), console), y
 
 
-def _made(
-    command: str,
-    original: Saved,
-    vectors: str,
-    options: dict[str, Any],
-    data: Path | None,
-    target: str | None,
-    seed: int,
-) -> dict[str, Any]:
+def _metadata(command: str, original: SavedModel, options: CompressOptions) -> dict[str, Any]:
     """How the small model was made; what the original's file says stays true of its inputs."""
-    kept = {
-        name: original.metadata[name]
-        for name in ("inputs", "target", "missing", "classes")
-        if name in original.metadata
-    }
-    if target is not None:
-        kept["target"] = target
+    names = ("inputs", "target", "missing", "classes")
+    kept = {name: original.metadata[name] for name in names if name in original.metadata}
+    if options.target is not None:
+        kept["target"] = options.target
     return kept | {
         "command": command,
         "original": Path(original.path).name,
-        "data": None if data is None else data.name,
-        "settings": {"vectors": vectors} | {name: options[name] for name in ("fit_to", "method", "probability")},
-        "seed": seed,
+        "data": None if options.data is None else options.data.name,
+        "settings": {
+            "vectors": options.vectors,
+            "fit_to": options.fit_to,
+            "method": options.method,
+            "probability": options.probability,
+        },
+        "seed": options.seed,
         "versions": models.versions(),
     }
 
 
-def _show(out: Console, small: Any, output: Path, seconds: float) -> None:
-    last = small.steps[-1][1] if hasattr(small, "steps") else small
-    done = last.compression_
+def _show(console: Console, small: SavedModel, seconds: float) -> None:
+    compression = small.estimator.compression_
     names = ("method", "vectors_before", "vectors_after", "bytes_before", "bytes_after", "agreement_on_vectors")
-    content = {name: getattr(done, name) for name in (*names, "agreement_on_X", "distance", "speedup", "note")}
-    device = models.device_bytes(small)
-    content |= {"bytes": device, "model": str(output), "seconds": seconds}
-    ends = [("bytes on a device", device), ("time", f"{seconds:.1f} s"), ("model", str(output))]
-    out.report(content, _in_words(done, small), Facts(ends))
+    content = {name: getattr(compression, name) for name in (*names, "agreement_on_X", "distance", "speedup", "note")}
+    device = models.device_bytes(small.model)
+    content |= {"bytes": device, "model": small.path, "seconds": seconds}
+    lines = [("bytes on a device", device), ("time", f"{seconds:.1f} s"), ("model", small.path)]
+    console.report(content, _in_words(compression, small), Facts(lines))
 
 
-def _in_words(done: Any, small: Any) -> str:
-    """The library's report; values of a regressor do not agree or differ, but are more or less alike."""
-    if hasattr(small, "classes_") or detects_outliers(small):
-        return str(done)
-    on_X = "" if done.agreement_on_X is None else f", {done.agreement_on_X:.4f} on the data"
-    alike = f"R² between its values and the original's: {done.agreement_on_vectors:.4f} on the original's vectors{on_X}"
-    return "\n".join(alike if line.startswith("agreement") else line for line in str(done).splitlines())
+def _in_words(compression: Any, small: SavedModel) -> str:
+    """The library's report; predictions of a regressor do not agree or differ, but are more or less alike."""
+    if small.task.name != RegressionTask.name:
+        return str(compression)
+    on_X = "" if compression.agreement_on_X is None else f", {compression.agreement_on_X:.4f} on the data"
+    alike = (
+        "R² between its values and the original's: "
+        f"{compression.agreement_on_vectors:.4f} on the original's vectors{on_X}"
+    )
+    return "\n".join(alike if line.startswith("agreement") else line for line in str(compression).splitlines())

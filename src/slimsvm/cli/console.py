@@ -15,18 +15,18 @@ from ..utils.progress import shown_by
 from ..utils.warnings import CONTROL_CHARACTERS, without_control_characters
 
 if TYPE_CHECKING:
-    from .options import Showing
+    from .options import DisplayOptions
 
 
-WIDE = 1000  # characters of a line that no terminal breaks: tables in pipes and files are as wide as they are
+PIPE_WIDTH = 1000  # characters of a line that no terminal breaks: tables in pipes and files are as wide as they are
 
 
 class Console:
-    """One run's way to speak."""
+    """What one run of the command shows, as its options say."""
 
-    def __init__(self, how: Showing, command: str):
-        self.json, self.quiet, self.command = how.json, how.quiet, command
-        self._said: set[str] = set()
+    def __init__(self, options: DisplayOptions, command: str):
+        self.json, self.quiet, self.command = options.json, options.quiet, command
+        self._shown: set[str] = set()
 
     def note(self, *lines: str) -> None:
         """A line on standard error; others below it."""
@@ -35,9 +35,9 @@ class Console:
             print("\n      ".join([f"note: {first}", *others]), file=sys.stderr)
 
     def _note_once(self, text: str) -> None:
-        """Of several fits, each warns."""
-        if text not in self._said:
-            self._said.add(text)
+        """A note that several fits would repeat."""
+        if text not in self._shown:
+            self._shown.add(text)
             self.note(text)
 
     def notes(self, texts: Sequence[str]) -> None:
@@ -47,11 +47,11 @@ class Console:
     def report(self, content: dict[str, Any], *parts: Any) -> None:
         """The result: as JSON, or as tables and lines of text."""
         if self.json:
-            text = json.dumps(plain(content), ensure_ascii=False, allow_nan=False)
-            # The same to whoever reads JSON.
+            text = json.dumps(as_json(content), ensure_ascii=False, allow_nan=False)
+            # Escapes, which mean the same in JSON.
             print(CONTROL_CHARACTERS.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
         elif not self.quiet:
-            console, whole = _console(), _console(width=None if sys.stdout.isatty() else WIDE)
+            console, whole = _console(), _console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
             for part in parts:
                 part = without_control_characters(part, keep="\n") if isinstance(part, str) else part
                 (whole if hasattr(part, "columns") else console).print(part, highlight=False)
@@ -142,18 +142,17 @@ def percent(share: float, error: float | None = None) -> str:
     return f"{100 * share:.2f}" + ("" if error is None else f" ± {100 * error:.2f}") + " %"
 
 
-def plain(value: Any) -> Any:
-    """The same in the types of JSON; what is not finite is null."""
-    if isinstance(value, dict):
-        return {str(plain(key)): plain(one) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(one) for one in value]
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
+def as_json(value: Any) -> Any:
+    """The value in the types of JSON; numbers that are not finite are null."""
+    match value:
+        case dict():
+            return {str(as_json(key)): as_json(one) for key, one in value.items()}
+        case list() | tuple():
+            return [as_json(one) for one in value]
+        case np.ndarray() | np.generic():
+            return as_json(value.tolist())
+        case float() if not np.isfinite(value):
+            return None
+        case None | bool() | int() | float() | str():
+            return value
     return str(value)

@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.model_selection import train_test_split
 
 from . import tables
 from .errors import WrongUse
 from .inputs import ModelInputs, choose
-from .labels import target_of, weights_of
-from .tasks import LearningTask, OutlierTask, check_name, check_rows, kind_of
+from .labels import check_row_count, target_of, weights_of
+from .tasks import LearningTask, OutlierTask, check_name, task_of_target
 
 if TYPE_CHECKING:
-    from .options import Choosing, Judging, Reading
+    from .options import LearnOptions
 
 
 @dataclass(frozen=True)
@@ -40,51 +41,51 @@ class LabelledFrame:
 
 
 @dataclass(frozen=True)
-class Data:
+class TrainingData:
     """All rows of a file, and what their columns mean."""
 
     rows: LabelledFrame
     inputs: ModelInputs
-    kind: LearningTask
+    task: LearningTask
     target: str | None
     path: str
-    missing: tuple[str, ...] = ()  # texts that were said to stand for missing values
+    missing: tuple[str, ...]  # texts that stand for missing values, as the options say
 
 
-def learning_data(path: Path, reading: Reading, choosing: Choosing) -> Data:
+def training_data(path: Path, options: LearnOptions) -> TrainingData:
     """The rows of a file, checked."""
-    check_name(choosing.task)
+    columns, reading = options.columns, options.reading
+    check_name(columns.task)
     table = tables.read(path, reading)
-    target = choosing.target
-    if choosing.task != OutlierTask.name or target is not None or table.sparse:
+    target = columns.target
+    if columns.task != OutlierTask.name or target is not None or table.sparse:
         target = target_of(table, target)
-    kind = kind_of(choosing.task, table, target)
-    y, weights = kind.labels(table, target), weights_of(table, choosing.weight)
-    check_rows(table.frame)
-    kind.check(y if weights is None or y is None else y[weights > 0], target)
-    inputs = choose(table, choosing, target)
-    return Data(
-        LabelledFrame(inputs.rows(table), y, weights), inputs, kind, target, str(path), tuple(reading.missing or ())
-    )
+    task = task_of_target(columns.task, table, target)
+    y, weights = task.read_labels(table, target), weights_of(table, columns.weight)
+    check_row_count(table.frame)
+    task.check_labels(y if weights is None or y is None else y[weights > 0], target)
+    inputs = choose(table, columns, target)
+    rows = LabelledFrame(inputs.rows(table), y, weights)
+    task.check_options(options.training)
+    return TrainingData(rows, inputs, task, target, str(path), tuple(reading.missing or ()))
 
 
-def held_out(
-    data: Data, how: Judging, reading: Reading, choosing: Choosing, seed: int
-) -> tuple[LabelledFrame, LabelledFrame | None]:
-    """Rows to learn from and rows to judge by: a share of those in the file, those of another file, or none."""
+def train_and_test(data: TrainingData, options: LearnOptions) -> tuple[LabelledFrame, LabelledFrame | None]:
+    """Rows to learn from and held-out rows: a share of those in the file, those of another file, or none."""
+    how = options.hold_out
     if how.test is not None:
-        table = tables.read(how.test, reading)
+        table = tables.read(how.test, options.reading)
         target = None if data.rows.y is None else target_of(table, data.target)
-        y = data.kind.labels(table, target, data.rows.y)
-        return data.rows, LabelledFrame(data.inputs.rows(table), y, weights_of(table, choosing.weight))
+        y = data.task.read_labels(table, target, data.rows.y)
+        return data.rows, LabelledFrame(data.inputs.rows(table), y, weights_of(table, options.columns.weight))
     if how.test_size == 0:
         return data.rows, None
-    from sklearn.model_selection import train_test_split
-
     numbers = np.arange(len(data.rows))
-    strata = data.rows.y if data.kind.stratified else None
+    strata = data.rows.y if data.task.stratified else None
     try:
-        train, test = train_test_split(numbers, test_size=how.test_size, stratify=strata, random_state=seed)
+        train, test = train_test_split(
+            numbers, test_size=how.test_size, stratify=strata, random_state=options.training.seed
+        )
     except ValueError:
         classes = "" if strata is None else f" for {len(np.unique(strata))} classes"
         raise WrongUse(

@@ -29,11 +29,11 @@ def needs(package: str, what: str, extra: str) -> CommandError:
     return CommandError(f"{what} needs {package}, which is not installed: pip install 'slimsvm[{extra}]'")
 
 
-def listed(names: Iterable[str], most: int = 8) -> str:
+def listed(names: Iterable[str], limit: int = 8) -> str:
     """Names in quotes; the first few of many."""
     names = list(names)
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
+    shown = ", ".join(repr(name) for name in names[:limit])
+    return shown + (f" and {len(names) - limit} more" if len(names) > limit else "")
 
 
 def suggestion(name: str, among: Iterable[str]) -> str:

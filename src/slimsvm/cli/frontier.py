@@ -7,78 +7,68 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..frontiers import Frontier
+from ..frontiers import frontier as compute_frontier
 from . import models, preprocessing
 from .console import Console, Facts, grid
-from .data import Data, LabelledFrame, held_out, learning_data
+from .data import LabelledFrame, TrainingData, train_and_test, training_data
 from .errors import CommandError, WrongUse, needs
 from .tasks import ClassificationTask, LearningTask
-from .train import as_given, made, settings_of
+from .train import estimator_settings, metadata
 
 if TYPE_CHECKING:
-    from .options import Choosing, Judging, Learning, Reading
+    from .options import FrontierOptions, HoldOutOptions, LearnOptions
 
 PICTURES = (".png", ".svg", ".pdf")
 
 
-def frontier(
-    path: Path,
-    sizes: str | None,
-    html: Path | None,
-    output: Path | None,
-    plot: Path | None,
-    within: float | None,
-    max_bytes: int | None,
-    full: bool,
-    reading: Reading,
-    choosing: Choosing,
-    judging: Judging,
-    learning: Learning,
-    out: Console,
-) -> None:
+def frontier(path: Path, options: FrontierOptions, learn: LearnOptions, console: Console) -> None:
     """Models of several sizes; a report, a picture and the chosen model as files."""
-    from ..frontiers import frontier as frontier_of
-
-    wanted = sizes_of(sizes)
-    _check_files(html, output, plot, judging)
-    given = settings_of(learning) | {"n_vectors": 1, "max_bytes": None}
+    sizes = sizes_of(options.sizes)
+    _check_files(options, learn.hold_out)
+    settings = estimator_settings(learn.training) | {"n_vectors": 1, "max_bytes": None}
     start = time.perf_counter()
-    data = learning_data(path, reading, choosing)
-    data.kind.check_options(learning)
-    if not data.kind.measure:
-        raise WrongUse(
-            f"slimsvm frontier is for classes and numbers, not for {data.kind.name}: "
-            "slimsvm train --vectors auto finds their size"
-        )
-    if html is not None and not isinstance(data.kind, ClassificationTask):
-        raise WrongUse(
-            f"--html is for classes, and this is {data.kind.name} ({data.kind.why}); --plot draws its curve, and "
-            "--task classification takes whole numbers for classes"
-        )
-    out.notes(data.inputs.notes)
-    rows, test = held_out(data, judging, reading, choosing, learning.seed)
-    prototype = preprocessing.pipeline(data.inputs, data.kind.step, data.kind.estimator(given))
-    with out.work(2) as begin:
+    data = training_data(path, learn)
+    _check_task(data.task, options)
+    console.notes(data.inputs.notes)
+    rows, test = train_and_test(data, learn)
+    prototype = preprocessing.pipeline(data.inputs, data.task.step, data.task.estimator(settings))
+    with console.work(2) as begin:
         begin("sizes")
-        found = frontier_of(
+        result = compute_frontier(
             rows.X,
             rows.y,
-            sizes=wanted,
+            sizes=sizes,
             estimator=prototype,
             sample_weight=rows.weights,
-            full=full,
-            n_jobs=learning.jobs,
-            random_state=learning.seed,
-            verbose=out.shows_progress,
+            full=options.full,
+            n_jobs=learn.training.jobs,
+            random_state=learn.training.seed,
+            verbose=console.shows_progress,
         )
         begin("files")
-        found = _chosen(found, within, max_bytes)
-        model = found.models[found.chosen.size]
+        result = _with_choice(result, options)
+        model = result.models[result.chosen.size]
         model[-1].verbose = False
-        estimate = None if test is None else data.kind.judged(model, rows, test)
-        settings = as_given(learning) | {"sizes": wanted and list(wanted), "within": within, "bytes": max_bytes}
-        metadata = made(data, out.command, settings, learning.seed) | {"learned_from": len(rows), "held_out": estimate}
-        files = _write(found, model, test, data, metadata, html, output, plot)
-    _show(out, data.kind, found, model, estimate, files, time.perf_counter() - start)
+        scores = None if test is None else data.task.held_out_scores(model, rows, test)
+        given = {"sizes": sizes and list(sizes), "within": options.within, "bytes": options.max_bytes}
+        facts = metadata(data, console.command, learn.training, given)
+        facts |= {"learned_from": len(rows), "held_out": scores}
+        files = _write(result, model, test, data, facts, options)
+    _show(console, data.task, result, model, scores, files, time.perf_counter() - start)
+
+
+def _check_task(task: LearningTask, options: FrontierOptions) -> None:
+    if not task.measure:
+        raise WrongUse(
+            f"slimsvm frontier is for classes and numbers, not for {task.name}: "
+            "slimsvm train --vectors auto finds their size"
+        )
+    if options.html is not None and task.name != ClassificationTask.name:
+        raise WrongUse(
+            f"--html is for classes, and this is {task.name} ({task.why}); --plot draws its curve, and "
+            "--task classification takes whole numbers for classes"
+        )
 
 
 def sizes_of(text: str | None) -> tuple[int, ...] | None:
@@ -94,17 +84,17 @@ def sizes_of(text: str | None) -> tuple[int, ...] | None:
     return tuple(sorted(set(sizes)))
 
 
-def _check_files(html: Path | None, output: Path | None, plot: Path | None, judging: Judging) -> None:
-    if output is not None:
-        models.check_new(output)
-    for path in (html, plot):
-        if path is not None:
-            models.check_new(path, suffix=None)
+def _check_files(options: FrontierOptions, hold_out: HoldOutOptions) -> None:
+    html, plot = options.html, options.plot
+    if options.output is not None:
+        models.check_new(options.output)
+    for path in filter(None, (html, plot)):
+        models.check_new(path, suffix=None)
     if html is not None and html.suffix.lower() not in (".html", ".htm"):
         raise WrongUse(f"--html {html}: must end in .html")
     if plot is not None and plot.suffix.lower() not in PICTURES:
         raise WrongUse(f"--plot {plot}: must end in {', '.join(PICTURES)}")
-    if html is not None and judging.test is None and judging.test_size == 0:
+    if html is not None and hold_out.test is None and hold_out.test_size == 0:
         raise WrongUse("--html needs rows that judge the model: leave out --test-size 0, or give a file with --test")
     if html is not None or plot is not None:
         try:
@@ -113,89 +103,80 @@ def _check_files(html: Path | None, output: Path | None, plot: Path | None, judg
             raise needs("matplotlib", "a picture or a report", "plot") from None
 
 
-def _chosen(found: Any, within: float | None, max_bytes: int | None) -> Any:
-    """What was found, with the best of the models, or of those that fit; bytes count the scaling of inputs, too."""
-    needed = {size: models.device_bytes(found.models[size]) for size in found.sizes}
-    if max_bytes is not None and min(needed.values()) > max_bytes:
+def _with_choice(result: Frontier, options: FrontierOptions) -> Frontier:
+    """The result with the best of its models, or of those that fit; bytes count the scaling of inputs, too."""
+    n_bytes = {size: models.device_bytes(result.models[size]) for size in result.sizes}
+    limit = options.max_bytes
+    if limit is not None and min(n_bytes.values()) > limit:
         raise CommandError(
-            f"--bytes {max_bytes} are too few: the smallest model, of {found.sizes[0]} vectors, takes "
-            f"{needed[found.sizes[0]]}; give more bytes, smaller --sizes or fewer --columns"
+            f"--bytes {limit} are too few: the smallest model, of {result.sizes[0]} vectors, takes "
+            f"{n_bytes[result.sizes[0]]}; give more bytes, smaller --sizes or fewer --columns"
         )
-    return replace(found, chosen=found.choice(within, bytes=max_bytes, bytes_by_size=needed))
+    return replace(result, chosen=result.choice(options.within, bytes=limit, bytes_by_size=n_bytes))
 
 
 def _write(
-    found: Any,
+    result: Frontier,
     model: Any,
     test: LabelledFrame | None,
-    data: Data,
-    metadata: dict[str, Any],
-    html: Path | None,
-    output: Path | None,
-    plot: Path | None,
+    data: TrainingData,
+    facts: dict[str, Any],
+    options: FrontierOptions,
 ) -> dict[str, str]:
-    """The files that were asked for, by what they are."""
-    if output is not None:
-        models.save(model, output, metadata)
-    if plot is not None:
-        _picture(found, plot)
-    if html is not None:
+    """Write the files that the options name; the files by their kind."""
+    if options.output is not None:
+        models.save(model, options.output, facts)
+    if options.plot is not None:
+        _draw(result, options.plot)
+    if options.html is not None:
         from ..report import report
 
         assert test is not None
         title = f"{data.target} from {Path(data.path).name}"
-        told = {name: metadata[name] for name in ("command", "data", "seed", "versions", "settings", "preprocessing")}
-        text = report(model, test.X, test.y, frontier=found, title=title, made=told)
-        html.write_text(text, encoding="utf-8")
-    return {
-        name: str(path) for name, path in (("model", output), ("report", html), ("picture", plot)) if path is not None
-    }
+        made = {name: facts[name] for name in ("command", "data", "seed", "versions", "settings", "preprocessing")}
+        page = report(model, test.X, test.y, frontier=result, title=title, made=made)
+        options.html.write_text(page, encoding="utf-8")
+    files = {"model": options.output, "report": options.html, "picture": options.plot}
+    return {kind: str(path) for kind, path in files.items() if path is not None}
 
 
-def _picture(found: Any, path: Path) -> None:
-    """The curve, without a window."""
+def _draw(result: Frontier, path: Path) -> None:
+    """Draw scores against sizes in a file, without a window."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     FigureCanvasAgg(figure)
-    found.plot(ax=figure.add_subplot())
+    result.plot(ax=figure.add_subplot())
     figure.savefig(path, dpi=150)
 
 
 def _show(
-    out: Console,
-    kind: LearningTask,
-    found: Any,
+    console: Console,
+    task: LearningTask,
+    result: Frontier,
     model: Any,
-    estimate: Any,
+    scores: Any,
     files: dict[str, str],
     seconds: float,
 ) -> None:
-    last = model[-1]
-    chosen = {"vectors": int(last.n_vectors_), "bytes": models.device_bytes(model), "held_out": estimate}
+    chosen = {"vectors": int(model[-1].n_vectors_), "bytes": models.device_bytes(model), "held_out": scores}
     full = None
-    if found.full is not None:
-        full = {name: getattr(found.full, name) for name in ("vectors", "bytes", "score", "standard_error", "seconds")}
-    why = found.chosen.why
-    content = {"sizes": found.rows, "full": full, "chosen": chosen, "why": why, "files": files, "seconds": seconds}
+    if result.full is not None:
+        full = {name: getattr(result.full, name) for name in ("vectors", "bytes", "score", "standard_error", "seconds")}
+    content = {"sizes": result.rows, "full": full, "chosen": chosen, "why": result.chosen.why, "files": files}
+    sizes = [(f"{row['vectors']}{' *' if row['chosen'] else ''}", row) for row in result.rows]
+    sizes += [] if full is None else [(f"{full['vectors']} (full machine)", full)]
+    table = [
+        [name, task.format_score(row["score"], row["standard_error"]), row["bytes"], f"{row['seconds']:.2f}"]
+        for name, row in sizes
+    ]
     lines = [
-        [
-            f"{row['vectors']}{' *' if row['chosen'] else ''}",
-            kind.measured(row["score"], row["standard_error"]),
-            row["bytes"],
-            f"{row['seconds']:.2f}",
-        ]
-        for row in found.rows
-    ]
-    if full is not None:
-        score = kind.measured(full["score"], full["standard_error"])
-        lines.append([f"{full['vectors']} (full machine)", score, full["bytes"], f"{full['seconds']:.2f}"])
-    ends: list[tuple[str, Any]] = [
         ("chosen *", f"{chosen['vectors']} vectors, {chosen['bytes']} bytes with scaling"),
-        ("why", why),
+        ("why", result.chosen.why),
+        *([] if scores is None else task.held_out_lines(scores, "that had no part in it")),
+        *files.items(),
+        ("time", f"{seconds:.1f} s"),
     ]
-    if estimate is not None:
-        ends += kind.verdict(estimate, "that had no part in it")
-    ends += [*files.items(), ("time", f"{seconds:.1f} s")]
-    out.report(content, grid(["vectors", f"{kind.measure} by validation", "bytes", "seconds"], lines), Facts(ends))
+    header = ["vectors", f"{task.measure} by validation", "bytes", "seconds"]
+    console.report(content | {"seconds": seconds}, grid(header, table), Facts(lines))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,14 +14,14 @@ from .errors import CommandError, WrongUse, listed, suggestion
 from .tables import UNNAMED, Table
 
 if TYPE_CHECKING:
-    from .options import Choosing
+    from .options import ColumnOptions
 
 NUMBER, CATEGORY = "number", "category"
 TRUE, FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")  # as pandas knows them
-MOST_CATEGORIES = 50  # of one column, unless it is said to be one of categories
-NUMERIC_SHARE = 0.8  # of texts that are numbers: the others are taken for a mistake
-FEW_WORDS = 4  # on average: more are free text
-FEWEST_ROWS = 10
+MAX_CATEGORIES = 50  # of one column, unless it is said to be one of categories
+MIN_NUMERIC_SHARE = 0.8  # of texts that are numbers: the others are taken for a mistake
+MIN_WORDS_OF_FREE_TEXT = 4  # on average: more are free text
+MIN_ROWS = 10
 COMMA = re.compile(r"[-+]?[0-9.]*,[0-9]+")
 WHOLE = re.compile(r"(0|-?[1-9][0-9]*)\.0")
 
@@ -37,7 +38,7 @@ class Column:
         """Numbers as float64, categories as text; an empty text where a category is missing."""
         if self.kind == CATEGORY:
             return texts(series)
-        return numbers(series, self) if self.kind == NUMBER else _as_it_is(series)
+        return numbers(series, self) if self.kind == NUMBER else _untyped(series)
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class ModelInputs:
         """A frame of the inputs that need no more than a look for infinite and missing values, all at once."""
         import pandas as pd
 
-        there = set(table.frame.columns[_of_numbers(table.frame)])
+        there = set(table.frame.columns[_numeric_places(table.frame)])
         wanted = [one for one in self.of_kind(NUMBER) if one.name in there]
         values = table.frame[[one.name for one in wanted]].to_numpy(dtype=np.float64)
         missing = np.array([one.missing for one in wanted], dtype=bool)
@@ -117,23 +118,23 @@ def named(options: Sequence[str] | None, option: str, table: Table) -> list[str]
     return found
 
 
-def choose(table: Table, how: Choosing, target: str | None) -> ModelInputs:
+def choose(table: Table, options: ColumnOptions, target: str | None) -> ModelInputs:
     """The inputs of a new model: all columns but the target, the weights and those that are dropped."""
-    asked, dropped = named(how.columns, "--columns", table), named(how.drop, "--drop", table)
-    codes = named(how.categorical, "--categorical", table)
+    asked, dropped = named(options.columns, "--columns", table), named(options.drop, "--drop", table)
+    codes = named(options.categorical, "--categorical", table)
     both = sorted(set(asked) & set(dropped))
     if both:
         raise WrongUse(f"--columns and --drop both name {listed(both)}")
-    unwanted = {target, how.weight, *dropped}
-    for name in filter(None, (target, how.weight)):
+    left_out = {target, options.weight, *dropped}
+    for name in filter(None, (target, options.weight)):
         if name in asked:
             raise WrongUse(f"--columns {name}: this column is the {'target' if name == target else 'weight'}")
-    names = [name for name in asked or table.names if name not in unwanted]
+    names = [name for name in asked or table.names if name not in left_out]
     columns, notes = [], []
-    clear = {} if codes else _clear_numbers(table)
+    plain = {} if codes else _plain_columns(table)
     for name in names:
-        if name in clear:
-            columns.append(clear[name])
+        if name in plain:
+            columns.append(plain[name])
             continue
         series = table.frame[name]
         if _is_constant(series):
@@ -147,24 +148,25 @@ def choose(table: Table, how: Choosing, target: str | None) -> ModelInputs:
     return ModelInputs(tuple(columns), tuple(notes))
 
 
-def _of_numbers(frame: Any) -> list[int]:
+def _numeric_places(frame: Any) -> list[int]:
     """Places of the columns that hold numbers of numpy."""
     return [k for k, kind in enumerate(frame.dtypes) if isinstance(kind, np.dtype) and kind.kind in "iuf"]
 
 
-def _clear_numbers(table: Table) -> dict[str, Column]:
+def _plain_columns(table: Table) -> dict[str, Column]:
     """Columns of numbers that vary and do not count the rows, found all at once: one by one, many would take long."""
-    places = _of_numbers(table.frame)
+    places = _numeric_places(table.frame)
     values = table.frame.iloc[:, places].to_numpy(dtype=np.float64)
     low, high = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
     exact = np.maximum(-low, high) < 2.0**53  # so that differences of integers are
     with np.errstate(invalid="ignore"):
         counts = (np.diff(values, axis=0) == 1).all(axis=0)
-    missing = np.isnan(values).any(axis=0)
+    missing, names = np.isnan(values).any(axis=0), table.frame.columns[places]
+    varied = (low < high) & exact & ~counts
     return {
         name: Column(name, NUMBER, bool(gap))
-        for name, clear, gap in zip(table.frame.columns[places], (low < high) & exact & ~counts, missing, strict=True)
-        if clear and not name.startswith(UNNAMED)
+        for name, is_varied, gap in zip(names, varied, missing, strict=True)
+        if is_varied and not name.startswith(UNNAMED)
     }
 
 
@@ -181,7 +183,7 @@ def _counts_rows(series: Any, name: str) -> bool:
     """1, 2, 3 … in the order of the rows, or distinct integers without a name: an index that was saved, too."""
     import pandas as pd
 
-    if not pd.api.types.is_integer_dtype(series.dtype) or len(series) < FEWEST_ROWS or series.isna().any():
+    if not pd.api.types.is_integer_dtype(series.dtype) or len(series) < MIN_ROWS or series.isna().any():
         return False
     values = series.to_numpy(dtype=np.int64)
     return bool((np.diff(values) == 1).all()) or (name.startswith(UNNAMED) and len(np.unique(values)) == len(values))
@@ -197,13 +199,13 @@ def _column(series: Any, name: str, is_code: bool) -> Column:
         return Column(name, CATEGORY, missing)
     if types.is_bool_dtype(dtype) or types.is_numeric_dtype(dtype):
         if types.is_complex_dtype(dtype):
-            raise CommandError(f"column {name!r} has complex numbers; leave it out with --drop {_quoted(name)}")
+            raise CommandError(f"column {name!r} has complex numbers; leave it out with --drop {quote(name)}")
         return Column(name, NUMBER, missing)
     if types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype):
-        raise CommandError(_date(name))
+        raise CommandError(_date_complaint(name))
     known = series.dropna()
     if known.map(lambda value: isinstance(value, (list, dict, set, np.ndarray, bytes))).any():
-        raise CommandError(f"column {name!r} has lists or bytes; leave it out with --drop {_quoted(name)}")
+        raise CommandError(f"column {name!r} has lists or bytes; leave it out with --drop {quote(name)}")
     return _text_column(known, name, missing)
 
 
@@ -217,29 +219,29 @@ def _text_column(known: Any, name: str, missing: bool) -> Column:
     numeric = pd.to_numeric(text, errors="coerce").notna()
     if numeric.all():
         return Column(name, NUMBER, missing)
-    if numeric.mean() >= NUMERIC_SHARE:
+    if numeric.mean() >= MIN_NUMERIC_SHARE:
         others = sorted(set(text[~numeric]))
         raise CommandError(
             f"column {name!r} has numbers, but {listed(others, 3)} in {int((~numeric).sum())} rows; if that stands for "
-            f"a missing value, say --missing {_quoted(others[0])}; else --categorical or --drop {_quoted(name)}"
+            f"a missing value, say --missing {quote(others[0])}; else --categorical or --drop {quote(name)}"
         )
     comma = text.str.replace(".", "", regex=False).str.replace(",", ".", n=1, regex=False)
     if pd.to_numeric(comma, errors="coerce").notna().all():
         raise CommandError(f"column {name!r} has numbers with a decimal comma; say --decimal ,")
     distinct = text.nunique()
     if _are_dates(text):
-        raise CommandError(_date(name))
-    if distinct > max(2, 0.5 * len(text)) and text.str.split().str.len().mean() >= FEW_WORDS:
-        raise CommandError(f"column {name!r} is free text, which is no input; leave it out with --drop {_quoted(name)}")
-    if distinct > max(FEWEST_ROWS, 0.9 * len(text)):
+        raise CommandError(_date_complaint(name))
+    if distinct > max(2, 0.5 * len(text)) and text.str.split().str.len().mean() >= MIN_WORDS_OF_FREE_TEXT:
+        raise CommandError(f"column {name!r} is free text, which is no input; leave it out with --drop {quote(name)}")
+    if distinct > max(MIN_ROWS, 0.9 * len(text)):
         raise CommandError(
             f"column {name!r} has another text in nearly every row, as names and numbers of things have; leave it out "
-            f"with --drop {_quoted(name)}"
+            f"with --drop {quote(name)}"
         )
-    if distinct > MOST_CATEGORIES:
+    if distinct > MAX_CATEGORIES:
         raise CommandError(
             f"column {name!r} has {distinct} different texts, and each would be an input; leave it out with --drop "
-            f"{_quoted(name)}, join some of them, or say --categorical {_quoted(name)} if that is meant"
+            f"{quote(name)}, join some of them, or say --categorical {quote(name)} if that is meant"
         )
     return Column(name, CATEGORY, missing)
 
@@ -249,25 +251,18 @@ def _are_dates(text: Any) -> bool:
     return bool(text.str.match(r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T]\d{1,2}:\d{2}.*)?$").all())
 
 
-def _date(name: str) -> str:
+def _date_complaint(name: str) -> str:
     return (
-        f"column {name!r} has dates, which are no inputs as they are; leave it out with --drop {_quoted(name)}, or put "
+        f"column {name!r} has dates, which are no inputs as they are; leave it out with --drop {quote(name)}, or put "
         "what counts (the hour, the weekday, days since …) in columns of numbers"
     )
-
-
-def _quoted(name: str) -> str:
-    """As a shell takes it."""
-    import shlex
-
-    return shlex.quote(name)
 
 
 # --- values -------------------------------------------------------------------------------------------------------
 
 
 def numbers(series: Any, column: Column) -> Any:
-    """Numbers as float64; raise CommandError where there are others."""
+    """A column of numbers as float64; raise CommandError where there are others."""
     import pandas as pd
 
     if series.dtype == object or isinstance(series.dtype, (pd.CategoricalDtype, pd.StringDtype)):
@@ -303,7 +298,7 @@ def texts(series: Any) -> Any:
     return series.astype(object).map(_text)
 
 
-def _as_it_is(series: Any) -> Any:
+def _untyped(series: Any) -> Any:
     """A column of which the model only knows the name."""
     import pandas as pd
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .errors import CommandError, WrongUse, listed, suggestion
-from .inputs import FALSE, FEWEST_ROWS, TRUE, Column, numbers
+from .inputs import FALSE, MIN_ROWS, TRUE, Column, numbers
 from .tables import LABEL, MISSING, Table
 
 
@@ -40,8 +40,8 @@ def labels_of(table: Table, target: str, classes: Any = None) -> Any:
     if pd.api.types.is_datetime64_any_dtype(series.dtype):
         raise CommandError(f"the target {target!r} has dates; a classifier needs classes")
     if classes is not None:
-        return _aligned(series if written is None else written, np.asarray(classes), target)
-    return _of_types(series) if written is None else _of_text(written, series)
+        return _as_classes(series if written is None else written, np.asarray(classes), target)
+    return _typed_labels(series) if written is None else _text_labels(written, series)
 
 
 def numbers_of(table: Table, target: str) -> Any:
@@ -50,21 +50,10 @@ def numbers_of(table: Table, target: str) -> Any:
     return numbers(table.frame[target], Column(target)).to_numpy()
 
 
-def labels_for(model: Any, table: Table, target: str) -> Any:
-    """Labels as a fitted model gives them."""
-    if hasattr(model, "classes_"):
-        return labels_of(table, target, model.classes_)
-    if not detects_outliers(model):
-        return numbers_of(table, target)
-    y = labels_of(table, target)
-    if not np.isin(y, [-1, 1]).all():
-        found = listed(map(str, np.unique(y).tolist()), 4)
-        raise CommandError(f"a one-class model says 1 (like the rows it knows) or -1 (not); {target!r} has {found}")
-    return y
-
-
-def detects_outliers(model: Any) -> bool:
-    return hasattr(model, "score_samples")
+def check_row_count(rows: Any) -> None:
+    """Raise CommandError where rows are too few."""
+    if len(rows) < MIN_ROWS:
+        raise CommandError(f"{len(rows)} rows are too few to learn from; at least {MIN_ROWS} are needed")
 
 
 def _check_missing(series: Any, written: Any, missing: Any, target: str) -> None:
@@ -86,8 +75,8 @@ def _check_missing(series: Any, written: Any, missing: Any, target: str) -> None
     )
 
 
-def _of_types(series: Any) -> Any:
-    """Labels whose types the file says."""
+def _typed_labels(series: Any) -> Any:
+    """Labels of a file that says their types."""
     import pandas as pd
 
     types = pd.api.types
@@ -100,7 +89,7 @@ def _of_types(series: Any) -> Any:
     return np.array([str(value) for value in series])
 
 
-def _of_text(written: Any, guessed: Any) -> Any:
+def _text_labels(written: Any, guessed: Any) -> Any:
     """Labels of a CSV file."""
     import pandas as pd
 
@@ -122,15 +111,15 @@ def _is_integer(text: str) -> bool:
     return re.fullmatch(r"0|-?[1-9][0-9]{0,18}", text) is not None and -(2**63) <= int(text) < 2**63
 
 
-def _aligned(series: Any, classes: Any, target: str) -> Any:
-    """Labels as a model's classes: digits may be text in one file and numbers in another."""
+def _as_classes(series: Any, classes: Any, target: str) -> Any:
+    """Labels in the type of a model's classes: digits may be text in one file and numbers in another."""
     values = [str(value) for value in series]
     if classes.dtype.kind in "UO":
         y, unlike = np.array(values, dtype=str), []
     else:
-        as_class = {text: _number(text) for text in set(values)}
-        unlike = sorted(text for text, value in as_class.items() if value is None)
-        y = np.array([as_class[text] for text in values], dtype=object)
+        numbers_by_text = {text: _number(text) for text in set(values)}
+        unlike = sorted(text for text, value in numbers_by_text.items() if value is None)
+        y = np.array([numbers_by_text[text] for text in values], dtype=object)
         y = y if unlike else _narrowed(y, classes.dtype.kind)
     if unlike or not np.isin(y, classes).any():
         which = "no label" if not unlike or len(unlike) == len(set(values)) else "not every label"
@@ -163,8 +152,7 @@ def _number(text: str) -> Any:
 def check_classes(y: Any, target: str) -> None:
     """Raise CommandError unless there are classes to learn."""
     classes, counts = np.unique(y, return_counts=True)
-    if len(y) < FEWEST_ROWS:
-        raise CommandError(f"{len(y)} rows are too few to learn from; at least {FEWEST_ROWS} are needed")
+    check_row_count(y)
     if len(classes) < 2:
         raise CommandError(
             f"the target {target!r} has one class only, {str(classes[0])!r}; there is nothing to tell apart"
@@ -198,7 +186,7 @@ def weights_of(table: Table, name: str | None) -> Any:
     bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
     if len(bad):
         value = table.frame[name].iloc[bad[0]]
-        has = "none" if pd.isna(value) else repr(value) if isinstance(value, str) else str(value)
+        has = "none" if pd.isna(value) else repr(value) if type(value) is str else str(value)
         raise CommandError(f"the weight {name!r} must be a number of at least 0; row {bad[0] + 1} has {has}")
     if not weights.any():
         raise CommandError(f"the weight {name!r} is 0 in all rows")

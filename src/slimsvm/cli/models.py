@@ -8,25 +8,30 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy
+import sklearn
 
-from .console import Console, plain
+from .. import __version__, persistence
+from ..frontiers.result import bytes_of, classifier_of
+from ..quantization.quantize import to_integers
+from .console import Console, as_json
 from .errors import CommandError, WrongUse, listed
 from .inputs import Column, ModelInputs
+from .preprocessing import encoder_of, steps_of
 from .tables import Table
+from .tasks import LearningTask, task_of_model
+
+if TYPE_CHECKING:
+    from .options import ReadingOptions
 
 SUFFIX = ".slim"
 
 
 def versions() -> dict[str, str]:
-    """Of all that has a part in a model."""
-    import scipy
-    import sklearn
-
-    from .. import __version__
-
+    """Versions of all that a model depends on."""
     return {
         "slimsvm": __version__,
         "python": platform.python_version(),
@@ -50,103 +55,106 @@ def check_new(path: Path, suffix: str | None = SUFFIX) -> None:
 
 
 def save(model: Any, path: Path, metadata: dict[str, Any]) -> None:
-    """Keep a model and how it was made."""
-    from .. import save as save_model
-
-    save_model(model, path, metadata=plain(metadata))
+    """Save a model and how it was made."""
+    persistence.save(model, path, metadata=as_json(metadata))
 
 
-def open_model(path: Path) -> Saved:
+def open_model(path: Path) -> SavedModel:
     """The model in a .slim file."""
-    from .. import load
-    from ..persistence import FileError, describe
-
     if path.is_dir():
         raise CommandError(f"{path} is a directory; give a {SUFFIX} file")
     try:
-        facts = describe(path)
-        return Saved(load(path), _of_this_command(facts["metadata"]), str(path), facts)
-    except FileError as error:
+        facts = persistence.describe(path)
+        return SavedModel(persistence.load(path), _of_this_command(facts["metadata"]), str(path), facts)
+    except persistence.FileError as error:
         raise CommandError(str(error)) from None
 
 
 def _of_this_command(metadata: dict[str, Any]) -> dict[str, Any]:
     """Drop metadata entries that are not as this command writes them."""
-    return {name: value for name, value in metadata.items() if name in NOTES and NOTES[name](value)}
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
+    return {name: value for name, value in metadata.items() if name in ENTRIES and ENTRIES[name](value)}
 
 
 def _are_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_text, value))
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and value >= 0
-
-
-def _is_dict(value: Any) -> bool:
-    return isinstance(value, dict)
+    return type(value) is list and all(type(one) is str for one in value)
 
 
 def _are_inputs(value: Any) -> bool:
     fields = {"name": str, "kind": str, "missing": bool}
-    return isinstance(value, list) and all(
-        isinstance(one, dict) and {name: type(part) for name, part in one.items()} == fields for one in value
+    return type(value) is list and all(
+        type(one) is dict and {name: type(part) for name, part in one.items()} == fields for one in value
     )
 
 
-NOTES: dict[str, Callable[[Any], bool]] = {
-    **dict.fromkeys(("command", "data", "target", "original"), lambda value: value is None or _is_text(value)),
-    **dict.fromkeys(("rows", "learned_from", "seed"), _is_count),
-    **dict.fromkeys(("settings", "versions", "held_out"), _is_dict),
+# What an entry of the metadata must be, which is JSON.
+ENTRIES: dict[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(("command", "data", "target", "original"), lambda value: value is None or type(value) is str),
+    **dict.fromkeys(("rows", "learned_from", "seed"), lambda value: type(value) is int and value >= 0),
+    **dict.fromkeys(("settings", "versions", "held_out"), lambda value: type(value) is dict),
     **dict.fromkeys(("missing", "preprocessing"), _are_texts),
     "inputs": _are_inputs,
-    "task": _is_text,
-    "classes": lambda value: isinstance(value, list),
+    "task": lambda value: type(value) is str,
+    "classes": lambda value: type(value) is list,
 }
 
 
 def device_bytes(model: Any) -> int:
-    """Of scaler and classifier in integers; of float32 numbers where the model has no such form."""
-    from ..frontiers.result import bytes_of
-    from ..quantization.quantize import to_integers
-
-    last = model.steps[-1][1] if hasattr(model, "steps") else model
+    """Bytes of scaler and estimator in integers; of float32 numbers where the model has no such form."""
     try:
         return int(to_integers(without_encoding(model)).n_bytes)
     except (TypeError, ValueError):
-        return int(bytes_of(last))
+        return int(bytes_of(classifier_of(model)))
 
 
 def without_encoding(model: Any) -> Any:
-    """A pipeline that was made here, from the scaler on."""
-    return model[1:] if "encode" in getattr(model, "named_steps", {}) else model
+    """A pipeline of this command from the scaler on."""
+    return model if encoder_of(model) is None else model[1:]
 
 
 @dataclass(frozen=True)
-class Saved:
-    """A model from a file, with the notes that were saved beside it."""
+class SavedModel:
+    """A model from a file, with the metadata of the file."""
 
     model: Any
     metadata: dict[str, Any]
     path: str
-    facts: dict[str, Any]
+    facts: dict[str, Any]  # that the file states about itself
 
     @property
-    def last(self) -> Any:
-        """The estimator itself."""
-        return self.model.steps[-1][1] if hasattr(self.model, "steps") else self.model
+    def estimator(self) -> Any:
+        """The last step of a pipeline; a model that is none, itself."""
+        return classifier_of(self.model)
+
+    @cached_property
+    def task(self) -> LearningTask:
+        return task_of_model(self.model)
+
+    @property
+    def has_probabilities(self) -> bool:
+        return hasattr(self.model, "predict_proba")
+
+    @property
+    def has_intervals(self) -> bool:
+        return hasattr(self.estimator, "predict_interval")
+
+    @property
+    def classes(self) -> Any:
+        """None where the model is no classifier."""
+        return getattr(self.model, "classes_", None)
+
+    @property
+    def n_targets(self) -> int:
+        return 1 if self.classes is not None else len(self.estimator.intercept_)
 
     @property
     def target(self) -> str | None:
         return self.metadata.get("target")
 
-    def reading(self, how: Any) -> Any:
+    def reading(self, options: ReadingOptions) -> Any:
         """How a table is read: the texts for missing values are those of training unless others are given."""
-        return how if how.missing else replace(how, missing=list(self.metadata.get("missing") or ()))
+        if options.missing:
+            return options
+        return replace(options, missing=list(self.metadata.get("missing") or ()))
 
     @cached_property
     def inputs(self) -> ModelInputs | None:
@@ -158,27 +166,29 @@ class Saved:
 
     @property
     def _first(self) -> Any:
-        return self.model.steps[0][1] if hasattr(self.model, "steps") else self.model
+        return steps_of(self.model)[0][1]
 
-    def rows(self, table: Table, besides: set[str], out: Console) -> Any:
-        """Inputs from a table, by name where the model has names; ``besides`` are columns that are no inputs."""
+    def rows(self, table: Table, others: set[str], console: Console) -> Any:
+        """Inputs from a table, by name where the model has names; ``others`` are columns that are no inputs."""
         if self.inputs is None:
-            return self._by_position(table, besides, out)
-        known = {*self.inputs.names, *besides}
+            return self._by_position(table, others, console)
+        known = {*self.inputs.names, *others}
         extra = [name for name in table.names if name not in known]
         if extra and not table.sparse:
-            out.note(f"columns that the model does not use: {listed(extra)}")
+            console.note(f"columns that the model does not use: {listed(extra)}")
         return self.inputs.rows(table)
 
-    def _by_position(self, table: Table, besides: set[str], out: Console) -> Any:
-        needed = int(self._first.n_features_in_)
-        names = [name for name in table.names if name not in besides]
-        if len(names) != needed:
+    def _by_position(self, table: Table, others: set[str], console: Console) -> Any:
+        n_inputs = int(self._first.n_features_in_)
+        names = [name for name in table.names if name not in others]
+        left_out = sorted(others & set(table.names))
+        if len(names) != n_inputs:
             raise CommandError(
-                f"the model takes {needed} inputs and does not know their names; {table.path} has {len(names)} columns"
-                f"{' beside ' + listed(sorted(besides & set(table.names))) if besides & set(table.names) else ''}: "
-                f"{listed(names)}"
+                f"the model takes {n_inputs} inputs and does not know their names; {table.path} has {len(names)} "
+                f"columns{' beside ' + listed(left_out) if left_out else ''}: {listed(names)}"
             )
         if not table.sparse:
-            out.note(f"the model does not know the names of its inputs; columns are taken in order: {listed(names)}")
+            console.note(
+                f"the model does not know the names of its inputs; columns are taken in order: {listed(names)}"
+            )
         return ModelInputs(tuple(Column(name) for name in names)).rows(table).to_numpy()

@@ -10,6 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from .inputs import CATEGORY, NUMBER, ModelInputs
 
@@ -18,9 +22,6 @@ FILLED = "filled"  # numbers some of which are missing
 
 def pipeline(inputs: ModelInputs, step: str, estimator: Any) -> Any:
     """An unfitted pipeline for these inputs."""
-    from sklearn.pipeline import Pipeline
-    from sklearn.preprocessing import StandardScaler
-
     steps = [("scale", StandardScaler()), (step, estimator)]
     return Pipeline(steps if inputs.plain else [("encode", _encoder(inputs)), *steps])
 
@@ -30,10 +31,6 @@ def _encoder(inputs: ModelInputs) -> Any:
 
     Missing categories are the empty text, a category of its own. Unknown ones get zeros.
     """
-    from sklearn.compose import ColumnTransformer
-    from sklearn.impute import SimpleImputer
-    from sklearn.preprocessing import OneHotEncoder
-
     numbers, categories = inputs.of_kind(NUMBER), inputs.of_kind(CATEGORY)
     one_hot = OneHotEncoder(drop="if_binary", handle_unknown="ignore", sparse_output=False)
     steps = [
@@ -42,6 +39,16 @@ def _encoder(inputs: ModelInputs) -> Any:
         (CATEGORY, one_hot, [column.name for column in categories]),
     ]
     return ColumnTransformer([step for step in steps if step[2]], verbose_feature_names_out=False)
+
+
+def steps_of(model: Any) -> list[tuple[str, Any]]:
+    """Names and steps of a pipeline; a model that is none is a step without a name."""
+    return model.steps if isinstance(model, Pipeline) else [("", model)]
+
+
+def encoder_of(model: Any) -> Any:
+    """The step that encodes columns; None where there is none."""
+    return dict(steps_of(model)).get("encode")
 
 
 def words(inputs: ModelInputs, model: Any = None) -> list[str]:
@@ -67,7 +74,7 @@ def _encoded(model: Any) -> int:
 
 def recipes(model: Any) -> list[str]:
     """How each input after ``encode`` is made from the columns, in their order."""
-    encode = model["encode"]
+    encode = encoder_of(model)
     made: list[str] = []
     for kind, step, names in encode.transformers_:
         if kind == NUMBER:
@@ -87,10 +94,11 @@ def _shown(category: str) -> str:
 
 def unknown(model: Any, rows: Any) -> list[str]:
     """Notes on categories that the model has not seen."""
-    encode = model.named_steps.get("encode") if hasattr(model, "named_steps") else None
-    if encode is None or CATEGORY not in getattr(encode, "named_transformers_", {}):
+    transformers = getattr(encoder_of(model), "transformers_", [])
+    names: Any = next((names for kind, _, names in transformers if kind == CATEGORY), None)
+    if names is None:
         return []
-    names = next(names for kind, _, names in encode.transformers_ if kind == CATEGORY)
+    encode = encoder_of(model)
     notes = []
     for name, categories in zip(names, encode.named_transformers_[CATEGORY].categories_, strict=True):
         new = ~np.isin(rows[name].to_numpy(dtype=str), np.asarray(categories, dtype=str))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
 import csv
+import gzip
 import io
+import lzma
 import sys
 import warnings
 from collections import Counter
@@ -19,7 +22,7 @@ from ..utils.warnings import without_control_characters
 from .errors import CommandError, WrongUse, listed, needs, one_line
 
 if TYPE_CHECKING:
-    from .options import Reading
+    from .options import ReadingOptions
 
 FORMATS = {
     ".csv": "csv",
@@ -31,15 +34,15 @@ FORMATS = {
     ".libsvm": "svmlight",
     ".svmlight": "svmlight",
 }
-COMPRESSED = (".gz", ".bz2", ".xz")
+OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}  # of compressed files
 SEPARATORS = (",", ";", "\t", "|")
-SNIFFED = 50  # lines that the separator is found in
+N_SNIFFED_LINES = 50  # lines that the separator is found in
 # What stands for a missing value in a CSV file: what pandas takes for it, and a question mark.
 MISSING = (
     *("", "?", "NA", "N/A", "n/a", "<NA>", "#NA", "#N/A", "#N/A N/A", "NaN", "nan", "-NaN", "-nan"),
     *("NULL", "null", "None", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
 )
-MOST_CELLS = 2.5e8  # of an svmlight file: 2 GB as a table
+MAX_CELLS = 2.5e8  # of an svmlight file: 2 GB as a table
 UNNAMED = "unnamed "  # begins the names of columns without one
 LABEL = "label"  # what the label of an svmlight file is called
 
@@ -70,7 +73,7 @@ class Table:
         return len(self.frame)
 
 
-def read(path: Path, how: Reading) -> Table:
+def read(path: Path, how: ReadingOptions) -> Table:
     """The table in a file; ``-`` is standard input."""
     try:
         import pandas  # noqa: F401
@@ -91,8 +94,7 @@ def _format(path: Path, given: str | None) -> str:
         return "csv"
     if path.is_dir():
         raise CommandError(f"{path} is a directory; give a file")
-    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in COMPRESSED]
-    found = FORMATS.get(suffixes[-1] if suffixes else "")
+    found = _format_of_name(path)
     if found is None:
         if not path.exists():
             raise CommandError(f"{path}: no such file")
@@ -100,16 +102,21 @@ def _format(path: Path, given: str | None) -> str:
     return found
 
 
+def _format_of_name(path: Path) -> str | None:
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in OPENERS]
+    return FORMATS.get(suffixes[-1] if suffixes else "")
+
+
 # --- CSV ---------------------------------------------------------------------------------------------------------
 
 
-def _read_csv(path: Path, how: Reading) -> Table:
+def _read_csv(path: Path, how: ReadingOptions) -> Table:
     import pandas as pd
 
     source, missing = _source(path), missing_texts(how.missing)
 
     def parsed(**more: Any) -> Any:
-        if isinstance(source, io.BytesIO):
+        if source is not path:
             source.seek(0)
         return pd.read_csv(
             source,
@@ -169,9 +176,9 @@ def _encoding(name: str) -> str:
 def _first_lines(source: Any, path: Path, encoding: str) -> list[str]:
     import pandas as pd
 
-    opened = io.BytesIO(source.getvalue()) if isinstance(source, io.BytesIO) else _open(source)
+    opened = _opened(source) if source is path else io.BytesIO(source.getvalue())
     with opened, io.TextIOWrapper(opened, encoding=_encoding(encoding), newline="") as text:
-        lines = [line for line, _ in zip(text, range(SNIFFED), strict=False)]
+        lines = [line for line, _ in zip(text, range(N_SNIFFED_LINES), strict=False)]
     lines = [line for line in lines if line.strip()]
     if not lines:
         raise pd.errors.EmptyDataError
@@ -180,13 +187,8 @@ def _first_lines(source: Any, path: Path, encoding: str) -> list[str]:
     return lines
 
 
-def _open(path: Path) -> Any:
-    import bz2
-    import gzip
-    import lzma
-
-    openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-    return openers.get(path.suffix.lower(), open)(path, "rb")
+def _opened(path: Path) -> Any:
+    return OPENERS.get(path.suffix.lower(), open)(path, "rb")
 
 
 @contextmanager
@@ -211,7 +213,7 @@ def _separator(path: Path, given: str | None, lines: list[str]) -> str:
         return "\t"
     # The last line may be cut off, or end inside a quoted field.
     counts = {sep: [len(row) for row in csv.reader(lines, delimiter=sep)] for sep in SEPARATORS}
-    regular = [sep for sep in SEPARATORS if counts[sep][0] > 1 and len(set(counts[sep][: SNIFFED - 2])) == 1]
+    regular = [sep for sep in SEPARATORS if counts[sep][0] > 1 and len(set(counts[sep][: N_SNIFFED_LINES - 2])) == 1]
     return max(regular or SEPARATORS, key=lambda sep: counts[sep][0])
 
 
@@ -244,7 +246,7 @@ def _is_number(text: str) -> bool:
 # --- Parquet, svmlight --------------------------------------------------------------------------------------------
 
 
-def _read_parquet(path: Path, how: Reading) -> Table:
+def _read_parquet(path: Path, how: ReadingOptions) -> Table:
     import pandas as pd
 
     try:
@@ -261,7 +263,7 @@ def _read_parquet(path: Path, how: Reading) -> Table:
     return Table(frame.reset_index(drop=True), str(path))
 
 
-def _read_svmlight(path: Path, how: Reading) -> Table:
+def _read_svmlight(path: Path, how: ReadingOptions) -> Table:
     """Columns are called as their numbers in the file; labels that are whole numbers become integers."""
     import pandas as pd
     from sklearn.datasets import load_svmlight_file
@@ -272,7 +274,7 @@ def _read_svmlight(path: Path, how: Reading) -> Table:
         raise
     except (ValueError, IndexError, OverflowError, UnicodeDecodeError) as error:
         raise CommandError(f"{path} is not an svmlight file: {one_line(error)}") from None
-    if X.shape[0] * X.shape[1] > MOST_CELLS:
+    if X.shape[0] * X.shape[1] > MAX_CELLS:
         raise CommandError(
             f"{path}: {X.shape[0]} rows of {X.shape[1]} inputs are too many for a table; slimsvm in Python takes them "
             "as a sparse matrix"
@@ -283,7 +285,7 @@ def _read_svmlight(path: Path, how: Reading) -> Table:
     return Table(frame, str(path), sparse=True)
 
 
-READERS: dict[str, Callable[[Path, Any], Table]] = {
+READERS: dict[str, Callable[[Path, ReadingOptions], Table]] = {
     "csv": _read_csv,
     "parquet": _read_parquet,
     "svmlight": _read_svmlight,
@@ -310,8 +312,7 @@ def write(frame: Any, path: Path | None) -> None:
 
 def writable(path: Path) -> str:
     """The kind of file that a path names, if it can be written."""
-    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in COMPRESSED]
-    kind = FORMATS.get(suffixes[-1] if suffixes else "")
+    kind = _format_of_name(path)
     if kind not in ("csv", "parquet"):
         raise WrongUse(f"--output {path}: must end in .csv, .tsv, .txt or .parquet")
     return kind

@@ -1,4 +1,4 @@
-"""What there is to learn from a table: classes, numbers, or how usual rows look. One object for each kind."""
+"""What a model learns from a table and predicts: classification, regression or outlier detection."""
 
 from __future__ import annotations
 
@@ -8,230 +8,281 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from .. import SlimOneClass, SlimSVC, SlimSVR
 from . import evaluation, labels
 from .console import percent
-from .errors import CommandError, WrongUse
-from .inputs import FEWEST_ROWS
+from .errors import CommandError, WrongUse, listed
 from .tables import Table
 
 if TYPE_CHECKING:
     from .data import LabelledFrame
-    from .options import Learning
+    from .options import TrainingOptions
 
 AUTO = "auto"
-FEW_NUMBERS, SHARE = 20, 10  # up to so many different whole numbers, or a tenth of the rows, are classes
+# Up to so many different whole numbers are classes, or up to one for so many rows.
+MAX_NUMERIC_CLASSES, MIN_ROWS_OF_CLASS = 20, 10
+MAX_LISTED = 12  # classes or columns in a line
+
+Scores = dict[str, Any]
+Lines = list[tuple[str, Any]]  # for people: what, and its value
 
 
 @dataclass(frozen=True)
 class LearningTask(ABC):
-    """One kind of learning; ``why`` says in words what in the target makes it this one."""
+    """One kind of task; ``why`` says in words what in the target makes it this one."""
 
     why: str = ""
     name: ClassVar[str]
-    step: ClassVar[str]  # what the estimator is called in a pipeline
+    step: ClassVar[str]  # name of the estimator in a pipeline
     stratified: ClassVar[bool] = False
-    options: ClassVar[dict[str, str]] = {}  # of other kinds: what is not the default there is not for this one
-    measure: ClassVar[str] = ""  # by which sizes are compared; none where they are not
+    foreign_options: ClassVar[dict[str, str]]  # options of other tasks, and which these are
+    foreign_parameters: ClassVar[tuple[str, ...]] = ()  # of other tasks' estimators
+    measure: ClassVar[str] = ""  # score that sizes are compared by; none where they are not
 
-    def measured(self, score: float, standard_error: float) -> str:
+    def format_score(self, score: float, standard_error: float) -> str:
         """A score by that measure, for people."""
         return f"{score:.4f} ± {standard_error:.4f}"
 
     @abstractmethod
-    def labels(self, table: Table, target: str | None, known: Any = None) -> Any:
+    def read_labels(self, table: Table, target: str | None, known: Any = None) -> Any:
         """Labels of the rows; those of a test file where those of training are ``known``."""
 
     @abstractmethod
-    def check(self, y: Any, target: str | None) -> None:
+    def check_labels(self, y: Any, target: str | None) -> None:
         """Raise CommandError where there is nothing to learn."""
 
     @abstractmethod
-    def estimator(self, given: dict[str, Any]) -> Any:
-        """Unfitted, with settings of the command line."""
+    def estimator(self, settings: dict[str, Any]) -> Any:
+        """The estimator, unfitted, with settings of the command line."""
 
     @abstractmethod
-    def judged(self, model: Any, train: LabelledFrame, test: LabelledFrame) -> dict[str, Any]:
-        """What rows held out say of a model, beside the simplest that could be said."""
+    def held_out_scores(self, model: Any, train: LabelledFrame, test: LabelledFrame) -> Scores:
+        """Scores of a model on held-out rows, and of a baseline."""
 
-    @abstractmethod
-    def about(self, y: Any) -> dict[str, Any]:
+    def label_facts(self, y: Any) -> dict[str, Any]:
         """What is kept of the labels in a model's file."""
+        return {}
 
-    @abstractmethod
-    def lines(self, about: dict[str, Any]) -> list[tuple[str, Any]]:
+    def label_lines(self, facts: dict[str, Any]) -> Lines:
         """The same for people."""
+        return []
 
     @abstractmethod
-    def verdict(self, estimate: dict[str, Any], where: str) -> list[tuple[str, Any]]:
-        """An estimate for people."""
+    def held_out_lines(self, scores: Scores, where: str) -> Lines:
+        """Scores on held-out rows, for people."""
 
-    def check_options(self, how: Learning) -> None:
-        """Raise WrongUse where an option is for another kind."""
-        for name, meant in self.options.items():
-            if getattr(how, name) != type(how).__dataclass_fields__[name].default:
-                raise WrongUse(f"--{name} is for {meant}; --task {self.name} does not have it")
+    @abstractmethod
+    def true_labels(self, model: Any, table: Table, target: str) -> Any:
+        """Labels of the rows in the form in which a fitted model predicts them."""
+
+    @abstractmethod
+    def scores(self, model: Any, X: Any, y: Any, weights: Any) -> Scores:
+        """Scores of a fitted model on rows with such labels."""
+
+    def score_lines(self, scores: Scores) -> Lines:
+        """The same for people."""
+        return [
+            ("rows", scores["rows"]),
+            ("error", percent(scores["error"], scores["standard_error"])),
+            ("log loss", f"{scores['log_loss']:.4f}" if scores.get("log_loss") is not None else None),
+        ]
+
+    def check_options(self, options: TrainingOptions) -> None:
+        """Raise WrongUse where an option is for another task."""
+        changed = options.changed()
+        for name, tasks in self.foreign_options.items():
+            if name in changed:
+                raise WrongUse(f"--{name} is for {tasks}; --task {self.name} does not have it")
+
+    def _own(self, settings: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in settings.items() if name not in self.foreign_parameters}
 
 
 class ClassificationTask(LearningTask):
     """Labels are classes."""
 
     name, step, stratified, measure = "classification", "classifier", True, "error"
-    options: ClassVar[dict[str, str]] = {"nu": "--task outliers", "intervals": "numbers"}
+    foreign_options: ClassVar[dict[str, str]] = {"nu": "--task outliers", "intervals": "numbers"}
+    foreign_parameters = ("nu", "intervals")
 
-    def measured(self, score: float, standard_error: float) -> str:
+    def format_score(self, score: float, standard_error: float) -> str:
         return percent(1 - score, standard_error)
 
-    def labels(self, table: Table, target: str | None, known: Any = None) -> Any:
+    def read_labels(self, table: Table, target: str | None, known: Any = None) -> Any:
         assert target is not None
         return labels.labels_of(table, target, None if known is None else np.unique(known))
 
-    def check(self, y: Any, target: str | None) -> None:
+    def check_labels(self, y: Any, target: str | None) -> None:
         assert target is not None
         labels.check_classes(y, target)
 
-    def estimator(self, given: dict[str, Any]) -> Any:
-        from .. import SlimSVC
+    def estimator(self, settings: dict[str, Any]) -> Any:
+        return SlimSVC(**self._own(settings))
 
-        return SlimSVC(**{name: value for name, value in given.items() if name not in ("nu", "intervals")})
+    def held_out_scores(self, model: Any, train: LabelledFrame, test: LabelledFrame) -> Scores:
+        baseline = evaluation.baseline_error(train.y, test.y, train.weights, test.weights)
+        return self.scores(model, test.X, test.y, test.weights) | {"majority_error": baseline}
 
-    def judged(self, model: Any, train: LabelledFrame, test: LabelledFrame) -> dict[str, Any]:
-        found = evaluation.judge(model, test.X, test.y, test.weights)
-        return found | {"majority_error": evaluation.majority_error(train.y, test.y, train.weights, test.weights)}
-
-    def about(self, y: Any) -> dict[str, Any]:
+    def label_facts(self, y: Any) -> dict[str, Any]:
         classes, counts = np.unique(y, return_counts=True)
         return {"classes": classes.tolist(), "class_rows": counts.tolist()}
 
-    def lines(self, about: dict[str, Any]) -> list[tuple[str, Any]]:
-        each = zip(about["classes"], about["class_rows"], strict=True)
+    def label_lines(self, facts: dict[str, Any]) -> Lines:
+        each = zip(facts["classes"], facts["class_rows"], strict=True)
         return [("classes", shortened([f"{name} ({count})" for name, count in each]))]
 
-    def verdict(self, estimate: dict[str, Any], where: str) -> list[tuple[str, Any]]:
-        error = percent(estimate["error"], estimate["standard_error"])
+    def held_out_lines(self, scores: Scores, where: str) -> Lines:
+        error = percent(scores["error"], scores["standard_error"])
         return [
-            ("error", f"{error} on {estimate['rows']} rows {where}"),
-            ("largest class alone", percent(estimate["majority_error"])),
+            ("error", f"{error} on {scores['rows']} rows {where}"),
+            ("largest class alone", percent(scores["majority_error"])),
         ]
+
+    def true_labels(self, model: Any, table: Table, target: str) -> Any:
+        return labels.labels_of(table, target, model.classes_)
+
+    def scores(self, model: Any, X: Any, y: Any, weights: Any) -> Scores:
+        scores = evaluation.classification_scores(model.predict(X), y, model.classes_, weights)
+        if hasattr(model, "predict_proba"):
+            scores["log_loss"] = evaluation.log_loss(model.predict_proba(X), model.classes_, y, weights)
+        return scores
 
 
 class RegressionTask(LearningTask):
     """Labels are quantities."""
 
     name, step, measure = "regression", "regressor", "R²"
-    options: ClassVar[dict[str, str]] = {
+    foreign_options: ClassVar[dict[str, str]] = {
         "balanced": "classes",
         "probability": "classes",
         "nu": "--task outliers",
     }
+    foreign_parameters = ("class_weight", "probability", "nu")
 
-    def labels(self, table: Table, target: str | None, known: Any = None) -> Any:
+    def read_labels(self, table: Table, target: str | None, known: Any = None) -> Any:
         assert target is not None
         return labels.numbers_of(table, target)
 
-    def check(self, y: Any, target: str | None) -> None:
-        check_rows(y)
+    def check_labels(self, y: Any, target: str | None) -> None:
+        labels.check_row_count(y)
         if y.min() == y.max():
             raise CommandError(f"the target {target!r} is {y[0]:g} in all rows; there is nothing to learn")
 
-    def estimator(self, given: dict[str, Any]) -> Any:
-        from .. import SlimSVR
+    def estimator(self, settings: dict[str, Any]) -> Any:
+        return SlimSVR(**self._own(settings))
 
-        return SlimSVR(
-            **{name: value for name, value in given.items() if name not in ("class_weight", "probability", "nu")}
-        )
-
-    def judged(self, model: Any, train: LabelledFrame, test: LabelledFrame) -> dict[str, Any]:
-        found = evaluation.judge(model, test.X, test.y, test.weights)
+    def held_out_scores(self, model: Any, train: LabelledFrame, test: LabelledFrame) -> Scores:
         mean = np.average(train.y, weights=train.weights)
-        return found | {"rmse_of_the_mean": float(np.sqrt(np.average((test.y - mean) ** 2, weights=test.weights)))}
+        baseline = float(np.sqrt(np.average((test.y - mean) ** 2, weights=test.weights)))
+        return self.scores(model, test.X, test.y, test.weights) | {"rmse_of_the_mean": baseline}
 
-    def about(self, y: Any) -> dict[str, Any]:
+    def label_facts(self, y: Any) -> dict[str, Any]:
         return {"target_range": [float(y.min()), float(y.max())], "target_mean": float(y.mean())}
 
-    def lines(self, about: dict[str, Any]) -> list[tuple[str, Any]]:
-        low, high = about["target_range"]
-        return [("values", f"{low:.6g} to {high:.6g}, mean {about['target_mean']:.6g}")]
+    def label_lines(self, facts: dict[str, Any]) -> Lines:
+        low, high = facts["target_range"]
+        return [("values", f"{low:.6g} to {high:.6g}, mean {facts['target_mean']:.6g}")]
 
-    def verdict(self, estimate: dict[str, Any], where: str) -> list[tuple[str, Any]]:
+    def held_out_lines(self, scores: Scores, where: str) -> Lines:
         return [
-            ("R²", f"{estimate['r2']:.4f} on {estimate['rows']} rows {where}"),
-            ("RMS error", f"{estimate['rmse']:.4g}"),
-            ("the mean alone", f"{estimate['rmse_of_the_mean']:.4g}"),
+            ("R²", f"{scores['r2']:.4f} on {scores['rows']} rows {where}"),
+            ("RMS error", f"{scores['rmse']:.4g}"),
+            ("the mean alone", f"{scores['rmse_of_the_mean']:.4g}"),
+        ]
+
+    def true_labels(self, model: Any, table: Table, target: str) -> Any:
+        return labels.numbers_of(table, target)
+
+    def scores(self, model: Any, X: Any, y: Any, weights: Any) -> Scores:
+        return evaluation.regression_scores(model.predict(X), y, weights)
+
+    def score_lines(self, scores: Scores) -> Lines:
+        return [
+            ("rows", scores["rows"]),
+            ("R²", f"{scores['r2']:.4f}"),
+            ("RMS error", f"{scores['rmse']:.4g}"),
+            ("mean absolute error", f"{scores['mean_absolute_error']:.4g}"),
         ]
 
 
 class OutlierTask(LearningTask):
-    """There are no labels: rows are to be told from others that are unlike them."""
+    """There are no labels in training: rows that are unlike most others are outliers."""
 
     name, step = "outliers", "detector"
-    options: ClassVar[dict[str, str]] = {
+    foreign_options: ClassVar[dict[str, str]] = {
         "C": "classes and numbers",
         "scales": "classes and numbers",
         "balanced": "classes",
         "probability": "classes",
         "intervals": "numbers",
     }
+    foreign_parameters = ("C", "scales", "class_weight", "probability", "intervals")
 
-    def labels(self, table: Table, target: str | None, known: Any = None) -> Any:
+    def read_labels(self, table: Table, target: str | None, known: Any = None) -> Any:
         return None
 
-    def check(self, y: Any, target: str | None) -> None:
-        """There are no labels."""
+    def check_labels(self, y: Any, target: str | None) -> None:
+        """There are none."""
 
-    def estimator(self, given: dict[str, Any]) -> Any:
-        from .. import SlimOneClass
+    def estimator(self, settings: dict[str, Any]) -> Any:
+        scale = {"gamma": "scale"} if settings["gamma"] == "search" else {}
+        return SlimOneClass(**self._own(settings) | scale)
 
-        names = ("n_vectors", "max_bytes", "gamma", "kernel", "nu", "n_jobs", "random_state")
-        settings = {name: given[name] for name in names}
-        return SlimOneClass(**settings | ({"gamma": "scale"} if settings["gamma"] == "search" else {}))
-
-    def judged(self, model: Any, train: LabelledFrame, test: LabelledFrame) -> dict[str, Any]:
+    def held_out_scores(self, model: Any, train: LabelledFrame, test: LabelledFrame) -> Scores:
         outside = model.predict(test.X) < 0
-        share, standard_error = evaluation.error_of(outside, test.weights)
+        share, standard_error = evaluation.error_rate(outside, test.weights)
         return {"rows": len(outside), "outside": share, "standard_error": standard_error}
 
-    def about(self, y: Any) -> dict[str, Any]:
-        return {}
+    def held_out_lines(self, scores: Scores, where: str) -> Lines:
+        share = percent(scores["outside"], scores["standard_error"])
+        return [("outliers", f"{share} of {scores['rows']} rows {where}")]
 
-    def lines(self, about: dict[str, Any]) -> list[tuple[str, Any]]:
-        return []
+    def true_labels(self, model: Any, table: Table, target: str) -> Any:
+        y = labels.labels_of(table, target)
+        if not np.isin(y, [-1, 1]).all():
+            others = listed(map(str, np.unique(y).tolist()), 4)
+            raise CommandError(
+                f"a one-class model says 1 (like the rows it knows) or -1 (not); {target!r} has {others}"
+            )
+        return y
 
-    def verdict(self, estimate: dict[str, Any], where: str) -> list[tuple[str, Any]]:
-        share = percent(estimate["outside"], estimate["standard_error"])
-        return [("outliers", f"{share} of {estimate['rows']} rows {where}")]
+    def scores(self, model: Any, X: Any, y: Any, weights: Any) -> Scores:
+        return evaluation.classification_scores(model.predict(X), y, [-1, 1], weights)
 
 
-KINDS: dict[str, type[LearningTask]] = {kind.name: kind for kind in (ClassificationTask, RegressionTask, OutlierTask)}
-
-
-def check_rows(y: Any) -> None:
-    """Raise CommandError where rows are too few."""
-    if len(y) < FEWEST_ROWS:
-        raise CommandError(f"{len(y)} rows are too few to learn from; at least {FEWEST_ROWS} are needed")
+TASKS: dict[str, type[LearningTask]] = {task.name: task for task in (ClassificationTask, RegressionTask, OutlierTask)}
 
 
 def check_name(name: str) -> None:
     """Raise WrongUse for a task that is not known."""
-    if name != AUTO and name not in KINDS:
-        raise WrongUse(f"--task {name}: must be {', '.join([AUTO, *KINDS][:-1])} or {list(KINDS)[-1]}")
+    if name != AUTO and name not in TASKS:
+        raise WrongUse(f"--task {name}: must be {', '.join([AUTO, *TASKS][:-1])} or {list(TASKS)[-1]}")
 
 
-def kind_of(name: str, table: Table, target: str | None) -> LearningTask:
-    """The kind that is asked for or, with "auto", what the target looks like."""
+def task_of_target(name: str, table: Table, target: str | None) -> LearningTask:
+    """The task of this name or, with "auto", the one that the target looks like."""
     if name != AUTO:
-        return KINDS[name]("as --task says")
+        return TASKS[name]("as --task says")
     assert target is not None
     y = labels.labels_of(table, target)
     distinct = len(np.unique(y))
     if y.dtype.kind not in "fi":
-        what = "truth values" if y.dtype.kind == "b" else f"{distinct} different texts"
-        return ClassificationTask(f"{target} has {what}")
+        values = "truth values" if y.dtype.kind == "b" else f"{distinct} different texts"
+        return ClassificationTask(f"{target} has {values}")
     if (y != np.round(y)).any():
         return RegressionTask(f"{target} has numbers with fractions")
-    many = distinct > max(FEW_NUMBERS, len(y) // SHARE)
-    return (RegressionTask if many else ClassificationTask)(f"{target} has {distinct} different whole numbers")
+    task = RegressionTask if distinct > max(MAX_NUMERIC_CLASSES, len(y) // MIN_ROWS_OF_CLASS) else ClassificationTask
+    return task(f"{target} has {distinct} different whole numbers")
 
 
-def shortened(words: list[str], most: int = 12) -> str:
+def task_of_model(model: Any) -> LearningTask:
+    """The task of a fitted model, of this library or of scikit-learn."""
+    if hasattr(model, "classes_"):
+        return ClassificationTask()
+    return OutlierTask() if hasattr(model, "score_samples") else RegressionTask()
+
+
+def shortened(words: list[str]) -> str:
     """The first of them, and how many more there are."""
-    return ", ".join(words[:most]) + (f" and {len(words) - most} more" if len(words) > most else "")
+    more = f" and {len(words) - MAX_LISTED} more" if len(words) > MAX_LISTED else ""
+    return ", ".join(words[:MAX_LISTED]) + more

@@ -3,72 +3,62 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import models, preprocessing
 from .byte_budget import fitted
 from .console import Console, Facts
-from .data import Data, held_out, learning_data
+from .data import TrainingData, train_and_test, training_data
 from .errors import WrongUse
 from .models import device_bytes
 
 if TYPE_CHECKING:
-    from .options import Choosing, Judging, Learning, Reading
+    from .options import HoldOutOptions, LearnOptions, TrainingOptions
 
-VECTORS = 20
+N_VECTORS = 20  # unless --vectors or --bytes are given
 
 
 def train(
-    path: Path,
-    vectors: str | None,
-    max_bytes: int | None,
-    output: Path,
-    reading: Reading,
-    choosing: Choosing,
-    judging: Judging,
-    learning: Learning,
-    out: Console,
+    path: Path, output: Path, vectors: str | None, max_bytes: int | None, options: LearnOptions, console: Console
 ) -> None:
-    """Learn from a file, judge on rows held out, keep a model of all rows."""
+    """Learn from a file, test on held-out rows, save a model of all rows."""
     models.check_new(output)
     if vectors is not None and max_bytes is not None:
         raise WrongUse("--vectors and --bytes exclude each other: give the number of vectors, or the bytes")
-    given = settings_of(learning) | {"n_vectors": size_of(vectors), "max_bytes": max_bytes}
+    settings = estimator_settings(options.training) | {"n_vectors": n_vectors(vectors), "max_bytes": max_bytes}
     start = time.perf_counter()
-    data = learning_data(path, reading, choosing)
-    data.kind.check_options(learning)
-    out.notes(data.inputs.notes)
-    some, test = held_out(data, judging, reading, choosing, learning.seed)
-    prototype = preprocessing.pipeline(data.inputs, data.kind.step, data.kind.estimator(given))
-    separate = some is data.rows  # the rows that judge are not in the file, or there are none
-    prototype[-1].verbose = out.shows_progress
-    with out.work(2 if separate else 3) as begin:
-        estimate = None
-        if not separate:
+    data = training_data(path, options)
+    console.notes(data.inputs.notes)
+    rows, test = train_and_test(data, options)
+    prototype = preprocessing.pipeline(data.inputs, data.task.step, data.task.estimator(settings))
+    holds_out = rows is not data.rows
+    prototype[-1].verbose = console.shows_progress
+    with console.work(3 if holds_out else 2) as begin:
+        scores = None
+        if holds_out:
             begin("rows held out")
             assert test is not None
-            estimate = data.kind.judged(fitted(prototype, some, max_bytes), some, test)
+            scores = data.task.held_out_scores(fitted(prototype, rows, max_bytes), rows, test)
         begin("all rows")
         model = fitted(prototype, data.rows, max_bytes)
-        if separate and test is not None:
-            estimate = data.kind.judged(model, some, test)
+        if test is not None and not holds_out:
+            scores = data.task.held_out_scores(model, rows, test)
         begin("saving")
         model[-1].verbose = False
-        settings = as_given(learning) | {"vectors": vectors or (None if max_bytes else VECTORS), "bytes": max_bytes}
-        metadata = made(data, out.command, settings, learning.seed) | {"held_out": estimate}
-        models.save(model, output, metadata)
-    seconds = time.perf_counter() - start
-    show(out, data, model, estimate, output, seconds, judging)
+        given = {"vectors": vectors or (None if max_bytes else N_VECTORS), "bytes": max_bytes}
+        models.save(model, output, metadata(data, console.command, options.training, given) | {"held_out": scores})
+    _show(console, data, model, scores, output, time.perf_counter() - start, options.hold_out)
 
 
 # --- settings -----------------------------------------------------------------------------------------------------
 
 
-def size_of(text: str | None) -> int | str:
+def n_vectors(text: str | None) -> int | str:
     """A number of vectors, or auto."""
     if text is None:
-        return VECTORS
+        return N_VECTORS
     if text == "auto":
         return text
     try:
@@ -99,47 +89,48 @@ def choice(option: str, text: str, *words: str) -> str:
     return text
 
 
-def settings_of(how: Learning) -> dict[str, Any]:
-    """What the options ask for, as estimators call it."""
-    if how.jobs == 0:
+def check_jobs(jobs: int | None) -> None:
+    if jobs == 0:
         raise WrongUse("--jobs 0: must be a number of threads, or -1 for all processors")
+
+
+def estimator_settings(options: TrainingOptions) -> dict[str, Any]:
+    """The options as parameters of estimators."""
+    check_jobs(options.jobs)
     return {
-        "C": number_or("--C", how.C, "search"),
-        "gamma": number_or("--gamma", how.gamma, "search", "scale", "auto"),
-        "scales": choice("--scales", how.scales, "search", "fixed", "learned"),
-        "kernel": choice("--kernel", how.kernel, "rbf", "laplacian", "poly", "linear"),
-        "class_weight": "balanced" if how.balanced else None,
-        "probability": how.probability,
-        "intervals": how.intervals,
-        "nu": how.nu,
-        "n_jobs": how.jobs,
-        "random_state": how.seed,
+        "C": number_or("--C", options.C, "search"),
+        "gamma": number_or("--gamma", options.gamma, "search", "scale", "auto"),
+        "scales": choice("--scales", options.scales, "search", "fixed", "learned"),
+        "kernel": choice("--kernel", options.kernel, "rbf", "laplacian", "poly", "linear"),
+        "class_weight": "balanced" if options.balanced else None,
+        "probability": options.probability,
+        "intervals": options.intervals,
+        "nu": options.nu,
+        "n_jobs": options.jobs,
+        "random_state": options.seed,
     }
 
 
-def as_given(how: Learning) -> dict[str, Any]:
-    """The same as it was typed."""
-    names = ("C", "gamma", "scales", "kernel", "balanced", "probability")
-    return {name: getattr(how, name) for name in names} | ({"intervals": True} if how.intervals else {})
+def as_typed(options: TrainingOptions) -> dict[str, Any]:
+    """The options that a model's file records, as they were typed."""
+    names = ("C", "gamma", "scales", "kernel", "balanced", "probability", *(["intervals"] * options.intervals))
+    return {name: value for name, value in asdict(options).items() if name in names}
 
 
-# --- work ---------------------------------------------------------------------------------------------------------
-
-
-def made(data: Data, command: str, settings: dict[str, Any], seed: int) -> dict[str, Any]:
-    """How a model was made, as it is kept in its file."""
+def metadata(data: TrainingData, command: str, options: TrainingOptions, given: dict[str, Any]) -> dict[str, Any]:
+    """How a model was made, as its file records it; ``given`` are options of one command."""
     return {
         "command": command,
         "data": Path(data.path).name,
         "rows": len(data.rows),
         "inputs": data.inputs.as_json(),
         "target": data.target,
-        "task": data.kind.name,
+        "task": data.task.name,
         "missing": list(data.missing),
-        **data.kind.about(data.rows.y),
+        **data.task.label_facts(data.rows.y),
         "preprocessing": preprocessing.words(data.inputs),
-        "settings": settings,
-        "seed": seed,
+        "settings": as_typed(options) | given,
+        "seed": options.seed,
         "versions": models.versions(),
     }
 
@@ -147,49 +138,48 @@ def made(data: Data, command: str, settings: dict[str, Any], seed: int) -> dict[
 # --- what is shown ------------------------------------------------------------------------------------------------
 
 
-def show(out: Console, data: Data, model: Any, estimate: Any, output: Path, seconds: float, judging: Judging) -> None:
-    """The report of a model."""
-    last, about = model[-1], data.kind.about(data.rows.y)
+def _show(
+    console: Console, data: TrainingData, model: Any, scores: Any, output: Path, seconds: float, how: HoldOutOptions
+) -> None:
+    estimator, facts = model[-1], data.task.label_facts(data.rows.y)
+    columns, inputs = len(data.inputs.columns), int(estimator.n_features_in_)
     content = {
         "model": str(output),
         "rows": len(data.rows),
-        "columns": len(data.inputs.columns),
-        "inputs": int(last.n_features_in_),
-        "task": data.kind.name,
-        **_counted(about),
+        "columns": columns,
+        "inputs": inputs,
+        "task": data.task.name,
+        **_with_counts(facts),
         "preprocessing": preprocessing.words(data.inputs, model),
-        "vectors": int(last.n_vectors_),
+        "vectors": int(estimator.n_vectors_),
         "bytes": device_bytes(model),
-        "C": getattr(last, "C_", None),
-        "gamma": getattr(last.kernel_, "gamma", None),
-        "held_out": estimate,
+        "C": getattr(estimator, "C_", None),
+        "gamma": getattr(estimator.kernel_, "gamma", None),
+        "held_out": scores,
         "seconds": seconds,
     }
-    where = f"in {judging.test}" if judging.test else f"held out, {100 * judging.test_size:.3g} %"
-    rows = [
+    where = f"in {how.test}" if how.test else f"held out, {100 * how.test_size:.3g} %"
+    lines = [
         ("rows", len(data.rows)),
-        ("inputs", inputs_in_words(len(data.inputs.columns), int(last.n_features_in_))),
-        ("task", f"{data.kind.name}: {data.kind.why}"),
-        *data.kind.lines(about),
+        ("inputs", inputs_in_words(columns, inputs)),
+        ("task", f"{data.task.name}: {data.task.why}"),
+        *data.task.label_lines(facts),
         ("preprocessing", "; ".join(content["preprocessing"])),
         ("vectors", content["vectors"]),
         ("bytes on a device", content["bytes"]),
-    ]
-    if estimate is not None:
-        rows += data.kind.verdict(estimate, where)
-    rows += [
+        *([] if scores is None else data.task.held_out_lines(scores, where)),
         ("time", f"{seconds:.1f} s"),
-        ("model", f"{output}{'' if estimate is None or judging.test else ', learned from all rows'}"),
+        ("model", f"{output}{'' if scores is None or how.test else ', learned from all rows'}"),
     ]
-    out.report(content, Facts(rows))
+    console.report(content, Facts(lines))
 
 
-def inputs_in_words(columns: int, encoded: int) -> str:
-    return str(columns) if columns == encoded else f"{encoded} from {columns} columns"
+def inputs_in_words(columns: int, inputs: int) -> str:
+    return str(columns) if columns == inputs else f"{inputs} from {columns} columns"
 
 
-def _counted(about: dict[str, Any]) -> dict[str, Any]:
-    """What is known of labels, with the rows of each class beside it."""
-    if "classes" not in about:
-        return about
-    return {"classes": dict(zip(about["classes"], about["class_rows"], strict=True))}
+def _with_counts(facts: dict[str, Any]) -> dict[str, Any]:
+    """Facts about labels, with the rows of each class beside it."""
+    if "classes" not in facts:
+        return facts
+    return {"classes": dict(zip(facts["classes"], facts["class_rows"], strict=True))}
