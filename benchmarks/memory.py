@@ -27,6 +27,7 @@ import numpy as np
 from slimsvm import SlimSVC, rows
 from slimsvm.data.folds import Groups
 from slimsvm.estimators import checked_data
+from slimsvm.estimators.targets import ClassTargets
 from slimsvm.problem import kernels
 
 from . import parts
@@ -78,8 +79,8 @@ def stages(kind: str, X: Array, y: Array, weight: Array | None) -> Iterator[tupl
     """What a fit asks of all rows, one after the other."""
     model = SlimSVC(20, C=1.0, gamma="scale", scales="fixed", class_weight="balanced" if kind == "weights" else None)
     held: dict[str, Any] = {}
-    yield "checks", lambda: held.update(dataset=checked_data.checked_dataset(model, X, y, weight))
-    dataset = held["task"]
+    yield "checks", lambda: held.update(dataset=checked_data.checked_dataset(model, X, y, weight, ClassTargets()))
+    dataset = held["dataset"]
     yield "gamma='scale'", lambda: kernels.scale_gamma("scale", dataset.X, dataset.counts)
     yield "copies counted", lambda: Groups.of(dataset).known_well
     for most in SAMPLES:

@@ -25,6 +25,7 @@ from problems import blobs, three_classes
 from slimsvm import SVR, AnyNormSVC, Frontier, FrontierDisplay, SlimSVC, SlimSVR, frontier, kernels
 from slimsvm.basis.selection import forward_rows, forward_vectors
 from slimsvm.estimators import checked_data
+from slimsvm.estimators.targets import ClassTargets
 from slimsvm.problem.losses import SquaredHinge
 from slimsvm.quantization.quantize import model_bytes
 from slimsvm.report import report
@@ -45,7 +46,7 @@ def found_for(X, y, estimator=None, sizes=(2, 4, 8), **params):
 
 
 def task_of(X, y, weight=None, merge=True):
-    return checked_data.checked_dataset(SlimSVC(), X, y, weight, merge)
+    return checked_data.checked_dataset(SlimSVC(), X, y, weight, ClassTargets(), merge)
 
 
 # --- the path ------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from slimsvm.data import duplicates
 from slimsvm.data.dataset import Dataset, RowRange, class_numbers, merge_duplicates
 from slimsvm.data.folds import Groups
 from slimsvm.estimators import checked_data
+from slimsvm.estimators.targets import ClassTargets
 from slimsvm.problem import kernels
 
 N, D = 400_000, 5
@@ -36,7 +37,7 @@ def peak_bytes(function):
 
 
 def task_of(X, y, weight=None, **options):
-    return checked_data.checked_dataset(SlimSVC(5, **options), X, y, weight)
+    return checked_data.checked_dataset(SlimSVC(5, **options), X, y, weight, ClassTargets())
 
 
 # --- bytes a row -------------------------------------------------------------------------------------------------

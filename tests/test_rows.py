@@ -16,6 +16,7 @@ from slimsvm import SlimSVC, kernels, losses, regularizers
 from slimsvm.basis.learning import FusedObjective, Objective
 from slimsvm.data.dataset import ProblemGroup, outputs
 from slimsvm.estimators import checked_data
+from slimsvm.estimators.targets import ClassTargets
 from slimsvm.rows.labels import ClassLabels, RowLabels, dataset_labels, join_groups
 from slimsvm.rows.memory import CoreFeatures, DenseFeatures, LazyFeatures
 from slimsvm.solvers.primal import solve as primal
@@ -43,7 +44,9 @@ def learning_problem(n=90, classes=3, dtype=np.float64, container=np.asarray):
     X = np.c_[X, X[:, :1] * X[:, 1:] / 2]
     X[np.abs(X) < 0.2] = 0
     codes = np.minimum(codes, classes - 1)
-    dataset = checked_data.checked_dataset(SlimSVC(), X, codes, np.random.default_rng(0).uniform(0.5, 2, n), False)
+    dataset = checked_data.checked_dataset(
+        SlimSVC(), X, codes, np.random.default_rng(0).uniform(0.5, 2, n), ClassTargets(), False
+    )
     labels = dataset_labels(dataset, outputs(dataset.n_classes, "ovr"), 3.0)
     rng = np.random.default_rng(3)
     Z = X[rng.choice(n, 4, replace=False)] + 0.1 * rng.normal(size=(4, 3))
@@ -110,7 +113,7 @@ def test_threads_do_not_change_a_gradient(scaled, dtype):
 def test_class_labels_are_the_tasks_targets(decision):
     X, codes = three_classes(60)
     weight = np.random.default_rng(0).uniform(0.5, 2, 60)
-    dataset = checked_data.checked_dataset(SlimSVC(class_weight={0: 1.0, 1: 2.0, 2: 0.5}), X, codes, weight, False)
+    dataset = checked_data.checked_dataset(SlimSVC(), X, codes, weight, ClassTargets({0: 1.0, 1: 2.0, 2: 0.5}), False)
     wanted = outputs(dataset.n_classes, decision)
     costs = np.array([1.0, 2.0, 3.0])
     labels = dataset_labels(dataset, wanted, costs)

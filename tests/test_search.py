@@ -7,6 +7,7 @@ from threadpoolctl import threadpool_limits
 from problems import blobs
 from slimsvm import SlimSVC
 from slimsvm.estimators import checked_data
+from slimsvm.estimators.targets import ClassTargets
 from slimsvm.problem import bases
 from slimsvm.training import search
 from slimsvm.training.spec import Hyperparameters
@@ -20,7 +21,7 @@ def run(monkeypatch, error, n, **given):
     """The search among settings whose errors are given by a function of the setting and the fold's number."""
     X, y = blobs(n, seed=3)
     estimator = SlimSVC(3, **given)
-    dataset = checked_data.checked_dataset(estimator, X, y, None)
+    dataset = checked_data.checked_dataset(estimator, X, y, None, ClassTargets())
     spec = estimator._recipe(dataset)
 
     def trial(self, setting, before, fold):

@@ -20,6 +20,7 @@ import slimsvm
 from slimsvm import SlimSVR, losses
 from slimsvm.data.dataset import rounded_targets
 from slimsvm.estimators import checked_data
+from slimsvm.estimators.targets import RegressionTargets
 from slimsvm.training.intervals import held_out_residuals, residual_quantiles
 from slimsvm.training.spec import Hyperparameters
 
@@ -289,7 +290,7 @@ def test_residuals_are_larger_by_as_much_as_the_final_model_is_worse():
     """A final model that misses the rows it knows by twice as much doubles the held-out residuals; one that is better
     than the models of the folds leaves them as they are."""
     X = np.random.default_rng(0).normal(size=(150, 2))
-    dataset = checked_data.checked_dataset(SlimSVR(), X, X[:, 0], None)
+    dataset = checked_data.checked_dataset(SlimSVR(), X, X[:, 0], None, RegressionTargets(alike=False))
     dataset = replace(dataset, targets=dataset.X[:, :1].copy())
     spec, setting = SlimSVR(4, gamma=0.05, scales="fixed")._recipe(dataset), Hyperparameters(10.0, 0.05)
 

@@ -10,6 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from papers.datasets import made
 from slimsvm import SlimSVC, SlimSVR, bases
 from slimsvm.estimators import checked_data
+from slimsvm.estimators.targets import RegressionTargets
 from slimsvm.training.spec import Hyperparameters
 
 pytestmark = pytest.mark.filterwarnings("ignore:learning ended at its limit")
@@ -157,7 +158,7 @@ def test_starts_differ(init, different):
     """The user's own vectors are the only start."""
     X, y = values(lambda X: np.sin(3 * X[:, 0]) + X[:, 1] ** 2, 150, 3)
     estimator = SlimSVR(5, bases.Learned(init=init))
-    dataset = checked_data.checked_dataset(estimator, X, y, None)
+    dataset = checked_data.checked_dataset(estimator, X, y, None, RegressionTargets(alike=False))
     spec = estimator._recipe(dataset)
     candidates = spec.candidates(dataset, Hyperparameters(1.0, 1.0), np.random.default_rng(0))
     found = candidates.initial_vectors(bases.resolve(spec.basis.init), 5, 4)

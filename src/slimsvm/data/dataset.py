@@ -185,6 +185,7 @@ class Dataset:
     copies: Duplicates | None = None
     targets: Any = None  # rows x outputs, where there is but one class
     units: TargetScaler | None = None  # of the targets, once they are `measured`
+    single_target: bool = True  # is there one target, given as a vector?
 
     @property
     def size(self) -> int:

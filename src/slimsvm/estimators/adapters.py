@@ -21,8 +21,7 @@ from ..model.voting import Votes
 from ..problem import kernels, losses
 from ..utils.sklearn_private import gamma_of, training_rows
 from .all_points import AllPointsClassifier
-from .base import ExpansionClassifier
-from .regressor import ExpansionRegressor
+from .base import KernelClassifier, KernelRegressor
 from .sklearn_svm import NuSVC as OurNuSVC
 from .sklearn_svm import OneClassSVM as FullOutlierDetector
 from .sklearn_svm.regressors import FullRegressor
@@ -105,14 +104,14 @@ def _one_class(model: Any) -> SourceModel:
     return SourceModel(_expansion(model, _dense(model.dual_coef_)), OneClass(float(model.tol)), 1.0)
 
 
-@source_model.register(ExpansionClassifier)
+@source_model.register(KernelClassifier)
 def _ours(model: Any) -> SourceModel:
     expansion = model._expansion()
     if expansion.kernel.keeps_rows:
         raise ValueError(PRECOMPUTED)
     n, votes = len(model.classes_), model._votes
     problems = outputs(n, "ovo" if votes.pairs else "ovr")
-    goal = Classification(model._factors, problems, votes, model._shown_votes())
+    goal = Classification(model._factors, problems, votes, model._decision_votes())
     return SourceModel(expansion, goal, _cost(model), model.classes_)
 
 
@@ -137,7 +136,7 @@ def _our_machine(model: Any) -> SourceModel:
     return SourceModel(expansion, model._goal(), _cost(model))
 
 
-@source_model.register(ExpansionRegressor)
+@source_model.register(KernelRegressor)
 def _our_regressor(model: Any) -> SourceModel:
     expansion = model._expansion()
     if expansion.kernel.keeps_rows:

@@ -17,7 +17,7 @@ from ..solvers.dual.training import Subproblem, train
 from ..solvers.dual.zero import ZERO_FUNCTION_WARNING, is_rounding
 from ..utils.warnings import warn
 from . import validation
-from .base import ExpansionClassifier
+from .trained import ExpansionClassifier
 
 VOID = (
     "the decision function is zero as far as tol tells: with so few slacks counted, the weighted means of the two "

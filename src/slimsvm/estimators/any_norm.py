@@ -99,9 +99,9 @@ class AnyNormSVC(AllPointsClassifier):
         self.slack = slack
         self.constraint = constraint
 
-    def _problem(self) -> Refit:
+    def _refit_problem(self) -> Refit:
         if self.constraint != "inequality":
-            return super()._problem()
+            return super()._refit_problem()
         return ClassProblem(self.C, partial(validation.factors_of, self), slacks.loss(self.slack), tol=self.tol)
 
     def _norm(self) -> tuple[Slack, Constraint]:

@@ -1,7 +1,9 @@
-"""Checked data of a fit: rows with what they are to be taught, in memory or wherever they are."""
+"""Checked data of a fit: rows with their labels and weights, in memory or wherever they are."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_consistent_length, column_or_1d
 
-from ..data.dataset import Dataset, RowRange, class_numbers, class_sums, merge_duplicates, with_duplicates
+from ..data.dataset import Dataset, RowRange, class_sums, merge_duplicates, with_duplicates
 from ..data.duplicates import find_duplicates, row_keys
 from ..linalg.array_api import asarray_like, in_cpu_memory, namespace, stays_on_device, to_numpy
 from ..linalg.arrays import Array
@@ -18,19 +20,32 @@ from ..rows.blocks import BlockRows, is_block_source
 from ..rows.dask_partitions import is_dask
 from ..rows.dask_rows import DaskRows
 from ..rows.device import DeviceRows
+from ..rows.remote import RemoteRows
 from ..utils.sklearn_private import check_y
 from ..utils.threads import thread_count
 from . import validation
+from .targets import RegressionTargets, Targets
 from .validation import COPY, SERVES, collection, kind_of
 
+CheckRemote = Callable[[], None]  # raises ValueError where parameters need all rows in memory
 
-def checked_dataset(estimator: Any, X: Any, y: Any, sample_weight: Any, merge: bool = True) -> Dataset:
-    """Checked data: the rows that count, with class numbers and weights; equal rows of a class are one row."""
-    far = remote_dataset(estimator, X, y, sample_weight)
-    if far is not None:
-        return far
+
+def checked_dataset(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    targets: Targets,
+    merge: bool = True,
+    check_remote: CheckRemote | None = None,
+) -> Dataset:
+    """Checked data: the rows that count, with class numbers and weights; equal rows of a class are one row if ``merge``
+    says so. Without ``check_remote`` rows must be in memory. The estimator gets to know its columns."""
+    remote = remote_dataset(estimator, X, y, sample_weight, targets, check_remote)
+    if remote is not None:
+        return remote
     X, y, sample_weight = (to_numpy(v) for v in (X, y, sample_weight))
-    X, y = validation.check_data(estimator, X, y=y, **estimator.label_checks)
+    X, y = validation.check_data(estimator, X, y=y, **targets.checks)
     kernel, contents = estimator.kernel, X
     if validation.is_precomputed(kernel):
         X = contents = X.toarray() if sp.issparse(X) else X
@@ -50,102 +65,99 @@ def checked_dataset(estimator: Any, X: Any, y: Any, sample_weight: Any, merge: b
         X, contents, y, counts = X[rows], contents[rows], y[rows], counts[rows]
     threads = thread_count(estimator.n_jobs)
     keys = row_keys(contents, threads)
-    labelled = estimator._labelled(y, counts, weight)
+    fields = targets.fields(y, counts, weight)
     whole = Dataset(
-        X=X, counts=counts, numbers=rows, keys=keys, kernel=kernel, n_samples=n_samples, threads=threads, **labelled
+        X=X, counts=counts, numbers=rows, keys=keys, kernel=kernel, n_samples=n_samples, threads=threads, **fields
     )
     whole = merge_duplicates(whole, contents if merge else None)
-    return whole if whole.targets is None else whole.measured(estimator.units_alike)
+    return whole.measured(targets.alike) if isinstance(targets, RegressionTargets) else whole
 
 
-def remote_dataset(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Dataset | None:
+@contextmanager
+def training_data(*args: Any, **kwargs: Any) -> Iterator[Dataset]:
+    """`checked_dataset`, whose remote rows are given back at the end."""
+    dataset = checked_dataset(*args, **kwargs)
+    try:
+        yield dataset
+    finally:
+        if isinstance(dataset.X, RemoteRows):
+            dataset.X.close()
+
+
+def remote_dataset(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, targets: Targets, check_remote: CheckRemote | None = None
+) -> Dataset | None:
     """The same of rows that are not in memory; None if they are."""
     if is_block_source(X):
-        return blocks_dataset(estimator, X, y, sample_weight)
+        return blocks_dataset(estimator, X, y, sample_weight, targets, check_remote)
     if y is None and hasattr(X, "__next__"):
         raise TypeError(
             f"X is an iterator ({type(X).__name__}), which can be gone through only once; pass rows as "
             "slimsvm.rows.from_blocks(read), where read() makes a new iterator over blocks (X, y)"
         )
     if is_dask(X):
-        return dask_dataset(estimator, X, y, sample_weight)
-    if stays_on_device(X) and (not in_cpu_memory(X) or _serves_there(estimator)):
-        return device_dataset(estimator, X, y, sample_weight)
+        return dask_dataset(estimator, X, y, sample_weight, targets, check_remote)
+    if stays_on_device(X) and (not in_cpu_memory(X) or _fits_there(estimator, check_remote)):
+        return device_dataset(estimator, X, y, sample_weight, targets, check_remote)
     return None
 
 
-def of_classes(class_weight: Any, y: Array, counts: Any, weight: Any) -> dict[str, Any]:
-    """Class labels as fields of a task."""
-    validation.check_targets(y)
-    classes, codes = class_numbers(y)
-    validation.check_classes(classes, weight)
-    return {
-        "codes": codes,
-        "classes": classes,
-        "factors": validation.class_weights(class_weight, classes, codes, counts),
-    }
-
-
-def of_targets(y: Array) -> dict[str, Any]:
-    """Numbers to regress on, in the same way: rows of one class."""
-    if y.dtype.kind not in "fiub":
-        raise ValueError(f"y has values of type {y.dtype}; a regression needs numbers")
-    targets = np.ascontiguousarray(y[:, None] if y.ndim == 1 else y, dtype=np.float64)
-    return {"codes": np.zeros(len(y), dtype=np.int8), "classes": np.zeros(1), "factors": np.ones(1), "targets": targets}
-
-
 def dataset_of_rows(
-    estimator: Any, X: Any, codes: Array, counts: Array, classes: Array, factors: Array, targets: Array | None = None
+    X: Any, counts: Array, fields: dict[str, Any], kernel: Any, threads: int, alike: bool = False
 ) -> Dataset:
     """The same for rows that were checked before: all count, and each class has some."""
-    threads, numbers = thread_count(estimator.n_jobs), RowRange(len(codes))
     X = validation.canonical(X) if sp.issparse(X) else X
-    codes = codes.astype(np.min_scalar_type(-1 - len(classes)))
-    keys = row_keys(X, threads)
-    whole = Dataset(X, codes, counts, factors, numbers, keys, classes, estimator.kernel, len(codes), threads)
-    whole = merge_duplicates(replace(whole, targets=targets), X)
-    return whole if targets is None else whole.measured(estimator.units_alike)
+    codes = fields["codes"].astype(np.min_scalar_type(-1 - len(fields["classes"])))
+    fields = fields | {"codes": codes, "counts": counts, "numbers": RowRange(len(counts)), "keys": row_keys(X, threads)}
+    whole = merge_duplicates(Dataset(X=X, kernel=kernel, n_samples=len(counts), threads=threads, **fields), X)
+    return whole if whole.targets is None else whole.measured(alike)
 
 
-def blocks_dataset(estimator: Any, source: Any, y: Any, sample_weight: Any) -> Dataset:
+def blocks_dataset(
+    estimator: Any, source: Any, y: Any, sample_weight: Any, targets: Targets, check_remote: CheckRemote | None
+) -> Dataset:
     """Labelled rows that are read a block at a time. Copies stay: draws see each row once all the same."""
     name = type(estimator).__name__
-    if not getattr(estimator, "takes_blocks", False):
+    if check_remote is None:
         raise TypeError(f"{name} needs all rows in memory; {source!r} is read a block at a time. {SERVES} take it")
     if y is not None or sample_weight is not None:
         raise ValueError(f"{source!r} has its labels and weights with it: fit(rows), without y and sample_weight")
     if validation.is_precomputed(estimator.kernel):
         raise ValueError("kernel='precomputed' needs a matrix in memory")
-    estimator._check_apart()
+    check_remote()
     threads = thread_count(estimator.n_jobs)
-    X = BlockRows(source, threads, estimator.wants)
-    factors = estimator._labelled_apart(X, sample_weight)
+    X = BlockRows(source, threads, targets.kind)
+    factors = targets.class_factors(X, sample_weight)
     return _dataset_of(estimator, X, source.names, RowRange(X.shape[0]), X.shape[0], threads, factors)
 
 
-def dask_dataset(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Dataset:
+def dask_dataset(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, targets: Targets, check_remote: CheckRemote | None
+) -> Dataset:
     """Labelled rows of dask collections, which stay where they are."""
-    if not getattr(estimator, "takes_blocks", False):
+    if check_remote is None:
         raise TypeError(validation.refusal(estimator, X))
     if validation.is_precomputed(estimator.kernel):
         raise ValueError(
             f"kernel='precomputed' needs a matrix in memory, X is {collection(X)}: X.compute() brings it here"
         )
-    estimator._check_apart()
-    far = DaskRows(X, y, sample_weight, estimator.wants)
-    n = far.n_samples
+    check_remote()
+    remote = DaskRows(X, y, sample_weight, targets.kind)
+    n = remote.n_samples
     try:
-        rows = RowRange(n) if far.numbers is None else far.numbers
-        factors = estimator._labelled_apart(far, sample_weight)
-        return _dataset_of(estimator, far, far.names, rows, n, thread_count(estimator.n_jobs), factors)
+        rows = RowRange(n) if remote.numbers is None else remote.numbers
+        factors = targets.class_factors(remote, sample_weight)
+        return _dataset_of(estimator, remote, remote.names, rows, n, thread_count(estimator.n_jobs), factors)
     except BaseException:
-        far.close()
+        remote.close()
         raise
 
 
-def device_dataset(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Dataset:
+def device_dataset(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, targets: Targets, check_remote: CheckRemote | None
+) -> Dataset:
     """Labelled rows of an array on a device, which stay there; labels and weights may be there or here."""
-    if not getattr(estimator, "takes_blocks", False):
+    if check_remote is None:
         raise TypeError(
             f"{type(estimator).__name__} needs all rows in the CPU's memory; X is {kind_of(X)}. {SERVES} are fitted "
             f"where it is; if it fits into memory here, pass {COPY.format('X')}"
@@ -153,13 +165,13 @@ def device_dataset(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Datase
     if validation.is_precomputed(estimator.kernel):
         raise ValueError(f"kernel='precomputed' needs a matrix in memory here; X is {kind_of(X)}")
     try:
-        estimator._check_apart()
+        check_remote()
     except ValueError as error:
         raise ValueError(f"{error}. X is {kind_of(X)}: pass {COPY.format('X')}") from None
     X, n = validation.check_there(estimator, X, reset=True), X.shape[0]
-    if y is None and estimator.wants.needed:
+    if y is None and targets.kind.needed:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
-    y = np.zeros(n) if y is None else _targets_here(y, estimator.label_checks)
+    y = np.zeros(n) if y is None else _in_memory(y, targets.checks)
     check_consistent_length(X, y)
     weight = to_numpy(sample_weight)
     weight = validation.sample_weights(estimator, weight, np.broadcast_to(0.0, (n, 1)))
@@ -168,27 +180,28 @@ def device_dataset(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Datase
     if len(rows) < n:
         y, counts = y[rows], counts[rows]
         X = namespace(X).take(X, asarray_like(X, rows), axis=0)
-    labelled = estimator._labelled(y, counts, weight)
-    targets = labelled.get("targets")
-    units = None if targets is None else estimator.wants.units(targets, counts)
-    there = DeviceRows(X, labelled["codes"], counts, None if units is None else units.measured(targets))
-    there.classes, there.keys, there.units = labelled["classes"], there.row_keys(), units
+    fields = targets.fields(y, counts, weight)
+    values = fields.get("targets")
+    units = None if values is None else targets.kind.units(values, counts)
+    there = DeviceRows(X, fields["codes"], counts, None if units is None else units.measured(values))
+    there.classes, there.keys, there.units = fields["classes"], there.row_keys(), units
+    there.single = fields.get("single_target", True)
     there.masses = class_sums(there.codes, len(there.classes), counts)
-    return _dataset_of(estimator, there, None, rows, n, thread_count(estimator.n_jobs), labelled["factors"])
+    return _dataset_of(estimator, there, None, rows, n, thread_count(estimator.n_jobs), fields["factors"])
 
 
-def _serves_there(estimator: Any) -> bool:
+def _fits_there(estimator: Any, check_remote: CheckRemote | None) -> bool:
     """Can rows stay in an array of another library? Those in the CPU's memory become numpy's otherwise."""
-    if not getattr(estimator, "takes_blocks", False) or validation.is_precomputed(estimator.kernel):
+    if check_remote is None or validation.is_precomputed(estimator.kernel):
         return False
     try:
-        estimator._check_apart()
+        check_remote()
     except ValueError:
         return False
     return True
 
 
-def _targets_here(y: Any, checks: dict[str, bool]) -> Array:
+def _in_memory(y: Any, checks: Mapping[str, bool]) -> Array:
     """Labels of each row as an array in memory, or numbers where they are to be."""
     y = to_numpy(y)
     if not checks:
@@ -202,12 +215,5 @@ def _dataset_of(estimator: Any, X: Any, names: Any, rows: Any, n_samples: int, t
     if names is not None:
         estimator.feature_names_in_ = np.array(names, dtype=object)
     whole = Dataset(X, X.codes, X.counts, factors, rows, X.keys, X.classes, estimator.kernel, n_samples, threads)
-    whole = replace(whole, targets=X.targets, units=X.units)
+    whole = replace(whole, targets=X.targets, units=X.units, single_target=X.single)
     return with_duplicates(whole, *find_duplicates(None, whole.keys, whole.marks, threads))
-
-
-def factors_apart(class_weight: Any, X: Any, sample_weight: Any) -> Array:
-    """Weights of the classes of rows that are apart."""
-    validation.check_targets(X.classes)
-    validation.check_classes(X.classes, sample_weight)
-    return validation.class_factors(class_weight, X.classes, lambda: X.masses)

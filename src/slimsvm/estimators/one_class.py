@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,7 +21,6 @@ from ..problem import kernels
 from ..problem.bases import dense
 from ..quantization.quantize import fixed_point_form
 from ..rows.remote import RemoteRows, RowBlock
-from ..rows.target_kinds import NoTargetKind
 from ..solvers.dual.multiplier import Limits
 from ..solvers.dual.one_class import one_class_machine
 from ..solvers.dual.sklearn_svm import SvmSolution
@@ -30,15 +29,16 @@ from ..utils.threads import thread_count
 from ..utils.warnings import warn
 from . import checked_data, validation
 from .adapters import SourceModel, source_model
-from .detector import Detector, on_the_border_is_inside
+from .base import OutlierDetector, atomic, including_border
 from .documentation import documented
+from .targets import NoTargets
 
 MOST_ROWS = 20_000  # that teach: the border of so many is that of more, and a machine over all of them is dear
 MOST_VECTORS = 300  # of a byte budget
 
 
 @documented
-class SlimOneClass(Detector):
+class SlimOneClass(OutlierDetector):
     """Novelty detector of at most ``n_vectors`` vectors.
 
     A one-class support vector machine is trained on the rows, and the vectors and coefficients of the small model are
@@ -155,19 +155,6 @@ class SlimOneClass(Detector):
         self.random_state = random_state
         self.verbose = verbose
 
-    takes_blocks = True  # rows may be read a block at a time
-    wants = NoTargetKind()
-    label_checks: ClassVar[dict[str, bool]] = {}
-
-    def _check_apart(self) -> None:
-        """Nothing takes all rows at once."""
-
-    def _labelled(self, y: Any, counts: Any, weight: Any) -> dict[str, Any]:
-        return {"codes": np.zeros(len(counts), dtype=np.int8), "classes": np.zeros(1), "factors": np.ones(1)}
-
-    def _labelled_apart(self, X: Any, weight: Any) -> Array:
-        return np.ones(1)
-
     def _check_params(self) -> None:
         validation.check_size(self.n_vectors)
         validation.check_share("nu", self.nu)
@@ -184,6 +171,7 @@ class SlimOneClass(Detector):
             validation.check_number("max_bytes", self.max_bytes, at_least=1, integer=True)
             fixed_point_form(kernels.resolve(self.kernel))
 
+    @atomic
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit the detector.
 
@@ -200,14 +188,8 @@ class SlimOneClass(Detector):
         -------
         self
         """
-        fresh = self._anew()
-        fresh._fit(X, sample_weight)
-        self.__dict__ = fresh.__dict__
-        return self
-
-    def _fit(self, X: Any, sample_weight: Any) -> None:
         self._check_params()
-        dataset = checked_data.remote_dataset(self, X, None, sample_weight)
+        dataset = checked_data.remote_dataset(self, X, None, sample_weight, NoTargets(), lambda: None)
         try:
             rows: Any = self._rows_here(X, sample_weight) if dataset is None else FarRows(dataset)
             self._fit_to(rows)
@@ -291,7 +273,7 @@ class SlimOneClass(Detector):
         if self.contamination is not None:
             machine = replace(small, bias=np.zeros(1))
             self.intercept_ = -threshold(*_scored(rows, machine, thread_count(self.n_jobs)), self.contamination)
-        self.intercept_ = on_the_border_is_inside(self.intercept_)
+        self.intercept_ = including_border(self.intercept_)
         self.offset_ = -self.intercept_
 
     def __sklearn_tags__(self) -> Any:

@@ -6,49 +6,19 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from ..data.dataset import Dataset
-from ..linalg.array_api import asarray_like, is_array_api, to_numpy
-from ..linalg.arrays import Array
 from ..model.expansion import Model
-from ..model.inference import ProbabilityLayer
-from ..model.probabilities import align_with_winners, log_probabilities
 from ..training.probabilities import VectorLearner, calibration_folds, fit_probabilities, fit_probabilities_at
-from .base import ExpansionClassifier, Probabilities
+from .trained import ExpansionClassifier
 
 TOLERANCE = 1e-4  # a smaller gap would not show in probabilities
 
 
-class Layer(Probabilities):
-    """A logistic or softmax layer over the vectors of a classifier, where ``probability`` asks for one."""
-
-    probability: Any = False
-
-    def _lacks_probabilities(self) -> str | None:
-        # What was fitted counts; before that, the parameter.
-        if hasattr(self, "probability_coef_") or (self.probability and not hasattr(self, "vectors_")):
-            return None
-        return f"{type(self).__name__} has no probabilities without probability=True: set it, and fit again"
-
-    def _probability_layer(self: Any) -> ProbabilityLayer | None:
-        if not hasattr(self, "probability_coef_"):
-            return None
-        return ProbabilityLayer(self.probability_coef_, self.probability_intercept_)
-
-    def _log_probabilities(self: Any, X: Any) -> Array:
-        """Those of the layer, moved where need be so that the class that is predicted is the likeliest."""
-        check_is_fitted(self, "probability_coef_")
-        coef = np.vstack([self.vector_coef_, self.probability_coef_])
-        values = self._values(X, coef, np.append(self.intercept_, self.probability_intercept_))
-        scores, log_odds = np.split(to_numpy(values), [len(self.intercept_)], axis=1)
-        found = align_with_winners(self._winners(scores), log_probabilities(log_odds))
-        return asarray_like(values, found, values.dtype) if is_array_api(values) else found
-
-
-class LayerClassifier(Layer, ExpansionClassifier):
+class LayerClassifier(ExpansionClassifier):
     """A classifier of this library that may have such a layer."""
 
+    probability: Any = False
     verbose: Any = False
 
     def _with_layer(

@@ -16,8 +16,8 @@ from ..model.probabilities import log_probabilities
 from ..solvers.sparse.relevance import RelevanceSolution, train_relevance
 from ..utils.progress import ProgressLine
 from ..utils.warnings import warn
-from .base import ExpansionClassifier
 from .documentation import documented
+from .trained import ExpansionClassifier
 from .validation import check_common, named_kernel
 
 

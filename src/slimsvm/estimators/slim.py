@@ -10,6 +10,7 @@ from ..data.dataset import Dataset
 from ..model.expansion import Model
 from ..training import sizes
 from ..training.byte_budget import BytePlan
+from .base import with_model
 from .documentation import documented
 from .stream_classifier import StreamClassifier
 from .within_bytes import WithinBytes
@@ -177,7 +178,7 @@ class SlimSVC(WithinBytes, StreamClassifier):
 
     def _judge(self, part: sizes.SizeFold, model: Model) -> sizes.FoldScore:
         """The share of rows held out that are right."""
-        test, fitted = part.test, self._fitted(part.train, model)
+        test, fitted = part.test, with_model(self, part.train, model)
         scores, labels = model.expansion.decision(test.X, test.threads), test.classes[test.codes]
         wrong, margins = fitted.classes_[fitted._winners(scores)] != labels, fitted._margins(scores, labels)
         return sizes.classification_score(wrong, margins, test.weights, len(np.unique(test.keys)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,12 +18,18 @@ from ..training import sizes
 from ..training.intervals import held_out_residuals, residual_quantiles
 from ..training.search import SearchSpace, search_space
 from ..training.spec import Hyperparameters, TrainingSpec
-from .base import offered
+from .base import available_if
 from .documentation import documented
 from .regressor import r2_of
 from .stream_regressor import StreamRegressor
 from .validation import check_number, check_yes_or_no, is_number
 from .within_bytes import WithinBytes
+
+
+def _check_intervals(model: Any) -> None:
+    reason = model._lacks_intervals()
+    if reason:
+        raise AttributeError(reason)
 
 
 @documented
@@ -215,7 +220,7 @@ class SlimSVR(WithinBytes, StreamRegressor):
         missed, counts = held_out_residuals(dataset, spec, setting, rng, model.expansion)
         return replace(model, more=model.more | {"residuals_": missed, "residual_weights_": counts})
 
-    def _keep(self, dataset: Dataset, model: Model) -> None:
+    def _set_fitted(self, dataset: Dataset, model: Model, scheme: str = "") -> Any:
         assert dataset.units is not None
         unit, more = self._measured_loss(dataset)[1], dict(model.more)
         if "residuals_" in more:
@@ -225,9 +230,9 @@ class SlimSVR(WithinBytes, StreamRegressor):
         if "search_results_" in more:
             tried = {name: part for name, part in more["search_results_"].items() if name != "error"}
             more["search_results_"] = tried | ({"C": [C / unit for C in tried["C"]]} if tried else {})
-        super()._keep(dataset, replace(model, more=more))
+        return super()._set_fitted(dataset, replace(model, more=more))
 
-    def _problem(self) -> Refit:
+    def _refit_problem(self) -> Refit:
         loss = losses.of_targets(self.loss, self.epsilon)
         return TargetProblem(self.C_, loss, self.regularizer_, self.tol, self.max_iter)
 
@@ -236,7 +241,7 @@ class SlimSVR(WithinBytes, StreamRegressor):
         score, missed = r2_of(test.targets, model.expansion.decision(test.X, test.threads), test.weights)
         return sizes.regression_score(score, missed, test.weights, len(np.unique(test.keys)))
 
-    @partial(offered, lacks="_lacks_intervals")
+    @available_if(_check_intervals)
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Array:
         """Intervals that hold the true values of new rows with a given probability, if these are like the old ones.
 

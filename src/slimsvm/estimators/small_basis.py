@@ -19,8 +19,8 @@ from ..training.small import train
 from ..training.spec import Hyperparameters, TrainingSpec
 from ..utils.warnings import warn
 from . import validation
-from .base import TrainedModel
 from .probability import LayerClassifier
+from .trained import TrainedModel
 
 
 class SmallBasis(TrainedModel):
@@ -149,7 +149,7 @@ class SmallBasisClassifier(SmallBasis, LayerClassifier):
     def _loss(self, dataset: Dataset) -> Any:
         return slacks.loss(self.slack)
 
-    def _problem(self) -> ClassProblem:
+    def _refit_problem(self) -> ClassProblem:
         factors = partial(validation.factors_of, self)
         C = vars(self).get("C_", self.C)
         return ClassProblem(C, factors, slacks.loss(self.slack), self.regularizer_, self.tol, self.max_iter)

@@ -54,6 +54,12 @@ class Stream:
         return memory.size >= MORE_ROWS * self.searched_rows or (renewed and memory.seen >= MORE_ROWS * self.searched)
 
 
+def check_streams(model: Any) -> None:
+    reason = model._lacks_streams()
+    if reason:
+        raise AttributeError(reason)
+
+
 class Streamed(SlimMachine):
     """A small machine that goes on learning, block by block; subclasses say what labels are."""
 
@@ -98,7 +104,7 @@ class Streamed(SlimMachine):
         self._check_params()
         self._check_stream()
         goes_on = self._has_begun()
-        X, y = validation.check_data(self, X, goes_on=goes_on, y=y, **self.label_checks)
+        X, y = validation.check_data(self, X, goes_on=goes_on, y=y, **self._targets().checks)
         labels = self._known_labels(y, *more)
         weights = self._weights(X, sample_weight, goes_on)
         rows = np.flatnonzero(weights)
@@ -160,7 +166,7 @@ class Streamed(SlimMachine):
         dataset = self._memory_task(labels, memory)
         searches = self._can_learn(memory) and ("_setting" not in vars(self) or stream.wants_search())
         # Another object again: the next model must not have attributes that only the last one had.
-        fresh = self._anew()
+        fresh = self._unfitted_copy()
         fresh.__dict__.update({name: value for name, value in vars(self).items() if name in STAYS})
         fresh.stream_, fresh.n_samples_seen_ = stream, self.n_samples_seen_
         if not self._can_learn(memory):
@@ -230,9 +236,10 @@ class Streamed(SlimMachine):
         """With all else that is fitted over the vectors."""
         return self._finished(dataset, model, spec, setting, rng)
 
-    def _keep(self, dataset: Dataset, model: Model) -> None:
-        super()._keep(dataset, model)
+    def _set_fitted(self, dataset: Dataset, model: Model, scheme: str = "") -> Any:
+        super()._set_fitted(dataset, model)
         self.n_samples_seen_ = dataset.n_samples
+        return self
 
 
 def _start(model: Any, setting: Hyperparameters) -> LearnedVectors:

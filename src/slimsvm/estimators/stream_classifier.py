@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,12 @@ from ..data.reservoir import Reservoir
 from ..linalg.arrays import Array
 from ..model.expansion import Expansion, Model
 from ..training.spec import Hyperparameters, TrainingSpec
+from ..utils.threads import thread_count
 from . import checked_data, validation
 from .absent import among_all
-from .base import offered
+from .base import available_if
 from .small_basis import SmallBasisClassifier
-from .stream import Streamed
+from .stream import Streamed, check_streams
 
 
 class StreamClassifier(Streamed, SmallBasisClassifier):
@@ -26,7 +26,7 @@ class StreamClassifier(Streamed, SmallBasisClassifier):
 
     max_bytes: int | None
 
-    @partial(offered, lacks="_lacks_streams")
+    @available_if(check_streams)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
         """Go on with a block of rows: the next one of a stream.
 
@@ -95,13 +95,14 @@ class StreamClassifier(Streamed, SmallBasisClassifier):
 
     def _keep_of(self, labels: Array, memory: Reservoir, dataset: Dataset, model: Model) -> None:
         whole = replace(dataset, classes=labels, factors=self._class_factors(labels, memory))
-        self._keep(whole, among_all(model, memory.present, len(labels), self._scheme(), memory.size))
+        self._set_fitted(whole, among_all(model, memory.present, len(labels), self._scheme(), memory.size))
 
     def _memory_task(self, labels: Array, memory: Reservoir) -> Dataset:
         """The rows in memory; classes that have none there are left out."""
         present = memory.present
         codes, factors = np.searchsorted(present, memory.codes), self._class_factors(labels, memory)[present]
-        return checked_data.dataset_of_rows(self, memory.X, codes, memory.counts(), labels[present], factors)
+        fields = {"codes": codes, "classes": labels[present], "factors": factors}
+        return checked_data.dataset_of_rows(memory.X, memory.counts(), fields, self.kernel, thread_count(self.n_jobs))
 
     def _class_factors(self, labels: Array, memory: Reservoir) -> Array:
         """Weights of all classes; "balanced" are those of the classes in memory."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,16 +10,18 @@ from ..data.dataset import Dataset
 from ..data.reservoir import Reservoir
 from ..linalg.arrays import Array
 from ..model.expansion import Model
+from ..utils.threads import thread_count
 from . import checked_data
-from .base import offered
-from .regressor import ExpansionRegressor
-from .stream import Streamed
+from .base import available_if
+from .stream import Streamed, check_streams
+from .targets import RegressionTargets
+from .trained import ExpansionRegressor
 
 
 class StreamRegressor(Streamed, ExpansionRegressor):
     """A small regressor that goes on learning."""
 
-    @partial(offered, lacks="_lacks_streams")
+    @available_if(check_streams)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Go on with a block of rows: the next one of a stream.
 
@@ -75,14 +76,21 @@ class StreamRegressor(Streamed, ExpansionRegressor):
         return np.zeros(1)
 
     def _remembered(self, memory: Reservoir | None, X: Any, y: Array, weights: Array, labels: Array) -> Reservoir:
-        targets = checked_data.of_targets(y)["targets"]
+        targets = RegressionTargets(False).fields(y)["targets"]
         memory = Reservoir.empty(X, 1, self._seed(), bool(self.recent), targets) if memory is None else memory
         return memory.after(X, np.zeros(len(y), dtype=np.int32), weights, int(self.memory), targets)
 
     def _memory_task(self, labels: Array, memory: Reservoir) -> Dataset:
+        fields: dict[str, Any] = {
+            "codes": memory.codes,
+            "classes": labels,
+            "factors": np.ones(1),
+            "targets": memory.targets,
+        }
+        fields["single_target"] = self._single
         return checked_data.dataset_of_rows(
-            self, memory.X, memory.codes, memory.counts(), labels, np.ones(1), memory.targets
+            memory.X, memory.counts(), fields, self.kernel, thread_count(self.n_jobs), self.units_alike
         )
 
     def _keep_of(self, labels: Array, memory: Reservoir, dataset: Dataset, model: Model) -> None:
-        self._keep(dataset, model)
+        self._set_fitted(dataset, model)

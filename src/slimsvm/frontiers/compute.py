@@ -20,7 +20,8 @@ from sklearn.utils import check_consistent_length, indexable
 from ..data.dataset import Dataset
 from ..estimators import checked_data, validation
 from ..estimators.any_norm import AnyNormSVC
-from ..estimators.regressor import ExpansionRegressor, r2_of
+from ..estimators.base import COLUMNS_KNOWN, KernelRegressor, with_model
+from ..estimators.regressor import r2_of
 from ..estimators.sklearn_svm import SVR
 from ..estimators.sklearn_svm.rows import CheckedRows
 from ..estimators.slim import SlimSVC
@@ -126,7 +127,7 @@ def frontier(
     data = _FrontierData.of(outer, X, y, sample_weight)
     model = data.estimator
     model._check_params()
-    dataset = checked_data.checked_dataset(model, data.inner, y, sample_weight, model.merges_copies)
+    dataset = checked_data.checked_dataset(model, data.inner, y, sample_weight, model._targets())
     wanted = wanted or sizing.size_grid(1, dataset.n_classes)
     model.n_vectors, model.verbose = max(wanted), bool(verbose)
     complaint = validation.scale_complaint(dataset.X, model.kernel, getattr(model, "feature_names_in_", None))
@@ -135,7 +136,7 @@ def frontier(
     line = ProgressLine("frontier") if verbose else None
     report = line.update if line else None
     score = _scorer(scoring, model, sample_weight is not None)
-    hold_out = partial(_held_out, data, _splitter(cv, y, not isinstance(model, ExpansionRegressor)), groups)
+    hold_out = partial(_held_out, data, _splitter(cv, y, not isinstance(model, KernelRegressor)), groups)
     plan = model._plan(dataset, wanted, hold_out)
     # Only scorers ask for probabilities.
     layered = None if scoring is None else clone(model).set_params(verbose=False)
@@ -178,7 +179,7 @@ def _checked_sizes(sizes: Iterable[int] | None) -> tuple[int, ...]:
 
 def _name(scoring: Any, model: Any) -> str:
     if scoring is None:
-        return "r2" if isinstance(model, ExpansionRegressor) else "accuracy"
+        return "r2" if isinstance(model, KernelRegressor) else "accuracy"
     return scoring if isinstance(scoring, str) else str(getattr(scoring, "__name__", scoring))
 
 
@@ -242,22 +243,20 @@ class _FrontierFold:
         test = dataset.numbers[places]
         X, _ = split_rows(data.outer, data.X, None, test, train)
         return cls(
-            checked_data.checked_dataset(mine.estimator, mine.inner, mine.y, weights, mine.estimator.merges_copies),
+            checked_data.checked_dataset(mine.estimator, mine.inner, mine.y, weights, mine.estimator._targets()),
             mine.estimator,
             X if mine.steps is None else mine.steps.transform(X),
-            dataset.classes[dataset.codes[places]]
-            if dataset.targets is None
-            else _values(dataset, places, mine.estimator),
+            dataset.classes[dataset.codes[places]] if dataset.targets is None else _values(dataset, places),
             dataset.counts[places],
             dataset.keys[places],
         )
 
 
-def _values(dataset: Dataset, places: Array, estimator: Any) -> Array:
+def _values(dataset: Dataset, places: Array) -> Array:
     """Targets as the user gave them."""
     assert dataset.units is not None
     values = dataset.units.centre + dataset.units.size * dataset.targets[places]
-    return values[:, 0] if estimator._single else values
+    return values[:, 0] if dataset.single_target else values
 
 
 def _splitter(cv: Any, y: Any, classes: bool) -> Any:
@@ -274,7 +273,8 @@ def _held_out(
     data: _FrontierData, splitter: Any, groups: Any, dataset: Dataset, rng: np.random.Generator
 ) -> list[_FrontierFold]:
     """The parts that judge, each with rows to train on."""
-    rows = checked_data.checked_dataset(clone(data.estimator), data.inner, data.y, data.weight, merge=False)
+    targets = data.estimator._targets()
+    rows = checked_data.checked_dataset(clone(data.estimator), data.inner, data.y, data.weight, targets, merge=False)
     if splitter is None or isinstance(splitter, int):
         found = []
         for part in sizing.size_folds(dataset, rng, splitter):
@@ -307,13 +307,13 @@ def _judged(score: Score, plan: SizePlan, layered: Any, part: _FrontierFold, mod
     """What a part says of a model of the path; with a layer for probabilities where ``layered`` has one."""
     if layered is not None:
         model = layered._of_path(part.train, plan, max(1, model.expansion.vectors.shape[0]), model)
-    return score(part, part.estimator._fitted(part.train, model))
+    return score(part, with_model(part.estimator, part.train, model))
 
 
 def _scorer(scoring: Any, model: Any, weighted: bool) -> Score:
     """What judges a fitted classifier on a part: its score, and the variance of that."""
     if scoring is None:
-        return _missed if isinstance(model, ExpansionRegressor) else _right
+        return _missed if isinstance(model, KernelRegressor) else _right
     scorer = check_scoring(model, scoring=scoring)
     if not callable(scorer):
         raise ValueError(f"scoring={scoring!r} must be the name of one scorer, or a function of (estimator, X, y)")
@@ -397,7 +397,7 @@ def _models(
         data.estimator._tell(model)
         mine = clone(classifier_of(data.outer)).set_params(n_vectors=size)
         model = mine._of_path(dataset, plan, size, model)
-        models[size] = data.whole(_knowing(mine, data.estimator, "_single")._fitted(dataset, model))
+        models[size] = data.whole(with_model(_knowing(mine, data.estimator), dataset, model))
         now = time.perf_counter()
         seconds[size], start = now - start, now
         if report is not None:
@@ -457,7 +457,7 @@ def _full_classes(model: Any, dataset: Dataset) -> _Full:
 def _fit_classes(model: Any, setting: _Costs, gamma: float, rows: Dataset) -> Any:
     shared = ("kernel", "degree", "coef0", "class_weight", "multi_class", "n_jobs")
     machine = AnyNormSVC(C=setting.C, gamma=gamma, **{name: getattr(model, name) for name in shared})
-    return _knowing(machine, model)._fitted(rows, machine._train(rows))
+    return with_model(_knowing(machine, model), rows, machine._train(rows))
 
 
 def _full_values(model: Any, dataset: Dataset) -> _Full:
@@ -470,13 +470,13 @@ def _full_values(model: Any, dataset: Dataset) -> _Full:
 
 def _fit_values(unit: Array, model: Any, setting: _Costs, gamma: float, rows: Dataset) -> Any:
     """A machine for each target: its problem is the same in any unit, if cost and tube are in that unit, too."""
-    targets = _values(rows, np.arange(rows.size), model)
+    targets = _values(rows, np.arange(rows.size))
     shared = {name: getattr(model, name) for name in ("kernel", "degree", "coef0", "n_jobs")}
     machines = []
     for size, y in zip(unit.tolist(), targets.reshape(rows.size, -1).T, strict=True):
         machine = SVR(C=setting.C * size, epsilon=setting.tube * size, gamma=gamma, **shared)
         machines.append(_fitted_svr(_knowing(machine, model), rows, y))
-    if model._single:
+    if rows.single_target:
         return machines[0]
     together = MultiOutputRegressor(clone(machines[0]))
     together.estimators_ = machines
@@ -501,8 +501,7 @@ def _fixed_gamma(plan: SizePlan) -> float:
     return min((one for one in fixed if np.isfinite(one[0])), default=(0.0, plan.hyperparameters.gamma))[1]
 
 
-def _knowing(model: Any, other: Any, *more: str) -> Any:
-    """A model that knows of its inputs what another knows, and ``more`` of its attributes."""
-    known = ("n_features_in_", "feature_names_in_", *more)
-    vars(model).update({name: value for name, value in vars(other).items() if name in known})
+def _knowing(model: Any, other: Any) -> Any:
+    """A model that knows of its inputs what another knows."""
+    vars(model).update({name: value for name, value in vars(other).items() if name in COLUMNS_KNOWN})
     return model

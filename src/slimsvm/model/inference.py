@@ -84,13 +84,13 @@ def inference_model(model: Any) -> InferenceModel:
     scalers, estimator = last_step(model)
     names = getattr(scalers[0] if scalers else estimator, "feature_names_in_", None)
     expansion = estimator._expansion()
-    classes, votes = estimator._answers()
+    classes, votes = estimator._labels_and_votes()
     return InferenceModel(
         Expansion(expansion.kernel, dense(expansion.vectors), expansion.coef, expansion.bias),
         folded_scalers(scalers, estimator.n_features_in_),
         classes,
         votes,
-        estimator._shown_votes(),
+        estimator._decision_votes(),
         estimator._probability_layer(),
         None if names is None else tuple(map(str, names)),
     )

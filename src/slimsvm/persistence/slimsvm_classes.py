@@ -20,7 +20,7 @@ from ..compression import Compression
 from ..compression.tasks import Classification, OneClass, Regression
 from ..data.dataset import Output
 from ..data.reservoir import Reservoir
-from ..estimators.base import MANY
+from ..estimators.base import MIN_SPARSE_COEFFICIENTS
 from ..estimators.stream import Stream
 from ..linalg.arrays import Array
 from ..model.voting import Votes
@@ -446,7 +446,7 @@ def _shortened(state: State) -> State:
     was made small the parameters, which are all that a fit would use."""
     coef: Any = state.get("vector_coef_")
     estimator = state.get("estimator")
-    used = np.count_nonzero(coef) if isinstance(coef, np.ndarray) and coef.size >= MANY else 0
+    used = np.count_nonzero(coef) if isinstance(coef, np.ndarray) and coef.size >= MIN_SPARSE_COEFFICIENTS else 0
     if used and coef.size / MAX_TABLE_RATIO <= used < coef.size / 3:
         state = state | {"vector_coef_": sp.csr_array(coef)}
     return state if estimator is None else state | {"estimator": clone(estimator)}

@@ -266,7 +266,7 @@ def to_integers(model: Any, X: Any = None, y: Any = None, probabilities: bool = 
         coef, bias = projected(before, Z, on_grid, rounded), machine.expansion.bias
     else:
         check_consistent_length(X, y)
-        rows, problem = inputs(checked_rows(X, machine.n_inputs)), last_step(model)[1]._problem()
+        rows, problem = inputs(checked_rows(X, machine.n_inputs)), last_step(model)[1]._refit_problem()
         coef, bias = problem.coefficients(machine, on_grid, rounded, rows, np.asarray(y))
     layer = machine.layer if probabilities else None
     if layer is not None:
@@ -326,7 +326,7 @@ def _alike(machine: InferenceModel) -> Array:
 
 def model_bytes(model: Any) -> int:
     """What `quantize` would give for rows as the model takes them, without the work."""
-    Z, (classes, _) = dense(model.vectors_), model._answers()
+    Z, (classes, _) = dense(model.vectors_), model._labels_and_votes()
     return sum(fixed_point_form(model.kernel_).parts(model.kernel_, Z, len(model.intercept_), classes is None).values())
 
 

@@ -19,14 +19,14 @@ from ...solvers.primal.refit import ClassProblem
 from ...training.probabilities import calibration_folds, fit_probabilities
 from .. import validation
 from ..adapters import SourceModel
-from ..base import Judged, labels_beside, lazy_where_far
+from ..base import KernelClassifier
 from ..documentation import documented
-from ..probability import TOLERANCE, Layer
+from ..probability import TOLERANCE
 from .model import CompressedModel
 
 
 @documented
-class CompressedClassifier(Layer, Judged, CompressedModel):
+class CompressedClassifier(CompressedModel, KernelClassifier):
     """Classifier that fits a support vector machine and keeps a small version of it.
 
     `compress` returns one of these, fitted; on its own it is for cross-validation and grid search.
@@ -147,53 +147,17 @@ class CompressedClassifier(Layer, Judged, CompressedModel):
         for name, value in layer.items():
             setattr(self, name, value)
 
-    def _winners(self, scores: Array) -> Array:
-        return self._goal.answers(scores)
-
     def _keep(self, source: SourceModel, small: Expansion, cost: float) -> None:
         super()._keep(source, small, cost)
         assert source.classes is not None
         self.classes_ = source.classes
 
-    def _answers(self) -> tuple[Array, Votes]:
+    def _labels_and_votes(self) -> tuple[Array, Votes]:
         return self.classes_, self._goal.votes
 
-    def _shown_votes(self) -> Votes | None:
+    def _decision_votes(self) -> Votes | None:
         return self._goal.shown
 
-    def _problem(self) -> ClassProblem:
+    def _refit_problem(self) -> ClassProblem:
         """That of ``method="refit"``."""
         return ClassProblem(self._cost, lambda codes: self._goal.factors, Hinge())
-
-    @lazy_where_far
-    def decision_function(self, X: Any) -> Array:
-        """Signed scores, of the shape and meaning that the original's have.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) for two classes, otherwise with a column for each class or pair of classes.
-        """
-        fitted = self._snapshot()
-        scores = fitted._scores(X)
-        shown = fitted._goal.decision(scores)
-        return shown[:, 0] if shown.shape[1] == 1 else shown
-
-    @lazy_where_far
-    def predict(self, X: Any) -> Array:
-        """Class labels; votes and ties are counted as the original counts them.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        fitted = self._snapshot()
-        scores = fitted._scores(X)
-        return labels_beside(scores, fitted.classes_, fitted._winners(scores))

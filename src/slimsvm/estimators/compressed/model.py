@@ -22,17 +22,16 @@ from ...utils.threads import thread_count
 from ...utils.warnings import warn
 from .. import validation
 from ..adapters import SourceModel, source_model
-from ..base import ExpansionModel
+from ..base import KernelModel, atomic
 
 LABELS = ("refit", "learn")  # methods that need them
 FIT_TO = ("auto", "decisions", "labels")
 
 
-class CompressedModel(ExpansionModel):
+class CompressedModel(KernelModel):
     """Fits an estimator and keeps a small version of it."""
 
     _goals: Any
-    _single: bool = True  # is there one target, which is a vector? kept with a model only where not
 
     def __init__(
         self,
@@ -89,6 +88,7 @@ class CompressedModel(ExpansionModel):
             f"{fitting}, or leave method out"
         )
 
+    @atomic
     def fit(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Fit a clone of the estimator, and compress it with the help of the same rows.
 
@@ -105,12 +105,6 @@ class CompressedModel(ExpansionModel):
         -------
         self
         """
-        fresh = self._anew()
-        fresh._fit(X, y, fit_params)
-        self.__dict__ = fresh.__dict__
-        return self
-
-    def _fit(self, X: Any, y: Any, fit_params: dict[str, Any]) -> None:
         self._check_params()
         if isinstance(self.estimator, Pipeline):
             raise ValueError(
@@ -214,12 +208,5 @@ class CompressedModel(ExpansionModel):
         vectors = small.vectors
         dtype = source.expansion.vectors.dtype
         small = replace(small, vectors=vectors.astype(dtype, copy=False))
-        self.kernel_, self.vectors_ = small.kernel.fitted(small.vectors)
-        self.n_vectors_ = self.vectors_.shape[0]
-        self.vector_coef_, self.intercept_ = small.coef, small.bias
+        self._set_expansion(small)
         self._goal, self._cost = source.goal, cost
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags

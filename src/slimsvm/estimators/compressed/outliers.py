@@ -10,13 +10,13 @@ from ...compression.tasks import OneClass
 from ...model.expansion import Expansion
 from .. import validation
 from ..adapters import SourceModel
-from ..detector import Detector
+from ..base import OutlierDetector
 from ..documentation import documented
 from .model import CompressedModel
 
 
 @documented
-class CompressedOutlierDetector(Detector, CompressedModel):
+class CompressedOutlierDetector(CompressedModel, OutlierDetector):
     """Outlier detector that fits a one-class support vector machine and keeps a small version of it.
 
     `compress` returns one of these, fitted; on its own it is for cross-validation and grid search.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.base import RegressorMixin
 from sklearn.svm import SVR
 from sklearn.utils import get_tags
 
@@ -16,6 +15,7 @@ from ...solvers.primal.refit import Refit
 from ...utils.warnings import warn
 from .. import validation
 from ..adapters import SourceModel
+from ..base import KernelRegressor
 from ..documentation import documented
 from .model import CompressedModel
 
@@ -23,7 +23,7 @@ FAR = 0.3  # of a norm: values that are this far off elsewhere are of little use
 
 
 @documented
-class CompressedRegressor(RegressorMixin, CompressedModel):
+class CompressedRegressor(CompressedModel, KernelRegressor):
     """Regressor that fits a support vector machine and keeps a small version of it.
 
     `compress` returns one of these, fitted; on its own it is for cross-validation and grid search.
@@ -82,7 +82,7 @@ class CompressedRegressor(RegressorMixin, CompressedModel):
 
     def _keep(self, source: SourceModel, small: Expansion, cost: float) -> None:
         super()._keep(source, small, cost)
-        self.__dict__.pop("_single", None)  # of an earlier fit
+        self.__dict__.pop("_single", None)  # of an earlier fit; kept with a model only where not
         if not source.single:
             self._single = False
 
@@ -94,24 +94,9 @@ class CompressedRegressor(RegressorMixin, CompressedModel):
                 "n_vectors, X), or keep more vectors"
             )
 
-    def _problem(self) -> Refit:
+    def _refit_problem(self) -> Refit:
         """Targets are met as the original meets them; for the rest, the model stays what it is."""
         return Relearned(self._goal, self._cost)
-
-    def predict(self, X: Any) -> Array:
-        """Values.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), or (n_samples, n_outputs) where y had columns.
-        """
-        fitted = self._snapshot()
-        values = fitted._scores(X)
-        return values[:, 0] if fitted._single else values
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -26,7 +26,9 @@ KINDS: dict[type, type[CompressedModel]] = {
 @source_model.register(CompressedModel)
 def _small_one(model: Any) -> SourceModel:
     """A small version can be made smaller."""
-    return SourceModel(model._expansion(), model._goal, model._cost, getattr(model, "classes_", None), model._single)
+    return SourceModel(
+        model._expansion(), model._goal, model._cost, getattr(model, "classes_", None), getattr(model, "_single", True)
+    )
 
 
 @documented

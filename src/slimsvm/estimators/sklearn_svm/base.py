@@ -19,7 +19,7 @@ from ...solvers.dual.training import Segments, Subproblem, assembled
 from ...utils.threads import thread_count
 from ...utils.warnings import warn
 from .. import validation
-from ..base import ExpansionModel
+from ..base import KernelModel, atomic
 from .rows import FEW, CheckedRows, Objects, prepared
 
 NOT_FINITE = (
@@ -28,7 +28,7 @@ NOT_FINITE = (
 )
 
 
-class SklearnSvm(ExpansionModel):
+class SklearnSvm(KernelModel):
     """A machine of `sklearn.svm` over all training rows; subclasses say what it costs to be wrong."""
 
     kernel: Any
@@ -63,6 +63,7 @@ class SklearnSvm(ExpansionModel):
         problem = Subproblem(dataset, Output(0, ()), [0], rows, targets, np.array(dataset.weights, dtype=np.float64))
         return Segments(dataset, rows, [dataset.size]), [problem]
 
+    @atomic
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit the machine.
 
@@ -80,12 +81,6 @@ class SklearnSvm(ExpansionModel):
         -------
         self
         """
-        fresh = self._anew()  # a fit that fails leaves nothing half-done
-        fresh._fit(X, y, sample_weight)
-        self.__dict__ = fresh.__dict__
-        return self
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         self._check_params()
         rows = self._prepared(X, y, sample_weight)
         _check_range(rows.dataset.X)

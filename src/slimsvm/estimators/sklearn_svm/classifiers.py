@@ -22,15 +22,14 @@ from ...solvers.dual.zero import ZERO_FUNCTION_WARNING, zero_if_rounding
 from ...solvers.primal.refit import ClassProblem
 from ...utils.warnings import warn
 from .. import validation
-from ..base import ExpansionClassifier, lazy_where_far
+from ..base import KernelClassifier, lazy_on_dask
 from ..documentation import documented
-from ..probability import Layer
 from .base import SklearnSvm
 from .probability import layer_of
 from .rows import ONE_CLASS_LEFT, CheckedRows, prepared
 
 
-class FullClassifier(SklearnSvm, Layer, ExpansionClassifier):
+class FullClassifier(SklearnSvm, KernelClassifier):
     """A machine for each pair of classes, with votes as scikit-learn counts them."""
 
     class_weight: Any
@@ -66,9 +65,6 @@ class FullClassifier(SklearnSvm, Layer, ExpansionClassifier):
     def _train(self, dataset: Dataset) -> Model:
         return self._solved(dataset, dataset.codes)[0]
 
-    def _scheme(self) -> str:
-        return "ovo"
-
     def _keep_rows(self, rows: CheckedRows, model: Model) -> None:
         super()._keep_rows(rows, model)
         dataset = rows.dataset
@@ -87,10 +83,10 @@ class FullClassifier(SklearnSvm, Layer, ExpansionClassifier):
     def _steps(self, n_iter: Array) -> Any:
         return n_iter.astype(np.int32)
 
-    def _shown_votes(self) -> Votes | None:
+    def _decision_votes(self) -> Votes | None:
         return SHOWN if len(self.classes_) > 2 and self.decision_function_shape == "ovr" else None
 
-    @lazy_where_far
+    @lazy_on_dask
     def predict(self, X: Any) -> Array:
         """Class labels: the class with most votes of the pairs.
 
@@ -234,7 +230,7 @@ class SVC(FullClassifier):
     def _costs(self, problem: Subproblem, C: float) -> DualProblem:
         return classification(problem.y, C, problem.weights)
 
-    def _problem(self) -> ClassProblem:
+    def _refit_problem(self) -> ClassProblem:
         return ClassProblem(self.C, partial(validation.factors_of, self), slacks.loss("l1"), tol=self.tol)
 
 

@@ -9,14 +9,14 @@ from ...model.expansion import Model
 from ...solvers.dual.sklearn_svm import DualProblem, one_class
 from ...solvers.dual.training import Subproblem
 from .. import validation
-from ..detector import Detector, on_the_border_is_inside
+from ..base import OutlierDetector, including_border
 from ..documentation import documented
 from .base import SklearnSvm
 from .rows import UNLABELLED, CheckedRows, prepared
 
 
 @documented
-class OneClassSVM(Detector, SklearnSvm):
+class OneClassSVM(SklearnSvm, OutlierDetector):
     """Outlier detection by the support of a distribution: `sklearn.svm.OneClassSVM`, with a certificate.
 
     Minimises ``1/2 |f|^2 - n nu rho + sum_i w_i max(0, rho - f(x_i))`` over f and rho.
@@ -87,5 +87,5 @@ class OneClassSVM(Detector, SklearnSvm):
 
     def _keep_rows(self, rows: CheckedRows, model: Model) -> None:
         super()._keep_rows(rows, model)
-        self.intercept_ = on_the_border_is_inside(self.intercept_)
+        self.intercept_ = including_border(self.intercept_)
         self.offset_ = -self.intercept_

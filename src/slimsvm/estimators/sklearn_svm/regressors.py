@@ -4,34 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.base import RegressorMixin
-
 from ...compression.tasks import Regression
-from ...linalg.arrays import Array
 from ...solvers.dual.sklearn_svm import DualProblem, nu_regression, regression
 from ...solvers.dual.training import Subproblem
 from .. import validation
+from ..base import KernelRegressor
 from ..documentation import documented
 from .base import SklearnSvm
 
 
-class FullRegressor(RegressorMixin, SklearnSvm):
+class FullRegressor(SklearnSvm, KernelRegressor):
     """Values are the answer."""
 
     C: float
-
-    def predict(self, X: Any) -> Array:
-        """Values.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return self._snapshot()._scores(X)[:, 0]
 
 
 @documented

@@ -23,6 +23,7 @@ from ...problem import kernels
 from ...utils.sklearn_private import check_sample_weight, count_rows
 from ...utils.threads import thread_count
 from .. import checked_data, validation
+from ..targets import NoTargets
 
 FEW = 1 << 20  # numbers up to which sparse rows are solved as a full table: it is faster, and the same to the last bit
 UNLABELLED = "no_validation"  # scikit-learn's word for rows without targets
@@ -134,7 +135,9 @@ def checked(estimator: Any, X: Any, target: dict[str, Any]) -> tuple[Any, Any, A
 
 def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any, labelled: bool, target: dict[str, Any]) -> CheckedRows:
     """The data of a fit. ``labelled``: targets are class labels; else numbers, or none at all."""
-    checked_data.remote_dataset(estimator, X, y, sample_weight)  # says what to do with rows that are not in memory
+    checked_data.remote_dataset(
+        estimator, X, y, sample_weight, NoTargets()
+    )  # says what to do with rows that are not in memory
     X, y, matrix = checked(estimator, X, target)
     kernel = estimator.kernel if matrix is None else kernels.Precomputed(matrix)
     n = X.shape[0]
