@@ -9,21 +9,22 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+import kernel_table
 from slimsvm import _core, kernels, losses
 from slimsvm.rows.labels import ClassLabels, RowLabels, TargetLabels
 from slimsvm.rows.memory import CoreFeatures, LazyFeatures
 from slimsvm.rows.protocol import decision
 
 SCALES = np.array([0.5, 2.0, 1.0, 0.25, 1.5, 0.75])
-KERNELS = {
-    "linear": kernels.Linear(),
+KERNELS = kernel_table.examples() | {
     "rbf": kernels.Gaussian(0.2),
     "laplacian": kernels.Laplacian(0.15),
+    "sigmoid": kernels.Sigmoid(0.2, 0.1),
     "cube": kernels.Polynomial(0.3, 1.0, 3),
     "constant": kernels.Polynomial(0.3, 1.0, 0),
-    "sigmoid": kernels.Sigmoid(0.2, 0.1),
 }
-KERNELS |= {f"scaled {name}": kernels.Scaled(KERNELS[name], SCALES) for name in ("rbf", "laplacian", "cube")}
+RADIAL = [name for name in KERNELS if KERNELS[name].translation_invariant]
+KERNELS |= {f"scaled {name}": kernels.Scaled(KERNELS[name], SCALES) for name in (*RADIAL, "cube")}
 LOSSES = {type(loss).__name__: loss for loss in (make() for make in (*losses.ALL, *losses.FOR_TARGETS))}
 LAYOUTS = {
     "C": np.ascontiguousarray,
@@ -53,16 +54,8 @@ def dense(X):
 
 def kernel_sizes(kernel: Any, X, Z):
     """Of the terms that a kernel value is made of: times the unit of rounding, how well it is known."""
-    if isinstance(kernel, kernels.Scaled):
-        return kernel_sizes(kernel.kernel, X * kernel.scales, Z * kernel.scales)
-    dots = np.abs(X) @ np.abs(Z).T
-    if kernel.name == "rbf":
-        return kernel(X, Z) * (1 + kernel.gamma * ((X**2).sum(axis=1)[:, None] + (Z**2).sum(axis=1) + 2 * dots))
-    if kernel.name == "laplacian":
-        return kernel(X, Z) * (1 + kernel.gamma * (np.abs(X).sum(axis=1)[:, None] + np.abs(Z).sum(axis=1)))
-    if kernel.name == "poly":
-        return (kernel.gamma * dots + abs(kernel.coef0)) ** kernel.degree * (1 + kernel.degree)
-    return 1 + kernel.gamma * dots + abs(kernel.coef0) if kernel.name == "sigmoid" else dots
+    inner, scales = kernel.unscaled
+    return kernel_table.value_sizes(inner.name, X * scales, Z * scales, **inner.get_params())
 
 
 @dataclass(frozen=True)

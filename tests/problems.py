@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
+import kernel_table
 import reference
 from slimsvm import slacks
 from slimsvm.problem.formulation import CONSTRAINTS
@@ -121,10 +122,7 @@ def _named(name, **values):
 
 
 KERNEL_CASES = [
-    _named("linear"),
-    _named("rbf", gamma=0.3),
-    _named("laplacian", gamma=0.2),
-    _named("poly", gamma=0.25, coef0=1.0, degree=2),
+    *(_named(name, **kernel_table.ENTRIES[name].params) for name in kernel_table.names(semidefinite=True)),
     # Eighths have products that are multiples of 1/64: this matrix, too, is the same in float32.
     KernelCase("precomputed", {"kernel": "precomputed"}, lambda X, Z: (np.asarray(X @ Z.T) + 1.0) ** 2 / 64),
     KernelCase("callable", {"kernel": cosine_plus_one}, cosine_plus_one),

@@ -1,4 +1,4 @@
-"""Slow, obvious answers to compare the library with. Nothing here is fast, and nothing here uses slimsvm.
+"""Slow, obvious answers to compare the library with. Nothing here is fast, and no formula uses slimsvm.
 
 The problem and its dual (sections are those of the mathematical reference on slack norms):
 
@@ -17,34 +17,16 @@ import cvxpy as cp
 import numpy as np
 from scipy.optimize import nnls
 
+import kernel_table
+
 CLARABEL = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11, "max_iter": 500}
 LOOSER = {"tol_gap_abs": 1e-9, "tol_gap_rel": 1e-9, "tol_feas": 1e-9, "max_iter": 500}
 
 
-# --- Kernels, one pair of rows at a time as they are written in textbooks -----------------------------------
-
-
-def _squared_distances(X, Z):
-    return ((X[:, None, :] - Z[None, :, :]) ** 2).sum(axis=2)
-
-
-def _manhattan(X, Z):
-    return np.abs(X[:, None, :] - Z[None, :, :]).sum(axis=2)
-
-
-KERNELS = {
-    "linear": lambda X, Z, gamma, coef0, degree: X @ Z.T,
-    "poly": lambda X, Z, gamma, coef0, degree: (gamma * (X @ Z.T) + coef0) ** degree,
-    "rbf": lambda X, Z, gamma, coef0, degree: np.exp(-gamma * _squared_distances(X, Z)),
-    "sigmoid": lambda X, Z, gamma, coef0, degree: np.tanh(gamma * (X @ Z.T) + coef0),
-    "laplacian": lambda X, Z, gamma, coef0, degree: np.exp(-gamma * _manhattan(X, Z)),
-}
-
-
-def kernel_matrix(name, X, Z, gamma=1.0, coef0=0.0, degree=3):
-    """The matrix k(x_i, z_j) in float64."""
+def kernel_matrix(name, X, Z, **params):
+    """The matrix k(x_i, z_j) in float64, as textbooks have it."""
     X, Z = (np.asarray(A.toarray() if hasattr(A, "toarray") else A, dtype=np.float64) for A in (X, Z))
-    return KERNELS[name](X, Z, gamma, coef0, degree)
+    return kernel_table.matrix(name, X, Z, **params)
 
 
 # --- Slack measures: one entry for each class in slimsvm.slacks.ALL -----------------------------------------

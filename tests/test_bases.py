@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import kernel_table
 import reference
 import reference_bases as slow
 from problems import blobs, three_classes
@@ -17,13 +18,7 @@ from slimsvm.basis.candidates import DatasetCandidates
 from slimsvm.data.dataset import Dataset, outputs, row_keys
 from slimsvm.solvers import pivoted_cholesky
 
-KERNELS = {
-    "rbf": kernels.Gaussian(0.3),
-    "rbf narrow": kernels.Gaussian(5.0),
-    "laplacian": kernels.Laplacian(0.2),
-    "poly": kernels.Polynomial(0.25, 1.0, 2),
-    "linear": kernels.Linear(),
-}
+KERNELS = kernel_table.examples(semidefinite=True) | {"rbf narrow": kernels.Gaussian(5.0)}
 every_kernel = pytest.mark.parametrize("kernel", KERNELS)
 CONTAINERS = {"dense": np.asarray, "sparse": sp.csr_array}
 containers = pytest.mark.parametrize("container", CONTAINERS)
@@ -189,7 +184,7 @@ def test_eta_is_relative_to_the_largest_diagonal(selection):
 
 @pytest.mark.parametrize("C", [0.1, 10.0])
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("kernel", ["rbf", "poly", "laplacian"])
+@pytest.mark.parametrize("kernel", [*kernel_table.names(radial=True), "poly"])
 def test_forward_selection_takes_the_best_newton_step(kernel, classes, C):
     """Every choice, with all rows as candidates, is the best of the brute-force scores (to the inner tolerance)."""
     X, codes = three_classes(60, seed=1)

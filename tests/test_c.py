@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC, SVR, OneClassSVM
 
+import kernel_table
 from c_programs import (
     COMPILERS,
     DECISION,
@@ -167,13 +168,13 @@ def svc(shape):
     return compress(SVC(decision_function_shape=shape).fit(X, y), 20, X, y), X
 
 
+LEARNED = kernel_table.names(semidefinite=True)
+WITHOUT_INTEGERS = tuple(kernel_table.names(fixed_point=False))
 MODELS = {
-    **{f"{kernel}, two": lambda kernel=kernel: of_two(slim(5, kernel=kernel)) for kernel in ("rbf", "linear", "poly")},
+    **{f"{kernel}, two": lambda kernel=kernel: of_two(slim(5, kernel=kernel)) for kernel in LEARNED},
     **{
-        f"{kernel}, three, scaler": lambda kernel=kernel: of_three(scaled(slim(5, kernel=kernel)))
-        for kernel in ("rbf", "laplacian", "linear", "poly")
+        f"{kernel}, three, scaler": lambda kernel=kernel: of_three(scaled(slim(5, kernel=kernel))) for kernel in LEARNED
     },
-    "laplacian, two": lambda: of_two(slim(5, kernel="laplacian")),
     "sigmoid": lambda: of_two(ReducedSVC(10, kernel="sigmoid", gamma=0.1)),
     "learned scales": lambda: of_three(scaled(slim(6, scales="learned", probability=True), MinMaxScaler())),
     "inputs that do not count": own_scales,
@@ -196,7 +197,7 @@ MODELS = {
     "several targets, learned": learned_targets,
 }
 VALUES_ONLY = sorted(name for name in MODELS if name.startswith(("regressor", "several")))
-FIXED = sorted(set(MODELS) - {"poly, two", "poly, three, scaler", "sigmoid", *VALUES_ONLY})
+FIXED = sorted(name for name in MODELS if not name.startswith(WITHOUT_INTEGERS) and name not in VALUES_ONLY)
 
 
 @cache
@@ -345,7 +346,7 @@ def test_every_compiler_takes_it_without_a_warning(tmp_path, name, dtype):
         assert np.mean(machine.classes[numbers] == fit.predict(X)) > 0.98
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear", "poly"])
+@pytest.mark.parametrize("kernel", LEARNED)
 def test_scalers_far_from_zero(tmp_path, kernel):
     """A float has no room for all digits of such a mean: the header makes up for them, and its report is right."""
     X, y = make_moons(300, noise=0.25, random_state=0)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import kernel_table
 import reference
 from problems import MACHINES, ONE_OF_EACH, all_duals, blobs, check_optimal, machine_name, three_classes
 from slimsvm import AnyNormSVC, kernels, losses, slacks
@@ -72,7 +73,7 @@ def test_common_offset_in_the_features(machine, n, dtype):
     np.testing.assert_allclose(model.decision_function(far), expected, rtol=0, atol=1e-5 * size)
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+@pytest.mark.parametrize("kernel", kernel_table.names(radial=True))
 def test_predictions_with_a_huge_offset(kernel):
     """Time stamps: float64 holds them exactly. Training takes the offset out, so must prediction."""
     X, y = blobs(100, seed=4)

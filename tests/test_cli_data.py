@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import kernel_table
 import slimsvm
 from command import IRIS, QUICK, customers, iris, write_files
 from slimsvm.cli import main, tables
@@ -72,6 +73,7 @@ SOME = {"a": RNG.normal(size=40).round(3), "b": RNG.normal(size=40).round(3)}
 # --- wrong uses ---------------------------------------------------------------------------------------------------
 
 TRAIN = ("train", "iris.csv", "-t", "species", "-o", "x.slim")
+LEARNED = kernel_table.in_sentence(semidefinite=True)
 WRONG = {
     "no command of this name": (["tarin"], 2, "'tarin'"),
     "no such option": ([*TRAIN, "--vektors", "3"], 2, "--vektors"),
@@ -85,7 +87,7 @@ WRONG = {
     "bytes below 1": ([*TRAIN, "--bytes", "0"], 2, "--bytes"),
     "C of 0": ([*TRAIN, "--C", "0"], 2, "--C 0: must be a number above 0, or search"),
     "gamma in words": ([*TRAIN, "--gamma", "wide"], 2, "--gamma wide"),
-    "unknown kernel": ([*TRAIN, "--kernel", "rbff"], 2, "rbf, laplacian, poly or linear"),
+    "unknown kernel": ([*TRAIN, "--kernel", "rbff"], 2, f"{', '.join(LEARNED[:-1])} or {LEARNED[-1]}"),
     "no threads": ([*TRAIN, "--jobs", "0"], 2, "--jobs 0"),
     "test size above 1": ([*TRAIN, "--test-size", "1.5"], 2, "--test-size"),
     "test size too small": ([*TRAIN, "--test-size", "0.001"], 2, "too few for 3 classes"),

@@ -20,6 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC, NuSVC, NuSVR, OneClassSVM
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import kernel_table
 import slimsvm
 from problems import cosine_plus_one, three_classes
 from slimsvm import (
@@ -151,7 +152,8 @@ def small_problem(outputs=2, seed=0):
     return X, Z, coef, ProblemGroup(None, intervals, rng.uniform(0.1, 3, size=(40, outputs)))
 
 
-KERNELS = [kernels.Gaussian(0.3), kernels.Polynomial(0.5, 1.0, 3), kernels.Laplacian(0.3)]
+KERNELS = [kernel_table.ENTRIES[name].kernel(gamma=0.3) for name in kernel_table.names(radial=True)]
+KERNELS.append(kernels.Polynomial(0.5, 1.0, 3))
 
 
 def slope(function, theta, direction, step=1e-5):

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import kernel_table
 import reference
 from problems import KERNEL_CASES, MACHINES, blobs, check_optimal, machine_name
 from slimsvm import AnyNormSVC
@@ -95,7 +96,7 @@ def check(X, y, machine, case, C, tol=TOL):
 
 @pytest.mark.filterwarnings("ignore:kernel values")
 @pytest.mark.parametrize("C", [1e-4, 1.0, 100.0])
-@pytest.mark.parametrize("kernel", ["linear", "rbf", "laplacian", "poly"])
+@pytest.mark.parametrize("kernel", kernel_table.names(semidefinite=True))
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda p: p.__name__)
 @machines
 def test_degenerate(machine, problem, kernel, C):

@@ -11,6 +11,7 @@ from sklearn.datasets import load_iris, make_moons
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import kernel_table
 from slimsvm import AnyNormSVC, SlimSVC, to_c
 from slimsvm.export import quantize
 
@@ -23,7 +24,11 @@ MODELS = {
     "common step": lambda: SlimSVC(6, scales="fixed", **SLIM).fit(*MOONS),
     "own steps": lambda: SlimSVC(8, scales="learned", C=2.0, gamma=5.0).fit(*IRIS),
     "scaler": lambda: make_pipeline(StandardScaler(), SlimSVC(6, scales="fixed", probability=True, **SLIM)).fit(*IRIS),
-    "laplacian": lambda: SlimSVC(6, kernel="laplacian", scales="fixed", **SLIM).fit(*IRIS),
+    **{
+        name: lambda name=name: SlimSVC(6, kernel=name, scales="fixed", **SLIM).fit(*IRIS)
+        for name in kernel_table.names(radial=True, fixed_point=True)
+        if name != "rbf"  # that of the others
+    },
     "linear": lambda: AnyNormSVC(kernel="linear").fit(*IRIS),
 }
 WAYS = [(model, "int8", "int16") for model in MODELS] + [

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.svm import SVC, SVR, NuSVC, OneClassSVM
 
+import kernel_table
 import slimsvm
 from kept_files import answers, slim
 from problems import NORMS, blobs, fitted_to, three_classes
@@ -113,8 +114,7 @@ def test_several_classes_and_probabilities(kind):
 
 
 KERNELS = {
-    "linear": "linear",
-    "laplacian": "laplacian",
+    **{name: name for name in kernel_table.names()},
     "poly": kernels.Polynomial(0.5, 1.0, 2),
     "sigmoid": kernels.Sigmoid(0.1, 0.2),
     "scaled": kernels.Scaled(kernels.Gaussian(0.5), np.array([1.0, 0.5, 2.0, 0.0])),

@@ -8,18 +8,17 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.svm import SVC
 
+import kernel_table
 import reference
+from kernel_table import ENTRIES
 from problems import DATA_KINDS, blobs, cosine_plus_one
 from slimsvm import AnyNormSVC, kernels
 
-OBJECTS = {
-    "linear": [kernels.Linear()],
-    "rbf": [kernels.Gaussian(0.3), kernels.Gaussian(20.0)],
-    "laplacian": [kernels.Laplacian(0.2)],
-    "poly": [kernels.Polynomial(0.5, 1.0, degree) for degree in (0, 1, 2, 3, 7)],
-    "sigmoid": [kernels.Sigmoid(0.1, -0.5), kernels.Sigmoid(50.0, 0.0)],
-}
-CORE_KERNELS = [(name, kernel) for name, objects in OBJECTS.items() for kernel in objects]
+CORE_KERNELS = [
+    (name, entry.kernel(**params)) for name, entry in ENTRIES.items() for params in (entry.params, *entry.extremes)
+]
+RADIAL = {name: ENTRIES[name].kernel(gamma=0.7) for name in kernel_table.names(radial=True)}
+radial_kernels = pytest.mark.parametrize("kernel", RADIAL.values(), ids=RADIAL)
 SCALES = np.linspace(0.5, 2.0, 9)
 core_kernels = pytest.mark.parametrize(("name", "kernel"), CORE_KERNELS, ids=lambda x: x if isinstance(x, str) else "")
 
@@ -36,6 +35,9 @@ def assert_same(actual, expected):
 def test_every_kernel_is_tested():
     tested = {type(kernel) for _, kernel in CORE_KERNELS} | {kernels.Precomputed, kernels.Function, kernels.Scaled}
     assert tested == set(kernels.ALL)
+    assert [kind.name for kind in kernels.NAMED] == list(ENTRIES)
+    with pytest.raises(KeyError):
+        reference.kernel_matrix("unknown", np.eye(2), np.eye(2))
 
 
 @pytest.mark.grid(3)
@@ -73,6 +75,26 @@ def test_wide_sparse_rows(name, kernel):
     assert_same(kernel(X, Z), expected_matrix(name, kernel, X, Z))
 
 
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+@core_kernels
+def test_derivatives(name, kernel, container):
+    """Weighted sums of them, with kernel values or without; the same from the sums of a pass over the rows."""
+    X, Z = blobs(37, d=9, seed=1)[0] / 2, blobs(21, d=9, seed=2)[0] / 2 + 1 / 32  # no coordinate is the same in both
+    W = np.random.default_rng(0).normal(size=(37, 21))
+    rows = container(X)
+    expected = kernel_table.pullback(name, *(A.astype(np.longdouble) for A in (X, Z, W)), **kernel.get_params())
+    close = {"rtol": 1e-10, "atol": 1e-11 * max(1, np.abs(expected).max())}
+    np.testing.assert_allclose(kernel.pullback(rows, Z, W), expected.astype(float), **close)
+    np.testing.assert_allclose(kernel.pullback(rows, Z, W, kernel(rows, Z)), expected.astype(float), **close)
+    if kernel.core_slopes:
+        M = W * kernel.slopes(rows, Z)
+        products, squares = M.T @ np.c_[X, np.ones(37)], (M.sum(axis=1)[:, None] * X**2).sum(axis=0)
+        found, inner = kernel.gradients(products, squares, Z)
+        np.testing.assert_allclose(found, expected.astype(float), **close)
+        back = kernel_table.pullback(name, *(A.astype(np.longdouble) for A in (Z, X, W.T)), **kernel.get_params())
+        np.testing.assert_allclose(inner, (X * back).sum(axis=0).astype(float), rtol=1e-9, atol=100 * close["atol"])
+
+
 @core_kernels
 def test_symmetric_with_itself(name, kernel):
     X = blobs(50, d=5, seed=4)[0]
@@ -83,7 +105,7 @@ def test_symmetric_with_itself(name, kernel):
 
 def test_far_points_underflow_to_zero():
     X = np.array([[0.0], [1e3], [1e200]])
-    for kernel in (kernels.Gaussian(1.0), kernels.Laplacian(1.0)):
+    for kernel in (ENTRIES[name].kernel(gamma=1.0) for name in RADIAL):
         K = kernel(X[:2], X[:2])
         np.testing.assert_array_equal(K, np.eye(2))
     np.testing.assert_array_equal(kernels.Laplacian(1.0)(X, X), np.eye(3))
@@ -319,11 +341,10 @@ def columns_of_sizes(n, d, large, dtype, seed=0):
     return X.astype(dtype)
 
 
-def exponents(name, gamma, X, Z):
-    """gamma times the distances of the kernel, in long double."""
+def exact(kernel, X, Z):
+    """The matrix in long double."""
     X, Z = (np.asarray(rows, dtype=np.longdouble) for rows in (X, Z))
-    apart = sum(np.abs(X[:, k, None] - Z[:, k]) ** (2 if name == "rbf" else 1) for k in range(X.shape[1]))
-    return np.longdouble(gamma) * apart
+    return kernel_table.matrix(kernel.name, X, Z, gamma=np.longdouble(kernel.gamma))
 
 
 @pytest.mark.grid(6)
@@ -332,46 +353,46 @@ def exponents(name, gamma, X, Z):
 @pytest.mark.parametrize("size", [1.0, 1e3, 1e6, 1e8, 1e12])
 @pytest.mark.parametrize("kind", ["flag", "grid", "offset"])
 @pytest.mark.parametrize("d", [3, 40, 300])
-@pytest.mark.parametrize("kernel", [kernels.Gaussian(0.7), kernels.Laplacian(0.7)], ids=["rbf", "laplacian"])
+@radial_kernels
 def test_no_digit_is_lost_to_a_large_column(kernel, d, kind, size, dtype, container):
     X = columns_of_sizes(70, d, (kind, size), dtype)
-    t = exponents(kernel.name, kernel.gamma, X, X)
+    expected = exact(kernel, X, X)
     K = kernel(container(X), container(X))
     np.testing.assert_array_equal(K.diagonal(), 1)
     np.testing.assert_array_equal(K[range(60, 65), range(5)], 1)  # equal rows
     # Rounding of the sum over d columns, relative in the exponent, and of exp.
-    allowed = 64 * np.finfo(float).eps * (1 + t)
-    seen = t < 600  # the others are below the smallest numbers
-    assert (np.abs(K - np.exp(-t)) <= allowed * np.exp(-t))[seen].all()
-    near = t < 1
-    assert (np.abs((1 - K) + np.expm1(-t)) <= 64 * np.finfo(float).eps)[near].all()
+    seen = expected > np.exp(-600)  # the others are below the smallest numbers
+    allowed = 64 * np.finfo(float).eps * (1 - np.log(expected[seen]))
+    assert (np.abs(K - expected)[seen] <= allowed * expected[seen]).all()
+    near = expected > np.exp(-1)
+    assert (np.abs((1 - K) - (1 - expected)) <= 64 * np.finfo(float).eps)[near].all()
 
 
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("rows", [1, 70])
 @pytest.mark.parametrize("size", [1e3, 1e6, 1e8])
 @pytest.mark.parametrize("d", [3, 40])
-@pytest.mark.parametrize("kernel", [kernels.Gaussian(0.7), kernels.Laplacian(0.7)], ids=["rbf", "laplacian"])
+@radial_kernels
 def test_decision_values_beside_a_large_column(kernel, d, size, rows, container):
     X = columns_of_sizes(70, d, ("flag", size), np.float64)
     coef = np.random.default_rng(1).standard_normal((2, 70))
-    expected = np.exp(-exponents(kernel.name, kernel.gamma, X[:rows], X)) @ coef.T
+    expected = exact(kernel, X[:rows], X) @ coef.T
     close = 1e-13 * np.abs(coef).sum()
     actual = kernel.decision(container(X[:rows]), container(X), coef, np.zeros(2))
     np.testing.assert_allclose(actual, expected.astype(float), rtol=0, atol=close)
     # In float32 what matters is that the rows, which float32 holds, are met by differences too.
     single = X.astype(np.float32)
-    expected = np.exp(-exponents(kernel.name, kernel.gamma, single[:rows], single)) @ coef.T
+    expected = exact(kernel, single[:rows], single) @ coef.T
     actual = kernel.decision(container(single[:rows]), container(single), coef, np.zeros(2))
     np.testing.assert_allclose(actual, expected.astype(float), rtol=0, atol=1e-3)
 
 
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
-@pytest.mark.parametrize("kernel", [kernels.Gaussian(0.7), kernels.Laplacian(0.7)], ids=["rbf", "laplacian"])
+@radial_kernels
 def test_float32_values_of_rows_that_float32_cannot_hold(kernel, container):
     X = columns_of_sizes(70, 40, ("offset", 1e8), np.float64)
     out = kernel(container(X), container(X), out=np.empty((70, 70), np.float32))
-    expected = np.exp(-exponents(kernel.name, kernel.gamma, X, X))
+    expected = exact(kernel, X, X)
     np.testing.assert_allclose(out, expected.astype(float), atol=2e-5)
 
 
@@ -381,8 +402,9 @@ def test_wide_sparse_rows_beside_a_large_column():
     X, Z = (sp.random(n, 5000, density=0.002, format="lil", random_state=rng) for n in (70, 45))
     X[:, 7], Z[:, 7] = 1e7, 1e7 + 0.5
     X, Z = X.tocsr(), Z.tocsr()
-    for kernel in (kernels.Gaussian(0.3), kernels.Laplacian(0.3)):
-        expected = np.exp(-exponents(kernel.name, 0.3, X.toarray(), Z.toarray())).astype(float)
+    for name in RADIAL:
+        kernel = ENTRIES[name].kernel(gamma=0.3)
+        expected = exact(kernel, X.toarray(), Z.toarray()).astype(float)
         np.testing.assert_allclose(kernel(X, Z), expected, rtol=1e-13)
         np.testing.assert_array_equal(kernel(X, X).diagonal(), 1)
 
@@ -397,7 +419,7 @@ def test_a_row_is_at_distance_zero_from_itself(dtype, d, container):
     rows = container(X)
     if sp.issparse(rows):
         rows.data[::3] = 0
-    for kernel in (kernels.Gaussian(0.7), kernels.Laplacian(0.7)):
+    for kernel in RADIAL.values():
         for out in (np.empty((50, 50)), np.empty((50, 50), np.float32)):
             np.testing.assert_array_equal(kernel(rows, rows, out=out).diagonal(), 1)
 

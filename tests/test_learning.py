@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import kernel_table
 import reference
 import reference_bases as slow
 from problems import blobs, three_classes
@@ -18,13 +19,9 @@ from slimsvm.rows.labels import RowLabels
 from slimsvm.rows.memory import DenseFeatures
 from slimsvm.solvers.primal import solve as primal
 
-KERNELS = {
-    "rbf": kernels.Gaussian(0.3),
-    "laplacian": kernels.Laplacian(0.2),
-    "square": kernels.Polynomial(0.25, 1.0, 2),
-    "cube": kernels.Polynomial(0.2, 0.5, 3),
-    "linear": kernels.Linear(),
-}
+KERNELS = kernel_table.examples(semidefinite=True)
+KERNELS |= {"square": KERNELS.pop("poly"), "cube": kernels.Polynomial(0.2, 0.5, 3)}
+ROUGH = kernel_table.names(smooth=False)
 LOSSES = {type(loss).__name__: loss for loss in (losses.SquaredHinge(), losses.HuberHinge(), losses.Hinge())}
 NORMS = {
     "kernel": regularizers.KernelNorm(1e-6),
@@ -127,11 +124,11 @@ def objective_of(problem, loss, norm, m=4, scaled=False, form=None):
 def test_which_form_serves():
     """The core's for its kernels with a derivative of its own and smooth losses of three pieces."""
     own = kernels.Function(lambda A, B: A @ B.T)
-    for kernel in ("rbf", "square", "cube", "linear"):
+    for kernel in set(KERNELS) - set(ROUGH):
         assert learning.objective_for(KERNELS[kernel], LOSSES["HuberHinge"]) is learning.FusedObjective
         assert learning.objective_for(KERNELS[kernel], LOSSES["Hinge"]) is learning.Objective
         assert learning.objective_for(KERNELS[kernel], losses.Between()) is learning.Objective
-    for kernel in (KERNELS["laplacian"], own):
+    for kernel in (*(KERNELS[name] for name in ROUGH), own):
         assert learning.objective_for(kernel, LOSSES["SquaredHinge"]) is learning.Objective
 
 
@@ -169,9 +166,9 @@ def test_gradient_is_that_of_finite_differences(kernel, loss, norm, scaled, clas
         return value_by_solver(problem, *objective.unpack(theta), loss, norm)
 
     # The hinge's value has the rounding of an interior point: wider steps. None may cross a row's coordinate, where
-    # the Laplacian kernel has a corner.
+    # a kernel of absolute differences has a corner.
     if loss == "Hinge":
-        step, tolerance = (1e-5, 1e-4) if kernel == "laplacian" else (1e-4, 1e-5)
+        step, tolerance = (1e-5, 1e-4) if kernel in ROUGH else (1e-4, 1e-5)
         expected = five_points(value, theta, step)
     else:
         expected, tolerance = slow.numerical_gradient(value, theta, 1e-5), 1e-5
@@ -325,7 +322,7 @@ def test_more_vectors_are_never_worse_than_some_of_them():
     assert values[0] > values[1] > values[2]
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+@pytest.mark.parametrize("kernel", kernel_table.names(radial=True))
 @pytest.mark.parametrize("dead", [1, 3, 5])
 def test_dead_vectors_are_revived(kernel, dead):
     """Vectors so far out that no row sees them have no gradient; at the end each one is seen, and W is as low."""
@@ -353,7 +350,7 @@ def test_equal_vectors_are_separated(loss, container, scaled):
 
 
 @pytest.mark.parametrize("offset", [1e2, 1e4])
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+@pytest.mark.parametrize("kernel", kernel_table.names(radial=True))
 def test_a_common_offset_changes_nothing(kernel, offset):
     """The kernel sees differences only. Eighths plus an offset are exact in float64, so the path is the same."""
     X, y = blobs(80, d=3, seed=4)
@@ -445,7 +442,7 @@ def test_float32_rows_have_nearly_the_same_value_and_gradient(kernel, scaled, co
 @pytest.mark.parametrize("offset", [0.0, 1e4])
 @scalings
 @pytest.mark.parametrize("loss", ["SquaredHinge", "HuberHinge"])
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "square", "linear"])
+@pytest.mark.parametrize("kernel", [*kernel_table.names(radial=True), "square", "linear"])
 def test_learning_in_float32_reaches_nearly_the_same_value(kernel, loss, scaled, offset, monkeypatch):
     if offset and kernel in ("square", "linear"):
         offset = 1.0  # these kernels see where the origin is

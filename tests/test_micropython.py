@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, NuSVC, OneClassSVM
 
+import kernel_table
 from slimsvm import (
     AnyNormSVC,
     LeastSquaresSVC,
@@ -32,9 +33,11 @@ DIGITS = tuple(part[:400] for part in load_digits(return_X_y=True))
 NAMES = np.array(["Zürich", 'a "quoted" \\ label', "c"])
 COLUMNS = np.array([0.01, 1.0, 100.0, 1.0]), np.array([5.0, -3.0, 1000.0, 0.0])
 SLIM = {"C": 2.0, "gamma": 0.4, "scales": "fixed"}
+FURTHER = [name for name in kernel_table.names() if name not in ("rbf", "linear", "poly", "sigmoid", "laplacian")]
 WITHOUT_ONE = kernels.Scaled(kernels.Gaussian(0.4), np.array([1.0, 0.5, 0.0, 2.0]))
 
 MODELS = {
+    **{name: lambda name=name: (AnyNormSVC(kernel=kernel_table.ENTRIES[name].kernel()), *IRIS) for name in FURTHER},
     "two classes": lambda: (SlimSVC(6, probability=True, **SLIM), *MOONS),
     "learned scales": lambda: (SlimSVC(6, C=2.0, gamma=0.4, scales="learned"), *IRIS),
     "an input that does not count": lambda: (AnyNormSVC(kernel=WITHOUT_ONE), *IRIS),

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+import kernel_table
 import reference
 from problems import NORMS, all_duals, blobs, fitted_to, spread
 from slimsvm import AnyNormSVC, slacks
@@ -30,7 +31,7 @@ def true_gap(model, X, y, weights):
     """Objective and relative gap of the model, and how far its coefficients are from summing to zero."""
     slack, name = slacks.resolve(model.slack), model.kernel
     rows = X.astype(Long)
-    K = reference.KERNELS[name](rows, rows, Long(model.gamma), Long(model.coef0), model.degree)
+    K = kernel_table.matrix(name, rows, rows, gamma=Long(model.gamma), coef0=Long(model.coef0), degree=model.degree)
     a = spread(all_duals(model, len(y)), K.astype(float), y, weights).astype(Long)
     b, w, C = Long(model.intercept_[0]), weights.astype(Long), Long(model.C)
     f = K @ a

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pass_problems import INPUTS, KERNELS, LAYOUTS, LOSSES, core_loss, dense, kernel_sizes, make
+from pass_problems import INPUTS, KERNELS, LAYOUTS, LOSSES, RADIAL, core_loss, dense, kernel_sizes, make
 from slimsvm import kernels, losses
 from slimsvm.linalg.arrays import core_rows
 from slimsvm.problem.kernels import Gaussian, Scaled
@@ -171,7 +171,7 @@ def test_numbers_of_vectors_and_features(vectors, features, dtype):
 
 
 @precisions
-@pytest.mark.parametrize("kernel", ["linear", "rbf", "laplacian", "scaled rbf"])
+@pytest.mark.parametrize("kernel", ["linear", *RADIAL, "scaled rbf"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_layouts_of_rows(layout, kernel, dtype):
     check_all(make(kernel, dtype=dtype, layout=layout, n=77))
@@ -185,12 +185,12 @@ def test_rows_of_mostly_zeros(layout, dtype):
     def rare(rng, n):
         return rng.normal(size=(n, 700)) * (rng.random((n, 700)) < 0.02) * 2
 
-    for kernel in ("linear", "rbf", "laplacian"):
+    for kernel in ("linear", *RADIAL):
         check_all(make(kernel, dtype=dtype, layout=layout, n=77, data=rare))
 
 
 @pytest.mark.parametrize("offset", [1.0, 30.0])
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "scaled rbf"])
+@pytest.mark.parametrize("kernel", [*RADIAL, "scaled rbf"])
 def test_float32_rows_far_from_the_origin(kernel, offset):
     """A common offset costs no digits but those that the rows themselves have lost; whole numbers lose none."""
     problem = make(kernel, dtype=np.float32, data=lambda rng, n: np.round(2 * rng.normal(size=(n, INPUTS))), n=100)
@@ -315,14 +315,12 @@ def test_passes_over_blocks_add_up(monkeypatch):
 
 # --- the pull ------------------------------------------------------------------------------------------------
 
-PULLED = [name for name in KERNELS if "laplacian" not in name]
+PULLED = [name for name in KERNELS if KERNELS[name].unscaled[0].core_slopes]
 
 
 def exact_pull(problem, which):
     """Losses, gradients by the kernel's `pullback`, and how large their terms are."""
-    kernel, scales = (
-        (problem.kernel.kernel, problem.kernel.scales) if "scales" in vars(problem.kernel) else (problem.kernel, 1.0)
-    )
+    kernel, scales = problem.kernel.unscaled
     X, Z, V = dense(problem.X) * scales, dense(problem.Z) * scales, problem.V[which]
     beta = np.ascontiguousarray(problem.T @ V[:, :-1].T)
     Y, C = problem.labels.of(slice(None), which)
@@ -331,9 +329,8 @@ def exact_pull(problem, which):
     G, Gx = kernel.pullback(X, Z, W), kernel.pullback(Z, X, np.ascontiguousarray(W.T))
     sizes = problem.value_sizes(V)
     duals = problem.dual_sizes(which, sizes)
-    factor = getattr(kernel, "gamma", None) or 1.0
-    M = (duals @ np.abs(beta).T) * (1 + kernel_sizes(kernel, X, Z)) * max(1.0, 2 * factor) * 3
-    far = np.abs(X) if kernel.name != "rbf" else np.abs(X) + np.abs(Z).max(axis=0)
+    M = (duals @ np.abs(beta).T) * (1 + kernel_sizes(kernel, X, Z)) * max(1.0, 2 * kernel.rate) * 3
+    far = np.abs(X) if not kernel.translation_invariant else np.abs(X) + np.abs(Z).max(axis=0)
     return {
         "beta": beta,
         "kernel": kernel,

@@ -17,15 +17,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, SVR, OneClassSVM
 
+import kernel_table
 from problems import blobs
 from slimsvm import AnyNormSVC, LpSVC, Predictor, RelevanceVectorClassifier, SlimSVC, compress, kernels
 from slimsvm.model.voting import Votes
 
 FLOATS = (np.float64, np.float32)
 OWN = {
-    "linear": kernels.Linear(),
-    "rbf": kernels.Gaussian(0.3),
-    "laplacian": kernels.Laplacian(0.3),
+    **kernel_table.examples(),
     "poly": kernels.Polynomial(0.3, 1.0, 3),
     "sigmoid": kernels.Sigmoid(0.1, 0.2),
     "scaled": kernels.Scaled(kernels.Gaussian(0.3), np.array([1.0, 0.3, 2.0, 0.7])),

@@ -22,6 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, OneClassSVM
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import kernel_table
 from problems import blobs, three_classes
 from slimsvm import (
     CompressedClassifier,
@@ -399,7 +400,7 @@ def test_precomputed_kernel():
     np.testing.assert_allclose(p, np.exp(align_with_winners(p.argmax(axis=1), log_probabilities(log_odds))), rtol=1e-9)
 
 
-@pytest.mark.parametrize("kernel", ["linear", "poly", "sigmoid", "laplacian"])
+@pytest.mark.parametrize("kernel", kernel_table.default_first()[1:])
 def test_kernels(kernel):
     X, y = noisy(2)
     basis = "forward" if kernel == "sigmoid" else "learned"

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+import kernel_table
 import slimsvm
 
 ESTIMATORS = {
@@ -33,7 +34,7 @@ OTHERS = {"Predictor", "__version__", "compress", "report", "show_versions"}
 PATCHES = {"patch_sklearn", "unpatch_sklearn"}
 PARTS = {
     "bases": {"AllRows", "Cholesky", "Forward", "Given", "Inputs", "KMeans", "Random"},
-    "kernels": {"Function", "Gaussian", "Laplacian", "Linear", "Polynomial", "Precomputed", "Scaled", "Sigmoid"},
+    "kernels": {"Function", "Precomputed", "Scaled", *(entry.class_name for entry in kernel_table.ENTRIES.values())},
     "losses": {"Between", "Hinge", "HuberHinge", "LeastSquares", "SquaredHinge"},
     "regularizers": {"Identity", "KernelNorm", "ReweightedNorm"},
     "slacks": {

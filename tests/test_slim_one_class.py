@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import kernel_table
 from slimsvm import Predictor, SlimOneClass, compress, load, save, to_micropython, to_sklearn
 from slimsvm.compression.tasks import OneClass
 from slimsvm.estimators import one_class
@@ -176,7 +177,7 @@ def test_float32_and_names():
     assert np.mean(single.predict(ROWS) == model.predict(rows)) > 0.99
 
 
-@pytest.mark.parametrize("kernel", ["linear", "poly", "laplacian", "sigmoid", lambda X, Z: (1 + X @ Z.T) ** 2])
+@pytest.mark.parametrize("kernel", [*kernel_table.default_first()[1:], lambda X, Z: (1 + X @ Z.T) ** 2])
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_every_kernel(kernel):
     away = MOONS + 4  # a plane can tell them from the origin
@@ -213,7 +214,7 @@ def test_few_rows_ask_for_agreement_on_others(weighted):
     assert alike_one < 0.9 < 0.97 < alike_few
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear"])
+@pytest.mark.parametrize("kernel", kernel_table.names(fixed_point=True))
 @pytest.mark.parametrize("most", [40, 100])
 def test_bytes(kernel, most):
     model = SlimOneClass(max_bytes=most, kernel=kernel).fit(MOONS + 4)

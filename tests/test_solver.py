@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+import kernel_table
 import reference
 from problems import DATA_KINDS, KERNEL_CASES, MACHINES, blobs, check_optimal, machine_name
 from slimsvm import AnyNormSVC
@@ -84,7 +85,9 @@ def test_sigmoid_where_it_is_positive_semidefinite(machine, kind, tmp_path):
 
 
 @pytest.mark.parametrize("C", [1e-4, 1e-2, 1.0, 100.0, 1e5])
-@pytest.mark.parametrize("case", [c for c in KERNEL_CASES if c.name in ("rbf", "laplacian")], ids=lambda c: c.name)
+@pytest.mark.parametrize(
+    "case", [c for c in KERNEL_CASES if c.name in kernel_table.names(radial=True)], ids=lambda c: c.name
+)
 @machines
 def test_every_size_of_C(machine, case, C):
     X, y = blobs(50, seed=6)

@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 
+import kernel_table
+
 from . import data as datasets
 from . import judge
 
+KERNELS = ("rbf", "rbf", *kernel_table.default_first(semidefinite=True), "precomputed")
 TOLERANCES = (None, None, 1e-3, 1e-6)  # None: the estimator's own
 
 
@@ -49,13 +52,13 @@ class Draw:
         """A number between 10^low and 10^high, of two digits."""
         return float(f"{10 ** self.rng.uniform(low, high):.1e}")
 
-    def kernel(self, names=("rbf", "rbf", "rbf", "linear", "poly", "laplacian", "precomputed")):
+    def kernel(self, names=KERNELS):
         """Parameters of the kernel."""
         name = self.one_of(*names)
         params = {"kernel": name}
-        if name in ("rbf", "laplacian", "poly", "sigmoid"):
+        if name in kernel_table.taking("gamma"):
             params["gamma"] = self.one_of("scale", "scale", self.power(-3, 2), self.power(-3, 2), self.power(-8, 8))
-        if name == "poly":
+        if name in kernel_table.taking("degree"):
             params |= {"degree": self.one_of(2, 3), "coef0": self.one_of(0.0, 1.0)}
         return params
 

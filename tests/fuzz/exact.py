@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
+import kernel_table
+
 LONG = np.longdouble
 
 
@@ -16,33 +18,11 @@ def long(A):
 # --- Kernels ------------------------------------------------------------------------------------------------
 
 
-def parameters(kernel):
-    """gamma, coef0, degree and scales of a fitted kernel; scales may be those of a kernel around it."""
-    inner = getattr(kernel, "kernel", kernel)
-    values = {name: getattr(inner, name) for name in ("gamma", "coef0", "degree") if hasattr(inner, name)}
-    scales = getattr(kernel, "scales", None)
-    return values, LONG(1) if scales is None else long(scales)
-
-
 def kernel_matrix(name, X, Z, kernel):
-    """k(x_i, z_j), one column at a time."""
-    values, scales = parameters(kernel)
-    gamma, coef0, degree = LONG(values.get("gamma", 1)), LONG(values.get("coef0", 0)), int(values.get("degree", 3))
-    X, Z = long(X) * scales, long(Z) * scales
-    K = np.empty((len(X), len(Z)), dtype=LONG)
-    for j, z in enumerate(Z):
-        if name == "rbf":
-            K[:, j] = np.exp(-gamma * ((X - z) ** 2).sum(axis=1))
-        elif name == "laplacian":
-            K[:, j] = np.exp(-gamma * np.abs(X - z).sum(axis=1))
-        else:
-            dot = (X * z).sum(axis=1)
-            if name == "poly":
-                dot = (gamma * dot + coef0) ** degree
-            elif name == "sigmoid":
-                dot = np.tanh(gamma * dot + coef0)
-            K[:, j] = dot
-    return K
+    """k(x_i, z_j) of a fitted kernel, which may have scales."""
+    inner, scales = kernel.unscaled
+    params = {key: value if key == "degree" else LONG(value) for key, value in inner.get_params().items()}
+    return kernel_table.matrix(name, long(X) * long(scales), long(Z) * long(scales), **params)
 
 
 # --- Linear algebra -----------------------------------------------------------------------------------------

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+import kernel_table
 import slimsvm
 
 from . import data as datasets
 from . import family_judge
 from .drawing import Case, Draw
-from .exact import LONG, long, parameters
+from .exact import LONG, long
 
 
 class Targets(Draw):
@@ -21,7 +22,7 @@ class Targets(Draw):
 
 def kernel(draw):
     """Its parameters; gamma may be of any size."""
-    params = draw.kernel(("rbf", "rbf", "rbf", "linear", "poly", "precomputed"))
+    params = draw.kernel(("rbf", "rbf", *kernel_table.default_first(semidefinite=True, in_sklearn=True), "precomputed"))
     if "gamma" in params and draw.chance(0.2):
         params["gamma"] = draw.power(-8, 6)
     return params
@@ -47,7 +48,7 @@ def gamma_is_as_asked(params, kernel, X, weight):
     if asked is None:
         return []
     allowed = scales(X, weight) if asked == "scale" else [asked]
-    used = parameters(kernel)[0]["gamma"]
+    used = kernel.gamma
     if any(abs(used - one) <= 1e-6 * one for one in allowed):
         return []
     return [f"gamma is {used:.10g}, asked for {asked}"]

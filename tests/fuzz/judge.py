@@ -12,6 +12,8 @@ from itertools import combinations
 import cvxpy as cp
 import numpy as np
 
+import kernel_table
+
 from . import evidence, exact, interior
 from .exact import LONG, long
 
@@ -123,9 +125,9 @@ def finite(fitted, verdict):
 def gamma_is_as_asked(fitted, verdict):
     """The number given, or 1 / (inputs times variance) of the rows, counted by their weights."""
     asked = getattr(fitted.model, "gamma", None)
-    if fitted.kernel not in ("rbf", "laplacian", "poly", "sigmoid") or asked == "search":
+    if fitted.kernel not in kernel_table.taking("gamma") or asked == "search":
         return
-    used = exact.parameters(fitted.model.kernel_)[0]["gamma"]
+    used = fitted.model.kernel_.gamma
     if asked == "scale":
         X = long(fitted.X)
         w = np.ones(len(X), dtype=LONG) if fitted.weight is None else long(fitted.weight)

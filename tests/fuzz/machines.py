@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+import kernel_table
 import slimsvm
 from slimsvm import bases, slacks
 
@@ -234,7 +235,14 @@ def lp(draw):
 
 def relevance(draw):
     params = {
-        **draw.kernel(("rbf", "rbf", "linear", "poly", "laplacian", "precomputed", "sigmoid")),
+        **draw.kernel(
+            (
+                "rbf",
+                *kernel_table.default_first(semidefinite=True),
+                "precomputed",
+                *kernel_table.names(semidefinite=False),
+            )
+        ),
         **draw.class_weight(),
     }
     estimator = slimsvm.RelevanceVectorClassifier(**params, **draw.tol())
