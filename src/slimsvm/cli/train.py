@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..problem import kernels
 from . import models, preprocessing
 from .byte_budget import fitted
 from .console import Console, Facts
@@ -101,7 +102,7 @@ def estimator_settings(options: TrainingOptions) -> dict[str, Any]:
         "C": number_or("--C", options.C, "search"),
         "gamma": number_or("--gamma", options.gamma, "search", "scale", "auto"),
         "scales": choice("--scales", options.scales, "search", "fixed", "learned"),
-        "kernel": choice("--kernel", options.kernel, "rbf", "laplacian", "poly", "linear"),
+        "kernel": choice("--kernel", options.kernel, *kernels.in_sentence(kernels.SEMIDEFINITE)),
         "class_weight": "balanced" if options.balanced else None,
         "probability": options.probability,
         "intervals": options.intervals,

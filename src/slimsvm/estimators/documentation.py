@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 import textwrap
-from typing import TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from ..problem import kernels
+from ..quantization.quantize import FIXED_POINT_FORMS
 
 T = TypeVar("T")
 
@@ -13,25 +17,36 @@ SHARED = {
         C : float, default=1.0
             Cost of slacks, above 0.""",
     "kernel": """
-        kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"}, function or kernel, default="rbf"
+        kernel : {<names>, "precomputed"}, function or kernel, default="rbf"
             A function gets two sets of rows and returns the matrix of kernel values.""",
+    "kernel_of_rows": """
+        kernel : {<names, the default first>}, function or kernel, default="rbf"
+            A function gets two sets of rows and returns the matrix of kernel values.""",
+    "kernel_to_learn": """
+        kernel : {<names, those to learn first>, "precomputed"}, function or kernel, default="rbf"
+            Vectors are learned with the first <number to learn>, or a kernel with a method ``pullback``; the others
+            need a basis of training rows.""",
     "gamma": """
         gamma : {"scale", "auto"} or float, default="scale"
-            Factor in the rbf, laplacian, poly and sigmoid kernels. "scale": ``1 / (n_features * X.var())``;
+            Factor in the <with gamma> kernels. "scale": ``1 / (n_features * X.var())``;
+            "auto": ``1 / n_features``.""",
+    "gamma_to_search": """
+        gamma : {"search", "scale", "auto"} or float, default="search"
+            Factor in the <with gamma> kernels. "scale": ``1 / (n_features * X.var())``;
             "auto": ``1 / n_features``.""",
     "degree": """
         degree : int, default=3
             Degree of the poly kernel.
         coef0 : float, default=0.0
-            Constant in the poly and sigmoid kernels.""",
+            Constant in the <with coef0> kernels.""",
     "degree_first": """
         degree : int, default=3
             Degree of the poly kernel.
         gamma : {"scale", "auto"} or float, default="scale"
-            Factor in the rbf, laplacian, poly and sigmoid kernels. "scale": ``1 / (n_features * X.var())``;
+            Factor in the <with gamma> kernels. "scale": ``1 / (n_features * X.var())``;
             "auto": ``1 / n_features``.
         coef0 : float, default=0.0
-            Constant in the poly and sigmoid kernels.""",
+            Constant in the <with coef0> kernels.""",
     "family": """
         shrinking : bool, default=True
             Accepted, and without effect: the solver works on few variables at a time anyway.
@@ -79,9 +94,7 @@ SHARED = {
             0 if ``tol`` was reached, else 1, after a warning.
         shape_fit_ : tuple of int
             Shape of the training set.
-        model_bytes_ : int
-            Bytes of the model on a device, as `slimsvm.export.quantize` makes it; only with the kernels rbf, laplacian
-            and linear.""",
+        <model_bytes_>""",
     "family_class_layout": """
         classes_ : ndarray of shape (n_classes,)
         class_weight_ : ndarray of shape (n_classes,)
@@ -148,9 +161,7 @@ SHARED = {
             pair of classes (positive means the first of the pair) or for each class otherwise.
         intercept_ : ndarray of shape (n_outputs,)
         n_vectors_ : int
-        model_bytes_ : int
-            Bytes of the model on a device, as `slimsvm.export.quantize` makes it; only with the kernels rbf, laplacian
-            and linear.""",
+        <model_bytes_>""",
     "vectors_of_one_output": """
         vectors_ : ndarray or sparse matrix of shape (n_vectors_, n_features_in_)
         vector_coef_ : ndarray of shape (1, n_vectors_)
@@ -221,6 +232,10 @@ SHARED = {
             Cost of the layer, chosen on rows held out.
         probability_gap_ : float
             Relative duality gap of the layer.""",
+    "model_bytes_": """
+        model_bytes_ : int
+            Bytes of the model on a device, as `slimsvm.export.quantize` makes it; only with the kernels
+            <fixed point>.""",
     "kernel_": """
         kernel_ : kernel object
             The kernel as used: ``kernel_.gamma`` is a number, ``kernel_.scales`` the factor of each input (1.0 where
@@ -231,10 +246,38 @@ SHARED = {
 }
 
 
+def _sentence(kinds: Iterable[type[kernels.Base]]) -> str:
+    *others, last = kernels.in_sentence(kinds)
+    return f"{', '.join(others)} and {last}"
+
+
+def _quoted(order: Callable[[type[kernels.Base]], Any]) -> str:
+    return ", ".join(f'"{kind.name}"' for kind in sorted(kernels.NAMED, key=order))
+
+
+# What stands for lists of kernels in these texts.
+KERNEL_LISTS = {
+    "names": _quoted(lambda kind: 0),
+    "names, the default first": _quoted(lambda kind: kind is not kernels.Gaussian),
+    "names, those to learn first": _quoted(
+        lambda kind: (kind not in kernels.SEMIDEFINITE, kind is not kernels.Gaussian)
+    ),
+    "number to learn": ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")[
+        len(kernels.SEMIDEFINITE) - 1
+    ],
+    "with gamma": _sentence(kind for kind in kernels.NAMED if "gamma" in kind.parameters()),
+    "with coef0": _sentence(kind for kind in kernels.NAMED if "coef0" in kind.parameters()),
+    "fixed point": _sentence(FIXED_POINT_FORMS),
+}
+
+
 def documented(cls: T) -> T:
-    """Put the shared texts in the place of lines such as ``<kernel>``."""
+    """Put the shared texts in the place of lines such as ``<kernel>``, and names in that of lists of kernels."""
     if cls.__doc__:  # None under python -OO
-        cls.__doc__ = re.sub(r"^    <(\w+)>$", lambda m: _indented(SHARED[m[1]]), cls.__doc__, flags=re.M)
+        text = cls.__doc__
+        while (filled := re.sub(r"^    <(\w+)>$", lambda m: _indented(SHARED[m[1]]), text, flags=re.M)) != text:
+            text = filled
+        cls.__doc__ = re.sub(r"<([\w ,]+)>", lambda m: KERNEL_LISTS.get(m[1], m[0]), text)
     return cls
 
 

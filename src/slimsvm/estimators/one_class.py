@@ -56,13 +56,12 @@ class SlimOneClass(OutlierDetector):
         Share of the training rows that is to be outside, above 0 and at most 0.5: ``offset_`` is set on the rows such
         that it is. None: the border of the large machine, which leaves more rows like these outside than ``nu`` says
         where rows are few.
-    kernel : {"rbf", "linear", "poly", "sigmoid", "laplacian"}, function or kernel, default="rbf"
-        A function gets two sets of rows and returns the matrix of kernel values.
+    <kernel_of_rows>
     <gamma>
     <degree>
     max_bytes : int, optional
         Bytes that the model may take on a device (``model_bytes_``), in the place of ``n_vectors``: as many vectors as
-        they pay for. With the kernels rbf, laplacian and linear.
+        they pay for. With the kernels <fixed point>.
     agreement : float, default=0.99
         For ``n_vectors="auto"``: the share of rows, of those that neither has seen, on the same side as for the large
         machine; measured on parts of the rows, with machines over the others.
@@ -84,9 +83,7 @@ class SlimOneClass(OutlierDetector):
     <vectors_of_one_output>
     offset_ : ndarray of shape (1,)
         ``decision_function(X) = score_samples(X) - offset_``.
-    model_bytes_ : int
-        Bytes of the model on a device, as `slimsvm.export.quantize` makes it; only with the kernels rbf, laplacian and
-        linear.
+    <model_bytes_>
     <kernel_>
     compression_ : `slimsvm.compression.Compression`
         Report: vectors and bytes (float32) of the large machine and of the small one, and how well they agree. A row on

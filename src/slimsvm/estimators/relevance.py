@@ -31,7 +31,7 @@ class RelevanceVectorClassifier(ExpansionClassifier):
 
     Parameters
     ----------
-    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"}, function or kernel, default="rbf"
+    kernel : {<names>, "precomputed"}, function or kernel, default="rbf"
         A function gets two sets of rows and returns the matrix of kernel values. It need not be positive semidefinite.
     <gamma>
     <degree>

@@ -38,15 +38,11 @@ class SlimSVC(WithinBytes, StreamClassifier):
     <regularizer>
     C : "search" or float, default="search"
         Cost of slacks, above 0.
-    gamma : {"search", "scale", "auto"} or float, default="search"
-        Factor in the rbf, laplacian, poly and sigmoid kernels. "scale": ``1 / (n_features * X.var())``;
-        "auto": ``1 / n_features``.
+    <gamma_to_search>
     scales : {"search", "fixed", "learned"}, default="search"
         One scale for each input, learned with the vectors, or the same for all. Inputs then count by their use; the
         scales are in ``kernel_.scales``.
-    kernel : {"rbf", "linear", "poly", "laplacian", "sigmoid", "precomputed"}, function or kernel, default="rbf"
-        Vectors are learned with the first four, or a kernel with a method ``pullback``; the others need a basis of
-        training rows.
+    <kernel_to_learn>
     <degree>
     <class_weight>
     multi_class : {"ovo", "ovr"}, default="ovo"

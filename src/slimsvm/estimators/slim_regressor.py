@@ -62,15 +62,11 @@ class SlimSVR(WithinBytes, StreamRegressor):
         The norm of f in the kernel's space, or the sum of squared coefficients.
     C : "search" or float, default="search"
         Cost of residuals, above 0: ``1/2 |f|^2 + C sum loss`` is minimised, in units of y.
-    gamma : {"search", "scale", "auto"} or float, default="search"
-        Factor in the rbf, laplacian, poly and sigmoid kernels. "scale": ``1 / (n_features * X.var())``;
-        "auto": ``1 / n_features``.
+    <gamma_to_search>
     scales : {"search", "fixed", "learned"}, default="search"
         One scale for each input, learned with the vectors, or the same for all. Inputs then count by their use; the
         scales are in ``kernel_.scales``.
-    kernel : {"rbf", "linear", "poly", "laplacian", "sigmoid", "precomputed"}, function or kernel, default="rbf"
-        Vectors are learned with the first four, or a kernel with a method ``pullback``; the others need a basis of
-        training rows.
+    <kernel_to_learn>
     <degree>
     max_bytes : int, optional
         Bytes that the model may take on a device, in the place of ``n_vectors``: 8-bit vectors, 16-bit coefficients,

@@ -353,6 +353,7 @@ ALL: tuple[type, ...] = (Linear, Gaussian, Laplacian, Polynomial, Sigmoid, Scale
 
 # Those that estimators take by name, in the order of messages: scikit-learn's and then others.
 NAMED: tuple[type[Base], ...] = (Linear, Polynomial, Gaussian, Sigmoid, Laplacian)
+SEMIDEFINITE = tuple(kind for kind in NAMED if kind.positive_semidefinite)
 _BY_NAME = {kind.name: kind for kind in NAMED}
 
 
@@ -389,5 +390,5 @@ def takes_gamma(kernel: Any) -> bool:
 
 def in_sentence(kinds: Iterable[type[Base]]) -> list[str]:
     """Names of some of the kernels `NAMED`: functions of distances come first, the linear kernel last."""
-    chosen = [kind for kind in NAMED if kind in set(kinds)]
-    return [kind.name for kind in sorted(chosen, key=lambda kind: (not kind.translation_invariant, kind.is_linear))]
+    some = sorted(set(kinds), key=lambda kind: (not kind.translation_invariant, kind.is_linear, NAMED.index(kind)))
+    return [kind.name for kind in some]

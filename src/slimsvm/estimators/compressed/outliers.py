@@ -38,9 +38,7 @@ class CompressedOutlierDetector(CompressedModel, OutlierDetector):
     <vectors_of_one_output>
     offset_ : ndarray of shape (1,)
         ``decision_function(X) = score_samples(X) - offset_``.
-    model_bytes_ : int
-        Bytes of the model on a device, as `slimsvm.export.quantize` makes it; only with the kernels rbf, laplacian and
-        linear.
+    <model_bytes_>
     <kernel_>
     <compression_>
 

@@ -48,9 +48,7 @@ class CompressedRegressor(CompressedModel, KernelRegressor):
         ``f = vector_coef_ @ k(vectors_, x) + intercept_``, an output for each target.
     intercept_ : ndarray of shape (n_outputs,)
     n_vectors_ : int
-    model_bytes_ : int
-        Bytes of the model on a device, as `slimsvm.export.quantize` makes it; only with the kernels rbf, laplacian and
-        linear.
+    <model_bytes_>
     <kernel_>
     <compression_>
 
