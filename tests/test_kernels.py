@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import get_type_hints
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -12,7 +15,11 @@ import kernel_table
 import reference
 from kernel_table import ENTRIES
 from problems import DATA_KINDS, blobs, cosine_plus_one
-from slimsvm import AnyNormSVC, kernels
+from slimsvm import AnyNormSVC, kernels, to_c
+from slimsvm.cli.options import TrainingOptions
+from slimsvm.export import quantize
+
+DOCS = Path(__file__).parents[1] / "docs"
 
 CORE_KERNELS = [
     (name, entry.kernel(**params)) for name, entry in ENTRIES.items() for params in (entry.params, *entry.extremes)
@@ -434,3 +441,32 @@ def test_scale_of_equal_entries_is_one(value):
     spread = np.average((X - value) ** 2, weights=np.repeat(weight[:, None], 3, axis=1))
     spread -= np.average(X - value, weights=np.repeat(weight[:, None], 3, axis=1)) ** 2
     np.testing.assert_allclose(kernels.scale_gamma("scale", X, weight), 1 / (3 * spread), rtol=1e-5)
+
+
+# --- Texts that list kernels ---------------------------------------------------------------------------------
+
+
+def sentence(word, **flags):
+    *others, last = kernel_table.in_sentence(**flags)
+    return f"{', '.join(others)} {word} {last}"
+
+
+def test_lists_of_kernels_in_docstrings_and_help():
+    assert f"with the kernels {sentence('and', fixed_point=True)}." in " ".join(AnyNormSVC.__doc__.split())
+    assert f"the kernels {sentence('and', fixed_point=True)}." in " ".join(to_c.__doc__.split())
+    first, *others = kernel_table.in_sentence(fixed_point=True)
+    known = f"the kernel {first} (learned scales too), {', '.join(others[:-1])} or {others[-1]}."
+    assert known in " ".join(quantize.__doc__.split())
+    (option,) = get_type_hints(TrainingOptions, include_extras=True)["kernel"].__metadata__
+    assert option.help == f"{sentence('or', semidefinite=True)}."
+
+
+@pytest.mark.skipif(not DOCS.exists(), reason="the pages are not beside the tests")
+def test_lists_of_kernels_on_pages():
+    pages = {page: (DOCS / page).read_text() for page in ("api.rst", "bytes.md", "guide.md", "microcontrollers.md")}
+    for name, entry in ENTRIES.items():
+        assert f"kernels.{entry.class_name}\n" in pages["api.rst"]
+        assert f'\n| `"{name}"`' in pages["guide.md"]
+    assert sentence("or", fixed_point=True) in pages["bytes.md"]
+    floats, integers = (", ".join(kernel_table.in_sentence(**flags)) for flags in ({}, {"fixed_point": True}))
+    assert f"| kernels | {floats} | {integers} |" in pages["microcontrollers.md"]
