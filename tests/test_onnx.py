@@ -35,7 +35,7 @@ from slimsvm import (
     kernels,
     to_onnx,
 )
-from slimsvm.export.onnx import DTYPES, LEAST_OPSET, _alone, _checked_options, labels_of
+from slimsvm.export.onnx import DTYPES, MIN_OPSET, _checked_options, labels_of, standalone_model
 from slimsvm.model.expansion import Expansion
 from slimsvm.model.inference import Affine, InferenceModel, ProbabilityLayer, folded_scalers
 from slimsvm.model.probabilities import align_with_winners, log_probabilities
@@ -212,7 +212,7 @@ def inputs_as_values(n_outputs, n_classes, votes, shown=None, layer=None):
 
 
 def answers(machine, F, dtype):
-    return run(_alone(machine, DTYPES[dtype], "test", 18, _checked_options({"arithmetic": "float32"})), F)
+    return run(standalone_model(machine, DTYPES[dtype], "test", 18, _checked_options({"arithmetic": "float32"})), F)
 
 
 @dtypes
@@ -346,7 +346,7 @@ def test_no_vectors(n_classes):
 def test_any_number_of_rows_and_of_opsets():
     X, _ = iris()
     model = fitted("slim with probabilities", 3)
-    for opset in (LEAST_OPSET, 17, 18, 20):
+    for opset in (MIN_OPSET, 17, 18, 20):
         made = to_onnx(model, target_opset=opset)
         assert made.opset_import[0].version == opset
         for rows in (1, 2, 150):

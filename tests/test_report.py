@@ -236,7 +236,7 @@ MADE = {
 
 @pytest.mark.parametrize("name", MADE)
 def test_its_lines_make_the_model_again(name, rows, found, monkeypatch):
-    monkeypatch.setattr("slimsvm.report.device.MOST_VECTORS", 10)  # quick: this is not about integers
+    monkeypatch.setattr("slimsvm.report.device.MAX_ROUNDED_VECTORS", 10)  # quick: this is not about integers
     X, y, X_test, y_test = rows
     given = found if MADE[name] is None else None
     model = found.models[2] if given else MADE[name](X, y)
@@ -329,7 +329,7 @@ def test_without_probabilities_or_integers(rows):
 
 def test_many_vectors_are_counted_not_rounded(rows, monkeypatch):
     model = AnyNormSVC().fit(*rows[:2])
-    monkeypatch.setattr("slimsvm.report.device.MOST_VECTORS", 10)
+    monkeypatch.setattr("slimsvm.report.device.MAX_ROUNDED_VECTORS", 10)
     text = Page(report(model, *rows[2:])).text
     assert "more than 10 vectors: its answers in integers were not looked at" in text
     assert f"{model.model_bytes_:,} bytes" in text
@@ -374,7 +374,7 @@ def test_the_c_header_is_told_of(rows, found):
 @pytest.mark.parametrize("steps", [[], [StandardScaler()]], ids=["alone", "scaled"])
 def test_bytes_in_float32_are_those_of_the_header(steps, params, most, rows, monkeypatch):
     """Also where there are so many vectors that no header is written."""
-    monkeypatch.setattr("slimsvm.report.device.MOST_VECTORS", most)
+    monkeypatch.setattr("slimsvm.report.device.MAX_ROUNDED_VECTORS", most)
     model = make_pipeline(*steps, slim(4, **params)).fit(*rows[:2])
     told = slimsvm.to_c(model).report
     layer = sum(size for name, size in told.tables.items() if name.startswith("layer_"))

@@ -26,10 +26,9 @@ class Node:
 
 
 class Graph:
-    """Operators and constants, each of them once: what is asked for again is the same value.
+    """Operators and constants, each of them once: an operator that is asked for again gives the same value.
 
-    Values are known by their names. ``dtype`` is the type of numbers unless one is given, ``opset`` the version of the
-    operators.
+    A value is a name. ``dtype`` is the type of floats unless one is given, ``opset`` the version of the operators.
     """
 
     def __init__(self, dtype: Any, opset: int):
@@ -37,18 +36,18 @@ class Graph:
         self.opset = opset
         self.nodes: list[Node] = []
         self.constants: dict[str, Array] = {}
-        self._known: dict[Any, Any] = {}
+        self._values: dict[Any, Any] = {}
         self._names: dict[str, int] = {}
 
     def rounded(self, values: Any) -> Array:
         """Numbers in the type of the graph; ValueError where they do not fit."""
         values = np.asarray(values, dtype=np.float64)
         with np.errstate(over="ignore"):
-            found = values.astype(self.dtype)
-        if not np.isfinite(found).all():
+            rounded = values.astype(self.dtype)
+        if not np.isfinite(rounded).all():
             largest = float(np.abs(values).max())
             raise ValueError(f"the model has numbers up to {largest:.3g}, too large for {self.dtype}; use 'float64'")
-        return found
+        return rounded
 
     def constant(self, values: Any, name: str, dtype: Any = None) -> str:
         """Numbers in the type of the graph, or in a given one; integers and strings stay what they are."""
@@ -56,19 +55,19 @@ class Graph:
         if values.dtype.kind == "f":
             values = self.rounded(values) if dtype is None else values.astype(dtype)
         key = (values.dtype.str, values.shape, values.tobytes())
-        if key not in self._known:
-            self._known[key] = self._fresh(name)
-            self.constants[self._known[key]] = values
-        return self._known[key]
+        if key not in self._values:
+            self._values[key] = self._fresh(name)
+            self.constants[self._values[key]] = values
+        return self._values[key]
 
     def many(self, op: str, *inputs: str, outputs: int = 1, domain: str = "", **attributes: Any) -> tuple[str, ...]:
         """The outputs of an operator."""
         key = (op, inputs, domain, repr(sorted(attributes.items())))
-        if key not in self._known:
+        if key not in self._values:
             names = tuple(self._fresh(op.lower()) for _ in range(outputs))
             self.nodes.append(Node(op, inputs, names, attributes, domain))
-            self._known[key] = names
-        return self._known[key]
+            self._values[key] = names
+        return self._values[key]
 
     def __call__(self, op: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
         """The output of an operator."""
@@ -90,7 +89,7 @@ class Graph:
         count = self._names[name] = self._names.get(name, -1) + 1
         return f"{name}_{count}" if count else name
 
-    def written(
+    def write_to(
         self,
         names: dict[str, str],
         results: Iterable[tuple[str, str]],

@@ -1,10 +1,11 @@
-"""Models as ONNX: plain operators, on their own or in a pipeline that skl2onnx converts."""
+"""Models as ONNX operators: in a file of their own, or within a pipeline that skl2onnx converts."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
@@ -18,11 +19,11 @@ from .graph import ML, TYPES, Graph, Node
 from .operators import DISTANCE_FORMS, Operators
 
 OPSET = 18  # onnxruntime 1.14 and later run it
-LEAST_OPSET = 13
+MIN_OPSET = 13
 ML_OPSET = 3
 DTYPES = {"float32": np.float32, "float64": np.float64}
-# Options of the converter by name, with the values they take; the first is the default. As in skl2onnx but for the
-# last three.
+# Options of the converter by name, with their values; the first is the default. All but the last three are those of
+# skl2onnx.
 OPTIONS: dict[str, list[Any]] = {
     "zipmap": [True, False, "columns"],
     "nocl": [False, True],
@@ -98,16 +99,16 @@ def to_onnx(
     scalers, estimator = last_step(model)
     pipelines.check_columns(model, X)
     name = name or type(estimator).__name__
-    if _are_plain(scalers, estimator):
-        found = _alone(inference_model(model), DTYPES[dtype], name, target_opset, options)
+    if _can_be_folded(scalers, estimator):
+        proto = standalone_model(inference_model(model), DTYPES[dtype], name, target_opset, options)
     else:
-        found = _by_skl2onnx(model, estimator, X, dtype, name, target_opset, options)
-    _described(found, estimator, inference_model(estimator), dtype)
-    return found
+        proto = _by_skl2onnx(model, estimator, X, dtype, name, target_opset, options)
+    _describe(proto, estimator, inference_model(estimator), dtype)
+    return proto
 
 
 def _checked_options(options: dict[str, Any] | None) -> dict[str, Any]:
-    """All options, of which some have another default than in skl2onnx."""
+    """The options and the defaults of all others; some have another default than in skl2onnx."""
     allowed = {key: values for key, values in OPTIONS.items() if key not in ("raw_scores", "scores")}
     for key, value in (options or {}).items():
         if key not in allowed:
@@ -119,9 +120,7 @@ def _checked_options(options: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _import(package: str, user: str) -> Any:
-    """A package that is not always there."""
-    from importlib import import_module
-
+    """An optional package; ImportError says how to install it."""
     try:
         return import_module(package)
     except ImportError as error:
@@ -131,14 +130,14 @@ def _import(package: str, user: str) -> Any:
 def _check_opset(target_opset: Any) -> None:
     from onnx.defs import onnx_opset_version
 
-    if not isinstance(target_opset, (int, np.integer)) or not LEAST_OPSET <= target_opset <= onnx_opset_version():
+    if not isinstance(target_opset, (int, np.integer)) or not MIN_OPSET <= target_opset <= onnx_opset_version():
         raise ValueError(
-            f"target_opset={target_opset!r} must be an integer from {LEAST_OPSET} to {onnx_opset_version()}, the "
+            f"target_opset={target_opset!r} must be an integer from {MIN_OPSET} to {onnx_opset_version()}, the "
             "newest that the installed onnx knows"
         )
 
 
-def _are_plain(scalers: list[Any], estimator: Any) -> bool:
+def _can_be_folded(scalers: list[Any], estimator: Any) -> bool:
     """Do the steps before the estimator scale each input by itself, and nothing else?"""
     if not scalers:
         return True
@@ -166,35 +165,35 @@ class Result:
     rows: bool = True
 
 
-def results(machine: InferenceModel, options: dict[str, Any]) -> list[Result]:
-    """The outputs of a machine."""
-    if machine.classes is None:
-        return [Result("variable", lambda ops, labels: ops.answers(), columns=len(machine.expansion.bias))]
-    width = len(machine.expansion.bias)
-    if machine.shown is not None:
-        width = len(machine.classes)
+def results(inference: InferenceModel, options: dict[str, Any]) -> list[Result]:
+    """The outputs of a model."""
+    if inference.classes is None:
+        return [Result("variable", lambda ops, labels: ops.answers(), columns=len(inference.expansion.bias))]
+    width = len(inference.expansion.bias)
+    if inference.shown is not None:
+        width = len(inference.classes)
     label = Result("label", lambda ops, labels: ops.label(labels), "label")
     scores = Result("scores", lambda ops, labels: ops.scores(), columns=width)
     if options["scores"]:
-        return [label, scores, *_probabilities(machine, options), *_class_labels(machine, options)]
-    if machine.layer is None or options["raw_scores"]:
+        return [label, scores, *_probabilities(inference, options), *_class_labels(inference, options)]
+    if inference.layer is None or options["raw_scores"]:
         table = Result("scores", lambda ops, labels: ops.class_scores(), columns=max(2, width))
-        return [label, table, *_class_labels(machine, options)]
+        return [label, table, *_class_labels(inference, options)]
     if options["zipmap"] is not False:  # names as skl2onnx has them
         label = Result("output_label", label.compute, "label")
-    return [label, *_probabilities(machine, options), *_class_labels(machine, options)]
+    return [label, *_probabilities(inference, options), *_class_labels(inference, options)]
 
 
-def _probabilities(machine: InferenceModel, options: dict[str, Any]) -> list[Result]:
-    assert machine.classes is not None
-    if machine.layer is None:
+def _probabilities(inference: InferenceModel, options: dict[str, Any]) -> list[Result]:
+    assert inference.classes is not None
+    if inference.layer is None:
         return []
     if options["zipmap"] is True:
         name = "probabilities" if options["scores"] else "output_probability"
         return [Result(name, lambda ops, labels: ops.maps(ops.probabilities(), labels), "maps")]
     if options["zipmap"] == "columns":
-        return [_column(number, name) for number, name in enumerate(_column_names(machine.classes, options["nocl"]))]
-    return [Result("probabilities", lambda ops, labels: ops.probabilities(), columns=len(machine.classes))]
+        return [_column(number, name) for number, name in enumerate(_column_names(inference.classes, options["nocl"]))]
+    return [Result("probabilities", lambda ops, labels: ops.probabilities(), columns=len(inference.classes))]
 
 
 def _column(number: int, name: str) -> Result:
@@ -206,10 +205,10 @@ def _column_names(classes: Array, nocl: bool) -> list[str]:
     return [f"{'i' if labels.dtype.kind == 'i' else 's'}{label}" for label in labels.tolist()]
 
 
-def _class_labels(machine: InferenceModel, options: dict[str, Any]) -> list[Result]:
+def _class_labels(inference: InferenceModel, options: dict[str, Any]) -> list[Result]:
     if not options["output_class_labels"]:
         return []
-    if machine.layer is not None and not options["raw_scores"] and options["zipmap"] is not False:
+    if inference.layer is not None and not options["raw_scores"] and options["zipmap"] is not False:
         raise ValueError("output_class_labels=True needs zipmap=False: maps and columns have the labels already")
 
     def constant(ops: Operators, labels: Array) -> str:
@@ -238,7 +237,7 @@ def _is_whole(label: Any) -> bool:
 
 @dataclass(frozen=True)
 class ComputedGraph:
-    """A graph over the rows ``X``, and its values that are results."""
+    """A graph that computes results from the rows ``X``, and the values of these results."""
 
     graph: Graph
     labels: Array
@@ -246,25 +245,23 @@ class ComputedGraph:
 
     @classmethod
     def of(
-        cls, machine: InferenceModel, wanted: list[Result], given: Any, opset: int, options: dict[str, Any]
+        cls, inference: InferenceModel, outputs: list[Result], input_type: Any, opset: int, options: dict[str, Any]
     ) -> ComputedGraph:
-        """``given`` is the type of X. Results are float32 unless it is float64."""
-        given = np.dtype(given)
-        dtype = given if given == np.float64 else np.dtype(np.float32)
+        """``input_type`` is the type of X. Results are float32 unless it is float64."""
+        input_type = np.dtype(input_type)
+        dtype = input_type if input_type == np.float64 else np.dtype(np.float32)
         graph = Graph(np.float64 if dtype == np.float64 else options["arithmetic"], opset)
-        x = "X" if graph.dtype == given else graph.cast("X", graph.dtype)
-        operators, labels = (
-            Operators(machine, graph, x, dtype, options["form"]),
-            labels_of(machine.classes, options["nocl"]),
-        )
-        return cls(graph, labels, [result.compute(operators, labels) for result in wanted])
+        x = "X" if graph.dtype == input_type else graph.cast("X", graph.dtype)
+        operators = Operators(inference, graph, x, dtype, options["form"])
+        labels = labels_of(inference.classes, options["nocl"])
+        return cls(graph, labels, [result.compute(operators, labels) for result in outputs])
 
 
-def _alone(machine: InferenceModel, dtype: Any, name: str, opset: int, options: dict[str, Any]) -> Any:
+def standalone_model(inference: InferenceModel, dtype: Any, name: str, opset: int, options: dict[str, Any]) -> Any:
     from onnx import checker, helper, numpy_helper
 
-    wanted = results(machine, options)
-    computed = ComputedGraph.of(machine, wanted, dtype, opset, options)
+    outputs = results(inference, options)
+    computed = ComputedGraph.of(inference, outputs, dtype, opset, options)
     nodes, constants = [], []
 
     def add_constant(name: str, array: Array) -> None:
@@ -275,24 +272,24 @@ def _alone(machine: InferenceModel, dtype: Any, name: str, opset: int, options: 
         made = helper.make_node(node.op, node.inputs, node.outputs, node.outputs[0], domain=node.domain, **attributes)
         nodes.append(made)
 
-    named = [(value, result.name) for value, result in zip(computed.values, wanted, strict=True)]
-    taken = {"X", *(result.name for result in wanted)}
-    computed.graph.written(
+    named = [(value, result.name) for value, result in zip(computed.values, outputs, strict=True)]
+    taken = {"X", *(result.name for result in outputs)}
+    computed.graph.write_to(
         {"X": "X"}, named, lambda name: f"{name}_value" if name in taken else name, add_constant, add_node
     )
     number = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    rows = helper.make_tensor_value_info("X", number, ["N", machine.n_inputs])
-    outputs = [_value_info(result, number, computed.labels) for result in wanted]
+    rows = helper.make_tensor_value_info("X", number, ["N", inference.n_inputs])
+    infos = [_value_info(result, number, computed.labels) for result in outputs]
     imports = [helper.make_opsetid("", opset)]
     if any(node.domain == ML for node in nodes):
         imports.append(helper.make_opsetid(ML, ML_OPSET))
-    found = helper.make_model(
-        helper.make_graph(nodes, name, [rows], outputs, constants),
+    proto = helper.make_model(
+        helper.make_graph(nodes, name, [rows], infos, constants),
         opset_imports=imports,
         ir_version=helper.find_min_ir_version_for(imports),
     )
-    checker.check_model(found, full_check=True)
-    return found
+    checker.check_model(proto, full_check=True)
+    return proto
 
 
 def _value_info(result: Result, number: int, labels: Array) -> Any:
@@ -312,32 +309,32 @@ def _shape(result: Result, rows: Any, labels: Array) -> list[Any]:
     return [rows] if result.columns is None else [rows, result.columns]
 
 
-def _described(found: Any, estimator: Any, machine: InferenceModel, dtype: str) -> None:
-    """Say what the model is."""
+def _describe(proto: Any, estimator: Any, inference: InferenceModel, dtype: str) -> None:
+    """Write facts about the model into its ONNX file."""
     from onnx import helper
 
-    kind, vectors = type(estimator).__name__, len(machine.expansion.vectors)
-    found.producer_name, found.producer_version = "slimsvm", version("slimsvm")
-    found.doc_string = f"{kind} of slimsvm, kernel {machine.expansion.kernel.name}, vectors: {vectors}"
+    kind, vectors = type(estimator).__name__, len(inference.expansion.vectors)
+    proto.producer_name, proto.producer_version = "slimsvm", version("slimsvm")
+    proto.doc_string = f"{kind} of slimsvm, kernel {inference.expansion.kernel.name}, vectors: {vectors}"
     facts = {
         "slimsvm_version": version("slimsvm"),
         "estimator": kind,
-        "kernel": machine.expansion.kernel.name,
+        "kernel": inference.expansion.kernel.name,
         "n_vectors": str(vectors),
         "dtype": dtype,
     }
-    if machine.classes is not None:
-        facts["classes"] = json.dumps(labels_of(machine.classes).tolist(), ensure_ascii=False)
-    if machine.names is not None:
-        facts["feature_names"] = json.dumps(list(machine.names), ensure_ascii=False)
-    helper.set_model_props(found, facts)
+    if inference.classes is not None:
+        facts["classes"] = json.dumps(labels_of(inference.classes).tolist(), ensure_ascii=False)
+    if inference.names is not None:
+        facts["feature_names"] = json.dumps(list(inference.names), ensure_ascii=False)
+    helper.set_model_props(proto, facts)
 
 
 # --- skl2onnx ---------------------------------------------------------------------------------------------------------
 
 
 def register() -> None:
-    """Make skl2onnx know all estimators of this library, so that it converts pipelines that end in one.
+    """Register all estimators of this library with skl2onnx, so that it converts pipelines that end in one.
 
     Its options for classifiers are those of `SVC`: ``zipmap``, ``nocl``, ``output_class_labels`` and ``raw_scores``.
     Where there are no probabilities, or with ``raw_scores=True``, the second output is ``scores``, with a column for
@@ -354,42 +351,42 @@ def register() -> None:
 
     for kind in (*ALL, *REGRESSORS, *FAMILY, *COMPRESSED, *DETECTORS):
         skl2onnx.update_registered_converter(
-            kind, f"Slimsvm{kind.__name__}", _shapes, _convert, parser=_parse, options=_known_to(kind)
+            kind, f"Slimsvm{kind.__name__}", _shapes, _convert, parser=_parse, options=_options_for(kind)
         )
 
 
-def _known_to(kind: type) -> dict[str, list[Any]]:
-    """The options of an estimator: those without classes have few."""
+def _options_for(kind: type) -> dict[str, list[Any]]:
+    """The options of an estimator; those that are no classifiers have two."""
     return OPTIONS if issubclass(kind, ClassifierMixin) else {key: OPTIONS[key] for key in ("arithmetic", "form")}
 
 
 def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
-    """Declares the operator and its outputs."""
+    """Declare the operator of an estimator and its outputs."""
     from skl2onnx._supported_operators import sklearn_operator_name_map
 
-    machine, options = inference_model(model), _options(scope, model)
+    inference, options = inference_model(model), _options(scope, model)
     operator = scope.declare_local_operator(sklearn_operator_name_map[type(model)], model)
     operator.inputs = inputs
-    operator.slimsvm_results = results(machine, options)
-    labels = labels_of(machine.classes, options["nocl"])
+    operator.slimsvm_results = results(inference, options)
+    labels = labels_of(inference.classes, options["nocl"])
     for result in operator.slimsvm_results:
         operator.outputs.append(scope.declare_local_variable(result.name, _type(result, operator, labels)))
     return operator.outputs
 
 
 def _options(scope: Any, model: Any) -> dict[str, Any]:
-    """All options. Outlier detectors have one column of scores."""
+    """All options of an estimator. Outlier detectors have one column of scores."""
     defaults = {key: values[0] for key, values in OPTIONS.items()}
     return {**defaults, "scores": not is_classifier(model), **scope.get_options(model)}
 
 
-def _results(operator: Any, machine: InferenceModel, options: dict[str, Any]) -> list[Result]:
-    """Those that were declared. A converter of another estimator, which declares outputs itself, wants two of them."""
+def _results(operator: Any, inference: InferenceModel, options: dict[str, Any]) -> list[Result]:
+    """The outputs that were declared; two where the converter of another estimator declared them."""
     declared = getattr(operator, "slimsvm_results", None)
-    return declared or results(machine, {**options, "zipmap": False, "output_class_labels": False})
+    return declared or results(inference, {**options, "zipmap": False, "output_class_labels": False})
 
 
-def _given(operator: Any) -> Any:
+def _input_type(operator: Any) -> Any:
     """The type of the input."""
     from skl2onnx.common.data_types import guess_numpy_type
 
@@ -403,28 +400,28 @@ def _type(result: Result, operator: Any, labels: Array) -> Any:
     label = types.Int64TensorType if labels.dtype.kind == "i" else types.StringTensorType
     if result.kind == "maps":
         return types.SequenceType(types.DictionaryType(label([1]), types.FloatTensorType([1])))
-    number = types.DoubleTensorType if _given(operator) == np.float64 else types.FloatTensorType
+    number = types.DoubleTensorType if _input_type(operator) == np.float64 else types.FloatTensorType
     shape = _shape(result, operator.inputs[0].get_first_dimension(), labels)
     return (label if result.kind == "label" else number)(shape)
 
 
 def _shapes(operator: Any) -> None:
-    """Types and shapes of the outputs."""
+    """Set types and shapes of the outputs."""
     model = operator.raw_operator
-    machine, options = inference_model(model), _options(operator.scope_inst, model)
-    labels = labels_of(machine.classes, options["nocl"])
-    for variable, result in zip(operator.outputs, _results(operator, machine, options), strict=True):
+    inference, options = inference_model(model), _options(operator.scope_inst, model)
+    labels = labels_of(inference.classes, options["nocl"])
+    for variable, result in zip(operator.outputs, _results(operator, inference, options), strict=True):
         variable.set_type(_type(result, operator, labels))
 
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
-    """Writes the operators of an estimator."""
-    if container.target_opset < LEAST_OPSET:
-        raise ValueError(f"target_opset={container.target_opset} is too old; use at least {LEAST_OPSET}")
+    """Write the operators of an estimator."""
+    if container.target_opset < MIN_OPSET:
+        raise ValueError(f"target_opset={container.target_opset} is too old; use at least {MIN_OPSET}")
     model = operator.raw_operator
-    machine, options = inference_model(model), _options(operator.scope_inst, model)
-    wanted = _results(operator, machine, options)
-    computed = ComputedGraph.of(machine, wanted, _given(operator), container.target_opset, options)
+    inference, options = inference_model(model), _options(operator.scope_inst, model)
+    outputs = _results(operator, inference, options)
+    computed = ComputedGraph.of(inference, outputs, _input_type(operator), container.target_opset, options)
 
     def add_constant(name: str, array: Array) -> None:
         strings = array.dtype.kind == "U"
@@ -438,9 +435,9 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
             node.op, list(node.inputs), list(node.outputs), op_domain=node.domain, name=name, **node.attributes
         )
 
-    given = {"X": operator.inputs[0].full_name}
+    inputs = {"X": operator.inputs[0].full_name}
     values = [(value, variable.full_name) for value, variable in zip(computed.values, operator.outputs, strict=True)]
-    computed.graph.written(given, values, scope.get_unique_variable_name, add_constant, add_node)
+    computed.graph.write_to(inputs, values, scope.get_unique_variable_name, add_constant, add_node)
 
 
 def _by_skl2onnx(
@@ -448,5 +445,5 @@ def _by_skl2onnx(
 ) -> Any:
     _import("skl2onnx", "a pipeline with steps other than scalers")
     register()
-    known = {key: value for key, value in options.items() if key in _known_to(type(estimator))}
-    return pipelines.convert(model, X, dtype, name, target_opset, {id(estimator): known})
+    allowed = {key: value for key, value in options.items() if key in _options_for(type(estimator))}
+    return pipelines.convert(model, X, dtype, name, target_opset, {id(estimator): allowed})

@@ -6,24 +6,29 @@ from typing import Any
 
 import numpy as np
 
-BY_NAME = "column name"  # words of skl2onnx about a column that it does not find
+UNKNOWN_COLUMN = "column name"  # in errors of skl2onnx about a column that it does not find
 
 
 def check_columns(model: Any, X: Any) -> None:
     """Raise ValueError unless X is a table with the columns that the model takes."""
     if X is None:
         return
-    shape, wanted = np.shape(X), getattr(model, "n_features_in_", None)
+    shape, n_features = np.shape(X), getattr(model, "n_features_in_", None)
     if len(shape) != 2:
         raise ValueError(f"X has the shape {shape}; give a table with a line for each row")
-    if wanted is not None and shape[1] != wanted:
-        raise ValueError(f"X has {shape[1]} columns, the model takes {wanted}; give rows as the model takes them")
-    names = set(getattr(X, "columns", ()))
+    if n_features is not None and shape[1] != n_features:
+        raise ValueError(f"X has {shape[1]} columns, the model takes {n_features}; give rows as the model takes them")
+    names = column_names(X)
     missing = [name for name in getattr(model, "feature_names_in_", ()) if name not in names] if names else []
     if missing:
         raise ValueError(
-            f"X has no columns {missing[:5]}, which the model was fitted with; its columns are {list(X.columns)[:20]}"
+            f"X has no columns {missing[:5]}, which the model was fitted with; its columns are {names[:20]}"
         )
+
+
+def column_names(X: Any) -> list[Any]:
+    """Names of the columns of a table; none for arrays."""
+    return list(getattr(X, "columns", ()))
 
 
 def convert(model: Any, X: Any, dtype: str, name: str, target_opset: int, options: dict[Any, Any]) -> Any:
@@ -34,7 +39,7 @@ def convert(model: Any, X: Any, dtype: str, name: str, target_opset: int, option
     try:
         return convert_sklearn(model, name, inputs, target_opset=target_opset, options=options)
     except Exception as error:  # converters raise whatever they come across
-        if BY_NAME in str(error) and not hasattr(X, "columns"):
+        if UNKNOWN_COLUMN in str(error) and not column_names(X):
             given = "" if X is None else f", and X is a {type(X).__name__} without names"
             raise ValueError(
                 f"the pipeline takes columns by their names{given}: give some rows as a DataFrame with these columns, "
@@ -78,8 +83,8 @@ def initial_types(model: Any, X: Any, dtype: str) -> list[tuple[str, Any]]:
     if X is None:
         return [("X", number([None, model.n_features_in_]))]
     kinds = {"f": number, "i": types.Int64TensorType, "u": types.Int64TensorType, "b": types.BooleanTensorType}
-    if hasattr(X, "columns"):
-        columns = [(str(key), np.asarray(X[key]).dtype.kind) for key in X.columns]
+    if column_names(X):
+        columns = [(str(key), np.asarray(X[key]).dtype.kind) for key in column_names(X)]
         return [(key, kinds.get(kind, types.StringTensorType)([None, 1])) for key, kind in columns]
     kind = X.dtype.kind if hasattr(X, "dtype") else np.asarray(X).dtype.kind
     return [("X", (number if kind in "fiub" else types.StringTensorType)([None, np.shape(X)[1]]))]

@@ -54,41 +54,41 @@ def to_sklearn(model: Any) -> Any:
     ('SVC', (6, 2), True)
     """
     _, estimator = last_step(model)
-    made = _machine_of_sklearn(estimator)
+    made = _sklearn_svm(estimator)
     if not isinstance(model, Pipeline):
         return made
     last = made.steps if isinstance(made, Pipeline) else [(model.steps[-1][0], made)]
     return Pipeline([*model.steps[:-1], *last], memory=model.memory, verbose=model.verbose)
 
 
-def _machine_of_sklearn(estimator: Any) -> Any:
-    machine = inference_model(estimator)
-    if machine.classes is None and len(machine.expansion.bias) > 1:
+def _sklearn_svm(estimator: Any) -> Any:
+    inference = inference_model(estimator)
+    if inference.classes is None and len(inference.expansion.bias) > 1:
         raise ValueError(
-            f"{type(estimator).__name__} has {len(machine.expansion.bias)} targets, SVR has one; use to_onnx or to_c, "
-            "or fit a model for each target"
+            f"{type(estimator).__name__} has {len(inference.expansion.bias)} targets, SVR has one; use to_onnx or "
+            "to_c, or fit a model for each target"
         )
-    kernel, scales = machine.expansion.kernel.unscaled
+    kernel, scales = inference.expansion.kernel.unscaled
     if type(kernel) not in KERNELS:
         known = [kind.name for kind in KERNELS]
         raise ValueError(
             f"kernel {kernel.name!r} is none that SVC computes by itself; {known} are. Use to_onnx or to_c, or "
             "fit with one of these"
         )
-    Z, scales = machine.expansion.vectors, np.broadcast_to(scales, machine.n_inputs)
+    Z, scales = inference.expansion.vectors, np.broadcast_to(scales, inference.n_inputs)
     settings = {"kernel": kernel.name, "gamma": "scale", **kernel.get_params()}
     names = getattr(estimator, "feature_names_in_", None)
     if not kernel.translation_invariant:  # scales can go into the vectors: (s x).(s z) = x.(s^2 z)
-        return _filled(machine, Z * scales**2, settings, estimator, names)
+        return _filled(inference, Z * scales**2, settings, estimator, names)
     if (scales == scales[0]).all() and scales[0]:
         settings["gamma"] *= float(scales[0]) ** 2
-        return _filled(machine, Z, settings, estimator, names)
-    steps = [("scales", _scaling(scales, names)), ("svm", _filled(machine, Z * scales, settings, estimator, None))]
+        return _filled(inference, Z, settings, estimator, names)
+    steps = [("scales", _scaling(scales, names)), ("svm", _filled(inference, Z * scales, settings, estimator, None))]
     return Pipeline(steps)
 
 
 def _scaling(scales: Array, names: Any) -> StandardScaler:
-    """Inputs times their scales. Those of scale 0 are divided by infinity."""
+    """A scaler that multiplies inputs by their scales. Those of scale 0 are divided by infinity."""
     scaler = StandardScaler(with_mean=False).fit(np.eye(1, len(scales)))
     with np.errstate(divide="ignore"):
         scaler.scale_ = 1 / scales
@@ -98,32 +98,33 @@ def _scaling(scales: Array, names: Any) -> StandardScaler:
     return scaler
 
 
-def _filled(machine: InferenceModel, Z: Array, settings: dict[str, Any], estimator: Any, names: Any) -> Any:
-    """A machine of scikit-learn with these vectors."""
-    coef, bias = machine.expansion.coef, machine.expansion.bias
+def _filled(inference: InferenceModel, Z: Array, settings: dict[str, Any], estimator: Any, names: Any) -> Any:
+    """An `SVC`, `SVR` or `OneClassSVM` with these vectors."""
+    coef, bias = inference.expansion.coef, inference.expansion.bias
     if not len(Z):  # libsvm wants a vector
-        Z, coef = np.zeros((1, machine.n_inputs)), np.zeros((len(bias), 1))
+        Z, coef = np.zeros((1, inference.n_inputs)), np.zeros((len(bias), 1))
     kind, sizes = SAME_NAME.get(type(estimator).__name__), [len(Z), len(Z)]
     settings |= {"C": C} if (C := _cost(estimator)) else {}
     if kind is not None:
         params = estimator.get_params()
         settings |= {name: params[name] for name in ("nu", "epsilon") if name in params}
-    if machine.classes is None:
+    if inference.classes is None:
         made = (kind or SVR)(**settings)
     elif is_outlier_detector(estimator):
         settings.pop("C", None)
         made = OneClassSVM(**settings)
     else:
-        made = (kind or SVC)(**settings, **_ties(machine))
-        coef, bias, own, sizes = _by_class(machine, coef, _below_zero(machine, coef, bias))
+        made = (kind or SVC)(**settings, **_ties(inference))
+        coef, bias, own, sizes = _by_class(inference, coef, _below_zero(inference, coef, bias))
         Z = Z[own]
-    _fit_to_little(made, machine)
-    turn = -1 if hasattr(made, "classes_") and len(bias) == 1 else 1  # of two classes, libsvm counts for the first
+    _fit_few_rows(made, inference)
+    # With two classes, libsvm's values are positive for the first.
+    sign = -1 if inference.classes is not None and not is_outlier_detector(estimator) and len(bias) == 1 else 1
     made.support_vectors_ = np.ascontiguousarray(Z, dtype=np.float64)
     made.support_ = np.arange(len(Z), dtype=np.int32)
     made.shape_fit_ = Z.shape
-    fill_libsvm(made, coef, bias, sizes, turn)
-    if isinstance(made, OneClassSVM):
+    fill_libsvm(made, coef, bias, sizes, sign)
+    if is_outlier_detector(made):
         made.offset_ = -made.intercept_
     if names is not None:
         made.feature_names_in_ = names
@@ -132,50 +133,50 @@ def _filled(machine: InferenceModel, Z: Array, settings: dict[str, Any], estimat
 
 def _cost(estimator: Any) -> float | None:
     """C as it was used, where it is a number."""
-    found = getattr(estimator, "C_", estimator.get_params().get("C"))
-    return float(found) if isinstance(found, (int, float, np.number)) else None
+    C = getattr(estimator, "C_", estimator.get_params().get("C"))
+    return float(C) if isinstance(C, (int, float, np.number)) else None
 
 
-def _fit_to_little(made: Any, machine: InferenceModel) -> None:
-    """Give a machine all attributes that this version of scikit-learn has, from a few rows."""
-    n = 2 if machine.classes is None else len(machine.classes)
-    rows = np.eye(n, machine.n_inputs) if n <= machine.n_inputs else np.arange(n)[:, None] * np.eye(1, machine.n_inputs)
-    made.fit(rows, np.arange(2.0) if machine.classes is None else machine.classes)
+def _fit_few_rows(made: Any, inference: InferenceModel) -> None:
+    """Fit a few rows, to have all attributes of this version of scikit-learn."""
+    y = np.arange(2.0) if inference.classes is None else inference.classes
+    n, d = len(y), inference.n_inputs
+    made.fit(np.eye(n, d) if n <= d else np.arange(n)[:, None] * np.eye(1, d), y)
 
 
-def _ties(machine: InferenceModel) -> dict[str, Any]:
-    """How `SVC` is to count votes."""
-    votes, shown = machine.votes, machine.shown
+def _ties(inference: InferenceModel) -> dict[str, Any]:
+    """Settings with which `SVC` counts votes as the model does."""
+    votes, shown = inference.votes, inference.shown
     assert votes is not None
-    if len(machine.expansion.bias) == 1 or (votes.pairs and shown is None):
-        return {"decision_function_shape": "ovr" if len(machine.expansion.bias) == 1 else "ovo"}
+    if len(inference.expansion.bias) == 1 or (votes.pairs and shown is None):
+        return {"decision_function_shape": "ovr" if len(inference.expansion.bias) == 1 else "ovo"}
     return {"decision_function_shape": "ovr", "break_ties": votes.by_value}
 
 
-def _below_zero(machine: InferenceModel, coef: Array, bias: Array) -> Array:
-    """Biases; for f = 0 a tiny negative bias, because `SVC` would predict the other class at exactly 0."""
-    votes = machine.votes
+def _below_zero(inference: InferenceModel, coef: Array, bias: Array) -> Array:
+    """Biases; where f = 0 everywhere a tiny negative one, because `SVC` predicts the other class at exactly 0."""
+    votes = inference.votes
     assert votes is not None
     if votes.zero_is_positive or (len(bias) > 1 and not (votes.pairs and votes.by_value)):
         return bias
     return np.where(coef.any(axis=1) | (bias != 0), bias, -np.finfo(np.float64).tiny)
 
 
-def _by_class(machine: InferenceModel, coef: Array, bias: Array) -> tuple[Array, Array, Array, list[int]]:
+def _by_class(inference: InferenceModel, coef: Array, bias: Array) -> tuple[Array, Array, Array, list[int]]:
     """Coefficients, biases, the numbers of the vectors, and how many each class has, in the layout of `SVC`.
 
     There, a vector belongs to a class and has a coefficient for each of its pairs with the others. A pair's coefficient
     goes with the class that it speaks for: rows of a training set then are there once.
     """
-    assert machine.classes is not None
-    assert machine.votes is not None
-    n = len(machine.classes)
+    assert inference.classes is not None
+    assert inference.votes is not None
+    n = len(inference.classes)
     if len(bias) == 1:
         own = np.argsort(coef[0] > 0, kind="stable")
         return coef[:, own], bias, own, [int((coef <= 0).sum()), int((coef > 0).sum())]
     pairs = [(problem.positive, problem.negative[0]) for problem in outputs(n, "ovo")]
     first, second = np.array(pairs).T
-    if not machine.votes.pairs:
+    if not inference.votes.pairs:
         coef, bias = coef[first] - coef[second], bias[first] - bias[second]
     owner = _owners(coef, first, second, n)
     blocks, numbers, sizes = [], [], []

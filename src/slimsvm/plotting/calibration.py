@@ -1,4 +1,4 @@
-"""Reliability diagrams: are predictions of a given probability as often right?"""
+"""Reliability diagrams: the share of right predictions against their probability."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from sklearn.metrics import log_loss
 from sklearn.utils import check_consistent_length
 
 from ..estimators.validation import check_choice, check_number
+from ..frontiers.result import classifier_of
 from ..linalg.arrays import Array
 from ..utils.drawing import axes_for, open_frame, short, text_color
 
 STRATEGIES = ("uniform", "quantile")
-ENTRY = 0.13  # of the height for an entry of the legend
-SUM = 1e-3  # how far probabilities may be from summing to one
+LEGEND_ENTRY_HEIGHT = 0.13  # of the height of the picture
+SUM_TOLERANCE = 1e-3  # of probabilities, whose sum is one
 
 
 class CalibrationDisplay:
@@ -131,7 +132,6 @@ class CalibrationDisplay:
                 f"{type(estimator).__name__} has no predict_proba; fit it with probability=True, or calibrate it with "
                 "sklearn.calibration.CalibratedClassifierCV"
             )
-        last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
         return cls.from_predictions(
             y,
             probabilities(X),
@@ -139,7 +139,7 @@ class CalibrationDisplay:
             n_bins=n_bins,
             strategy=strategy,
             pos_label=pos_label,
-            name=type(last).__name__ if name is None else name,
+            name=type(classifier_of(estimator)).__name__ if name is None else name,
             ax=ax,
             **options,
         )
@@ -191,7 +191,7 @@ class CalibrationDisplay:
         pos_label: Any = None,
         name: str | None = None,
     ) -> Any:
-        """The same as `from_predictions`, without drawing: no matplotlib is needed for the numbers.
+        """The same as `from_predictions`, without drawing, for which matplotlib is not needed.
 
         Parameters
         ----------
@@ -267,7 +267,7 @@ class CalibrationDisplay:
         ax.set(xlabel=of, ylabel=share, xlim=(low, 1 + 0.02 * (1 - low)))
         # The legend has room of its own above 1: a curve may be anywhere below.
         entries = len(ax.get_legend_handles_labels()[1])
-        top = 1 + (0.04 + ENTRY * entries) * (1 - bottom)
+        top = 1 + (0.04 + LEGEND_ENTRY_HEIGHT * entries) * (1 - bottom)
         ax.set(ylim=(bottom, top))
         ax.set_yticks([tick for tick in ax.get_yticks() if bottom <= tick <= 1 + 1e-9])
         open_frame(ax)
@@ -281,9 +281,9 @@ class CalibrationDisplay:
         left, right = self.edges.T
         bars = {"align": "edge", "alpha": 0.25, "color": self.line_.get_color(), "lw": 0}
         self.bars_ = side.bar(left, self.counts, np.maximum(right - left, 1e-3) * 0.94, **bars)
-        most = int(self.counts.max())
-        side.set_ylim(0, 4 * most)
-        side.set_yticks([0, most], ["0", f"{most:,}"])
+        largest = int(self.counts.max())
+        side.set_ylim(0, 4 * largest)
+        side.set_yticks([0, largest], ["0", f"{largest:,}"])
         side.set_ylabel("rows", loc="bottom")
         side.spines[["top", "left"]].set_visible(False)
         side.spines["right"].set_visible(False)
@@ -306,7 +306,7 @@ def _checked(y_true: Any, y_prob: Any, classes: Any) -> tuple[Array, Array, Arra
         )
     if not len(y):
         raise ValueError("there are no rows; give at least one")
-    if not ((P >= 0) & (P <= 1)).all() or np.abs(P.sum(axis=1) - 1).max() > SUM:
+    if not ((P >= 0) & (P <= 1)).all() or np.abs(P.sum(axis=1) - 1).max() > SUM_TOLERANCE:
         raise ValueError("y_prob must be probabilities: between 0 and 1, and each row of sum 1")
     numbers = {label: number for number, label in enumerate(classes.tolist())}
     unknown = sorted({str(label) for label in y.tolist() if label not in numbers})

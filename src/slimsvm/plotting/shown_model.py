@@ -1,9 +1,9 @@
-"""A fitted model in the units in which it is shown: those of the user, where steps before it can be undone."""
+"""A fitted model in the units in which it is shown: those of the user where the steps before it can be inverted."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,81 +14,90 @@ from ..data.dataset import class_signs, outputs
 from ..linalg.arrays import Array
 from ..model.inference import InferenceModel, inference_model, last_step
 from ..problem.bases import dense
-from ..problem.kernels import Linear, Precomputed
+from ..problem.kernels import Linear
 
 
 @dataclass(frozen=True)
 class ShownModel:
-    """What a model computes, the steps that could not be undone (None: there are none), and names of the inputs."""
+    """What a model computes, the steps that could not be inverted (None: there are none), and names of the inputs."""
 
-    machine: InferenceModel
+    inference: InferenceModel
     steps: Any
     names: tuple[str, ...]
     keeps_rows: bool  # are its vectors rows of the training set?
 
     @classmethod
     def of(cls, model: Any, names: Sequence[Any] | None = None) -> ShownModel:
-        """Scalers are undone; of other steps, such as one-hot columns, what they make is shown."""
+        """Scalers are inverted; of other steps, such as one-hot columns, the output is shown."""
         _, estimator = last_step(model)
-        if getattr(estimator.kernel_, "name", None) == Precomputed.name:
+        if estimator.kernel_.keeps_rows:
             raise ValueError("a model of a precomputed kernel has no vectors to show: it knows row numbers only")
         try:
-            machine, steps = inference_model(model), None
+            inference, steps = inference_model(model), None
         except (ValueError, TypeError, AttributeError):
             if estimator is model:
                 raise
-            machine, steps = inference_model(estimator), model[:-1]
-        found = _names(machine, steps, names)
-        return cls(machine, steps, found, hasattr(estimator, "support_"))
+            inference, steps = inference_model(estimator), model[:-1]
+        return cls(inference, steps, _names(inference, steps, names), hasattr(estimator, "support_"))
 
     @cached_property
     def vectors(self) -> Array:
-        """In the units shown."""
-        return self.machine.inputs.inverse(np.asarray(self.machine.expansion.vectors, dtype=np.float64))
+        """The vectors in the units shown."""
+        return self.inference.inputs.inverse(np.asarray(self.inference.expansion.vectors, dtype=np.float64))
 
     def rows(self, X: Any) -> Array:
         """The user's rows in the units shown."""
         if self.steps is not None:
             X = self.steps.transform(X)
-        rows = np.asarray(dense(X) if hasattr(X, "toarray") else X, dtype=np.float64)
-        check_rows(rows, self.machine.n_inputs)
+        rows = dense(X)
+        check_rows(rows, self.inference.n_inputs)
         return rows
 
     def values(self, rows: Array) -> Array:
         """Values of all outputs for rows in the units shown."""
-        return self.machine.expansion.decision(np.ascontiguousarray(self.machine.inputs(rows)))
+        return self.inference.expansion.decision(np.ascontiguousarray(self.inference.inputs(rows)))
 
     def winners(self, values: Array) -> Array:
-        """Class numbers."""
-        assert self.machine.votes is not None
-        assert self.machine.classes is not None
-        return self.machine.votes.winners(values, len(self.machine.classes))
+        """Numbers of the predicted classes, from values of all outputs."""
+        votes, classes = self.inference.votes, self.inference.classes
+        assert votes is not None
+        assert classes is not None
+        return votes.winners(values, len(classes))
 
     @cached_property
     def speaks_for(self) -> tuple[Array, Array]:
-        """The class that each vector speaks for, and how loud: with two classes by the sign of its coefficient, else
-        by the mean coefficient in the binary problems of a class. Regressors have no classes: all numbers are 0."""
-        coef, classes = self.machine.expansion.coef, self.machine.classes
-        if classes is None or self.machine.votes is None:
+        """The class that each vector votes for, and its weight.
+
+        With two classes this is the sign and the value of its coefficient; with more the class with the largest mean
+        coefficient over its binary problems, and that mean. Regressors have no classes: all numbers are 0.
+        """
+        coef, classes = self.inference.expansion.coef, self.inference.classes
+        if classes is None or self.inference.votes is None:
             return np.zeros(coef.shape[1], dtype=int), coef[0]
         if len(coef) == 1:
             return (coef[0] > 0).astype(int), coef[0]
-        side = class_signs(len(classes), outputs(len(classes), "ovo" if self.machine.votes.pairs else "ovr"))
+        side = class_signs(len(classes), outputs(len(classes), "ovo" if self.inference.votes.pairs else "ovr"))
         means = side @ coef / np.abs(side).sum(axis=1, keepdims=True)
         return means.argmax(axis=0), means.max(axis=0)
 
     def counting(self, X: Any = None) -> Array:
-        """How much each input counts: its scale in the kernel times its spread over rows (over the vectors, without
-        rows); the largest is 1. Linear models: its weight times its spread."""
-        expansion = self.machine.expansion
+        """The relative importance of each input; the largest is 1.
+
+        It is the input's scale in the kernel (in linear models its weight) times its standard deviation over the rows,
+        or over the vectors where there are no rows.
+        """
+        expansion = self.inference.expansion
         kernel: Any = expansion.kernel
-        Z = expansion.vectors if X is None else self.machine.inputs(self.rows(X))
+        Z = expansion.vectors if X is None else self.inference.inputs(self.rows(X))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # columns without a number
             spread = np.nan_to_num(np.nanstd(np.asarray(Z, dtype=np.float64), axis=0)) if len(Z) else np.zeros(0)
-        scales = np.broadcast_to(np.abs(np.asarray(kernel.scales, dtype=np.float64)), self.machine.n_inputs)
-        found = COUNTS.get(kernel.name, _by_scale)(expansion, scales) * spread
-        return found / (found.max() or 1.0) if len(found) else scales
+        scales = np.broadcast_to(np.abs(np.asarray(kernel.scales, dtype=np.float64)), self.inference.n_inputs)
+        effect = scales
+        if kernel.name == Linear.name:
+            effect = np.abs(expansion.coef @ (expansion.vectors * scales**2)).max(axis=0)
+        counting = effect * spread
+        return counting / (counting.max() or 1.0) if len(counting) else scales
 
 
 def check_rows(rows: Array, inputs: int) -> None:
@@ -99,21 +108,9 @@ def check_rows(rows: Array, inputs: int) -> None:
         raise ValueError(f"X has {rows.shape[1]} features, the model takes {inputs}; give rows as the model takes them")
 
 
-def _by_scale(expansion: Any, scales: Array) -> Array:
-    return scales
-
-
-def _by_weight(expansion: Any, scales: Array) -> Array:
-    return np.abs(expansion.coef @ (expansion.vectors * scales**2)).max(axis=0)
-
-
-# What an input counts for a unit of it, by the kernel's name; others: the scale.
-COUNTS: dict[str, Callable[[Any, Array], Array]] = {Linear.name: _by_weight}
-
-
-def _names(machine: InferenceModel, steps: Any, given: Sequence[Any] | None) -> tuple[str, ...]:
-    """Of the inputs as they are shown."""
-    count = machine.n_inputs
+def _names(inference: InferenceModel, steps: Any, given: Sequence[Any] | None) -> tuple[str, ...]:
+    """Names of the inputs as they are shown."""
+    count = inference.n_inputs
     if steps is not None:
         try:
             return tuple(map(str, steps.get_feature_names_out(None if given is None else np.asarray(given, object))))
@@ -123,4 +120,4 @@ def _names(machine: InferenceModel, steps: Any, given: Sequence[Any] | None) -> 
         if len(given) != count:
             raise ValueError(f"there are {len(given)} names for {count} inputs; give one for each")
         return tuple(map(str, given))
-    return machine.names or tuple(f"x{k}" for k in range(count))
+    return inference.names or tuple(f"x{k}" for k in range(count))

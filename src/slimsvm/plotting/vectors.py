@@ -23,8 +23,8 @@ from ..utils.drawing import (
 from .shown_model import ShownModel, check_rows
 
 KINDS = ("plane", "images", "inputs")
-FAR = 2.5  # spreads from the mean, from which on a colour is full
-LOUD = 2.0  # decision value of two thirds of the full colour
+MAX_SPREADS = 2.5  # standard deviations from the mean, from which on a colour is full
+STRONG_VALUE = 2.0  # decision value of two thirds of the full colour
 SIZES = {"plane": (6.0, 5.4), "images": (8.0, 6.0), "inputs": (8.6, 5.2)}
 
 
@@ -39,15 +39,15 @@ class Plane:
 
     @classmethod
     def of(cls, shown: ShownModel, rows: Array | None, resolution: int) -> Plane:
-        """As far as rows reach (vectors, without rows), and a little further."""
-        seen = shown.vectors if rows is None or not len(rows) else rows
-        low, high = np.nanmin(seen, axis=0), np.nanmax(seen, axis=0)
-        room = 0.08 * np.where(high > low, high - low, 1.0) * (1 if rows is not None else 3)
-        x0, x1 = (np.linspace(a, b, resolution) for a, b in zip(low - room, high + room, strict=True))
+        """Decisions in a rectangle around the rows, or around the vectors where there are no rows."""
+        points = shown.vectors if rows is None or not len(rows) else rows
+        low, high = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
+        margin = 0.08 * np.where(high > low, high - low, 1.0) * (1 if rows is not None else 3)
+        x0, x1 = (np.linspace(a, b, resolution) for a, b in zip(low - margin, high + margin, strict=True))
         grid = np.stack([g.ravel() for g in np.meshgrid(x0, x1)], axis=1)
         values = shown.values(grid)
-        found = values[:, 0] if values.shape[1] == 1 else shown.winners(values)
-        return cls(x0, x1, found.reshape(resolution, resolution))
+        shown_values = values[:, 0] if values.shape[1] == 1 else shown.winners(values)
+        return cls(x0, x1, shown_values.reshape(resolution, resolution))
 
     @property
     def extent(self) -> tuple[float, float, float, float]:
@@ -59,7 +59,7 @@ class Plane:
 
 
 class VectorsDisplay:
-    """What a model keeps: its vectors, and what they say.
+    """The vectors that a model keeps, and their part in its predictions.
 
     Models of two inputs: vectors in the plane, with boundary and margins (several classes: regions), and rows where
     they are given. Inputs that are the pixels of an image (``shape``): each vector is an image. Others: bars of how
@@ -70,9 +70,9 @@ class VectorsDisplay:
     vectors : array-like of shape (n_vectors, n_features)
         In the units in which they are shown.
     weights : array-like of shape (n_vectors,)
-        How loud each vector speaks.
+        The weight of each vector in the decision function.
     speaks_for : array-like of shape (n_vectors,)
-        The number of the class that it speaks for.
+        The number of the class that it votes for.
     classes : array-like, optional
         Labels; None: a regressor.
     names : sequence of str, optional
@@ -201,19 +201,19 @@ class VectorsDisplay:
         """
         check_number("grid_resolution", grid_resolution, at_least=2, integer=True)
         shown = ShownModel.of(estimator, names)
-        kind = _kind(kind, shown.machine.n_inputs, shape)
+        kind = _kind(kind, shown.inference.n_inputs, shape)
         rows = None if X is None else shown.rows(X)
         _check_labels(rows, y)
         spread = {}
         if rows is not None and len(rows):
             spread = {"centre": np.nanmean(rows, axis=0), "spread": np.nanstd(rows, axis=0)}
-        which, loud = shown.speaks_for
+        classes, weights = shown.speaks_for
         planar = kind == "plane"
         return cls(
             shown.vectors,
-            loud,
-            which,
-            classes=shown.machine.classes,
+            weights,
+            classes,
+            classes=shown.inference.classes,
             names=shown.names,
             counting=shown.counting(X),
             **spread,
@@ -236,7 +236,7 @@ class VectorsDisplay:
             Whether there is one, below the picture; only where there is a figure of its own, unless said. (With a
             layout that makes room: ``plt.subplots(layout="constrained")``.)
         most_vectors : int, default=60
-            Images and columns that are drawn; the loudest ones where there are more.
+            Images and columns that are drawn; those of the largest weight where there are more.
         most_inputs : int, default=20
             Bars; those of the inputs that count most, where there are more.
 
@@ -259,11 +259,11 @@ class VectorsDisplay:
 
     # --- what is drawn ------------------------------------------------------------------------------------------
 
-    def order(self, most: int | None = None) -> Array:
-        """Numbers of vectors by class, the loudest first; of the loudest ones, where they are too many."""
-        loud = np.abs(self.weights)
-        kept = np.sort(np.argsort(-loud, kind="stable")[:most])
-        return kept[np.lexsort((-loud[kept], self.speaks_for[kept]))]
+    def order(self, limit: int | None = None) -> Array:
+        """Numbers of vectors by class, the largest weights first; only the largest where they are too many."""
+        weights = np.abs(self.weights)
+        kept = np.sort(np.argsort(-weights, kind="stable")[:limit])
+        return kept[np.lexsort((-weights[kept], self.speaks_for[kept]))]
 
     @property
     def _colors(self) -> list[Any]:
@@ -292,7 +292,7 @@ class VectorsDisplay:
         open_frame(ax)
 
     def _surface(self, ax: Any, plane: Plane, several: bool) -> Any:
-        """The classes' colours, the stronger the surer; the page shows through at the boundary."""
+        """Colours of the classes, stronger with the decision value, transparent at the boundary."""
         from matplotlib.colors import to_rgb
 
         image = {"extent": plane.extent, "origin": "lower", "aspect": "auto", "zorder": 0, "interpolation": "nearest"}
@@ -300,38 +300,38 @@ class VectorsDisplay:
             palette = np.array([(*to_rgb(color), 0.3) for color in self._colors])
             return ax.imshow(palette[plane.values.astype(int)], **image)
         far = 1.0 if self.classes is not None else max(float(np.abs(plane.values).max()), 1e-30)
-        strength = np.tanh(plane.values / (LOUD * far))
+        strength = np.tanh(plane.values / (STRONG_VALUE * far))
         return ax.imshow(strength, cmap=diverging_colormap(*self._colors), vmin=-1.6, vmax=1.6, **image)
 
     def _lines(self, ax: Any, plane: Plane, several: bool) -> list[Any]:
-        """Where the answer changes; with two classes the margins, too."""
+        """The boundaries between classes; with two classes the margins, too."""
         if several:
             halves = [(plane.values == k).astype(float) for k in range(len(self.classes))]  # type: ignore[arg-type]
             drawn = [half for half in halves if half.any() and not half.all()]
             return [ax.contour(plane.x0, plane.x1, half, [0.5], colors=text_color(), linewidths=0.8) for half in drawn]
-        found = []
+        contours = []
         for levels, style, width, label in (((0.0,), "-", 1.8, "boundary, f = 0"), ((-1.0, 1.0), "--", 1.0, "f = ±1")):
             reached = [v for v in levels if plane.values.min() < v < plane.values.max()]
             if reached:
                 lines = {"colors": text_color(), "linestyles": style, "linewidths": width, "zorder": 2}
-                found.append(ax.contour(plane.x0, plane.x1, plane.values, reached, **lines))
+                contours.append(ax.contour(plane.x0, plane.x1, plane.values, reached, **lines))
                 ax.plot([], [], color=text_color(), ls=style, lw=width, label=label)
-        return found
+        return contours
 
     def _rows(self, ax: Any) -> list[Any]:
         if self.X is None:
             return []
         if self.y is None or self.classes is None:
             return [ax.scatter(*self.X.T, s=9, color=text_color(), alpha=0.5, lw=0, zorder=3, label="rows")]
-        found = []
+        dots = []
         for label, color in zip(self.classes.tolist(), self._colors, strict=True):
             mine = self.X[self.y == label]
             name = f"class {short(label)}"
-            found.append(ax.scatter(*mine.T, s=11, color=color, lw=0, alpha=0.85, zorder=3, label=name))
-        return found
+            dots.append(ax.scatter(*mine.T, s=11, color=color, lw=0, alpha=0.85, zorder=3, label=name))
+        return dots
 
     def _as_images(self, ax: Any, most_vectors: int, most_inputs: int) -> None:
-        """A grid of images, each with the class that it speaks for and its weight."""
+        """A grid of images, each with the class that it votes for and its weight."""
         assert self.shape is not None
         order = self.order(most_vectors)
         lines, columns = lines_and_columns(len(order), self.shape)
@@ -346,10 +346,10 @@ class VectorsDisplay:
             self.vectors_.append(cell.imshow(self.vectors[number].reshape(self.shape), **common))
             cell.set(xticks=[], yticks=[])
             cell.spines[:].set(alpha=0.3)
-            cell.set_title(self._said(number), fontsize=8, pad=2.5)
+            cell.set_title(self._title(number), fontsize=8, pad=2.5)
             self.axes_.append(cell)
 
-    def _said(self, number: int) -> str:
+    def _title(self, number: int) -> str:
         """A vector's class and weight, in a few characters."""
         weight = f"{self.weights[number]:+.2g}"
         if self.classes is None:
@@ -378,13 +378,17 @@ class VectorsDisplay:
         self.axes_ = [bars, table, above, key]
 
     def _colored(self, order: Array, kept: Array) -> Array:
-        """Inputs x vectors in spreads from the centre; an input that never changes is at the centre."""
+        """Inputs x vectors in standard deviations from the centre; a constant input is at the centre."""
         spread = np.where(self.spread > 0, self.spread, np.inf)
         return ((self.vectors - self.centre) / spread)[order][:, kept].T
 
     def _map(self, table: Any, key: Any, values: Array) -> None:
         palette = colors(5)
-        style = {"cmap": diverging_colormap(palette[4], palette[2]), "vmin": -FAR, "vmax": FAR}
+        style = {
+            "cmap": diverging_colormap(palette[4], palette[2]),
+            "vmin": -MAX_SPREADS,
+            "vmax": MAX_SPREADS,
+        }
         self.vectors_ = table.pcolormesh(values, **style)
         table.set(xticks=[], yticks=[], ylim=(len(values), 0))
         table.spines[:].set(alpha=0.3)
@@ -411,7 +415,7 @@ class VectorsDisplay:
 
 
 def lines_and_columns(count: int, shape: tuple[int, int]) -> tuple[int, int]:
-    """Of a grid of so many images, wider than high."""
+    """Rows and columns of a grid of so many images, wider than high."""
     columns = int(np.clip(np.ceil(np.sqrt(1.6 * count * shape[0] / shape[1])), 1, max(1, count)))
     return -(-count // columns), columns
 
@@ -427,7 +431,7 @@ def _check_labels(rows: Array | None, y: Any) -> None:
 
 
 def _kind(kind: str | None, inputs: int, shape: Any) -> str:
-    """What is drawn, if it can be."""
+    """The kind of picture; ValueError where it cannot be drawn."""
     if kind is None:
         kind = "images" if shape is not None else "plane" if inputs == 2 else "inputs"
     check_choice("kind", kind, KINDS)

@@ -1,4 +1,4 @@
-"""The columns of a table of rows in a few numbers, whatever they hold."""
+"""A summary of each column of a table: range, median, missing values."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import scipy.sparse as sp
 
 from .markup import number
 
-MOST_CELLS = 20_000_000  # of a sparse matrix that is made dense for a look at it
+MAX_DENSE_CELLS = 20_000_000  # of a sparse matrix that is made dense to be summarized
 
 
 @dataclass(frozen=True)
 class Columns:
-    """How many there are, and for each its name, the least, the median and the largest value, and what is missing.
+    """The number of columns, and for each its name, minimum, median, maximum, and the number of missing values.
 
-    No lines where a sparse matrix is too large to be looked at.
+    There are no lines for a sparse matrix that is too large.
     """
 
     count: int
@@ -26,13 +26,13 @@ class Columns:
 
 
 def columns_of(X: Any, names: Sequence[Any] | None = None) -> Columns:
-    """Of arrays, sparse matrices and tables with columns of any kind."""
+    """The summary of an array, a sparse matrix, or a table with columns of any kind."""
     if sp.issparse(X):
-        if np.prod(X.shape) > MOST_CELLS:
+        if np.prod(X.shape) > MAX_DENSE_CELLS:
             return Columns(X.shape[1], [])
         X = X.toarray()
     labels, names = list(getattr(X, "columns", [])), list(names if names is not None else [])
-    count = X.shape[1] if hasattr(X, "shape") else np.asarray(X).shape[1]
+    count = np.shape(X)[1]
     columns = [np.asarray(X[label]) for label in labels] if labels else list(np.asarray(X).T)
     known = names or labels or [f"x{k}" for k in range(count)]
     return Columns(count, [[str(name), *_summary(column)] for name, column in zip(known, columns, strict=True)])
@@ -49,6 +49,6 @@ def _summary(column: Any) -> list[str]:
 
 
 def _words(column: Any) -> list[str]:
-    """Of a column of categories: how many there are."""
+    """The number of categories in a column of them."""
     known = [value for value in column.tolist() if value is not None and value == value]
     return ["–", f"{len(set(map(str, known)))} different", "–", str(len(column) - len(known))]

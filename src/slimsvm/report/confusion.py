@@ -1,4 +1,4 @@
-"""What rows say of a model: right and wrong, class by class."""
+"""Right and wrong predictions of a classifier, class by class."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn.utils import check_consistent_length
 
 from ..linalg.arrays import Array
 
-SURE = 1.959964  # standard errors on either side: 95 %
+Z_95 = 1.959964  # standard errors on either side of a 95 % interval
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,10 @@ class ConfusionCounts:
 
     @classmethod
     def of(cls, model: Any, known: Array, X: Any, y: Any) -> ConfusionCounts:
-        """A model judged on rows; ``known`` are its classes. Labels that it does not know are classes too; where it
-        knows none, y holds something else."""
+        """Counts of a model's predictions; ``known`` are its classes.
+
+        Labels that it does not know are classes, too; ValueError where it knows none of them.
+        """
         y = np.asarray(y)
         predicted = np.asarray(model.predict(X))
         check_consistent_length(predicted, y)
@@ -34,8 +36,8 @@ class ConfusionCounts:
         given = set(y.tolist())
         if given.isdisjoint(known.tolist()):
             raise ValueError(
-                f"none of the labels in y is a class of the model: y has {_told(given)}, the model has "
-                f"{_told(known.tolist())}; give labels as the model was fitted with them, of the same type"
+                f"none of the labels in y is a class of the model: y has {_listed(given)}, the model has "
+                f"{_listed(known.tolist())}; give labels as the model was fitted with them, of the same type"
             )
         strange = sorted(given - set(known.tolist()), key=str)
         classes = (*known.tolist(), *strange)
@@ -58,10 +60,10 @@ class ConfusionCounts:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Wilson's, of the accuracy: what it may be on other rows, 95 % sure."""
+        """Wilson's 95 % interval of the accuracy."""
         n, p = self.rows, self.accuracy
-        middle, half = p + SURE**2 / (2 * n), SURE * np.sqrt(p * (1 - p) / n + SURE**2 / (4 * n * n))
-        low, high = ((middle + side * half) / (1 + SURE**2 / n) for side in (-1, 1))
+        middle, half = p + Z_95**2 / (2 * n), Z_95 * np.sqrt(p * (1 - p) / n + Z_95**2 / (4 * n * n))
+        low, high = ((middle + side * half) / (1 + Z_95**2 / n) for side in (-1, 1))
         return max(0.0, min(float(low), p)), min(1.0, max(float(high), p))  # its ends at 0 and 1 are exact
 
     @cached_property
@@ -72,15 +74,15 @@ class ConfusionCounts:
             precision, recall, both = hits / said, hits / mine, 2 * hits / (said + mine)
         return list(zip(self.classes, mine.tolist(), precision, recall, both, strict=True))
 
-    def mistakes(self, most: int = 3) -> list[tuple[Any, Any, int]]:
-        """The pairs of classes that are taken for each other most: true one, predicted one, rows."""
+    def mistakes(self, limit: int = 3) -> list[tuple[Any, Any, int]]:
+        """The most frequent mistakes: true class, predicted class, number of rows."""
         wrong = self.confusion - np.diag(np.diag(self.confusion))
-        order = np.argsort(-wrong, axis=None, kind="stable")[:most]
+        order = np.argsort(-wrong, axis=None, kind="stable")[:limit]
         places = [np.unravel_index(k, wrong.shape) for k in order]
         return [(self.classes[i], self.classes[j], int(wrong[i, j])) for i, j in places if wrong[i, j]]
 
 
-def _told(labels: Iterable[Any]) -> str:
+def _listed(labels: Iterable[Any]) -> str:
     """Some of the labels as Python writes them, with their types."""
     found = sorted(labels, key=str)
     kinds = sorted({type(label).__name__ for label in found})

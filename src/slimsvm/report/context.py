@@ -1,4 +1,4 @@
-"""What the report is about."""
+"""What the sections of the report are written from: a model, the rows that judge it, and what follows from both."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .provenance import size_in
 
 
 def counted(number: int, word: str) -> str:
-    """One vector, two vectors."""
+    """1 vector, 2 vectors."""
     return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 @dataclass(frozen=True)
-class Subject:
-    """A model, the rows that judge it, and all else that the report is about."""
+class ReportContext:
+    """A model, the rows that judge it, and what the caller says of both."""
 
     model: Any
     X: Any
@@ -41,32 +41,31 @@ class Subject:
     def kind(self) -> str:
         return type(self.classifier).__name__
 
+    def attribute(self, name: str) -> Any:
+        """An attribute of the classifier; None where it does not have it."""
+        return getattr(self.classifier, name, None)
+
     @property
     def vectors(self) -> int:
         return len(self.shown.vectors)
 
     @property
     def rows(self) -> str:
-        """How many rows judge it, in words."""
+        """The number of rows, in words."""
         return counted(self.judged.rows, "row")
 
     @cached_property
     def size(self) -> int | None:
-        """Which model of the frontier it is."""
+        """The number of vectors of the frontier's model that it is; None where it is none of them."""
         return size_in(self.frontier, self.model)
-
-    @property
-    def compression(self) -> Any:
-        """What compression did; None where there was none."""
-        return getattr(self.classifier, "compression_", None)
 
     @cached_property
     def full(self) -> ConfusionCounts | None:
-        """The full machine on the same rows."""
+        """The same counts for the full model of the frontier."""
         if self.frontier is None or self.frontier.full is None:
             return None
-        machine = self.frontier.full.model
-        return ConfusionCounts.of(machine, classifier_of(machine).classes_, self.X, self.y)
+        model = self.frontier.full.model
+        return ConfusionCounts.of(model, classifier_of(model).classes_, self.X, self.y)
 
     @cached_property
     def device(self) -> DeviceSizes:
@@ -74,8 +73,8 @@ class Subject:
 
     @cached_property
     def calibration(self) -> Any:
-        """None where there are no probabilities, or labels that have none."""
-        known = self.shown.machine.classes
+        """Calibration on the rows; None where there are no probabilities, or none for some of the labels."""
+        known = self.shown.inference.classes
         if known is None or len(self.judged.classes) > len(known) or not hasattr(self.model, "predict_proba"):
             return None
         return CalibrationDisplay.of(self.y, self.model.predict_proba(self.X), classes=known, name=self.kind)

@@ -14,13 +14,13 @@ from ..model.inference import InferenceModel
 from ..plotting.shown_model import ShownModel
 from ..quantization.quantize import fixed_point_form, to_integers
 
-MOST_VECTORS = 300  # that are rounded
+MAX_ROUNDED_VECTORS = 300  # of a model that is rounded to integers
 
 
 @dataclass(frozen=True)
 class DeviceSizes:
-    """Bytes in float32, as the C header has them; in integers by what they hold (none where the model has no such
-    form), with the answers that the integers give, or the reason why there are none; and programs."""
+    """Bytes in float32, as the C header has them, and in integers by what they hold (none where the model has no such
+    form); predictions in integers, or the reason why there are none; and C programs."""
 
     float_bytes: int
     multiply_adds: int
@@ -36,11 +36,11 @@ class DeviceSizes:
         """The classifier with its scalers; alone where other steps come before it."""
         alone = shown.steps is not None
         model, rows = (model[-1], shown.steps.transform(X)) if alone else (model, X)
-        expansion = shown.machine.expansion
+        expansion = shown.inference.expansion
         work = expansion.vectors.size + expansion.coef.size
-        few = len(expansion.vectors) <= MOST_VECTORS
-        found = (_rounded if few else _counted)(model, shown.machine, rows)
-        return cls(_float_bytes(shown.machine), work, *found, alone)
+        few = len(expansion.vectors) <= MAX_ROUNDED_VECTORS
+        found = (_rounded if few else _counted)(model, shown.inference, rows)
+        return cls(_float_bytes(shown.inference), work, *found, alone)
 
     @property
     def n_bytes(self) -> int | None:
@@ -52,58 +52,60 @@ class DeviceSizes:
         return next((one.flash - self.float_bytes for one in self.programs if one.dtype == "float32"), 0)
 
 
-Found = tuple[dict[str, int], int, Array | None, str, tuple[CReport, ...]]
+InIntegers = tuple[dict[str, int], int, Array | None, str, tuple[CReport, ...]]
 
 
-def _rounded(model: Any, machine: InferenceModel, X: Any) -> Found:
+def _rounded(model: Any, inference: InferenceModel, X: Any) -> InIntegers:
     """The integers, their answers, and both headers."""
     try:
         small = to_integers(model, probabilities=True)
     except ValueError as error:
-        return {}, 0, None, f"There is no form in integers: {error}.", _headers(machine)
+        return {}, 0, None, f"There is no form in integers: {error}.", _headers(inference)
     parts = small.parts()
     layer = parts.pop("probabilities", 0)
     answers = small.predict(np.asarray(X) if hasattr(X, "columns") else X)
-    return parts, layer, answers, "", _headers(machine, small)
+    return parts, layer, answers, "", _headers(inference, small)
 
 
-def _counted(model: Any, machine: InferenceModel, X: Any) -> Found:
+def _counted(model: Any, inference: InferenceModel, X: Any) -> InIntegers:
     """Bytes alone: to round so many vectors takes long, and no device would hold them."""
-    expansion = machine.expansion
+    expansion = inference.expansion
     try:
         parts = fixed_point_form(expansion.kernel).parts(
-            expansion.kernel, expansion.vectors, len(expansion.bias), machine.classes is None
+            expansion.kernel, expansion.vectors, len(expansion.bias), inference.classes is None
         )
     except ValueError as error:
         return {}, 0, None, f"There is no form in integers: {error}.", ()
-    reason = f"The model has more than {MOST_VECTORS} vectors: its answers in integers were not looked at."
+    reason = f"The model has more than {MAX_ROUNDED_VECTORS} vectors: its answers in integers were not looked at."
     return parts, 0, None, reason, ()
 
 
-def _float_bytes(machine: InferenceModel) -> int:
+def _float_bytes(inference: InferenceModel) -> int:
     """Tables of the float32 header without probabilities, with the mean and the gain of each input where it has them.
 
     Of many vectors some are written: each further one takes as much as these.
     """
-    expansion = machine.expansion
-    few = replace(expansion, vectors=expansion.vectors[:MOST_VECTORS], coef=expansion.coef[:, :MOST_VECTORS])
+    expansion = inference.expansion
+    few = replace(
+        expansion, vectors=expansion.vectors[:MAX_ROUNDED_VECTORS], coef=expansion.coef[:, :MAX_ROUNDED_VECTORS]
+    )
     try:
-        report = header(replace(machine, expansion=few, layer=None), None).report
+        report = header(replace(inference, expansion=few, layer=None), None).report
     except ValueError:  # a kernel that C does not have
         kernel: Any = expansion.kernel
-        factors = 2 * machine.n_inputs if np.ndim(kernel.scales) or machine.inputs.folded else 0
+        factors = 2 * inference.n_inputs if np.ndim(kernel.scales) or inference.inputs.folded else 0
         return expansion.float_bytes + 4 * factors
     further = len(expansion.vectors) - len(few.vectors)
     each = (report.tables.get("vectors", 0) + report.tables.get("coef", 0)) // max(1, len(few.vectors))
     return report.flash + further * each
 
 
-def _headers(machine: InferenceModel, *integers: Quantized) -> tuple[CReport, ...]:
+def _headers(inference: InferenceModel, *integers: Quantized) -> tuple[CReport, ...]:
     """What the C headers take, as `slimsvm.to_c` writes them, where it can."""
     found = []
     for small in (None, *integers):
         try:
-            found.append(header(machine, small).report)
+            found.append(header(inference, small).report)
         except ValueError:  # a kernel that C does not have
             continue
     return tuple(found)

@@ -1,4 +1,4 @@
-"""Sections on what the model answers, what it takes on a device, and how it was made."""
+"""Sections on mistakes, calibration, cost on a device, and how the model was made."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from typing import Any
 import numpy as np
 
 from .confusion import ConfusionCounts
-from .context import Subject, counted
+from .context import ReportContext, counted
 from .device import DeviceSizes
 from .figures import figure
 from .markup import Safe, bar, code, facts, join, more, paragraph, percent, section, table, tag
-from .provenance import seed_of, settings, snippet, versions
+from .provenance import settings, snippet, versions
 
-MANY_CLASSES = 6  # from which on the table of mistakes has the width of the page
-
-
-# --- answers --------------------------------------------------------------------------------------------------------
+MAX_NARROW_CLASSES = 6  # of a table of mistakes that leaves room for another beside it
 
 
-def mistakes(about: Subject) -> Safe:
-    judged = about.judged
+# --- predictions ----------------------------------------------------------------------------------------------------
+
+
+def mistakes(context: ReportContext) -> Safe:
+    judged = context.judged
     wrong = judged.rows - judged.right
     most = ", ".join(f"{true} taken for {said} ({count})" for true, said, count in judged.mistakes())
-    said = f"{counted(wrong, 'mistake')} on {about.rows}." + (f" Most often: {most}." if most else "")
-    if about.full is not None:
-        said += f" The full machine makes {counted(judged.rows - about.full.right, 'mistake')} on the same rows."
+    said = f"{counted(wrong, 'mistake')} on {context.rows}." + (f" Most often: {most}." if most else "")
+    if context.full is not None:
+        said += f" The full machine makes {counted(judged.rows - context.full.right, 'mistake')} on the same rows."
     per_class = [
         [str(label), count, percent(precision), percent(recall), percent(both)]
         for label, count, precision, recall, both in judged.per_class
@@ -38,7 +38,7 @@ def mistakes(about: Subject) -> Safe:
             "div",
             _confusion(judged),
             table("Class by class", ["class", "rows", "precision", "recall", "F1"], per_class),
-            class_="pair" if len(judged.classes) <= MANY_CLASSES else None,
+            class_="pair" if len(judged.classes) <= MAX_NARROW_CLASSES else None,
         ),
     )
 
@@ -58,11 +58,11 @@ def _confusion(judged: ConfusionCounts) -> Safe:
     return table("Rows by their class (lines) and by the answer (columns)", header, lines, kind="confusion")
 
 
-def calibration(about: Subject) -> Safe:
-    display = about.calibration
+def calibration(context: ReportContext) -> Safe:
+    display = context.calibration
     if display is None:
         reason = "The model has no probabilities: fit with probability=True to have them."
-        if hasattr(about.model, "predict_proba"):
+        if hasattr(context.model, "predict_proba"):
             reason = "Not judged: some rows have labels that the model has never seen."
         return section("calibration", "Calibration", paragraph(reason))
     alt = f"Share of right predictions against their probability; expected calibration error {display.ece:.3f}"
@@ -94,8 +94,8 @@ def calibration(about: Subject) -> Safe:
     )
 
 
-def device(about: Subject) -> Safe:
-    found, judged = about.device, about.judged
+def device(context: ReportContext) -> Safe:
+    found, judged = context.device, context.judged
     notes = []
     if found.alone:
         notes.append("The classifier alone: the steps before it must run on the device, too.")
@@ -104,14 +104,14 @@ def device(about: Subject) -> Safe:
     forms = [["float32", found.float_bytes, found.multiply_adds, percent(judged.accuracy, 2)]]
     inside = Safe("")
     if found.answers is not None:
-        changed = int(np.sum(found.answers != about.model.predict(about.X)))
-        notes.append(f"Of {about.rows}, {changed:,} get another answer from the integers.")
+        changed = int(np.sum(found.answers != context.model.predict(context.X)))
+        notes.append(f"Of {context.rows}, {changed:,} get another answer from the integers.")
     caption = "The model itself"
-    if about.shown.machine.layer is not None:
+    if context.shown.inference.layer is not None:
         caption += ", without probabilities"
         notes.append(_probabilities(found))
     if found.n_bytes is not None:
-        right = "–" if found.answers is None else percent(float(np.mean(found.answers == np.asarray(about.y))), 2)
+        right = "–" if found.answers is None else percent(float(np.mean(found.answers == np.asarray(context.y))), 2)
         forms.append(["integers (8-bit vectors)", found.n_bytes, found.multiply_adds, right])
         lines = [
             [name, count, percent(count / found.n_bytes, 0), bar(count / found.n_bytes, f"c{k}")]
@@ -128,7 +128,7 @@ def device(about: Subject) -> Safe:
 
 
 def _probabilities(found: DeviceSizes) -> str:
-    """What they take beyond the bytes of the model itself."""
+    """Bytes of probabilities, beside those of the model itself."""
     taken = [(found.float_layer, "in float32"), (found.layer, "in integers")]
     known = " and ".join(f"{count:,} bytes {how}" for count, how in taken if count)
     return f"Probabilities take {known} more; the C headers have them." if known else "Probabilities are not counted."
@@ -148,29 +148,27 @@ def _programs(found: DeviceSizes) -> Safe:
 SHOWN_FIRST = ("date", "command", "data", "seed")
 
 
-def made(about: Subject) -> Safe:
-    told = dict(about.made)
-    told.setdefault("seed", seed_of(about.model))
-    given = told.pop("settings", None)
-    used = told.pop("versions", None)
-    command = told.pop("command", None)
-    order = [key for key in SHOWN_FIRST if key in told] + [key for key in told if key not in SHOWN_FIRST]
-    pairs = [(key, _value(told[key])) for key in order]
-    pairs += [(f"version of {name}", value) for name, value in (used or versions()).items()]
+def made(context: ReportContext) -> Safe:
+    given = {"seed": context.attribute("random_state")} | context.made
+    typed_settings, given_versions = given.pop("settings", None), given.pop("versions", None)
+    command, compression = given.pop("command", None), context.attribute("compression_")
+    order = [key for key in SHOWN_FIRST if key in given] + [key for key in given if key not in SHOWN_FIRST]
+    pairs = [(key, _value(given[key])) for key in order]
+    pairs += [(f"version of {name}", value) for name, value in (given_versions or versions()).items()]
     lines = [
         [key, step, tag("td", value, class_="long"), "default" if usual else ""]
-        for step, key, value, usual in settings(about.model)
+        for step, key, value, usual in settings(context.model)
     ]
     marked = [k for k, line in enumerate(lines) if not line[-1]]
-    again = snippet(about.model, about.frontier, about.judged.rows, about.judged.accuracy)
+    again = snippet(context.model, context.frontier, context.judged.rows, context.judged.accuracy)
     notes = ["With the same rows in X and y, these lines make the model again."]
-    if about.size is not None:
+    if context.size is not None:
         notes.append("A cv or sample weights that were given to frontier must be given again.")
-    if told["seed"] is None:
+    if given["seed"] is None:
         notes.append("random_state is None: draws differ each time, and so may the model.")
     if "..." in again:
         notes.append("Arrays and objects of your own among the settings are not written out in full.")
-    if getattr(about.compression, "agreement_on_X", None) is not None:
+    if compression is not None and compression.agreement_on_X is not None:
         notes.append("They give the training rows to the compression; compress may have had others.")
     return section(
         "made",
@@ -180,7 +178,7 @@ def made(about: Subject) -> Safe:
         tag("h3", "Make it again"),
         paragraph(" ".join(notes)),
         code(again, "Python that makes the model again"),
-        _given_settings(given),
+        _given_settings(typed_settings),
         more(
             f"Settings: {len(lines)}, of which {len(marked)} are not the default",
             table("Settings of the estimator", ["setting", "step", "value", ""], lines, marked=marked, kind="words"),
@@ -189,17 +187,18 @@ def made(about: Subject) -> Safe:
 
 
 def _value(value: Any) -> str:
-    """What the caller tells, in words."""
-    if isinstance(value, dict):
-        return ", ".join(f"{key}: {_value(inner)}" for key, inner in value.items())
-    if isinstance(value, (list, tuple)):
-        return ", ".join(map(_value, value))
+    """A fact that the caller gave, in words."""
+    match value:
+        case dict():
+            return ", ".join(f"{key}: {_value(inner)}" for key, inner in value.items())
+        case list() | tuple():
+            return ", ".join(map(_value, value))
     return "none" if value is None else str(value)
 
 
 def _given_settings(given: Any) -> Safe:
-    """Settings that the caller knows of, beside those of the estimator."""
+    """Settings that the caller gave, beside those of the estimator."""
     if not given:
         return Safe("")
-    pairs = [(key, _value(value)) for key, value in given.items()] if isinstance(given, dict) else [("", given)]
+    pairs = [(key, _value(value)) for key, value in given.items()] if type(given) is dict else [("", given)]
     return join([tag("h3", "Settings as given"), facts(pairs)])

@@ -16,27 +16,28 @@ class Safe(str):
 
 
 def text(value: Any) -> Safe:
-    """A value as HTML: numbers with their thousands apart, all else escaped."""
-    if isinstance(value, Safe):
-        return value
-    if isinstance(value, (bool, np.bool_)):
-        return Safe("yes" if value else "no")
-    if isinstance(value, (int, np.integer)):
-        return Safe(f"{value:,}")
-    if isinstance(value, (float, np.floating)):
-        return Safe(number(float(value)))
+    """A value as HTML: numbers with separated thousands, all else escaped."""
+    match value:
+        case Safe():
+            return value
+        case bool() | np.bool_():
+            return Safe("yes" if value else "no")
+        case int() | np.integer():
+            return Safe(f"{value:,}")
+        case float() | np.floating():
+            return Safe(number(float(value)))
     return Safe(escape(str(value)))
 
 
 def number(value: float) -> str:
-    """Four digits that count."""
+    """Four significant digits; whole numbers below a million in full."""
     if np.isfinite(value) and value == int(value) and abs(value) < 1e6:
         return f"{int(value):,}"
     return f"{value:.4g}"
 
 
 def percent(share: float, digits: int = 1) -> str:
-    """With a space that does not break."""
+    """A share in percent, with a space that does not break."""
     return "–" if np.isnan(share) else f"{100 * share:.{digits}f}\u00a0%"
 
 
@@ -83,7 +84,7 @@ def table(
 
 
 def _cell(place: int, cell: Any) -> Safe:
-    if isinstance(cell, Safe) and cell.startswith(("<td", "<th")):
+    if type(cell) is Safe and cell.startswith(("<td", "<th")):
         return cell
     return tag("th", cell, scope="row") if place == 0 else tag("td", cell)
 
@@ -98,7 +99,7 @@ def code(source: str, label: str) -> Safe:
 
 
 def more(summary: Any, *inside: Any) -> Safe:
-    """What only some want to see."""
+    """Details that are closed at first."""
     return tag("details", tag("summary", summary), *inside)
 
 
@@ -107,6 +108,6 @@ def section(name: str, title: str, *inside: Any) -> Safe:
 
 
 def bar(share: float, color: str = "c0") -> Safe:
-    """A share of the whole as a bar; what it says stands beside it."""
+    """A share as a bar, for the eye only: the number stands beside it."""
     style = f"width: {100 * min(max(share, 0.0), 1.0):.2f}%; background: var(--{color})"
     return tag("span", tag("span", style=style), class_="bar", aria_hidden="true")

@@ -1,4 +1,4 @@
-"""The report: sections in a page that needs nothing else."""
+"""The report: sections in one page that loads nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..frontiers.result import Frontier
 from ..plotting.shown_model import ShownModel
 from . import evaluation, sections
 from .confusion import ConfusionCounts
-from .context import Subject
+from .context import ReportContext
 from .markup import Safe, join, tag, text
 from .provenance import versions
 
@@ -78,16 +78,16 @@ def report(
     >>> "<title>Two moons</title>" in page, "http" in page
     (True, False)
     """
-    about = _subject(model, X, y, frontier, made, names, shape)
-    written = {name: write(about) for name, _, write in CONTENTS}
+    context = _context(model, X, y, frontier, made, names, shape)
+    written = {name: write(context) for name, _, write in CONTENTS}
     shown = [(name, label) for name, label, _ in CONTENTS if written[name] is not None]
     links = [tag("li", tag("a", label, href=f"#{name}")) for name, label in shown]
     return _template().substitute(
         version=text(versions().get("slimsvm", "")),
-        title=text(title or f"{about.kind} of {about.vectors} vectors"),
+        title=text(title or f"{context.kind} of {context.vectors} vectors"),
         css=_file("page.css"),
-        lead=sections.lead(about),
-        cards=sections.cards(about),
+        lead=sections.lead(context),
+        cards=sections.cards(context),
         contents=join(links, "\n"),
         sections=join([written[name] for name, _ in shown], "\n"),
         footer=_footer(),
@@ -107,11 +107,11 @@ def write_report(path: Any, model: Any, X: Any, y: Any, **options: Any) -> None:
     Path(path).write_text(report(model, X, y, **options), encoding="utf-8")
 
 
-def _subject(
+def _context(
     model: Any, X: Any, y: Any, frontier: Any, made: Any, names: Any, shape: tuple[int, int] | None
-) -> Subject:
+) -> ReportContext:
     shown = ShownModel.of(model, names)
-    if shown.machine.classes is None:
+    if shown.inference.classes is None:
         raise ValueError(
             "the report is for classifiers and outlier detectors; this model has no classes: it gives values. Its R^2 "
             "is model.score(X, y), and to_c(model, X=X, y=y).report says what it takes on a device"
@@ -120,8 +120,8 @@ def _subject(
         raise ValueError(f"frontier={frontier!r} must be what slimsvm.frontier returns")
     if made is not None and not isinstance(made, Mapping):
         raise TypeError(f"made={made!r} (type {type(made).__name__}) must be a dictionary, such as {{'command': ...}}")
-    judged = ConfusionCounts.of(model, shown.machine.classes, X, y)
-    return Subject(model, X, y, frontier, dict(made or {}), names, shape, shown, judged)
+    judged = ConfusionCounts.of(model, shown.inference.classes, X, y)
+    return ReportContext(model, X, y, frontier, dict(made or {}), names, shape, shown, judged)
 
 
 def _footer() -> Safe:

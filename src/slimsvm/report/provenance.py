@@ -11,7 +11,10 @@ from typing import Any
 
 import sklearn
 from sklearn.base import BaseEstimator, clone
+from sklearn.pipeline import Pipeline
 
+from ..estimators import compress
+from ..frontiers import frontier as compute_frontier
 from ..frontiers.result import Frontier, classifier_of
 from ..problem.formulation import Part
 
@@ -43,29 +46,23 @@ def _function_name(found: re.Match[str]) -> str:
 
 
 def settings(model: Any) -> list[tuple[str, str, str, bool]]:
-    """Step, parameter, value, and whether it is the default."""
-    steps = model.steps if hasattr(model, "steps") else [("", model)]
-    found = []
-    for name, step in steps:
+    """Of each parameter its step, name and value, and whether that is the default."""
+    lines = []
+    for name, step in model.steps if isinstance(model, Pipeline) else [("", model)]:
         if not isinstance(step, BaseEstimator):
             continue
-        usual = {key: parameter.default for key, parameter in inspect.signature(type(step)).parameters.items()}
+        defaults = {key: parameter.default for key, parameter in inspect.signature(type(step)).parameters.items()}
         for key, value in step.get_params(deep=False).items():
             spelling = spelled(value)
-            found.append((name, key, spelling, key in usual and spelled(usual[key]) == spelling))
-    return found
-
-
-def seed_of(model: Any) -> Any:
-    """Its random_state; None where it has none."""
-    return getattr(classifier_of(model), "random_state", None)
+            lines.append((name, key, spelling, key in defaults and spelled(defaults[key]) == spelling))
+    return lines
 
 
 # --- Python that makes it again ------------------------------------------------------------------------------------
 
 
 def size_in(frontier: Frontier | None, model: Any) -> int | None:
-    """Which of a frontier's models this is."""
+    """The number of vectors of the frontier's model that this is; None where it is none of them."""
     if frontier is None:
         return None
     mine = classifier_of(model)
@@ -78,13 +75,13 @@ def size_in(frontier: Frontier | None, model: Any) -> int | None:
 
 
 def snippet(model: Any, frontier: Frontier | None, rows: int, accuracy: float) -> str:
-    """A few lines to copy."""
+    """Python that makes the model again."""
     size = size_in(frontier, model)
-    lines, needed = _on_frontier(frontier, size, model) if frontier is not None and size else _alone(model)
-    homes: dict[str, set[str]] = {}
-    for kind in needed:
-        homes.setdefault(_home(kind), set()).add(kind.__name__)
-    imports = [f"from {home} import {', '.join(sorted(names))}" for home, names in sorted(homes.items())]
+    lines, used = _from_frontier(frontier, size, model) if frontier is not None and size else _alone(model)
+    modules: dict[str, set[str]] = {}
+    for one in used:
+        modules.setdefault(_public_module(one), set()).add(one.__name__)
+    imports = [f"from {module} import {', '.join(sorted(names))}" for module, names in sorted(modules.items())]
     if any(re.search(r"\barray\(", line) for line in lines):
         imports.insert(0, "from numpy import array")
     rest = [
@@ -95,13 +92,10 @@ def snippet(model: Any, frontier: Frontier | None, rows: int, accuracy: float) -
     return "\n".join([*imports, "", *rest])
 
 
-def _on_frontier(frontier: Frontier | None, size: int | None, model: Any) -> tuple[list[str], list[Any]]:
-    """One of several sizes, which are made together."""
-    from ..frontiers.compute import frontier as make
-
-    assert frontier is not None
+def _from_frontier(frontier: Frontier, size: int, model: Any) -> tuple[list[str], list[Any]]:
+    """Lines that make models of several sizes and take one, and what they import."""
     plain = clone(model)
-    seed = seed_of(model)
+    seed = getattr(classifier_of(model), "random_state", None)
     classifier_of(plain).set_params(n_vectors=20, random_state=0)
     scoring = "" if frontier.scoring == "accuracy" else f", scoring={frontier.scoring!r}"
     lines = [
@@ -109,15 +103,15 @@ def _on_frontier(frontier: Frontier | None, size: int | None, model: Any) -> tup
         f"found = frontier(X, y, sizes={frontier.sizes}, estimator=estimator{scoring}, random_state={spelled(seed)})",
         f"model = found.models[{size}]",
     ]
-    return lines, [*_kinds(plain), make]
+    return lines, [*_classes_in(plain), compute_frontier]
 
 
 def _alone(model: Any) -> tuple[list[str], list[Any]]:
+    """Lines that fit the model, or fit and compress a larger one, and what they import."""
     last = classifier_of(model)
-    told = getattr(last, "compression_", None)
-    if told is not None and told.agreement_on_X is None and last.estimator is not None:  # made without rows
-        from .. import compress
-
+    compression = getattr(last, "compression_", None)
+    without_rows = compression is not None and compression.agreement_on_X is None
+    if without_rows and last.estimator is not None:
         large = clone(model)
         if last is not model:
             large.steps[-1] = (large.steps[-1][0], clone(last.estimator))
@@ -125,20 +119,20 @@ def _alone(model: Any) -> tuple[list[str], list[Any]]:
             large = clone(last.estimator)
         count = f"n_vectors={last.n_vectors!r}, method={last.method!r}, random_state={spelled(last.random_state)}"
         lines = [f"large = {spelled(large)}", f"model = compress(large.fit(X, y), {count})"]
-        return lines, [*_kinds(large), compress]
+        return lines, [*_classes_in(large), compress]
     plain = clone(model)
-    return [f"model = {spelled(plain)}", "model.fit(X, y)"], _kinds(plain)
+    return [f"model = {spelled(plain)}", "model.fit(X, y)"], _classes_in(plain)
 
 
-def _kinds(model: Any) -> list[type]:
-    """The classes that its spelling names."""
+def _classes_in(model: Any) -> list[type]:
+    """The classes that `spelled` names for a model."""
     inner = [type(value) for value in model.get_params(deep=True).values() if isinstance(value, (BaseEstimator, Part))]
     text = spelled(model)
     return [kind for kind in dict.fromkeys([type(model), *inner]) if re.search(rf"\b{kind.__name__}\(", text)]
 
 
-def _home(kind: Any) -> str:
-    """The shortest module that users import it from."""
+def _public_module(kind: Any) -> str:
+    """The shortest module that users import a class or function from."""
     parts = kind.__module__.split(".")
     for count in range(1, len(parts) + 1):
         name = ".".join(parts[:count])

@@ -12,27 +12,27 @@ from ..plotting.vectors import lines_and_columns
 from ..utils.drawing import legend_below
 from ..utils.sklearn_private import some_rows
 from .columns import columns_of
-from .context import Subject, counted
+from .context import ReportContext, counted
 from .figures import SERIES, figure
 from .markup import Safe, bar, facts, join, more, number, paragraph, percent, section, table, tag, text
 from .provenance import spelled
 
-MOST_INPUTS = 30  # lines of the table of inputs
-MOST_TRIED = 12  # settings of the search
-MOST_DOTS = 800  # rows in the plane
-MOST_VECTORS = 40  # that are shown
-MOST_VALUES = 8  # of each, as numbers
+MAX_INPUT_LINES = 30  # of the table of inputs
+MAX_SETTINGS = 12  # of the search
+MAX_DOTS = 800  # rows in the plane
+MAX_VECTORS = 40  # that are shown
+MAX_VALUES = 8  # of each vector, as numbers
 
 
-def cards(about: Subject) -> Safe:
-    """The four numbers that people look for."""
-    judged, full, device = about.judged, about.full, about.device
+def cards(context: ReportContext) -> Safe:
+    """The four most important numbers."""
+    judged, full, device = context.judged, context.full, context.device
     low, high = judged.interval
     found = [
         (
             "vectors kept",
-            f"{about.vectors:,}",
-            f"full machine: {about.frontier.full.vectors:,}" if about.frontier and about.frontier.full else "",
+            f"{context.vectors:,}",
+            f"full machine: {context.frontier.full.vectors:,}" if context.frontier and context.frontier.full else "",
         ),
         (
             "right",
@@ -44,9 +44,9 @@ def cards(about: Subject) -> Safe:
         found.append(("in integers", f"{device.n_bytes:,} bytes", f"float32: {device.float_bytes:,}"))
     else:
         found.append(("in float32", f"{device.float_bytes:,} bytes", ""))
-    if about.calibration is not None:
-        loss = f"log-loss {about.calibration.log_loss:.3f}"
-        found.append(("calibration error", f"{about.calibration.ece:.3f}", loss))
+    if context.calibration is not None:
+        loss = f"log-loss {context.calibration.log_loss:.3f}"
+        found.append(("calibration error", f"{context.calibration.ece:.3f}", loss))
     return tag(
         "dl",
         *(
@@ -57,11 +57,11 @@ def cards(about: Subject) -> Safe:
     )
 
 
-def lead(about: Subject) -> Safe:
-    judged = about.judged
+def lead(context: ReportContext) -> Safe:
+    judged = context.judged
     low, high = judged.interval
     return text(
-        f"{about.kind} keeps {counted(about.vectors, 'vector')} and gets {judged.right:,} of {about.rows} "
+        f"{context.kind} keeps {counted(context.vectors, 'vector')} and gets {judged.right:,} of {context.rows} "
         f"right: {percent(judged.accuracy)} (95 % interval: {100 * low:.1f} to {percent(high)})."
     )
 
@@ -69,30 +69,30 @@ def lead(about: Subject) -> Safe:
 # --- data -----------------------------------------------------------------------------------------------------------
 
 
-def data(about: Subject) -> Safe:
-    judged = about.judged
+def data(context: ReportContext) -> Safe:
+    judged = context.judged
     counts = judged.confusion.sum(axis=1)
     lines = [
         [str(label), int(count), percent(count / judged.rows), bar(count / counts.max(), _color(k, len(counts)))]
         for k, (label, count) in enumerate(zip(judged.classes, counts, strict=True))
     ]
-    known = about.shown.machine.classes
+    known = context.shown.inference.classes
     strange = judged.classes[len(known) :] if known is not None else ()
     return section(
         "data",
         "Data",
         paragraph(
-            f"{counted(judged.rows, 'row')} of {counted(columns_of(about.X).count, 'input')} were given to this report "
-            "to judge the model. They must have had no part in its training; the report cannot check that."
+            f"{counted(judged.rows, 'row')} of {counted(columns_of(context.X).count, 'input')} were given to this "
+            "report to judge the model. They must have had no part in its training; the report cannot check that."
         ),
-        _who_judged(about),
+        _held_out_table(context),
         table("Classes among these rows", ["class", "rows", "share", ""], lines),
         paragraph(
             "Labels that the model has never seen, and always gets wrong: ", ", ".join(map(str, strange)), class_="note"
         )
         if strange
         else "",
-        _inputs(about),
+        _inputs(context),
     )
 
 
@@ -101,36 +101,36 @@ def _color(number: int, classes: int) -> str:
     return f"c{number}" if classes <= len(SERIES) else "c7"
 
 
-def _who_judged(about: Subject) -> Safe:
+def _held_out_table(context: ReportContext) -> Safe:
     lines = []
-    if getattr(about.classifier, "search_results_", None):
+    if context.attribute("search_results_"):
         lines.append(["settings (C, gamma, scales)", "training rows held out in an internal validation"])
-    if about.frontier is not None:
+    if context.frontier is not None:
         lines.append(["sizes, in the frontier", "training rows held out: each size was trained without them"])
-    if getattr(about.classifier, "probability_C_", None) is not None:
+    if context.attribute("probability_C_") is not None:
         lines.append(["cost of the probabilities", "training rows that had no part in the vectors"])
-    calibration = ["calibration"] if about.calibration is not None else []
-    integers = ["the integers"] if about.device.answers is not None else []
+    calibration = ["calibration"] if context.calibration is not None else []
+    integers = ["the integers"] if context.device.answers is not None else []
     what = ", ".join(["mistakes", *calibration, *integers])
-    lines.append([f"this model: {what}", f"the {about.rows} of this report"])
-    if about.full is not None:
-        lines.append(["the full machine beside it", f"the same {about.rows}"])
+    lines.append([f"this model: {what}", f"the {context.rows} of this report"])
+    if context.full is not None:
+        lines.append(["the full machine beside it", f"the same {context.rows}"])
     return table("Which rows judged what", ["what", "rows"], lines, kind="words")
 
 
-def _inputs(about: Subject) -> Safe:
+def _inputs(context: ReportContext) -> Safe:
     """Inputs with their range, those that count most first."""
-    columns = columns_of(about.X, about.names if about.names is not None else about.shown.machine.names)
+    columns = columns_of(context.X, context.names if context.names is not None else context.shown.inference.names)
     if not columns.lines:
         return Safe("")
-    counting = about.shown.counting(about.X) if about.shown.steps is None else None
+    counting = context.shown.counting(context.X) if context.shown.steps is None else None
     order = np.arange(columns.count) if counting is None else np.argsort(-counting, kind="stable")
     lines = []
-    for k in order[:MOST_INPUTS]:
+    for k in order[:MAX_INPUT_LINES]:
         share = [] if counting is None else [join([bar(counting[k], "c7"), f" {counting[k]:.2f}"])]
         lines.append([*columns.lines[k], *share])
     header = ["input", "least", "median", "largest", "missing", *([] if counting is None else ["counts"])]
-    shown = "" if columns.count <= MOST_INPUTS else f": {len(lines)} of {columns.count}"
+    shown = "" if columns.count <= MAX_INPUT_LINES else f": {len(lines)} of {columns.count}"
     how = "" if counting is None else ". Counts: scale in the kernel × spread, the largest is 1"
     listing = table(f"Inputs on the rows of this report{shown}{how}", header, lines)
     return more(f"Inputs{shown}", listing)
@@ -139,8 +139,8 @@ def _inputs(about: Subject) -> Safe:
 # --- size -----------------------------------------------------------------------------------------------------------
 
 
-def sizes(about: Subject) -> Safe | None:
-    found = about.frontier
+def sizes(context: ReportContext) -> Safe | None:
+    found = context.frontier
     if found is None:
         return None
     label, value, unit = shown_scores(found.scoring)
@@ -160,7 +160,7 @@ def sizes(about: Subject) -> Safe | None:
         full = found.full
         score, error = f"{value(full.score):.{digits}f}", f"± {unit * full.standard_error:.{digits}f}"
         lines.append([f"{full.vectors:,} (full machine)", score, error, full.bytes, f"{full.seconds:.2f} s"])
-    mine = about.size
+    mine = context.size
     said = f"{found.chosen.why}."
     if mine is None:
         said += " The model of this report is none of these."
@@ -168,7 +168,11 @@ def sizes(about: Subject) -> Safe | None:
         said += f" This report is about the model of {counted(mine, 'vector')}, which is marked."
     at = chosen if mine is None else mine
     alt = f"{label} against the number of vectors, {found.sizes[0]} to {found.sizes[-1]}; {chosen} is chosen"
-    alone = " Bytes are those of the classifier without the steps before it." if hasattr(about.model, "steps") else ""
+    alone = (
+        " Bytes are those of the classifier without the steps before it."
+        if context.model is not context.classifier
+        else ""
+    )
 
     def draw(ax: Any) -> None:
         drawn = FrontierDisplay.from_frontier(found, ax=ax, bytes_axis=True, legend=False)
@@ -205,7 +209,7 @@ def sizes(about: Subject) -> Safe | None:
 # --- model ----------------------------------------------------------------------------------------------------------
 
 # Fitted attributes that say how the model was found, with their names for people.
-FOUND = (
+FIT_ATTRIBUTES = (
     ("C", "C_"),
     ("pairs or one against the others", "multi_class_"),
     ("iterations of learning", "learning_iter_"),
@@ -228,106 +232,111 @@ def _largest(value: Any) -> Any:
     return value if isinstance(value, str) else float(np.max(value))
 
 
-def model(about: Subject) -> Safe:
-    classifier, machine = about.classifier, about.shown.machine
-    kernel: Any = machine.expansion.kernel
+def model(context: ReportContext) -> Safe:
+    inference = context.shown.inference
+    kernel: Any = inference.expansion.kernel
     scales = np.asarray(kernel.scales, dtype=np.float64)
-    steps = about.model.steps[:-1] if hasattr(about.model, "steps") else []
-    pairs = [("classifier", about.kind)]
+    steps = [] if context.model is context.classifier else context.model.steps[:-1]
+    pairs = [("classifier", context.kind)]
     pairs += [("steps before it", ", ".join(type(step).__name__ for _, step in steps))] if steps else []
     pairs += [
-        ("vectors", f"{about.vectors:,}" + (", training rows" if about.shown.keeps_rows else "")),
+        ("vectors", f"{context.vectors:,}" + (", training rows" if context.shown.keeps_rows else "")),
         *_kernel(kernel.kernel if scales.ndim else kernel),
         ("scales of the inputs", f"learned, {scales.min():.3g} to {scales.max():.3g}" if scales.ndim else "none"),
-        ("classes and outputs", f"{len(machine.classes)} and {len(machine.expansion.bias)}"),  # type: ignore[arg-type]
+        ("classes and outputs", f"{len(inference.classes)} and {len(inference.expansion.bias)}"),  # type: ignore[arg-type]
     ]
-    for name, attribute in FOUND:
-        value = getattr(classifier, attribute, None)
+    for name, attribute in FIT_ATTRIBUTES:
+        value = context.attribute(attribute)
         if value is not None and np.size(value):
             pairs.append((name, text(_largest(value))))
-    gaps = getattr(classifier, "duality_gap_", None)
+    gaps = context.attribute("duality_gap_")
     if gaps is not None and np.size(gaps):
         pairs.append(("duality gap, the largest", number(float(np.max(gaps)))))
-    return section("model", "The model", facts(pairs), _compression(about.compression), _searched(classifier))
+    return section(
+        "model",
+        "The model",
+        facts(pairs),
+        _compression(context.attribute("compression_")),
+        _search(context.attribute("search_results_")),
+    )
 
 
-def _compression(told: Any) -> Safe:
-    if told is None:
+def _compression(compression: Any) -> Safe:
+    if compression is None:
         return Safe("")
-    on_X = told.agreement_on_X
+    on_X = compression.agreement_on_X
     pairs = [
-        ("vectors", f"{told.vectors_before:,} → {told.vectors_after:,}"),
-        ("bytes of vectors and coefficients in float32", f"{told.bytes_before:,} → {told.bytes_after:,}"),
-        ("method", told.method),
-        ("agreement on the original's vectors", percent(told.agreement_on_vectors, 2)),
+        ("vectors", f"{compression.vectors_before:,} → {compression.vectors_after:,}"),
+        ("bytes of vectors and coefficients in float32", f"{compression.bytes_before:,} → {compression.bytes_after:,}"),
+        ("method", compression.method),
+        ("agreement on the original's vectors", percent(compression.agreement_on_vectors, 2)),
         *([] if on_X is None else [("agreement on the rows given to it", percent(on_X, 2))]),
-        ("distance in the kernel's space", f"{told.distance:.3g} of the original's norm"),
-        ("multiply-adds of a prediction", f"{told.speedup:.1f} times fewer"),
+        ("distance in the kernel's space", f"{compression.distance:.3g} of the original's norm"),
+        ("multiply-adds of a prediction", f"{compression.speedup:.1f} times fewer"),
     ]
-    note = paragraph(told.note, class_="note") if told.note else ""
+    note = paragraph(compression.note, class_="note") if compression.note else ""
     return join([tag("h3", "Compressed from a larger machine"), facts(pairs), note])
 
 
-def _searched(classifier: Any) -> Safe:
-    tried = getattr(classifier, "search_results_", None)
+def _search(tried: Any) -> Safe:
     if not tried:
         return Safe("")
     names = [name for name in ("C", "gamma", "scales", "error", "loss", "folds") if name in tried]
     order = np.argsort(np.asarray(tried["error"], dtype=float), kind="stable")
-    lines = [[tried[name][k] for name in names] for k in order[:MOST_TRIED]]
-    shown = "" if len(order) <= MOST_TRIED else f", the best {len(lines)}"
+    lines = [[tried[name][k] for name in names] for k in order[:MAX_SETTINGS]]
+    shown = "" if len(order) <= MAX_SETTINGS else f", the best {len(lines)}"
     listing = table("Settings tried on training rows held out, by error", names, lines)
     return more(f"Search: {counted(len(order), 'setting')}{shown}", listing)
 
 
-def vectors(about: Subject) -> Safe:
-    kind = "images" if about.shape is not None else "plane" if about.shown.machine.n_inputs == 2 else "inputs"
+def vectors(context: ReportContext) -> Safe:
+    kind = "images" if context.shape is not None else "plane" if context.shown.inference.n_inputs == 2 else "inputs"
     caption = CAPTIONS[kind]
-    if about.shown.steps is not None:
+    if context.shown.steps is not None:
         caption += " Inputs are those that the steps before the classifier make."
 
-    rows = np.arange(about.judged.rows)
-    if kind == "plane" and len(rows) > MOST_DOTS:  # the page is to stay small
-        rows = np.unique(np.linspace(0, len(rows) - 1, MOST_DOTS).astype(int))
-        caption += f" Every so many rows: {len(rows)} of {about.judged.rows:,}."
+    rows = np.arange(context.judged.rows)
+    if kind == "plane" and len(rows) > MAX_DOTS:  # the page is to stay small
+        rows = np.unique(np.linspace(0, len(rows) - 1, MAX_DOTS).astype(int))
+        caption += f" Every so many rows: {len(rows)} of {context.judged.rows:,}."
 
     def draw(ax: Any) -> None:
-        X, y = some_rows(about.X, rows), np.asarray(about.y)[rows]
-        shown = {"shape": about.shape, "names": about.names, "most_vectors": MOST_VECTORS}
-        drawn = VectorsDisplay.from_estimator(about.model, X, y, ax=ax, **shown)
+        X, y = some_rows(context.X, rows), np.asarray(context.y)[rows]
+        options = {"shape": context.shape, "names": context.names, "most_vectors": MAX_VECTORS}
+        drawn = VectorsDisplay.from_estimator(context.model, X, y, ax=ax, **options)
         if drawn.ax_.get_legend_handles_labels()[1]:
             legend_below(drawn.ax_)
 
-    alt = f"The {counted(about.vectors, 'vector')} of the model: {KINDS[kind]}"
-    picture = figure("vectors", _size(about, kind), alt, caption, draw, kind)
-    return section("vectors", "Its vectors", picture, _as_numbers(about))
+    alt = f"The {counted(context.vectors, 'vector')} of the model: {KINDS[kind]}"
+    picture = figure("vectors", _size(context, kind), alt, caption, draw, kind)
+    return section("vectors", "Its vectors", picture, _as_numbers(context))
 
 
-def _size(about: Subject, kind: str) -> tuple[float, float]:
+def _size(context: ReportContext, kind: str) -> tuple[float, float]:
     """Inches: the more there is to show, the higher."""
     if kind == "plane":
         return 5.4, 5.0
-    if about.shape is None:
-        names = -(-len(about.judged.classes) // 5)  # lines of the legend
-        return 7.6, 2.8 + 0.15 * min(20, about.shown.machine.n_inputs) + 0.18 * max(0, names - 2)
-    lines, columns = lines_and_columns(min(MOST_VECTORS, about.vectors), about.shape)
-    return 6.4, lines * (6.4 / columns * about.shape[0] / about.shape[1] + 0.22)
+    if context.shape is None:
+        names = -(-len(context.judged.classes) // 5)  # lines of the legend
+        return 7.6, 2.8 + 0.15 * min(20, context.shown.inference.n_inputs) + 0.18 * max(0, names - 2)
+    lines, columns = lines_and_columns(min(MAX_VECTORS, context.vectors), context.shape)
+    return 6.4, lines * (6.4 / columns * context.shape[0] / context.shape[1] + 0.22)
 
 
-def _as_numbers(about: Subject) -> Safe:
+def _as_numbers(context: ReportContext) -> Safe:
     """Vectors in the user's units: the inputs that count most."""
-    which, loud = about.shown.speaks_for
-    kept = np.argsort(-about.shown.counting(about.X), kind="stable")[:MOST_VALUES]
-    order = np.lexsort((-np.abs(loud), which))[:MOST_VECTORS]
-    classes = about.shown.machine.classes
+    which, loud = context.shown.speaks_for
+    kept = np.argsort(-context.shown.counting(context.X), kind="stable")[:MAX_VALUES]
+    order = np.lexsort((-np.abs(loud), which))[:MAX_VECTORS]
+    classes = context.shown.inference.classes
     assert classes is not None
     lines = [
-        [str(classes[which[k]]), f"{loud[k]:+.3g}", *(number(about.shown.vectors[k, j]) for j in kept)] for k in order
+        [str(classes[which[k]]), f"{loud[k]:+.3g}", *(number(context.shown.vectors[k, j]) for j in kept)] for k in order
     ]
-    header = ["speaks for", "weight", *(about.shown.names[j] for j in kept)]
-    less = "" if len(kept) == len(about.shown.names) else f" in the {len(kept)} inputs that count most"
-    some = "" if len(order) == about.vectors else f"{len(order)} of "
-    return more("The vectors as numbers", table(f"{some}{counted(about.vectors, 'vector')}{less}", header, lines))
+    header = ["speaks for", "weight", *(context.shown.names[j] for j in kept)]
+    less = "" if len(kept) == len(context.shown.names) else f" in the {len(kept)} inputs that count most"
+    some = "" if len(order) == context.vectors else f"{len(order)} of "
+    return more("The vectors as numbers", table(f"{some}{counted(context.vectors, 'vector')}{less}", header, lines))
 
 
 CAPTIONS = {
