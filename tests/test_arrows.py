@@ -53,27 +53,59 @@ def test_no_module_imports_from_a_later_room():
 
 
 CORE = Path(__file__).parents[1] / "core"
-# From the ground up: a header includes headers of its own room and of rooms above it in this list.
+# From the ground up: each folder, and the folders whose headers its files may include beside its own.
 ROOMS = {
-    "the processor": "simd parallel",
-    "rows": "transpose rows keys row_cache",
-    "kernel values": "kernels blocks one_row row_model panels gram expansion",
-    "arithmetic": "cholesky linear factors orthogonal whitening line_search bounded_model lbfgs",
-    "few vectors": "loss passes descent smooth",
-    "all rows": "feasible pairs newton block_smo coarse certify solver",
-    "Python": "bindings",
+    "cpu": "",
+    "linalg": "cpu",
+    "optimize": "cpu linalg",
+    "rows": "cpu",
+    "kernels": "cpu rows",
+    "matrix": "cpu linalg rows kernels",
+    "model": "cpu linalg rows kernels",
+    "learning": "cpu linalg rows kernels model",
+    "smo": "cpu linalg rows matrix",
+    "bindings": "cpu linalg optimize rows kernels matrix model learning smo",
 }
-PLACE = {header: k for k, headers in enumerate(ROOMS.values()) for header in headers.split()}
+FILES = sorted(path for path in CORE.rglob("*") if path.suffix in (".hpp", ".cpp"))
+needs_sources = pytest.mark.skipif(not FILES, reason="the core's sources are not beside the tests")
 
 
-@pytest.mark.skipif(not CORE.exists(), reason="the core's sources are not beside the tests")
-def test_no_header_includes_one_of_a_later_room():
-    headers = sorted(CORE.glob("*.hpp"))
-    assert {path.stem for path in headers} == PLACE.keys()
-    upward = [
-        (path.name, included)
-        for path in headers
-        for included in re.findall(r'^#include "(\w+)\.hpp"', path.read_text(), re.MULTILINE)
-        if PLACE[included] > PLACE[path.stem]
+def includes(path):
+    return re.findall(r'^#include "([^"]+)"', path.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+@needs_sources
+def test_every_file_is_in_a_room():
+    assert {path.parent.name for path in FILES} == ROOMS.keys()
+    assert all(path.parent.parent == CORE for path in FILES)
+
+
+def test_rooms_stand_on_rooms_below_them():
+    rooms = list(ROOMS)
+    assert all(rooms.index(other) < rooms.index(room) for room, others in ROOMS.items() for other in others.split())
+
+
+@needs_sources
+def test_no_file_includes_one_of_another_room_than_it_may():
+    strays = [
+        (str(path.relative_to(CORE)), included)
+        for path in FILES
+        for included in includes(path)
+        if included.partition("/")[0] not in (path.parent.name, *ROOMS[path.parent.name].split())
     ]
-    assert upward == []
+    assert strays == []
+
+
+@needs_sources
+def test_no_headers_include_each_other():
+    arrows = {str(path.relative_to(CORE)): includes(path) for path in FILES}
+
+    def reached(start):
+        seen, ahead = set(), list(arrows[start])
+        while ahead:
+            if (name := ahead.pop()) not in seen:
+                seen.add(name)
+                ahead += arrows[name]
+        return seen
+
+    assert [name for name in arrows if name in reached(name)] == []

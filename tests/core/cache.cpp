@@ -1,6 +1,6 @@
 // The row cache: it starts small where rows are cheap, grows as dropped rows come back, and never beyond its limit.
 #include "check.hpp"
-#include "gram.hpp"
+#include "matrix/kernel_matrix.hpp"
 
 namespace tests {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "rows.hpp"
+#include "rows/rows.hpp"
 
 namespace tests {
 

@@ -1,7 +1,7 @@
 // Blocks of kernel values against their formulas, within the error that the blocks promise; decision values.
 #include "check.hpp"
-#include "expansion.hpp"
-#include "one_row.hpp"
+#include "model/expansion.hpp"
+#include "model/one_row.hpp"
 #include "reference.hpp"
 
 namespace tests {

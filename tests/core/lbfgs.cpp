@@ -1,7 +1,7 @@
 // L-BFGS: minima that are known, within bounds and without; orthogonal and pivoted factors.
 #include "check.hpp"
-#include "lbfgs.hpp"
-#include "orthogonal.hpp"
+#include "optimize/lbfgs.hpp"
+#include "linalg/orthogonal.hpp"
 
 namespace tests {
 

@@ -1,6 +1,6 @@
 // Products and factors against sums in long double, and on several threads.
 #include "check.hpp"
-#include "factors.hpp"
+#include "linalg/factors.hpp"
 
 namespace tests {
 

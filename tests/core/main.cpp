@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "check.hpp"
-#include "simd.hpp"
+#include "cpu/simd.hpp"
 
 namespace {
 

@@ -1,7 +1,7 @@
 // Passes over rows against sums that are written as the formulas say; the same bits whatever the number of threads.
 #include "check.hpp"
-#include "descent.hpp"
-#include "passes.hpp"
+#include "learning/newton_over_passes.hpp"
+#include "learning/passes.hpp"
 #include "reference.hpp"
 
 namespace tests {

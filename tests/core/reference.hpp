@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "kernels.hpp"
+#include "kernels/kernels.hpp"
 
 namespace tests {
 

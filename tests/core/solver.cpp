@@ -1,8 +1,8 @@
 // The solver: its duals are feasible, and a gap computed by the formulas is what it promised.
 #include "check.hpp"
 #include "reference.hpp"
-#include "smooth.hpp"
-#include "solver.hpp"
+#include "learning/smooth_newton.hpp"
+#include "smo/solver.hpp"
 
 namespace tests {
 

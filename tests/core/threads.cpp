@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "check.hpp"
-#include "parallel.hpp"
+#include "cpu/threads.hpp"
 
 namespace tests {
 

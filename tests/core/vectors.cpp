@@ -1,7 +1,7 @@
 // Vectors: shuffles, and exp against the library's.
 #include "check.hpp"
-#include "blocks.hpp"
-#include "pairs.hpp"
+#include "kernels/blocks.hpp"
+#include "smo/pairs.hpp"
 
 namespace tests {
 

@@ -1,0 +1,152 @@
+// f(x) = sum_j coef[o][j] k(z_j, x) + bias[o] for many x, tile by tile: no matrix of all kernel values.
+#pragma once
+
+#include <numeric>
+
+#include "kernels/blocks.hpp"
+#include "matrix/kernel_matrix.hpp"
+#include "model/one_row.hpp"
+#include "cpu/threads.hpp"
+
+namespace slimsvm {
+
+// Sparse inner loop below this share of nonzeros; above it the dense tile is faster even with zeros in it.
+constexpr double sparse_below = 0.3;
+
+inline double largest_in_float(const Rows& rows, Size kind) {
+  std::vector<Index> ids(rows.size);
+  std::iota(ids.begin(), ids.end(), Index(0));
+  std::vector<float> sizes(rows.size);
+  rows.sizes(ids.data(), rows.size, kind, sizes.data());
+  return sizes.empty() ? 0.0 : *std::max_element(sizes.begin(), sizes.end());
+}
+
+// Do rows of this size, rounded to float, change their differences by what a kernel value would show?
+inline bool blurred_in_float(const AnyKernel& kernel, const Rows& rows) {
+  constexpr double visible = 1e-5;
+  const double unit = 0.5 * std::numeric_limits<float>::epsilon();
+  if (const auto* k = std::get_if<Gaussian>(&kernel)) return !(unit * std::sqrt(k->strain(largest_in_float(rows, Size::squares))) <= visible);
+  if (const auto* k = std::get_if<Laplacian>(&kernel)) return !(unit * k->strain(largest_in_float(rows, Size::absolute)) <= visible);
+  return false;
+}
+
+// How far a decision value is likely to be off in float: kernel values, whose errors are independent, times coefficients.
+inline double float_error(const AnyKernel& kernel, const Rows& vectors, const Rows& x, const double* coef, int outputs) {
+  struct Loss {  // of a kernel value, in roundings; relative for polynomials, whose values are not bounded
+    const Rows& vectors;
+    bool sparse;
+    double largest(Size kind) const { return largest_in_float(vectors, kind); }
+    double operator()(const Linear&) const { return largest(Size::squares); }
+    double operator()(const Sigmoid& k) const { return k.gamma * largest(Size::squares); }
+    double operator()(const Polynomial&) const { return largest(Size::squares); }
+    double operator()(const Laplacian& k) const { return k.strain(largest(Size::absolute)); }
+    double operator()(const Gaussian& k) const {  // products up to their limit; beyond, the rounding of the rows themselves
+      const double strain = k.strain(largest(Size::squares)), most = sparse ? sparse_products_up_to<float> : products_up_to;
+      return std::sqrt(strain) + (!sparse && vectors.width <= Gaussian::narrow<float> ? 0.0 : std::min(strain, most));
+    }
+  };
+  double weight = 0;
+  for (int o = 0; o < outputs; ++o) {
+    double sum = 0;
+    for (Index j = 0; j < vectors.size; ++j) sum += coef[o * vectors.size + j] * coef[o * vectors.size + j];
+    weight = std::max(weight, std::sqrt(sum));
+  }
+  const double loss = std::visit(Loss{vectors, x.density() < sparse_below}, kernel);
+  return 2 * std::numeric_limits<float>::epsilon() * (1 + loss) * weight;
+}
+
+template <class Real>
+void decision(const AnyKernel& kernel, const Rows& vectors, const Rows& x, const double* coef, const double* bias,
+              int outputs, double* out, ThreadPool& pool, Monitor& monitor) {
+  constexpr Index strip = 128;
+  const auto blocks = make_blocks<Real>(kernel, x.width, x.density() < sparse_below);
+  std::vector<Index> vector_ids(vectors.size), ids(x.size);
+  std::iota(vector_ids.begin(), vector_ids.end(), Index(0));
+  std::iota(ids.begin(), ids.end(), Index(0));
+  for (Index i = 0; i < x.size; ++i) std::copy(bias, bias + outputs, out + i * outputs);
+
+  const int chunk = blocks->chunk(vectors.width);
+  Left<Real> left;
+  struct Local {
+    Scratch<Real> scratch;
+    Buffer<Real> block;
+  };
+  std::vector<Local> local(pool.size());
+  for (Index first = 0; first < vectors.size; first += chunk) {
+    const int count = static_cast<int>(std::min<Index>(chunk, vectors.size - first));
+    blocks->prepare(vectors, vector_ids.data() + first, count, left);
+    // Coefficients that are zero cost nothing: one-vs-one machines use few vectors for each output.
+    std::vector<std::vector<int>> used(outputs);
+    std::vector<std::vector<double>> minus(outputs);
+    for (int o = 0; o < outputs; ++o)
+      for (int i = 0; i < count; ++i)
+        if (const double c = coef[o * vectors.size + first + i]; c != 0) used[o].push_back(i), minus[o].push_back(-c);
+    pool.run(
+        static_cast<std::size_t>((x.size + strip - 1) / strip),
+        [&](std::size_t t, int thread) {
+          const Index begin = static_cast<Index>(t) * strip;
+          const int columns = static_cast<int>(std::min(strip, x.size - begin));
+          Local& mine = local[thread];
+          Real* values = mine.block.reserve(static_cast<std::size_t>(count) * strip);
+          blocks->pack(x, ids.data() + begin, columns, mine.scratch.strip);
+          std::vector<Real*> rows(count);
+          for (int i = 0; i < count; ++i) rows[i] = values + i * strip;
+          blocks->evaluate(left, count, mine.scratch.strip, x.width, 0, columns, rows.data(), mine.scratch);
+          std::vector<const Real*> chosen;
+          double sum[strip];
+          for (int o = 0; o < outputs; ++o) {
+            if (used[o].empty()) continue;
+            chosen.clear();
+            for (const int i : used[o]) chosen.push_back(rows[i]);
+            std::fill(sum, sum + columns, 0.0);
+            dispatch<SubtractRows<Real>>(static_cast<const Real* const*>(chosen.data()),
+                                         static_cast<const double*>(minus[o].data()), static_cast<int>(chosen.size()),
+                                         static_cast<Index>(columns), static_cast<double*>(sum));
+            for (int j = 0; j < columns; ++j) out[(begin + j) * outputs + o] += sum[j];
+          }
+        },
+        monitor);
+  }
+}
+
+// k(x, z), computed in Real, into a matrix of float or double, strips of x in parallel.
+template <class Real, class Out>
+void kernel_into(const AnyKernel& kernel, const Rows& x, const Rows& z, Out* out, int threads, Monitor& monitor) {
+  constexpr Index strip = 128;
+  const Index n = x.size, m = z.size;
+  ThreadPool pool(static_cast<int>(std::min<Index>(threads, std::max<Index>(1, n / strip))));
+  const auto blocks = make_blocks<Real>(kernel, x.width, x.density() < sparse_below);
+  std::vector<Index> left_ids(m), ids(n);
+  std::iota(left_ids.begin(), left_ids.end(), Index(0));
+  std::iota(ids.begin(), ids.end(), Index(0));
+  struct Local {
+    Scratch<Real> scratch;
+    Buffer<Real> block;
+  };
+  std::vector<Local> local(pool.size());
+  Left<Real> left;
+  const Index chunk = blocks->chunk(x.width);
+  for (Index first = 0; first < m; first += chunk) {
+    const int count = static_cast<int>(std::min(chunk, m - first));
+    blocks->prepare(z, left_ids.data() + first, count, left);
+    pool.run(
+        static_cast<std::size_t>((n + strip - 1) / strip),
+        [&](std::size_t t, int thread) {
+          const Index begin = static_cast<Index>(t) * strip;
+          const int columns = static_cast<int>(std::min(strip, n - begin));
+          Local& mine = local[thread];
+          Real* values = mine.block.reserve(static_cast<std::size_t>(count) * strip);
+          std::vector<Real*> rows(count);
+          for (int j = 0; j < count; ++j) rows[j] = values + j * strip;
+          blocks->pack(x, ids.data() + begin, columns, mine.scratch.strip);
+          blocks->evaluate(left, count, mine.scratch.strip, x.width, 0, columns, rows.data(), mine.scratch);
+          for (int i = 0; i < columns; ++i) {
+            Out* row = out + (begin + i) * m + first;
+            for (int j = 0; j < count; ++j) row[j] = static_cast<Out>(rows[j][i]);
+          }
+        },
+        monitor);
+  }
+}
+
+}  // namespace slimsvm
