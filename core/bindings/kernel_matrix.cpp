@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "bindings/bindings.hpp"
-#include "model/expansion.hpp"
+#include "kernels/kernel.hpp"
 #include "smo/solver.hpp"
 
 namespace slimsvm {
@@ -131,7 +131,7 @@ std::unique_ptr<BoundMachine> kernel_machine(std::shared_ptr<Rows> rows, const I
   return std::make_unique<BoundMachine>([=](int t, const std::vector<Index>* some) { return make(float(), t, some); },
                                         [=](int t, const std::vector<Index>* some) { return make(double(), t, some); },
                                         std::move(segments), cache_bytes, threads,
-                                        std::visit([](const auto& k) { return k.dot_product_degree(); }, kernel));
+                                        kernel->dot_product_degree());
 }
 
 template <class T>

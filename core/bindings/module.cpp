@@ -9,6 +9,7 @@
 #include "bindings/bindings.hpp"
 #include "model/expansion.hpp"
 #include "rows/keys.hpp"
+#include "kernels/kernels.hpp"
 #include "model/one_row.hpp"
 
 using namespace slimsvm;
@@ -97,7 +98,7 @@ void kernel_matrix(const AnyKernel& kernel, const std::shared_ptr<Rows>& x, cons
   nb::gil_scoped_release release;
   if (!single)
     kernel_into<double>(kernel, *x, *z, in_double, threads, monitor);
-  else if (blurred_in_float(kernel, *z))
+  else if (kernel->blurred_in_float(*z))
     kernel_into<double>(kernel, *x, *z, in_float, threads, monitor);
   else
     kernel_into<float>(kernel, *x, *z, in_float, threads, monitor);
@@ -144,12 +145,11 @@ NB_MODULE(_core, m) {
   m.def("sparse_rows", &sparse_rows, "data"_a, "indices"_a, "indptr"_a, "width"_a, "scale"_a = nb::none());
 
   nb::class_<AnyKernel>(m, "Kernel", "A kernel that the core evaluates itself.");
-  m.def("linear", [] { return AnyKernel(Linear{}); });
-  m.def("gaussian", [](double gamma) { return AnyKernel(Gaussian{gamma}); }, "gamma"_a);
-  m.def("laplacian", [](double gamma) { return AnyKernel(Laplacian{gamma}); }, "gamma"_a);
-  m.def("polynomial", [](double gamma, double coef0, int degree) { return AnyKernel(Polynomial{gamma, coef0, degree}); }, "gamma"_a, "coef0"_a,
-        "degree"_a);
-  m.def("sigmoid", [](double gamma, double coef0) { return AnyKernel(Sigmoid{gamma, coef0}); }, "gamma"_a, "coef0"_a);
+  m.def("linear", &linear);
+  m.def("gaussian", &gaussian, "gamma"_a);
+  m.def("laplacian", &laplacian, "gamma"_a);
+  m.def("polynomial", &polynomial, "gamma"_a, "coef0"_a, "degree"_a);
+  m.def("sigmoid", &sigmoid, "gamma"_a, "coef0"_a);
   m.def("kernel_matrix", &kernel_matrix, "kernel"_a, "x"_a, "z"_a, "out"_a, "threads"_a = 1);
   m.def("row_keys", &keys_of, "x"_a, "constants"_a, "threads"_a = 1);
   m.def("key_part", &key_part, "keys"_a, "bits"_a, "part"_a);

@@ -6,7 +6,8 @@
 
 #include <vector>
 
-#include "kernels/blocks.hpp"
+#include "cpu/register_tile.hpp"
+#include "cpu/transpose.hpp"
 
 namespace slimsvm {
 
@@ -51,37 +52,10 @@ struct Packed {
 template <class Real>
 struct PanelProduct {
   template <int M, int N, class V>
-  static SLIM_INLINE void add(const Real*& a, const Real*& b, int count, V (&sum)[M][N]) {
-    constexpr int L = sizeof(V) / sizeof(Real);
-#pragma GCC unroll 16
-    for (int i = 0; i < M; ++i)
-#pragma GCC unroll 8
-      for (int v = 0; v < N; ++v) sum[i][v] = V{};
-    for (int k = 0; k < count; ++k, a += M, b += panel_rows) {
-      V x[N];
-#pragma GCC unroll 8
-      for (int v = 0; v < N; ++v) x[v] = load<V>(b + v * L);
-#pragma GCC unroll 16
-      for (int i = 0; i < M; ++i) {
-        const V left = splat<V>(a[i]);
-#pragma GCC unroll 8
-        for (int v = 0; v < N; ++v) sum[i][v] += left * x[v];
-      }
-    }
-  }
-  template <int M, int N, class V>
   static SLIM_INLINE void tile(const Real* a, const Real* b, int length, Real* out, int rows) {
     constexpr int L = sizeof(V) / sizeof(Real);
     V sum[M][N];
-    add<M, N>(a, b, static_cast<int>(std::min<Index>(length, stretch<Real>)), sum);
-    for (Index first = stretch<Real>; first < length; first += stretch<Real>) {
-      V part[M][N];
-      add<M, N>(a, b, static_cast<int>(std::min<Index>(length - first, stretch<Real>)), part);
-#pragma GCC unroll 16
-      for (int i = 0; i < M; ++i)
-#pragma GCC unroll 8
-        for (int v = 0; v < N; ++v) sum[i][v] += part[i][v];
-    }
+    tile_sums_in_stretches<MultiplyAdd>(a, M, b, panel_rows, length, sum);
 #pragma GCC unroll 16
     for (int i = 0; i < M; ++i)
 #pragma GCC unroll 8
@@ -143,22 +117,7 @@ struct SumOverRows {
     for (int j = 0; j < columns; j += N * L)
       for (int i = lower ? j / M * M : 0; i < rows; i += M) {
         V sum[M][N];
-#pragma GCC unroll 16
-        for (int x = 0; x < M; ++x)
-#pragma GCC unroll 4
-          for (int v = 0; v < N; ++v) sum[x][v] = V{};
-        const Real *left = a + i, *right = b + j;
-        for (int r = 0; r < count; ++r, left += a_stride, right += b_stride) {
-          V y[N];
-#pragma GCC unroll 4
-          for (int v = 0; v < N; ++v) y[v] = load<V>(right + v * L);
-#pragma GCC unroll 16
-          for (int x = 0; x < M; ++x) {
-            const V one = splat<V>(left[x]);
-#pragma GCC unroll 4
-            for (int v = 0; v < N; ++v) sum[x][v] += one * y[v];
-          }
-        }
+        tile_sums<MultiplyAdd>(a + i, a_stride, b + j, b_stride, count, sum);
         Real block[M][N * L];
 #pragma GCC unroll 16
         for (int x = 0; x < M; ++x)

@@ -15,7 +15,7 @@
 #include <numeric>
 #include <vector>
 
-#include "model/expansion.hpp"
+#include "kernels/kernel.hpp"
 #include "learning/loss.hpp"
 #include "learning/panels.hpp"
 #include "cpu/threads.hpp"
@@ -244,27 +244,28 @@ class Passes final : public AnyPasses {
   }
 
   void look(std::shared_ptr<Rows> x, const AnyKernel& kernel, const Rows& z, const double* T, int features) override {
-    const bool stay = kind_ == kernel.index() && x_->same(*x);  // the same rows are looked at again
-    kind_ = kernel.index();
+    const bool stay = kind_ == kernel.kind() && x_->same(*x);  // the same rows are looked at again
+    kind_ = kernel.kind();
     x_ = std::move(x);
     vectors_ = static_cast<int>(z.size);
     features_ = features;
     plain_ = is_identity(T, vectors_, features);
     if (!plain_) whitening_.pack(T, features, vectors_, 1, features, true);
     sparse_ = x_->density() < sparse_below;
-    exact_ = sizeof(Real) == 4 && blurred_in_float(kernel, z);
+    exact_ = sizeof(Real) == 4 && kernel->blurred_in_float(z);
     if (exact_)
-      kernel_double_.look(kernel, z, sparse_);
+      kernel_double_.look(kernel->blocks(double(), z.width, sparse_), z);
     else
-      kernel_.look(kernel, z, sparse_);
-    slope_.look(slope_of(kernel, squared_), z, sparse_);
+      kernel_.look(kernel->blocks(Real(), z.width, sparse_), z);
+    slope_.look(kernel->slope_blocks(Real(), z.width, sparse_), z);
+    squared_ = kernel->slope_kind() == Slope::one_minus_squared;
     const std::size_t panels = static_cast<std::size_t>((size() + panel_rows - 1) / panel_rows), panel = panel_size();
     kept_ = panels * panel * sizeof(Real) <= keep_;
     if (kept_) store_.reserve(panels * panel);
     filled_.assign(kept_ ? panels : 0, 0);
     // Kernel values of wide rows cost more to compute than to keep. `pull` asks for k', which is to be known from them.
     const std::size_t cells = panels * vectors_ * panel_rows;
-    kernel_kept_ = kept_ && !plain_ && x_->width >= wide && tells_slope(kernel) && cells * sizeof(Real) <= keep_;
+    kernel_kept_ = kept_ && !plain_ && x_->width >= wide && tells_slope(kernel->slope_kind()) && cells * sizeof(Real) <= keep_;
     if (kernel_kept_) kernel_store_.reserve(cells);
     // Wide rows that are looked at again cost more to pack than to keep packed.
     const std::size_t packed = panels * panel_rows * static_cast<std::size_t>(x_->width) * sizeof(Real);
@@ -529,27 +530,27 @@ class Passes final : public AnyPasses {
   template <class K>
   struct PanelKernel {
     std::unique_ptr<KernelBlocks<K>> blocks;
-    std::vector<Left<K>> lefts;
+    std::vector<PackedLeft<K>> lefts;
 
-    void look(const AnyKernel& kernel, const Rows& z, bool sparse) {
-      blocks = make_blocks<K>(kernel, z.width, sparse);
+    void look(std::unique_ptr<KernelBlocks<K>> values, const Rows& z) {
+      blocks = std::move(values);
       const Index chunk = blocks->chunk(z.width);
       std::vector<Index> ids(z.size);
       std::iota(ids.begin(), ids.end(), Index(0));
-      lefts = std::vector<Left<K>>((z.size + chunk - 1) / chunk);
+      lefts = std::vector<PackedLeft<K>>((z.size + chunk - 1) / chunk);
       for (std::size_t c = 0; c < lefts.size(); ++c) {
         const Index first = static_cast<Index>(c) * chunk;
         blocks->prepare(z, ids.data() + first, static_cast<int>(std::min(chunk, z.size - first)), lefts[c]);
       }
     }
     // out[j][row], of the rows with these numbers; they may be in the strip already.
-    void evaluate(const Rows& x, const Index* ids, int count, Scratch<K>& scratch, K* out) const {
+    void evaluate(const Rows& x, const Index* ids, int count, BlockScratch<K>& scratch, K* out) const {
       scratch.strip.count = 0;
       evaluate(x, ids, count, scratch.strip, scratch, out);
     }
-    void evaluate(const Rows& x, const Index* ids, int count, Strip<K>& strip, Scratch<K>& scratch, K* out) const {
+    void evaluate(const Rows& x, const Index* ids, int count, PackedStrip<K>& strip, BlockScratch<K>& scratch, K* out) const {
       if (strip.count != count) blocks->pack(x, ids, count, strip);
-      for (const Left<K>& left : lefts) {
+      for (const PackedLeft<K>& left : lefts) {
         K* rows[512];
         for (int i = 0; i < left.count; ++i) rows[i] = out + static_cast<std::size_t>(i) * panel_rows;
         blocks->evaluate(left, left.count, strip, x.width, 0, count, rows, scratch);
@@ -561,8 +562,8 @@ class Passes final : public AnyPasses {
   };
 
   struct Local {
-    Scratch<Real> scratch;
-    Scratch<double> scratch_double;
+    BlockScratch<Real> scratch;
+    BlockScratch<double> scratch_double;
     Buffer<double> kernel_double;
     Buffer<Real> kernel, features, values, rows, buffer, duals, pulled, inputs, row;
     std::vector<double> y, c, a, h, value;
@@ -572,14 +573,7 @@ class Passes final : public AnyPasses {
     SparseRow<Real> nonzeros;
   };
 
-  // k' as a kernel of its own; `squared`: it is 1 - that^2.
-  static AnyKernel slope_of(const AnyKernel& kernel, bool& squared) {
-    squared = std::holds_alternative<Sigmoid>(kernel);
-    if (std::holds_alternative<Linear>(kernel)) return Polynomial{1.0, 1.0, 0};
-    if (const auto* k = std::get_if<Polynomial>(&kernel)) return Polynomial{k->gamma, k->coef0, std::max(0, k->degree - 1)};
-    return kernel;
-  }
-  static bool tells_slope(const AnyKernel& kernel) { return std::holds_alternative<Gaussian>(kernel) || std::holds_alternative<Sigmoid>(kernel); }
+  static bool tells_slope(Slope slope) { return slope == Slope::value || slope == Slope::one_minus_squared; }
   static bool is_identity(const double* T, int rows, int columns) {
     if (rows != columns) return false;
     for (int i = 0; i < rows; ++i)
@@ -781,8 +775,8 @@ class Passes final : public AnyPasses {
   Packed<Real> whitening_;
   bool plain_ = false, sparse_ = false, exact_ = false, squared_ = false, kept_ = false, kernel_kept_ = false;
   Buffer<Real> store_, kernel_store_;
-  std::vector<Strip<Real>> strips_;
-  std::size_t kind_ = std::variant_npos;  // of the kernel
+  std::vector<PackedStrip<Real>> strips_;
+  std::type_index kind_ = typeid(void);  // of the kernel
   std::vector<char> filled_;
 };
 

@@ -1,14 +1,16 @@
 // Products of matrices of any layout, and factors of small ones, on as many threads as are given: BLAS would take its own.
 //
 // A product is cut into tasks in the same way whatever the threads, and each number is summed in the same order. Few
-// columns are dots along rows, or sums of rows; all others are packed into the tiles of panels.hpp, depth by depth.
+// columns are dots along rows, or sums of rows; all others are packed into register tiles, depth by depth.
 #pragma once
 
 #include <array>
 #include <vector>
 
-#include "learning/panels.hpp"
+#include "cpu/buffer.hpp"
+#include "cpu/register_tile.hpp"
 #include "cpu/threads.hpp"
+#include "cpu/transpose.hpp"
 
 namespace slimsvm {
 
@@ -235,21 +237,7 @@ struct Tiles {
     constexpr int L = lanes<Real, Isa>, W = Isa::tile_vectors * L;
     using V = Vec<Real, L>;
     V sum[M][N];
-#pragma GCC unroll 16
-    for (int x = 0; x < M; ++x)
-#pragma GCC unroll 4
-      for (int v = 0; v < N; ++v) sum[x][v] = V{};
-    for (Index k = 0; k < depth; ++k, left += G, right += W) {
-      V y[N];
-#pragma GCC unroll 4
-      for (int v = 0; v < N; ++v) y[v] = load<V>(right + v * L);
-#pragma GCC unroll 16
-      for (int x = 0; x < M; ++x) {
-        const V one = splat<V>(left[x]);
-#pragma GCC unroll 4
-        for (int v = 0; v < N; ++v) sum[x][v] += one * y[v];
-      }
-    }
+    tile_sums<MultiplyAdd>(left, G, right, W, depth, sum);
     if (column == 1 && columns >= N * L) {
 #pragma GCC unroll 16
       for (int x = 0; x < M; ++x) {

@@ -12,8 +12,9 @@
 #include <stdexcept>
 #include <vector>
 
-#include "kernels/blocks.hpp"
+#include "kernels/kernel.hpp"
 #include "cpu/threads.hpp"
+#include "linalg/row_sums.hpp"
 #include "matrix/row_cache.hpp"
 
 namespace slimsvm {
@@ -52,7 +53,7 @@ class KernelRows final : public RowSource<Real> {
   KernelRows(std::shared_ptr<const Rows> rows, std::vector<Index> order, const AnyKernel& kernel, bool sparse, int threads)
       : rows_(std::move(rows)),
         order_(std::move(order)),
-        blocks_(make_blocks<Real>(kernel, rows_->width, sparse)),
+        blocks_(kernel->blocks(Real(), rows_->width, sparse)),
         scratch_(threads) {}
 
   // Packing a strip costs as much as a few rows of kernel values: kept, it is paid once.
@@ -60,7 +61,7 @@ class KernelRows final : public RowSource<Real> {
     const std::size_t bytes = blocks_->strip_bytes(*rows_);
     if (bytes > budget) return 0;
     starts_.clear();
-    strips_ = std::vector<Strip<Real>>(tiles.size());
+    strips_ = std::vector<PackedStrip<Real>>(tiles.size());
     for (std::size_t t = 0; t < tiles.size(); ++t) {
       starts_.push_back(tiles[t].begin);
       blocks_->pack(*rows_, order_.data() + tiles[t].begin, static_cast<int>(tiles[t].end - tiles[t].begin), strips_[t]);
@@ -75,7 +76,7 @@ class KernelRows final : public RowSource<Real> {
     blocks_->prepare(*rows_, ids_.data(), count, left_);
   }
   void strip(int rows, Index first, int count, Real* const* out, int thread) override {
-    Scratch<Real>& scratch = scratch_[thread];
+    BlockScratch<Real>& scratch = scratch_[thread];
     if (!strips_.empty()) {
       const auto t = std::upper_bound(starts_.begin(), starts_.end(), first) - starts_.begin() - 1;
       return blocks_->evaluate(left_, rows, strips_[t], rows_->width, static_cast<int>(first - starts_[t]), count, out, scratch);
@@ -92,7 +93,7 @@ class KernelRows final : public RowSource<Real> {
   bool gather(int rows, const Index* columns, int count, Real* const* out, int thread) override {
     std::vector<Index> ids(count);
     for (int j = 0; j < count; ++j) ids[j] = order_[columns[j]];
-    Scratch<Real>& scratch = scratch_[thread];
+    BlockScratch<Real>& scratch = scratch_[thread];
     blocks_->pack(*rows_, ids.data(), count, scratch.strip);
     blocks_->evaluate(left_, rows, scratch.strip, rows_->width, 0, count, out, scratch);
     return true;
@@ -106,10 +107,10 @@ class KernelRows final : public RowSource<Real> {
   std::shared_ptr<const Rows> rows_;
   std::vector<Index> order_, ids_;
   std::unique_ptr<KernelBlocks<Real>> blocks_;
-  Left<Real> left_;
-  std::vector<Scratch<Real>> scratch_;
+  PackedLeft<Real> left_;
+  std::vector<BlockScratch<Real>> scratch_;
   std::vector<Index> starts_;
-  std::vector<Strip<Real>> strips_;
+  std::vector<PackedStrip<Real>> strips_;
 };
 
 // Rows of a kernel matrix that was given.
@@ -141,88 +142,6 @@ class MatrixRows final : public RowSource<Real> {
   const T* data_;
   std::ptrdiff_t row_stride_, column_stride_;
   std::vector<Index> order_, positions_;
-};
-
-// y[j] -= sum_i x[i] rows[i][j], in double.
-template <class Real>
-struct SubtractRows {
-  template <class Isa>
-  static SLIM_INLINE void run(const Real* const* rows, const double* x, int count, Index length, double* y) {
-    constexpr int L = lanes<double, Isa>;
-    using D = Vec<double, L>;
-    using R = Vec<Real, L>;
-    const auto value = [](const Real* p) SLIM_INLINE_LAMBDA { return __builtin_convertvector(load<R>(p), D); };
-    int i = 0;
-    for (; i + 4 <= count; i += 4) {
-      const Real *r0 = rows[i], *r1 = rows[i + 1], *r2 = rows[i + 2], *r3 = rows[i + 3];
-      const D x0 = splat<D>(x[i]), x1 = splat<D>(x[i + 1]), x2 = splat<D>(x[i + 2]), x3 = splat<D>(x[i + 3]);
-      Index j = 0;
-      for (; j + L <= length; j += L)
-        store(y + j, load<D>(y + j) - ((x0 * value(r0 + j) + x1 * value(r1 + j)) + (x2 * value(r2 + j) + x3 * value(r3 + j))));
-      for (; j < length; ++j) y[j] -= (x[i] * r0[j] + x[i + 1] * r1[j]) + (x[i + 2] * r2[j] + x[i + 3] * r3[j]);
-    }
-    for (; i < count; ++i) {
-      const Real* r = rows[i];
-      const D xi = splat<D>(x[i]);
-      Index j = 0;
-      for (; j + L <= length; j += L) store(y + j, load<D>(y + j) - xi * value(r + j));
-      for (; j < length; ++j) y[j] -= x[i] * r[j];
-    }
-  }
-};
-
-// The same, and z[j] += sum_i w[i] rows[i][j].
-template <class Real>
-struct SubtractAndWeigh {
-  template <class Isa>
-  static SLIM_INLINE void run(const Real* const* rows, const double* x, const double* w, int count, Index length, double* y, double* z) {
-    constexpr int L = lanes<double, Isa>;
-    using D = Vec<double, L>;
-    using R = Vec<Real, L>;
-    int i = 0;
-    for (; i + 2 <= count; i += 2) {
-      const Real *r0 = rows[i], *r1 = rows[i + 1];
-      const D x0 = splat<D>(x[i]), x1 = splat<D>(x[i + 1]), w0 = splat<D>(w[i]), w1 = splat<D>(w[i + 1]);
-      Index j = 0;
-      for (; j + L <= length; j += L) {
-        const D k0 = __builtin_convertvector(load<R>(r0 + j), D), k1 = __builtin_convertvector(load<R>(r1 + j), D);
-        store(y + j, load<D>(y + j) - (x0 * k0 + x1 * k1));
-        store(z + j, load<D>(z + j) + (w0 * k0 + w1 * k1));
-      }
-      for (; j < length; ++j) {
-        y[j] -= x[i] * r0[j] + x[i + 1] * r1[j];
-        z[j] += w[i] * r0[j] + w[i + 1] * r1[j];
-      }
-    }
-    if (i < count)
-      for (Index j = 0; j < length; ++j) y[j] -= x[i] * rows[i][j], z[j] += w[i] * rows[i][j];
-  }
-};
-
-// y[i] += rows[i] . x, in double.
-template <class Real>
-struct AddDots {
-  template <class Isa>
-  static SLIM_INLINE void run(const Real* const* rows, const double* x, int count, Index length, double* y) {
-    constexpr int L = lanes<double, Isa>;
-    using D = Vec<double, L>;
-    using R = Vec<Real, L>;
-    for (int i = 0; i < count; ++i) {
-      const Real* r = rows[i];
-      D part[2] = {D{}, D{}};
-      Index j = 0;
-      for (; j + 2 * L <= length; j += 2 * L) {
-        part[0] += load<D>(x + j) * __builtin_convertvector(load<R>(r + j), D);
-        part[1] += load<D>(x + j + L) * __builtin_convertvector(load<R>(r + j + L), D);
-      }
-      const D both = part[0] + part[1];
-      double sum = 0;
-#pragma GCC unroll 8
-      for (int l = 0; l < L; ++l) sum += both[l];
-      for (; j < length; ++j) sum += x[j] * static_cast<double>(r[j]);
-      y[i] += sum;
-    }
-  }
 };
 
 // Bounds on how far values K a, tracked through rounded rows, are from the true ones. They were exact at `anchor`. A value

@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 #endif
 
-#include "rows/rows.hpp"
+#include "cpu/buffer.hpp"
 
 namespace slimsvm {
 
@@ -111,7 +111,7 @@ class RowCache {
     const std::size_t count = std::max<std::size_t>(1, std::min(wish, capacity_ > owned_ ? capacity_ - owned_ : 1));
     const bool large = count * tile_bytes >= page;
     blocks_.emplace_back(static_cast<Real*>(::operator new(count * tile_bytes, std::align_val_t(large ? page : 64))),
-                         Free{large ? page : 64});
+                         AlignedDelete{large ? page : 64});
     Real* block = blocks_.back().get();
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
     // First touches of small pages would cost as much as the kernel values written to them.
@@ -121,10 +121,6 @@ class RowCache {
     owned_ += count;
   }
 
-  struct Free {
-    std::size_t alignment;
-    void operator()(Real* p) const { ::operator delete(p, std::align_val_t(alignment)); }
-  };
   int tile_;
   std::size_t capacity_, room_, used_ = 0, owned_ = 0;  // in tiles
   std::uint64_t round_ = 1;
@@ -132,7 +128,7 @@ class RowCache {
   std::unordered_map<std::uint64_t, typename std::list<Entry>::iterator> index_;
   std::vector<std::vector<bool>> dropped_;  // by segment and row: has it been evicted? Kept while the arena can grow
   std::vector<Real*> free_;
-  std::vector<std::unique_ptr<Real, Free>> blocks_;
+  std::vector<std::unique_ptr<Real, AlignedDelete>> blocks_;
 };
 
 }  // namespace slimsvm

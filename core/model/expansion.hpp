@@ -3,72 +3,38 @@
 
 #include <numeric>
 
-#include "kernels/blocks.hpp"
-#include "matrix/kernel_matrix.hpp"
+#include "kernels/kernel.hpp"
+#include "linalg/row_sums.hpp"
 #include "model/one_row.hpp"
 #include "cpu/threads.hpp"
 
 namespace slimsvm {
 
-// Sparse inner loop below this share of nonzeros; above it the dense tile is faster even with zeros in it.
-constexpr double sparse_below = 0.3;
-
-inline double largest_in_float(const Rows& rows, Size kind) {
-  std::vector<Index> ids(rows.size);
-  std::iota(ids.begin(), ids.end(), Index(0));
-  std::vector<float> sizes(rows.size);
-  rows.sizes(ids.data(), rows.size, kind, sizes.data());
-  return sizes.empty() ? 0.0 : *std::max_element(sizes.begin(), sizes.end());
-}
-
-// Do rows of this size, rounded to float, change their differences by what a kernel value would show?
-inline bool blurred_in_float(const AnyKernel& kernel, const Rows& rows) {
-  constexpr double visible = 1e-5;
-  const double unit = 0.5 * std::numeric_limits<float>::epsilon();
-  if (const auto* k = std::get_if<Gaussian>(&kernel)) return !(unit * std::sqrt(k->strain(largest_in_float(rows, Size::squares))) <= visible);
-  if (const auto* k = std::get_if<Laplacian>(&kernel)) return !(unit * k->strain(largest_in_float(rows, Size::absolute)) <= visible);
-  return false;
-}
-
 // How far a decision value is likely to be off in float: kernel values, whose errors are independent, times coefficients.
 inline double float_error(const AnyKernel& kernel, const Rows& vectors, const Rows& x, const double* coef, int outputs) {
-  struct Loss {  // of a kernel value, in roundings; relative for polynomials, whose values are not bounded
-    const Rows& vectors;
-    bool sparse;
-    double largest(Size kind) const { return largest_in_float(vectors, kind); }
-    double operator()(const Linear&) const { return largest(Size::squares); }
-    double operator()(const Sigmoid& k) const { return k.gamma * largest(Size::squares); }
-    double operator()(const Polynomial&) const { return largest(Size::squares); }
-    double operator()(const Laplacian& k) const { return k.strain(largest(Size::absolute)); }
-    double operator()(const Gaussian& k) const {  // products up to their limit; beyond, the rounding of the rows themselves
-      const double strain = k.strain(largest(Size::squares)), most = sparse ? sparse_products_up_to<float> : products_up_to;
-      return std::sqrt(strain) + (!sparse && vectors.width <= Gaussian::narrow<float> ? 0.0 : std::min(strain, most));
-    }
-  };
   double weight = 0;
   for (int o = 0; o < outputs; ++o) {
     double sum = 0;
     for (Index j = 0; j < vectors.size; ++j) sum += coef[o * vectors.size + j] * coef[o * vectors.size + j];
     weight = std::max(weight, std::sqrt(sum));
   }
-  const double loss = std::visit(Loss{vectors, x.density() < sparse_below}, kernel);
-  return 2 * std::numeric_limits<float>::epsilon() * (1 + loss) * weight;
+  return 2 * std::numeric_limits<float>::epsilon() * (1 + kernel->float_loss(vectors, x.density() < sparse_below)) * weight;
 }
 
 template <class Real>
 void decision(const AnyKernel& kernel, const Rows& vectors, const Rows& x, const double* coef, const double* bias,
               int outputs, double* out, ThreadPool& pool, Monitor& monitor) {
   constexpr Index strip = 128;
-  const auto blocks = make_blocks<Real>(kernel, x.width, x.density() < sparse_below);
+  const auto blocks = kernel->blocks(Real(), x.width, x.density() < sparse_below);
   std::vector<Index> vector_ids(vectors.size), ids(x.size);
   std::iota(vector_ids.begin(), vector_ids.end(), Index(0));
   std::iota(ids.begin(), ids.end(), Index(0));
   for (Index i = 0; i < x.size; ++i) std::copy(bias, bias + outputs, out + i * outputs);
 
   const int chunk = blocks->chunk(vectors.width);
-  Left<Real> left;
+  PackedLeft<Real> left;
   struct Local {
-    Scratch<Real> scratch;
+    BlockScratch<Real> scratch;
     Buffer<Real> block;
   };
   std::vector<Local> local(pool.size());
@@ -115,16 +81,16 @@ void kernel_into(const AnyKernel& kernel, const Rows& x, const Rows& z, Out* out
   constexpr Index strip = 128;
   const Index n = x.size, m = z.size;
   ThreadPool pool(static_cast<int>(std::min<Index>(threads, std::max<Index>(1, n / strip))));
-  const auto blocks = make_blocks<Real>(kernel, x.width, x.density() < sparse_below);
+  const auto blocks = kernel->blocks(Real(), x.width, x.density() < sparse_below);
   std::vector<Index> left_ids(m), ids(n);
   std::iota(left_ids.begin(), left_ids.end(), Index(0));
   std::iota(ids.begin(), ids.end(), Index(0));
   struct Local {
-    Scratch<Real> scratch;
+    BlockScratch<Real> scratch;
     Buffer<Real> block;
   };
   std::vector<Local> local(pool.size());
-  Left<Real> left;
+  PackedLeft<Real> left;
   const Index chunk = blocks->chunk(x.width);
   for (Index first = 0; first < m; first += chunk) {
     const int count = static_cast<int>(std::min(chunk, m - first));

@@ -10,11 +10,10 @@
 #include <type_traits>
 #include <vector>
 
+#include "cpu/buffer.hpp"
 #include "cpu/transpose.hpp"
 
 namespace slimsvm {
-
-using Index = std::int64_t;
 
 // Nonzeros of one row, converted on the way out.
 template <class Real>

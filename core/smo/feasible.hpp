@@ -15,7 +15,7 @@
 #include <limits>
 #include <vector>
 
-#include "rows/rows.hpp"
+#include "cpu/buffer.hpp"
 
 namespace slimsvm {
 

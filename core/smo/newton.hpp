@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "linalg/cholesky.hpp"
-#include "matrix/kernel_matrix.hpp"
+#include "linalg/row_sums.hpp"
 #include "smo/pairs.hpp"
 
 namespace slimsvm {

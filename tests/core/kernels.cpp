@@ -23,7 +23,7 @@ std::vector<Index> counted(Index n) {
 // Every value of left rows against right rows, the latter from `first` on.
 template <class Real>
 void values_of(const Case& given, const Shape& shape, const Rows& rows, const std::vector<double>& x, bool by_nonzeros, const std::string& name) {
-  const auto blocks = make_blocks<Real>(given.kernel, shape.width, by_nonzeros);
+  const auto blocks = given.kernel->blocks(Real(), shape.width, by_nonzeros);
   const std::vector<Index> ids = counted(rows.size);
   const Rounding rounding = blocks->rounding(rows, ids.data(), rows.size);
   const auto near = [&](double found, Index i, Index j, const char* what) {
@@ -31,9 +31,9 @@ void values_of(const Case& given, const Shape& shape, const Rows& rows, const st
     const double of_reference = 1e-13 * (1 + std::fabs(expected));
     check_near(found, expected, rounding.absolute + rounding.relative * std::fabs(expected) + of_reference, name, what);
   };
-  Left<Real> left;
-  Strip<Real> strip;
-  Scratch<Real> scratch;
+  PackedLeft<Real> left;
+  PackedStrip<Real> strip;
+  BlockScratch<Real> scratch;
   const int count = static_cast<int>(shape.left), columns = static_cast<int>(shape.right);
   blocks->prepare(rows, ids.data(), count, left);
   blocks->pack(rows, ids.data() + count, columns, strip);
