@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "bindings/bindings.hpp"
-#include "kernels/kernel.hpp"
+#include "matrix/sources.hpp"
 #include "smo/solver.hpp"
 
 namespace slimsvm {
@@ -45,14 +45,14 @@ class FunctionRows final : public RowSource<Real> {
   std::vector<Index> positions_;
 };
 
-// A machine for the life of one fit: its threads, its cache, its rows.
-class BoundMachine final : public Machine {
+// The kernel matrix of one fit: its threads, its cache, its rows.
+class BoundKernelMatrix final : public KernelMatrices {
  public:
   // Rows of the given precision; of all positions, or of those in the list.
   template <class Real>
   using Maker = std::function<std::unique_ptr<RowSource<Real>>(int threads, const std::vector<Index>* some)>;
 
-  BoundMachine(Maker<float> single, Maker<double> full, std::vector<Segment> segments, std::size_t cache_bytes, int threads,
+  BoundKernelMatrix(Maker<float> single, Maker<double> full, std::vector<Segment> segments, std::size_t cache_bytes, int threads,
                double degree = 0)
       : make_single_(std::move(single)),
         make_full_(std::move(full)),
@@ -63,22 +63,22 @@ class BoundMachine final : public Machine {
     dot_product_degree = degree;
   }
 
-  Gram<float>& single() override { return get(single_, make_single_, cache_bytes_ / 4); }
+  KernelMatrix<float>& in_float() override { return get(single_, make_single_, cache_bytes_ / 4); }
   // Mostly for certificates, which use each strip once: none are kept.
-  Gram<double>& full() override { return get(full_, make_full_, 0); }
-  void release_single() override { single_.reset(); }
-  std::unique_ptr<Gram<float>> subset(const std::vector<Index>& positions) override {
+  KernelMatrix<double>& in_double() override { return get(full_, make_full_, 0); }
+  void release_float() override { single_.reset(); }
+  std::unique_ptr<KernelMatrix<float>> subset(const std::vector<Index>& positions) override {
     auto source = make_single_(threads_, &positions);
     if (!source) return nullptr;
     std::vector<Segment> one{{0, static_cast<Index>(positions.size())}};
-    return std::make_unique<Gram<float>>(std::move(source), std::move(one), cache_bytes_, cache_bytes_ / 4, pool_);
+    return std::make_unique<KernelMatrix<float>>(std::move(source), std::move(one), cache_bytes_, cache_bytes_ / 4, pool_);
   }
 
  private:
   template <class Real>
-  Gram<Real>& get(std::unique_ptr<Gram<Real>>& gram, const Maker<Real>& make, std::size_t strip_bytes) {
-    if (!gram) gram = std::make_unique<Gram<Real>>(make(threads_, nullptr), segments_, cache_bytes_, strip_bytes, pool_);
-    return *gram;
+  KernelMatrix<Real>& get(std::unique_ptr<KernelMatrix<Real>>& kernel, const Maker<Real>& make, std::size_t strip_bytes) {
+    if (!kernel) kernel = std::make_unique<KernelMatrix<Real>>(make(threads_, nullptr), segments_, cache_bytes_, strip_bytes, pool_);
+    return *kernel;
   }
 
   Maker<float> make_single_;
@@ -87,8 +87,8 @@ class BoundMachine final : public Machine {
   std::size_t cache_bytes_;
   int threads_;
   ThreadPool pool_;
-  std::unique_ptr<Gram<float>> single_;
-  std::unique_ptr<Gram<double>> full_;
+  std::unique_ptr<KernelMatrix<float>> single_;
+  std::unique_ptr<KernelMatrix<double>> full_;
 };
 
 std::vector<Segment> segments_of(const std::vector<Index>& lengths) {
@@ -119,7 +119,7 @@ std::vector<Index> chosen(const std::vector<Index>& ids, const std::vector<Index
   return out;
 }
 
-std::unique_ptr<BoundMachine> kernel_machine(std::shared_ptr<Rows> rows, const Ids& order, const std::vector<Index>& lengths,
+std::unique_ptr<BoundKernelMatrix> kernel_machine(std::shared_ptr<Rows> rows, const Ids& order, const std::vector<Index>& lengths,
                                              const AnyKernel& kernel, std::size_t cache_bytes, int threads) {
   auto segments = segments_of(lengths);
   auto ids = checked_order(order, segments, rows->size);
@@ -128,24 +128,24 @@ std::unique_ptr<BoundMachine> kernel_machine(std::shared_ptr<Rows> rows, const I
     using Real = decltype(tag);
     return std::make_unique<KernelRows<Real>>(rows, chosen(ids, some), kernel, sparse, workers);
   };
-  return std::make_unique<BoundMachine>([=](int t, const std::vector<Index>* some) { return make(float(), t, some); },
+  return std::make_unique<BoundKernelMatrix>([=](int t, const std::vector<Index>* some) { return make(float(), t, some); },
                                         [=](int t, const std::vector<Index>* some) { return make(double(), t, some); },
                                         std::move(segments), cache_bytes, threads,
                                         kernel->dot_product_degree());
 }
 
 template <class T>
-std::unique_ptr<BoundMachine> matrix_machine_of(const Array& matrix, std::vector<Index> ids, std::vector<Segment> segments,
+std::unique_ptr<BoundKernelMatrix> matrix_machine_of(const Array& matrix, std::vector<Index> ids, std::vector<Segment> segments,
                                                 std::size_t cache_bytes, int threads) {
   const T* data = numbers<T>(matrix);
   const auto row = matrix.stride(0), column = matrix.stride(1);
-  return std::make_unique<BoundMachine>(
+  return std::make_unique<BoundKernelMatrix>(
       [=](int, const std::vector<Index>* some) { return std::make_unique<MatrixRows<float, T>>(data, row, column, chosen(ids, some)); },
       [=](int, const std::vector<Index>* some) { return std::make_unique<MatrixRows<double, T>>(data, row, column, chosen(ids, some)); },
       std::move(segments), cache_bytes, threads);
 }
 
-std::unique_ptr<BoundMachine> matrix_machine(const Array& matrix, const Ids& order, const std::vector<Index>& lengths,
+std::unique_ptr<BoundKernelMatrix> matrix_machine(const Array& matrix, const Ids& order, const std::vector<Index>& lengths,
                                              std::size_t cache_bytes, int threads) {
   if (matrix.ndim() != 2 || matrix.shape(0) != matrix.shape(1)) throw nb::value_error("expected a square matrix");
   auto segments = segments_of(lengths);
@@ -155,7 +155,7 @@ std::unique_ptr<BoundMachine> matrix_machine(const Array& matrix, const Ids& ord
   throw nb::type_error("expected float32 or float64");
 }
 
-std::unique_ptr<BoundMachine> function_machine(nb::object function, const Vector& diagonal, const std::vector<Index>& lengths,
+std::unique_ptr<BoundKernelMatrix> function_machine(nb::object function, const Vector& diagonal, const std::vector<Index>& lengths,
                                                std::size_t cache_bytes, int threads) {
   auto segments = segments_of(lengths);
   std::vector<double> values(diagonal.data(), diagonal.data() + diagonal.shape(0));
@@ -165,7 +165,7 @@ std::unique_ptr<BoundMachine> function_machine(nb::object function, const Vector
     using Source = FunctionRows<decltype(tag)>;
     return some ? std::unique_ptr<Source>() : std::make_unique<Source>(function, values);  // always all rows
   };
-  return std::make_unique<BoundMachine>([=](int, const std::vector<Index>* some) { return make(float(), some); },
+  return std::make_unique<BoundKernelMatrix>([=](int, const std::vector<Index>* some) { return make(float(), some); },
                                         [=](int, const std::vector<Index>* some) { return make(double(), some); },
                                         std::move(segments), cache_bytes, threads);
 }
@@ -181,7 +181,7 @@ void check_sums(const Problem& p) {
   if (!feasible_sums(p)) throw nb::value_error("no duals within the bounds have the sums that are given");
 }
 
-nb::dict solve_machine(BoundMachine& machine, const std::vector<int>& view, const Vector& linear, const Vector& lower,
+nb::dict solve_machine(BoundKernelMatrix& matrices, const std::vector<int>& view, const Vector& linear, const Vector& lower,
                        const Vector& upper, const Vector& ridge, std::optional<Vector> side, double total, double tolerance,
                        Index max_steps, bool double_rows, double power, int block, double keep, std::optional<Vector> start,
                        std::optional<Vector> start_product, bool exact, nb::object callback, double sum, bool exact_total) {
@@ -207,7 +207,7 @@ nb::dict solve_machine(BoundMachine& machine, const std::vector<int>& view, cons
   {
     PythonMonitor monitor(std::move(callback));
     nb::gil_scoped_release release;
-    s = solve(machine, view, problem, options, double_rows, from, monitor);
+    s = solve(matrices, view, problem, options, double_rows, from, monitor);
   }
   nb::dict result;
   const std::size_t size = static_cast<std::size_t>(n);
@@ -227,7 +227,7 @@ nb::dict solve_machine(BoundMachine& machine, const std::vector<int>& view, cons
 
 // Many problems in one call: their numbers one after the other, `lengths` of them for each. Bias, objective and gap count
 // only where `certified`.
-nb::dict solve_all_machine(BoundMachine& machine, const std::vector<std::vector<int>>& views, const std::vector<Index>& lengths,
+nb::dict solve_all_machine(BoundKernelMatrix& matrices, const std::vector<std::vector<int>>& views, const std::vector<Index>& lengths,
                            const Vector& linear, const Vector& lower, const Vector& upper, const Vector& ridge,
                            std::optional<Vector> side, const Vector& totals, double tolerance, const Ids& max_steps, bool double_rows,
                            bool certify, nb::object callback, std::optional<Vector> sums, bool exact_totals,
@@ -268,7 +268,7 @@ nb::dict solve_all_machine(BoundMachine& machine, const std::vector<std::vector<
     duals.reserve(n);
     product.reserve(n);
     for (auto& column : table) column.reserve(count);
-    for (const Answer& answer : solve_all(machine, jobs, double_rows, certify, monitor)) {
+    for (const Answer& answer : solve_all(matrices, jobs, double_rows, certify, monitor)) {
       const Solution& s = answer.solution;
       const Verdict& v = answer.verdict;
       duals.insert(duals.end(), s.a.begin(), s.a.end());
@@ -288,55 +288,55 @@ nb::dict solve_all_machine(BoundMachine& machine, const std::vector<std::vector<
 std::vector<std::size_t> shape_of(const Matrix& x) { return {x.shape(0), x.shape(1)}; }
 
 // Rows of x times the kernel matrix of the view.
-nb::ndarray<nb::numpy, double> product(BoundMachine& machine, const std::vector<int>& view, const Matrix& x, bool single) {
+nb::ndarray<nb::numpy, double> product(BoundKernelMatrix& matrices, const std::vector<int>& view, const Matrix& x, bool single) {
   std::vector<double> out(x.shape(0) * x.shape(1), 0.0);
   {
     PythonMonitor monitor{nb::object()};
     nb::gil_scoped_release release;
-    const auto run = [&](auto& gram) {
-      const View all = gram.view(view);
+    const auto run = [&](auto& kernel) {
+      const View all = kernel.view(view);
       if (static_cast<std::size_t>(all.size()) != x.shape(1)) throw std::invalid_argument("x and the view differ in length");
       const double* values = x.data();
       const auto used = std::count_if(values, values + out.size(), [](double v) { return v != 0; });
       if (x.shape(0) == 1 && 2 * static_cast<std::size_t>(used) < out.size()) {  // few rows serve it
-        gram.subtract_product(all, values, out.data(), monitor);
+        kernel.subtract_product(all, values, out.data(), monitor);
         for (double& v : out) v = -v;
       } else {
-        gram.add_symmetric_product(all, values, small(x.shape(0), "rows of x"), out.data(), monitor);
+        kernel.add_symmetric_product(all, values, small(x.shape(0), "rows of x"), out.data(), monitor);
       }
     };
     if (single)
-      run(machine.single());
+      run(matrices.in_float());
     else
-      run(machine.full());
+      run(matrices.in_double());
   }
   return to_numpy(std::move(out), shape_of(x));
 }
 
-nb::ndarray<nb::numpy, double> diagonal(BoundMachine& machine, const std::vector<int>& view) {
-  Gram<double>& gram = machine.full();
-  const View all = gram.view(view);
+nb::ndarray<nb::numpy, double> diagonal(BoundKernelMatrix& matrices, const std::vector<int>& view) {
+  KernelMatrix<double>& kernel = matrices.in_double();
+  const View all = kernel.view(view);
   std::vector<double> out(all.size());
-  for (Index v = 0; v < all.size(); ++v) out[v] = gram.diagonal()[all.position(v)];
+  for (Index v = 0; v < all.size(); ++v) out[v] = kernel.diagonal()[all.position(v)];
   return to_numpy(std::move(out), {static_cast<std::size_t>(all.size())});
 }
 
 // Rows of the view's kernel matrix, in double.
-nb::ndarray<nb::numpy, double> matrix_rows(BoundMachine& machine, const std::vector<int>& view, const Ids& variables) {
+nb::ndarray<nb::numpy, double> matrix_rows(BoundKernelMatrix& matrices, const std::vector<int>& view, const Ids& variables) {
   const std::size_t count = variables.shape(0);
   std::vector<double> out;
   std::size_t size = 0;
   {
     PythonMonitor monitor{nb::object()};
     nb::gil_scoped_release release;
-    Gram<double>& gram = machine.full();
-    const View all = gram.view(view);
+    KernelMatrix<double>& kernel = matrices.in_double();
+    const View all = kernel.view(view);
     size = static_cast<std::size_t>(all.size());
     std::vector<Index> chosen(variables.data(), variables.data() + count);
     for (const Index v : chosen)
       if (v < 0 || v >= all.size()) throw std::invalid_argument("a variable that the view does not have");
     out.resize(count * size);
-    gram.copy_rows(all, chosen, out.data(), monitor);
+    kernel.copy_rows(all, chosen, out.data(), monitor);
   }
   return to_numpy(std::move(out), {count, size});
 }
@@ -344,7 +344,7 @@ nb::ndarray<nb::numpy, double> matrix_rows(BoundMachine& machine, const std::vec
 }  // namespace
 
 void bind_machines(nb::module_& m) {
-  nb::class_<BoundMachine>(m, "Machine", "Kernel rows of one training set, cached, and the solver over them.")
+  nb::class_<BoundKernelMatrix>(m, "Machine", "Kernel rows of one training set, cached, and the solver over them.")
       .def("solve", &solve_machine, "view"_a, "linear"_a, "lower"_a, "upper"_a, "ridge"_a, "side"_a.none(), "total"_a, "tolerance"_a,
            "max_steps"_a = -1, "double_rows"_a = false, "power"_a = 2.0, "block"_a = 512, "keep"_a = 0.75, "start"_a = nb::none(),
            "start_product"_a = nb::none(), "exact"_a = true, "callback"_a = nb::none(), "sum"_a = 0.0, "exact_total"_a = false)
@@ -354,7 +354,7 @@ void bind_machines(nb::module_& m) {
       .def("product", &product, "view"_a, "x"_a, "single"_a = false)
       .def("rows", &matrix_rows, "view"_a, "variables"_a)
       .def("diagonal", &diagonal, "view"_a)
-      .def_ro("dot_product_degree", &BoundMachine::dot_product_degree);
+      .def_ro("dot_product_degree", &BoundKernelMatrix::dot_product_degree);
   m.def("kernel_machine", &kernel_machine, "rows"_a, "order"_a, "lengths"_a, "kernel"_a, "cache_bytes"_a, "threads"_a = 1);
   m.def("matrix_machine", &matrix_machine, "matrix"_a, "order"_a, "lengths"_a, "cache_bytes"_a, "threads"_a = 1, nb::keep_alive<0, 1>());
   m.def("function_machine", &function_machine, "function"_a, "diagonal"_a, "lengths"_a, "cache_bytes"_a, "threads"_a = 1);

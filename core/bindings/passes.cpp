@@ -30,9 +30,9 @@ nb::tuple smooth_machine(Matrix features, Vector y, Vector c, Vector start, cons
   {
     nb::gil_scoped_release release;
     if (loss.targets)
-      dispatch<SmoothNewton<OfTargets>>(&machine, tol, max_steps, &found);
+      dispatch<SmoothNewton<TargetLoss>>(&machine, tol, max_steps, &found);
     else
-      dispatch<SmoothNewton<OfLabels>>(&machine, tol, max_steps, &found);
+      dispatch<SmoothNewton<LabelLoss>>(&machine, tol, max_steps, &found);
   }
   return nb::make_tuple(to_numpy(std::move(found.w), {m + 1}), to_numpy(std::move(found.f), {n}), found.steps, found.converged,
                         found.exact);
@@ -44,20 +44,20 @@ class BoundPasses {
   BoundPasses(std::shared_ptr<Rows> rows, Labels labels, std::vector<Array> held, bool single, std::size_t keep, int threads)
       : held_(std::move(held)) {
     if (single)
-      passes_ = std::make_unique<Passes<float>>(std::move(rows), std::move(labels), threads, keep);
+      passes_ = make_passes<float>(std::move(rows), std::move(labels), threads, keep);
     else
-      passes_ = std::make_unique<Passes<double>>(std::move(rows), std::move(labels), threads, keep);
+      passes_ = make_passes<double>(std::move(rows), std::move(labels), threads, keep);
   }
 
   void use(int threads) {
     nb::gil_scoped_release release;
-    passes_->use(threads);
+    passes_->use_threads(threads);
   }
   void look(std::shared_ptr<Rows> x, const AnyKernel& kernel, const std::shared_ptr<Rows>& z, const Matrix& T) {
     check_look(*x, *z);
     if (static_cast<Index>(T.shape(0)) != z->size) throw nb::value_error("T must have a row for each vector");
     nb::gil_scoped_release release;
-    passes_->look(std::move(x), kernel, *z, T.data(), static_cast<int>(T.shape(1)));
+    passes_->set_features(std::move(x), kernel, *z, T.data(), static_cast<int>(T.shape(1)));
   }
   // The same through features in which beta'(k(Z, Z) + diag(epsilon + jitter |k(z, z)|)) beta is a plain norm, k(Z, Z), and
   // T. None where that matrix is not safely positive definite: then nothing is looked at.
@@ -69,12 +69,12 @@ class BoundPasses {
     run([&](Monitor& monitor) {
       kernel_into<double>(kernel, *z, *z, gram.data(), 1, monitor);
       safe = inverse_root(gram.data(), static_cast<int>(m), epsilon, jitter, T.data());
-      if (safe) passes_->look(std::move(x), kernel, *z, T.data(), static_cast<int>(m));
+      if (safe) passes_->set_features(std::move(x), kernel, *z, T.data(), static_cast<int>(m));
     });
     if (!safe) return std::nullopt;
     return nb::make_tuple(to_numpy(std::move(gram), {m, m}), to_numpy(std::move(T), {m, m}));
   }
-  nb::tuple equations(const Which& which, const Matrix& w, const QuadraticLoss& loss) {
+  nb::tuple equations(const OutputIds& which, const Matrix& w, const QuadraticLoss& loss) {
     const std::size_t outputs = checked(which, w), size = w.shape(1);
     std::vector<double> value(outputs), moments(outputs * size), grams(outputs * size * size);
     run([&](Monitor& monitor) {
@@ -83,7 +83,7 @@ class BoundPasses {
     return nb::make_tuple(to_numpy(std::move(value), {outputs}), to_numpy(std::move(moments), {outputs, size}),
                           to_numpy(std::move(grams), {outputs, size, size}));
   }
-  nb::tuple newton(const Which& which, const Matrix& start, const Vector& bias_curvature, const QuadraticLoss& loss, double tol, int max_steps) {
+  nb::tuple newton(const OutputIds& which, const Matrix& start, const Vector& bias_curvature, const QuadraticLoss& loss, double tol, int max_steps) {
     const std::size_t outputs = checked(which, start), size = start.shape(1);
     if (bias_curvature.shape(0) != outputs) throw nb::value_error("bias_curvature must have a value for each output");
     Descent found;
@@ -94,7 +94,7 @@ class BoundPasses {
     return nb::make_tuple(to_numpy(std::move(found.V), {outputs, size}), found.steps, std::vector<bool>(found.converged.begin(), found.converged.end()),
                           found.exact);
   }
-  nb::tuple line(const Which& which, const Matrix& w, const Matrix& step, const Matrix& t, const QuadraticLoss& loss) {
+  nb::tuple line(const OutputIds& which, const Matrix& w, const Matrix& step, const Matrix& t, const QuadraticLoss& loss) {
     const std::size_t outputs = checked(which, w), tries = t.shape(1);
     if (checked(which, step) != t.shape(0)) throw nb::value_error("t must have a row for each output");
     std::vector<double> first(outputs * tries), second(outputs * tries);
@@ -104,23 +104,23 @@ class BoundPasses {
     });
     return nb::make_tuple(to_numpy(std::move(first), {outputs, tries}), to_numpy(std::move(second), {outputs, tries}));
   }
-  nb::tuple pull(const Which& which, const Matrix& w, const Matrix& beta, const QuadraticLoss& loss, bool scales) {
+  nb::tuple pull(const OutputIds& which, const Matrix& w, const Matrix& beta, const QuadraticLoss& loss, bool scales) {
     const std::size_t outputs = checked(which, w), vectors = static_cast<std::size_t>(passes_->vectors());
     const std::size_t inputs = static_cast<std::size_t>(passes_->inputs());
     if (beta.shape(0) != vectors || beta.shape(1) != outputs) throw nb::value_error("beta must be vectors x outputs");
     std::vector<double> value(outputs), products(vectors * (inputs + 1)), squares(inputs);  // zeros where scales are not learned
     run([&](Monitor& monitor) {
-      passes_->pull(which, w.data(), beta.data(), loss, value.data(), products.data(),
+      passes_->pullback(which, w.data(), beta.data(), loss, value.data(), products.data(),
                     scales ? squares.data() : nullptr, monitor);
     });
     return nb::make_tuple(to_numpy(std::move(value), {outputs}), to_numpy(std::move(products), {vectors, inputs + 1}),
                           to_numpy(std::move(squares), {inputs}));
   }
-  nb::ndarray<nb::numpy, double> evidence(const Which& which, const Matrix& w, const QuadraticLoss& loss,
+  nb::ndarray<nb::numpy, double> evidence(const OutputIds& which, const Matrix& w, const QuadraticLoss& loss,
                                           const std::vector<std::pair<Ids, Vector>>& known, const Vector& reach, double units) {
-    const std::size_t outputs = checked(which, w), own = evidence_count + 2 * static_cast<std::size_t>(passes_->features());
+    const std::size_t outputs = checked(which, w), own = certificate_sums + 2 * static_cast<std::size_t>(passes_->features());
     if (reach.shape(0) != outputs || (!known.empty() && known.size() != outputs)) throw nb::value_error("a number for each output is needed");
-    std::vector<Known> duals;
+    std::vector<KnownDuals> duals;
     for (const auto& [rows, values] : known) {
       if (rows.shape(0) != values.shape(0)) throw nb::value_error("rows and duals differ in length");
       Index before = -1;
@@ -130,11 +130,11 @@ class BoundPasses {
     }
     std::vector<double> out(outputs * own);
     run([&](Monitor& monitor) {
-      passes_->evidence(which, w.data(), loss, duals, reach.data(), units, out.data(), monitor);
+      passes_->certificate(which, w.data(), loss, duals, reach.data(), units, out.data(), monitor);
     });
     return to_numpy(std::move(out), {outputs, own});
   }
-  nb::ndarray<nb::numpy, double> values(const Which& which, const Matrix& w, Index begin, Index end) {
+  nb::ndarray<nb::numpy, double> values(const OutputIds& which, const Matrix& w, Index begin, Index end) {
     const std::size_t outputs = checked(which, w);
     if (begin < 0 || end < begin || end > passes_->size()) throw nb::value_error("rows that are not there");
     std::vector<double> out(static_cast<std::size_t>(end - begin) * outputs);
@@ -155,7 +155,7 @@ class BoundPasses {
     if (x.size != passes_->size()) throw nb::value_error("the number of rows has changed");
     if (x.width != z.width) throw nb::value_error("rows and vectors differ in width");
   }
-  std::size_t checked(const Which& which, const Matrix& w) const {
+  std::size_t checked(const OutputIds& which, const Matrix& w) const {
     if (w.shape(0) != which.size() || static_cast<int>(w.shape(1)) != passes_->features() + 1)
       throw nb::value_error("weights must be outputs x (features + 1)");
     for (const int o : which)

@@ -46,7 +46,7 @@ enum class Slope {
   value,               // the kernel's value k,
   one_minus_squared,   // 1 - k^2,
   function,            // a function slope(s) of the kernel's own,
-  none                 // or not defined where x = z: vectors are not learned for such a kernel
+  none                 // not defined where x = z: vectors are not learned for such a kernel; a pass that asks gets the value k
 };
 
 // k(x, z) = value(x.z). A kernel of this form also declares

@@ -28,7 +28,7 @@ class NewtonOverPasses {
   NewtonOverPasses(AnyPasses& passes, QuadraticLoss loss, Monitor& monitor) : passes_(passes), loss_(loss), monitor_(monitor), size_(passes.features() + 1) {}
 
   // `bias_curvature`: of each output, a trifle that holds the bias where no row is curved.
-  Descent run(const Which& which, std::vector<double> start, const double* bias_curvature, double tol, int max_steps) {
+  Descent run(const OutputIds& which, std::vector<double> start, const double* bias_curvature, double tol, int max_steps) {
     const int outputs = static_cast<int>(which.size());
     Descent found{std::move(start), std::vector<int>(outputs, 0), std::vector<char>(outputs, 0), true};
     std::vector<double> last(outputs, std::numeric_limits<double>::infinity());
@@ -83,8 +83,8 @@ class NewtonOverPasses {
     std::vector<double> V, value, gradient, grams;
   };
 
-  static Which chosen(const Which& which, const std::vector<int>& some) {
-    Which out;
+  static OutputIds chosen(const OutputIds& which, const std::vector<int>& some) {
+    OutputIds out;
     for (const int k : some) out.push_back(which[k]);
     return out;
   }
@@ -94,7 +94,7 @@ class NewtonOverPasses {
     return out;
   }
 
-  Point point(const Which& which, const std::vector<double>& V) {
+  Point point(const OutputIds& which, const std::vector<double>& V) {
     const std::size_t outputs = which.size(), size = static_cast<std::size_t>(size_);
     Point at{V, std::vector<double>(outputs), std::vector<double>(outputs * size), std::vector<double>(outputs * size * size)};
     passes_.equations(which, V.data(), loss_, at.value.data(), at.gradient.data(), at.grams.data(), monitor_);
@@ -109,7 +109,7 @@ class NewtonOverPasses {
   }
 
   // At the best places along steps that promise `gains`, from objectives `before`.
-  Point moved(const Which& which, const std::vector<double>& V, const std::vector<double>& steps, const std::vector<double>& gains,
+  Point moved(const OutputIds& which, const std::vector<double>& V, const std::vector<double>& steps, const std::vector<double>& gains,
               const std::vector<double>& before) {
     std::vector<double> ends(V);
     for (std::size_t k = 0; k < ends.size(); ++k) ends[k] += steps[k];
@@ -126,7 +126,7 @@ class NewtonOverPasses {
     const std::vector<double> from = rows_of(V, left), along = rows_of(steps, left);
     std::vector<double> promised;
     for (const int k : left) promised.push_back(gains[k]);
-    const Which some = chosen(which, left);
+    const OutputIds some = chosen(which, left);
     const std::vector<double> t = line_search(some, from, along, promised);
     std::vector<double> better(from);
     for (std::size_t k = 0; k < left.size(); ++k)
@@ -169,7 +169,7 @@ class NewtonOverPasses {
   // The t that is best along each step: the root of an increasing derivative, which is -2 gain at t = 0 and to be at most a
   // thousandth of that. Every other time the bracket is halved, so that it is sure to shrink; a step may be too long by many
   // orders of magnitude, where the loss is straight: wide brackets are split by ratios.
-  std::vector<double> line_search(const Which& which, const std::vector<double>& V, const std::vector<double>& steps,
+  std::vector<double> line_search(const OutputIds& which, const std::vector<double>& V, const std::vector<double>& steps,
                                   const std::vector<double>& gains) {
     constexpr double infinite = std::numeric_limits<double>::infinity();
     constexpr int tries = 3;

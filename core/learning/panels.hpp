@@ -17,7 +17,7 @@ inline int rounded_up(int n, int unit) { return (n + unit - 1) / unit * unit; }
 
 // A small matrix as the left side of products: groups of rows, [group][column][row in group].
 template <class Real>
-struct Packed {
+struct PackedMatrix {
   int rows = 0, group = 1;
   std::vector<int> lengths;  // of each group
   std::vector<std::size_t> starts;
@@ -63,7 +63,7 @@ struct PanelProduct {
         if (i < rows) store(out + i * panel_rows + v * L, sum[i][v]);
   }
   template <class Isa, int M>
-  static SLIM_INLINE void all(const Packed<Real>& left, const Real* panel, Real* out) {
+  static SLIM_INLINE void all(const PackedMatrix<Real>& left, const Real* panel, Real* out) {
     constexpr int L = lanes<Real, Isa>, N = M <= 4 ? std::min(4, panel_rows / L) : Isa::tile_vectors;
     for (int g = 0, first = 0; first < left.rows; ++g, first += M)
       for (int c = 0; c < panel_rows; c += N * L)
@@ -71,7 +71,7 @@ struct PanelProduct {
                                  std::min(M, left.rows - first));
   }
   template <class Isa>
-  static SLIM_INLINE void run(const Packed<Real>* left, const Real* panel, Real* out) {
+  static SLIM_INLINE void run(const PackedMatrix<Real>* left, const Real* panel, Real* out) {
     switch (left->group) {
       case 1: return all<Isa, 1>(*left, panel, out);
       case 2: return all<Isa, 2>(*left, panel, out);

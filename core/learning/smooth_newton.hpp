@@ -132,7 +132,7 @@ struct SmoothNewton {
     gradient[m] = 0;
     for (int i = 0; i < machine.n; ++i) {
       const double* p = machine.features + static_cast<std::size_t>(i) * m;
-      const double xi = Read::missed(machine.y[i], now.f[i]);
+      const double xi = Read::residual(machine.y[i], now.f[i]);
       value += machine.c[i] * loss.value(xi);
       const double a = machine.c[i] * Read::side(machine.y[i]) * loss.slope(xi);
       if (a != 0) {
@@ -185,7 +185,7 @@ struct SmoothNewton {
     for (int round = 0; round < 50; ++round) {
       double derivative = slope + t * bend, second = bend;
       for (int i = 0; i < machine.n; ++i) {
-        const double along = Read::side(machine.y[i]) * q[i], xi = Read::missed(machine.y[i], now.f[i]) - t * along;
+        const double along = Read::side(machine.y[i]) * q[i], xi = Read::residual(machine.y[i], now.f[i]) - t * along;
         derivative -= machine.c[i] * along * loss.slope(xi);
         if (loss.curved(xi)) second += machine.c[i] / loss.width * along * along;
       }

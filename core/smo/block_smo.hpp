@@ -2,14 +2,13 @@
 // of the gradient. Rows may be float; the dual and the gradient are double.
 #pragma once
 
-#include <chrono>
-#include <memory>
 #include <vector>
 
-#include "smo/feasible.hpp"
 #include "matrix/kernel_matrix.hpp"
-#include "smo/pairs.hpp"
+#include "smo/feasible.hpp"
+#include "smo/monitor.hpp"
 #include "smo/newton.hpp"
+#include "smo/pairs.hpp"
 
 namespace slimsvm {
 
@@ -26,22 +25,10 @@ struct Options {
   int thread = 0;      // of the pool: the one that solves
 };
 
-struct Report {
-  Index steps, rounds;
-  Certificate certificate;
-  Index vectors;
-};
-
-class SolverMonitor : public Monitor {
- public:
-  virtual bool wants_reports() const { return false; }
-  virtual void report(const Report&) {}
-};
-
 // The iterate: duals and minus the gradient. Survives a change of row precision.
 struct Iterate {
   std::vector<double> a, G;
-  Doubt doubt;  // how far G is from that of a in exact arithmetic
+  ErrorBound error;  // how far G is from that of a in exact arithmetic
   Index steps = 0, rounds = 0;
   bool negative_curvature = false;
 };
@@ -49,16 +36,16 @@ struct Iterate {
 template <class Real, class Set>
 class BlockSmo {
  public:
-  BlockSmo(Gram<Real>& gram, const View& view, const Problem& problem, const Set& set, const std::vector<double>& diagonal,
+  BlockSmo(KernelMatrix<Real>& kernel, const View& view, const Problem& problem, const Set& set, const std::vector<double>& diagonal,
            const Options& options, Iterate& iterate, SolverMonitor& monitor)
-      : gram_(gram), view_(view), p_(problem), set_(set), diagonal_(diagonal), o_(options), it_(iterate), monitor_(monitor) {
-    const Index fits = std::max<Index>(smallest_block, gram.capacity(view) * 9 / 10);
+      : kernel_(kernel), view_(view), p_(problem), set_(set), diagonal_(diagonal), o_(options), it_(iterate), monitor_(monitor) {
+    const Index fits = std::max<Index>(smallest_block, kernel.capacity(view) * 9 / 10);
     const Index wish = p_.size <= double_below ? p_.size : std::max<Index>(smallest_block, o_.block);
     size_ = static_cast<int>(std::min<Index>({p_.size, wish, fits}));
     stride_ = (size_ + 31) / 32 * 32;
     if (stride_ % 128 == 0) stride_ += 32;  // columns of the matrix must not fall into the same cache sets
     if (fills()) stride_ += 32;
-    matrix_ = gram.workspace(options.thread).reserve(static_cast<std::size_t>(size_) * stride_);
+    matrix_ = kernel.workspace(options.thread).reserve(static_cast<std::size_t>(size_) * stride_);
     // Padding and empty slots must be finite; the rest is filled before it is read.
     for (int s = 0; s < size_; ++s) {
       const int filled = whole() ? size_ : 0;
@@ -132,7 +119,7 @@ class BlockSmo {
  private:
   double ridge_in_matrix(Index v) const { return p_.power == 2 ? p_.ridge[v] : 0.0; }
   // A single problem that fits one block needs no cache.
-  bool fills() const { return whole() && gram_.covers(view_); }
+  bool fills() const { return whole() && kernel_.covers(view_); }
   double block_dual() const {
     double sum = 0;
     for (const int s : slots_) sum += 0.5 * block_.a[s] * (p_.linear[variable_[s]] + block_.G[s]);
@@ -296,7 +283,7 @@ class BlockSmo {
 
   void fill_matrix() {
     if (fresh_.empty()) return;
-    gram_.fill(matrix_, stride_, monitor_);
+    kernel_.fill(matrix_, stride_, monitor_);
     for (int s = 0; s < size_; ++s)
       matrix_[static_cast<std::size_t>(s) * stride_ + s] = block_.diagonal[s] = static_cast<Real>(diagonal_[s] + ridge_in_matrix(s));
     fresh_.clear();
@@ -304,7 +291,7 @@ class BlockSmo {
 
   void update_matrix() {
     if (whole() && fresh_.empty()) return;
-    gram_.rows(view_, positions_, table_, monitor_);
+    kernel_.rows(view_, positions_, table_, monitor_);
     by_position_ = slots_;
     std::sort(by_position_.begin(), by_position_.end(), [&](int x, int y) { return variable_[x] < variable_[y]; });
     const std::size_t tiles = view_.tiles.size();
@@ -342,13 +329,13 @@ class BlockSmo {
       const double delta = block_.a[s] - it_.a[v];
       if (delta == 0) continue;
       moved.push_back(delta);
-      farther.push_back(it_.doubt.distance(v, block_.a[s]) - it_.doubt.distance(v, it_.a[v]));
+      farther.push_back(it_.error.distance(v, block_.a[s]) - it_.error.distance(v, it_.a[v]));
       rows.insert(rows.end(), table_.begin() + i * tiles, table_.begin() + (i + 1) * tiles);
       it_.G[v] -= p_.power == 2 ? p_.ridge[v] * delta : block_.slope[s] - p_.slope(v, it_.a[v]);
       it_.a[v] = block_.a[s];
     }
     if (moved.empty()) return false;
-    gram_.subtract(view_, rows, moved, farther, it_.G.data(), it_.doubt, monitor_);
+    kernel_.subtract(view_, rows, moved, farther, it_.G.data(), it_.error, monitor_);
     return true;
   }
 
@@ -357,11 +344,11 @@ class BlockSmo {
     if (std::equal(it_.a.begin(), it_.a.end(), block_.a.begin())) return false;
     std::copy_n(block_.a.begin(), size_, it_.a.begin());
     std::copy_n(block_.G.begin(), size_, it_.G.begin());
-    it_.doubt.all = infinity;  // its way there is not known
+    it_.error.forget();  // its way there is not known
     return true;
   }
 
-  Gram<Real>& gram_;
+  KernelMatrix<Real>& kernel_;
   const View& view_;
   const Problem& p_;
   const Set& set_;
@@ -381,19 +368,6 @@ class BlockSmo {
   std::vector<Index> released_, positions_;
   std::vector<Real*> table_;
   CandidateList lists_[Set::lists];
-};
-
-// Grams of both precisions over the same data, made when first needed, kept between subproblems.
-class Machine {
- public:
-  virtual ~Machine() = default;
-  virtual Gram<float>& single() = 0;
-  virtual Gram<double>& full() = 0;
-  virtual void release_single() = 0;  // and the memory of its cache
-  // Rows of some of the positions only; null where rows cannot be had so.
-  virtual std::unique_ptr<Gram<float>> subset(const std::vector<Index>&) { return nullptr; }
-
-  double dot_product_degree = 0;  // of the kernel: see kernels.hpp
 };
 
 }  // namespace slimsvm

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "matrix/kernel_matrices.hpp"
 #include "smo/block_smo.hpp"
 
 namespace slimsvm {
@@ -63,20 +64,20 @@ inline bool feasible_sums(const Problem& p) {
 
 // Replaces the iterate (all zero) by the guess; false: no guess was worth it.
 template <class Set>
-bool coarse_start(Machine& machine, const std::vector<int>& segments, const Problem& p, const Options& options, Iterate& it,
+bool coarse_start(KernelMatrices& matrices, const std::vector<int>& segments, const Problem& p, const Options& options, Iterate& it,
                   SolverMonitor& monitor) {
   if (p.size < coarse_from || options.max_steps >= 0) return false;  // a limit is for the problem itself
   if (p.total < infinity && !p.exact) return false;
   for (Index v = 0; v < p.size; ++v)
     if (p.ridge[v] > 0 || !std::isfinite(p.lower[v]) || !std::isfinite(p.upper[v])) return false;
-  const View view = machine.single().view(segments);
+  const View view = matrices.in_float().view(segments);
   std::vector<Index> variables, positions;
   for (Index v = 0; v < view.rows(); v += coarse_step) {
     variables.push_back(v);
     positions.push_back(view.position(v));
   }
-  const auto gram = machine.subset(positions);
-  if (!gram) return false;
+  const auto kernel = matrices.subset(positions);
+  if (!kernel) return false;
   if (view.twice)
     for (std::size_t i = 0; i < positions.size(); ++i) variables.push_back(view.rows() + variables[i]);
 
@@ -86,7 +87,7 @@ bool coarse_start(Machine& machine, const std::vector<int>& segments, const Prob
     linear[i] = p.linear[variables[i]];
     lower[i] = coarse_step * p.lower[variables[i]];
     upper[i] = coarse_step * p.upper[variables[i]];
-    diagonal[i] = gram->diagonal()[i % positions.size()];
+    diagonal[i] = kernel->diagonal()[i % positions.size()];
     if (p.exact) side[i] = p.side[variables[i]];
   }
   const Problem small{static_cast<Index>(n), linear.data(), lower.data(), upper.data(), ridge.data(), side.data(), p.total, 2, p.sum, p.exact,
@@ -96,12 +97,12 @@ bool coarse_start(Machine& machine, const std::vector<int>& segments, const Prob
   coarse.a.assign(n, 0.0);
   coarse.G = linear;
   const Set set(small);
-  const View small_view = gram->view(view.twice ? std::vector<int>{0, 0} : std::vector<int>{0});
+  const View small_view = kernel->view(view.twice ? std::vector<int>{0, 0} : std::vector<int>{0});
   if (!p.centred()) {
     coarse.a = feasible_duals(small, linear);
-    gram->subtract_product(small_view, coarse.a.data(), coarse.G.data(), monitor);
+    kernel->subtract_product(small_view, coarse.a.data(), coarse.G.data(), monitor);
   }
-  BlockSmo<float, Set>(*gram, small_view, small, set, diagonal, options, coarse, monitor).run(0.1, 0.1);
+  BlockSmo<float, Set>(*kernel, small_view, small, set, diagonal, options, coarse, monitor).run(0.1, 0.1);
 
   std::size_t vectors = 0, bound = 0;
   for (std::size_t i = 0; i < n; ++i)
@@ -110,9 +111,9 @@ bool coarse_start(Machine& machine, const std::vector<int>& segments, const Prob
 
   std::vector<double> spread(p.size, 0.0), residuals(p.linear, p.linear + p.size);
   for (std::size_t i = 0; i < n; ++i) spread[variables[i]] = coarse.a[i];
-  machine.single().subtract_product(view, spread.data(), residuals.data(), monitor);
+  matrices.in_float().subtract_product(view, spread.data(), residuals.data(), monitor);
   it.a = feasible_duals(p, residuals);
-  machine.single().subtract_product(view, it.a.data(), it.G.data(), monitor, &it.doubt);
+  matrices.in_float().subtract_product(view, it.a.data(), it.G.data(), monitor, &it.error);
   it.steps = coarse.steps;
   return true;
 }

@@ -65,7 +65,7 @@ struct Start {
 };
 
 template <class Set>
-Solution solve_in(Machine& machine, const std::vector<int>& segments, Problem p, const Options& options, bool use_double,
+Solution solve_in(KernelMatrices& matrices, const std::vector<int>& segments, Problem p, const Options& options, bool use_double,
                   Start start, SolverMonitor& monitor) {
   const Set set(p);
   Solution solution;
@@ -73,7 +73,7 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, Problem p,
   it.a.assign(p.size, 0.0);
   if (start.duals) std::copy(start.duals, start.duals + p.size, it.a.begin());
   it.G.assign(p.linear, p.linear + p.size);
-  Gram<double>& exact = machine.full();
+  KernelMatrix<double>& exact = matrices.in_double();
   if (p.size <= double_below) exact.prefetch(double_below, monitor);
   const View full_view = exact.view(segments);
   if (full_view.size() != p.size) throw std::invalid_argument("the problem's size differs from the view's");
@@ -87,7 +87,7 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, Problem p,
     std::fill(product.begin(), product.end(), 0.0);
     exact.subtract_product(full_view, it.a.data(), product.data(), monitor);
     for (double& f : product) f = -f;
-    it.doubt.clear(it.a);
+    it.error.reset(it.a);
     far.clear();
   };
   // The same where it can matter. A point whose dual is zero and that is clear of its margin by more than the doubt about
@@ -95,11 +95,11 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, Problem p,
   // difference.
   const auto evaluate_where_it_matters = [&] {
     constexpr double room = 0.02;
-    if (!(it.doubt.all < infinity)) return evaluate();
+    if (!it.error.known()) return evaluate();
     const Offsets o = set.offsets(it.a.data(), it.G.data());
     std::vector<char> matters(p.size);
     for (Index v = 0; v < p.size; ++v) {
-      const double r = it.G[v] + p.slope(v, it.a[v]) - o.bias - (o.cap != 0 ? o.cap * p.side[v] : 0.0), doubt = it.doubt.of(v), clear = doubt + std::max(doubt, room);
+      const double r = it.G[v] + p.slope(v, it.a[v]) - o.bias - (o.cap != 0 ? o.cap * p.side[v] : 0.0), doubt = it.error.at(v), clear = doubt + std::max(doubt, room);
       matters[v] = it.a[v] != 0 || conjugate(p, v, r - clear) != 0 || conjugate(p, v, r + clear) != 0;
     }
     if (full_view.twice)  // what one needs is the value of both
@@ -119,7 +119,7 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, Problem p,
   };
   // Such a value is given to others moved by the doubt to its worse side: then no bias makes the primal less than it is.
   const auto cautious_product = [&] {
-    for (const Index v : far) product[v] -= std::copysign(it.doubt.of(v), p.upper[v] > 0 ? 1.0 : -1.0);
+    for (const Index v : far) product[v] -= std::copysign(it.error.at(v), p.upper[v] > 0 ? 1.0 : -1.0);
     return std::move(product);
   };
   const auto gradient_from = [&](const double* known) {
@@ -127,7 +127,7 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, Problem p,
   };
   const auto refresh = [&](const auto& product_of) {  // the gradient from scratch
     if (full_view.twice && !p.exact) cancel_opposite(p, it.a);
-    it.doubt.all += balance(p, it.a) * largest;
+    it.error.uniform += balance(p, it.a) * largest;
     product_of();
     gradient_from(product.data());
     return set.certify(it.a.data(), it.G.data());
@@ -135,26 +135,26 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, Problem p,
   const bool coarse = !use_double && p.size > double_below && !start.duals;
   if (start.product) {
     gradient_from(start.product);
-    it.doubt.all = infinity;  // it may have come from anywhere
+    it.error.forget();  // it may have come from anywhere
   } else if (start.duals) {
     refresh(evaluate);
   } else if (!p.centred() && !coarse) {
     it.a = feasible_duals(p, it.G);
     refresh(evaluate);
   }
-  if (!options.exact) it.doubt.all = infinity;  // nobody will ask
+  if (!options.exact) it.error.forget();  // nobody will ask
 
   // Rows in the given precision until a certificate in double agrees; false: this precision gets no further.
-  const auto rounds = [&](auto& gram) {
-    const Index before = gram.computed();
-    using Real = typename std::decay_t<decltype(gram)>::Value;
-    const View other = std::is_same_v<Real, double> ? View() : gram.view(segments);
+  const auto rounds = [&](auto& kernel) {
+    const Index before = kernel.computed();
+    using Real = typename std::decay_t<decltype(kernel)>::Value;
+    const View other = std::is_same_v<Real, double> ? View() : kernel.view(segments);
     const View& view = std::is_same_v<Real, double> ? full_view : other;
-    BlockSmo<Real, Set> smo(gram, view, p, set, diagonal, options, it, monitor);
+    BlockSmo<Real, Set> smo(kernel, view, p, set, diagonal, options, it, monitor);
     double violation_target = options.tolerance, last = infinity;
     for (int stalled = 0; stalled < 3;) {
       const bool claimed = smo.run(violation_target, options.tolerance);
-      solution.rows = gram.computed() - before;
+      solution.rows = kernel.computed() - before;
       if (claimed && !options.exact) {
         for (Index v = 0; v < p.size; ++v) product[v] = p.linear[v] - it.G[v] - p.slope(v, it.a[v]);
         far.clear();
@@ -181,19 +181,19 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, Problem p,
   };
   bool done = false;
   if (!use_double && p.size > double_below) {
-    if (coarse && !coarse_start<Set>(machine, segments, p, options, it, monitor) && !p.centred()) {
+    if (coarse && !coarse_start<Set>(matrices, segments, p, options, it, monitor) && !p.centred()) {
       it.a = feasible_duals(p, it.G);
-      Gram<float>& single = machine.single();
-      single.subtract_product(single.view(segments), it.a.data(), it.G.data(), monitor, &it.doubt);
+      KernelMatrix<float>& single = matrices.in_float();
+      single.subtract_product(single.view(segments), it.a.data(), it.G.data(), monitor, &it.error);
     }
-    done = rounds(machine.single());
-    if (!done) machine.release_single();
+    done = rounds(matrices.in_float());
+    if (!done) matrices.release_float();
     if (!done && p.centred() && !(solution.certificate.dual > 0)) {  // float led nowhere
       std::fill(it.a.begin(), it.a.end(), 0.0);
       it.G.assign(p.linear, p.linear + p.size);
-      it.doubt.clear(it.a);
+      it.error.reset(it.a);
     } else if (!done) {
-      it.doubt.all = infinity;  // the rows to come are not those of before
+      it.error.forget();  // the rows to come are not those of before
     }
   }
   if (!done) {
@@ -210,13 +210,13 @@ Solution solve_in(Machine& machine, const std::vector<int>& segments, Problem p,
   return solution;
 }
 
-inline Solution solve(Machine& machine, const std::vector<int>& segments, Problem p, const Options& options, bool use_double,
+inline Solution solve(KernelMatrices& matrices, const std::vector<int>& segments, Problem p, const Options& options, bool use_double,
                       Start start, SolverMonitor& monitor) {
   const SafeBounds bounds(p);
   p.lower = bounds.lower.data();
   p.upper = bounds.upper.data();
-  if (p.total < infinity) return solve_in<CappedBox>(machine, segments, p, options, use_double, start, monitor);
-  return solve_in<Box>(machine, segments, p, options, use_double, start, monitor);
+  if (p.total < infinity) return solve_in<CappedBox>(matrices, segments, p, options, use_double, start, monitor);
+  return solve_in<Box>(matrices, segments, p, options, use_double, start, monitor);
 }
 
 // One of many problems over the same rows.
@@ -248,16 +248,16 @@ class Helper final : public SolverMonitor {
 
 // All problems; with `certify` also the verdict on each. Small ones over rows that are all at hand are solved at the same
 // time, one by each thread; others one after the other, by all threads together. The answers do not depend on that.
-inline std::vector<Answer> solve_all(Machine& machine, const std::vector<Job>& jobs, bool use_double, bool certify, SolverMonitor& monitor) {
+inline std::vector<Answer> solve_all(KernelMatrices& matrices, const std::vector<Job>& jobs, bool use_double, bool certify, SolverMonitor& monitor) {
   std::vector<Answer> answers(jobs.size());
-  Gram<double>& exact = machine.full();
+  KernelMatrix<double>& exact = matrices.in_double();
   const auto solve_one = [&](std::size_t k, int thread, SolverMonitor& ear) {
     const Job& job = jobs[k];
     Options options = job.options;
     options.thread = thread;
-    Solution found = solve(machine, job.segments, job.problem, options, use_double, job.start, ear);
+    Solution found = solve(matrices, job.segments, job.problem, options, use_double, job.start, ear);
     if (certify) {
-      const Certifier certified(job.problem, options.tolerance, machine.dot_product_degree);
+      const Certifier certified(job.problem, options.tolerance, matrices.dot_product_degree);
       Verdict& verdict = answers[k].verdict = certified(found.a, found.product, found.diagonal);
       if (verdict.rounding > Certifier::negligible * options.tolerance && job.problem.size <= double_below) {
         const std::vector<double> product = exact.compensated_product(exact.view(job.segments), found.a, ear);

@@ -59,22 +59,22 @@ void rows_of_kernels() {
   ThreadPool pool(1);
   Monitor monitor;
   const auto make = [&](std::size_t megabytes) {
-    return std::make_unique<Gram<float>>(
+    return std::make_unique<KernelMatrix<float>>(
         std::make_unique<KernelRows<float>>(std::shared_ptr<const Rows>(table.rows.get(), [](const Rows*) {}), order, Gaussian{1.0}, false, 1),
         std::vector<Segment>{{0, n}}, megabytes << 20, 0, pool);
   };
-  const auto read = [&](Gram<float>& gram, double& sum) {
-    const View view = gram.view({0});
-    const Index before = gram.computed();
+  const auto read = [&](KernelMatrix<float>& kernel_matrix, double& sum) {
+    const View view = kernel_matrix.view({0});
+    const Index before = kernel_matrix.computed();
     std::vector<float*> rows;
     for (Index first = 0; first < used; first += together) {
       std::vector<Index> positions(together);
       std::iota(positions.begin(), positions.end(), first);
-      gram.rows(view, positions, rows, monitor);
+      kernel_matrix.rows(view, positions, rows, monitor);
       for (Index i = 0; i < together; ++i)
         for (std::size_t t = 0; t < view.tiles.size(); ++t) sum += rows[i * view.tiles.size() + t][(i + first) % view.tiles[t].count];
     }
-    return gram.computed() - before;
+    return kernel_matrix.computed() - before;
   };
   const auto large = make(400), small = make(4);
   double kept_sum = 0, dropped_sum = 0;

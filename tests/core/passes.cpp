@@ -58,15 +58,16 @@ struct Problem {
 template <class Real>
 Sums passed(const Problem& problem, std::shared_ptr<Rows> rows, const Rows& z, const AnyKernel& kernel, QuadraticLoss loss, int threads,
             std::size_t keep) {
-  Passes<Real> passes(rows, problem.labels(loss.targets), threads, keep);
-  passes.look(rows, kernel, z, problem.T.data(), vectors_count);
+  const auto made = make_passes<Real>(rows, problem.labels(loss.targets), threads, keep);
+  AnyPasses& passes = *made;
+  passes.set_features(rows, kernel, z, problem.T.data(), vectors_count);
   Monitor monitor;
   const int size = vectors_count + 1;
   Sums found{std::vector<double>(outputs), std::vector<double>(outputs * size), std::vector<double>(outputs * size * size),
              std::vector<double>(vectors_count * (width + 1)), std::vector<double>(width)};
   std::vector<double> again(outputs);
   passes.equations({0, 1}, problem.w.data(), loss, found.value.data(), found.moments.data(), found.grams.data(), monitor);
-  passes.pull({0, 1}, problem.w.data(), problem.beta.data(), loss, again.data(), found.products.data(), found.inputs.data(), monitor);
+  passes.pullback({0, 1}, problem.w.data(), problem.beta.data(), loss, again.data(), found.products.data(), found.inputs.data(), monitor);
   check(again == found.value, "losses of both passes");
   return found;
 }
@@ -130,7 +131,7 @@ void one(Index n, bool listed) {
                                   {0.5, -1.0, 1.0, 0.0, true}};
   const std::string name = std::string("passes, ") + (sizeof(Real) == 4 ? "float" : "double") + (listed ? ", sparse" : ", dense");
   for (const QuadraticLoss& loss : losses) {
-    const Sums wanted = loss.targets ? expected<OfTargets>(problem, kernel, loss) : expected<OfLabels>(problem, kernel, loss);
+    const Sums wanted = loss.targets ? expected<TargetLoss>(problem, kernel, loss) : expected<LabelLoss>(problem, kernel, loss);
     const Sums found = passed<Real>(problem, rows, *z.rows, kernel, loss, 1, 1 << 20);
     const double unit = (sizeof(Real) == 4 ? 1e-6 : 1e-14) * 8;  // some roundings of each term, of which many cancel
     compare(found.value, wanted.value, unit, name, ": losses");

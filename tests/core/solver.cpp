@@ -8,31 +8,31 @@ namespace tests {
 
 using namespace slimsvm;
 
-class TestMachine final : public Machine {
+class TestMatrices final : public KernelMatrices {
  public:
-  TestMachine(std::shared_ptr<const Rows> rows, const AnyKernel& kernel, int threads, std::size_t cache)
+  TestMatrices(std::shared_ptr<const Rows> rows, const AnyKernel& kernel, int threads, std::size_t cache)
       : rows_(std::move(rows)), kernel_(kernel), cache_(cache), threads_(threads), pool_(threads) {}
-  Gram<float>& single() override { return get(single_); }
-  Gram<double>& full() override { return get(full_); }
-  void release_single() override { single_.reset(); }
+  KernelMatrix<float>& in_float() override { return get(single_); }
+  KernelMatrix<double>& in_double() override { return get(full_); }
+  void release_float() override { single_.reset(); }
 
  private:
   template <class Real>
-  Gram<Real>& get(std::unique_ptr<Gram<Real>>& gram) {
+  KernelMatrix<Real>& get(std::unique_ptr<KernelMatrix<Real>>& matrix) {
     std::vector<Index> order(static_cast<std::size_t>(rows_->size));
     std::iota(order.begin(), order.end(), Index(0));
-    if (!gram)
-      gram = std::make_unique<Gram<Real>>(std::make_unique<KernelRows<Real>>(rows_, order, kernel_, rows_->density() < 0.3, threads_),
+    if (!matrix)
+      matrix = std::make_unique<KernelMatrix<Real>>(std::make_unique<KernelRows<Real>>(rows_, order, kernel_, rows_->density() < 0.3, threads_),
                                           std::vector<Segment>{{0, rows_->size}}, cache_, cache_ / 4, pool_);
-    return *gram;
+    return *matrix;
   }
   std::shared_ptr<const Rows> rows_;
   AnyKernel kernel_;
   std::size_t cache_;
   int threads_;
   ThreadPool pool_;
-  std::unique_ptr<Gram<float>> single_;
-  std::unique_ptr<Gram<double>> full_;
+  std::unique_ptr<KernelMatrix<float>> single_;
+  std::unique_ptr<KernelMatrix<double>> full_;
 };
 
 // Two classes that overlap, and the parts of a problem over them.
@@ -91,8 +91,8 @@ void solved(const Setting& s, const Problem& p, const AnyKernel& kernel, bool us
   SolverMonitor monitor;
   std::vector<Solution> found;
   for (const int workers : {1, 3}) {
-    TestMachine machine(rows, kernel, workers, cache);
-    found.push_back(solve(machine, {0}, p, options, use_double, {}, monitor));
+    TestMatrices matrices(rows, kernel, workers, cache);
+    found.push_back(solve(matrices, {0}, p, options, use_double, {}, monitor));
   }
   check(found[0].a == found[1].a, name + ": threads change no dual");
   certified<Set>(s, p, kernel, found[0], options.tolerance, name);
@@ -109,7 +109,7 @@ void smooth_machine() {
   SmoothSolution found;
   found.w.assign(m + 1, 0.0);
   found.f.resize(n);
-  dispatch<SmoothNewton<OfLabels>>(&machine, 1e-12, 100, &found);
+  dispatch<SmoothNewton<LabelLoss>>(&machine, 1e-12, 100, &found);
   check(found.converged, "the smooth machine converged");
   std::vector<double> gradient(found.w);
   gradient[m] = 0;
@@ -117,7 +117,7 @@ void smooth_machine() {
     double f = found.w[m];
     for (int j = 0; j < m; ++j) f += found.w[j] * features[i * m + j];
     check_near(found.f[i], f, 1e-12, "values of the smooth machine");
-    const double a = c[i] * y[i] * OfLabels(machine.loss).slope(1 - y[i] * f);
+    const double a = c[i] * y[i] * LabelLoss(machine.loss).slope(1 - y[i] * f);
     for (int j = 0; j < m; ++j) gradient[j] -= a * features[i * m + j];
     gradient[m] -= a;
   }

@@ -1,0 +1,3 @@
+#include "learning/passes_of.hpp"
+
+template std::unique_ptr<slimsvm::AnyPasses> slimsvm::make_passes<float>(std::shared_ptr<Rows>, Labels, int, std::size_t);
