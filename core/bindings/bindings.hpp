@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "smo/solver.hpp"
+#include "smo/monitor.hpp"
 
 namespace slimsvm {
 

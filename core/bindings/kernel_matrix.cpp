@@ -8,6 +8,7 @@
 
 #include "bindings/bindings.hpp"
 #include "matrix/sources.hpp"
+#include "smo/feasible_duals.hpp"
 #include "smo/solver.hpp"
 
 namespace slimsvm {
@@ -202,7 +203,7 @@ nb::dict solve_machine(BoundKernelMatrix& matrices, const std::vector<int>& view
   options.block = block;
   options.keep = keep;
   options.exact = exact;
-  const Start from{start ? start->data() : nullptr, start_product ? start_product->data() : nullptr};
+  const WarmStart from{start ? start->data() : nullptr, start_product ? start_product->data() : nullptr};
   Solution s;
   {
     PythonMonitor monitor(std::move(callback));
@@ -268,9 +269,9 @@ nb::dict solve_all_machine(BoundKernelMatrix& matrices, const std::vector<std::v
     duals.reserve(n);
     product.reserve(n);
     for (auto& column : table) column.reserve(count);
-    for (const Answer& answer : solve_all(matrices, jobs, double_rows, certify, monitor)) {
-      const Solution& s = answer.solution;
-      const Verdict& v = answer.verdict;
+    for (const SolvedJob& solved : solve_all(matrices, jobs, double_rows, certify, monitor)) {
+      const Solution& s = solved.solution;
+      const PrimalCertificate& v = solved.certified;
       duals.insert(duals.end(), s.a.begin(), s.a.end());
       product.insert(product.end(), s.product.begin(), s.product.end());
       const double row[] = {v.known ? 1.0 : 0.0, v.bias, v.cap, v.primal, v.gap, s.certificate.relative(), s.certificate.violation,

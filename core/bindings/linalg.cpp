@@ -45,8 +45,8 @@ void run(double size, int threads, Work work) {
 template <class Work>
 void build(double size, int threads, Work work) {
   run(size, threads, [&](ThreadPool& pool, Monitor& monitor) {
-    Workshop shop{pool, monitor};
-    work(shop);
+    LinAlgContext context{pool, monitor};
+    work(context);
   });
 }
 
@@ -80,8 +80,8 @@ void clear_above(const Square& a) {
 bool cholesky(const Whole& m, int threads) {
   const Square a = square_of(m);
   bool definite = false;
-  build(cube(a) / 6, threads, [&](Workshop& shop) {
-    definite = factorize(a, shop);
+  build(cube(a) / 6, threads, [&](LinAlgContext& context) {
+    definite = factorize(a, context);
     if (definite) clear_above(a);
   });
   return definite;
@@ -89,9 +89,9 @@ bool cholesky(const Whole& m, int threads) {
 
 void inverse_lower(const Whole& l, int threads) {
   const Square a = square_of(l);
-  build(cube(a) / 3, threads, [&](Workshop& shop) {
+  build(cube(a) / 3, threads, [&](LinAlgContext& context) {
     clear_above(a);
-    invert_lower(a, shop);
+    invert_lower(a, context);
   });
 }
 
@@ -99,8 +99,8 @@ void inverse_lower(const Whole& l, int threads) {
 void solve_triangles(const Whole& t, const Whole& x, std::vector<int> kinds, int threads) {
   const Square a = square_of(t), to = view_of<double>(x);
   if (to.rows != a.rows) throw nb::value_error("shapes do not fit");
-  build(static_cast<double>(a.rows) * static_cast<double>(a.rows) * static_cast<double>(to.columns) / 2, threads, [&](Workshop& shop) {
-    for (const int kind : kinds) solve_triangle(a, to, static_cast<Triangle>(kind), shop);
+  build(static_cast<double>(a.rows) * static_cast<double>(a.rows) * static_cast<double>(to.columns) / 2, threads, [&](LinAlgContext& context) {
+    for (const int kind : kinds) solve_triangle(a, to, static_cast<Triangle>(kind), context);
   });
 }
 
@@ -108,7 +108,7 @@ nb::tuple eliminate(const Whole& m, int threads) {
   const Square a = square_of(m);
   std::vector<Index> order;
   bool regular = false;
-  build(cube(a) / 3, threads, [&](Workshop& shop) { regular = factorize_general(a, order, shop); });
+  build(cube(a) / 3, threads, [&](LinAlgContext& context) { regular = factorize_general(a, order, context); });
   return nb::make_tuple(to_numpy(std::move(order), {m.shape(0)}), regular);
 }
 
@@ -116,7 +116,7 @@ nb::ndarray<nb::numpy, Index> pivoted(const Whole& m, const Whole& g, double lea
   const Square a = square_of(m), to = square_of(g);
   if (a.rows != to.rows) throw nb::value_error("shapes do not fit");
   std::vector<Index> pivots;
-  build(cube(a) / 3, 1, [&](Workshop& shop) { pivots = factorize_pivoted(a, to, least, shop); });
+  build(cube(a) / 3, 1, [&](LinAlgContext& context) { pivots = factorize_pivoted(a, to, least, context); });
   const std::size_t count = pivots.size();
   return to_numpy(std::move(pivots), {count});
 }
@@ -125,7 +125,7 @@ void orthogonal(const Whole& m, const Whole& q, int threads) {
   const Square a = view_of<double>(m), to = view_of<double>(q);
   if (to.rows != a.rows || to.columns != std::min(a.rows, a.columns)) throw nb::value_error("shapes do not fit");
   const double size = static_cast<double>(a.rows) * static_cast<double>(a.columns) * static_cast<double>(to.columns);
-  build(2 * size, threads, [&](Workshop& shop) { orthogonalize(a, to, shop); });
+  build(2 * size, threads, [&](LinAlgContext& context) { orthogonalize(a, to, context); });
 }
 
 nb::ndarray<nb::numpy, Index> triangle(const Whole& c) {

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "bindings/bindings.hpp"
-#include "model/expansion.hpp"
+#include "model/decision.hpp"
 #include "model/row_model.hpp"
 
 namespace slimsvm {

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "bindings/bindings.hpp"
-#include "model/expansion.hpp"
+#include "kernels/values.hpp"
 #include "rows/keys.hpp"
 #include "kernels/kernels.hpp"
 #include "model/one_row.hpp"

@@ -9,7 +9,7 @@
 
 #include "bindings/bindings.hpp"
 #include "learning/newton_over_passes.hpp"
-#include "model/expansion.hpp"
+#include "kernels/values.hpp"
 #include "learning/passes.hpp"
 #include "learning/smooth_newton.hpp"
 #include "linalg/whitening.hpp"
@@ -20,19 +20,16 @@ using namespace nb::literals;
 
 namespace {
 
-nb::tuple smooth_machine(Matrix features, Vector y, Vector c, Vector start, const QuadraticLoss& loss, double tol, int max_steps) {
+nb::tuple solve_smooth(Matrix features, Vector y, Vector c, Vector start, const QuadraticLoss& loss, double tol, int max_steps) {
   const std::size_t n = features.shape(0), m = features.shape(1);
   if (y.shape(0) != n || c.shape(0) != n || start.shape(0) != m + 1) throw nb::value_error("sizes do not fit");
-  const SmoothMachine machine{features.data(), small(n, "rows"), small(m, "features"), y.data(), c.data(), loss};
+  const SmoothProblem problem{features.data(), small(n, "rows"), small(m, "features"), y.data(), c.data(), loss};
   SmoothSolution found;
   found.w.assign(start.data(), start.data() + m + 1);
   found.f.resize(n);
   {
     nb::gil_scoped_release release;
-    if (loss.targets)
-      dispatch<SmoothNewton<TargetLoss>>(&machine, tol, max_steps, &found);
-    else
-      dispatch<SmoothNewton<LabelLoss>>(&machine, tol, max_steps, &found);
+    smooth_newton(problem, tol, max_steps, found);
   }
   return nb::make_tuple(to_numpy(std::move(found.w), {m + 1}), to_numpy(std::move(found.f), {n}), found.steps, found.converged,
                         found.exact);
@@ -86,10 +83,10 @@ class BoundPasses {
   nb::tuple newton(const OutputIds& which, const Matrix& start, const Vector& bias_curvature, const QuadraticLoss& loss, double tol, int max_steps) {
     const std::size_t outputs = checked(which, start), size = start.shape(1);
     if (bias_curvature.shape(0) != outputs) throw nb::value_error("bias_curvature must have a value for each output");
-    Descent found;
+    NewtonResult found;
     run([&](Monitor& monitor) {
-      NewtonOverPasses method(*passes_, loss, monitor);
-      found = method.run(which, std::vector<double>(start.data(), start.data() + outputs * size), bias_curvature.data(), tol, max_steps);
+      found = newton_over_passes(*passes_, which, std::vector<double>(start.data(), start.data() + outputs * size), bias_curvature.data(), loss, tol,
+                                 max_steps, monitor);
     });
     return nb::make_tuple(to_numpy(std::move(found.V), {outputs, size}), found.steps, std::vector<bool>(found.converged.begin(), found.converged.end()),
                           found.exact);
@@ -246,7 +243,7 @@ void bind_passes(nb::module_& m) {
   m.def("class_passes", &class_passes, "rows"_a, "codes"_a, "counts"_a, "side"_a, "cost"_a, "single"_a, "keep"_a, "threads"_a = 1);
   m.def("row_passes", &row_passes, "rows"_a, "sides"_a, "costs"_a, "single"_a, "keep"_a, "threads"_a = 1);
   m.def("target_passes", &target_passes, "rows"_a, "targets"_a, "counts"_a, "cost"_a, "single"_a, "keep"_a, "threads"_a = 1);
-  m.def("smooth_machine", &smooth_machine, "features"_a, "y"_a, "c"_a, "start"_a, "loss"_a, "tol"_a, "max_steps"_a);
+  m.def("smooth_machine", &solve_smooth, "features"_a, "y"_a, "c"_a, "start"_a, "loss"_a, "tol"_a, "max_steps"_a);
 }
 
 }  // namespace slimsvm

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "linalg/factors.hpp"
+#include "linalg/vectors.hpp"
 
 namespace slimsvm {
 
@@ -105,13 +106,13 @@ class BoundedModel {
     if (n == 0) return;
     ThreadPool alone(1);
     Monitor monitor;
-    Workshop shop{alone, monitor};
+    LinAlgContext context{alone, monitor};
     std::vector<Index> order;
     const Square factors{matrix.data(), n, n, n, 1};
-    factorize_general(factors, order, shop);
+    factorize_general(factors, order, context);
     Numbers sorted(right.size());
     for (Index i = 0; i < n; ++i) std::copy_n(right.data() + order[i] * width, width, sorted.data() + i * width);
-    for (const Triangle kind : {Triangle::unit_lower, Triangle::upper}) solve_triangle(factors, {sorted.data(), n, width, width, 1}, kind, shop);
+    for (const Triangle kind : {Triangle::unit_lower, Triangle::upper}) solve_triangle(factors, {sorted.data(), n, width, width, 1}, kind, context);
     right = std::move(sorted);
   }
   Numbers middle_times(const Numbers& v) const {

@@ -13,7 +13,7 @@
 
 namespace slimsvm {
 
-struct Verdict {
+struct PrimalCertificate {
   bool known = false;  // false: there is more to do, and where the gap is infinite the rest says nothing
   double bias = 0, cap = 0, primal = 0, dual = 0, gap = infinity;
   double rounding = 0;  // the part of the gap that it makes
@@ -47,11 +47,11 @@ class Certifier {
 
   // Of duals a and f = K a in double, where `diagonal` are the values k(x, x). Not known where it is above the tolerance,
   // where rounding is a part of it that tells, and where sums of duals have drifted: then there is more to do.
-  Verdict operator()(const std::vector<double>& a, const std::vector<double>& f, const std::vector<double>& diagonal,
+  PrimalCertificate operator()(const std::vector<double>& a, const std::vector<double>& f, const std::vector<double>& diagonal,
                      bool compensated = false) const {
     // Three standard deviations of what the terms of a sum are rounded by.
     constexpr double roundoff = 1.5 * std::numeric_limits<double>::epsilon(), drift = 1e-12;
-    Verdict v;
+    PrimalCertificate v;
     if (!sums_) return v;
     const Index n = p_.size;
     std::vector<double> r(n);
@@ -98,11 +98,11 @@ class Certifier {
     double worse = 0, charges = 0, squares = 0;
     for (Index i = 0; i < n; ++i) {
       const double rounded = std::fabs(p_.linear[i]) + std::fabs(f[i]) + std::fabs(v.bias) + std::fabs(v.cap);
-      const double doubt = roundoff * (std::sqrt(std::max(diagonal[i], 0.0) * summed) + rounded);
-      const double x = residual(i), outward = p_.lower[i] == 0 ? doubt : p_.upper[i] == 0 ? -doubt : std::copysign(doubt, x);
+      const double error = roundoff * (std::sqrt(std::max(diagonal[i], 0.0) * summed) + rounded);
+      const double x = residual(i), outward = p_.lower[i] == 0 ? error : p_.upper[i] == 0 ? -error : std::copysign(error, x);
       worse += conjugate(p_, i, x + outward);
-      charges += std::fabs(a[i]) * doubt;
-      squares += a[i] * a[i] * doubt * doubt;
+      charges += std::fabs(a[i]) * error;
+      squares += a[i] * a[i] * error * error;
     }
     const double blur = std::max(worse - cost - charges, 0.0) + 2 * std::sqrt(squares);
     v.gap = std::max(v.primal + blur - v.dual, 0.0) / size;

@@ -9,7 +9,7 @@
 
 #include "linalg/cholesky.hpp"
 #include "linalg/row_sums.hpp"
-#include "smo/pairs.hpp"
+#include "smo/pair_steps.hpp"
 
 namespace slimsvm {
 
@@ -172,13 +172,6 @@ double newton_step(Block<Real>& b, const std::vector<int>& free) {
 template <class Real>
 std::size_t most_free(const Block<Real>& b) {
   return b.power == 2 ? 256 : 768;
-}
-
-template <class Real>
-double pair_steps(Block<Real>& b, double eps, Index limit) {
-  if (b.capped()) return dispatch<SolveBlock<CappedPairs, Real>>(&b, eps, limit);
-  if (b.power == 2) return dispatch<SolveBlock<BoxPairs, Real>>(&b, eps, limit);
-  return dispatch<SolveBlock<PowerPairs, Real>>(&b, eps, limit);
 }
 
 // Newton steps from bound to bound, a few pair steps where one ends free: variables at a bound may want to come back.

@@ -1,6 +1,6 @@
 // Blocks of kernel values against their formulas, within the error that the blocks promise; decision values.
 #include "check.hpp"
-#include "model/expansion.hpp"
+#include "model/decision.hpp"
 #include "model/one_row.hpp"
 #include "reference.hpp"
 

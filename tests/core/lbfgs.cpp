@@ -91,8 +91,8 @@ void orthogonal(Index m, Index n) {
   Numbers r = original, q(static_cast<std::size_t>(m * k));
   ThreadPool pool(1);
   Monitor monitor;
-  Workshop shop{pool, monitor};
-  orthogonalize({r.data(), m, n, n, 1}, {q.data(), m, k, k, 1}, shop);
+  LinAlgContext context{pool, monitor};
+  orthogonalize({r.data(), m, n, n, 1}, {q.data(), m, k, k, 1}, context);
   for (Index i = 0; i < m; ++i)
     for (Index j = 0; j < n; ++j) {
       double sum = 0;
@@ -116,8 +116,8 @@ void pivoted(Index n, Index rank) {
       for (Index k = 0; k < rank; ++k) a[i * n + j] += h[i * rank + k] * h[j * rank + k];
   ThreadPool pool(1);
   Monitor monitor;
-  Workshop shop{pool, monitor};
-  const auto pivots = factorize_pivoted({a.data(), n, n, n, 1}, {g.data(), n, n, n, 1}, 1e-10, shop);
+  LinAlgContext context{pool, monitor};
+  const auto pivots = factorize_pivoted({a.data(), n, n, n, 1}, {g.data(), n, n, n, 1}, 1e-10, context);
   check(static_cast<Index>(pivots.size()) == std::min(rank, n), "a pivoted factor ends with the rank");
   for (Index i = 0; i < n; ++i)
     for (Index j = 0; j < n; ++j) {

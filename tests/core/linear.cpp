@@ -58,7 +58,7 @@ void product(Index rows, Index depth, Index columns, int left, int right, bool l
 struct Workplace {
   ThreadPool pool;
   Monitor monitor;
-  Workshop shop{pool, monitor};
+  LinAlgContext context{pool, monitor};
   explicit Workplace(int threads) : pool(threads) {}
 };
 
@@ -78,7 +78,7 @@ void factors(Index n) {
   const double near = 1e-15 * static_cast<double>(n + 10) * most;
   Workplace one(1), three(3);
   l = other = a;
-  check(factorize(whole(l, n), one.shop) && factorize(whole(other, n), three.shop), "a positive definite matrix has a factor");
+  check(factorize(whole(l, n), one.context) && factorize(whole(other, n), three.context), "a positive definite matrix has a factor");
   for (Index i = 0; i < n; ++i)
     for (Index j = 0; j <= i; ++j) {
       double sum = 0;
@@ -88,7 +88,7 @@ void factors(Index n) {
     }
   std::vector<double> inverse = l;
   for (Index i = 0; i < n; ++i) std::fill_n(inverse.data() + i * n + i + 1, n - i - 1, 0.0);
-  invert_lower(whole(inverse, n), one.shop);
+  invert_lower(whole(inverse, n), one.context);
   for (Index i = 0; i < n; ++i)
     for (Index j = 0; j <= i; ++j) {
       double sum = 0;
@@ -97,12 +97,12 @@ void factors(Index n) {
     }
   constexpr Index width = 3;
   std::vector<double> b = filled<double>(n * width, 6), solved = b;
-  for (const Triangle kind : {Triangle::lower, Triangle::lower_transposed}) solve_triangle(whole(l, n), {solved.data(), n, width, width, 1}, kind, one.shop);
+  for (const Triangle kind : {Triangle::lower, Triangle::lower_transposed}) solve_triangle(whole(l, n), {solved.data(), n, width, width, 1}, kind, one.context);
   std::vector<Index> order;
   std::vector<double> general = x, found(b.size());
-  check(factorize_general(whole(general, n), order, one.shop), "random numbers are a regular matrix");
+  check(factorize_general(whole(general, n), order, one.context), "random numbers are a regular matrix");
   for (Index i = 0; i < n; ++i) std::copy_n(b.data() + order[i] * width, width, found.data() + i * width);
-  for (const Triangle kind : {Triangle::unit_lower, Triangle::upper}) solve_triangle(whole(general, n), {found.data(), n, width, width, 1}, kind, one.shop);
+  for (const Triangle kind : {Triangle::unit_lower, Triangle::upper}) solve_triangle(whole(general, n), {found.data(), n, width, width, 1}, kind, one.context);
   for (Index i = 0; i < n; ++i)
     for (Index c = 0; c < width; ++c) {
       double definite = 0, any = 0, size = 0, size_any = 0;
@@ -115,7 +115,7 @@ void factors(Index n) {
       check_near(any, b[i * width + c], unit * (size_any + 1), "a solution by elimination");
     }
   a[(n - 1) * n + n - 1] = -1;
-  check(!factorize(whole(a, n), one.shop), "an indefinite matrix has no factor");
+  check(!factorize(whole(a, n), one.context), "an indefinite matrix has no factor");
 }
 
 }  // namespace

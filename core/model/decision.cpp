@@ -1,17 +1,15 @@
-// f(x) = sum_j coef[o][j] k(z_j, x) + bias[o] for many x, tile by tile: no matrix of all kernel values.
-#pragma once
+#include "model/decision.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <numeric>
+#include <vector>
 
-#include "kernels/kernel.hpp"
 #include "linalg/row_sums.hpp"
-#include "model/one_row.hpp"
-#include "cpu/threads.hpp"
 
 namespace slimsvm {
 
-// How far a decision value is likely to be off in float: kernel values, whose errors are independent, times coefficients.
-inline double float_error(const AnyKernel& kernel, const Rows& vectors, const Rows& x, const double* coef, int outputs) {
+double float_error(const AnyKernel& kernel, const Rows& vectors, const Rows& x, const double* coef, int outputs) {
   double weight = 0;
   for (int o = 0; o < outputs; ++o) {
     double sum = 0;
@@ -33,15 +31,15 @@ void decision(const AnyKernel& kernel, const Rows& vectors, const Rows& x, const
 
   const int chunk = blocks->chunk(vectors.width);
   PackedLeft<Real> left;
-  struct Local {
+  struct DecisionScratch {
     BlockScratch<Real> scratch;
     Buffer<Real> block;
   };
-  std::vector<Local> local(pool.size());
+  std::vector<DecisionScratch> local(pool.size());
   for (Index first = 0; first < vectors.size; first += chunk) {
     const int count = static_cast<int>(std::min<Index>(chunk, vectors.size - first));
     blocks->prepare(vectors, vector_ids.data() + first, count, left);
-    // Coefficients that are zero cost nothing: one-vs-one machines use few vectors for each output.
+    // Coefficients that are zero cost nothing: one-vs-one models use few vectors for each output.
     std::vector<std::vector<int>> used(outputs);
     std::vector<std::vector<double>> minus(outputs);
     for (int o = 0; o < outputs; ++o)
@@ -52,7 +50,7 @@ void decision(const AnyKernel& kernel, const Rows& vectors, const Rows& x, const
         [&](std::size_t t, int thread) {
           const Index begin = static_cast<Index>(t) * strip;
           const int columns = static_cast<int>(std::min(strip, x.size - begin));
-          Local& mine = local[thread];
+          DecisionScratch& mine = local[thread];
           Real* values = mine.block.reserve(static_cast<std::size_t>(count) * strip);
           blocks->pack(x, ids.data() + begin, columns, mine.scratch.strip);
           std::vector<Real*> rows(count);
@@ -75,44 +73,7 @@ void decision(const AnyKernel& kernel, const Rows& vectors, const Rows& x, const
   }
 }
 
-// k(x, z), computed in Real, into a matrix of float or double, strips of x in parallel.
-template <class Real, class Out>
-void kernel_into(const AnyKernel& kernel, const Rows& x, const Rows& z, Out* out, int threads, Monitor& monitor) {
-  constexpr Index strip = 128;
-  const Index n = x.size, m = z.size;
-  ThreadPool pool(static_cast<int>(std::min<Index>(threads, std::max<Index>(1, n / strip))));
-  const auto blocks = kernel->blocks(Real(), x.width, x.density() < sparse_below);
-  std::vector<Index> left_ids(m), ids(n);
-  std::iota(left_ids.begin(), left_ids.end(), Index(0));
-  std::iota(ids.begin(), ids.end(), Index(0));
-  struct Local {
-    BlockScratch<Real> scratch;
-    Buffer<Real> block;
-  };
-  std::vector<Local> local(pool.size());
-  PackedLeft<Real> left;
-  const Index chunk = blocks->chunk(x.width);
-  for (Index first = 0; first < m; first += chunk) {
-    const int count = static_cast<int>(std::min(chunk, m - first));
-    blocks->prepare(z, left_ids.data() + first, count, left);
-    pool.run(
-        static_cast<std::size_t>((n + strip - 1) / strip),
-        [&](std::size_t t, int thread) {
-          const Index begin = static_cast<Index>(t) * strip;
-          const int columns = static_cast<int>(std::min(strip, n - begin));
-          Local& mine = local[thread];
-          Real* values = mine.block.reserve(static_cast<std::size_t>(count) * strip);
-          std::vector<Real*> rows(count);
-          for (int j = 0; j < count; ++j) rows[j] = values + j * strip;
-          blocks->pack(x, ids.data() + begin, columns, mine.scratch.strip);
-          blocks->evaluate(left, count, mine.scratch.strip, x.width, 0, columns, rows.data(), mine.scratch);
-          for (int i = 0; i < columns; ++i) {
-            Out* row = out + (begin + i) * m + first;
-            for (int j = 0; j < count; ++j) row[j] = static_cast<Out>(rows[j][i]);
-          }
-        },
-        monitor);
-  }
-}
+template void decision<float>(const AnyKernel&, const Rows&, const Rows&, const double*, const double*, int, double*, ThreadPool&, Monitor&);
+template void decision<double>(const AnyKernel&, const Rows&, const Rows&, const double*, const double*, int, double*, ThreadPool&, Monitor&);
 
 }  // namespace slimsvm

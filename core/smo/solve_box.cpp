@@ -1,0 +1,7 @@
+#include "smo/solve_in.hpp"
+
+namespace slimsvm {
+
+template Solution solve_in<Box>(KernelMatrices&, const std::vector<int>&, Problem, const Options&, bool, WarmStart, SolverMonitor&);
+
+}  // namespace slimsvm
