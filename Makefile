@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # Folders of the package, too: an editable installation knows the modules it was made with.
-SOURCES := pyproject.toml CMakeLists.txt $(wildcard core/*) $(shell find src -type d -not -name __pycache__)
+SOURCES := pyproject.toml CMakeLists.txt $(wildcard core/*/*) $(shell find src -type d -not -name __pycache__)
 # Build tools are installed into the environment, so that a changed core compiles incrementally.
 INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check
 # The last two are for libsvm-official, which `make bench` compiles from its sources.

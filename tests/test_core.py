@@ -17,7 +17,7 @@ from slimsvm import _core
 ROOT = Path(__file__).parent.parent
 SETS = ("baseline", "avx2", "avx512")
 X86 = platform.machine() in ("x86_64", "AMD64")
-# What each copy is compiled with (core/simd.hpp), in the words of /proc/cpuinfo.
+# What each copy is compiled with (core/cpu/simd.hpp), in the words of /proc/cpuinfo.
 AVX2 = {"avx2", "fma", "bmi1", "bmi2", "f16c", "abm", "movbe"}
 AVX512 = AVX2 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
 
@@ -38,6 +38,7 @@ def test_the_core_by_itself_on_every_instruction_set(compiler, tmp_path):
 def build(compiler, folder):
     """The program; warnings are errors, as an attribute that a compiler ignores is only warned of."""
     sources = sorted((ROOT / "tests" / "core").glob("*.cpp"))
+    sources += sorted(path for path in (ROOT / "core").rglob("*.cpp") if path.parent.name != "bindings")
     if shutil.which(compiler) is None or not sources or not (ROOT / "core").exists():
         pytest.skip(f"{compiler} or the sources are not here")
     program = folder / "core_tests"

@@ -1,6 +1,8 @@
 // The row cache: it starts small where rows are cheap, grows as dropped rows come back, and never beyond its limit.
 #include "check.hpp"
+#include "kernels/kernels.hpp"
 #include "matrix/kernel_matrix.hpp"
+#include "matrix/sources.hpp"
 
 namespace tests {
 
@@ -60,7 +62,7 @@ void rows_of_kernels() {
   Monitor monitor;
   const auto make = [&](std::size_t megabytes) {
     return std::make_unique<KernelMatrix<float>>(
-        std::make_unique<KernelRows<float>>(std::shared_ptr<const Rows>(table.rows.get(), [](const Rows*) {}), order, Gaussian{1.0}, false, 1),
+        std::make_unique<KernelRows<float>>(std::shared_ptr<const Rows>(table.rows.get(), [](const Rows*) {}), order, gaussian(1.0), false, 1),
         std::vector<Segment>{{0, n}}, megabytes << 20, 0, pool);
   };
   const auto read = [&](KernelMatrix<float>& kernel_matrix, double& sum) {

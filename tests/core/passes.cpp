@@ -73,7 +73,7 @@ Sums passed(const Problem& problem, std::shared_ptr<Rows> rows, const Rows& z, c
 }
 
 template <class Loss>
-Sums expected(const Problem& problem, const AnyKernel& kernel, QuadraticLoss given) {
+Sums expected(const Problem& problem, const KernelCase& kernel, QuadraticLoss given) {
   const Loss loss(given);
   const int size = vectors_count + 1;
   const Labels labels = problem.labels(given.targets);
@@ -82,7 +82,7 @@ Sums expected(const Problem& problem, const AnyKernel& kernel, QuadraticLoss giv
   for (Index i = 0; i < problem.n; ++i) {
     const double* x = problem.x.data() + i * width;
     std::vector<double> k(vectors_count), p(size, 1.0);
-    for (int j = 0; j < vectors_count; ++j) k[j] = value(kernel, x, problem.z.data() + j * width, width);
+    for (int j = 0; j < vectors_count; ++j) k[j] = kernel.value(x, problem.z.data() + j * width, width);
     for (int f = 0; f < vectors_count; ++f) {
       p[f] = 0;
       for (int j = 0; j < vectors_count; ++j) p[f] += k[j] * problem.T[j * vectors_count + f];
@@ -122,7 +122,7 @@ void one(Index n, bool listed) {
   const auto x = listed ? sparse<Real>(problem.x, n, width) : dense<Real>(problem.x, n, width);
   const auto z = dense<Real>(problem.z, vectors_count, width);
   const std::shared_ptr<Rows> rows(x.rows.get(), [](Rows*) {});
-  const AnyKernel kernel = Gaussian{0.5};
+  const KernelCase kernel = gaussian_case(0.5);
   const QuadraticLoss losses[] = {{1.0, 0.0, 1e300},
                                   {0.5, 0.0, 1.0},
                                   {1.0, -1e300, 1e300},
@@ -132,7 +132,7 @@ void one(Index n, bool listed) {
   const std::string name = std::string("passes, ") + (sizeof(Real) == 4 ? "float" : "double") + (listed ? ", sparse" : ", dense");
   for (const QuadraticLoss& loss : losses) {
     const Sums wanted = loss.targets ? expected<TargetLoss>(problem, kernel, loss) : expected<LabelLoss>(problem, kernel, loss);
-    const Sums found = passed<Real>(problem, rows, *z.rows, kernel, loss, 1, 1 << 20);
+    const Sums found = passed<Real>(problem, rows, *z.rows, kernel.kernel, loss, 1, 1 << 20);
     const double unit = (sizeof(Real) == 4 ? 1e-6 : 1e-14) * 8;  // some roundings of each term, of which many cancel
     compare(found.value, wanted.value, unit, name, ": losses");
     compare(found.moments, wanted.moments, unit, name, ": moments");
@@ -141,7 +141,7 @@ void one(Index n, bool listed) {
     compare(found.inputs, wanted.inputs, unit, name, ": squares of inputs");
     for (const int threads : {2, 4})
       for (const std::size_t keep : {std::size_t(0), std::size_t(1) << 20})
-        check(passed<Real>(problem, rows, *z.rows, kernel, loss, threads, keep) == found, name, ": threads change the sums");
+        check(passed<Real>(problem, rows, *z.rows, kernel.kernel, loss, threads, keep) == found, name, ": threads change the sums");
   }
 }
 

@@ -2,6 +2,7 @@
 #include "check.hpp"
 #include "reference.hpp"
 #include "learning/smooth_newton.hpp"
+#include "matrix/sources.hpp"
 #include "smo/solver.hpp"
 
 namespace tests {
@@ -53,16 +54,16 @@ struct Setting {
   }
 };
 
-std::vector<double> product(const Setting& s, const AnyKernel& kernel, const std::vector<double>& a) {
+std::vector<double> product(const Setting& s, const KernelCase& kernel, const std::vector<double>& a) {
   std::vector<double> out(a.size(), 0.0);
   for (Index j = 0; j < s.n; ++j)
     if (a[j] != 0)
-      for (Index i = 0; i < s.n; ++i) out[i] += a[j] * value(kernel, s.x.data() + i * s.width, s.x.data() + j * s.width, s.width);
+      for (Index i = 0; i < s.n; ++i) out[i] += a[j] * kernel.value(s.x.data() + i * s.width, s.x.data() + j * s.width, s.width);
   return out;
 }
 
 template <class Set>
-void certified(const Setting& s, const Problem& given, const AnyKernel& kernel, const Solution& found, double tolerance, const std::string& name) {
+void certified(const Setting& s, const Problem& given, const KernelCase& kernel, const Solution& found, double tolerance, const std::string& name) {
   const SafeBounds bounds(given);
   Problem p = given;
   p.lower = bounds.lower.data(), p.upper = bounds.upper.data();
@@ -83,7 +84,7 @@ void certified(const Setting& s, const Problem& given, const AnyKernel& kernel, 
 }
 
 template <class Set>
-void solved(const Setting& s, const Problem& p, const AnyKernel& kernel, bool use_double, std::size_t cache, const std::string& name) {
+void solved(const Setting& s, const Problem& p, const KernelCase& kernel, bool use_double, std::size_t cache, const std::string& name) {
   const auto table = dense<double>(s.x, s.n, s.width);
   const std::shared_ptr<const Rows> rows(table.rows.get(), [](const Rows*) {});
   Options options;
@@ -91,52 +92,52 @@ void solved(const Setting& s, const Problem& p, const AnyKernel& kernel, bool us
   SolverMonitor monitor;
   std::vector<Solution> found;
   for (const int workers : {1, 3}) {
-    TestMatrices matrices(rows, kernel, workers, cache);
+    TestMatrices matrices(rows, kernel.kernel, workers, cache);
     found.push_back(solve(matrices, {0}, p, options, use_double, {}, monitor));
   }
   check(found[0].a == found[1].a, name + ": threads change no dual");
   certified<Set>(s, p, kernel, found[0], options.tolerance, name);
 }
 
-// The derivative of a smooth machine's objective is zero where it ends.
-void smooth_machine() {
+// The derivative of a smooth problem's objective is zero where it ends.
+void smooth() {
   const int n = 150, m = 7;
   const auto features = numbers(n, m, 1.0, 11);
   Random random(12);
   std::vector<double> y(n), c(n, 2.0);
   for (double& sign : y) sign = random.symmetric() > 0 ? 1.0 : -1.0;
-  const SmoothMachine machine{features.data(), n, m, y.data(), c.data(), {1.0, 0.0, std::numeric_limits<double>::infinity()}};
+  const SmoothProblem problem{features.data(), n, m, y.data(), c.data(), {1.0, 0.0, std::numeric_limits<double>::infinity()}};
   SmoothSolution found;
   found.w.assign(m + 1, 0.0);
   found.f.resize(n);
-  dispatch<SmoothNewton<LabelLoss>>(&machine, 1e-12, 100, &found);
-  check(found.converged, "the smooth machine converged");
+  smooth_newton(problem, 1e-12, 100, found);
+  check(found.converged, "the smooth problem converged");
   std::vector<double> gradient(found.w);
   gradient[m] = 0;
   for (int i = 0; i < n; ++i) {
     double f = found.w[m];
     for (int j = 0; j < m; ++j) f += found.w[j] * features[i * m + j];
-    check_near(found.f[i], f, 1e-12, "values of the smooth machine");
-    const double a = c[i] * y[i] * LabelLoss(machine.loss).slope(1 - y[i] * f);
+    check_near(found.f[i], f, 1e-12, "values of the smooth problem");
+    const double a = c[i] * y[i] * LabelLoss(problem.loss).slope(1 - y[i] * f);
     for (int j = 0; j < m; ++j) gradient[j] -= a * features[i * m + j];
     gradient[m] -= a;
   }
-  for (const double g : gradient) check_near(g, 0, 1e-6, "the smooth machine's gradient");
+  for (const double g : gradient) check_near(g, 0, 1e-6, "the smooth problem's gradient");
 }
 
 void solver() {
   constexpr std::size_t roomy = std::size_t(64) << 20, tight = std::size_t(1) << 20;
-  const AnyKernel gaussian = Gaussian{2.0}, laplacian = Laplacian{0.5};
+  const KernelCase gaussian = gaussian_case(2.0), laplacian = laplacian_case(0.5);
   const Setting few(150, 10.0), many(800, 5.0), free(800, infinity, 0.5), steep(200, infinity, 0.5);
   solved<Box>(few, few.problem(), gaussian, false, roomy, "few rows");
-  solved<Box>(few, few.problem(), Linear{}, false, roomy, "few rows, linear");
+  solved<Box>(few, few.problem(), linear_case(), false, roomy, "few rows, linear");
   solved<Box>(many, many.problem(), gaussian, false, roomy, "float rows");
   solved<Box>(many, many.problem(), laplacian, true, roomy, "double rows");
   solved<Box>(many, many.problem(), gaussian, false, tight, "a small cache");
   solved<Box>(free, free.problem(), gaussian, false, roomy, "squared slacks");
   solved<CappedBox>(many, many.problem(100.0), gaussian, false, roomy, "a cap");
   solved<Box>(steep, steep.problem(infinity, 3), gaussian, false, roomy, "cubes of duals");
-  smooth_machine();
+  smooth();
 }
 
 }  // namespace tests

@@ -1,6 +1,6 @@
 // Vectors: shuffles, and exp against the library's.
 #include "check.hpp"
-#include "kernels/blocks.hpp"
+#include "cpu/transpose.hpp"
 #include "smo/pairs.hpp"
 
 namespace tests {
