@@ -43,7 +43,7 @@ auto* numbers(const A& array) {
 }
 
 // A count that the core keeps in an int.
-inline int small(std::size_t count, const char* what) {
+inline int checked_int(std::size_t count, const char* what) {
   constexpr std::size_t most = std::numeric_limits<int>::max();
   if (count > most) too_many(count, most, what, "use fewer");
   return static_cast<int>(count);

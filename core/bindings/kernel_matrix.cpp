@@ -303,7 +303,7 @@ nb::ndarray<nb::numpy, double> product(BoundKernelMatrix& matrices, const std::v
         kernel.subtract_product(all, values, out.data(), monitor);
         for (double& v : out) v = -v;
       } else {
-        kernel.add_symmetric_product(all, values, small(x.shape(0), "rows of x"), out.data(), monitor);
+        kernel.add_symmetric_product(all, values, checked_int(x.shape(0), "rows of x"), out.data(), monitor);
       }
     };
     if (single)

@@ -18,7 +18,7 @@ constexpr Index brief_work = 1 << 16;  // products that take less time than to l
 
 nb::ndarray<nb::numpy, double> decide(const AnyKernel& kernel, const std::shared_ptr<Rows>& vectors, const std::shared_ptr<Rows>& x,
                                       const Matrix& coef, const Vector& bias, bool single, int threads) {
-  const int outputs = small(coef.shape(0), "binary problems");
+  const int outputs = checked_int(coef.shape(0), "binary problems");
   if (static_cast<Index>(coef.shape(1)) != vectors->size || bias.shape(0) != coef.shape(0) || x->width != vectors->width)
     throw nb::value_error("vectors, coefficients, bias and data do not fit together");
   std::vector<double> out(static_cast<std::size_t>(x->size) * outputs);
@@ -71,7 +71,7 @@ nb::object all_values(const RowModel& model, nb::handle x) {
 }
 
 nb::object shown_values(const RowModel& model, nb::handle x) {
-  Doubles values(model.outputs());
+  SmallArray values(model.outputs());
   if (!row_values(model, x, values.get())) return nb::none();
   if (model.shown() == 1) return nb::float_(values.get()[0]);
   std::vector<double> out(model.shown());
@@ -80,7 +80,7 @@ nb::object shown_values(const RowModel& model, nb::handle x) {
 }
 
 nb::object winner(const RowModel& model, nb::handle x) {
-  Doubles values(model.outputs());
+  SmallArray values(model.outputs());
   return row_values(model, x, values.get()) ? nb::object(nb::int_(model.winner(values.get()))) : nb::none();
 }
 

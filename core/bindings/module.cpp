@@ -7,10 +7,12 @@
 #include <optional>
 
 #include "bindings/bindings.hpp"
-#include "kernels/values.hpp"
-#include "rows/keys.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/values.hpp"
 #include "model/one_row.hpp"
+#include "rows/dense_rows.hpp"
+#include "rows/keys.hpp"
+#include "rows/sparse_rows.hpp"
 
 using namespace slimsvm;
 using namespace nb::literals;
@@ -18,13 +20,13 @@ using namespace nb::literals;
 namespace {
 
 // Rows together with the Python arrays they look at.
-struct Held {
+struct HeldRows {
   std::shared_ptr<Rows> rows;
   std::vector<Array> arrays;
 };
 
 std::shared_ptr<Rows> hold(std::shared_ptr<Rows> rows, std::vector<Array> arrays) {
-  auto held = std::make_shared<Held>(Held{std::move(rows), std::move(arrays)});
+  auto held = std::make_shared<HeldRows>(HeldRows{std::move(rows), std::move(arrays)});
   Rows* raw = held->rows.get();
   // The last owner may let go on a thread without the GIL.
   return std::shared_ptr<Rows>(raw, [held](Rows*) mutable {

@@ -23,7 +23,7 @@ namespace {
 nb::tuple solve_smooth(Matrix features, Vector y, Vector c, Vector start, const QuadraticLoss& loss, double tol, int max_steps) {
   const std::size_t n = features.shape(0), m = features.shape(1);
   if (y.shape(0) != n || c.shape(0) != n || start.shape(0) != m + 1) throw nb::value_error("sizes do not fit");
-  const SmoothProblem problem{features.data(), small(n, "rows"), small(m, "features"), y.data(), c.data(), loss};
+  const SmoothProblem problem{features.data(), checked_int(n, "rows"), checked_int(m, "features"), y.data(), c.data(), loss};
   SmoothSolution found;
   found.w.assign(start.data(), start.data() + m + 1);
   found.f.resize(n);

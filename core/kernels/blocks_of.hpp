@@ -92,7 +92,7 @@ class KernelBlocksOf final : public KernelBlocks<Real> {
     std::vector<double> sizes(count);
     rows.sizes(ids, count, Metric::size, sizes.data());
     const double largest = count ? *std::max_element(sizes.begin(), sizes.end()) : 0.0;
-    const Index chain = sparse_ ? rows.terms() / 2 + 1 : std::min(rows.width, stretch<Real> + rows.width / stretch<Real> + 1);  // of additions
+    const Index chain = sparse_ ? rows.longest_row() / 2 + 1 : std::min(rows.width, stretch<Real> + rows.width / stretch<Real> + 1);  // of additions
     const double terms = static_cast<double>(chain), unit = 0.5 * std::numeric_limits<Real>::epsilon();
     const bool by_differences = of_differences<Kernel> && !sparse_ && (products_ == differences_only || !chooses_metric<Kernel>);
     return kernel_.rounding({largest, terms, unit, by_differences, products_});

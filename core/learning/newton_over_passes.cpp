@@ -145,7 +145,7 @@ class NewtonOverPasses {
     matrix_.assign(gram, gram + size * size);
     for (std::size_t j = 0; j < size; ++j)
       for (std::size_t k = 0; k <= j; ++k) matrix_[j * size + k] *= scale[j] * scale[k];
-    if (!dispatch<Factorize>(matrix_.data(), size_)) return false;
+    if (!dispatch<CholeskyFactor>(matrix_.data(), size_)) return false;
     for (std::size_t j = 0; j < size; ++j) {
       if (!(matrix_[j * size + j] * matrix_[j * size + j] > worst_pivot)) return false;
       step[j] = -gradient[j] * scale[j];
@@ -163,12 +163,12 @@ class NewtonOverPasses {
                                   const std::vector<double>& gains) {
     constexpr double infinite = std::numeric_limits<double>::infinity();
     constexpr int tries = 3;
-    struct End {
+    struct LineEnd {
       double t, first, second;
     };
     const std::size_t outputs = ids.size();
     std::vector<double> best(outputs, 1.0), missed(outputs, infinite);
-    std::vector<End> low, high(outputs, End{infinite, infinite, infinite});
+    std::vector<LineEnd> low, high(outputs, LineEnd{infinite, infinite, infinite});
     for (const double gain : gains) low.push_back({0, -2 * gain, 0});
     std::vector<std::array<double, tries>> places(outputs, {0.5, 1.0, 2.0});
     std::vector<int> open(outputs);
@@ -188,14 +188,14 @@ class NewtonOverPasses {
           bend += d * d;
         }
         for (int p = 0; p < tries; ++p) {
-          const End end{t[i * tries + p], slope + t[i * tries + p] * bend + first[i * tries + p], bend + second[i * tries + p]};
+          const LineEnd end{t[i * tries + p], slope + t[i * tries + p] * bend + first[i * tries + p], bend + second[i * tries + p]};
           if (std::fabs(end.first) < missed[k]) best[k] = end.t, missed[k] = std::fabs(end.first);
           if (end.first <= 0 && end.t >= low[k].t) low[k] = end;
           if (end.first >= 0 && end.t <= high[k].t) high[k] = end;
         }
         if (missed[k] <= 2e-3 * gains[k]) continue;
         still.push_back(k);
-        const End &a = low[k], &b = high[k];
+        const LineEnd &a = low[k], &b = high[k];
         const bool wide = !(b.t < infinite);
         const double end = wide ? 64 * std::max(a.t, 1.0) : b.t, begin = std::max(a.t, end / 4096), ratio = end / begin;
         constexpr double nothing = std::numeric_limits<double>::quiet_NaN();

@@ -56,7 +56,7 @@ class PassEngine {
     scratch_.resize(static_cast<std::size_t>(pool_->size()));
   }
   void set_features(std::shared_ptr<Rows> x, const AnyKernel& kernel, const Rows& z, const double* T, int features) {
-    const bool known_rows = x_->same(*x);
+    const bool known_rows = x_->is_same(*x);
     x_ = std::move(x);
     features_.set(*x_, known_rows, kernel, z, T, features);
   }

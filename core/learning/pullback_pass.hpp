@@ -19,7 +19,7 @@ struct TimesSlope {
 
 // out[j][row] = beta_j a_row k', for a single output.
 template <class Real>
-struct PullOne {
+struct WeighSlopes {
   template <class Isa>
   static SLIM_INLINE void run(const Real* beta, const Real* duals, const Real* slope, bool squared, int vectors, Real* out) {
     constexpr int L = lanes<Real, Isa>;
@@ -93,7 +93,7 @@ class PullbackPass {
         for (int o = 0; o < outputs_; ++o) any |= mine.a[o * panel_rows + r] != 0;
         if (!any) continue;
         mine.used.push_back(first + r);
-        if (!listed_) x_.expect(first + r);  // its inputs are asked for some panels later
+        if (!listed_) x_.prefetch(first + r);  // its inputs are asked for some panels later
         for (int o = 0; o < outputs_; ++o) mine.used_duals.push_back(static_cast<Real>(mine.a[o * panel_rows + r]));
       }
       if (const Real* kernel = features_.kept_kernel(first); kernel && mine.used.size() > before)
@@ -141,7 +141,7 @@ class PullbackPass {
     const std::size_t cells = features_.kernel_size();
     Real* pulled = mine.pulled.reserve(cells);
     if (coefficients_.lengths[0] == 1) {
-      dispatch<PullOne<Real>>(static_cast<const Real*>(coefficients_.data.get()), duals, slope, squared_, vectors_, pulled);
+      dispatch<WeighSlopes<Real>>(static_cast<const Real*>(coefficients_.data.get()), duals, slope, squared_, vectors_, pulled);
     } else {
       dispatch<PanelProduct<Real>>(&coefficients_, duals, pulled);
       dispatch<TimesSlope<Real>>(slope, squared_, cells, pulled);

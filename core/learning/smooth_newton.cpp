@@ -141,7 +141,7 @@ struct SmoothNewton {
     }
     for (int j = 0; j < size; ++j)
       for (int k = 0; k <= j; ++k) matrix[static_cast<std::size_t>(j) * size + k] *= scale[j] * scale[k];
-    if (!dispatch<Factorize>(matrix.data(), size)) return false;
+    if (!dispatch<CholeskyFactor>(matrix.data(), size)) return false;
     for (int j = 0; j < size; ++j) {
       const double pivot = matrix[static_cast<std::size_t>(j) * size + j];
       if (!(pivot * pivot > worst_pivot)) return false;

@@ -12,7 +12,7 @@ namespace slimsvm {
 // Cholesky factor of the lower triangle of m (n x n, row-major, in place). False if m is not positive definite.
 //
 // The work is done on the transpose, in the upper triangle: there all sums run along rows.
-struct Factorize {
+struct CholeskyFactor {
   template <class Isa>
   static SLIM_INLINE bool run(double* m, int n) {
     constexpr int four = 4;

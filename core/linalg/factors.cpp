@@ -43,7 +43,7 @@ void invert_lower(const Square& l, LinAlgContext& context) {
 bool factorize(const Square& m, LinAlgContext& context) {
   const Index n = m.rows;
   if (n <= linear::direct) {
-    const bool definite = dispatch<Factorize>(context.copied(m), static_cast<int>(n));
+    const bool definite = dispatch<CholeskyFactor>(context.copied(m), static_cast<int>(n));
     context.back(m);
     return definite;
   }
@@ -53,7 +53,7 @@ bool factorize(const Square& m, LinAlgContext& context) {
     const Square corner = m.part(first, first, count, count), column = m.part(first + count, first, below, count);
     const Square before = m.part(first, 0, count, first);
     context.multiply(before, before.transposed(), corner, Store::subtract, true);
-    if (!dispatch<Factorize>(context.copied(corner), static_cast<int>(count))) return false;
+    if (!dispatch<CholeskyFactor>(context.copied(corner), static_cast<int>(count))) return false;
     context.back(corner);
     if (!below) break;
     context.multiply(m.part(first + count, 0, below, first), before.transposed(), column, Store::subtract);

@@ -22,7 +22,7 @@ inline bool inverse_root(const double* gram, int n, double epsilon, double jitte
     const double own = gram[i * size + i];
     unit[i * size + i] = (own + epsilon + jitter * std::fabs(own)) * scale[i] * scale[i];
   }
-  if (!dispatch<Factorize>(unit.data(), n)) return false;
+  if (!dispatch<CholeskyFactor>(unit.data(), n)) return false;
   const double least = 10 * n * std::numeric_limits<double>::epsilon();
   for (std::size_t i = 0; i < size; ++i)
     if (!(unit[i * size + i] * unit[i * size + i] > least)) return false;

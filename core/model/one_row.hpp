@@ -12,9 +12,9 @@ namespace slimsvm {
 constexpr Index few_rows_limit = 4;
 
 // Numbers on the stack as long as they are few: a call should not allocate.
-class Doubles {
+class SmallArray {
  public:
-  explicit Doubles(std::size_t count) {
+  explicit SmallArray(std::size_t count) {
     if (count > few) many_.resize(count);
   }
   double* get() { return many_.empty() ? few_ : many_.data(); }
@@ -26,7 +26,7 @@ class Doubles {
 };
 
 // out[o] = bias[o] + coef[o] . values
-struct Combine {
+struct WeightedSums {
   template <class Isa>
   static SLIM_INLINE void run(const double* coef, const double* bias, int outputs, const double* values, Index count, double* out) {
     constexpr int N = lanes<double, Isa>;
@@ -50,14 +50,14 @@ inline bool one_row(const AnyKernel& kernel, const Rows& vectors, const double* 
     return true;
   };
   if (!over(double()) && !over(float())) return false;
-  dispatch<Combine>(coef, bias, outputs, static_cast<const double*>(values), vectors.size, out);
+  dispatch<WeightedSums>(coef, bias, outputs, static_cast<const double*>(values), vectors.size, out);
   return true;
 }
 
 // The same for a few rows of any kind: packing the vectors would cost more than using them.
 inline bool few_rows(const AnyKernel& kernel, const Rows& vectors, const Rows& x, const double* coef, const double* bias, int outputs, double* out) {
   if (x.size > few_rows_limit) return false;
-  Doubles row(x.width), values(vectors.size + register_room);
+  SmallArray row(x.width), values(vectors.size + register_room);
   for (Index i = 0; i < x.size; ++i) {
     x.pack(&i, 1, 1, row.get());
     if (!one_row(kernel, vectors, row.get(), coef, bias, outputs, values.get(), out + i * outputs)) return false;

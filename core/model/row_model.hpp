@@ -51,7 +51,7 @@ class RowModel {
   // The values of all outputs, of a row whose numbers are `step` bytes apart.
   template <class T>
   void values(const char* row, std::ptrdiff_t step, double* out) const {
-    Doubles numbers(width()), room(vectors_->size + register_room);
+    SmallArray numbers(width()), room(vectors_->size + register_room);
     double* x = numbers.get();
     for (Index k = 0; k < width(); ++k) {
       T number;
@@ -70,7 +70,7 @@ class RowModel {
   // What decision_function shows.
   void show(const double* values, double* out) const {
     if (!shown_.pairs) return void(std::copy(values, values + outputs(), out));
-    Doubles sums(classes_);
+    SmallArray sums(classes_);
     shown_.score(values, classes_, sums.get(), out);
   }
 
@@ -78,7 +78,7 @@ class RowModel {
   int winner(const double* values) const {
     if (outputs() == 1) return votes_.wins(values[0]);
     if (!votes_.pairs) return static_cast<int>(std::max_element(values, values + outputs()) - values);
-    Doubles sums(classes_), scores(classes_);
+    SmallArray sums(classes_), scores(classes_);
     votes_.score(values, classes_, sums.get(), scores.get());
     return static_cast<int>(std::max_element(scores.get(), scores.get() + classes_) - scores.get());
   }

@@ -15,7 +15,7 @@ namespace slimsvm {
 class Lbfgs {
  public:
   using Numbers = std::vector<double>;
-  enum class Wish { value, look, converged, stuck };  // value and gradient at x; a new iterate is there; the end, or no way down
+  enum class Request { evaluate, iterate, converged, stuck };  // value and gradient at x; the caller may look at a new iterate; the end, or no descent
   static constexpr int most_trials = 20;
 
   // Bounds may be empty, or infinite.
@@ -29,11 +29,11 @@ class Lbfgs {
   bool told() const { return !gradient_.empty() || x_.empty(); }
 
   // Value and gradient at x.
-  Wish tell(double value, const double* gradient) {
+  Request tell(double value, const double* gradient) {
     const bool first = gradient_.empty();
     value_ = value;
     gradient_.assign(gradient, gradient + size());
-    if (first) return outward() <= flatness_ ? Wish::converged : begin();
+    if (first) return outward() <= flatness_ ? Request::converged : begin();
     const double slope = dot(gradient_, direction_);
     if (!search_.enough(value, slope)) {
       if (++trials_ < most_trials) return look_at_trial();
@@ -41,13 +41,13 @@ class Lbfgs {
     }
     slope_ = slope;
     ++iterations_;
-    return Wish::look;
+    return Request::iterate;
   }
 
   // On from a new iterate.
-  Wish go_on() {
-    if (outward() <= flatness_) return Wish::converged;
-    if (value_before_ - value_ <= reduction_ * std::max({std::fabs(value_before_), std::fabs(value_), 1.0})) return Wish::converged;
+  Request go_on() {
+    if (outward() <= flatness_) return Request::converged;
+    if (value_before_ - value_ <= reduction_ * std::max({std::fabs(value_before_), std::fabs(value_), 1.0})) return Request::converged;
     remember();
     return begin();
   }
@@ -77,7 +77,7 @@ class Lbfgs {
   }
 
   // A new direction, and the first trial along it.
-  Wish begin() {
+  Request begin() {
     direct();
     const double steepness = dot(gradient_, direction_), length = std::sqrt(dot(direction_, direction_));
     if (!(steepness < 0)) return retry();
@@ -87,7 +87,7 @@ class Lbfgs {
     trials_ = 0;
     return look_at_trial();
   }
-  Wish look_at_trial() {
+  Request look_at_trial() {
     if (search_.trial() == 1) {
       x_ = goal_;
     } else {
@@ -95,18 +95,18 @@ class Lbfgs {
       add(search_.trial(), direction_, x_);
       clip(x_);
     }
-    return Wish::value;
+    return Request::evaluate;
   }
   // The line search found nothing: back to where it began.
-  Wish again() {
+  Request again() {
     x_ = x_before_, gradient_ = gradient_before_, value_ = value_before_;
     return retry();
   }
   // Without the memory, which may be what misled.
-  Wish retry() {
-    if (pairs_.empty()) return Wish::stuck;
+  Request retry() {
+    if (pairs_.empty()) return Request::stuck;
     pairs_.clear();
-    gram_ = PairProducts();
+    pair_products_ = PairProducts();
     return begin();
   }
 
@@ -118,7 +118,7 @@ class Lbfgs {
     if (static_cast<int>(pairs_.size()) == memory_) {
       pair = std::move(pairs_.front());
       pairs_.erase(pairs_.begin());
-      gram_.drop_first();
+      pair_products_.drop_first();
     }
     pair.s = direction_;
     for (double& s : pair.s) s *= step;
@@ -127,13 +127,13 @@ class Lbfgs {
     pair.product = product;
     pair.theta = dot(pair.y, pair.y) / product;
     pairs_.push_back(std::move(pair));
-    if (bounded()) gram_.add_last(pairs_);
+    if (bounded()) pair_products_.add_last(pairs_);
   }
 
   // goal and direction: where the model is lowest, within the bounds.
   void direct() {
     if (bounded()) {
-      goal_ = BoundedModel(x_, gradient_, lower_, upper_, pairs_, gram_).lowest();
+      goal_ = BoundedModel(x_, gradient_, lower_, upper_, pairs_, pair_products_).lowest();
       direction_ = goal_;
       add(-1, x_, direction_);
       return;
@@ -179,7 +179,7 @@ class Lbfgs {
   Index iterations_ = 0;
   double value_ = 0, value_before_ = 0, slope_ = 0, slope_before_ = 0;
   std::vector<Pair> pairs_;
-  PairProducts gram_;
+  PairProducts pair_products_;
   LineSearch search_;
 };
 

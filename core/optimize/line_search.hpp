@@ -34,10 +34,10 @@ class LineSearch {
     if (stuck || at_end || (value <= line && std::fabs(slope) <= -flat_enough * begin_.slope)) return true;
     if (!rising_seen_ && value <= best_.value && value > line) {
       // Before the function has been low enough, what counts is how far it is above the line.
-      const auto above = [&](Point p) { return Point{p.at, p.value - p.at * wanted, p.slope - wanted}; };
+      const auto above = [&](Trial p) { return Trial{p.at, p.value - p.at * wanted, p.slope - wanted}; };
       best_ = above(best_), other_ = above(other_);
       move(above({trial_, value, slope}));
-      const auto whole = [&](Point p) { return Point{p.at, p.value + p.at * wanted, p.slope + wanted}; };
+      const auto whole = [&](Trial p) { return Trial{p.at, p.value + p.at * wanted, p.slope + wanted}; };
       best_ = whole(best_), other_ = whole(other_);
     } else {
       move({trial_, value, slope});
@@ -56,22 +56,22 @@ class LineSearch {
   }
 
  private:
-  struct Point {
+  struct Trial {
     double at, value, slope;
   };
 
   // The minimum of the cubic through two points and their slopes, as a share of the way from `from` to `to`.
-  static double cubic(const Point& from, const Point& to, double theta, double root) {
+  static double cubic(const Trial& from, const Trial& to, double theta, double root) {
     return ((root - from.slope) + theta) / (((root - from.slope) + root) + to.slope);
   }
-  static double theta_of(const Point& a, const Point& b) { return 3 * (a.value - b.value) / (b.at - a.at) + a.slope + b.slope; }
-  static double root_of(const Point& a, const Point& b, double theta) {
+  static double theta_of(const Trial& a, const Trial& b) { return 3 * (a.value - b.value) / (b.at - a.at) + a.slope + b.slope; }
+  static double root_of(const Trial& a, const Trial& b, double theta) {
     const double size = std::max({std::fabs(theta), std::fabs(a.slope), std::fabs(b.slope)});
     return size * std::sqrt(std::max(0.0, (theta / size) * (theta / size) - (a.slope / size) * (b.slope / size)));
   }
 
   // The next trial from the current one, and the interval around it.
-  void move(const Point& now) {
+  void move(const Trial& now) {
     const bool turned = now.slope * (best_.slope / std::fabs(best_.slope)) < 0;
     const double way = now.at - best_.at;
     double next;
@@ -116,7 +116,7 @@ class LineSearch {
     trial_ = next;
   }
 
-  Point begin_{}, best_{}, other_{};
+  Trial begin_{}, best_{}, other_{};
   double trial_ = 0, longest_ = 0, least_ = 0, most_ = 0, width_ = 0, width_before_ = 0;
   bool bracketed_ = false, rising_seen_ = false;
 };

@@ -19,7 +19,7 @@ SLIM_INLINE std::uint64_t mixed(std::uint64_t bits) {
 }
 
 // sum_k mixed(bits of x_k) constant_k, modulo 2^64: zeros add nothing, and -0 is 0.
-struct MixedSum {
+struct KeySum {
   template <class Isa>
   static SLIM_INLINE std::uint64_t run(const double* values, const std::uint64_t* constants, std::size_t count) {
     std::uint64_t sum = 0;
@@ -36,16 +36,16 @@ struct MixedSum {
 inline void row_keys(const Rows& x, const std::uint64_t* constants, std::uint64_t* out, ThreadPool& pool, Monitor& monitor) {
   constexpr Index together = 4096;
   const bool sparse = x.density() < 0.5;
-  struct Local {
+  struct KeyScratch {
     std::vector<double> row;
     SparseRow<double> nonzeros;
     std::vector<std::uint64_t> constants;
   };
-  std::vector<Local> local(static_cast<std::size_t>(pool.size()));
+  std::vector<KeyScratch> local(static_cast<std::size_t>(pool.size()));
   pool.run(
       static_cast<std::size_t>((x.size + together - 1) / together),
       [&](std::size_t task, int thread) {
-        Local& mine = local[static_cast<std::size_t>(thread)];
+        KeyScratch& mine = local[static_cast<std::size_t>(thread)];
         const Index begin = static_cast<Index>(task) * together;
         for (Index i = begin; i < std::min(x.size, begin + together); ++i) {
           std::uint64_t sum;
@@ -53,12 +53,12 @@ inline void row_keys(const Rows& x, const std::uint64_t* constants, std::uint64_
             x.nonzeros(i, mine.nonzeros);
             mine.constants.resize(mine.nonzeros.count);
             for (std::size_t p = 0; p < mine.nonzeros.count; ++p) mine.constants[p] = constants[mine.nonzeros.columns[p]];
-            sum = dispatch<MixedSum>(static_cast<const double*>(mine.nonzeros.values.data()),
+            sum = dispatch<KeySum>(static_cast<const double*>(mine.nonzeros.values.data()),
                                      static_cast<const std::uint64_t*>(mine.constants.data()), mine.nonzeros.count);
           } else {
             mine.row.resize(static_cast<std::size_t>(x.width));
             x.copy(i, mine.row.data());
-            sum = dispatch<MixedSum>(static_cast<const double*>(mine.row.data()), constants, mine.row.size());
+            sum = dispatch<KeySum>(static_cast<const double*>(mine.row.data()), constants, mine.row.size());
           }
           out[i] = mixed(sum);
         }
@@ -68,18 +68,18 @@ inline void row_keys(const Rows& x, const std::uint64_t* constants, std::uint64_
 
 // Rows whose keys begin with these bits, in the order of their keys, equal ones as they come.
 inline std::vector<Index> rows_of_part(const std::uint64_t* keys, std::size_t count, int bits, std::uint64_t part) {
-  struct Place {
+  struct KeyedRow {
     std::uint64_t key;
     Index row;
   };
-  std::vector<Place> found;
+  std::vector<KeyedRow> found;
   found.reserve((count >> bits) + (count >> bits) / 16 + 64);
   for (std::size_t i = 0; i < count; ++i)
     if (bits == 0 || keys[i] >> (64 - bits) == part) found.push_back({keys[i], static_cast<Index>(i)});
-  std::sort(found.begin(), found.end(), [](const Place& a, const Place& b) { return a.key < b.key || (a.key == b.key && a.row < b.row); });
+  std::sort(found.begin(), found.end(), [](const KeyedRow& a, const KeyedRow& b) { return a.key < b.key || (a.key == b.key && a.row < b.row); });
   std::vector<Index> rows;
   rows.reserve(found.size());
-  for (const Place& place : found) rows.push_back(place.row);
+  for (const KeyedRow& place : found) rows.push_back(place.row);
   return rows;
 }
 

@@ -23,16 +23,16 @@ std::vector<int> free_variables(const Block<Real>& b) {
 
 // The variables that a Newton step moves, and the one that takes up what the others give. Within a group sums stay:
 // one group, or one for each class where the cap is active.
-struct Movable {
+struct NewtonVariables {
   std::vector<int> variables, base;  // base: of each variable's group, never among the variables
   std::vector<int> bases;
 };
 
 template <class Real>
-Movable movable(const Block<Real>& b, const std::vector<int>& free) {
+NewtonVariables movable(const Block<Real>& b, const std::vector<int>& free) {
   const bool by_class = b.capped() && b.cap_active();
   int base[2] = {-1, -1};
-  Movable m;
+  NewtonVariables m;
   for (const int i : free) {
     const int group = by_class && b.side[i] < 0 ? 1 : 0;
     if (base[group] < 0) {
@@ -96,7 +96,7 @@ double rising_share(const Block<Real>& b, const std::vector<int>& moved, const s
 // others the matrix is K_rc - K_rb(c) - K_b(r)c + K_b(r)b(c), the gradient G_r - G_b(r).
 template <class Real>
 double newton_step(Block<Real>& b, const std::vector<int>& free) {
-  const Movable m = movable(b, free);
+  const NewtonVariables m = movable(b, free);
   const int n = static_cast<int>(m.variables.size());
   if (n == 0) return 0;
   const std::vector<double> penalty = b.power == 2 ? std::vector<double>(b.size, 0.0) : secant_curvatures(b, free);
@@ -117,7 +117,7 @@ double newton_step(Block<Real>& b, const std::vector<int>& free) {
   }
   const double lift = sizeof(Real) == 4 ? 1e-6 : 1e-12;  // equal rows make the matrix singular, rounding worse
   for (int r = 0; r < n; ++r) matrix[static_cast<std::size_t>(r) * n + r] += lift * largest;
-  if (!dispatch<Factorize>(matrix.data(), n)) return 0;
+  if (!dispatch<CholeskyFactor>(matrix.data(), n)) return 0;
   const std::vector<double> slope = others;
   solve_factored(matrix, n, others.data());
 

@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "rows/rows.hpp"
+#include "rows/dense_rows.hpp"
+#include "rows/sparse_rows.hpp"
 
 namespace tests {
 

@@ -13,14 +13,14 @@ using Numbers = std::vector<double>;
 
 // Until it ends; gradients come from `function`.
 template <class Function>
-Lbfgs::Wish minimise(Lbfgs& method, Function function, int most) {
-  auto wish = Lbfgs::Wish::value;
+Lbfgs::Request minimise(Lbfgs& method, Function function, int most) {
+  auto wish = Lbfgs::Request::evaluate;
   Numbers gradient(method.x().size());
   for (int steps = 0; steps < most;) {
-    if (wish == Lbfgs::Wish::value) {
+    if (wish == Lbfgs::Request::evaluate) {
       const double value = function(method.x(), gradient);
       wish = method.tell(value, gradient.data());
-    } else if (wish == Lbfgs::Wish::look) {
+    } else if (wish == Lbfgs::Request::iterate) {
       ++steps;
       wish = method.go_on();
     } else {
@@ -55,7 +55,7 @@ double valley(const Numbers& x, Numbers& gradient) {  // Rosenbrock's, lowest at
 void without_bounds() {
   for (const std::size_t n : {1, 7, 30}) {
     Lbfgs method(Numbers(n, 0.0), 20, {}, {}, 0.0, 1e-9);
-    check(minimise(method, bowl, 500) == Lbfgs::Wish::converged, "a bowl's minimum is found");
+    check(minimise(method, bowl, 500) == Lbfgs::Request::converged, "a bowl's minimum is found");
     for (std::size_t i = 0; i < n; ++i) check_near(method.x()[i], static_cast<double>(i + 1), 1e-8, "a bowl's minimum");
   }
   Lbfgs method(Numbers(40, -1.0), 10, {}, {}, 0.0, 1e-7);
@@ -67,7 +67,7 @@ void within_bounds() {
   constexpr std::size_t n = 30;
   const Numbers lower(n, 2.5), upper(n, 20.25);
   Lbfgs method(Numbers(n, 0.0), 20, lower, upper, 0.0, 1e-9);
-  check(minimise(method, bowl, 500) == Lbfgs::Wish::converged, "a bowl's minimum within bounds is found");
+  check(minimise(method, bowl, 500) == Lbfgs::Request::converged, "a bowl's minimum within bounds is found");
   // The value there is about 1e5, known to 1e-11, and it is flat: places are known to the root of that.
   for (std::size_t i = 0; i < n; ++i)
     check_near(method.x()[i], std::min(std::max(static_cast<double>(i + 1), 2.5), 20.25), 1e-5, "a bowl's minimum within bounds");
@@ -82,7 +82,7 @@ void no_way_down() {
     return x[0] + x[1];
   };
   Lbfgs method(Numbers(2, 0.0), 5, {}, {}, 0.0, 1e-9);
-  check(minimise(method, wrong, 100) == Lbfgs::Wish::stuck, "a gradient that points the wrong way is noticed");
+  check(minimise(method, wrong, 100) == Lbfgs::Request::stuck, "a gradient that points the wrong way is noticed");
 }
 
 void orthogonal(Index m, Index n) {
