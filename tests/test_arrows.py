@@ -57,14 +57,14 @@ CORE = Path(__file__).parents[1] / "core"
 ROOMS = {
     "cpu": "",
     "linalg": "cpu",
-    "optimize": "cpu linalg",
+    "optimize": "linalg",
     "rows": "cpu",
     "kernels": "cpu rows",
-    "matrix": "cpu linalg rows kernels",
-    "model": "cpu linalg rows kernels",
-    "learning": "cpu linalg rows kernels model",
-    "smo": "cpu linalg rows matrix",
-    "bindings": "cpu linalg optimize rows kernels matrix model learning smo",
+    "matrix": "cpu linalg kernels",
+    "model": "cpu linalg kernels",
+    "learning": "cpu linalg kernels",
+    "smo": "cpu linalg matrix",
+    "bindings": "linalg optimize rows kernels matrix model learning smo",
 }
 FILES = sorted(path for path in CORE.rglob("*") if path.suffix in (".hpp", ".cpp"))
 needs_sources = pytest.mark.skipif(not FILES, reason="the core's sources are not beside the tests")
@@ -94,6 +94,23 @@ def test_no_file_includes_one_of_another_room_than_it_may():
         if included.partition("/")[0] not in (path.parent.name, *ROOMS[path.parent.name].split())
     ]
     assert strays == []
+
+
+@needs_sources
+def test_every_arrow_between_rooms_is_used():
+    used = {(path.parent.name, included.partition("/")[0]) for path in FILES for included in includes(path)}
+    assert [(room, other) for room, others in ROOMS.items() for other in others.split() if (room, other) not in used] == []
+
+
+@needs_sources
+def test_a_class_name_exists_once_in_the_core():
+    names = [
+        name
+        for path in FILES
+        for name in re.findall(r"^ *(?:struct|class|enum|enum class) (\w+)(?: final)?(?: :[^:].*)? \{", path.read_text(encoding="utf-8"), re.M)
+    ]
+    assert len(names) > 100
+    assert sorted({name for name in names if names.count(name) > 1}) == []
 
 
 @needs_sources

@@ -1,5 +1,4 @@
 #include "kernels/kernel_of.hpp"
-#include "kernels/kernels.hpp"
 
 namespace slimsvm {
 
