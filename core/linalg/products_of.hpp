@@ -1,8 +1,10 @@
-#include "linalg/products.hpp"
+// How products are cut into tasks, and which way they go.
+#pragma once
 
 #include <vector>
 
 #include "linalg/packed_products.hpp"
+#include "linalg/products.hpp"
 #include "linalg/unpacked_products.hpp"
 
 namespace slimsvm {
@@ -125,8 +127,5 @@ void multiply(MatrixView<const Real> a, MatrixView<const Real> b, MatrixView<Rea
   if (!lower && padded(out.columns, out.rows) < padded(out.rows, out.columns)) turn();
   linear::tiled<Real>(a, b, out, how, lower, pool, monitor);
 }
-
-template void multiply<float>(MatrixView<const float>, MatrixView<const float>, MatrixView<float>, Store, ThreadPool&, Monitor&, bool);
-template void multiply<double>(MatrixView<const double>, MatrixView<const double>, MatrixView<double>, Store, ThreadPool&, Monitor&, bool);
 
 }  // namespace slimsvm

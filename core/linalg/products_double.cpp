@@ -1,0 +1,3 @@
+#include "linalg/products_of.hpp"
+
+template void slimsvm::multiply<double>(MatrixView<const double>, MatrixView<const double>, MatrixView<double>, Store, ThreadPool&, Monitor&, bool);

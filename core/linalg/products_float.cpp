@@ -1,0 +1,3 @@
+#include "linalg/products_of.hpp"
+
+template void slimsvm::multiply<float>(MatrixView<const float>, MatrixView<const float>, MatrixView<float>, Store, ThreadPool&, Monitor&, bool);
