@@ -99,7 +99,9 @@ def test_no_file_includes_one_of_another_room_than_it_may():
 @needs_sources
 def test_every_arrow_between_rooms_is_used():
     used = {(path.parent.name, included.partition("/")[0]) for path in FILES for included in includes(path)}
-    assert [(room, other) for room, others in ROOMS.items() for other in others.split() if (room, other) not in used] == []
+    assert [
+        (room, other) for room, others in ROOMS.items() for other in others.split() if (room, other) not in used
+    ] == []
 
 
 @needs_sources
@@ -107,7 +109,11 @@ def test_a_class_name_exists_once_in_the_core():
     names = [
         name
         for path in FILES
-        for name in re.findall(r"^ *(?:struct|class|enum|enum class) (\w+)(?: final)?(?: :[^:].*)? \{", path.read_text(encoding="utf-8"), re.M)
+        for name in re.findall(
+            r"^ *(?:struct|class|enum|enum class) (\w+)(?: final)?(?: :[^:].*)? \{",
+            path.read_text(encoding="utf-8"),
+            re.M,
+        )
     ]
     assert len(names) > 100
     assert sorted({name for name in names if names.count(name) > 1}) == []
