@@ -114,7 +114,7 @@ def test_reference_agrees_beyond_one_block():
 def solve_hinge(X, y, C=1.0, tol=1e-7, start=None, **options):
     K = CASES["rbf"].matrix(X, X)
     n = len(y)
-    machine = _core.matrix_machine(K, np.arange(n), [n], 1 << 24, 1)
+    machine = _core.KernelMatrix.of_matrix(K, np.arange(n), [n], 1 << 24, 1)
     lower, upper = np.where(y > 0, 0.0, -C), np.where(y > 0, C, 0.0)
     return machine.solve([0], y, lower, upper, np.zeros(n), None, np.inf, tol, start=start, **options)
 

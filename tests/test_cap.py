@@ -27,7 +27,7 @@ def problem(n, kernel="rbf"):
 
 def solve(K, y, lower, upper, ridge, side, total, segments=None, view=(0,), tol=TOL, **options):
     n = len(K)
-    machine = _core.matrix_machine(K, np.arange(n), segments or [n], 1 << 25, 1)
+    machine = _core.KernelMatrix.of_matrix(K, np.arange(n), segments or [n], 1 << 25, 1)
     return machine.solve(list(view), y, lower, upper, ridge, side, total, tol, max_steps=5_000_000, **options)
 
 

@@ -100,12 +100,12 @@ def test_more_than_the_core_can_count_is_refused_in_words():
         _core.sparse_rows(nothing, np.zeros(0, np.int64), np.zeros(1, np.int64), -1)
     many = 2**20 + 1
     with pytest.raises(ValueError, match=r"1048577 classes: at most 1048576 can be used; merge classes"):
-        _core.function_machine(len, np.ones(many), [1] * many, 1 << 20)
+        _core.KernelMatrix.of_function(len, np.ones(many), [1] * many, 1 << 20)
 
 
 def test_limits_of_steps_may_be_beyond_32_bits():
     rows = _core.dense_rows(np.random.default_rng(0).normal(size=(60, 2)))
-    machine = _core.kernel_machine(rows, np.arange(60), [60], _core.gaussian(1.0), 1 << 20)
+    machine = _core.KernelMatrix.of_kernel(rows, np.arange(60), [60], _core.gaussian(1.0), 1 << 20)
     y = np.where(np.arange(60) % 2, 1.0, -1.0)
     bounds = np.minimum(y, 0), np.maximum(y, 0)
     assert machine.solve([0], y, *bounds, np.zeros(60), None, np.inf, 1e-3, max_steps=2**40)["converged"]

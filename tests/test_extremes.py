@@ -176,7 +176,7 @@ def test_the_core_refuses_unaligned_arrays():
     with pytest.raises(ValueError, match="aligned"):
         _core.sparse_rows(X.ravel(), np.zeros(12, np.int32), np.array([0, 12], np.int32), 1)
     with pytest.raises(ValueError, match="aligned"):
-        _core.matrix_machine(X[:3], np.arange(3), [3], 1 << 20)
+        _core.KernelMatrix.of_matrix(X[:3], np.arange(3), [3], 1 << 20)
     rows = _core.dense_rows(np.ones((4, 3)))
     with pytest.raises(ValueError, match="aligned"):
         _core.kernel_matrix(_core.linear(), rows, rows, misaligned(np.empty((4, 4))))

@@ -211,4 +211,4 @@ def test_misuse_of_lbfgs_is_an_error():
     with pytest.raises(ValueError, match="one step at least"):
         _core.Lbfgs(np.ones(3), 0, None, None, 1e-9, 1e-9)
     with pytest.raises(RuntimeError, match="no value is known yet"):
-        _core.Lbfgs(np.ones(3), 5, None, None, 1e-9, 1e-9).go_on()
+        _core.Lbfgs(np.ones(3), 5, None, None, 1e-9, 1e-9).advance()

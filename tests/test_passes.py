@@ -257,7 +257,7 @@ def every_sum(problem, home, which):
         *home.total(Equations(problem.loss), which, V),
         *home.total(Line(problem.loss), which, V, D, t),
         *home.total(CertificateSums(problem.loss), which, V, (), np.ones(len(which)), 1e-3),
-        *home.passes.pull(which.tolist(), V, beta, core_loss(problem.loss)),
+        *home.passes.pullback(which.tolist(), V, beta, core_loss(problem.loss)),
         home.passes.values(which.tolist(), V, 0, home.shape[0]),
         home.features(np.arange(home.shape[0])),
     ]
@@ -348,7 +348,7 @@ def check_pull(problem, home=None, which=None):
     home = problem.fused() if home is None else home
     which = np.arange(problem.labels.outputs) if which is None else which
     exact = exact_pull(problem, which)
-    value, products, squares = home.passes.pull(
+    value, products, squares = home.passes.pullback(
         which.tolist(), problem.V[which], exact["beta"], core_loss(problem.loss)
     )
     close(problem, value, *exact["value"])

@@ -241,13 +241,13 @@ def test_what_does_not_fit_is_refused():
         with pytest.raises(ValueError, match="row"):
             home.features(np.array(rows))
     with pytest.raises(ValueError, match="beta"):
-        home.passes.pull([0, 1, 2], V, np.ones((6, 3)), loss)
+        home.passes.pullback([0, 1, 2], V, np.ones((6, 3)), loss)
     with pytest.raises(ValueError, match="output"):
         home.passes.line([0, 1, 2], V, V, np.ones((2, 3)), loss)
     with pytest.raises(ValueError, match="each vector"):
         home.look(problem.kernel, problem.Z, problem.T[1:])
     with pytest.raises(ValueError, match="output"):
-        home.passes.evidence([0, 1, 2], V, loss, [], np.ones(2), 0.0)
+        home.passes.certificate([0, 1, 2], V, loss, [], np.ones(2), 0.0)
     few = RowLabels(np.ones((49, 1)), np.ones((49, 1)))
     with pytest.raises(ValueError, match="sides and costs"):
         CoreFeatures(problem.X, few)

@@ -80,7 +80,7 @@ class PythonMonitor final : public SolverMonitor {
 
 // Each file of bindings adds what it has.
 void bind_linear(nb::module_& m);
-void bind_machines(nb::module_& m);
+void bind_kernel_matrix(nb::module_& m);
 void bind_models(nb::module_& m);
 void bind_passes(nb::module_& m);
 

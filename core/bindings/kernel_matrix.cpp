@@ -1,4 +1,4 @@
-// Machines over all rows for Python: kernel rows of any origin, and the solver over them.
+// The kernel matrix of a training set for Python: kernel rows of any origin, and the solver over them.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -120,7 +120,7 @@ std::vector<Index> chosen(const std::vector<Index>& ids, const std::vector<Index
   return out;
 }
 
-std::unique_ptr<BoundKernelMatrix> kernel_machine(std::shared_ptr<Rows> rows, const Ids& order, const std::vector<Index>& lengths,
+std::unique_ptr<BoundKernelMatrix> matrix_of_kernel(std::shared_ptr<Rows> rows, const Ids& order, const std::vector<Index>& lengths,
                                              const AnyKernel& kernel, std::size_t cache_bytes, int threads) {
   auto segments = segments_of(lengths);
   auto ids = checked_order(order, segments, rows->size);
@@ -136,7 +136,7 @@ std::unique_ptr<BoundKernelMatrix> kernel_machine(std::shared_ptr<Rows> rows, co
 }
 
 template <class T>
-std::unique_ptr<BoundKernelMatrix> matrix_machine_of(const Array& matrix, std::vector<Index> ids, std::vector<Segment> segments,
+std::unique_ptr<BoundKernelMatrix> matrix_of_values_in(const Array& matrix, std::vector<Index> ids, std::vector<Segment> segments,
                                                 std::size_t cache_bytes, int threads) {
   const T* data = numbers<T>(matrix);
   const auto row = matrix.stride(0), column = matrix.stride(1);
@@ -146,17 +146,17 @@ std::unique_ptr<BoundKernelMatrix> matrix_machine_of(const Array& matrix, std::v
       std::move(segments), cache_bytes, threads);
 }
 
-std::unique_ptr<BoundKernelMatrix> matrix_machine(const Array& matrix, const Ids& order, const std::vector<Index>& lengths,
+std::unique_ptr<BoundKernelMatrix> matrix_of_values(const Array& matrix, const Ids& order, const std::vector<Index>& lengths,
                                              std::size_t cache_bytes, int threads) {
   if (matrix.ndim() != 2 || matrix.shape(0) != matrix.shape(1)) throw nb::value_error("expected a square matrix");
   auto segments = segments_of(lengths);
   auto ids = checked_order(order, segments, static_cast<Index>(matrix.shape(0)));
-  if (matrix.dtype() == nb::dtype<float>()) return matrix_machine_of<float>(matrix, std::move(ids), std::move(segments), cache_bytes, threads);
-  if (matrix.dtype() == nb::dtype<double>()) return matrix_machine_of<double>(matrix, std::move(ids), std::move(segments), cache_bytes, threads);
+  if (matrix.dtype() == nb::dtype<float>()) return matrix_of_values_in<float>(matrix, std::move(ids), std::move(segments), cache_bytes, threads);
+  if (matrix.dtype() == nb::dtype<double>()) return matrix_of_values_in<double>(matrix, std::move(ids), std::move(segments), cache_bytes, threads);
   throw nb::type_error("expected float32 or float64");
 }
 
-std::unique_ptr<BoundKernelMatrix> function_machine(nb::object function, const Vector& diagonal, const std::vector<Index>& lengths,
+std::unique_ptr<BoundKernelMatrix> matrix_of_function(nb::object function, const Vector& diagonal, const std::vector<Index>& lengths,
                                                std::size_t cache_bytes, int threads) {
   auto segments = segments_of(lengths);
   std::vector<double> values(diagonal.data(), diagonal.data() + diagonal.shape(0));
@@ -182,7 +182,7 @@ void check_sums(const Problem& p) {
   if (!feasible_sums(p)) throw nb::value_error("no duals within the bounds have the sums that are given");
 }
 
-nb::dict solve_machine(BoundKernelMatrix& matrices, const std::vector<int>& view, const Vector& linear, const Vector& lower,
+nb::dict solve_problem(BoundKernelMatrix& matrices, const std::vector<int>& view, const Vector& linear, const Vector& lower,
                        const Vector& upper, const Vector& ridge, std::optional<Vector> side, double total, double tolerance,
                        Index max_steps, bool double_rows, double power, int block, double keep, std::optional<Vector> start,
                        std::optional<Vector> start_product, bool exact, nb::object callback, double sum, bool exact_total) {
@@ -228,7 +228,7 @@ nb::dict solve_machine(BoundKernelMatrix& matrices, const std::vector<int>& view
 
 // Many problems in one call: their numbers one after the other, `lengths` of them for each. Bias, objective and gap count
 // only where `certified`.
-nb::dict solve_all_machine(BoundKernelMatrix& matrices, const std::vector<std::vector<int>>& views, const std::vector<Index>& lengths,
+nb::dict solve_problems(BoundKernelMatrix& matrices, const std::vector<std::vector<int>>& views, const std::vector<Index>& lengths,
                            const Vector& linear, const Vector& lower, const Vector& upper, const Vector& ridge,
                            std::optional<Vector> side, const Vector& totals, double tolerance, const Ids& max_steps, bool double_rows,
                            bool certify, nb::object callback, std::optional<Vector> sums, bool exact_totals,
@@ -344,21 +344,21 @@ nb::ndarray<nb::numpy, double> matrix_rows(BoundKernelMatrix& matrices, const st
 
 }  // namespace
 
-void bind_machines(nb::module_& m) {
-  nb::class_<BoundKernelMatrix>(m, "Machine", "Kernel rows of one training set, cached, and the solver over them.")
-      .def("solve", &solve_machine, "view"_a, "linear"_a, "lower"_a, "upper"_a, "ridge"_a, "side"_a.none(), "total"_a, "tolerance"_a,
+void bind_kernel_matrix(nb::module_& m) {
+  nb::class_<BoundKernelMatrix>(m, "KernelMatrix", "The kernel matrix of one training set, rows of it cached, and the dual solver over them.")
+      .def_static("of_kernel", &matrix_of_kernel, "rows"_a, "order"_a, "lengths"_a, "kernel"_a, "cache_bytes"_a, "threads"_a = 1)
+      .def_static("of_matrix", &matrix_of_values, "matrix"_a, "order"_a, "lengths"_a, "cache_bytes"_a, "threads"_a = 1, nb::keep_alive<0, 1>())
+      .def_static("of_function", &matrix_of_function, "function"_a, "diagonal"_a, "lengths"_a, "cache_bytes"_a, "threads"_a = 1)
+      .def("solve", &solve_problem, "view"_a, "linear"_a, "lower"_a, "upper"_a, "ridge"_a, "side"_a.none(), "total"_a, "tolerance"_a,
            "max_steps"_a = -1, "double_rows"_a = false, "power"_a = 2.0, "block"_a = 512, "keep"_a = 0.75, "start"_a = nb::none(),
            "start_product"_a = nb::none(), "exact"_a = true, "callback"_a = nb::none(), "sum"_a = 0.0, "exact_total"_a = false)
-      .def("solve_all", &solve_all_machine, "views"_a, "lengths"_a, "linear"_a, "lower"_a, "upper"_a, "ridge"_a, "side"_a.none(),
+      .def("solve_all", &solve_problems, "views"_a, "lengths"_a, "linear"_a, "lower"_a, "upper"_a, "ridge"_a, "side"_a.none(),
            "totals"_a, "tolerance"_a, "max_steps"_a, "double_rows"_a = false, "certify"_a = false, "callback"_a = nb::none(),
            "sums"_a = nb::none(), "exact_totals"_a = false, "starts"_a = nb::none(), "block"_a = 512)
       .def("product", &product, "view"_a, "x"_a, "single"_a = false)
       .def("rows", &matrix_rows, "view"_a, "variables"_a)
       .def("diagonal", &diagonal, "view"_a)
       .def_ro("dot_product_degree", &BoundKernelMatrix::dot_product_degree);
-  m.def("kernel_machine", &kernel_machine, "rows"_a, "order"_a, "lengths"_a, "kernel"_a, "cache_bytes"_a, "threads"_a = 1);
-  m.def("matrix_machine", &matrix_machine, "matrix"_a, "order"_a, "lengths"_a, "cache_bytes"_a, "threads"_a = 1, nb::keep_alive<0, 1>());
-  m.def("function_machine", &function_machine, "function"_a, "diagonal"_a, "lengths"_a, "cache_bytes"_a, "threads"_a = 1);
 }
 
 }  // namespace slimsvm

@@ -148,16 +148,16 @@ Lbfgs lbfgs(const Vector& start, int memory, std::optional<Vector> lower, std::o
   return Lbfgs(copied(start), memory, lower ? copied(*lower) : none, upper ? copied(*upper) : none, reduction, flatness);
 }
 
-int tell(Lbfgs& method, double value, const Vector& gradient) {
+int update(Lbfgs& method, double value, const Vector& gradient) {
   if (gradient.shape(0) != method.x().size()) throw nb::value_error("expected a derivative for each variable");
   nb::gil_scoped_release release;
-  return static_cast<int>(method.tell(value, gradient.data()));
+  return static_cast<int>(method.update(value, gradient.data()));
 }
 
-int go_on(Lbfgs& method) {
-  if (!method.told()) throw std::runtime_error("no value is known yet");
+int advance(Lbfgs& method) {
+  if (!method.has_value()) throw std::runtime_error("no value is known yet");
   nb::gil_scoped_release release;
-  return static_cast<int>(method.go_on());
+  return static_cast<int>(method.advance());
 }
 
 }  // namespace
@@ -169,8 +169,8 @@ void bind_linear(nb::module_& m) {
   m.def("solve_triangles", &solve_triangles, "t"_a.noconvert(), "x"_a.noconvert(), "kinds"_a, "threads"_a = 1);
   nb::class_<Lbfgs>(m, "Lbfgs", "L-BFGS with bounds, one step after the other.")
       .def(nb::new_(&lbfgs), "start"_a, "memory"_a, "lower"_a.none(), "upper"_a.none(), "reduction"_a, "flatness"_a)
-      .def("tell", &tell, "value"_a, "gradient"_a)
-      .def("go_on", &go_on)
+      .def("update", &update, "value"_a, "gradient"_a)
+      .def("advance", &advance)
       .def_prop_ro("x", [](const Lbfgs& method) { return to_numpy(std::vector<double>(method.x()), {method.x().size()}); },
                    nb::rv_policy::automatic)
       .def_prop_ro("value", &Lbfgs::value);

@@ -156,7 +156,7 @@ NB_MODULE(_core, m) {
   m.def("row_keys", &keys_of, "x"_a, "constants"_a, "threads"_a = 1);
   m.def("key_part", &key_part, "keys"_a, "bits"_a, "part"_a);
   bind_linear(m);
-  bind_machines(m);
+  bind_kernel_matrix(m);
   bind_models(m);
   bind_passes(m);
 }

@@ -46,20 +46,20 @@ class BoundPasses {
       passes_ = make_passes<double>(std::move(rows), std::move(labels), threads, keep);
   }
 
-  void use(int threads) {
+  void use_threads(int threads) {
     nb::gil_scoped_release release;
     passes_->use_threads(threads);
   }
-  void look(std::shared_ptr<Rows> x, const AnyKernel& kernel, const std::shared_ptr<Rows>& z, const Matrix& T) {
-    check_look(*x, *z);
+  void set_features(std::shared_ptr<Rows> x, const AnyKernel& kernel, const std::shared_ptr<Rows>& z, const Matrix& T) {
+    check_rows(*x, *z);
     if (static_cast<Index>(T.shape(0)) != z->size) throw nb::value_error("T must have a row for each vector");
     nb::gil_scoped_release release;
     passes_->set_features(std::move(x), kernel, *z, T.data(), static_cast<int>(T.shape(1)));
   }
-  // The same through features in which beta'(k(Z, Z) + diag(epsilon + jitter |k(z, z)|)) beta is a plain norm, k(Z, Z), and
-  // T. None where that matrix is not safely positive definite: then nothing is looked at.
-  std::optional<nb::tuple> look_whitened(std::shared_ptr<Rows> x, const AnyKernel& kernel, const std::shared_ptr<Rows>& z, double epsilon, double jitter) {
-    check_look(*x, *z);
+  // The same through features in ids beta'(k(Z, Z) + diag(epsilon + jitter |k(z, z)|)) beta is a plain norm, k(Z, Z), and
+  // T. None where that matrix is not safely positive definite: then nothing changes.
+  std::optional<nb::tuple> set_whitened_features(std::shared_ptr<Rows> x, const AnyKernel& kernel, const std::shared_ptr<Rows>& z, double epsilon, double jitter) {
+    check_rows(*x, *z);
     const std::size_t m = static_cast<std::size_t>(z->size);
     std::vector<double> gram(m * m), T(m * m);
     bool safe = false;
@@ -71,51 +71,51 @@ class BoundPasses {
     if (!safe) return std::nullopt;
     return nb::make_tuple(to_numpy(std::move(gram), {m, m}), to_numpy(std::move(T), {m, m}));
   }
-  nb::tuple equations(const OutputIds& which, const Matrix& w, const QuadraticLoss& loss) {
-    const std::size_t outputs = checked(which, w), size = w.shape(1);
+  nb::tuple equations(const OutputIds& ids, const Matrix& w, const QuadraticLoss& loss) {
+    const std::size_t outputs = checked(ids, w), size = w.shape(1);
     std::vector<double> value(outputs), moments(outputs * size), grams(outputs * size * size);
     run([&](Monitor& monitor) {
-      passes_->equations(which, w.data(), loss, value.data(), moments.data(), grams.data(), monitor);
+      passes_->equations(ids, w.data(), loss, value.data(), moments.data(), grams.data(), monitor);
     });
     return nb::make_tuple(to_numpy(std::move(value), {outputs}), to_numpy(std::move(moments), {outputs, size}),
                           to_numpy(std::move(grams), {outputs, size, size}));
   }
-  nb::tuple newton(const OutputIds& which, const Matrix& start, const Vector& bias_curvature, const QuadraticLoss& loss, double tol, int max_steps) {
-    const std::size_t outputs = checked(which, start), size = start.shape(1);
+  nb::tuple newton(const OutputIds& ids, const Matrix& start, const Vector& bias_curvature, const QuadraticLoss& loss, double tol, int max_steps) {
+    const std::size_t outputs = checked(ids, start), size = start.shape(1);
     if (bias_curvature.shape(0) != outputs) throw nb::value_error("bias_curvature must have a value for each output");
     NewtonResult found;
     run([&](Monitor& monitor) {
-      found = newton_over_passes(*passes_, which, std::vector<double>(start.data(), start.data() + outputs * size), bias_curvature.data(), loss, tol,
+      found = newton_over_passes(*passes_, ids, std::vector<double>(start.data(), start.data() + outputs * size), bias_curvature.data(), loss, tol,
                                  max_steps, monitor);
     });
     return nb::make_tuple(to_numpy(std::move(found.V), {outputs, size}), found.steps, std::vector<bool>(found.converged.begin(), found.converged.end()),
                           found.exact);
   }
-  nb::tuple line(const OutputIds& which, const Matrix& w, const Matrix& step, const Matrix& t, const QuadraticLoss& loss) {
-    const std::size_t outputs = checked(which, w), tries = t.shape(1);
-    if (checked(which, step) != t.shape(0)) throw nb::value_error("t must have a row for each output");
+  nb::tuple line(const OutputIds& ids, const Matrix& w, const Matrix& step, const Matrix& t, const QuadraticLoss& loss) {
+    const std::size_t outputs = checked(ids, w), tries = t.shape(1);
+    if (checked(ids, step) != t.shape(0)) throw nb::value_error("t must have a row for each output");
     std::vector<double> first(outputs * tries), second(outputs * tries);
     run([&](Monitor& monitor) {
-      passes_->line(which, w.data(), step.data(), t.data(), static_cast<int>(tries), loss, first.data(), second.data(),
+      passes_->line(ids, w.data(), step.data(), t.data(), static_cast<int>(tries), loss, first.data(), second.data(),
                     monitor);
     });
     return nb::make_tuple(to_numpy(std::move(first), {outputs, tries}), to_numpy(std::move(second), {outputs, tries}));
   }
-  nb::tuple pull(const OutputIds& which, const Matrix& w, const Matrix& beta, const QuadraticLoss& loss, bool scales) {
-    const std::size_t outputs = checked(which, w), vectors = static_cast<std::size_t>(passes_->vectors());
+  nb::tuple pullback(const OutputIds& ids, const Matrix& w, const Matrix& beta, const QuadraticLoss& loss, bool scales) {
+    const std::size_t outputs = checked(ids, w), vectors = static_cast<std::size_t>(passes_->vectors());
     const std::size_t inputs = static_cast<std::size_t>(passes_->inputs());
     if (beta.shape(0) != vectors || beta.shape(1) != outputs) throw nb::value_error("beta must be vectors x outputs");
     std::vector<double> value(outputs), products(vectors * (inputs + 1)), squares(inputs);  // zeros where scales are not learned
     run([&](Monitor& monitor) {
-      passes_->pullback(which, w.data(), beta.data(), loss, value.data(), products.data(),
+      passes_->pullback(ids, w.data(), beta.data(), loss, value.data(), products.data(),
                     scales ? squares.data() : nullptr, monitor);
     });
     return nb::make_tuple(to_numpy(std::move(value), {outputs}), to_numpy(std::move(products), {vectors, inputs + 1}),
                           to_numpy(std::move(squares), {inputs}));
   }
-  nb::ndarray<nb::numpy, double> evidence(const OutputIds& which, const Matrix& w, const QuadraticLoss& loss,
+  nb::ndarray<nb::numpy, double> certificate(const OutputIds& ids, const Matrix& w, const QuadraticLoss& loss,
                                           const std::vector<std::pair<Ids, Vector>>& known, const Vector& reach, double units) {
-    const std::size_t outputs = checked(which, w), own = certificate_sums + 2 * static_cast<std::size_t>(passes_->features());
+    const std::size_t outputs = checked(ids, w), own = certificate_sums + 2 * static_cast<std::size_t>(passes_->features());
     if (reach.shape(0) != outputs || (!known.empty() && known.size() != outputs)) throw nb::value_error("a number for each output is needed");
     std::vector<KnownDuals> duals;
     for (const auto& [rows, values] : known) {
@@ -127,15 +127,15 @@ class BoundPasses {
     }
     std::vector<double> out(outputs * own);
     run([&](Monitor& monitor) {
-      passes_->certificate(which, w.data(), loss, duals, reach.data(), units, out.data(), monitor);
+      passes_->certificate(ids, w.data(), loss, duals, reach.data(), units, out.data(), monitor);
     });
     return to_numpy(std::move(out), {outputs, own});
   }
-  nb::ndarray<nb::numpy, double> values(const OutputIds& which, const Matrix& w, Index begin, Index end) {
-    const std::size_t outputs = checked(which, w);
+  nb::ndarray<nb::numpy, double> values(const OutputIds& ids, const Matrix& w, Index begin, Index end) {
+    const std::size_t outputs = checked(ids, w);
     if (begin < 0 || end < begin || end > passes_->size()) throw nb::value_error("rows that are not there");
     std::vector<double> out(static_cast<std::size_t>(end - begin) * outputs);
-    if (end > begin) run([&](Monitor& monitor) { passes_->values(which, w.data(), begin, end, out.data(), monitor); });
+    if (end > begin) run([&](Monitor& monitor) { passes_->values(ids, w.data(), begin, end, out.data(), monitor); });
     return to_numpy(std::move(out), {static_cast<std::size_t>(end - begin), outputs});
   }
   nb::ndarray<nb::numpy, double> features(const Ids& rows) {
@@ -148,14 +148,14 @@ class BoundPasses {
   }
 
  private:
-  void check_look(const Rows& x, const Rows& z) const {
+  void check_rows(const Rows& x, const Rows& z) const {
     if (x.size != passes_->size()) throw nb::value_error("the number of rows has changed");
     if (x.width != z.width) throw nb::value_error("rows and vectors differ in width");
   }
-  std::size_t checked(const OutputIds& which, const Matrix& w) const {
-    if (w.shape(0) != which.size() || static_cast<int>(w.shape(1)) != passes_->features() + 1)
+  std::size_t checked(const OutputIds& ids, const Matrix& w) const {
+    if (w.shape(0) != ids.size() || static_cast<int>(w.shape(1)) != passes_->features() + 1)
       throw nb::value_error("weights must be outputs x (features + 1)");
-    for (const int o : which)
+    for (const int o : ids)
       if (o < 0 || o >= passes_->outputs()) throw nb::value_error("an output that is not there");
     return w.shape(0);
   }
@@ -229,21 +229,21 @@ void bind_passes(nb::module_& m) {
             new (loss) QuadraticLoss{width, least, most, tube, targets};
           },
           "width"_a, "least"_a, "most"_a, "tube"_a = 0.0, "targets"_a = false);
-  nb::class_<BoundPasses>(m, "Passes", "Sums over rows for machines over few vectors.")
-      .def("look", &BoundPasses::look, "rows"_a, "kernel"_a, "vectors"_a, "T"_a)
-      .def("equations", &BoundPasses::equations, "which"_a, "w"_a, "loss"_a)
-      .def("newton", &BoundPasses::newton, "which"_a, "start"_a, "bias_curvature"_a, "loss"_a, "tol"_a, "max_steps"_a)
-      .def("line", &BoundPasses::line, "which"_a, "w"_a, "step"_a, "t"_a, "loss"_a)
-      .def("use", &BoundPasses::use, "threads"_a)
-      .def("look_whitened", &BoundPasses::look_whitened, "x"_a, "kernel"_a, "z"_a, "epsilon"_a, "jitter"_a)
-      .def("pull", &BoundPasses::pull, "which"_a, "w"_a, "beta"_a, "loss"_a, "scales"_a = true)
-      .def("evidence", &BoundPasses::evidence, "which"_a, "w"_a, "loss"_a, "known"_a, "reach"_a, "units"_a)
-      .def("values", &BoundPasses::values, "which"_a, "w"_a, "begin"_a, "end"_a)
+  nb::class_<BoundPasses>(m, "Passes", "Sums over rows for models over few vectors.")
+      .def("set_features", &BoundPasses::set_features, "rows"_a, "kernel"_a, "vectors"_a, "T"_a)
+      .def("equations", &BoundPasses::equations, "outputs"_a, "w"_a, "loss"_a)
+      .def("newton", &BoundPasses::newton, "outputs"_a, "start"_a, "bias_curvature"_a, "loss"_a, "tol"_a, "max_steps"_a)
+      .def("line", &BoundPasses::line, "outputs"_a, "w"_a, "step"_a, "t"_a, "loss"_a)
+      .def("use_threads", &BoundPasses::use_threads, "threads"_a)
+      .def("set_whitened_features", &BoundPasses::set_whitened_features, "rows"_a, "kernel"_a, "vectors"_a, "epsilon"_a, "jitter"_a)
+      .def("pullback", &BoundPasses::pullback, "outputs"_a, "w"_a, "beta"_a, "loss"_a, "scales"_a = true)
+      .def("certificate", &BoundPasses::certificate, "outputs"_a, "w"_a, "loss"_a, "known"_a, "reach"_a, "units"_a)
+      .def("values", &BoundPasses::values, "outputs"_a, "w"_a, "begin"_a, "end"_a)
       .def("features", &BoundPasses::features, "rows"_a);
   m.def("class_passes", &class_passes, "rows"_a, "codes"_a, "counts"_a, "side"_a, "cost"_a, "single"_a, "keep"_a, "threads"_a = 1);
   m.def("row_passes", &row_passes, "rows"_a, "sides"_a, "costs"_a, "single"_a, "keep"_a, "threads"_a = 1);
   m.def("target_passes", &target_passes, "rows"_a, "targets"_a, "counts"_a, "cost"_a, "single"_a, "keep"_a, "threads"_a = 1);
-  m.def("smooth_machine", &solve_smooth, "features"_a, "y"_a, "c"_a, "start"_a, "loss"_a, "tol"_a, "max_steps"_a);
+  m.def("smooth_newton", &solve_smooth, "features"_a, "y"_a, "c"_a, "start"_a, "loss"_a, "tol"_a, "max_steps"_a);
 }
 
 }  // namespace slimsvm

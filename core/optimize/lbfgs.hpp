@@ -26,10 +26,10 @@ class Lbfgs {
 
   const Numbers& x() const { return x_; }
   double value() const { return value_; }
-  bool told() const { return !gradient_.empty() || x_.empty(); }
+  bool has_value() const { return !gradient_.empty() || x_.empty(); }
 
   // Value and gradient at x.
-  Request tell(double value, const double* gradient) {
+  Request update(double value, const double* gradient) {
     const bool first = gradient_.empty();
     value_ = value;
     gradient_.assign(gradient, gradient + size());
@@ -45,7 +45,7 @@ class Lbfgs {
   }
 
   // On from a new iterate.
-  Request go_on() {
+  Request advance() {
     if (outward() <= flatness_) return Request::converged;
     if (value_before_ - value_ <= reduction_ * std::max({std::fabs(value_before_), std::fabs(value_), 1.0})) return Request::converged;
     remember();

@@ -19,10 +19,10 @@ Lbfgs::Request minimise(Lbfgs& method, Function function, int most) {
   for (int steps = 0; steps < most;) {
     if (wish == Lbfgs::Request::evaluate) {
       const double value = function(method.x(), gradient);
-      wish = method.tell(value, gradient.data());
+      wish = method.update(value, gradient.data());
     } else if (wish == Lbfgs::Request::iterate) {
       ++steps;
-      wish = method.go_on();
+      wish = method.advance();
     } else {
       break;
     }

@@ -52,12 +52,12 @@ def lbfgs(
         if wish == VALUE:
             value, gradient = function(steps.x)
             n_values += 1
-            wish = steps.tell(value, np.ascontiguousarray(gradient, dtype=np.float64))
+            wish = steps.update(value, np.ascontiguousarray(gradient, dtype=np.float64))
             continue
         n_iter += 1
         if watch is not None:
             watch(steps.value)
         if n_iter >= max_iter or n_values > max_values:
             break
-        wish = steps.go_on()
+        wish = steps.advance()
     return Minimum(steps.x, steps.value, n_iter, n_values, n_iter >= max_iter or n_values > max_values)

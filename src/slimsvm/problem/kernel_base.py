@@ -112,13 +112,13 @@ class Base(Part):
         """Of the kernel's space, as far as is known: more vectors than that are never needed."""
         return np.inf
 
-    def machine(self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int) -> _core.Machine:
+    def machine(self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int) -> _core.KernelMatrix:
         """The core's solver over the rows ``X[order]``, a block of kernel values at a time."""
 
         def block(positions: list[int], first: int, count: int) -> Array:
             return np.ascontiguousarray(self(X[order[positions]], X[order[first : first + count]]), dtype=np.float64)
 
-        return _core.function_machine(block, self.diagonal(X[order]), lengths, cache_bytes, threads)
+        return _core.KernelMatrix.of_function(block, self.diagonal(X[order]), lengths, cache_bytes, threads)
 
     def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int = 1) -> Array:
         """``k(X, vectors) @ coef.T + bias``, in row blocks of at most 16 MB of kernel values."""
@@ -210,9 +210,11 @@ class CoreKernel(Base, ABC):
         offset = None if mixed else self.offset(Z if scales is None else Z * scales)
         return core_rows(X, offset, scales), self.core(), core_rows(Z, offset, scales)
 
-    def machine(self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int) -> _core.Machine:
+    def machine(self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int) -> _core.KernelMatrix:
         """The core's solver over the rows ``X[order]``."""
-        return _core.kernel_machine(core_rows(X, self.offset(X)), order, lengths, self.core(), cache_bytes, threads)
+        return _core.KernelMatrix.of_kernel(
+            core_rows(X, self.offset(X)), order, lengths, self.core(), cache_bytes, threads
+        )
 
     def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int = 1) -> Array:
         """``k(X, vectors) @ coef.T + bias``, in float32 where X is."""

@@ -234,7 +234,7 @@ class Scaled(Base):
         """The scales times the kernel's own pullback."""
         return np.asarray(self.scales) * self.kernel.pullback(self.apply(X), self.apply(Z), W, K)
 
-    def machine(self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int) -> _core.Machine:
+    def machine(self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int) -> _core.KernelMatrix:
         return self.kernel.machine(self.apply(X), order, lengths, cache_bytes, threads)
 
     def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int = 1) -> Array:
@@ -278,9 +278,9 @@ class Precomputed(Base):
         """``k(x, x)``; only while fitting."""
         return self.matrix[X[:, 0], X[:, 0]].astype(np.float64)
 
-    def machine(self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int) -> _core.Machine:
+    def machine(self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int) -> _core.KernelMatrix:
         rows = np.ascontiguousarray(X[order, 0])
-        return _core.matrix_machine(aligned(self.matrix), rows, lengths, cache_bytes, threads)
+        return _core.KernelMatrix.of_matrix(aligned(self.matrix), rows, lengths, cache_bytes, threads)
 
     def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int = 1) -> Array:
         """Of rows of kernel values; a row's value does not depend on the other rows."""

@@ -166,7 +166,7 @@ def _device_row_keys(X: Any) -> Array:
 
 
 def _mixed(bits: Any) -> Any:
-    """See core/keys.hpp; integers wrap, and a shift takes the sign along."""
+    """See core/rows/keys.hpp; integers wrap, and a shift takes the sign along."""
     bits = bits ^ ((bits >> 29) & ((1 << 35) - 1))
     bits = bits * (0xBF58476D1CE4E5B9 - (1 << 64))
     return bits ^ ((bits >> 32) & ((1 << 32) - 1))

@@ -97,7 +97,7 @@ class DenseFeatures:
         solved, loss = [], _core.QuadraticLoss(*pieces)
         for y, c, at in zip(Y.T, C.T, V, strict=True):
             y, c = np.ascontiguousarray(y, dtype=np.float64), np.ascontiguousarray(c, dtype=np.float64)
-            solved.append(_core.smooth_machine(P, y, c, np.ascontiguousarray(at), loss, tol, max_iter))
+            solved.append(_core.smooth_newton(P, y, c, np.ascontiguousarray(at), loss, tol, max_iter))
         if not all(exact for *_, exact in solved):
             return None
         found, steps, converged = (np.array([s[k] for s in solved]) for k in (0, 2, 3))
@@ -197,14 +197,14 @@ class CoreFeatures:
     def use(self, threads: int) -> None:
         """From now on so many threads; results do not depend on it."""
         if threads != self.threads:
-            self.passes.use(threads)
+            self.passes.use_threads(threads)
             self.threads = threads
 
     def look(self, kernel: Any, Z: Any, T: Array) -> CoreFeatures:
         """Through other vectors, or another kernel."""
         T = np.ascontiguousarray(T, dtype=np.float64)
         rows, core, vectors = kernel.core_view(self.X, Z)
-        self.passes.look(rows, core, vectors, T)
+        self.passes.set_features(rows, core, vectors, T)
         self.seen = kernel, Z, T
         return self
 
@@ -212,7 +212,7 @@ class CoreFeatures:
         """Through T with ``T'RT = I``, R being ``k(Z, Z)`` with something added to its diagonal (see `Regularizer`):
         k(Z, Z). None, with nothing done, where R is not safely positive definite."""
         rows, core, vectors = kernel.core_view(self.X, Z)
-        found = self.passes.look_whitened(rows, core, vectors, *added)
+        found = self.passes.set_whitened_features(rows, core, vectors, *added)
         if found is None:
             return None
         gram, T = found

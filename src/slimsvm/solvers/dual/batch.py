@@ -55,7 +55,7 @@ class Cost:
 
 
 def solve_all(
-    machine: _core.Machine, problems: list[Subproblem], cost: Cost, limits: Limits, verbose: bool = False
+    machine: _core.KernelMatrix, problems: list[Subproblem], cost: Cost, limits: Limits, verbose: bool = False
 ) -> list[DualSolution]:
     """A solution for each problem, in order. With ``verbose`` one problem at a time, each with a progress line."""
     solutions: list[DualSolution] = []
@@ -83,12 +83,14 @@ def _parts(problems: list[Subproblem]) -> Iterator[list[Subproblem]]:
 
 
 def _solve_some(
-    machine: _core.Machine, problems: list[Subproblem], cost: Cost, limits: Limits
+    machine: _core.KernelMatrix, problems: list[Subproblem], cost: Cost, limits: Limits
 ) -> Iterator[DualSolution]:
     return (_by_row if cost.by_row else _one_set_each)(machine, problems, cost, limits)
 
 
-def _by_row(machine: _core.Machine, problems: list[Subproblem], cost: Cost, limits: Limits) -> Iterator[DualSolution]:
+def _by_row(
+    machine: _core.KernelMatrix, problems: list[Subproblem], cost: Cost, limits: Limits
+) -> Iterator[DualSolution]:
     """All numbers of all problems at once: no work in Python for each of them, but for those left open."""
     y, feasible = cost.bounds(problems)
     lengths = [len(problem.y) for problem in problems]
@@ -126,7 +128,7 @@ def _by_row(machine: _core.Machine, problems: list[Subproblem], cost: Cost, limi
 
 
 def _one_set_each(
-    machine: _core.Machine, problems: list[Subproblem], cost: Cost, limits: Limits
+    machine: _core.KernelMatrix, problems: list[Subproblem], cost: Cost, limits: Limits
 ) -> Iterator[DualSolution]:
     """Sets that are no products over rows: those without a ball are still solved together."""
     binaries = [cost.binary(problem) for problem in problems]
@@ -137,7 +139,7 @@ def _one_set_each(
         yield solve_dual(over, binary, limits, next(first) if is_plain else None)
 
 
-def _first_points(machine: _core.Machine, overs: list[Any], limits: Limits) -> Iterator[ProgramSolution]:
+def _first_points(machine: _core.KernelMatrix, overs: list[Any], limits: Limits) -> Iterator[ProgramSolution]:
     """Solutions of programs without a ball."""
     if not overs:
         return

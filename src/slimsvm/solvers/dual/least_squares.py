@@ -37,7 +37,7 @@ WIDE = 256  # columns of an inverse looked at together
 class LinearSystem:
     """The matrix ``K + diag(1 / C)`` over the machine's segments in ``view``."""
 
-    machine: _core.Machine
+    machine: _core.KernelMatrix
     view: list[int]
     C: Array
     threads: int = 1

@@ -34,7 +34,7 @@ class ProgramSolution:
 class Program(Protocol):
     """``max y'a - 1/2 a'K a - mu * penalty(a)`` over the set without its ball."""
 
-    machine: _core.Machine
+    machine: _core.KernelMatrix
 
     def product(self, duals: Array) -> Array:
         """f = K duals in float64."""
@@ -61,7 +61,7 @@ class Program(Protocol):
 class BoxProgram:
     """Box, cap and ridge over the rows of a machine; the ball is ``sum(stretch |a|**power)``."""
 
-    def __init__(self, machine: _core.Machine, view: list[int], y: Array, feasible: FeasibleSet):
+    def __init__(self, machine: _core.KernelMatrix, view: list[int], y: Array, feasible: FeasibleSet):
         self.size = n = len(y)
         self.machine, self.rows, self.view, self.linear = machine, view, view, y
         self.power, self.total = feasible.power, feasible.total
@@ -154,7 +154,7 @@ class BoxProgram:
 class MetricProgram:
     """Box over the matrix ``K + mu * metric``; the ball is ``a'metric a``."""
 
-    def __init__(self, machine: _core.Machine, view: list[int], y: Array, feasible: FeasibleSet):
+    def __init__(self, machine: _core.KernelMatrix, view: list[int], y: Array, feasible: FeasibleSet):
         assert feasible.metric is not None
         self.machine = machine
         self.K = machine.rows(view, np.arange(len(y)))
@@ -182,7 +182,7 @@ class MetricProgram:
     ) -> ProgramSolution:
         matrix = self.K + mu * self.metric
         n = len(matrix)
-        machine = _core.matrix_machine(matrix, np.arange(n), [n], matrix.nbytes // 2 + (32 << 20), 1)
+        machine = _core.KernelMatrix.of_matrix(matrix, np.arange(n), [n], matrix.nbytes // 2 + (32 << 20), 1)
         if start is not None:
             duals = start.state[0]
             start = replace(start, state=(duals, self._product(matrix, duals)))
@@ -198,7 +198,7 @@ class MetricProgram:
         return np.tile(dot(matrix, duals.reshape(-1, n).sum(axis=0)), len(duals) // n)
 
 
-def program(machine: _core.Machine, view: list[int], y: Array, feasible: FeasibleSet) -> Program:
+def program(machine: _core.KernelMatrix, view: list[int], y: Array, feasible: FeasibleSet) -> Program:
     """The program for a feasible set."""
     kind = BoxProgram if feasible.metric is None else MetricProgram
     return kind(machine, view, y, feasible)

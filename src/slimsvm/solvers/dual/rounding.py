@@ -1,7 +1,7 @@
 """Estimates of the rounding error of ``f = K duals``, of kernel values and of their sums.
 
-Errors are taken as independent; an estimate is three standard deviations, as in core/certify.hpp. ``sizes`` are the
-roots of k(x, x), ``degree`` is that of the kernel in the product x.z (0: none; core/kernels.hpp).
+Errors are taken as independent; an estimate is three standard deviations, as in core/smo/certify.hpp. ``sizes`` are the
+roots of k(x, x), ``degree`` is that of the kernel in the product x.z (0: none; core/kernels/forms.hpp).
 """
 
 from __future__ import annotations

@@ -160,7 +160,7 @@ class SvmSolution(NamedTuple):
 
 
 def solve_family(
-    machine: _core.Machine,
+    machine: _core.KernelMatrix,
     views: Sequence[list[int]],
     problems: Sequence[DualProblem],
     limits: Limits,
@@ -180,7 +180,7 @@ def solve_family(
 
 
 def _solved(
-    machine: _core.Machine, views: list[list[int]], problems: list[DualProblem], limits: Limits
+    machine: _core.KernelMatrix, views: list[list[int]], problems: list[DualProblem], limits: Limits
 ) -> list[SvmSolution]:
     if problems[0].doubled and not np.ptp(problems[0].linear.reshape(2, -1), axis=1).any():
         return [_met_by_the_bias(problems[0])]  # a regression is one problem
@@ -196,7 +196,7 @@ def _solved(
 
 
 def _zero_without_margin(
-    machine: _core.Machine, view: list[int], problem: DualProblem, found: SvmSolution
+    machine: _core.KernelMatrix, view: list[int], problem: DualProblem, found: SvmSolution
 ) -> SvmSolution:
     """f = 0 in place of a function without a margin, or with one that is within the rounding of its values.
 
@@ -234,7 +234,7 @@ def _met_by_the_bias(problem: DualProblem) -> SvmSolution:
 
 
 def _by_interior_points(
-    machine: _core.Machine, view: list[int], problem: DualProblem, limits: Limits, before: SvmSolution
+    machine: _core.KernelMatrix, view: list[int], problem: DualProblem, limits: Limits, before: SvmSolution
 ) -> SvmSolution:
     """Few rows with numbers of very different size: steps of pairs go on from there, and prove what is found."""
     K = machine.rows(view, np.arange(problem.rows))
@@ -252,7 +252,7 @@ def _by_interior_points(
     return min(before, found, itself._replace(n_iter=found.n_iter), key=lambda one: one.gap)
 
 
-def _in_units_of(machine: _core.Machine, view: list[int], problem: DualProblem) -> DualProblem:
+def _in_units_of(machine: _core.KernelMatrix, view: list[int], problem: DualProblem) -> DualProblem:
     """Where sums say how large f is, that is the unit."""
     if problem.linear.any():
         return problem
@@ -262,7 +262,7 @@ def _in_units_of(machine: _core.Machine, view: list[int], problem: DualProblem) 
 
 
 def _by_pairs(
-    machine: _core.Machine,
+    machine: _core.KernelMatrix,
     views: list[list[int]],
     problems: list[DualProblem],
     limits: Limits,

@@ -24,14 +24,14 @@ ZERO_FUNCTION_WARNING = (
 )
 
 
-def rounding_error(machine: _core.Machine, view: list[int], duals: Array, worst: bool = False) -> Array:
+def rounding_error(machine: _core.KernelMatrix, view: list[int], duals: Array, worst: bool = False) -> Array:
     """Estimate the rounding error of each value of ``f = K duals``; ``worst``: if all errors have one sign."""
     sizes = np.sqrt(np.maximum(machine.diagonal(view), 0.0))
     terms = sizes * np.abs(duals)
     return UNITS * (float(terms.sum()) if worst else norm(terms)) * sizes
 
 
-def is_rounding(machine: _core.Machine, view: list[int], duals: Array, bias: float) -> bool:
+def is_rounding(machine: _core.KernelMatrix, view: list[int], duals: Array, bias: float) -> bool:
     """Are the bias and all values of f no larger than the errors of f?"""
     doubt = rounding_error(machine, view, duals)
     if abs(bias) > doubt.max():
@@ -42,7 +42,7 @@ def is_rounding(machine: _core.Machine, view: list[int], duals: Array, bias: flo
     return bool((np.abs(machine.product(view, duals[None])[0]) <= doubt).all())
 
 
-def zero_if_rounding(machine: _core.Machine, view: list[int], solution: Solution) -> Solution:
+def zero_if_rounding(machine: _core.KernelMatrix, view: list[int], solution: Solution) -> Solution:
     """Replace the solution of a solved problem by f = 0, b = 0 if both are within rounding error."""
     if solution.replaced_by_zero or not solution.converged:
         return solution

@@ -104,7 +104,7 @@ class Pull(OfLoss):
         return self.loss.value(F, Y, C), cast(products, widest_float(X)), cast(squares, widest_float(X))
 
     def in_core(self, passes: _core.Passes, V: Array, beta: Array, scales: bool) -> tuple[Array, ...]:
-        return passes.pull(list(range(len(V))), V, beta, self.in_numbers, scales)
+        return passes.pullback(list(range(len(V))), V, beta, self.in_numbers, scales)
 
 
 def _known_within(known: Known, first: int, last: int) -> Known:
@@ -157,7 +157,7 @@ class CertificateSums(OfLoss):
         listed = [
             (np.ascontiguousarray(r, dtype=np.int64), np.ascontiguousarray(a, dtype=np.float64)) for r, a in known
         ]
-        return (passes.evidence(which.tolist(), V, self.in_numbers, listed, reach, units),)
+        return (passes.certificate(which.tolist(), V, self.in_numbers, listed, reach, units),)
 
     def within(self, first: int, last: int, which: Array, V: Array, known: Known, *rest: Any) -> tuple[Any, ...]:
         return which, V, _known_within(known, first, last), *rest
