@@ -59,7 +59,7 @@ def learned(X: Any, codes: np.ndarray, start: np.ndarray, given: Any, threads: i
     began = time.perf_counter()
     found = learn(
         kernel, X, lessons(codes, 1.0), start, SquaredHinge(), np.random.default_rng(0), max_iter=given.iterations,
-        threads=threads, watch=lambda done, value: calls.append(value),
+        threads=threads, callback=lambda done, value: calls.append(value),
     )  # fmt: skip
     return {"s": time.perf_counter() - began, "W": found.value, "iterations": found.n_iter, "way": calls[::10]}
 

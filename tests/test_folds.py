@@ -30,7 +30,7 @@ def pairs(dataset, seed=0):
     found = [(fold.train, fold.test) for fold in search.search_folds(dataset, rng)]
     found += [(part.train, part.test) for folds in (None, 4) for part in sizes.size_folds(dataset, rng, folds)]
     pieces = probabilities.calibration_folds(dataset, lambda train: (None, None), rng)
-    return found + [(piece.train, piece.test) for piece in pieces]
+    return found + [(piece.fold.train, piece.fold.test) for piece in pieces]
 
 
 SIZES = {"few": (100, 12), "some": (900, 60), "many": (5000, 200), "beyond the limits": (40_000, None)}

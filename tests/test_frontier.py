@@ -242,7 +242,7 @@ def test_what_a_row_says_by_hand():
     about = (8 * 6 / 19 + 1) / 10
     assert verdict.variance == pytest.approx(about * (1 - about) / 8)
     np.testing.assert_allclose(
-        verdict.soft, 1 / (1 + np.exp(4 * np.abs(np.arange(8) - 4.5) * np.where(part.X[:, 0] == 4, -1, 1)))
+        verdict.soft_errors, 1 / (1 + np.exp(4 * np.abs(np.arange(8) - 4.5) * np.where(part.X[:, 0] == 4, -1, 1)))
     )
     np.testing.assert_array_equal(verdict.weights, part.weights * [1, 1, 1, 1, 3, 3, 3, 3])
 

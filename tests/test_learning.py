@@ -260,7 +260,7 @@ def test_of_several_starts_the_lowest_objective_goes_on(scaled, count):
     starts = [problem.X[k : k + 4] for k in range(count)]
     heads = [learn(problem, Z, learn_scales=scaled, max_iter=6) for Z in starts[::2]]
     seen = []
-    found = learn(problem, starts, learn_scales=scaled, max_iter=20, watch=lambda i, value: seen.append(i))
+    found = learn(problem, starts, learn_scales=scaled, max_iter=20, callback=lambda i, value: seen.append(i))
     assert found.value <= min(head.value for head in heads)
     assert found.n_iter <= 20
     assert max(seen) == found.n_iter
@@ -275,14 +275,14 @@ def test_new_scales_do_not_vanish_at_once():
     """An input that counts only with others still has a gradient when the vectors have found these."""
     problem = case("rbf", n=120)
     watched = []
-    original = learning.FusedObjective.at
+    original = learning.FusedObjective.__call__
 
-    def at(self, theta):
-        watched.append(np.exp(theta[self.count * self.size :]).min())
+    def call(self, theta):
+        watched.append(np.exp(theta[self.count * self.n_features :]).min())
         return original(self, theta)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(learning.FusedObjective, "at", at)
+        patch.setattr(learning.FusedObjective, "__call__", call)
         learn(problem, start(problem)[0], learn_scales=True, max_iter=40)
     assert min(watched[:20]) >= np.exp(-learning.EARLY_MAX_LOG_DECREASE) * (1 - 1e-12)
 
@@ -385,7 +385,7 @@ def test_learning_goes_on_from_earlier_scales():
 def test_the_watcher_counts_iterations():
     problem = case("rbf")
     seen = []
-    found = learn(problem, start(problem)[0], max_iter=9, watch=lambda i, value: seen.append((i, value)))
+    found = learn(problem, start(problem)[0], max_iter=9, callback=lambda i, value: seen.append((i, value)))
     assert [i for i, _ in seen] == list(range(1, found.n_iter + 1))
     assert seen[-1][1] == pytest.approx(found.value, rel=1e-6)
     assert (np.diff([value for _, value in seen]) <= 0).all()

@@ -54,11 +54,12 @@ from slimsvm.solvers.primal.probability import (
 from slimsvm.training.probabilities import (
     COST_STEP,
     INITIAL_COST_FACTOR,
-    CalibrationFold,
+    FoldVectors,
     LayerLogLoss,
     calibration_folds,
     choose_cost,
 )
+from slimsvm.training.trials import Fold
 
 FIXED = {"C": 1.0, "gamma": "scale", "scales": "fixed"}
 WITH_LAYER = [
@@ -229,7 +230,8 @@ def as_task(X, y):
 def test_cost_is_the_best_of_its_neighbours():
     X, y = noisy(3, 400)
     dataset = as_task(X, y)
-    piece = CalibrationFold(dataset.take(np.arange(300)), dataset.take(np.arange(300, 400)), Gaussian(0.3), X[:20])
+    fold = Fold(dataset.take(np.arange(300)), dataset.take(np.arange(300, 400)))
+    piece = FoldVectors(fold, Gaussian(0.3), X[:20])
     cost = choose_cost([piece], 1.0)
     judge = LayerLogLoss(piece, 2.0**30)
     assert judge(cost) <= min(judge(cost / COST_STEP), judge(cost * COST_STEP)) * 1.002
@@ -256,8 +258,8 @@ def test_rows_that_judge_have_no_part_in_the_vectors():
     pieces = calibration_folds(as_task(X, y), learn, np.random.default_rng(0))
     assert len(pieces) > 1  # few rows: folds
     for piece, train in zip(pieces, seen, strict=True):
-        assert piece.train is train
-        assert not set(train.numbers) & set(piece.test.numbers)
+        assert piece.fold.train is train
+        assert not set(train.numbers) & set(piece.fold.test.numbers)
 
 
 # --- Estimators -----------------------------------------------------------------------------------------------

@@ -1,5 +1,4 @@
-"""What a basis chooses from: the rows of a task, the binary problems that will share the vectors, and the work of
-choosing."""
+"""What a basis chooses vectors from: the rows of a dataset and the binary problems that will share the vectors."""
 
 from __future__ import annotations
 
@@ -20,32 +19,32 @@ from ..solvers.pivoted_cholesky import independent_rows, pivoted_factor
 from .learning import LearnedVectors, learn
 from .selection import class_centres, forward_rows
 
-STAGE_FACTOR = 4  # times the rows of the stage before
-MIN_STAGE_ROWS = 5000  # rows of the first stage, at least
-# Where vectors start decides little for classes, as long as scales are fixed. But learned scales may settle without an
-# input that matters, and for targets local minima lie far apart: then the best of several starts goes on. The fewer
-# the vectors, the more there depends on where they start.
+STAGE_FACTOR = 4  # rows of a stage of learning, times those of the stage before
+MIN_STAGE_ROWS = 5000  # in the first stage
+# The initial vectors matter little for classification with fixed scales. But learned scales may settle without an input
+# that matters, and for regression local minima lie far apart: then the best of several starts goes on. The fewer the
+# vectors, the more depends on where they start.
 STARTS_CLASSIFICATION, STARTS_REGRESSION = 3, 4
-SMALL_MODEL_VECTORS, STARTS_SMALL_MODEL = 8, 6  # so many vectors at most; for both
-STAGE_ITERATION_FRACTIONS = ((20_000, 1.0), (60_000, 0.5), (np.inf, 0.2))  # of the iterations, on so many rows at most
+SMALL_MODEL_VECTORS, STARTS_SMALL_MODEL = 8, 6  # starts of models of at most so many vectors, of either kind
+STAGE_ITERATION_FRACTIONS = ((20_000, 1.0), (60_000, 0.5), (np.inf, 0.2))  # of the iterations, up to so many rows
 
 
-def stages(rows: int, iterations: int) -> list[tuple[int, int]]:
+def stages(n_rows: int, iterations: int) -> list[tuple[int, int]]:
     """Numbers of rows, and of iterations on them."""
-    sizes = [rows]
+    sizes = [n_rows]
     while sizes[0] >= STAGE_FACTOR * MIN_STAGE_ROWS:
         sizes.insert(0, sizes[0] // STAGE_FACTOR)
-    parts = [next(part for most, part in STAGE_ITERATION_FRACTIONS if size <= most) for size in sizes]
-    parts[0] = 1.0
-    return [(size, int(np.ceil(iterations * part))) for size, part in zip(sizes, parts, strict=True)]
+    fractions = [next(fraction for limit, fraction in STAGE_ITERATION_FRACTIONS if size <= limit) for size in sizes]
+    fractions[0] = 1.0
+    return [(size, int(np.ceil(iterations * fraction))) for size, fraction in zip(sizes, fractions, strict=True)]
 
 
 @dataclass(frozen=True)
 class DatasetCandidates:
-    """The rows of a task as candidates for vectors.
+    """The rows of a dataset as candidates for vectors.
 
-    ``loss`` and ``regularizer`` belong to the problems that will share the vectors; ``scaled`` says whether the scales
-    of the inputs are learned with them. ``start`` is where learning goes on instead of starting anew.
+    ``loss`` and ``regularizer`` are those of the problems that will share the vectors; ``scaled`` says whether the
+    scales of the inputs are learned with them. ``start`` is where learning goes on instead of starting anew.
     """
 
     dataset: Dataset
@@ -57,10 +56,10 @@ class DatasetCandidates:
     rng: np.random.Generator
     scaled: bool = False
     start: LearnedVectors | Array | None = None
-    taught: list[Output] | None = None  # the problems that vectors are learned for, if they are others
-    watch: Callable[[int, int], Any] | None = None  # makes what hears of learning so many vectors on so many rows
-    free: Callable[[], int] | None = None  # threads that learning may use now, where their number changes
-    search_vectors: Sequence[LearnedVectors] = ()  # that the search learned on parts of these rows: further starts
+    learning_outputs: list[Output] | None = None  # the problems that vectors are learned for; None: ``outputs``
+    progress: Callable[[int, int], Any] | None = None  # (n_vectors, n_rows) -> callback of learning
+    free_threads: Callable[[], int] | None = None  # threads that learning may use now, where their number changes
+    search_vectors: Sequence[LearnedVectors] = ()  # learned by the search on parts of these rows: further starts
 
     @property
     def X(self) -> Any:
@@ -68,17 +67,17 @@ class DatasetCandidates:
 
     @property
     def labels(self) -> Labels:
-        """What the rows are to all problems."""
+        """Labels and costs of the rows for each problem."""
         return dataset_labels(self.dataset, self.outputs, self.C)
 
     @property
-    def lessons(self) -> Labels:
-        """What they are to the problems that vectors are learned for; targets and their costs have few digits."""
-        wanted = self.outputs if self.taught is None else self.taught
+    def learning_labels(self) -> Labels:
+        """Labels and costs for the problems that vectors are learned for; targets and their costs have few digits."""
+        outputs = self.outputs if self.learning_outputs is None else self.learning_outputs
         if self.dataset.targets is None:
-            return dataset_labels(self.dataset, wanted, self.C)
-        rounded_task = replace(self.dataset, targets=rounded_targets(self.dataset.targets))
-        return dataset_labels(rounded_task, wanted, few_digits(float(self.C), LEARNING_DIGITS))
+            return dataset_labels(self.dataset, outputs, self.C)
+        rounded_dataset = replace(self.dataset, targets=rounded_targets(self.dataset.targets))
+        return dataset_labels(rounded_dataset, outputs, few_digits(float(self.C), LEARNING_DIGITS))
 
     def sample(self, most: int) -> DatasetCandidates:
         return replace(self, dataset=self.dataset.sample(most, self.rng))
@@ -92,19 +91,14 @@ class DatasetCandidates:
     def independent(self, eta: float, order: Array | None = None, most: int | None = None) -> Array:
         return independent_rows(self.kernel, self.X, self._absolute(eta), order, most)
 
-    @property
-    def here(self) -> Any:
-        """The rows in memory: those of a sample may be on a device."""
-        return to_memory(self.X)
-
     def pivoted(self, eta: float, most: int) -> Array:
-        rank = self.dataset.ranks()
-        return pivoted_factor(self.kernel, self.here, self._absolute(eta), most, self.dataset.threads, rank)[0]
+        X, ranks = to_memory(self.X), self.dataset.ranks()
+        return pivoted_factor(self.kernel, X, self._absolute(eta), most, self.dataset.threads, ranks)[0]
 
     def forward(self, count: int, candidates: int | None) -> Array:
         return forward_rows(
             self.kernel,
-            self.here,
+            to_memory(self.X),
             self.labels,
             count,
             self.rng,
@@ -114,34 +108,36 @@ class DatasetCandidates:
         )
 
     def centres(self, count: int, max_iter: int) -> Array:
-        return class_centres(self.here, self.dataset.codes, self.dataset.weights, count, max_iter, self.rng)
+        dataset = self.dataset
+        return class_centres(to_memory(self.X), dataset.codes, dataset.weights, count, max_iter, self.rng)
 
     def learned(self, start: Basis, count: int, iterations: Any, smoothing: float, overwrite_x: bool = False) -> Choice:
-        """Coarse to fine: most iterations on few of the rows, the last ones on all. Of several starts, the one that
-        leads to the lowest objective on the fewest rows goes on."""
+        """Learning from coarse to fine: most iterations on few of the rows, the last ones on all. Of several starts,
+        the one with the lowest objective on the fewest rows goes on."""
         if not self.kernel.differentiable:
             raise ValueError(
                 f"basis='learned' needs a kernel with a derivative (a method pullback); {self.kernel!r} has none. Use "
                 "a basis of training rows: 'forward', 'random' or 'cholesky'"
             )
-        targets = self.dataset.targets is not None
-        long = self.scaled or targets
-        steps = (200 if long else 100) if iterations == "auto" else int(iterations)
+        is_regression = self.dataset.targets is not None
+        is_hard = self.scaled or is_regression
+        if iterations == "auto":
+            iterations = 200 if is_hard else 100
         n_starts = 1
-        if long and count <= SMALL_MODEL_VECTORS:
+        if is_hard and count <= SMALL_MODEL_VECTORS:
             n_starts = STARTS_SMALL_MODEL
-        elif long:
-            n_starts = STARTS_REGRESSION if targets else STARTS_CLASSIFICATION
-        found: LearnedVectors | Array | list[Array] | None = self.start
-        done = 0
-        for size, most in stages(self.dataset.size, steps):
+        elif is_hard:
+            n_starts = STARTS_REGRESSION if is_regression else STARTS_CLASSIFICATION
+        vectors: LearnedVectors | Array | list[Array] | None = self.start
+        n_iter = 0
+        for size, max_iter in stages(self.dataset.size, int(iterations)):
             last = size == self.dataset.size
             part = self if last else self.sample(size)
-            found = part.initial_vectors(start, count, n_starts) if found is None else found
-            found = part.moved(found, count, most, smoothing, overwrite_x or not last)
-            done += found.n_iter
-        assert isinstance(found, LearnedVectors)
-        return self._chosen(replace(found, n_iter=done))
+            vectors = part.initial_vectors(start, count, n_starts) if vectors is None else vectors
+            vectors = part._learn(vectors, count, max_iter, smoothing, overwrite_x or not last)
+            n_iter += vectors.n_iter
+        assert isinstance(vectors, LearnedVectors)
+        return self._learned_choice(replace(vectors, n_iter=n_iter))
 
     def initial_vectors(self, basis: Basis, n_vectors: int, n_starts: int) -> list[Array]:
         """The basis's own vectors and, unless the user gave an array, rows for the other starts (k-means would mostly
@@ -151,58 +147,59 @@ class DatasetCandidates:
         ways (`learning.INITIAL_SCALES`). It is the same for every seed, so that few seeds end far above the others.
         All other starts are of random rows.
         """
-        found = [dense(basis.choose(self, n_vectors).vectors)]
+        starts = [dense(basis.choose(self, n_vectors).vectors)]
         if isinstance(basis, Given):
-            return found
+            return starts
         n_far = 0 if self.dataset.targets is None or isinstance(basis, Cholesky) else 2 if self.scaled else 1
         for start in range(1, n_starts):
             rows = Cholesky(eta=0.0, selection="pivoted") if start <= n_far else Random()
             other = dense(rows.choose(self, n_vectors).vectors)
-            if other.shape == found[0].shape:
-                found.append(other)
-        return found
+            if other.shape == starts[0].shape:
+                starts.append(other)
+        return starts
 
     def learn_further(self, iterations: int, smoothing: float) -> Choice:
-        """Vectors that were learned before, moved on, on all of these rows at once."""
+        """Vectors that were learned before (``start``), learned further on all of these rows at once."""
         assert isinstance(self.start, LearnedVectors)
-        return self._chosen(self.moved(self.start, len(self.start.vectors), iterations, smoothing))
+        return self._learned_choice(self._learn(self.start, len(self.start.vectors), iterations, smoothing))
 
-    def _chosen(self, found: LearnedVectors) -> Choice:
-        """Vectors have the rows' precision: coefficients are fitted, and certified, over the vectors that are kept."""
-        kernel = None if found.scales is None else Scaled(self.kernel, found.scales)
-        return Choice(found.vectors.astype(self.X.dtype), None, kernel, found)
+    def _learned_choice(self, learned: LearnedVectors) -> Choice:
+        """Vectors in the rows' precision: coefficients are fitted, and certified, over the vectors that are kept."""
+        kernel = None if learned.scales is None else Scaled(self.kernel, learned.scales)
+        return Choice(learned.vectors.astype(self.X.dtype), None, kernel, learned)
 
-    def moved(
+    def _learn(
         self,
-        begin: LearnedVectors | Array | list[Array],
+        start: LearnedVectors | Array | list[Array],
         count: int,
-        most: int,
+        max_iter: int,
         smoothing: float,
         overwrite_x: bool = False,
     ) -> LearnedVectors:
-        """Vectors moved on, on these rows; ``overwrite_x``: which nobody needs afterwards."""
-        watch = self.watch(count, self.dataset.size) if self.watch else None
+        """Vectors learned on these rows at once."""
+        callback = self.progress(count, self.dataset.size) if self.progress else None
         loss = rounded(self.loss, smoothing) if smoothing > 0 and not self.loss.smooth else self.loss
-        found = learn(
+        learned = learn(
             self.kernel,
             self.X,
-            self.lessons,
-            begin,
+            self.learning_labels,
+            start,
             with_few_digits(loss),
             self.rng,
             learn_scales=self.scaled,
-            max_iter=most,
+            max_iter=max_iter,
             regularizer=self.regularizer,
             threads=self.dataset.threads,
-            watch=watch,
-            free=self.free,
+            callback=callback,
+            free_threads=self.free_threads,
             overwrite_x=overwrite_x,
             search_vectors=self.search_vectors,
         )
-        if watch is not None:
-            watch.finish(found.n_iter, found.value)
-        return found
+        if callback is not None:
+            callback.finish(learned.n_iter, learned.value)
+        return learned
 
     def _absolute(self, eta: float) -> float:
-        apart = is_remote(self.X)
-        return eta * (self.X.largest_size(self.kernel) if apart else float(self.kernel.diagonal(self.X).max()))
+        if is_remote(self.X):
+            return eta * self.X.largest_size(self.kernel)
+        return eta * float(self.kernel.diagonal(self.X).max())

@@ -1,14 +1,13 @@
-"""Teaching: a small machine over vectors Z learns what a large one says, and otherwise stays near it.
+"""Distillation: an expansion over few vectors Z (the student) learns the values of a given one (the teacher).
 
-The large machine is ``f_o = sum_i a_oi k(x_i, .) + c_o``. The small one, ``g_o = sum_j beta_j k(z_j, .) + b``, has the
-objective
+The teacher is ``f_o = sum_i a_oi k(x_i, .) + c_o``, the student ``g_o = sum_j beta_j k(z_j, .) + b``. The objective is
 
     W(Z) = min_{beta,b}  1/2 |f - g|^2 + epsilon/2 |beta|^2 + sum_i loss(g(x_i), [lower_i, upper_i]),
 
 biases aside in the norm: a reduced set (`reduced_set`) that is corrected where its decisions would differ. With
 whitened features P = k(X, Z) T the projection of f has the weights ``u = P'a``; in ``w - u`` the problem is a linear
-machine whose intervals are shifted by ``P u``, and its duals are those of the intervals plus the a_i. With a = 0 the
-norm is that of g.
+one whose intervals are shifted by ``P u``, and its duals are those of the intervals plus the a_i. With a = 0 the norm
+is that of g.
 """
 
 from __future__ import annotations
@@ -44,38 +43,39 @@ QUADRATIC: Between = Between()
 
 
 class DistillationObjective(Objective):
-    """W(Z) and its gradient; ``pull`` holds the a_i (rows x outputs), ``squares`` is the sum of the ``|f_o|^2``."""
+    """W(Z) and its gradient. ``teacher_coef`` are the a_i (rows x outputs), ``squared_norm`` the sum of the
+    ``|f_o|^2``."""
 
     def __init__(
         self,
         kernel: Any,
         X: Any,
-        lesson: ProblemGroup,
-        pull: Array,
-        squares: float,
+        targets: ProblemGroup,
+        teacher_coef: Array,
+        squared_norm: float,
         loss: Between,
         regularizer: Regularizer,
         count: int,
         threads: int = 1,
     ):
-        super().__init__(kernel, X, RowLabels(lesson.Y, lesson.C), loss, regularizer, count, False, threads)
-        self.Y, self.C, self.pull, self.squares = lesson.Y, lesson.C, pull, squares
+        super().__init__(kernel, X, RowLabels(targets.Y, targets.C), loss, regularizer, count, False, threads)
+        self.Y, self.C, self.teacher_coef, self.squared_norm = targets.Y, targets.C, teacher_coef, squared_norm
 
     def solve(self, K: Array, Kz: Array) -> tuple[float, Array, Array]:
         T = self.regularizer.whitening(Kz)
         P = dot(K, T.astype(K.dtype, copy=False), self.threads)
-        u = dot(P.T, self.pull.astype(K.dtype, copy=False)).astype(np.float64)
+        u = dot(P.T, self.teacher_coef.astype(K.dtype, copy=False)).astype(np.float64)
         shifted = self.Y - dot(P, u.astype(K.dtype, copy=False))[..., None]
         rows = DenseFeatures(P, RowLabels(shifted, self.C))
-        state = newton(rows, self.loss, self.start(T.shape[1]), tol=1e-7, max_iter=50)
-        self.machine = state.V
+        state = newton(rows, self.loss, self.warm_start(T.shape[1]), tol=1e-7, max_iter=50)
+        self.weights = state.V
         F = decision(P, state.V)
-        short = float(self.loss.value(F, shifted, self.C).sum())
-        value = 0.5 * float((state.w**2).sum()) + 0.5 * (self.squares - float((u**2).sum())) + short
-        return value, self.loss.duals(F, shifted, self.C) + self.pull, dot(T, state.w + u)
+        losses = float(self.loss.value(F, shifted, self.C).sum())
+        value = 0.5 * float((state.w**2).sum()) + 0.5 * (self.squared_norm - float((u**2).sum())) + losses
+        return value, self.loss.duals(F, shifted, self.C) + self.teacher_coef, dot(T, state.w + u)
 
     def best_rows(self, kernel: Any, count: int, given: Array, rng: np.random.Generator) -> Array:
-        """As for a reduced set: of the function that the duals make, which the vectors are to hold."""
+        """Greedy rows for the function of the duals, as for a reduced set."""
         _, duals, _ = self.solve(kernel(self.X, given, threads=self.threads), kernel(given, given))
         return greedy_rows(kernel, self.X, duals.T, count, given=given, threads=self.threads)
 
@@ -84,23 +84,25 @@ class DistillationObjective(Objective):
 def distill(
     kernel: Any,
     X: Any,
-    lesson: ProblemGroup,
-    pull: Array,
-    squares: float,
+    targets: ProblemGroup,
+    teacher_coef: Array,
+    squared_norm: float,
     start: Array,
     rng: np.random.Generator,
     loss: Between = QUADRATIC,
     regularizer: Regularizer | None = None,
     max_iter: int = 100,
     threads: int = 1,
-    watch: Callback | None = None,
+    callback: Callback | None = None,
 ) -> LearnedVectors:
-    """Vectors moved from their start to a local minimum of W; ``lesson.Y`` are intervals, rows x outputs x 2."""
+    """Vectors moved from their start to a local minimum of W; ``targets.Y`` are intervals, rows x outputs x 2."""
     centre, X = centre_rows(kernel, X, LEARNING_FLOAT64_ROWS)
     Z = jitter_duplicates(start - centre, kernel, X, rng)
     regularizer = (KernelNorm() if regularizer is None else regularizer).among(kernel, X, True)
-    objective = DistillationObjective(kernel, X, lesson, pull, squares, loss, regularizer, len(Z), threads)
-    found = minimize(objective, Z, None, rng, max_iter, watch)
+    objective = DistillationObjective(
+        kernel, X, targets, teacher_coef, squared_norm, loss, regularizer, len(Z), threads
+    )
+    found = minimize(objective, Z, None, rng, max_iter, callback)
     return replace(found, vectors=found.vectors + centre)
 
 
@@ -108,27 +110,27 @@ def distilled_coefficients(
     kernel: Kernel,
     X: Any,
     Z: Any,
-    lessons: Sequence[ProblemGroup],
-    pull: Array,
+    targets: Sequence[ProblemGroup],
+    teacher_coef: Array,
     bias: Array,
     loss: Any = QUADRATIC,
     regularizer: Regularizer | None = None,
     threads: int = 1,
 ) -> tuple[Array, Array]:
-    """The best coefficients (outputs x vectors) and biases over vectors that stay, in float64.
+    """The best coefficients (outputs x vectors) and biases over fixed vectors, in float64.
 
-    Each lesson is for one or more outputs, in order, over its own rows. A bias that nothing decides stays what it is.
+    Each group of targets is for one or more outputs, in order, over its own rows. A bias that no row decides stays.
     """
     T = (KernelNorm() if regularizer is None else regularizer).among(kernel, X, True).whitening(kernel(Z, Z))
     P = dot(kernel(X, Z, threads=threads), T, threads)
-    u = dot(P.T, pull)
+    u = dot(P.T, teacher_coef)
     shift = dot(P, u)
     w, b, first = np.empty_like(u), np.array(bias, dtype=np.float64), 0
-    for lesson in lessons:
-        o = slice(first, first + lesson.Y.shape[1])
-        rows = slice(None) if lesson.rows is None else lesson.rows
+    for group in targets:
+        o = slice(first, first + group.Y.shape[1])
+        rows = slice(None) if group.rows is None else group.rows
         start = np.hstack([np.zeros_like(u[:, o]).T, b[o, None]])
-        labels = RowLabels(lesson.Y - shift[rows, o][..., None], lesson.C)
+        labels = RowLabels(group.Y - shift[rows, o][..., None], group.C)
         state = newton(DenseFeatures(P[rows], labels), loss, start, tol=1e-10, max_iter=100)
         w[:, o], b[o], first = u[:, o] + state.w, state.bias, o.stop
     return np.ascontiguousarray(dot(T, w).T), b

@@ -35,37 +35,29 @@ from ..solvers.primal.newton import newton
 from ..solvers.primal.passes import Equations, Pull
 from .selection import forward_rows
 
-# With more rows than this, learning computes in float32.
-LEARNING_FLOAT64_ROWS = 2000
-MAX_DENSE_ENTRIES = (
-    1 << 22
-)  # entries up to which sparse rows are learned from as dense ones: much faster, the same vectors
-MAX_REVIVAL_ROWS = (
-    20_000  # that say which vectors are dead, and where they gain most; the last word on more is in float32
-)
-OVERFLOW_OBJECTIVE = 1e30  # as the objective of vectors so far out that numbers overflow
+LEARNING_FLOAT64_ROWS = 2000  # at most; with more rows learning computes in float32
+MAX_DENSE_ENTRIES = 1 << 22  # up to which sparse rows are learned from as dense ones: faster, the same vectors
+MAX_REVIVAL_ROWS = 20_000  # on which dead vectors are found and replaced; of more rows, float64 would take long
+OVERFLOW_OBJECTIVE = 1e30  # the objective of vectors so far out that numbers overflow
 MAX_LOG_SCALE_CHANGE = 6.0  # from a scale of 1, either way: beyond, a line search may overflow
-# An input whose scale is next to zero has no gradient left, neither in its scale nor in the vectors. In the first
-# iterations, scales therefore stay above exp(-0.5) of their start: vectors that lie where clusters are do not show yet
-# what an input is good for, if it counts only together with others.
+# An input whose scale is next to zero has no gradient, neither in its scale nor in the vectors. In the first
+# iterations, scales therefore stay above exp(-0.5) of their start: vectors at the centres of clusters do not show yet
+# whether an input matters that counts only together with others.
 EARLY_ITERATIONS = 30
 EARLY_MAX_LOG_DECREASE = 0.5
 # (initial scale, max log decrease from 1 in early iterations) of even and odd starts. Odd ones have a narrower kernel
 # and free scales: a data set on which one kind ends in a bad local minimum is seldom one on which the other does.
 INITIAL_SCALES = ((1.0, EARLY_MAX_LOG_DECREASE), (2.0, MAX_LOG_SCALE_CHANGE))
-HALVING_FRACTIONS = (
-    0.3,
-    0.5,
-)  # fractions of max_iter at which the worse half of the starts is dropped (successive halving)
+HALVING_FRACTIONS = (0.3, 0.5)  # of max_iter, after which the worse half of the starts is dropped (successive halving)
 
-Callback = Callable[[int, float], None]
-ThreadCount = Callable[[], int]  # that may be used now
+Callback = Callable[[int, float], None]  # (iteration, objective)
+ThreadCount = Callable[[], int]  # the number of threads that may be used now
 
 
 @dataclass(frozen=True)
 class LearnedVectors:
-    """Vectors, the scales of the inputs (None if they were not learned), and the coefficients over them
-    as they were while learning (outputs x vectors), biases. ``value`` is W for each unit of cost.
+    """Vectors, the scales of the inputs (None if they were not learned), and the coefficients (outputs x vectors) and
+    biases over them at the end of learning. ``value`` is W divided by the sum of the costs.
 
     ``remaining_gain`` estimates the relative decrease of W that further iterations would give: the decrease in the last
     quarter of the iterations if max_iter ended them, else 0.
@@ -81,10 +73,9 @@ class LearnedVectors:
 
 
 class Objective:
-    """W(Z) and its gradient, divided by the sum of the costs, in units of the kernel's width.
+    """W(Z) and its gradient, divided by the sum of the costs.
 
-    Variables are Z / unit, and the logarithms of the scales if they are learned. The last solution is kept: the
-    next one, for slightly different vectors, starts there.
+    Variables are Z in units of the kernel's length, and the logarithms of the scales if they are learned.
     """
 
     def __init__(
@@ -95,86 +86,86 @@ class Objective:
         loss: Any,
         regularizer: Regularizer,
         count: int,
-        scaled: bool,
+        learn_scales: bool,
         threads: int = 1,
-        free: ThreadCount | None = None,
+        free_threads: ThreadCount | None = None,
     ):
         self.kernel, self.X, self.labels = kernel, X, labels
-        self.loss, self.regularizer, self.count, self.scaled = loss, regularizer, count, scaled
-        self.threads, self.free = threads, free
+        self.loss, self.regularizer, self.count, self.learn_scales = loss, regularizer, count, learn_scales
+        self.threads, self.free_threads = threads, free_threads
         self.unit = kernel.length(X)
-        self.size = X.shape[1]
-        self.total = float(labels.totals.sum())
-        self.machine: Array | None = None  # weights, as a solver has them
+        self.n_features = X.shape[1]
+        self.total_cost = float(labels.totals.sum())
+        self.weights: Array | None = None  # of the last solution: the next one starts there
 
     def pack(self, Z: Array, scales: Array | None) -> Array:
         """Vectors and scales as one vector of variables."""
         parts = [np.ravel(Z / self.unit)]
-        if self.scaled:
-            parts.append(np.log(np.ones(self.size) if scales is None else scales))
+        if self.learn_scales:
+            parts.append(np.log(np.ones(self.n_features) if scales is None else scales))
         return np.concatenate(parts)
 
     def unpack(self, theta: Array) -> tuple[Array, Array | None]:
         """Vectors and scales."""
-        Z = theta[: self.count * self.size].reshape(self.count, self.size) * self.unit
-        return Z, np.exp(theta[self.count * self.size :]) if self.scaled else None
+        Z = theta[: self.count * self.n_features].reshape(self.count, self.n_features) * self.unit
+        return Z, np.exp(theta[self.count * self.n_features :]) if self.learn_scales else None
 
     def bounds(self, fall: float = MAX_LOG_SCALE_CHANGE) -> tuple[Array, Array] | None:
-        """None for the vectors; the logarithms of the scales may fall by ``fall``."""
-        if not self.scaled:
+        """Bounds of the variables: none of the vectors; the logarithms of the scales may fall by ``fall``."""
+        if not self.learn_scales:
             return None
-        free = np.full(self.count * self.size, np.inf)
-        highest = np.full(self.size, MAX_LOG_SCALE_CHANGE)
-        return np.append(-free, np.full(self.size, -fall)), np.append(free, highest)
+        free = np.full(self.count * self.n_features, np.inf)
+        highest = np.full(self.n_features, MAX_LOG_SCALE_CHANGE)
+        return np.append(-free, np.full(self.n_features, -fall)), np.append(free, highest)
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
-        """Value and gradient; a step so long that numbers overflow is no good."""
-        value, gradient = self.at(theta)
+        """Value and gradient; where numbers overflow, a value so large that a line search steps back."""
+        Z, scales = self.unpack(theta)
+        scaled_Z = Z if scales is None else Z * scales
+        value, beta, Kz, G, log_scale_gradient = self.row_gradients(Z, scales, scaled_Z)
+        if self.regularizer.follows_kernel:
+            G = G + self.kernel.pullback(scaled_Z, scaled_Z, dot(beta, beta.T), Kz)
+        parts = [np.ravel(G if scales is None else G * scales) * self.unit]
+        if scales is not None:
+            parts.append(log_scale_gradient + np.einsum("ij,ij->j", scaled_Z, G))
+        value, gradient = value / self.total_cost, np.concatenate(parts) / self.total_cost
         if not (np.isfinite(value) and np.isfinite(gradient).all()):
             return OVERFLOW_OBJECTIVE, np.zeros_like(theta)
         return value, gradient
 
-    def at(self, theta: Array) -> tuple[float, Array]:
-        """Value and gradient, as far as numbers go."""
-        Z, scales = self.unpack(theta)
-        stretched = Z if scales is None else Z * scales
-        value, beta, Kz, G, inner = self.pulled(Z, scales, stretched)
-        if self.regularizer.follows_kernel:
-            G = G + self.kernel.pullback(stretched, stretched, dot(beta, beta.T), Kz)
-        parts = [np.ravel(G if scales is None else G * scales) * self.unit]
-        if scales is not None:
-            parts.append(inner + np.einsum("ij,ij->j", stretched, G))
-        return value / self.total, np.concatenate(parts) / self.total
+    def scaled_kernel(self, scales: Array | None) -> Any:
+        return self.kernel if scales is None else Scaled(self.kernel, scales)
 
-    def pulled(self, Z: Array, scales: Array | None, stretched: Array) -> tuple[float, Array, Array, Array, Array]:
-        """W, the coefficients (vectors x outputs), the matrix of the scaled vectors, the rows' share of the gradient
-        with respect to these, and of that with respect to the logarithms of the scales."""
-        Kz = self.kernel(stretched, stretched)
-        kernel = self.kernel if scales is None else Scaled(self.kernel, scales)
-        X = self.X if scales is None else kernel.apply(self.X)
-        K = self.kernel(X, stretched, out=np.empty((X.shape[0], len(Z)), dtype=X.dtype), threads=self.threads)
+    def row_gradients(
+        self, Z: Array, scales: Array | None, scaled_Z: Array
+    ) -> tuple[float, Array, Array, Array, Array]:
+        """W, the coefficients (vectors x outputs), the kernel matrix of the scaled vectors, and the rows' part of the
+        gradients with respect to the scaled vectors and to the logarithms of the scales."""
+        Kz = self.kernel(scaled_Z, scaled_Z)
+        X = self.X if scales is None else self.scaled_kernel(scales).apply(self.X)
+        K = self.kernel(X, scaled_Z, out=np.empty((X.shape[0], len(Z)), dtype=X.dtype), threads=self.threads)
         value, A, beta = self.solve(K, Kz)
         used = np.flatnonzero(A.any(axis=1))
         Kx, Xu = K[used], X[used]
         W = -dot(A[used].astype(K.dtype, copy=False), beta.T.astype(K.dtype, copy=False), self.threads)
-        G = self.kernel.pullback(Xu, stretched, W, Kx)
-        inner = np.zeros(self.size)
+        G = self.kernel.pullback(Xu, scaled_Z, W, Kx)
+        log_scale_gradient = np.zeros(self.n_features)
         if scales is not None:
-            Gx = self.kernel.pullback(stretched, Xu, W.T, Kx.T)
+            Gx = self.kernel.pullback(scaled_Z, Xu, W.T, Kx.T)
             product = Xu.multiply(Gx).sum(axis=0) if sp.issparse(Xu) else np.einsum("ij,ij->j", Xu, Gx)
-            inner = np.asarray(product).ravel()
-        return value, beta, Kz, G, inner
+            log_scale_gradient = np.asarray(product).ravel()
+        return value, beta, Kz, G, log_scale_gradient
 
-    def machines(self, Z: Array, scales: Array | None) -> tuple[float, Array, Array]:
-        """W for each unit of cost, the coefficients (vectors x outputs) and biases, in float64."""
-        kernel = self.kernel if scales is None else Scaled(self.kernel, scales)
+    def solution(self, Z: Array, scales: Array | None) -> tuple[float, Array, Array]:
+        """W divided by the sum of the costs, the coefficients (vectors x outputs) and biases, in float64."""
+        kernel = self.scaled_kernel(scales)
         value, _, beta = self.solve(kernel(self.X, Z, threads=self.threads), kernel(Z, Z))
-        assert self.machine is not None
-        return value / self.total, beta, self.machine[:, -1].copy()
+        assert self.weights is not None
+        return value / self.total_cost, beta, self.weights[:, -1].copy()
 
     def coefficients(self, Z: Array, scales: Array | None) -> Array:
-        """Those of the machines, roughly."""
-        return self.machines(Z, scales)[1]
+        """The coefficients (vectors x outputs), in the precision of the rows."""
+        return self.solution(Z, scales)[1]
 
     def solve(self, K: Array, Kz: Array) -> tuple[float, Array, Array]:
         """W, the signed duals and the coefficients (vectors x outputs) at fixed vectors."""
@@ -182,35 +173,37 @@ class Objective:
         rows = DenseFeatures(dot(K, T.astype(K.dtype, copy=False), self.threads), self.labels)
         Y, C = self.labels.of(slice(None))
         if not self.loss.smooth:
-            V, known, _ = solve_interior(rows, self.loss, np.arange(self.labels.outputs), 1e-9, 100)
+            V, solutions, _ = solve_interior(rows, self.loss, np.arange(self.labels.outputs), 1e-9, 100)
             A = np.zeros(C.shape)
-            for o, (members, duals) in enumerate(known):
+            for o, (members, duals) in enumerate(solutions):
                 A[members, o] = duals
             F = decision(rows.P, V)
         else:
-            V = newton(rows, self.loss, self.start(T.shape[1]), tol=1e-7, max_iter=50).V
+            V = newton(rows, self.loss, self.warm_start(T.shape[1]), tol=1e-7, max_iter=50).V
             F = decision(rows.P, V)
             A = self.loss.duals(F, Y, C)
-        self.machine = V
+        self.weights = V
         value = 0.5 * float((V[:, :-1] ** 2).sum()) + float(self.loss.value(F, Y, C).sum())
         return value, A, dot(T, V[:, :-1].T)
 
-    def start(self, features: int) -> Array | None:
-        """The last weights, if there are as many."""
-        return self.machine if self.machine is not None and self.machine.shape[1] == features + 1 else None
+    def warm_start(self, n_features: int) -> Array | None:
+        """The weights of the last solution, if there are as many."""
+        return self.weights if self.weights is not None and self.weights.shape[1] == n_features + 1 else None
 
-    def dead(self, Z: Array, scales: Array | None) -> Array:
-        """Vectors far from every row, or with next to no coefficient in any output."""
-        kernel = self.kernel if scales is None else Scaled(self.kernel, scales)
-        some = self.X[:: -(-self.X.shape[0] // MAX_REVIVAL_ROWS)]
-        K = kernel(some, Z, out=np.empty((some.shape[0], len(Z)), dtype=some.dtype), threads=self.threads)
-        most = np.maximum(K.max(axis=0), -K.min(axis=0))
+    def dead_vectors(self, Z: Array, scales: Array | None) -> Array:
+        """Numbers of the vectors that are far from every row, or have tiny coefficients in all outputs."""
+        if len(Z) <= 1:
+            return np.empty(0, dtype=np.int64)
+        kernel = self.scaled_kernel(scales)
+        X = self.X[:: -(-self.X.shape[0] // MAX_REVIVAL_ROWS)]
+        K = kernel(X, Z, out=np.empty((X.shape[0], len(Z)), dtype=X.dtype), threads=self.threads)
+        largest = np.maximum(K.max(axis=0), -K.min(axis=0))
         sizes = np.maximum(kernel(Z, Z).diagonal(), np.finfo(float).tiny)
-        say = np.abs(self.coefficients(Z, scales)).max(axis=1)
-        return np.flatnonzero((most < 1e-3 * np.sqrt(sizes)) | (say < 1e-6 * say.max()))
+        coef = np.abs(self.coefficients(Z, scales)).max(axis=1)
+        return np.flatnonzero((largest < 1e-3 * np.sqrt(sizes)) | (coef < 1e-6 * coef.max()))
 
     def best_rows(self, kernel: Any, count: int, given: Array, rng: np.random.Generator) -> Array:
-        """Rows that gain most beside the given vectors."""
+        """The rows that decrease the objective most as vectors beside the given ones."""
         loss = self.loss if self.loss.smooth else squared(self.loss)
         step = -(-self.X.shape[0] // MAX_REVIVAL_ROWS)
         X, labels = self.X[::step], self.labels.take(slice(None, None, step), step)
@@ -218,27 +211,21 @@ class Objective:
 
 
 class FusedObjective(Objective):
-    """The same in passes of the core: for its kernels with a derivative, and piecewise quadratic losses."""
+    """The objective in passes of the core: for its kernels with a derivative, and piecewise quadratic losses."""
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
-        there = is_remote(self.X)
-        home = self.X.looked if there else partial(CoreFeatures, self.X, threads=self.threads)
-        self.rows: Any = home(self.labels, dtype=self.X.dtype, keep=2.0**62)
-
-    def __call__(self, theta: Array) -> tuple[float, Array]:
-        if self.free is not None:
-            self.rows.use(self.free())
-        return super().__call__(theta)
+        source = self.X.looked if is_remote(self.X) else partial(CoreFeatures, self.X, threads=self.threads)
+        self.rows: Any = source(self.labels, dtype=self.X.dtype, keep=2.0**62)
 
     @staticmethod
-    def serves(kernel: Any, loss: Any) -> bool:
-        """Does the core have all that it takes?"""
+    def supports(kernel: Any, loss: Any) -> bool:
+        """Whether the core has the kernel, its derivative and the loss."""
         return kernel.core_slopes and loss.smooth and getattr(loss, "pieces", None) is not None
 
-    def solved(self, rows: Any, Z: Array, scales: Array | None) -> tuple[Array, Array, Array]:
-        """Weights, the coefficients (vectors x outputs) and the vectors' matrix at fixed vectors."""
-        kernel = self.kernel if scales is None else Scaled(self.kernel, scales)
+    def _solve_features(self, rows: Any, Z: Array, scales: Array | None) -> tuple[Array, Array, Array]:
+        """The weights, the coefficients (vectors x outputs) and the kernel matrix of fixed vectors."""
+        kernel = self.scaled_kernel(scales)
         added = getattr(self.regularizer, "on_diagonal", None)
         Kz = None if added is None else rows.look_whitened(kernel, Z, added)
         if Kz is None:
@@ -246,32 +233,35 @@ class FusedObjective(Objective):
             rows.look(kernel, Z, self.regularizer.whitening(Kz))
         assert rows.seen is not None
         T = rows.seen[2]
-        self.machine = newton(rows, self.loss, self.start(T.shape[1]), tol=1e-7, max_iter=50).V
-        return self.machine, np.ascontiguousarray(dot(T, self.machine[:, :-1].T)), Kz
+        self.weights = newton(rows, self.loss, self.warm_start(T.shape[1]), tol=1e-7, max_iter=50).V
+        return self.weights, np.ascontiguousarray(dot(T, self.weights[:, :-1].T)), Kz
 
-    def pulled(self, Z: Array, scales: Array | None, stretched: Array) -> tuple[float, Array, Array, Array, Array]:
-        V, beta, Kz = self.solved(self.rows, Z, scales)
+    def row_gradients(
+        self, Z: Array, scales: Array | None, scaled_Z: Array
+    ) -> tuple[float, Array, Array, Array, Array]:
+        if self.free_threads is not None:
+            self.rows.use(self.free_threads())
+        V, beta, Kz = self._solve_features(self.rows, Z, scales)
         losses, products, squares = self.rows.total(Pull(self.loss), V, beta, scales is not None)
         value = 0.5 * float((V[:, :-1] ** 2).sum()) + float(losses.sum())
-        return value, beta, Kz, *self.kernel.gradients(products, squares, stretched)
+        return value, beta, Kz, *self.kernel.gradients(products, squares, scaled_Z)
 
-    def machines(self, Z: Array, scales: Array | None) -> tuple[float, Array, Array]:
-        # Vectors that are nearly dependent have features that float32 knows little of.
+    def solution(self, Z: Array, scales: Array | None) -> tuple[float, Array, Array]:
         rows = self.rows
+        # Features of nearly dependent vectors have few digits in float32.
         if rows.dtype != np.float64 and self.X.shape[0] <= MAX_REVIVAL_ROWS:
-            X = to_memory(self.X)
-            rows = CoreFeatures(X, self.labels, np.float64, self.threads)
-        V, beta, _ = self.solved(rows, Z, scales)
+            rows = CoreFeatures(to_memory(self.X), self.labels, np.float64, self.threads)
+        V, beta, _ = self._solve_features(rows, Z, scales)
         value, *_ = rows.total(Equations(self.loss), np.arange(len(V)), V)
-        return (0.5 * float((V[:, :-1] ** 2).sum()) + float(value.sum())) / self.total, beta, V[:, -1].copy()
+        return (0.5 * float((V[:, :-1] ** 2).sum()) + float(value.sum())) / self.total_cost, beta, V[:, -1].copy()
 
     def coefficients(self, Z: Array, scales: Array | None) -> Array:
-        return self.solved(self.rows, Z, scales)[1]
+        return self._solve_features(self.rows, Z, scales)[1]
 
 
 def objective_for(kernel: Any, loss: Any) -> type[Objective]:
-    """The quickest objective that serves."""
-    return FusedObjective if FusedObjective.serves(kernel, loss) else Objective
+    """The fastest objective for a kernel and a loss."""
+    return FusedObjective if FusedObjective.supports(kernel, loss) else Objective
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # vectors may be tried where numbers overflow
@@ -286,8 +276,8 @@ def learn(
     max_iter: int = 100,
     regularizer: Regularizer | None = None,
     threads: int = 1,
-    watch: Callback | None = None,
-    free: ThreadCount | None = None,
+    callback: Callback | None = None,
+    free_threads: ThreadCount | None = None,
     overwrite_x: bool = False,
     search_vectors: Sequence[LearnedVectors] = (),
 ) -> LearnedVectors:
@@ -297,39 +287,40 @@ def learn(
     the one with the lowest objective continues. ``search_vectors``, learned by the search on parts of these rows, are
     further candidates.
 
-    A vector that contributes nothing has no gradient and would stay so: it is put where it gains most, and
-    learning goes on.
+    A vector that contributes nothing has no gradient: it is moved to the row that decreases W most.
     """
     if isinstance(start, LearnedVectors):
         runs = [start]
     else:
         starts = start if isinstance(start, list) else [start]
         runs = [LearnedVectors(Z, None, np.empty((0, len(Z))), np.empty(0), np.inf, 0) for Z in starts]
-    if is_remote(X) and not FusedObjective.serves(kernel, loss):
-        X = X[:]  # on a device; such kernels and losses have what learning needs in memory only
+    if is_remote(X) and not FusedObjective.supports(kernel, loss):
+        X = X[:]  # on a device; learning with such kernels and losses needs the rows in memory
     centre, X = centre_rows(kernel, X, LEARNING_FLOAT64_ROWS, overwrite_x)
     runs = [replace(run, vectors=jitter_duplicates(run.vectors - centre, kernel, X, rng), n_iter=0) for run in runs]
     count = len(runs[0].vectors)
     regularizer = (KernelNorm() if regularizer is None else regularizer).among(kernel, X, True)
-    objective = objective_for(kernel, loss)(kernel, X, labels, loss, regularizer, count, learn_scales, threads, free)
+    objective = objective_for(kernel, loss)(
+        kernel, X, labels, loss, regularizer, count, learn_scales, threads, free_threads
+    )
 
-    def continued(run: LearnedVectors, until: int, early: tuple[float, float] = INITIAL_SCALES[0]) -> LearnedVectors:
+    def go_on(run: LearnedVectors, until: int, early: tuple[float, float] = INITIAL_SCALES[0]) -> LearnedVectors:
         done = run.n_iter
-        later = None if watch is None else lambda iteration, value: watch(done + iteration, value)
+        later = None if callback is None else lambda iteration, value: callback(done + iteration, value)
         found = minimize(objective, run.vectors, run.scales, rng, until - done, later, early)
         return replace(found, n_iter=done + found.n_iter)
 
-    for part in HALVING_FRACTIONS:
+    for fraction in HALVING_FRACTIONS:
         if len(runs) > 1:
-            better = len(runs) // 2
-            runs = [continued(run, int(part * max_iter), INITIAL_SCALES[k % 2]) for k, run in enumerate(runs)]
+            n_kept = len(runs) // 2
+            runs = [go_on(run, int(fraction * max_iter), INITIAL_SCALES[k % 2]) for k, run in enumerate(runs)]
             for other in search_vectors:
                 if len(other.vectors) == count:
                     value = minimize(objective, other.vectors - centre, other.scales, rng, 0).value
                     runs.append(replace(other, vectors=other.vectors - centre, value=value, n_iter=runs[0].n_iter))
-            runs, search_vectors = sorted(runs, key=lambda run: run.value)[:better], ()
-    found = continued(runs[0], max_iter)
-    return replace(found, vectors=found.vectors + centre)
+            runs, search_vectors = sorted(runs, key=lambda run: run.value)[:n_kept], ()
+    best = go_on(runs[0], max_iter)
+    return replace(best, vectors=best.vectors + centre)
 
 
 def minimize(
@@ -338,18 +329,18 @@ def minimize(
     scales: Array | None,
     rng: np.random.Generator,
     max_iter: int,
-    watch: Callback | None = None,
+    callback: Callback | None = None,
     early: tuple[float, float] = INITIAL_SCALES[0],
 ) -> LearnedVectors:
-    """A local minimum of the objective by L-BFGS; dead vectors come to life again. ``early``: where new scales begin,
-    and how far their logarithms may fall in the first iterations."""
-    progress = _Progress(watch)
+    """A local minimum of the objective by L-BFGS; dead vectors are replaced by rows. ``early``: the initial value of
+    new scales, and how far their logarithms may fall in the first iterations."""
+    progress = _Progress(callback)
     limited = False
-    objective.machine = None
-    first = min(EARLY_ITERATIONS, max_iter // 2) if objective.scaled and scales is None else 0
+    objective.weights = None
+    first = min(EARLY_ITERATIONS, max_iter // 2) if objective.learn_scales and scales is None else 0
     if first:
         begin, fall = early
-        scales = np.full(objective.size, begin)
+        scales = np.full(objective.n_features, begin)
         theta, bounds = objective.pack(_revived(objective, Z, scales, rng), scales), objective.bounds(fall)
         Z, scales = objective.unpack(lbfgs(objective, theta, bounds, first, 3 * first, watch=progress).x)
     for _ in range(3 if max_iter else 0):
@@ -360,18 +351,18 @@ def minimize(
         )
         limited = found.limited
         Z, scales = objective.unpack(found.x)
-        if progress.done >= max_iter or not len(_dead(objective, Z, scales)):
+        if progress.done >= max_iter or not len(objective.dead_vectors(Z, scales)):
             break
-    value, coef, bias = objective.machines(Z, scales)
-    remaining_gain = progress.lately() if limited else 0.0
+    value, coef, bias = objective.solution(Z, scales)
+    remaining_gain = progress.recent_gain() if limited else 0.0
     return LearnedVectors(Z, scales, coef.T, bias, value, progress.done, remaining_gain)
 
 
 class _Progress:
-    """Counts iterations, and remembers how the objective fell."""
+    """The objective after each iteration."""
 
-    def __init__(self, watch: Callback | None):
-        self.watch = watch
+    def __init__(self, callback: Callback | None):
+        self.callback = callback
         self.values: list[float] = []
 
     @property
@@ -380,23 +371,24 @@ class _Progress:
 
     def __call__(self, value: float) -> None:
         self.values.append(value)
-        if self.watch is not None:
-            self.watch(self.done, self.values[-1])
+        if self.callback is not None:
+            self.callback(self.done, self.values[-1])
 
-    def lately(self) -> float:
-        """The relative gain of the last quarter of the iterations."""
+    def recent_gain(self) -> float:
+        """The relative decrease of the objective in the last quarter of the iterations."""
         if self.done < 2:
             return np.inf
         before = self.values[-1 - max(1, self.done // 4)]
         return (before - self.values[-1]) / max(abs(self.values[-1]), np.finfo(float).tiny)
 
 
-def centre_rows(kernel: Any, X: Any, double_rows: int, overwrite_x: bool = False) -> tuple[Any, Any]:
-    """A mean, and rows without it where the kernel depends on differences only: these then lose no digits.
+def centre_rows(kernel: Any, X: Any, max_float64_rows: int, overwrite_x: bool = False) -> tuple[Any, Any]:
+    """The mean of the rows, and the rows without it, if the kernel depends on differences only: these then lose no
+    digits. Else 0 and the rows.
 
-    More rows than ``double_rows`` are in float32. ``overwrite_x``: in the place of X, if they have its type.
+    More rows than ``max_float64_rows`` become float32. ``overwrite_x``: in place, if X has that type.
     """
-    dtype = np.float32 if X.shape[0] > double_rows else np.float64
+    dtype = np.float32 if X.shape[0] > max_float64_rows else np.float64
     if is_remote(X):
         return X.centred(kernel, dtype)
     if sp.issparse(X) and X.shape[0] * X.shape[1] <= MAX_DENSE_ENTRIES:
@@ -404,38 +396,33 @@ def centre_rows(kernel: Any, X: Any, double_rows: int, overwrite_x: bool = False
     if sp.issparse(X) or not kernel.translation_invariant:
         return 0.0, X.astype(dtype, copy=False)
     centre = X.mean(axis=0, dtype=np.float64)
-    around = X if overwrite_x and X.dtype == dtype and X.flags.writeable else np.empty(X.shape, dtype=dtype)
-    for some in row_blocks(X.shape[0], 8 * X.shape[1]):
-        np.subtract(X[some], centre, out=around[some], dtype=np.float64, casting="same_kind")
-    return centre, around
+    centred = X if overwrite_x and X.dtype == dtype and X.flags.writeable else np.empty(X.shape, dtype=dtype)
+    for rows in row_blocks(X.shape[0], 8 * X.shape[1]):
+        np.subtract(X[rows], centre, out=centred[rows], dtype=np.float64, casting="same_kind")
+    return centre, centred
 
 
 def jitter_duplicates(Z: Array, kernel: Any, X: Any, rng: np.random.Generator) -> Array:
-    """Vectors of which no two are equal: equal ones would always move together."""
+    """The vectors, copies of others moved by random steps: equal vectors would always move together."""
     Z = np.array(Z, dtype=np.float64)
     K = kernel(Z, Z)
     size = K.diagonal()
     with np.errstate(invalid="ignore", divide="ignore"):
-        twin = np.tril(size[:, None] + size - 2 * K <= 1e-12 * (size[:, None] + size), -1).any(axis=1)
-    if twin.any():
+        is_copy = np.tril(size[:, None] + size - 2 * K <= 1e-12 * (size[:, None] + size), -1).any(axis=1)
+    if is_copy.any():
         X = X[:: -(-X.shape[0] // MAX_REVIVAL_ROWS)] if is_remote(X) else X
         spread = np.sqrt(np.maximum(np.asarray((X.power(2) if sp.issparse(X) else X**2).mean(axis=0)).ravel(), 0))
-        Z[twin] += 0.1 * np.where(spread > 0, spread, 0.0) * rng.standard_normal((int(twin.sum()), Z.shape[1]))
+        Z[is_copy] += 0.1 * np.where(spread > 0, spread, 0.0) * rng.standard_normal((int(is_copy.sum()), Z.shape[1]))
     return Z
 
 
-def _dead(objective: Objective, Z: Array, scales: Array | None) -> Array:
-    return objective.dead(Z, scales) if len(Z) > 1 else np.empty(0, dtype=np.int64)
-
-
 def _revived(objective: Objective, Z: Array, scales: Array | None, rng: np.random.Generator) -> Array:
-    """Vectors with the dead ones replaced by rows that gain most."""
-    dead = _dead(objective, Z, scales)
+    """The vectors, dead ones replaced by the rows that decrease the objective most."""
+    dead = objective.dead_vectors(Z, scales)
     if not len(dead):
         return Z
-    kernel: Any = objective.kernel if scales is None else Scaled(objective.kernel, scales)
-    rows = objective.best_rows(kernel, len(dead), np.delete(Z, dead, axis=0), rng)
+    rows = objective.best_rows(objective.scaled_kernel(scales), len(dead), np.delete(Z, dead, axis=0), rng)
     Z = Z.copy()
     Z[dead[: len(rows)]] = dense(objective.X[rows])
-    objective.machine = None
+    objective.weights = None
     return Z

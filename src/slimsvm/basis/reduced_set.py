@@ -5,8 +5,8 @@ For functions ``f_o = sum_i a_oi k(x_i, .)`` that are to share the vectors Z,
     D(Z) = sum_o min_beta  |f_o - sum_j beta_j k(z_j, .)|^2 + epsilon |beta|^2
          = sum_o |f_o|^2 - v_o'(k(Z, Z) + epsilon)^-1 v_o,    v_o = k(Z, X) a_o.
 
-Half of it is the objective of `learning` with duals that stay what they are: value and gradient come from there.
-Vectors start as rows picked one by one, each for the part of the ``|f_o|^2`` that it adds.
+Half of it is the objective of `learning` with constant duals: value and gradient come from there. Vectors start as rows
+selected one by one, each for the part of the ``|f_o|^2`` that it adds.
 """
 
 from __future__ import annotations
@@ -25,47 +25,53 @@ from ..problem.regularizers import KernelNorm, Regularizer, inverse_root
 from ..rows.labels import RowLabels
 from .learning import Callback, LearnedVectors, Objective, centre_rows, jitter_duplicates, minimize
 
-# With more rows than this, vectors are moved in float32.
-REDUCED_SET_FLOAT64_ROWS = 20_000
-GROWTH_STAGES, STAGE_ITERATIONS = 8, 15  # in which a set grows
-# Very few vectors have many minima of their own: other beginnings are worth a look, the best of them a run.
+REDUCED_SET_FLOAT64_ROWS = 20_000  # at most; with more rows vectors are moved in float32
+GROWTH_STAGES, STAGE_ITERATIONS = 8, 15
+# Very few vectors have many local minima: short runs start from random rows, and the best of them run to the end.
 MAX_RESTART_VECTORS, N_RESTARTS, N_CONTINUED_RESTARTS = 8, 30, 4
-MAX_RESTART_WORK = 2e8  # numbers in the kernel's values, of all beginnings together, times the inputs
+MAX_RESTART_WORK = 2e8  # kernel values of all restarts, times the inputs
 
 
 class DistanceObjective(Objective):
     """D(Z) / 2 and its gradient, as parts of the sum of ``|f_o|^2 / 2``."""
 
     def __init__(
-        self, kernel: Any, X: Any, coef: Array, squares: float, regularizer: Regularizer, count: int, threads: int = 1
+        self,
+        kernel: Any,
+        X: Any,
+        coef: Array,
+        squared_norm: float,
+        regularizer: Regularizer,
+        count: int,
+        threads: int = 1,
     ):
         self.Y = np.ascontiguousarray(coef.T)
         super().__init__(kernel, X, RowLabels(self.Y, np.ones((1, 1))), None, regularizer, count, False, threads)
-        self.total = 0.5 * squares
+        self.total_cost = 0.5 * squared_norm
 
     def solve(self, K: Array, Kz: Array) -> tuple[float, Array, Array]:
         """D / 2, the coefficients of the f_o, and those over the vectors (vectors x outputs)."""
         T = self.regularizer.whitening(Kz)
         w = dot(T.T, dot(K.T, self.Y.astype(K.dtype, copy=False), self.threads))
-        self.machine = np.hstack([w.T, np.zeros((w.shape[1], 1))])
-        return self.total - 0.5 * float((w**2).sum()), self.Y, dot(T, w)
+        self.weights = np.hstack([w.T, np.zeros((w.shape[1], 1))])
+        return self.total_cost - 0.5 * float((w**2).sum()), self.Y, dot(T, w)
 
     def best_rows(self, kernel: Any, count: int, given: Array, rng: np.random.Generator) -> Array:
         return greedy_rows(kernel, self.X, self.Y.T, count, given=given, threads=self.threads)
 
 
 def has_norm(kernel: Kernel, X: Any) -> bool:
-    """Does the kernel make a norm, as far as some of the rows tell?"""
+    """Whether the kernel is positive definite, as far as a sample of the rows tells."""
     if kernel.positive_semidefinite:
         return True
-    some = X[:: max(1, X.shape[0] // 200)]
-    K = np.asarray(kernel(some, some), dtype=np.float64)
+    sample = X[:: max(1, X.shape[0] // 200)]
+    K = np.asarray(kernel(sample, sample), dtype=np.float64)
     return is_positive_definite(0.5 * (K + K.T), 1e-6 * float(np.abs(K).max(initial=0.0)))
 
 
 @dataclass(frozen=True)
 class AtRows(Base):
-    """``sum_i k(x, x_i) k(x_i, z)``: functions are as near as their values at some rows, whatever k is."""
+    """``sum_i k(x, x_i) k(x_i, z)``: the distance of functions is that of their values at some rows, whatever k is."""
 
     kernel: Kernel
     rows: Any
@@ -82,19 +88,19 @@ class AtRows(Base):
 
 
 def function_values(kernel: Kernel, X: Any, coef: Array, threads: int = 1) -> Array:
-    """``f_o(x_i)`` of all outputs at their own rows, rows x outputs."""
+    """``f_o(x_i)`` of all outputs (rows x outputs) at the rows of their expansion."""
     return kernel.decision(X, X, np.ascontiguousarray(coef), np.zeros(len(coef)), threads)
 
 
 def greedy_rows(
     kernel: Kernel, X: Any, coef: Array, count: int, F: Array | None = None, given: Any = None, threads: int = 1
 ) -> Array:
-    """Rows one by one, each the one whose part outside the span of those before holds most of the functions.
+    """Rows selected one by one, each the one whose part outside the span of those before holds most of the functions.
 
-    With q the unit vector of that part, an output gains ``<f_o, q>^2 = r_o(x)^2 / |part of x|^2``, where r_o is what is
-    left of f_o. ``F`` are the values of the functions, if they are known.
+    With q the unit vector of that part, an output gains ``<f_o, q>^2 = r_o(x)^2 / |part of x|^2``, where r_o is the
+    residual of f_o. ``F`` are the values of the functions, if they are known.
     """
-    left = np.array(function_values(kernel, X, coef, threads) if F is None else F, dtype=np.float64)
+    residuals = np.array(function_values(kernel, X, coef, threads) if F is None else F, dtype=np.float64)
     sizes = np.asarray(kernel.diagonal(X), dtype=np.float64)
     rest = sizes.copy()
     m = 0 if given is None else len(given)
@@ -103,18 +109,18 @@ def greedy_rows(
         T = inverse_root(kernel(given, given))
         m = T.shape[1]
         Q[:m] = dot(kernel(X, given, threads=threads), T, threads).T
-        left -= dot(Q[:m].T, dot(Q[:m], coef.T))
+        residuals -= dot(Q[:m].T, dot(Q[:m], coef.T))
         rest -= np.einsum("ij,ij->j", Q[:m], Q[:m])
     rows: list[int] = []
     while len(rows) < count:
-        apart = rest > SAME * np.abs(sizes)
-        if not apart.any():
+        independent = rest > SAME * np.abs(sizes)
+        if not independent.any():
             break
-        gains = np.divide((left**2).sum(axis=1), rest, out=np.full(len(rest), -1.0), where=apart)
+        gains = np.divide((residuals**2).sum(axis=1), rest, out=np.full(len(rest), -1.0), where=independent)
         p = int(gains.argmax())
         column = kernel(X, X[[p]], threads=threads)[:, 0]
         Q[m] = (column - dot(Q[:m, p], Q[:m])) / np.sqrt(rest[p])
-        left -= np.outer(Q[m], left[p] / np.sqrt(rest[p]))
+        residuals -= np.outer(Q[m], residuals[p] / np.sqrt(rest[p]))
         rest = rest - Q[m] ** 2
         rest[p] = 0
         m += 1
@@ -132,53 +138,49 @@ def reduced_set(
     max_iter: int = 100,
     regularizer: Regularizer | None = None,
     threads: int = 1,
-    watch: Callback | None = None,
-    thorough: bool = True,
+    callback: Callback | None = None,
+    restarts: bool = True,
 ) -> LearnedVectors:
     """At most ``count`` vectors near the functions of ``coef`` (outputs x rows), and the best coefficients over them.
 
-    Where the kernel has a derivative the set grows by stages: greedy rows for what the vectors so far leave over, then
-    all of them move. Moved only in the end, they would settle in a far worse minimum. ``value`` is the squared distance
-    as a part of the squared norm, all outputs together. ``thorough``: very few vectors begin in other places, too.
+    Where the kernel has a derivative the set grows in stages: greedy rows for the residual of the vectors so far, then
+    all of them move. Moved only at the end, they would settle in a far worse minimum. ``value`` is the squared distance
+    relative to the squared norm, over all outputs. ``restarts``: very few vectors also start from random rows.
     """
     centre, X = centre_rows(kernel, X, REDUCED_SET_FLOAT64_ROWS)
     F = function_values(kernel, X, coef, threads)
-    squares = max(float(np.einsum("io,oi->", F, coef)), np.finfo(float).tiny)
+    squared_norm = max(float(np.einsum("io,oi->", F, coef)), np.finfo(float).tiny)
     regularizer = (KernelNorm() if regularizer is None else regularizer).among(kernel, X, True)
     moves = kernel.differentiable and max_iter > 0
     greedy = kernel if has_norm(kernel, X) else AtRows(kernel, X)
     F = F if greedy is kernel else function_values(greedy, X, coef, threads)
-    Z, done = np.empty((0, X.shape[1])), 0
-    for size in _sizes(count) if moves else [count]:
+    Z, n_iter = np.empty((0, X.shape[1])), 0
+    sizes = sorted({-(-count * stage // GROWTH_STAGES) for stage in range(1, GROWTH_STAGES + 1)}) if moves else [count]
+    for size in sizes:
         rows = greedy_rows(greedy, X, coef, size - len(Z), F, Z if len(Z) else None, threads)
         Z = np.vstack([Z, dense(X[rows])])
-        objective = DistanceObjective(kernel, X, coef, squares, regularizer, len(Z), threads)
+        objective = DistanceObjective(kernel, X, coef, squared_norm, regularizer, len(Z), threads)
         last = size == count or len(Z) < size
         iterations = (max_iter if last else min(STAGE_ITERATIONS, max_iter)) if moves else 0
-        found = minimize(objective, jitter_duplicates(Z, kernel, X, rng) if moves else Z, None, rng, iterations, watch)
-        Z, done = found.vectors, done + found.n_iter
-        if last:  # fewer vectors than asked for hold all of the functions
+        start = jitter_duplicates(Z, kernel, X, rng) if moves else Z
+        best = minimize(objective, start, None, rng, iterations, callback)
+        Z, n_iter = best.vectors, n_iter + best.n_iter
+        if last:  # fewer vectors than asked for may hold all of the functions
             break
-    if thorough and moves and len(Z) <= MAX_RESTART_VECTORS:
-        found = min([found, *_from_elsewhere(objective, rng, max_iter, watch)], key=lambda run: run.value)
-    return replace(found, vectors=found.vectors + centre, n_iter=done)
+    if restarts and moves and len(Z) <= MAX_RESTART_VECTORS:
+        best = min([best, *_restarted(objective, rng, max_iter, callback)], key=lambda run: run.value)
+    return replace(best, vectors=best.vectors + centre, n_iter=n_iter)
 
 
-def _from_elsewhere(
-    objective: DistanceObjective, rng: np.random.Generator, max_iter: int, watch: Callback | None
+def _restarted(
+    objective: DistanceObjective, rng: np.random.Generator, max_iter: int, callback: Callback | None
 ) -> list[LearnedVectors]:
-    """Runs from rows at random: all of them short ones, the best to the end."""
+    """Runs from random rows: short ones, of which the best run to the end."""
     kernel, X, count = objective.kernel, objective.X, objective.count
-    beginnings = min(N_RESTARTS, int(MAX_RESTART_WORK / (STAGE_ITERATIONS * X.shape[0] * X.shape[1] * count)))
-    short = min(STAGE_ITERATIONS, max_iter)
+    n_runs = min(N_RESTARTS, int(MAX_RESTART_WORK / (STAGE_ITERATIONS * X.shape[0] * X.shape[1] * count)))
     runs = []
-    for _ in range(beginnings):
-        Z = dense(X[rng.permutation(X.shape[0])[:count]])
-        runs.append(minimize(objective, jitter_duplicates(Z, kernel, X, rng), None, rng, short, None))
+    for _ in range(n_runs):
+        Z = jitter_duplicates(dense(X[rng.permutation(X.shape[0])[:count]]), kernel, X, rng)
+        runs.append(minimize(objective, Z, None, rng, min(STAGE_ITERATIONS, max_iter)))
     best = sorted(runs, key=lambda run: run.value)[:N_CONTINUED_RESTARTS]
-    return [minimize(objective, run.vectors, None, rng, max_iter, watch) for run in best]
-
-
-def _sizes(count: int) -> list[int]:
-    """Sizes of the stages."""
-    return sorted({-(-count * stage // GROWTH_STAGES) for stage in range(1, GROWTH_STAGES + 1)})
+    return [minimize(objective, run.vectors, None, rng, max_iter, callback) for run in best]

@@ -111,8 +111,8 @@ class Compressor:
             self._rng(),
             ITERATIONS["reduced set"] if self._has_norm else 0,
             threads=self.threads,
-            watch=watch,
-            thorough=thorough,
+            callback=watch,
+            restarts=thorough,
         )
         if watch is not None:
             watch.finish(found.n_iter, found.value)
@@ -214,7 +214,7 @@ class Compressor:
             self._norm,
             ITERATIONS["all classes" if lesson.others else "one problem"],
             threads=self.threads,
-            watch=watch,
+            callback=watch,
         )
         if watch is not None:
             watch.finish(found.n_iter, found.value)

@@ -185,7 +185,7 @@ class BudgetSVC(AllPointsClassifier):
         )
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         candidates = DatasetCandidates(dataset, kernel, wanted, np.array(costs), loss, regularizer, rng)
-        model = fit_over(dataset, spec, candidates, wanted)
+        model = fit_over(spec, candidates)
         assert model.gap is not None
         if (model.gap > self.tol).any():
             warn(

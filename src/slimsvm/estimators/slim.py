@@ -10,6 +10,7 @@ from ..data.dataset import Dataset
 from ..model.expansion import Model
 from ..training import sizes
 from ..training.byte_budget import BytePlan
+from ..training.trials import Fold
 from .base import with_model
 from .documentation import documented
 from .stream_classifier import StreamClassifier
@@ -172,7 +173,7 @@ class SlimSVC(WithinBytes, StreamClassifier):
     def _scheme(self) -> str:
         return vars(self).get("multi_class_", self.multi_class)
 
-    def _judge(self, part: sizes.SizeFold, model: Model) -> sizes.FoldScore:
+    def _judge(self, part: Fold, model: Model) -> sizes.FoldScore:
         """The share of rows held out that are right."""
         test, fitted = part.test, with_model(self, part.train, model)
         scores, labels = model.expansion.decision(test.X, test.threads), test.classes[test.codes]

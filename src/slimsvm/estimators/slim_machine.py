@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from ..training import sizes
 from ..training.search import SearchResult, SearchSpace, search, search_space
 from ..training.small import train
 from ..training.spec import Hyperparameters, TrainingSpec
+from ..training.trials import Fold
 from ..utils.progress import ProgressLine
 from ..utils.warnings import warn
 from .small_basis import SmallBasis
@@ -30,7 +32,7 @@ class SlimMachine(SmallBasis):
     _setting: Hyperparameters
 
     @abstractmethod
-    def _judge(self, part: sizes.SizeFold, model: Model) -> sizes.FoldScore:
+    def _judge(self, part: Fold, model: Model) -> sizes.FoldScore:
         """What rows held out say of a model."""
 
     def _check_params(self) -> None:
@@ -80,7 +82,9 @@ class SlimMachine(SmallBasis):
         floor = sizes.smallest_size(dataset.n_classes)
         plan = self._plan(dataset, sizes.size_grid(floor, dataset.n_classes))
         line = ProgressLine("sizes") if self.verbose else None
-        curve = plan.validation_curve(self._judge, line.update if line else None)
+        curve = plan.validation_curve(
+            [partial(self._judge, fold) for fold in plan.folds], line.update if line else None
+        )
         size = curve.best(floor=floor)
         if line is not None:
             line.finish(f"{size} vectors do")

@@ -18,6 +18,7 @@ from ..training import sizes
 from ..training.intervals import held_out_residuals, residual_quantiles
 from ..training.search import SearchSpace, search_space
 from ..training.spec import Hyperparameters, TrainingSpec
+from ..training.trials import Fold
 from .base import available_if
 from .documentation import documented
 from .regressor import r2_of
@@ -232,7 +233,7 @@ class SlimSVR(WithinBytes, StreamRegressor):
         loss = losses.of_targets(self.loss, self.epsilon)
         return TargetProblem(self.C_, loss, self.regularizer_, self.tol, self.max_iter)
 
-    def _judge(self, part: sizes.SizeFold, model: Model) -> sizes.FoldScore:
+    def _judge(self, part: Fold, model: Model) -> sizes.FoldScore:
         test = part.test
         score, missed = r2_of(test.targets, model.expansion.decision(test.X, test.threads), test.weights)
         return sizes.regression_score(score, missed, test.weights, len(np.unique(test.keys)))

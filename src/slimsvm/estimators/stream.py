@@ -256,4 +256,4 @@ def _further(
     steps = ITERATIONS if isinstance(basis.iterations, str) else min(ITERATIONS, int(basis.iterations))
     candidates = spec.candidates(dataset, setting, rng, start)
     choice = candidates.sample(basis.most_rows(spec.n_vectors)).learn_further(steps, basis.smoothing)
-    return fit_chosen(dataset, spec, candidates, choice, dataset.outputs(spec.scheme))
+    return fit_chosen(spec, candidates, choice)

@@ -64,7 +64,7 @@ class WithinBytes(SlimMachine):
         self._note(plan)
         count = model.expansion.vectors.shape[0]
         if line is not None:
-            line.finish(f"{model_size(model, budget.values)} of {max_bytes}, {count} vectors")
+            line.finish(f"{model_size(model, budget.is_regression)} of {max_bytes}, {count} vectors")
         self._tell(model)
         return self._finished(dataset, model, replace(spec, n_vectors=count), plan.hyperparameters, rng)
 

@@ -31,6 +31,7 @@ from ..model.expansion import Model
 from ..problem import losses
 from ..training import sizes as sizing
 from ..training.sizes import FoldScore, SizePlan
+from ..training.trials import Fold
 from ..utils.progress import ProgressLine
 from ..utils.sklearn_private import some_rows, split_rows
 from ..utils.warnings import warn
@@ -136,12 +137,18 @@ def frontier(
     line = ProgressLine("frontier") if verbose else None
     report = line.update if line else None
     score = _scorer(scoring, model, sample_weight is not None)
-    hold_out = partial(_held_out, data, _splitter(cv, y, not isinstance(model, KernelRegressor)), groups)
+    parts: list[_FrontierFold] = []
+
+    def hold_out(dataset: Dataset, rng: np.random.Generator) -> list[Fold]:
+        splitter = _splitter(cv, y, not isinstance(model, KernelRegressor))
+        parts.extend(_held_out(data, splitter, groups, dataset, rng))
+        return [part.fold for part in parts]
+
     plan = model._plan(dataset, wanted, hold_out)
     # Only scorers ask for probabilities.
     layered = None if scoring is None else clone(model).set_params(verbose=False)
-    curve = plan.validation_curve(partial(_judged, score, plan, layered), report)
-    machine = _full_machine(data, plan, dataset, score, report) if full else None
+    curve = plan.validation_curve([partial(_judged, score, plan, layered, part) for part in parts], report)
+    machine = _full_machine(data, plan, parts, dataset, score, report) if full else None
     models, seconds = _models(data, plan, dataset, report)
     floor = sizing.smallest_size(dataset.n_classes)
     found = Frontier(models, curve, seconds, machine, _name(scoring, model), floor)
@@ -224,14 +231,25 @@ class _FrontierData:
 
 @dataclass(frozen=True)
 class _FrontierFold:
-    """Rows to train on, as a task and as the estimator that checked them, and rows to judge by."""
+    """A fold, the estimator that checked its training rows, and its test rows and labels as the user gave them."""
 
-    train: Dataset
+    fold: Fold
     estimator: Any
     X: Any
     y: Array
-    weights: Array
-    keys: Array  # equal for equal rows
+
+    @property
+    def train(self) -> Dataset:
+        return self.fold.train
+
+    @property
+    def weights(self) -> Array:
+        return self.fold.test.counts
+
+    @property
+    def keys(self) -> Array:
+        """Keys of the test rows: equal for equal rows."""
+        return self.fold.test.keys
 
     @classmethod
     def of(cls, data: _FrontierData, dataset: Dataset, train: Array, test: Array, share: float = 1.0) -> _FrontierFold:
@@ -242,20 +260,20 @@ class _FrontierFold:
         places = places[dataset.numbers[np.minimum(places, dataset.size - 1)] == test]  # of rows that count
         test = dataset.numbers[places]
         X, _ = split_rows(data.outer, data.X, None, test, train)
+        train_set = checked_data.checked_dataset(mine.estimator, mine.inner, mine.y, weights, mine.estimator._targets())
+        test_set = dataset.take(places)
         return cls(
-            checked_data.checked_dataset(mine.estimator, mine.inner, mine.y, weights, mine.estimator._targets()),
+            Fold(train_set, test_set),
             mine.estimator,
             X if mine.steps is None else mine.steps.transform(X),
-            dataset.classes[dataset.codes[places]] if dataset.targets is None else _values(dataset, places),
-            dataset.counts[places],
-            dataset.keys[places],
+            dataset.classes[test_set.codes] if dataset.targets is None else _values(test_set),
         )
 
 
-def _values(dataset: Dataset, places: Array) -> Array:
+def _values(dataset: Dataset) -> Array:
     """Targets as the user gave them."""
     assert dataset.units is not None
-    values = dataset.units.centre + dataset.units.size * dataset.targets[places]
+    values = dataset.units.centre + dataset.units.size * dataset.targets
     return values[:, 0] if dataset.single_target else values
 
 
@@ -406,7 +424,12 @@ def _models(
 
 
 def _full_machine(
-    data: _FrontierData, plan: SizePlan, dataset: Dataset, score: Score, report: Callable[[str], None] | None
+    data: _FrontierData,
+    plan: SizePlan,
+    parts: list[_FrontierFold],
+    dataset: Dataset,
+    score: Score,
+    report: Callable[[str], None] | None,
 ) -> FullMachine | None:
     """The machine over all rows, with the costs that the rows held out like best; None where it has no score."""
     kind = _full_classes if dataset.targets is None else _full_values
@@ -416,7 +439,7 @@ def _full_machine(
         return fit(estimator, setting, _fixed_gamma(plan), rows.sample(FULL_ROWS, np.random.default_rng(plan.seed)))
 
     def judged(setting: _Costs) -> tuple[float, float, _Costs]:
-        verdicts = [score(part, fitted(part.estimator, setting, part.train)) for part in plan.folds]
+        verdicts = [score(part, fitted(part.estimator, setting, part.train)) for part in parts]
         if report is not None:
             report(f"full machine, C={setting.C:g}")
         return (*sizing.mean_score(verdicts, plan.folds), setting)
@@ -470,7 +493,7 @@ def _full_values(model: Any, dataset: Dataset) -> _Full:
 
 def _fit_values(unit: Array, model: Any, setting: _Costs, gamma: float, rows: Dataset) -> Any:
     """A machine for each target: its problem is the same in any unit, if cost and tube are in that unit, too."""
-    targets = _values(rows, np.arange(rows.size))
+    targets = _values(rows)
     shared = {name: getattr(model, name) for name in ("kernel", "degree", "coef0", "n_jobs")}
     machines = []
     for size, y in zip(unit.tolist(), targets.reshape(rows.size, -1).T, strict=True):

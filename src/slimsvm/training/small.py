@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..basis.candidates import DatasetCandidates
 from ..basis.learning import LearnedVectors
-from ..data.dataset import Dataset, Output
+from ..data.dataset import Dataset
 from ..model.expansion import Expansion, Model
 from ..problem.bases import Choice
 from ..utils.warnings import warn
@@ -29,31 +29,26 @@ def train(
     quiet: bool = False,
     search_vectors: Sequence[LearnedVectors] = (),
 ) -> Model:
-    """Vectors, and the best coefficients of the recipe's scheme over them.
+    """Vectors, and the best coefficients over them for the problems of the spec's scheme.
 
-    ``quiet``: no warning where learning might go on. ``search_vectors``: what the
-    search learned with this params.
+    ``quiet``: suppress the warning that learning might go on. ``search_vectors``: vectors that the search learned with
+    these hyperparameters, as further starts.
     """
-    wanted = dataset.outputs(spec.scheme)
     candidates = replace(spec.candidates(dataset, params, rng), search_vectors=search_vectors)
-    return fit_over(dataset, spec, candidates, wanted, quiet)
+    return fit_over(spec, candidates, quiet)
 
 
-def fit_over(
-    dataset: Dataset, spec: TrainingSpec, candidates: DatasetCandidates, wanted: list[Output], quiet: bool = False
-) -> Model:
-    """Vectors, learned on some of the rows where those are many, and the best coefficients over them on all rows."""
+def fit_over(spec: TrainingSpec, candidates: DatasetCandidates, quiet: bool = False) -> Model:
+    """Vectors chosen from candidates, and the best coefficients over them on all rows."""
     choice = spec.basis.choose(candidates, spec.n_vectors)
     if choice.learned is not None and not quiet:
-        warn_if_unfinished(choice.learned, dataset)
-    return fit_chosen(dataset, spec, candidates, choice, wanted)
+        warn_if_unfinished(choice.learned, candidates.dataset)
+    return fit_chosen(spec, candidates, choice)
 
 
-def fit_chosen(
-    dataset: Dataset, spec: TrainingSpec, candidates: DatasetCandidates, choice: Choice, wanted: list[Output]
-) -> Model:
-    """The best coefficients over these vectors on all rows."""
-    fitted = spec.fit_coefficients(dataset, choice, candidates, wanted)
+def fit_chosen(spec: TrainingSpec, candidates: DatasetCandidates, choice: Choice) -> Model:
+    """The best coefficients over chosen vectors on all rows."""
+    fitted = spec.fit_coefficients(candidates, choice)
     expansion = Expansion(choice.kernel or candidates.kernel, choice.vectors, fitted.coef, fitted.bias)
     more: dict[str, Any] = {"regularizer_": fitted.regularizer}
     if choice.learned is not None:
@@ -63,19 +58,17 @@ def fit_chosen(
 
 
 def warn_if_unfinished(learned: LearnedVectors, dataset: Dataset) -> None:
-    """A warning where more iterations may give a better model. Of targets with little noise next to nothing is left
-    that could fall, and it may go on falling."""
-    if learned.remaining_gain > WARNED_GAIN and (
-        dataset.targets is None or learned.remaining_gain * learned.value > WARNED_LOSS_GAIN
-    ):
-        warn(
-            f"learning ended at its limit of {learned.n_iter} iterations while the objective still fell"
-            f"{_lately(learned.remaining_gain)}: "
-            f"basis=Learned(iterations={2 * learned.n_iter}) may give a better model",
-            ConvergenceWarning,
-        )
+    """Warn where more iterations may give a better model.
 
-
-def _lately(gain: float) -> str:
-    """In words; after a single iteration there is nothing to compare with."""
-    return f" (by {100 * gain:.1f} % in the last quarter of them)" if np.isfinite(gain) else ""
+    In regression with little noise, the objective may go on falling although next to nothing is left of it.
+    """
+    gain = learned.remaining_gain
+    if not (gain > WARNED_GAIN and (dataset.targets is None or gain * learned.value > WARNED_LOSS_GAIN)):
+        return
+    # After a single iteration there is nothing to compare with.
+    recently = f" (by {100 * gain:.1f} % in the last quarter of them)" if np.isfinite(gain) else ""
+    warn(
+        f"learning ended at its limit of {learned.n_iter} iterations while the objective still fell{recently}: "
+        f"basis=Learned(iterations={2 * learned.n_iter}) may give a better model",
+        ConvergenceWarning,
+    )

@@ -1,16 +1,16 @@
-"""What training needs to know of a model over few vectors: its specification and its hyperparameters."""
+"""What training needs to know of a model over few vectors: its specification, and its hyperparameters."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..basis.candidates import DatasetCandidates
 from ..basis.learning import LearnedVectors
-from ..data.dataset import Dataset, Output
+from ..data.dataset import Dataset
 from ..linalg.arrays import Array
 from ..problem.bases import Choice
 from ..problem.losses import LEARNING_DIGITS, few_digits
@@ -18,12 +18,7 @@ from ..rows.labels import dataset_labels
 from ..solvers.primal.coefficients import Coefficients, fit_coefficients
 from ..utils.progress import Iterations
 
-MAX_MATRIX_ENTRIES = 1 << 23  # of the matrices of all machines
-
-
-def learning_progress(vectors: int, rows: int) -> Iterations:
-    """The progress line of learning."""
-    return Iterations(f"learning {vectors} vectors on {rows} rows")
+MAX_MATRIX_ENTRIES = 1 << 23  # of the Newton matrices of all binary problems that vectors are learned for
 
 
 @dataclass(frozen=True)
@@ -37,19 +32,19 @@ class Hyperparameters:
 
 @dataclass(frozen=True)
 class TrainingSpec:
-    """What a small classifier is to be: all that the estimator's parameters say."""
+    """All that an estimator's parameters say of a model over few vectors, but for its hyperparameters."""
 
     n_vectors: int
     basis: Any
     loss: Any
     regularizer: Any
-    kernel_of: Callable[[float], Any]  # from gamma
+    kernel_of: Callable[[float], Any]  # the kernel for a gamma
     scheme: str = "ovo"
     tol: float = 1e-6
     max_iter: int = 100
     memory: float = 2.0**30
     verbose: bool = False
-    noise: float = 0.0  # standard error of kernel values where the model is to run
+    noise: float = 0.0  # standard error of kernel values on the device that the model is for
 
     def candidates(
         self,
@@ -58,48 +53,55 @@ class TrainingSpec:
         rng: np.random.Generator,
         start: LearnedVectors | Array | None = None,
     ) -> DatasetCandidates:
-        """Rows to choose vectors from. Those that stay rows are chosen for problems of one class against the others;
-        learned ones serve the machines that classify, as long as the matrices of all of them take little memory."""
+        """Rows to choose vectors from.
+
+        Rows are selected for the problems of one class against the others. Vectors are learned for the problems of the
+        scheme, unless their Newton matrices would take much memory.
+        """
         kernel = self.kernel_of(params.gamma)
         regularizer = self.regularizer.among(kernel, dataset.X, self.basis.learns)
         if self.noise:  # adds |beta|^2 noise^2 / 2 to the loss of each row, on average
             regularizer = regularizer.against(few_digits(params.C * dataset.total * self.noise**2, LEARNING_DIGITS))
-        rest, own = dataset.outputs("ovr"), dataset.outputs(self.scheme)
+        outputs = dataset.outputs(self.scheme)
+        fits_memory = len(outputs) * (self.n_vectors + 1) ** 2 <= MAX_MATRIX_ENTRIES
         return DatasetCandidates(
             dataset,
             kernel,
-            rest,
+            dataset.outputs("ovr"),
             params.C,
             self.loss,
             regularizer,
             rng,
             params.scaled,
             start,
-            own if len(own) * (self.n_vectors + 1) ** 2 <= MAX_MATRIX_ENTRIES else None,
-            learning_progress if self.verbose else None,
+            outputs if fits_memory else None,
+            (lambda count, rows: Iterations(f"learning {count} vectors on {rows} rows")) if self.verbose else None,
         )
 
-    def fit_coefficients(
-        self, dataset: Dataset, choice: Choice, over: DatasetCandidates, wanted: list[Output]
-    ) -> Coefficients:
-        """The coefficients over chosen vectors, fitted to all rows."""
+    def fit_coefficients(self, candidates: DatasetCandidates, choice: Choice) -> Coefficients:
+        """The best coefficients over the chosen vectors on all rows, for the problems of the scheme."""
+        dataset = candidates.dataset
+        outputs = dataset.outputs(self.scheme)
+        learned = choice.learned
+        if learned is not None and learned.coef.shape != (len(outputs), choice.vectors.shape[0]):
+            learned = None
         return fit_coefficients(
-            choice.kernel or over.kernel,
+            choice.kernel or candidates.kernel,
             dataset.X,
             choice.vectors,
-            dataset_labels(dataset, wanted, over.C),
+            dataset_labels(dataset, outputs, candidates.C),
             self.loss,
-            over.regularizer,
+            candidates.regularizer,
             tol=self.tol,
             max_iter=self.max_iter,
             dtype=np.float32 if dataset.X.dtype == np.float32 else np.float64,
             threads=dataset.threads,
             memory=self.memory,
-            near=_learned_for(choice, len(wanted)),
+            near=None if learned is None else (learned.coef, learned.bias),
         )
 
 
-def _learned_for(choice: Choice, outputs: int) -> tuple[Array, Array] | None:
-    """Coefficients that were found while learning, if it was for as many machines."""
-    found = choice.learned
-    return None if found is None or found.coef.shape != (outputs, choice.vectors.shape[0]) else (found.coef, found.bias)
+def shortened(basis: Any, iterations: int, **changes: Any) -> Any:
+    """The basis with at most so many iterations of learning, and with other changes."""
+    limit = iterations if isinstance(basis.iterations, str) else min(iterations, int(basis.iterations))
+    return replace(basis, iterations=limit, **changes)

@@ -1,8 +1,7 @@
-"""Trials of a search: each a short run of learning on the training rows of a fold, judged on its other rows.
+"""Trials of a search: each a short run of learning on the training rows of a fold, scored on its test rows.
 
-A trial is a pure function of its params, of where it starts and of its fold. So those that a search will ask for can
-run ahead on other threads: the search takes its way as if they had run when they are asked for, and ends with the same
-choice.
+A trial is a pure function of its hyperparameters, its start and its fold. Trials that a search will need can therefore
+run ahead on other threads without changing its result.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,27 +18,29 @@ from ..data.dataset import Dataset
 from ..linalg.arrays import Array, is_remote
 from ..linalg.matrix import dot
 from ..problem import bases
-from .spec import Hyperparameters, TrainingSpec
+from .spec import Hyperparameters, TrainingSpec, shortened
 
 MAX_TRIAL_ROWS = 5000
-TRIAL_ITERATIONS = 20  # of a trial run
-WARM_TRIAL_ITERATIONS = 10  # of one that starts where another ended
-SCALED_TRIAL_FACTOR = 3  # times as many where scales are learned, too: they overfit late, and a run must show it
+TRIAL_ITERATIONS = 20
+WARM_TRIAL_ITERATIONS = 10  # of a trial that starts where another one ended
+SCALED_TRIAL_FACTOR = 3  # times as many where scales are learned: they overfit late, and a trial must show it
 
 
-@dataclass
-class Fold:
-    """Rows to train on, rows to validate on, and where learning starts."""
+class Fold(NamedTuple):
+    """Rows to train on, and rows to validate on."""
 
     train: Dataset
     test: Dataset
-    start: Future[Array] | Array | None = None
+
+    @property
+    def keys(self) -> Array:
+        return self.test.keys
 
 
 @dataclass(frozen=True)
 class TrialScore:
-    """Mean error and mean loss on the rows held out; of each of these rows its weight where it was wrong, else 0. Of
-    targets the loss is all there is: the error is the same, and a row is as wrong as it costs."""
+    """Mean error and mean loss on the test rows of a fold; ``wrong`` is the weight of each misclassified row, 0 for the
+    others. In regression the error is the mean loss, and ``wrong`` the weighted loss of each row."""
 
     error: float
     loss: float
@@ -47,25 +48,25 @@ class TrialScore:
     learned: LearnedVectors | None = None
 
     @property
-    def doubt(self) -> float:
-        """The standard error of the error, as errors of different rows have nothing to do with each other."""
+    def standard_error(self) -> float:
+        """The standard error of ``error``: the errors of different rows are independent."""
         return self.error * float(np.sqrt((self.wrong**2).sum())) / float(self.wrong.sum()) if self.error else 0.0
 
 
 class TrialRunner:
-    """All trials of a search, on the threads that its rows may use."""
+    """Runs the trials of a search, on as many threads as its rows may use."""
 
     def __init__(self, folds: list[Fold], spec: TrainingSpec, seed: int):
         self.folds, self.spec, self.seed = folds, spec, seed
-        self.known: dict[
+        self.starts: list[Future[Array] | Array | None] = [None] * len(folds)
+        # By candidate and fold: the candidate whose vectors the trial started from, and its score.
+        self.cache: dict[
             tuple[Hyperparameters, int], tuple[Hyperparameters | None, Future[TrialScore] | TrialScore]
         ] = {}
-        # A device works on one trial after the other: several at a time only wait for each other.
+        # A device runs one trial after the other: several at a time only wait for each other.
         self.threads = 1 if is_remote(folds[0].train.X) else folds[0].train.threads
         self.pool: ThreadPoolExecutor | None = None
-        self.jobs: list[
-            tuple[Future[TrialScore], Future[TrialScore] | None]
-        ] = []  # each with the one that it waits for
+        self.jobs: list[tuple[Future[TrialScore], Future[TrialScore] | None]] = []  # each with the one it waits for
 
     def __enter__(self) -> TrialRunner:
         if self.threads > 1:
@@ -76,77 +77,80 @@ class TrialRunner:
         if self.pool is not None:
             self.pool.shutdown(wait=True, cancel_futures=True)
 
-    def _share(self) -> int:
-        """Threads for a trial at this moment: as many as there are for each that may be under way."""
+    def prefetch(self, trials: Iterable[tuple[Hyperparameters, Hyperparameters | None, int]]) -> None:
+        """Start trials ahead: candidates, those whose vectors they start from (None: fresh ones), and folds."""
+        if self.pool is None:
+            return
+        for params, near, fold in trials:
+            if (params, fold) not in self.cache:
+                _, before = (None, None) if near is None else self.cache.get((near, fold), (None, None))
+                self._prepare_start(fold, params)
+                job = self.pool.submit(self._run, params, before, fold)
+                self.jobs.append((job, before if isinstance(before, Future) else None))
+                self.cache[params, fold] = near, job
+
+    def __call__(self, params: Hyperparameters, near: Hyperparameters | None, fold: int) -> TrialScore:
+        """The score of a candidate on a fold; the trial starts from the vectors of ``near``, if it is given."""
+        cached = self.cache.get((params, fold))
+        if cached is None or cached[0] != near:
+            before = None if near is None else self.cache.get((near, fold))
+            self._prepare_start(fold, params)
+            cached = near, self._run(params, before[1] if before else None, fold)
+        score = _result(cached[1])
+        self.cache[params, fold] = near, score
+        return score
+
+    def _free_threads(self) -> int:
+        """Threads for each of the trials that can run at this moment."""
         ready = sum(not job.done() and (before is None or before.done()) for job, before in tuple(self.jobs))
         return max(1, self.threads // max(1, ready))
 
-    def expect(self, wanted: Iterable[tuple[Hyperparameters, Hyperparameters | None, int]]) -> None:
-        """Start trials ahead: settings, where they start (None: anew, else where another one ended) and folds."""
-        if self.pool is None:
-            return
-        for params, near, fold in wanted:
-            if (params, fold) not in self.known:
-                _, before = (None, None) if near is None else self.known.get((near, fold), (None, None))
-                self.prepare(fold, params)
-                job = self.pool.submit(self._run, params, before, fold)
-                self.jobs.append((job, before if isinstance(before, Future) else None))
-                self.known[params, fold] = near, job
-
-    def __call__(self, params: Hyperparameters, near: Hyperparameters | None, fold: int) -> TrialScore:
-        """The score of a candidate on a fold."""
-        found = self.known.get((params, fold))
-        if found is None or found[0] != near:
-            before = None if near is None else self.known.get((near, fold))
-            self.prepare(fold, params)
-            found = near, self._run(params, before[1] if before else None, fold)
-        trial = _done(found[1])
-        self.known[params, fold] = near, trial
-        return trial
-
-    def prepare(self, fold: int, params: Hyperparameters) -> None:
-        """Where learning starts on a fold: the same for all settings."""
-        here = self.folds[fold]
-        if here.start is None and self.spec.basis.learns:
+    def _prepare_start(self, fold: int, params: Hyperparameters) -> None:
+        """Initial vectors of a fold: the same for all candidates."""
+        if self.starts[fold] is None and self.spec.basis.learns:
             if self.pool is None:
-                here.start = self._start(fold, params)
+                self.starts[fold] = self._initial_vectors(fold, params)
             else:
-                here.start = self.pool.submit(self._start, fold, params)
+                self.starts[fold] = self.pool.submit(self._initial_vectors, fold, params)
 
-    def _start(self, fold: int, params: Hyperparameters) -> Array:
+    def _initial_vectors(self, fold: int, params: Hyperparameters) -> Array:
         candidates = self._candidates(params, self.folds[fold].train)
-        return bases.dense(bases.resolve(self.spec.basis.init, "init").choose(candidates, self.spec.n_vectors).vectors)
+        basis = bases.resolve(self.spec.basis.init, "init")
+        return bases.dense(basis.choose(candidates, self.spec.n_vectors).vectors)
 
     def _candidates(self, params: Hyperparameters, train: Dataset) -> Any:
-        # One machine for each class is enough to tell settings apart, and cheaper than one for each pair.
+        # One binary problem for each class is enough to rank candidates, and cheaper than one for each pair.
         rng = np.random.default_rng(self.seed)
-        return replace(self.spec.candidates(train, params, rng), taught=None, watch=None)
+        return replace(self.spec.candidates(train, params, rng), learning_outputs=None, progress=None)
 
     def _run(self, params: Hyperparameters, before: Future[TrialScore] | TrialScore | None, fold: int) -> TrialScore:
-        here, spec = self.folds[fold], self.spec
-        warm = None if before is None else _done(before).learned
-        train, test = replace(here.train, threads=self._share()), here.test
-        rest = train.outputs("ovr")
-        candidates = replace(self._candidates(params, train), free=self._share if self.pool else None)
+        spec = self.spec
+        warm = None if before is None else _result(before).learned
+        train, test = replace(self.folds[fold].train, threads=self._free_threads()), self.folds[fold].test
+        outputs = train.outputs("ovr")
+        candidates = replace(self._candidates(params, train), free_threads=self._free_threads if self.pool else None)
         learned = None
         if spec.basis.learns:
-            candidates = replace(candidates, start=warm or _done(here.start))
-            choice = _short(spec.basis, params.scaled, warm is not None).choose(candidates, spec.n_vectors)
+            candidates = replace(candidates, start=warm or _result(self.starts[fold]))
+            iterations = WARM_TRIAL_ITERATIONS if warm else TRIAL_ITERATIONS
+            iterations *= SCALED_TRIAL_FACTOR if params.scaled else 1
+            basis = shortened(spec.basis, iterations, rows=MAX_TRIAL_ROWS)
+            choice = basis.choose(candidates, spec.n_vectors)
             learned = choice.learned
             coef, bias = learned.coef, learned.bias
         else:
             choice = spec.basis.choose(candidates, spec.n_vectors)
-            fitted = replace(spec, tol=1e-3).fit_coefficients(train, choice, candidates, rest)
+            fitted = replace(spec, tol=1e-3, scheme="ovr").fit_coefficients(candidates, choice)
             coef, bias = fitted.coef, fitted.bias
         kernel = choice.kernel or candidates.kernel
         if is_remote(test.X):
             F = test.X.decision(kernel, choice.vectors, coef, bias)
         else:
             F = dot(kernel(test.X, choice.vectors, threads=train.threads), coef.T, train.threads) + bias
-        share = test.weights / test.weights.sum()
+        weights = test.weights / test.weights.sum()
         wrong = _misclassified(F, test) if test.targets is None else row_losses(F, test.targets, spec.loss)
-        loss = spec.loss.value(F, test.labels(rest), np.repeat(share[:, None], len(rest), axis=1))
-        return TrialScore(float(dot(share, wrong)), float(np.mean(loss)), share * wrong, learned)
+        loss = spec.loss.value(F, test.labels(outputs), np.repeat(weights[:, None], len(outputs), axis=1))
+        return TrialScore(float(dot(weights, wrong)), float(np.mean(loss)), weights * wrong, learned)
 
 
 def _misclassified(F: Array, test: Dataset) -> Array:
@@ -154,19 +158,12 @@ def _misclassified(F: Array, test: Dataset) -> Array:
 
 
 def row_losses(F: Array, targets: Array, loss: Any) -> Array:
-    """The loss of each row, the mean over its targets."""
+    """The loss of each row, averaged over its targets."""
     flat = (1, -1)
-    each = loss.value(F.reshape(flat), targets.reshape(flat), np.ones((1, F.size)))
-    return each.reshape(F.shape).mean(axis=1)
+    losses = loss.value(F.reshape(flat), targets.reshape(flat), np.ones((1, F.size)))
+    return losses.reshape(F.shape).mean(axis=1)
 
 
-def _done(work: Any) -> Any:
-    """What it gave, when it is done, if it is done by another thread."""
+def _result(work: Any) -> Any:
+    """The result of a job, awaited if another thread computes it."""
     return work.result() if isinstance(work, Future) else work
-
-
-def _short(basis: Any, scaled: bool, warm: bool) -> Any:
-    """A trial run."""
-    steps = (WARM_TRIAL_ITERATIONS if warm else TRIAL_ITERATIONS) * (SCALED_TRIAL_FACTOR if scaled else 1)
-    most = steps if isinstance(basis.iterations, str) else min(steps, int(basis.iterations))
-    return replace(basis, iterations=most, rows=MAX_TRIAL_ROWS)

@@ -86,8 +86,8 @@ def _temperature(logits: Array, codes: Array, weights: Array) -> float:
 
 def _held_out(train: Callable[[Dataset], Model], dataset: Dataset) -> Dataset | None:
     """Rows with their values by machines that were fitted without them."""
-    parts = calibration_splits(dataset, np.random.default_rng(0))
-    found = [(train(rows).expansion.decision(test.X, dataset.threads), test) for rows, test in parts]
+    folds = calibration_splits(dataset, np.random.default_rng(0))
+    found = [(train(fold.train).expansion.decision(fold.test.X, dataset.threads), fold.test) for fold in folds]
     if not found:
         return None
 
