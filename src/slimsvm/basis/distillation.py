@@ -34,6 +34,7 @@ from .learning import (
     LearnedVectors,
     Objective,
     centre_rows,
+    initial,
     jitter_duplicates,
     minimize,
 )
@@ -102,7 +103,7 @@ def distill(
     objective = DistillationObjective(
         kernel, X, targets, teacher_coef, squared_norm, loss, regularizer, len(Z), threads
     )
-    found = minimize(objective, Z, None, rng, max_iter, callback)
+    found = minimize(objective, initial(Z), rng, max_iter, callback)
     return replace(found, vectors=found.vectors + centre)
 
 

@@ -218,11 +218,6 @@ class FusedObjective(Objective):
         source = self.X.looked if is_remote(self.X) else partial(CoreFeatures, self.X, threads=self.threads)
         self.rows: Any = source(self.labels, dtype=self.X.dtype, keep=2.0**62)
 
-    @staticmethod
-    def supports(kernel: Any, loss: Any) -> bool:
-        """Whether the core has the kernel, its derivative and the loss."""
-        return kernel.core_slopes and loss.smooth and getattr(loss, "pieces", None) is not None
-
     def _solve_features(self, rows: Any, Z: Array, scales: Array | None) -> tuple[Array, Array, Array]:
         """The weights, the coefficients (vectors x outputs) and the kernel matrix of fixed vectors."""
         kernel = self.scaled_kernel(scales)
@@ -261,7 +256,8 @@ class FusedObjective(Objective):
 
 def objective_for(kernel: Any, loss: Any) -> type[Objective]:
     """The fastest objective for a kernel and a loss."""
-    return FusedObjective if FusedObjective.supports(kernel, loss) else Objective
+    in_core = kernel.core_slopes and loss.smooth and getattr(loss, "pieces", None) is not None
+    return FusedObjective if in_core else Objective
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # vectors may be tried where numbers overflow
@@ -289,97 +285,83 @@ def learn(
 
     A vector that contributes nothing has no gradient: it is moved to the row that decreases W most.
     """
-    if isinstance(start, LearnedVectors):
-        runs = [start]
-    else:
-        starts = start if isinstance(start, list) else [start]
-        runs = [LearnedVectors(Z, None, np.empty((0, len(Z))), np.empty(0), np.inf, 0) for Z in starts]
-    if is_remote(X) and not FusedObjective.supports(kernel, loss):
+    runs = [
+        run if isinstance(run, LearnedVectors) else initial(run)
+        for run in (start if isinstance(start, list) else [start])
+    ]
+    kind = objective_for(kernel, loss)
+    if is_remote(X) and kind is Objective:
         X = X[:]  # on a device; learning with such kernels and losses needs the rows in memory
     centre, X = centre_rows(kernel, X, LEARNING_FLOAT64_ROWS, overwrite_x)
     runs = [replace(run, vectors=jitter_duplicates(run.vectors - centre, kernel, X, rng), n_iter=0) for run in runs]
     count = len(runs[0].vectors)
     regularizer = (KernelNorm() if regularizer is None else regularizer).among(kernel, X, True)
-    objective = objective_for(kernel, loss)(
-        kernel, X, labels, loss, regularizer, count, learn_scales, threads, free_threads
-    )
-
-    def go_on(run: LearnedVectors, until: int, early: tuple[float, float] = INITIAL_SCALES[0]) -> LearnedVectors:
-        done = run.n_iter
-        later = None if callback is None else lambda iteration, value: callback(done + iteration, value)
-        found = minimize(objective, run.vectors, run.scales, rng, until - done, later, early)
-        return replace(found, n_iter=done + found.n_iter)
-
+    objective = kind(kernel, X, labels, loss, regularizer, count, learn_scales, threads, free_threads)
+    others = [replace(run, vectors=run.vectors - centre) for run in search_vectors if len(run.vectors) == count]
     for fraction in HALVING_FRACTIONS:
         if len(runs) > 1:
-            n_kept = len(runs) // 2
-            runs = [go_on(run, int(fraction * max_iter), INITIAL_SCALES[k % 2]) for k, run in enumerate(runs)]
-            for other in search_vectors:
-                if len(other.vectors) == count:
-                    value = minimize(objective, other.vectors - centre, other.scales, rng, 0).value
-                    runs.append(replace(other, vectors=other.vectors - centre, value=value, n_iter=runs[0].n_iter))
-            runs, search_vectors = sorted(runs, key=lambda run: run.value)[:n_kept], ()
-    best = go_on(runs[0], max_iter)
+            n_kept, until = len(runs) // 2, int(fraction * max_iter)
+            runs = [minimize(objective, run, rng, until, callback, INITIAL_SCALES[k % 2]) for k, run in enumerate(runs)]
+            for other in others:
+                value = minimize(objective, replace(other, n_iter=0), rng, 0).value
+                runs.append(replace(other, value=value, n_iter=runs[0].n_iter))
+            runs, others = sorted(runs, key=lambda run: run.value)[:n_kept], []
+    best = minimize(objective, runs[0], rng, max_iter, callback)
     return replace(best, vectors=best.vectors + centre)
+
+
+def initial(Z: Array) -> LearnedVectors:
+    """Vectors where learning starts, without scales and coefficients."""
+    return LearnedVectors(Z, None, np.empty((0, len(Z))), np.empty(0), np.inf, 0)
 
 
 def minimize(
     objective: Objective,
-    Z: Array,
-    scales: Array | None,
+    start: LearnedVectors,
     rng: np.random.Generator,
     max_iter: int,
     callback: Callback | None = None,
     early: tuple[float, float] = INITIAL_SCALES[0],
 ) -> LearnedVectors:
-    """A local minimum of the objective by L-BFGS; dead vectors are replaced by rows. ``early``: the initial value of
-    new scales, and how far their logarithms may fall in the first iterations."""
-    progress = _Progress(callback)
-    limited = False
+    """A local minimum of the objective by L-BFGS, dead vectors replaced by rows.
+
+    ``max_iter`` counts the iterations of the start, too. ``early``: the initial value of new scales, and how far their
+    logarithms may fall in the first iterations.
+    """
+    values: list[float] = []
+    max_iter -= start.n_iter
+
+    def watch(value: float) -> None:
+        values.append(value)
+        if callback is not None:
+            callback(start.n_iter + len(values), value)
+
+    Z, scales, limited = start.vectors, start.scales, False
     objective.weights = None
     first = min(EARLY_ITERATIONS, max_iter // 2) if objective.learn_scales and scales is None else 0
     if first:
-        begin, fall = early
-        scales = np.full(objective.n_features, begin)
-        theta, bounds = objective.pack(_revived(objective, Z, scales, rng), scales), objective.bounds(fall)
-        Z, scales = objective.unpack(lbfgs(objective, theta, bounds, first, 3 * first, watch=progress).x)
+        scales = np.full(objective.n_features, early[0])
+        theta, bounds = objective.pack(_revived(objective, Z, scales, rng), scales), objective.bounds(early[1])
+        Z, scales = objective.unpack(lbfgs(objective, theta, bounds, first, 3 * first, watch=watch).x)
     for _ in range(3 if max_iter else 0):
         Z = _revived(objective, Z, scales, rng)
-        left = max_iter - progress.done
-        found = lbfgs(
-            objective, objective.pack(Z, scales), objective.bounds(), left, max_values=3 * max_iter, watch=progress
-        )
+        theta, left = objective.pack(Z, scales), max_iter - len(values)
+        found = lbfgs(objective, theta, objective.bounds(), left, max_values=3 * max_iter, watch=watch)
         limited = found.limited
         Z, scales = objective.unpack(found.x)
-        if progress.done >= max_iter or not len(objective.dead_vectors(Z, scales)):
+        if len(values) >= max_iter or not len(objective.dead_vectors(Z, scales)):
             break
     value, coef, bias = objective.solution(Z, scales)
-    remaining_gain = progress.recent_gain() if limited else 0.0
-    return LearnedVectors(Z, scales, coef.T, bias, value, progress.done, remaining_gain)
+    gain = _recent_gain(values) if limited else 0.0
+    return LearnedVectors(Z, scales, coef.T, bias, value, start.n_iter + len(values), gain)
 
 
-class _Progress:
-    """The objective after each iteration."""
-
-    def __init__(self, callback: Callback | None):
-        self.callback = callback
-        self.values: list[float] = []
-
-    @property
-    def done(self) -> int:
-        return len(self.values)
-
-    def __call__(self, value: float) -> None:
-        self.values.append(value)
-        if self.callback is not None:
-            self.callback(self.done, self.values[-1])
-
-    def recent_gain(self) -> float:
-        """The relative decrease of the objective in the last quarter of the iterations."""
-        if self.done < 2:
-            return np.inf
-        before = self.values[-1 - max(1, self.done // 4)]
-        return (before - self.values[-1]) / max(abs(self.values[-1]), np.finfo(float).tiny)
+def _recent_gain(values: list[float]) -> float:
+    """The relative decrease of the objective in the last quarter of the iterations."""
+    if len(values) < 2:
+        return np.inf
+    before = values[-1 - max(1, len(values) // 4)]
+    return (before - values[-1]) / max(abs(values[-1]), np.finfo(float).tiny)
 
 
 def centre_rows(kernel: Any, X: Any, max_float64_rows: int, overwrite_x: bool = False) -> tuple[Any, Any]:

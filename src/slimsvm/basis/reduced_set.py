@@ -23,7 +23,7 @@ from ..problem.formulation import Kernel
 from ..problem.kernels import Base
 from ..problem.regularizers import KernelNorm, Regularizer, inverse_root
 from ..rows.labels import RowLabels
-from .learning import Callback, LearnedVectors, Objective, centre_rows, jitter_duplicates, minimize
+from .learning import Callback, LearnedVectors, Objective, centre_rows, initial, jitter_duplicates, minimize
 
 REDUCED_SET_FLOAT64_ROWS = 20_000  # at most; with more rows vectors are moved in float32
 GROWTH_STAGES, STAGE_ITERATIONS = 8, 15
@@ -163,7 +163,7 @@ def reduced_set(
         last = size == count or len(Z) < size
         iterations = (max_iter if last else min(STAGE_ITERATIONS, max_iter)) if moves else 0
         start = jitter_duplicates(Z, kernel, X, rng) if moves else Z
-        best = minimize(objective, start, None, rng, iterations, callback)
+        best = minimize(objective, initial(start), rng, iterations, callback)
         Z, n_iter = best.vectors, n_iter + best.n_iter
         if last:  # fewer vectors than asked for may hold all of the functions
             break
@@ -181,6 +181,6 @@ def _restarted(
     runs = []
     for _ in range(n_runs):
         Z = jitter_duplicates(dense(X[rng.permutation(X.shape[0])[:count]]), kernel, X, rng)
-        runs.append(minimize(objective, Z, None, rng, min(STAGE_ITERATIONS, max_iter)))
+        runs.append(minimize(objective, initial(Z), rng, min(STAGE_ITERATIONS, max_iter)))
     best = sorted(runs, key=lambda run: run.value)[:N_CONTINUED_RESTARTS]
-    return [minimize(objective, run.vectors, None, rng, max_iter, callback) for run in best]
+    return [minimize(objective, initial(run.vectors), rng, max_iter, callback) for run in best]

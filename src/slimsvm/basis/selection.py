@@ -20,6 +20,8 @@ from ..rows.memory import DenseFeatures
 from ..rows.protocol import decision
 from ..solvers.primal.newton import newton
 
+MAX_STORED_VALUES = 1 << 22  # of the kernel among all rows: more are computed when they are needed
+
 # --- forward selection ---------------------------------------------------------------------------
 
 
@@ -34,18 +36,17 @@ def forward_rows(
     loss: SmoothLoss | None = None,
     threads: int = 1,
 ) -> Array:
-    """Rows added one by one to the ``given`` vectors, each the best of some candidates.
+    """Rows selected one by one beside the ``given`` vectors, each the best of some candidates.
 
-    A candidate's part outside the span of the vectors so far is one more feature; one Newton step along it alone
-    gains ``g^2 / 2h``, summed over outputs: that is its score. The problem is solved again after each choice.
+    The part of a candidate outside the span of the vectors so far is a new feature. One Newton step along it alone
+    decreases the objective by ``g^2 / 2h``, summed over outputs: its score. Then the problem is solved again.
     """
     Y, C = labels.of(slice(None))
-    own = RowLabels(Y, C)
+    row_labels = RowLabels(Y, C)
     loss = SquaredHinge() if loss is None else loss
     size = kernel.diagonal(X)
     free = np.ones(X.shape[0], dtype=bool)
-    few = X.shape[0] ** 2 <= 1 << 22
-    columns = kernel(X, X, threads=threads) if few else None
+    columns = kernel(X, X, threads=threads) if X.shape[0] ** 2 <= MAX_STORED_VALUES else None
     P = np.empty((X.shape[0], count + (0 if given is None else given.shape[0])))
     m = 0
     if given is not None and given.shape[0]:
@@ -55,23 +56,23 @@ def forward_rows(
     V = np.zeros((Y.shape[1], m + 1))
     rows: list[int] = []
     while len(rows) < count:
-        V = newton(DenseFeatures(P[:, :m], own), loss, V, tol=1e-4, max_iter=20).V
+        V = newton(DenseFeatures(P[:, :m], row_labels), loss, V, tol=1e-4, max_iter=20).V
         F = decision(P[:, :m], V)
         A, H = loss.duals(F, Y, C), loss.curvature(F, Y, C)
         drawn = np.flatnonzero(free)
         if candidates is not None and len(drawn) > candidates:
             drawn = np.sort(rng.choice(drawn, candidates, replace=False))
-        known = P[drawn, :m]
-        rest = size[drawn] - np.einsum("ij,ij->i", known, known)
-        apart = rest > SAME * size[drawn]
-        free[drawn[~apart]] = False
-        drawn, known, rest = drawn[apart], known[apart], rest[apart]
+        projected = P[drawn, :m]
+        rest = size[drawn] - np.einsum("ij,ij->i", projected, projected)
+        independent = rest > SAME * size[drawn]
+        free[drawn[~independent]] = False
+        drawn, projected, rest = drawn[independent], projected[independent], rest[independent]
         if not len(drawn):
             if free.any():
                 continue
             break
         K = kernel(X, X[drawn], threads=threads) if columns is None else columns[:, drawn]
-        Q = (K - dot(P[:, :m], known.T, threads)) / np.sqrt(rest)
+        Q = (K - dot(P[:, :m], projected.T, threads)) / np.sqrt(rest)
         score = (dot(Q.T, A, threads) ** 2 / (1 + dot((Q**2).T, H, threads))).sum(axis=1)
         best = int(score.argmax())
         P[:, m] = Q[:, best]
@@ -83,36 +84,36 @@ def forward_rows(
 
 
 def forward_vectors(K: Array, gram: Array, labels: Labels, count: int, loss: SmoothLoss | None = None) -> Array:
-    """Which ``count`` of some vectors to keep, one by one, each the one that gains most: `forward_rows` among vectors.
+    """Numbers of ``count`` of some vectors, selected one by one as `forward_rows` selects rows.
 
     ``K`` are their kernel values at all rows, ``gram`` those among themselves. All of them are candidates every time,
-    so what the chosen ones leave of each is carried along: a column of ``K`` less its projection on their span.
+    so each column of ``K`` is updated to its part outside the span of the selected ones.
     """
     Y, C = labels.of(slice(None))
-    own = RowLabels(Y, C)
+    row_labels = RowLabels(Y, C)
     loss = SquaredHinge() if loss is None else loss
     K, gram = np.array(K, dtype=np.float64), np.array(gram, dtype=np.float64)
-    least = SAME * np.abs(gram.diagonal())
+    smallest = SAME * np.abs(gram.diagonal())
     free = np.ones(len(gram), dtype=bool)
     P = np.empty((K.shape[0], count))
     V = np.zeros((Y.shape[1], 1))
     kept: list[int] = []
     while len(kept) < count:
         m = len(kept)
-        free &= gram.diagonal() > least
+        free &= gram.diagonal() > smallest
         if not free.any():
             break
-        V = newton(DenseFeatures(P[:, :m], own), loss, V, tol=1e-4, max_iter=20).V
+        V = newton(DenseFeatures(P[:, :m], row_labels), loss, V, tol=1e-4, max_iter=20).V
         F = decision(P[:, :m], V)
         A, H = loss.duals(F, Y, C), loss.curvature(F, Y, C)
         rest = np.where(free, gram.diagonal(), 1.0)[:, None]
         score = (dot(K.T, A) ** 2 / (rest + dot((K**2).T, H))).sum(axis=1)
         best = int(np.where(free, score, -1.0).argmax())
         root = np.sqrt(gram[best, best])
-        along = gram[best] / root
+        row = gram[best] / root
         P[:, m] = K[:, best] / root
-        K -= np.outer(P[:, m], along)
-        gram -= np.outer(along, along)
+        K -= np.outer(P[:, m], row)
+        gram -= np.outer(row, row)
         V = np.insert(V, m, 0.0, axis=1)
         free[best] = False
         kept.append(best)
@@ -123,7 +124,7 @@ def forward_vectors(K: Array, gram: Array, labels: Labels, count: int, loss: Smo
 
 
 def class_centres(X: Any, codes: Array, weights: Array, count: int, max_iter: int, rng: np.random.Generator) -> Array:
-    """``count`` centres of clusters, as many in each class; of all rows together where classes are more than that."""
+    """``count`` cluster centres, as many in each class; of all rows together if there are more classes than that."""
     classes = np.unique(codes)
     groups = [np.flatnonzero(codes == c) for c in classes] if count >= len(classes) else [np.arange(len(codes))]
     shares = even_shares([len(g) for g in groups], count)
@@ -132,8 +133,8 @@ def class_centres(X: Any, codes: Array, weights: Array, count: int, max_iter: in
 
 
 def _centres(X: Any, weight: Array, count: int, max_iter: int, rng: np.random.Generator) -> Array:
-    same = same_rows(X, row_keys(X))
-    distinct = np.arange(X.shape[0]) if same is None else np.unique(same, return_index=True)[1]
+    groups = same_rows(X, row_keys(X))
+    distinct = np.arange(X.shape[0]) if groups is None else np.unique(groups, return_index=True)[1]
     if len(distinct) <= count:
         return dense(X[distinct])
     # Distances are differences of squares, which a common offset would swallow.
@@ -150,25 +151,25 @@ def lloyd(X: Any, weight: Array, count: int, max_iter: int, rng: np.random.Gener
     squares = np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
 
     def distances(centres: Array) -> Array:
-        apart = np.asarray(dot(X, centres.T))
-        apart *= -2
-        apart += squares[:, None]
-        apart += np.einsum("ij,ij->i", centres, centres)
-        return np.maximum(apart, 0, out=apart)
+        squared = np.asarray(dot(X, centres.T))
+        squared *= -2
+        squared += squares[:, None]
+        squared += np.einsum("ij,ij->i", centres, centres)
+        return np.maximum(squared, 0, out=squared)
 
     centres = _spread_rows(X, weight, count, distances, rng)
     labels = np.full(X.shape[0], -1)
     for _ in range(max_iter):
-        apart = distances(centres)
-        before, labels = labels, apart.argmin(axis=1)
+        squared = distances(centres)
+        before, labels = labels, squared.argmin(axis=1)
         if np.array_equal(before, labels):
             break
         members = sp.csr_array((weight, (labels, np.arange(len(labels)))), shape=(count, len(labels)))
         mass = np.asarray(members.sum(axis=1)).ravel()
         used = mass > 0
         centres[used] = dense(dot(members, X))[used] / mass[used, None]
-        if not used.all():  # the rows farthest from their centres start anew
-            farthest = np.argsort(-apart.min(axis=1), kind="stable")[: np.count_nonzero(~used)]
+        if not used.all():  # empty clusters move to the rows farthest from their centres
+            farthest = np.argsort(-squared.min(axis=1), kind="stable")[: np.count_nonzero(~used)]
             centres[~used] = dense(X[farthest])
     return centres
 
@@ -192,7 +193,7 @@ def _spread_rows(
 
 
 def even_shares(sizes: list[int], count: int) -> list[int]:
-    """``count`` split evenly over groups; what a group is too small for goes to the others."""
+    """``count`` split as evenly over groups as their sizes allow."""
     shares = [0] * len(sizes)
     for _ in range(min(count, sum(sizes))):
         open_ = [g for g in range(len(sizes)) if shares[g] < sizes[g]]

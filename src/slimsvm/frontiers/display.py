@@ -1,4 +1,4 @@
-"""Score against size."""
+"""The plot of score against size."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from ..utils.drawing import axes_for, legend_below, open_frame, pyplot, short, spaced_places, text_color, wrapped
 from .result import Frontier, shown_scores
 
-TICKS = 14  # of sizes, at most
+MAX_TICKS = 14  # on the axis of sizes
 
 
 def _short_bytes(count: int) -> str:
@@ -26,7 +26,7 @@ class FrontierDisplay:
     sizes : sequence of int
         Numbers of vectors, in ascending order.
     scores : array-like of shape (n_sizes,)
-        On rows held out, larger is better. Accuracies are drawn as errors in percent.
+        On held-out rows, larger is better. Accuracies are drawn as errors in percent.
     standard_errors : array-like of shape (n_sizes,)
     chosen : int, optional
         The size to mark.
@@ -37,7 +37,7 @@ class FrontierDisplay:
     full_vectors, full_score : int and float, optional
         Of the support vector machine over all rows.
     scoring : str, default="accuracy"
-        What the scores are.
+        The name of the scores.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class FrontierDisplay:
     bytes_ax_ : matplotlib SecondaryAxis or None
         Bytes, above.
     frontier_ : Frontier
-        Only after `from_frontier` and `from_estimator`: what is drawn.
+        Only after `from_frontier` and `from_estimator`: the frontier that is drawn.
 
     Examples
     --------
@@ -162,7 +162,7 @@ class FrontierDisplay:
         """
         from .compute import frontier
 
-        pyplot()  # before the work: it says what is missing
+        pyplot()  # raises an error at once if matplotlib is missing
         found = frontier(
             X, y, sizes=sizes, estimator=estimator, scoring=scoring, cv=cv, full=full, random_state=random_state
         )
@@ -221,7 +221,7 @@ class FrontierDisplay:
         return self
 
     def _finish(self, ax: Any, label: str, bytes_axis: bool) -> None:
-        """Axes: sizes evenly, errors not below zero."""
+        """Sizes on a logarithmic axis, labels, title; errors not below zero."""
         ax.set_xscale("log", base=2)
         shown = self._ticks()
         ax.set_xticks([self.sizes[k] for k in shown], [str(self.sizes[k]) for k in shown])
@@ -240,7 +240,7 @@ class FrontierDisplay:
             self.bytes_ax_.set_xlabel("bytes", labelpad=6)
 
     def _ticks(self) -> list[int]:
-        """Numbers of the sizes whose names fit beside each other."""
+        """Places of the sizes whose labels fit beside each other."""
         places = np.log2(self.sizes)
         first = [] if self.chosen is None else [self.sizes.index(self.chosen)]
-        return spaced_places(places, float(np.ptp(places)) / TICKS, first)
+        return spaced_places(places, float(np.ptp(places)) / MAX_TICKS, first)

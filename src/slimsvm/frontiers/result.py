@@ -1,4 +1,4 @@
-"""What `frontier` gives: models of several sizes, what rows held out say of them, and the table of both."""
+"""The result of `frontier`: models of several sizes, their scores on held-out rows, and a table of both."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ..quantization.quantize import model_bytes
 from ..training import sizes as sizing
 from ..training.sizes import MARGIN_FACTOR, Curve
 
-WIDTH = 80  # characters of a line that is printed
+LINE_WIDTH = 80  # characters of the printed reason
 
 
 def classifier_of(model: Any) -> Any:
-    """The classifier itself, of a pipeline or not."""
+    """The last step of a pipeline, or the model itself."""
     return model.steps[-1][1] if isinstance(model, Pipeline) else model
 
 
 def bytes_of(model: Any) -> int:
-    """Bytes of a fitted model on a device; of float32 numbers where its kernel has no fixed-point form."""
+    """Bytes of a fitted model on a device; in float32 if its kernel has no fixed-point form."""
     try:
         return model_bytes(model)
     except ValueError:
@@ -35,8 +35,8 @@ def bytes_of(model: Any) -> int:
 @dataclass(frozen=True)
 class FullMachine:
     """The support vector machine over all rows, for comparison: the fitted `AnyNormSVC` or `SVR` (several targets: a
-    `MultiOutputRegressor` with an `SVR` for each), or a pipeline that ends with it, its score on the rows held out with
-    the standard error, and the seconds that the fit took."""
+    `MultiOutputRegressor` with an `SVR` for each), or a pipeline that ends with it, its score on held-out rows with the
+    standard error, and the seconds that the fit took."""
 
     model: Any
     score: float
@@ -45,13 +45,13 @@ class FullMachine:
 
     @property
     def machines(self) -> list[Any]:
-        """What it consists of: one machine, or one for each of several targets."""
+        """The fitted machine, or one for each of several targets."""
         last = classifier_of(self.model)
         return list(last.estimators_) if isinstance(last, MultiOutputRegressor) else [last]
 
     @property
     def vectors(self) -> int:
-        """Of all of them."""
+        """The number of vectors of all machines."""
         return sum(int(machine.n_vectors_) for machine in self.machines)
 
     @property
@@ -61,7 +61,7 @@ class FullMachine:
 
 @dataclass(frozen=True)
 class ChosenSize:
-    """The size that is chosen, and the reason for it as a sentence."""
+    """The chosen size, and the reason for it as a sentence."""
 
     size: int
     why: str
@@ -69,27 +69,27 @@ class ChosenSize:
 
 @dataclass(frozen=True, repr=False)
 class Frontier:
-    """Models of several sizes and what rows held out say of them; `frontier` makes it.
+    """Models of several sizes and their scores on held-out rows; the result of `frontier`.
 
     Attributes
     ----------
     models : dict of int to SlimSVC or SlimSVR
         The fitted model of each size, on all rows; pipelines where the estimator was one.
     curve : object
-        ``sizes``, ``scores`` (larger is better) and ``standard_errors`` on rows held out; ``behind``: how sure it is
-        that margins are worse than those of the best size, in standard errors.
+        ``sizes``, ``scores`` (larger is better) and ``standard_errors`` on held-out rows; ``behind``: by how many
+        standard errors the margins are worse than those of the best size.
     seconds : dict of int to float
-        What each step of the path took, on all rows. Each size starts from the one above it.
+        The time of each step of the path on all rows. Each size starts from the one above it.
     full : FullMachine or None
         The support vector machine over all rows beside it: ``model``, ``vectors``, ``bytes``, ``score``,
         ``standard_error``, ``seconds``.
     scoring : str
-        What the scores are.
+        The name of the scores.
     floor : int
         `best` takes no smaller size unless it is asked to.
     chosen : ChosenSize
-        ``size``, the one that `best` takes unless asked for another, and ``why``, the reason as a sentence: what the
-        table, the picture and the report show.
+        ``size``, the one that `best` takes by default, and ``why``, the reason as a sentence: what the table, the
+        picture and the report show.
     """
 
     models: dict[int, Any]
@@ -147,8 +147,8 @@ class Frontier:
         floor: int | None = None,
         bytes_by_size: Mapping[int, int] | None = None,
     ) -> ChosenSize:
-        """The size of the model that `best` returns, and why; same parameters, and ``bytes_by_size``: the bytes of the
-        model of each size, where they are not those of the models alone."""
+        """The size of the model that `best` returns, and why; same parameters, and ``bytes_by_size``: the bytes of each
+        size, if they are not those of the models alone."""
         if within is not None:
             validation.check_number("within", within, at_least=0)
         allowed = self.sizes
@@ -212,16 +212,24 @@ class Frontier:
         return FrontierDisplay.from_frontier(self, ax=ax, **options).ax_
 
     def _cells(self) -> tuple[list[str], list[list[str]]]:
+        """The header and the lines of the printed table."""
         label, value, unit = shown_scores(self.scoring)
-        header = ["", "vectors", label, "± s.e.", "bytes", "seconds"]
         digits = 2 if unit == 100 else 4
-        lines = [["chosen" if row["chosen"] else "", *_numbers(row, value, unit, digits)] for row in self.rows]
+
+        def cells(score: float, standard_error: float, vectors: int, bytes: int, seconds: float) -> list[str]:
+            numbers = [f"{value(score):.{digits}f}", f"{unit * standard_error:.{digits}f}"]
+            return [str(vectors), *numbers, str(bytes), f"{seconds:.2f}"]
+
+        lines = []
+        for row in self.rows:
+            chosen = "chosen" if row.pop("chosen") else ""
+            del row["size"]
+            lines.append([chosen, *cells(**row)])
         if self.full is not None:
-            full = {
-                name: getattr(self.full, name) for name in ("vectors", "score", "standard_error", "bytes", "seconds")
-            }
-            lines.append(["full machine", *_numbers(full, value, unit, digits)])
-        return header, lines
+            full = self.full
+            numbers = cells(full.score, full.standard_error, full.vectors, full.bytes, full.seconds)
+            lines.append(["full machine", *numbers])
+        return ["", "vectors", label, "± s.e.", "bytes", "seconds"], lines
 
     def __repr__(self) -> str:
         header, lines = self._cells()
@@ -229,7 +237,7 @@ class Frontier:
         shown = [
             "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in [header, *lines]
         ]
-        return "\n".join(["Frontier", *(line.rstrip() for line in shown), textwrap.fill(self.chosen.why, WIDTH)])
+        return "\n".join(["Frontier", *(line.rstrip() for line in shown), textwrap.fill(self.chosen.why, LINE_WIDTH)])
 
     def _repr_html_(self) -> str:
         header, lines = self._cells()
@@ -251,30 +259,30 @@ def _reason(
     max_bytes: float | None,
     scoring: str,
 ) -> str:
-    """Why this size is the best one of a curve, as a sentence; see `Curve.best`."""
+    """Why `Curve.best` takes this size, as a sentence."""
     places = curve.candidates(floor, allowed)
     by_score, by_margins = curve.shortfalls(places)
-    mine = places.index(curve.sizes.index(size))
-    top, steady = curve.sizes[curve.best_place(places)], curve.sizes[places[int(by_margins.argmin())]]
+    chosen = places.index(curve.sizes.index(size))
+    best_score, best_margins = curve.sizes[curve.best_place(places)], curve.sizes[places[int(by_margins.argmin())]]
     margins = "margins" if scoring == "accuracy" else "errors"
     close = f"within {within:g} standard error{'s' * (within != 1)} of"
     if len(allowed) == 1:
         reason = "it is the only size" if max_bytes is None else "no other size fits"
     elif size < floor:
         reason = f"all sizes are below the minimum of {floor}, so the largest is taken"
-    elif max(by_score[mine], by_margins[mine]) > within:
-        score, steadiest = f"the best score ({top} vectors", f"the best {margins} ({steady} vectors"
+    elif max(by_score[chosen], by_margins[chosen]) > within:
+        score, steadiest = f"the best score ({best_score} vectors", f"the best {margins} ({best_margins} vectors"
         if within > 0:
             score += f"; limit {within:g} standard errors"
             steadiest += f"; limit {MARGIN_FACTOR * within:g} standard errors of the difference"
         close_to = "is close enough to" if within > 0 else "has"
         reason = f"no size {close_to} both {score}) and {steadiest}); this one comes closest"
     else:
-        own = by_score[mine] == 0
-        reason = f"the fewest whose score is {close} the best ({'their own' if own else f'that of {top}'})"
+        own = by_score[chosen] == 0
+        reason = f"the fewest whose score is {close} the best ({'their own' if own else f'that of {best_score}'})"
         if within == 0:
             reason = "the fewest that have the best score"
-        if (by_score[:mine] <= within).any():
+        if (by_score[:chosen] <= within).any():
             worse = "as good as the best" if within == 0 else "not clearly worse than the best"
             reason += f" and whose {margins} on the same rows are {worse}"
     if max_bytes is not None and len(allowed) > 1:
@@ -284,23 +292,13 @@ def _reason(
         few = f"fewer than {floor} are not chosen: the rows held out are too few to judge such small models"
         reason += f"; {would} would do by this table, but {few}"
     best = curve.best_place(curve.candidates(floor))
-    if curve.sizes[best] not in allowed and curve.scores[best] > curve.scores[places[mine]]:
+    if curve.sizes[best] not in allowed and curve.scores[best] > curve.scores[places[chosen]]:
         reason += f"; {curve.sizes[best]} vectors do better, but take more than {max_bytes:g} bytes"
     return f"{size} vector{' is' if size == 1 else 's are'} chosen: {reason}"
 
 
 def shown_scores(scoring: str) -> tuple[str, Callable[[Any], Any], float]:
-    """How scores are shown: their name, what is made of them, and the unit of their standard errors."""
+    """How scores are shown: their label, their conversion, and the factor of their standard errors."""
     if scoring == "accuracy":
         return "error, %", lambda score: 100 * (1 - score), 100.0
     return scoring, lambda score: score, 1.0
-
-
-def _numbers(row: dict[str, Any], value: Callable[[float], float], unit: float, digits: int) -> list[str]:
-    return [
-        str(row["vectors"]),
-        f"{value(row['score']):.{digits}f}",
-        f"{unit * row['standard_error']:.{digits}f}",
-        str(row["bytes"]),
-        f"{row['seconds']:.2f}",
-    ]
