@@ -91,11 +91,11 @@ class LayerLogLoss:
     """The log-loss on the test rows of a fold of the layer that is fitted to its training rows, as a function of the
     layer's cost."""
 
-    def __init__(self, judge: FoldVectors, memory: float):
-        self.kernel, self.vectors = judge.kernel, as_float64(judge.vectors)
+    def __init__(self, source: FoldVectors, memory: float):
+        self.kernel, self.vectors = source.kernel, as_float64(source.vectors)
         gram = self.kernel(self.vectors, self.vectors)
-        self.whitening = layer_norm(self.kernel, judge.fold.train).settled(gram).whitening(gram)
-        self.train, self.test = (self._features(rows, memory) for rows in (judge.fold.train, judge.fold.test))
+        self.whitening = layer_norm(self.kernel, source.fold.train).settled(gram).whitening(gram)
+        self.train, self.test = (self._features(rows, memory) for rows in (source.fold.train, source.fold.test))
         self.solutions: dict[float, LayerWeights] = {}
 
     def _features(self, rows: Dataset, memory: float) -> Any:

@@ -97,7 +97,7 @@ class SearchSpace:
 
 def search_space(dataset: Dataset, C: float | str, gamma: float | str, scales: str, spec: TrainingSpec) -> SearchSpace:
     """The search space of an estimator's parameters: numbers, or words for what is to be searched."""
-    given_C = None if isinstance(C, str) else float(C)
+    given_C = None if C == "search" else float(C)
     may_learn_scales = scales == "learned" or (scales == "search" and spec.basis.learns)
     # With more inputs than rows, scales would fit anything.
     searched = [False, True] if may_learn_scales and dataset.X.shape[1] <= dataset.size else [False]

@@ -103,5 +103,5 @@ class TrainingSpec:
 
 def shortened(basis: Any, iterations: int, **changes: Any) -> Any:
     """The basis with at most so many iterations of learning, and with other changes."""
-    limit = iterations if isinstance(basis.iterations, str) else min(iterations, int(basis.iterations))
+    limit = iterations if basis.iterations == "auto" else min(iterations, int(basis.iterations))
     return replace(basis, iterations=limit, **changes)

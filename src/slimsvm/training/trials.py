@@ -58,11 +58,9 @@ class TrialRunner:
 
     def __init__(self, folds: list[Fold], spec: TrainingSpec, seed: int):
         self.folds, self.spec, self.seed = folds, spec, seed
-        self.starts: list[Future[Array] | Array | None] = [None] * len(folds)
+        self.starts: dict[int, Future[Array]] = {}  # initial vectors by fold
         # By candidate and fold: the candidate whose vectors the trial started from, and its score.
-        self.cache: dict[
-            tuple[Hyperparameters, int], tuple[Hyperparameters | None, Future[TrialScore] | TrialScore]
-        ] = {}
+        self.cache: dict[tuple[Hyperparameters, int], tuple[Hyperparameters | None, Future[TrialScore]]] = {}
         # A device runs one trial after the other: several at a time only wait for each other.
         self.threads = 1 if is_remote(folds[0].train.X) else folds[0].train.threads
         self.pool: ThreadPoolExecutor | None = None
@@ -83,22 +81,23 @@ class TrialRunner:
             return
         for params, near, fold in trials:
             if (params, fold) not in self.cache:
-                _, before = (None, None) if near is None else self.cache.get((near, fold), (None, None))
+                before = self._cached(near, fold)
                 self._prepare_start(fold, params)
                 job = self.pool.submit(self._run, params, before, fold)
-                self.jobs.append((job, before if isinstance(before, Future) else None))
+                self.jobs.append((job, before))
                 self.cache[params, fold] = near, job
 
     def __call__(self, params: Hyperparameters, near: Hyperparameters | None, fold: int) -> TrialScore:
         """The score of a candidate on a fold; the trial starts from the vectors of ``near``, if it is given."""
         cached = self.cache.get((params, fold))
         if cached is None or cached[0] != near:
-            before = None if near is None else self.cache.get((near, fold))
             self._prepare_start(fold, params)
-            cached = near, self._run(params, before[1] if before else None, fold)
-        score = _result(cached[1])
-        self.cache[params, fold] = near, score
-        return score
+            cached = near, _completed(self._run(params, self._cached(near, fold), fold))
+            self.cache[params, fold] = cached
+        return cached[1].result()
+
+    def _cached(self, params: Hyperparameters | None, fold: int) -> Future[TrialScore] | None:
+        return None if params is None else self.cache.get((params, fold), (None, None))[1]
 
     def _free_threads(self) -> int:
         """Threads for each of the trials that can run at this moment."""
@@ -107,9 +106,9 @@ class TrialRunner:
 
     def _prepare_start(self, fold: int, params: Hyperparameters) -> None:
         """Initial vectors of a fold: the same for all candidates."""
-        if self.starts[fold] is None and self.spec.basis.learns:
+        if fold not in self.starts and self.spec.basis.learns:
             if self.pool is None:
-                self.starts[fold] = self._initial_vectors(fold, params)
+                self.starts[fold] = _completed(self._initial_vectors(fold, params))
             else:
                 self.starts[fold] = self.pool.submit(self._initial_vectors, fold, params)
 
@@ -123,15 +122,15 @@ class TrialRunner:
         rng = np.random.default_rng(self.seed)
         return replace(self.spec.candidates(train, params, rng), learning_outputs=None, progress=None)
 
-    def _run(self, params: Hyperparameters, before: Future[TrialScore] | TrialScore | None, fold: int) -> TrialScore:
+    def _run(self, params: Hyperparameters, before: Future[TrialScore] | None, fold: int) -> TrialScore:
         spec = self.spec
-        warm = None if before is None else _result(before).learned
+        warm = None if before is None else before.result().learned
         train, test = replace(self.folds[fold].train, threads=self._free_threads()), self.folds[fold].test
         outputs = train.outputs("ovr")
         candidates = replace(self._candidates(params, train), free_threads=self._free_threads if self.pool else None)
         learned = None
         if spec.basis.learns:
-            candidates = replace(candidates, start=warm or _result(self.starts[fold]))
+            candidates = replace(candidates, start=warm or self.starts[fold].result())
             iterations = WARM_TRIAL_ITERATIONS if warm else TRIAL_ITERATIONS
             iterations *= SCALED_TRIAL_FACTOR if params.scaled else 1
             basis = shortened(spec.basis, iterations, rows=MAX_TRIAL_ROWS)
@@ -164,6 +163,7 @@ def row_losses(F: Array, targets: Array, loss: Any) -> Array:
     return losses.reshape(F.shape).mean(axis=1)
 
 
-def _result(work: Any) -> Any:
-    """The result of a job, awaited if another thread computes it."""
-    return work.result() if isinstance(work, Future) else work
+def _completed(result: Any) -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_result(result)
+    return future
