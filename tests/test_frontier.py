@@ -477,7 +477,7 @@ def hand_made(sizes, scores, error=0.02, classes=2, inputs=10, behind=0.0, **oth
     rng = np.random.default_rng(0)
     models = {
         m: SimpleNamespace(
-            _answers=lambda: (np.arange(classes), None),
+            _labels_and_votes=lambda: (np.arange(classes), None),
             kernel_=kernels.Gaussian(0.1),
             vectors_=rng.normal(size=(m, inputs)),
             vector_coef_=np.zeros((outputs, m)),
