@@ -34,6 +34,7 @@ from slimsvm.rows.memory import DenseFeatures
 from slimsvm.rows.protocol import decision
 from slimsvm.solvers.primal.newton import newton
 from slimsvm.training import sizes as sizing
+from slimsvm.training.scoring import margins
 from small_models import FEW_ITERATIONS, learned, slim
 
 pytestmark = pytest.mark.filterwarnings(FEW_ITERATIONS)
@@ -261,10 +262,10 @@ def test_margins(multi_class):
                 mine.append(scores[row, o])
             elif negative is None or label == negative:
                 mine.append(-scores[row, o])
-        assert model._margins(scores, y)[row] == min(mine)
-    assert (model._margins(scores, np.full(60, 7)) == -np.inf).all()
+        assert margins(scores, model.classes_, multi_class == "ovo", y)[row] == min(mine)
+    assert (margins(scores, model.classes_, multi_class == "ovo", np.full(60, 7)) == -np.inf).all()
     two = slim().fit(X[y < 2], y[y < 2])
-    np.testing.assert_array_equal(two._margins(two._scores(X), np.ones(60)), two.decision_function(X))
+    np.testing.assert_array_equal(margins(two._scores(X), two.classes_, False, np.ones(60)), two.decision_function(X))
 
 
 def test_margins_that_are_clearly_worse():

@@ -8,7 +8,7 @@ from sklearn.datasets import make_moons
 
 from problems import blobs, three_classes
 from slimsvm import AnyNormSVC, BudgetSVC, kernels
-from slimsvm.estimators import budget as module
+from slimsvm.training import hard_budget as module
 
 hardness = pytest.mark.parametrize("hard", ["select", "learn"])
 norms = pytest.mark.parametrize("norm", ["l1", "l2"])
@@ -49,8 +49,8 @@ def test_the_cost_taken_over_gives_the_same_machine(norm, monkeypatch):
     """While the cap is active, the budget machine is a scaled machine with the (squared) hinge: nu-SVM for "l1"."""
     X, y = make_moons(150, noise=0.15, random_state=0)
     costs = []
-    equal_cost = BudgetSVC._equal_cost
-    monkeypatch.setattr(BudgetSVC, "_equal_cost", lambda *args: costs.append(equal_cost(*args)) or costs[-1])
+    equal_cost = module.equal_cost
+    monkeypatch.setattr(module, "equal_cost", lambda *args: costs.append(equal_cost(*args)) or costs[-1])
     params = {"gamma": 2.0, "tol": 1e-8}
     BudgetSVC(20, norm, "select", **params).fit(X, y)
     soft = BudgetSVC(20, norm, **params).fit(X, y)
@@ -102,7 +102,7 @@ def test_weights_of_zero_are_rows_left_out():
 
 
 def test_few_candidates_where_rows_are_many(monkeypatch):
-    monkeypatch.setattr(module, "MOST_VALUES", 1)
+    monkeypatch.setattr(module, "MAX_CANDIDATE_VALUES", 1)
     X, y = blobs(200)
     first, second = (BudgetSVC(8, hard="select", random_state=0).fit(X, y) for _ in range(2))
     np.testing.assert_array_equal(first.support_, second.support_)

@@ -22,7 +22,7 @@ def run(monkeypatch, error, n, **given):
     X, y = blobs(n, seed=3)
     estimator = SlimSVC(3, **given)
     dataset = checked_data.checked_dataset(estimator, X, y, None, ClassTargets())
-    spec = estimator._recipe(dataset)
+    spec = estimator._spec().training_spec(dataset)
 
     def trial(self, setting, before, fold):
         mine, size = error(setting, fold), self.folds[fold].test.size

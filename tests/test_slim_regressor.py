@@ -292,7 +292,7 @@ def test_residuals_are_larger_by_as_much_as_the_final_model_is_worse():
     X = np.random.default_rng(0).normal(size=(150, 2))
     dataset = checked_data.checked_dataset(SlimSVR(), X, X[:, 0], None, RegressionTargets(alike=False))
     dataset = replace(dataset, targets=dataset.X[:, :1].copy())
-    spec, setting = SlimSVR(4, gamma=0.05, scales="fixed")._recipe(dataset), Hyperparameters(10.0, 0.05)
+    spec, setting = SlimSVR(4, gamma=0.05, scales="fixed")._spec().training_spec(dataset), Hyperparameters(10.0, 0.05)
 
     def residuals(amount):
         return held_out_residuals(dataset, spec, setting, np.random.default_rng(0), MissesBy(amount))[0]

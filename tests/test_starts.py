@@ -159,7 +159,7 @@ def test_starts_differ(init, different):
     X, y = values(lambda X: np.sin(3 * X[:, 0]) + X[:, 1] ** 2, 150, 3)
     estimator = SlimSVR(5, bases.Learned(init=init))
     dataset = checked_data.checked_dataset(estimator, X, y, None, RegressionTargets(alike=False))
-    spec = estimator._recipe(dataset)
+    spec = estimator._spec().training_spec(dataset)
     candidates = spec.candidates(dataset, Hyperparameters(1.0, 1.0), np.random.default_rng(0))
     found = candidates.initial_vectors(bases.resolve(spec.basis.init), 5, 4)
     assert len({Z.tobytes() for Z in found}) == len(found) == different

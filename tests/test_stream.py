@@ -14,7 +14,7 @@ import slimsvm
 from slimsvm import SlimSVC
 from slimsvm.bases import Learned
 from slimsvm.data.reservoir import Reservoir
-from slimsvm.estimators import stream as policy
+from slimsvm.training import streaming
 
 QUICK = {"n_vectors": 6, "C": 1.0, "gamma": 1.0, "scales": "fixed", "memory": 300}
 
@@ -255,16 +255,16 @@ def test_few_new_rows_only_fill_the_memory():
 def test_a_search_only_now_and_then(monkeypatch):
     X, y = moons(1000)
     calls = []
-    trained = SlimSVC._train
+    trained = streaming.train_slim
     monkeypatch.setattr(
-        SlimSVC, "_train", lambda self, dataset: calls.append(dataset.n_samples) or trained(self, dataset)
+        streaming, "train_slim", lambda dataset, spec: calls.append(dataset.n_samples) or trained(dataset, spec)
     )
     fed(SlimSVC(**QUICK), X, y, 50)
     assert calls == [50, 200]  # rows in memory; 300 at most
     calls.clear()
     fed(SlimSVC(**QUICK, recent=True), X, y, 50)
     assert calls[:2] == [50, 200]
-    assert len(calls) <= 2 + 1000 // (policy.TURNOVER * 300)
+    assert len(calls) <= 2 + 1000 // (streaming.TURNOVERS_PER_SEARCH * 300)
 
 
 def test_an_interrupted_call_leaves_the_old_state(monkeypatch):
@@ -275,7 +275,7 @@ def test_an_interrupted_call_leaves_the_old_state(monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(SlimSVC, "_moved_on", interrupted)
+    monkeypatch.setattr(streaming, "warm_refit", interrupted)
     with pytest.raises(KeyboardInterrupt):
         clf.partial_fit(X[400:500], y[400:500])
     assert vars(clf).keys() == state.keys()

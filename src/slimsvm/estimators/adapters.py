@@ -20,7 +20,7 @@ from ..model.expansion import Expansion
 from ..model.voting import Votes
 from ..problem import kernels, losses
 from ..utils.sklearn_private import gamma_of, training_rows
-from .all_points import AllPointsClassifier
+from .all_rows import AllRowsClassifier
 from .base import KernelClassifier, KernelRegressor
 from .sklearn_svm import NuSVC as OurNuSVC
 from .sklearn_svm import OneClassSVM as FullOutlierDetector
@@ -120,7 +120,7 @@ def _our_nu_classifier(model: Any) -> SourceModel:
     return _without_class_weights(_ours(model))
 
 
-@source_model.register(AllPointsClassifier)
+@source_model.register(AllRowsClassifier)
 def _ours_over_all_rows(model: Any) -> SourceModel:
     """C of a norm that is no sum over rows is not the cost of one row."""
     source = _ours(model)

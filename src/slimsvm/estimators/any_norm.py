@@ -9,12 +9,12 @@ from ..problem import slacks
 from ..problem.formulation import Constraint, Slack, constraint
 from ..solvers.primal.refit import ClassProblem, Refit
 from . import validation
-from .all_points import AllPointsClassifier
+from .all_rows import AllRowsClassifier
 from .documentation import documented
 
 
 @documented
-class AnyNormSVC(AllPointsClassifier):
+class AnyNormSVC(AllRowsClassifier):
     """Kernel support vector machine with a choice of slack norm, solved to a certified duality gap.
 
     Minimises ``1/2 |f|^2 + C * Phi(xi)`` over functions f of the kernel's space and a bias b, where the slacks

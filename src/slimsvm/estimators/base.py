@@ -234,6 +234,16 @@ def with_model(estimator: Any, dataset: Dataset, model: Model) -> Any:
     return fresh._set_fitted(dataset, model)
 
 
+def output_values(model: Any, X: Any) -> Array:
+    """Values of all outputs of a fitted estimator, one row for each row of X."""
+    return model._scores(X)
+
+
+def labels_and_votes(model: Any) -> tuple[Any, Any]:
+    """Labels of a fitted estimator, and how values become one of them; None where the values are predicted."""
+    return model._labels_and_votes()
+
+
 def _score(model: Any, metric: Callable[..., Any], X: Any, y: Any, sample_weight: Any) -> float:
     """A metric of what is predicted for rows wherever they are."""
     if is_block_source(X) and y is None:
@@ -271,11 +281,10 @@ class KernelClassifier(ClassifierMixin, KernelModel):
     decision_function_shape = "ovr"
     classes_: Array
 
-    def _set_fitted(self, dataset: Dataset, model: Model, scheme: str = "ovo") -> Any:
-        """``scheme``: outputs are pairs of classes ("ovo"), or each class against the others ("ovr")."""
+    def _set_fitted(self, dataset: Dataset, model: Model) -> Any:
         self.classes_ = dataset.classes
         # A change of parameters is for the next fit.
-        self._votes = Votes(pairs=dataset.n_classes > 2 and scheme == "ovo")
+        self._votes = Votes(pairs=dataset.n_classes > 2 and model.scheme == "ovo")
         self._factors = dataset.factors
         return super()._set_fitted(dataset, model)
 

@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from ..basis.candidates import DatasetCandidates
-from ..data.dataset import Dataset, outputs
-from ..linalg.arrays import Array
-from ..linalg.matrix import dot
+from ..data.dataset import Dataset
 from ..model.expansion import Model
-from ..problem import bases, kernels, regularizers, slacks
+from ..problem import kernels, slacks
 from ..problem.formulation import INEQUALITY, Constraint, Slack
-from ..solvers.dual.solve import DualSolution
-from ..solvers.dual.training import Subproblem, subproblems
-from ..training.small import fit_over
-from ..training.spec import TrainingSpec
-from ..utils.warnings import warn
-from .all_points import AllPointsClassifier
+from ..training.full import FullSpec
+from ..training.hard_budget import train_hard_budget
+from . import validation
+from .all_rows import AllRowsClassifier
 from .documentation import documented
 from .validation import check_choice, check_number
 
-# Candidates for a vector are all rows while this many kernel values are to be computed, then some of them.
-MOST_VALUES = 1 << 22
-# In units of 1 / k(x, x). Few vectors cannot follow a cost that leaves hardly any slack over all rows: they overfit.
-MOST_COST = 30.0
-
 
 @documented
-class BudgetSVC(AllPointsClassifier):
+class BudgetSVC(AllRowsClassifier):
     """Support vector machine in which about ``budget`` slacks count (Dekel & Singer).
 
     Minimises ``1/2 |f|^2 + C * phi(xi)`` where phi is the sum of the ``budget`` largest slacks (``norm="l1"``), or
@@ -157,57 +145,10 @@ class BudgetSVC(AllPointsClassifier):
                 )
         return (slacks.TopSum if self.norm == "l1" else slacks.TopTwoNorm)(self.budget), INEQUALITY
 
-    def _train(self, dataset: Dataset) -> Model:
+    def _train(self, dataset: Dataset, spec: FullSpec) -> Model:
         if self.hard is None:
-            return super()._train(dataset)
-        dataset = dataset.sorted()
-        # The cost that is taken over comes from small differences between slacks.
-        return self._shrunk(dataset, *self._train_at(dataset, min(self.tol, 1e-5)))
-
-    def _shrunk(self, dataset: Dataset, full: Model, solutions: list[DualSolution]) -> Model:
-        """The same problems over at most ``budget`` vectors that all of them share."""
-        kernel, loss = full.expansion.kernel, slacks.loss(self.norm)
-        wanted = outputs(dataset.n_classes, self.multi_class)
-        short = 1 - dataset.labels(wanted) * full.expansion.decision(dataset.X, dataset.threads)
-        _, problems = subproblems(dataset, wanted)
-        most = MOST_COST / max(float(kernel.diagonal(dataset.X).mean()), np.finfo(float).tiny)
-        costs = [
-            min(most, self._equal_cost(problem, solution, short[problem.rows, o]))
-            for o, (problem, solution) in enumerate(zip(problems, solutions, strict=True))
-        ]
-        # All rows may be chosen, not only the vectors found so far: those lie at the border, good vectors do not.
-        basis: Any = bases.Forward(max(59, MOST_VALUES // dataset.size), dataset.size)
-        if self.hard == "learn":
-            basis = bases.Learned(init=basis, rows=dataset.size)
-        regularizer = regularizers.KernelNorm().among(kernel, dataset.X, basis.learns)
-        spec = TrainingSpec(
-            int(self.budget), basis, loss, regularizer, lambda gamma: kernel, self.multi_class, min(self.tol, 1e-6)
-        )
+            return super()._train(dataset, spec)
+        rows = dataset.sorted()
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        candidates = DatasetCandidates(dataset, kernel, wanted, np.array(costs), loss, regularizer, rng)
-        model = fit_over(spec, candidates)
-        assert model.gap is not None
-        if (model.gap > self.tol).any():
-            warn(
-                f"the problem over {len(model.expansion.coef.T)} vectors is not solved: relative duality gap "
-                f"{model.gap.max():.2e}, asked for tol={self.tol:g}. Scale the features or lower C",
-                ConvergenceWarning,
-            )
-        return replace(model, more=model.more | {"C_": np.array(costs)})
-
-    def _equal_cost(self, problem: Subproblem, solution: DualSolution, short: Array) -> float:
-        """C of the problem with the (squared) hinge that this one is, up to scale.
-
-        Only slacks above a threshold t count; measured from there, margins are 1 - t instead of 1. Dividing f by
-        that gives a problem with margins 1, where duals are C / (1 - t), or proportional to the slacks.
-        """
-        slack = np.maximum(short, 0)
-        if self.norm == "l1":
-            order = np.argsort(-slack, kind="stable")
-            reached = np.cumsum(problem.weights[order]) >= self.budget
-            t = float(slack[order][reached.argmax()]) if reached.any() else 0.0
-            return float(self.C) / max(1 - t, 1e-3)
-        idle = slack[solution.duals == 0]
-        above = np.maximum(slack - (idle.max() if len(idle) else 0.0), 0)
-        size = float(np.sqrt(dot(problem.weights, above**2)))
-        return float(self.C) / size if size > 0 else 1e6 * float(self.C)
+        kernel, learns = validation.named_kernel(self, rows), self.hard == "learn"
+        return train_hard_budget(rows, kernel, spec, self.budget, self.norm, learns, rng)

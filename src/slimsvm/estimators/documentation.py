@@ -13,6 +13,29 @@ from ..quantization.quantize import FIXED_POINT_FORMS
 T = TypeVar("T")
 
 SHARED = {
+    "fit_X": """
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows; for ``kernel="precomputed"`` the square kernel matrix.""",
+    "fit_X_anywhere": """
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows; for ``kernel="precomputed"`` the square kernel matrix. Also labelled rows of files, see
+            `slimsvm.rows`, dask arrays and dataframes, and arrays on a device, whose rows stay where they are.""",
+    "fit_labels": """
+        y : array-like of shape (n_samples,)
+            Class labels, of any type.""",
+    "fit_labels_anywhere": """
+        y : array-like of shape (n_samples,)
+            Class labels, of any type. Left out where the rows have their labels with them.""",
+    "fit_targets_anywhere": """
+        y : array-like of shape (n_samples,), or (n_samples, n_outputs) of several targets
+            Numbers to regress on. Left out where the rows have them with them.""",
+    "fit_weights": """
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight 0 is the same as leaving the row out, weight k as k copies of it.""",
+    "partial_fit": """
+        Some rows of the stream are kept, ``memory`` at most, and the model is refitted to them. What a call costs
+        does not grow with the rows that came before. ``objective_`` and ``duality_gap_`` are about the rows in memory,
+        not about the whole stream.""",
     "C": """
         C : float, default=1.0
             Cost of slacks, above 0.""",
@@ -275,11 +298,12 @@ def documented(cls: T) -> T:
     """Put the shared texts in the place of lines such as ``<kernel>``, and names in that of lists of kernels."""
     if cls.__doc__:  # None under python -OO
         text = cls.__doc__
-        while (filled := re.sub(r"^    <(\w+)>$", lambda m: _indented(SHARED[m[1]]), text, flags=re.M)) != text:
+        while (filled := re.sub(r"^( +)<(\w+)>$", _shared, text, flags=re.M)) != text:
             text = filled
         cls.__doc__ = re.sub(r"<([\w ,]+)>", lambda m: KERNEL_LISTS.get(m[1], m[0]), text)
     return cls
 
 
-def _indented(text: str) -> str:
-    return textwrap.indent(textwrap.dedent(text).strip("\n"), "    ")
+def _shared(line: re.Match[str]) -> str:
+    """The text that a line such as ``<kernel>`` stands for, indented as the line is."""
+    return textwrap.indent(textwrap.dedent(SHARED[line[2]]).strip("\n"), line[1])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..data.dataset import Dataset
 from ..problem import bases, kernels
 from .documentation import documented
 from .small_basis import SmallBasisClassifier
@@ -121,8 +120,6 @@ class EmpiricalSVC(SmallBasisClassifier):
                 f"eta={self.eta!r} leaves no row: it is relative to the largest k(x, x); use a number from 0 to below 1"
             )
 
-    def _basis(self) -> Any:
-        return bases.Inputs() if self.selection == "inputs" else bases.Cholesky(self.eta, self.selection)
-
-    def _count(self, dataset: Dataset) -> int:
-        return dataset.size
+    def _vectors(self) -> dict[str, Any]:
+        basis = bases.Inputs() if self.selection == "inputs" else bases.Cholesky(self.eta, self.selection)
+        return {"n_vectors": None, "basis": basis}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from ..problem import slacks
 from ..problem.formulation import EQUALITY, Constraint, Slack
-from .all_points import AllPointsClassifier
+from .all_rows import AllRowsClassifier
 from .documentation import documented
 
 
 @documented
-class LeastOneNormSVC(AllPointsClassifier):
+class LeastOneNormSVC(AllRowsClassifier):
     """Least-1-norm support vector machine of Lopez & Dorronsoro.
 
     Minimises ``1/2 |f|^2 + C * sum(|xi|)`` with ``xi = 1 - y (f(x) + b)``: rows beyond the margin cost as much as rows

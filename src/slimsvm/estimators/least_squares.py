@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import groupby
-from typing import Any
-
-import numpy as np
-
 from ..data.dataset import Dataset
-from ..linalg.arrays import Array
 from ..model.expansion import Model
 from ..problem import slacks
 from ..problem.formulation import EQUALITY, Constraint, Slack
-from ..solvers.dual import least_squares
-from ..solvers.dual.solve import DualProgress, DualSolution
-from ..solvers.dual.training import Subproblem
-from .all_points import AllPointsClassifier
+from ..training.full import FullSpec, train_least_squares
+from . import validation
+from .all_rows import AllRowsClassifier
 from .documentation import documented
 
 
 @documented
-class LeastSquaresSVC(AllPointsClassifier):
+class LeastSquaresSVC(AllRowsClassifier):
     """Least-squares support vector machine of Suykens & Vandewalle.
 
     Minimises ``1/2 |f|^2 + C/2 * sum(xi**2)`` with ``xi = 1 - y (f(x) + b)``: ridge regression on the labels in the
@@ -76,32 +69,11 @@ class LeastSquaresSVC(AllPointsClassifier):
     >>> loo_errors = int((abs(clf.loo_residuals_[0]) > 1).sum())
     """
 
-    merges_copies = False  # leaving one of two equal rows out is not leaving both out
-
     def _norm(self) -> tuple[Slack, Constraint]:
         return slacks.SquaredTwoNorm(), EQUALITY
 
-    def _train(self, dataset: Dataset) -> Model:
-        self.loo_residuals_: Array | None = None
-        return super()._train(dataset)
+    def _merges_copies(self, slack: Slack) -> bool:
+        return False  # leaving one of two equal rows out is not leaving both out
 
-    def _solve(self, machine: Any, problems: list[Subproblem], dataset: Dataset, tol: float) -> list[DualSolution]:
-        memory = int(min(self.cache_size, 2.0**30) * 2**20)
-        left_out: list[Array | None] = []
-        solutions: list[DualSolution] = []
-        # Problems over the same rows have the same matrix.
-        for view, same in groupby(problems, key=lambda problem: problem.view):
-            group = list(same)
-            system = least_squares.LinearSystem(machine, view, float(self.C) * group[0].weights, dataset.threads)
-            targets = np.array([problem.y for problem in group])
-            progress = DualProgress(group[0].name) if self.verbose else None
-            found, residuals = least_squares.solve(
-                system, targets, tol, self.max_iter, self.precision == "float64", memory, progress
-            )
-            solutions += found
-            left_out += [None] * len(group) if residuals is None else list(residuals)
-        if all(residuals is not None for residuals in left_out):
-            self.loo_residuals_ = np.full((len(problems), dataset.n_samples), np.nan)
-            for row, problem, residuals in zip(self.loo_residuals_, problems, left_out, strict=True):
-                row[dataset.numbers[problem.rows]] = residuals
-        return solutions
+    def _train(self, dataset: Dataset, spec: FullSpec) -> Model:
+        return train_least_squares(dataset, validation.named_kernel(self, dataset), spec)

@@ -6,21 +6,19 @@ import numbers
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
-from ..data.dataset import Dataset, Output, outputs
-from ..model.expansion import Expansion, Model, join_outputs
-from ..solvers.sparse.lp import VARIANTS, train_lp
-from ..solvers.sparse.reweighting import SparseSolution
-from ..utils.progress import ProgressLine
-from ..utils.warnings import warn
+from ..solvers.sparse.lp import VARIANTS
+from ..training.sparse import PenaltySpec, train_penalised
+from . import validation
+from .base import KernelClassifier, atomic
+from .checked_data import checked_dataset
 from .documentation import documented
-from .probability import LayerClassifier
-from .validation import check_choice, check_common, check_number, check_number_or, named_kernel
+from .targets import ClassTargets
+from .validation import check_choice, check_common, check_number, check_number_or
 
 
 @documented
-class LpSVC(LayerClassifier):
+class LpSVC(KernelClassifier):
     """Kernel classifier that determines how few training rows it needs.
 
     Minimises ``1/2 a'Ka + C sum_i xi_i + penalty(a)`` over the coefficients a of ``f = Ka + b``, where the slacks are
@@ -134,7 +132,30 @@ class LpSVC(LayerClassifier):
         self.verbose = verbose
         self.probability = probability
 
-    def _check_params(self) -> None:
+    @documented
+    @atomic
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        <fit_X>
+        <fit_labels>
+        <fit_weights>
+
+        Returns
+        -------
+        self
+        """
+        spec = self._spec()
+        dataset = checked_dataset(self, X, y, sample_weight, ClassTargets(self.class_weight))
+        rows = dataset.sorted()
+        model = train_penalised(rows, validation.named_kernel(self, rows), spec)
+        validation.warn_of_inputs(self, dataset, model.expansion.kernel)
+        return self._set_fitted(dataset, model)
+
+    def _spec(self) -> PenaltySpec:
+        """The parameters for training; ValueError for those that make no sense."""
         number = isinstance(self.p, numbers.Real) and not isinstance(self.p, (bool, np.bool_))
         if not number or not (0 <= self.p <= 2 or self.p == np.inf):
             raise ValueError(
@@ -144,80 +165,14 @@ class LpSVC(LayerClassifier):
         check_number_or("C_alpha", self.C_alpha, "auto", above=0)
         check_choice("variant", self.variant, tuple(VARIANTS))
         check_common(self, least_iter=1)
-
-    def _train(self, dataset: Dataset) -> Model:
-        dataset = dataset.sorted()
-        kernel = named_kernel(self, dataset)
-
-        C_alpha = 0.1 * float(self.C) if self.C_alpha == "auto" else float(self.C_alpha)
-        wanted = outputs(dataset.n_classes, self.multi_class)
-
-        def learn(train: Dataset) -> tuple[Any, Any]:
-            kept = [self._one(train, kernel, output, C_alpha, quiet=True).kept for output in wanted]
-            return kernel, train.X[np.unique(np.concatenate(kept))]
-
-        found = [self._one(dataset, kernel, output, C_alpha) for output in wanted]
-        self._tell(found, C_alpha)
-        kept, coef = join_outputs([s.kept for s in found], [s.coef for s in found], dataset.numbers)
-        columns = {name: np.array([getattr(s, name) for s in found]) for name in ("bias", "objective", "gap", "n_iter")}
-        model = Model(
-            Expansion(kernel, dataset.X[kept], coef, columns["bias"]),
-            dataset.numbers[kept],
-            columns["objective"],
-            columns["gap"],
-            columns["n_iter"],
-            {"history_": [s.history for s in found], "C_alpha_": C_alpha},
-        )
-        return self._with_layer(dataset, model, float(self.C), learn, np.random.default_rng(0))
-
-    def _one(
-        self, dataset: Dataset, kernel: Any, output: Output, C_alpha: float, quiet: bool = False
-    ) -> SparseSolution:
-        """One binary problem; its vectors are numbers of the task's rows."""
-        rows, y, weights = dataset.binary(output)
-        line = ProgressLine(dataset.name(output)) if self.verbose and not quiet else None
-
-        def watch(round_: int, vectors: int, value: float) -> None:
-            assert line is not None
-            line.update(f"round {round_}, {vectors} vectors, objective {value:.6g}")
-
-        found = train_lp(
-            kernel,
-            dataset.X[rows],
-            y,
-            float(self.C) * weights,
+        return PenaltySpec(
             float(self.p),
-            C_alpha,
+            float(self.C),
+            0.1 * float(self.C) if self.C_alpha == "auto" else float(self.C_alpha),
             self.variant,
+            self.multi_class,
             self.tol,
             self.max_iter,
-            dataset.threads,
-            watch if line else None,
+            bool(self.probability),
+            bool(self.verbose),
         )
-        if line is not None:
-            line.finish(f"{found.n_iter} rounds, {len(found.kept)} vectors, objective {found.objective:.6g}")
-        return found.of_rows(rows)
-
-    def _tell(self, found: list[SparseSolution], C_alpha: float) -> None:
-        """Warnings about what was found."""
-        unsettled = sum(not s.converged for s in found)
-        unsolved = sum(s.gap > self.tol for s in found)
-        worst = f"the largest relative duality gap is {max(s.gap for s in found):.1e}, tol={self.tol:g}"
-        if unsettled:
-            warn(
-                f"max_iter={self.max_iter} ended {unsettled} of {len(found)} binary problems before they converged "
-                f"({worst}); raise max_iter or tol, or lower C_alpha",
-                ConvergenceWarning,
-            )
-        elif unsolved:
-            warn(
-                f"rounding errors ended {unsolved} of {len(found)} binary problems before they were solved: {worst}; "
-                "scale the features, lower C or raise tol",
-                ConvergenceWarning,
-            )
-        empty = sum(len(s.kept) == 0 for s in found)
-        if empty:
-            warn(
-                f"C_alpha={C_alpha:g} leaves no vectors in {empty} of {len(found)} binary problems, which now always "
-                f"answer the more frequent class; lower C_alpha or raise C (C={self.C:g})"
-            )

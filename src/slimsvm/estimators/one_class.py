@@ -25,6 +25,7 @@ from ..solvers.dual.multiplier import Limits
 from ..solvers.dual.one_class import one_class_machine
 from ..solvers.dual.sklearn_svm import SvmSolution
 from ..training.byte_budget import TooFewBytes
+from ..training.full import INDEFINITE_WARNING
 from ..utils.threads import thread_count
 from ..utils.warnings import warn
 from . import checked_data, validation
@@ -282,7 +283,7 @@ class SlimOneClass(OutlierDetector):
 def _warn_of(found: SvmSolution, tol: float) -> None:
     """Of a large machine that is not solved."""
     if found.indefinite:
-        warn(validation.INDEFINITE.format("a pair of points has negative curvature"))
+        warn(INDEFINITE_WARNING.format("a pair of points has negative curvature"))
     elif not found.converged:
         warn(
             f"the large machine has a relative duality gap of {found.gap:.2e}, asked for tol={tol:g}. Scale the "

@@ -103,5 +103,5 @@ class ReducedSVC(SmallBasisClassifier):
         super()._check_params()
         check_number("n_vectors", self.n_vectors, at_least=1, integer=True)
 
-    def _basis(self) -> Any:
-        return bases.Random()
+    def _vectors(self) -> dict[str, Any]:
+        return {"n_vectors": self.n_vectors, "basis": bases.Random(), "random_state": self.random_state}

@@ -6,23 +6,21 @@ from typing import Any
 
 import numpy as np
 from scipy.special import log_expit
-from sklearn.exceptions import ConvergenceWarning
 
-from ..data.dataset import Dataset, Output, outputs
 from ..linalg.arrays import Array
-from ..model.expansion import Expansion, Model, join_outputs
 from ..model.inference import ProbabilityLayer
 from ..model.probabilities import log_probabilities
-from ..solvers.sparse.relevance import RelevanceSolution, train_relevance
-from ..utils.progress import ProgressLine
-from ..utils.warnings import warn
+from ..training.sparse import train_relevance_vectors
+from . import validation
+from .base import KernelClassifier, atomic
+from .checked_data import checked_dataset
 from .documentation import documented
-from .trained import ExpansionClassifier
-from .validation import check_common, named_kernel
+from .targets import ClassTargets
+from .validation import check_common
 
 
 @documented
-class RelevanceVectorClassifier(ExpansionClassifier):
+class RelevanceVectorClassifier(KernelClassifier):
     """Bayesian kernel classifier with few vectors and probabilities.
 
     Logistic regression over kernel columns in which every weight has a prior precision of its own. The precisions that
@@ -109,6 +107,29 @@ class RelevanceVectorClassifier(ExpansionClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @documented
+    @atomic
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        <fit_X>
+        <fit_labels>
+        <fit_weights>
+
+        Returns
+        -------
+        self
+        """
+        check_common(self, least_iter=1)
+        dataset = checked_dataset(self, X, y, sample_weight, ClassTargets(self.class_weight))
+        rows = dataset.sorted()
+        kernel = validation.named_kernel(self, rows)
+        model = train_relevance_vectors(rows, kernel, self.tol, self.max_iter, bool(self.verbose))
+        validation.warn_of_inputs(self, dataset, model.expansion.kernel)
+        return self._set_fitted(dataset, model)
+
     def _lacks_probabilities(self) -> None:
         return None
 
@@ -120,76 +141,3 @@ class RelevanceVectorClassifier(ExpansionClassifier):
 
     def _probability_layer(self) -> ProbabilityLayer:
         return ProbabilityLayer(self.vector_coef_, self.intercept_, shares=len(self.intercept_) > 1)
-
-    def _check_params(self) -> None:
-        check_common(self, least_iter=1)
-
-    def _scheme(self) -> str:
-        return "ovr"
-
-    def _train(self, dataset: Dataset) -> Model:
-        dataset = dataset.sorted()
-        kernel = named_kernel(self, dataset)
-        found = [self._one(dataset, kernel, output) for output in outputs(dataset.n_classes, "ovr")]
-        self._tell(found)
-        kept, coef = join_outputs([r.kept for r in found], [r.coef for r in found], dataset.numbers)
-        _, variance = join_outputs([r.kept for r in found], [1 / r.precision[1:] for r in found], dataset.numbers)
-        precision = np.divide(1.0, variance, out=np.full(variance.shape, np.inf), where=variance > 0)
-        return Model(
-            Expansion(kernel, dataset.X[kept], coef, np.array([r.bias for r in found])),
-            dataset.numbers[kept],
-            np.array([-r.evidence for r in found]),
-            None,  # there is no dual
-            np.array([r.n_iter for r in found]),
-            {
-                "history_": [r.history for r in found],
-                "precision_": precision,
-                "intercept_precision_": np.array([r.precision[0] for r in found]),
-            },
-        )
-
-    def _one(self, dataset: Dataset, kernel: Any, output: Output) -> RelevanceSolution:
-        rows, y, weights = dataset.binary(output)
-        line = ProgressLine(dataset.name(output)) if self.verbose else None
-
-        def watch(move: int, vectors: int, evidence: float) -> None:
-            assert line is not None
-            line.update(f"move {move}, {vectors} vectors, log evidence {evidence:.6g}")
-
-        found = train_relevance(
-            kernel, dataset.X[rows], y, weights, self.tol, self.max_iter, dataset.threads, watch if line else None
-        )
-        if line is not None:
-            line.finish(f"{found.n_iter} moves, {len(found.kept)} vectors, log evidence {found.evidence:.6g}")
-        return found
-
-    def _tell(self, found: list[RelevanceSolution]) -> None:
-        """Warnings about what was found."""
-        unsettled = sum(not r.converged for r in found)
-        if unsettled:
-            warn(
-                f"max_iter={self.max_iter} ended {unsettled} of {len(found)} binary problems before they converged; "
-                "raise max_iter or tol",
-                ConvergenceWarning,
-            )
-        refused = sum(r.refused and r.converged for r in found)
-        if refused:
-            warn(
-                f"rounding ended the fit in {refused} of {len(found)} binary problems: vectors depend so much on each "
-                "other that the evidence of better models cannot be computed. Scale the features or change the kernel",
-                ConvergenceWarning,
-            )
-        untried = sum(r.untried and r.converged and not r.refused for r in found)
-        if untried:
-            warn(
-                f"the limit of work ended the fit in {untried} of {len(found)} binary problems before every vector and "
-                "candidate was tried: a change of one of them may raise the log evidence by more than "
-                f"tol={self.tol:g}. The model can be used; for a complete search raise tol or fit fewer rows",
-                ConvergenceWarning,
-            )
-        empty = sum(not len(r.kept) for r in found)
-        if empty:
-            warn(
-                f"no vector raises the evidence in {empty} of {len(found)} binary problems, which now give every row "
-                "the same answer; try another gamma or kernel, or more data"
-            )

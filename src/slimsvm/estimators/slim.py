@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
-
-import numpy as np
 
 from ..data.dataset import Dataset
 from ..model.expansion import Model
-from ..training import sizes
-from ..training.byte_budget import BytePlan
-from ..training.trials import Fold
-from .base import with_model
+from ..problem import regularizers, slacks
+from ..solvers.primal.refit import ClassProblem
+from ..training.slim import SlimSpec, train_slim
+from .base import KernelClassifier, atomic, available_if
+from .checked_data import training_data
 from .documentation import documented
-from .stream_classifier import StreamClassifier
-from .within_bytes import WithinBytes
+from .slim_parameters import check_remote, check_slim, slim_spec
+from .streams import ClassStream, check_stream_kernel, partial_fit
+from .targets import ClassTargets
+from .validation import check_common, factors_of, is_precomputed, warn_of_inputs
+
+
+def _check_streams(model: Any) -> None:
+    if model.max_bytes is not None and not is_precomputed(model.kernel):
+        raise AttributeError(
+            f"no partial_fit with max_bytes={model.max_bytes}, which is for fit. Leave it out and set n_vectors; "
+            "model_bytes_ says what that takes"
+        )
+    check_stream_kernel(model)
 
 
 @documented
-class SlimSVC(WithinBytes, StreamClassifier):
+class SlimSVC(KernelClassifier):
     """Kernel classifier of at most ``n_vectors`` vectors, made as accurate as learning can make it.
 
     The vectors are not training rows: they are learned, together with the coefficients over them, so that 10 to 50 of
@@ -160,22 +171,83 @@ class SlimSVC(WithinBytes, StreamClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _check_params(self) -> None:
-        super()._check_params()
+    @documented
+    @atomic
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Fit the model.
 
-    def _train(self, dataset: Dataset) -> Model:
-        self.multi_class_ = self.multi_class
-        return super()._train(dataset)
+        Parameters
+        ----------
+        <fit_X_anywhere>
+        <fit_labels_anywhere>
+        <fit_weights>
 
-    def _note(self, plan: BytePlan) -> None:
-        self.multi_class_ = plan.scheme
+        Returns
+        -------
+        self
+        """
+        spec, targets = self._spec(), ClassTargets(self.class_weight)
+        may_be_remote = partial(check_remote, self, spec.basis)
+        with training_data(self, X, y, sample_weight, targets, check_remote=may_be_remote) as dataset:
+            model = train_slim(dataset, spec)
+            warn_of_inputs(self, dataset, model.expansion.kernel)
+        return self._set_fitted(dataset, model.with_attributes(multi_class_=model.scheme))
 
-    def _scheme(self) -> str:
-        return vars(self).get("multi_class_", self.multi_class)
+    @available_if(_check_streams)
+    @documented
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
+        """Go on with a block of rows: the next one of a stream.
 
-    def _judge(self, part: Fold, model: Model) -> sizes.FoldScore:
-        """The share of rows held out that are right."""
-        test, fitted = part.test, with_model(self, part.train, model)
-        scores, labels = model.expansion.decision(test.X, test.threads), test.classes[test.codes]
-        wrong, margins = fitted.classes_[fitted._winners(scores)] != labels, fitted._margins(scores, labels)
-        return sizes.classification_score(wrong, margins, test.weights, len(np.unique(test.keys)))
+        <partial_fit>
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The next rows.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        classes : array-like, optional
+            All labels that will ever come. Needed in the first call, unless the first rows have them all. A class is
+            not predicted before it has come.
+        sample_weight : array-like of shape (n_samples,), optional
+            Rows are kept, and count, by their weights.
+
+        Returns
+        -------
+        self
+
+        Notes
+        -----
+        The model is made anew when a twentieth of the rows in memory are new to it, or a class is: calls of a few rows
+        only fill the memory meanwhile. After `fit`, the model of `fit` stays until the memory has as many rows as
+        `fit` had, or is full. `fit` forgets all that came before.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_moons
+        >>> from slimsvm import SlimSVC
+        >>> X, y = make_moons(2000, noise=0.2, random_state=0)
+        >>> clf = SlimSVC(n_vectors=8, memory=1000)
+        >>> for start in range(0, 2000, 500):
+        ...     rows = slice(start, start + 500)
+        ...     clf = clf.partial_fit(X[rows], y[rows], classes=[0, 1])
+        >>> clf.n_samples_seen_, clf.stream_.memory.size, bool(clf.score(X, y) > 0.95)
+        (2000, 1000, True)
+        """
+        return partial_fit(self, ClassStream(self.class_weight, classes), X, y, sample_weight)
+
+    def _spec(self) -> SlimSpec:
+        """The parameters for training; ValueError for those that make no sense."""
+        check_common(self, least_iter=1, gammas=("search", "scale", "auto"))
+        regularizers.resolve(self.regularizer)
+        loss = slacks.loss(self.slack)
+        check_slim(self)
+        return slim_spec(self, loss, scheme=self.multi_class, probability=bool(self.probability))
+
+    def _set_fitted(self, dataset: Dataset, model: Model) -> Any:
+        self.n_samples_seen_ = dataset.n_samples
+        return super()._set_fitted(dataset, model)
+
+    def _refit_problem(self) -> ClassProblem:
+        factors = partial(factors_of, self)
+        return ClassProblem(self.C_, factors, slacks.loss(self.slack), self.regularizer_, self.tol, self.max_iter)

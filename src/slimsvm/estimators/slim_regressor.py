@@ -2,39 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import partial
 from typing import Any
-
-import numpy as np
 
 from ..data.dataset import Dataset
 from ..linalg.array_api import asarray_like, is_array_api, namespace
 from ..linalg.arrays import Array
 from ..model.expansion import Model
-from ..problem import losses
+from ..problem import losses, regularizers
 from ..rows.dask_partitions import is_dask
 from ..solvers.primal.refit import Refit, TargetProblem
-from ..training import sizes
-from ..training.intervals import held_out_residuals, residual_quantiles
-from ..training.search import SearchSpace, search_space
-from ..training.spec import Hyperparameters, TrainingSpec
-from ..training.trials import Fold
-from .base import available_if
+from ..training.intervals import residual_quantiles
+from ..training.slim import SlimSpec, in_user_units, train_slim
+from .base import KernelRegressor, atomic, available_if
+from .checked_data import training_data
 from .documentation import documented
-from .regressor import r2_of
-from .stream_regressor import StreamRegressor
-from .validation import check_number, check_yes_or_no, is_number
-from .within_bytes import WithinBytes
+from .slim_parameters import check_remote, check_slim, slim_spec
+from .streams import TargetStream, check_stream_kernel, partial_fit
+from .targets import RegressionTargets
+from .validation import check_common, check_number, check_yes_or_no, is_number, warn_of_inputs
 
 
 def _check_intervals(model: Any) -> None:
-    reason = model._lacks_intervals()
-    if reason:
-        raise AttributeError(reason)
+    state = vars(model)
+    if "residuals_" not in state and not (model.intervals and "vectors_" not in state):
+        raise AttributeError("SlimSVR has no intervals without intervals=True: set it, and fit again")
 
 
 @documented
-class SlimSVR(WithinBytes, StreamRegressor):
+class SlimSVR(KernelRegressor):
     """Kernel regression from at most ``n_vectors`` vectors, made as accurate as learning can make it.
 
     The vectors are not training rows: they are learned, together with the coefficients over them, so that 10 to 50 of
@@ -132,8 +128,6 @@ class SlimSVR(WithinBytes, StreamRegressor):
     (15, True)
     """
 
-    problems = "targets"
-
     def __init__(
         self,
         n_vectors: int | str = 20,
@@ -181,62 +175,66 @@ class SlimSVR(WithinBytes, StreamRegressor):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_number("epsilon", self.epsilon, at_least=0)
-        check_yes_or_no("intervals", self.intervals)
-        losses.of_targets(self.loss, self.epsilon)
+    @documented
+    @atomic
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Fit the model.
 
-    @property
-    def units_alike(self) -> bool:
-        return not losses.of_targets(self.loss, self.epsilon).without_unit
+        Parameters
+        ----------
+        <fit_X_anywhere>
+        <fit_targets_anywhere>
+        <fit_weights>
 
-    def _loss(self, dataset: Dataset) -> Any:
-        return self._measured_loss(dataset)[0]
+        Returns
+        -------
+        self
+        """
+        spec, targets = self._spec(), self._targets()
+        may_be_remote = partial(check_remote, self, spec.basis)
+        with training_data(self, X, y, sample_weight, targets, check_remote=may_be_remote) as dataset:
+            model = train_slim(dataset, spec)
+            warn_of_inputs(self, dataset, model.expansion.kernel)
+        return self._set_fitted(dataset, model)
 
-    def _measured_loss(self, dataset: Dataset) -> tuple[Any, float]:
-        """The loss in the task's units, and what a cost in the user's units is there."""
-        assert dataset.units is not None
-        size = float(dataset.units.size[0])  # all are the same, or the loss has no unit
-        loss, factor = losses.of_targets(self.loss, self.epsilon).in_units(size)
-        return loss, factor / size**2
+    @available_if(check_stream_kernel)
+    @documented
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Go on with a block of rows: the next one of a stream.
 
-    def _setting_for(self, dataset: Dataset) -> Hyperparameters:
-        cost = self._space(dataset, self._recipe(dataset)).C
-        return self._setting if cost is None else replace(self._setting, C=cost)
+        <partial_fit>
 
-    def _space(self, dataset: Dataset, spec: TrainingSpec) -> SearchSpace:
-        cost = self.C if isinstance(self.C, str) else losses.few_digits(self.C * self._measured_loss(dataset)[1])
-        return search_space(dataset, cost, self.gamma, self.scales, spec)
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The next rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Their targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Rows are kept, and count, by their weights.
 
-    def _finished(
-        self, dataset: Dataset, model: Model, spec: TrainingSpec, setting: Hyperparameters, rng: np.random.Generator
-    ) -> Model:
-        if not self.intervals:
-            return model
-        missed, counts = held_out_residuals(dataset, spec, setting, rng, model.expansion)
-        return replace(model, more=model.more | {"residuals_": missed, "residual_weights_": counts})
+        Returns
+        -------
+        self
 
-    def _set_fitted(self, dataset: Dataset, model: Model, scheme: str = "") -> Any:
-        assert dataset.units is not None
-        unit, more = self._measured_loss(dataset)[1], dict(model.more)
-        if "residuals_" in more:
-            more["residuals_"] = dataset.units.size * more["residuals_"]
-        if "C_" in more:
-            more["C_"] = more["C_"] / unit if isinstance(self.C, str) else float(self.C)
-        if "search_results_" in more:
-            tried = {name: part for name, part in more["search_results_"].items() if name != "error"}
-            more["search_results_"] = tried | ({"C": [C / unit for C in tried["C"]]} if tried else {})
-        return super()._set_fitted(dataset, replace(model, more=more))
+        Notes
+        -----
+        The model is made anew when a twentieth of the rows in memory are new to it: calls of a few rows only fill the
+        memory meanwhile. After `fit`, the model of `fit` stays until the memory has as many rows as `fit` had, or is
+        full. `fit` forgets all that came before.
 
-    def _refit_problem(self) -> Refit:
-        loss = losses.of_targets(self.loss, self.epsilon)
-        return TargetProblem(self.C_, loss, self.regularizer_, self.tol, self.max_iter)
-
-    def _judge(self, part: Fold, model: Model) -> sizes.FoldScore:
-        test = part.test
-        score, missed = r2_of(test.targets, model.expansion.decision(test.X, test.threads), test.weights)
-        return sizes.regression_score(score, missed, test.weights, len(np.unique(test.keys)))
+        Examples
+        --------
+        >>> from sklearn.datasets import make_friedman1
+        >>> from slimsvm import SlimSVR
+        >>> X, y = make_friedman1(2000, noise=1.0, random_state=0)
+        >>> model = SlimSVR(n_vectors=10, memory=1000)
+        >>> for start in range(0, 2000, 500):
+        ...     model = model.partial_fit(X[start : start + 500], y[start : start + 500])
+        >>> model.n_samples_seen_, model.stream_.memory.size, bool(model.score(X, y) > 0.9)
+        (2000, 1000, True)
+        """
+        return partial_fit(self, TargetStream(self._targets()), X, y, sample_weight)
 
     @available_if(_check_intervals)
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Array:
@@ -279,8 +277,30 @@ class SlimSVR(WithinBytes, StreamRegressor):
         reach = asarray_like(values, reach, values.dtype) if is_array_api(values) else reach
         return namespace(values).stack([values - reach, values + reach], axis=-1)
 
-    def _lacks_intervals(self) -> str | None:
-        """Why there are none, in words; None if there are."""
-        if hasattr(self, "residuals_") or (self.intervals and not hasattr(self, "vectors_")):
-            return None
-        return "SlimSVR has no intervals without intervals=True: set it, and fit again"
+    def _spec(self) -> SlimSpec:
+        """The parameters for training; ValueError for those that make no sense."""
+        check_common(self, least_iter=1, gammas=("search", "scale", "auto"))
+        regularizers.resolve(self.regularizer)
+        check_slim(self)
+        check_number("epsilon", self.epsilon, at_least=0)
+        check_yes_or_no("intervals", self.intervals)
+        loss = losses.of_targets(self.loss, self.epsilon)
+        return slim_spec(self, loss, intervals=bool(self.intervals), problems="targets")
+
+    def _targets(self) -> RegressionTargets:
+        return RegressionTargets(not losses.of_targets(self.loss, self.epsilon).without_unit)
+
+    def _set_fitted(self, dataset: Dataset, model: Model) -> Any:
+        """In the user's units."""
+        self.n_samples_seen_ = dataset.n_samples
+        loss = losses.of_targets(self.loss, self.epsilon)
+        return super()._set_fitted(dataset, in_user_units(model, dataset, loss, self.C))
+
+    def _refit_problem(self) -> Refit:
+        loss = losses.of_targets(self.loss, self.epsilon)
+        return TargetProblem(self.C_, loss, self.regularizer_, self.tol, self.max_iter)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags

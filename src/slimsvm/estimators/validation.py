@@ -35,7 +35,9 @@ from ..rows.blocks import is_block_source
 from ..rows.dask_partitions import is_dask
 from ..rows.device import check_finite
 from ..rows.target_kinds import one_column
+from ..training.full import INDEFINITE_WARNING
 from ..utils.sklearn_private import check_sample_weight
+from ..utils.warnings import warn
 
 FLOATS = [np.float64, np.float32]
 PLAIN = 1 << 17  # numbers up to which rows are few
@@ -396,6 +398,18 @@ def is_precomputed(kernel: Any) -> bool:
     return isinstance(kernel, kernels.Precomputed) or (isinstance(kernel, str) and kernel == "precomputed")
 
 
+def warn_of_inputs(estimator: Any, dataset: Dataset, kernel: Any) -> None:
+    """Warn of rows on which the parameters make little sense; ``kernel`` is that of the fitted model."""
+    # Learned scales are as they should be: what may be odd is the kernel that they were learned for.
+    learned = isinstance(kernel, kernels.Scaled) and kernel is not dataset.kernel
+    complaints = (
+        scale_complaint(dataset.X, estimator.kernel, vars(estimator).get("feature_names_in_")),
+        kernel_complaint(kernel.kernel if learned else kernel, dataset.X),
+    )
+    for complaint in filter(None, complaints):
+        warn(complaint)
+
+
 def scale_complaint(X: Any, kernel: Any, names: Array | None) -> str | None:
     """Columns that hide the others in sums over the inputs."""
     some = X[:: max(1, X.shape[0] // 2000)]
@@ -463,12 +477,6 @@ def _flatness(K: Array) -> str | None:
     return None
 
 
-INDEFINITE = (
-    "the kernel is not positive semidefinite ({}): the solution is a stationary point and the duality gap proves "
-    "nothing; use a positive semidefinite kernel"
-)
-
-
 def _indefiniteness(K: Array) -> str | None:
     """A principal block with a negative eigenvalue proves it of the whole matrix."""
     K = np.asarray(K, dtype=np.float64)
@@ -477,5 +485,5 @@ def _indefiniteness(K: Array) -> str | None:
         return None
     lowest = np.linalg.eigvalsh(K)[0]
     if lowest < -noise:
-        return INDEFINITE.format(f"a block of it has the eigenvalue {lowest:.3g}")
+        return INDEFINITE_WARNING.format(f"a block of it has the eigenvalue {lowest:.3g}")
     return None

@@ -20,17 +20,20 @@ from sklearn.utils import check_consistent_length, indexable
 from ..data.dataset import Dataset
 from ..estimators import checked_data, validation
 from ..estimators.any_norm import AnyNormSVC
-from ..estimators.base import COLUMNS_KNOWN, KernelRegressor, with_model
-from ..estimators.regressor import r2_of
+from ..estimators.base import COLUMNS_KNOWN, KernelRegressor, labels_and_votes, output_values, with_model
 from ..estimators.sklearn_svm import SVR
 from ..estimators.sklearn_svm.rows import CheckedRows
 from ..estimators.slim import SlimSVC
-from ..estimators.slim_machine import SlimMachine
+from ..estimators.slim_parameters import spec_of, targets_of
+from ..estimators.slim_regressor import SlimSVR
 from ..linalg.arrays import Array
 from ..model.expansion import Model
 from ..problem import losses
 from ..training import sizes as sizing
+from ..training.full import train_full
+from ..training.scoring import score_classes, score_targets
 from ..training.sizes import FoldScore, SizePlan
+from ..training.slim import add_outputs_of_size, plan_sizes, scaled_loss, warn_unconverged
 from ..training.trials import Fold
 from ..utils.progress import ProgressLine
 from ..utils.sklearn_private import some_rows, split_rows
@@ -127,8 +130,8 @@ def frontier(
     outer, wanted = _prototype(estimator, n_jobs, random_state), _checked_sizes(sizes)
     data = _FrontierData.of(outer, X, y, sample_weight)
     model = data.estimator
-    model._check_params()
-    dataset = checked_data.checked_dataset(model, data.inner, y, sample_weight, model._targets())
+    spec_of(model)  # says what is wrong with the parameters
+    dataset = checked_data.checked_dataset(model, data.inner, y, sample_weight, targets_of(model))
     wanted = wanted or sizing.size_grid(1, dataset.n_classes)
     model.n_vectors, model.verbose = max(wanted), bool(verbose)
     complaint = validation.scale_complaint(dataset.X, model.kernel, getattr(model, "feature_names_in_", None))
@@ -144,9 +147,10 @@ def frontier(
         parts.extend(_held_out(data, splitter, groups, dataset, rng))
         return [part.fold for part in parts]
 
-    plan = model._plan(dataset, wanted, hold_out)
+    spec = spec_of(model)
+    plan = plan_sizes(dataset, spec, wanted, hold_out)
     # Only scorers ask for probabilities.
-    layered = None if scoring is None else clone(model).set_params(verbose=False)
+    layered = None if scoring is None else replace(spec, verbose=False)
     curve = plan.validation_curve([partial(_judged, score, plan, layered, part) for part in parts], report)
     machine = _full_machine(data, plan, parts, dataset, score, report) if full else None
     models, seconds = _models(data, plan, dataset, report)
@@ -161,7 +165,7 @@ def _prototype(estimator: Any, n_jobs: int | None, random_state: Any) -> Any:
     """A copy of the estimator, with these settings in the place of its own."""
     outer = SlimSVC() if estimator is None else clone(estimator, safe=False)
     model = classifier_of(outer)
-    if not isinstance(model, SlimMachine):
+    if not isinstance(model, (SlimSVC, SlimSVR)):
         raise ValueError(
             f"estimator={estimator!r} must be a SlimSVC or SlimSVR, or a Pipeline that ends with one, such as "
             "make_pipeline(StandardScaler(), SlimSVC())"
@@ -260,7 +264,9 @@ class _FrontierFold:
         places = places[dataset.numbers[np.minimum(places, dataset.size - 1)] == test]  # of rows that count
         test = dataset.numbers[places]
         X, _ = split_rows(data.outer, data.X, None, test, train)
-        train_set = checked_data.checked_dataset(mine.estimator, mine.inner, mine.y, weights, mine.estimator._targets())
+        train_set = checked_data.checked_dataset(
+            mine.estimator, mine.inner, mine.y, weights, targets_of(mine.estimator)
+        )
         test_set = dataset.take(places)
         return cls(
             Fold(train_set, test_set),
@@ -291,7 +297,7 @@ def _held_out(
     data: _FrontierData, splitter: Any, groups: Any, dataset: Dataset, rng: np.random.Generator
 ) -> list[_FrontierFold]:
     """The parts that judge, each with rows to train on."""
-    targets = data.estimator._targets()
+    targets = targets_of(data.estimator)
     rows = checked_data.checked_dataset(clone(data.estimator), data.inner, data.y, data.weight, targets, merge=False)
     if splitter is None or isinstance(splitter, int):
         found = []
@@ -324,7 +330,7 @@ class _NoProbabilities(ValueError):
 def _judged(score: Score, plan: SizePlan, layered: Any, part: _FrontierFold, model: Model) -> FoldScore:
     """What a part says of a model of the path; with a layer for probabilities where ``layered`` has one."""
     if layered is not None:
-        model = layered._of_path(part.train, plan, max(1, model.expansion.vectors.shape[0]), model)
+        model = add_outputs_of_size(part.train, model, layered, plan, max(1, model.expansion.vectors.shape[0]))
     return score(part, with_model(part.estimator, part.train, model))
 
 
@@ -345,16 +351,13 @@ def _right(part: _FrontierFold, model: Any) -> FoldScore:
     """The share of rows that are right."""
     factors = dict(zip(part.train.classes.tolist(), part.train.factors, strict=True))
     weights = part.weights * np.array([factors.get(label, 1.0) for label in part.y.tolist()])
-    scores = model._scores(part.X)
-    wrong, margins = model.classes_[model._winners(scores)] != part.y, model._margins(scores, part.y)
-    return sizing.classification_score(wrong, margins, weights, len(np.unique(part.keys)))
+    return score_classes(output_values(model, part.X), *labels_and_votes(model), part.y, weights, part.keys)
 
 
 def _missed(part: _FrontierFold, model: Any) -> FoldScore:
     """R^2."""
     targets, values = (found.reshape(len(part.y), -1) for found in (part.y, model.predict(part.X)))
-    score, missed = r2_of(targets, values, part.weights)
-    return sizing.regression_score(score, missed, part.weights, len(np.unique(part.keys)))
+    return score_targets(values, targets, part.weights, part.keys)
 
 
 def _scored(scorer: Any, name: str, weighted: bool, part: _FrontierFold, model: Any) -> FoldScore:
@@ -412,9 +415,9 @@ def _models(
     models, seconds = {}, {}
     start = time.perf_counter()
     for size, model in plan.models(dataset):
-        data.estimator._tell(model)
+        warn_unconverged(model, data.estimator.tol, spec_of(data.estimator).problems)
         mine = clone(classifier_of(data.outer)).set_params(n_vectors=size)
-        model = mine._of_path(dataset, plan, size, model)
+        model = add_outputs_of_size(dataset, model, spec_of(mine), plan, size)
         models[size] = data.whole(with_model(_knowing(mine, data.estimator), dataset, model))
         now = time.perf_counter()
         seconds[size], start = now - start, now
@@ -480,15 +483,16 @@ def _full_classes(model: Any, dataset: Dataset) -> _Full:
 def _fit_classes(model: Any, setting: _Costs, gamma: float, rows: Dataset) -> Any:
     shared = ("kernel", "degree", "coef0", "class_weight", "multi_class", "n_jobs")
     machine = AnyNormSVC(C=setting.C, gamma=gamma, **{name: getattr(model, name) for name in shared})
-    return with_model(_knowing(machine, model), rows, machine._train(rows))
+    full = train_full(rows, validation.named_kernel(machine, rows), spec_of(machine))
+    return with_model(_knowing(machine, model), rows, full)
 
 
 def _full_values(model: Any, dataset: Dataset) -> _Full:
     """A tube around each target; costs are in the units that all rows have."""
     assert dataset.units is not None
-    unit, tube = dataset.units.size, losses.of_targets(model.loss, model.epsilon).epsilon
-    costs = FULL_COSTS if isinstance(model.C, str) else (float(model.C) * model._measured_loss(dataset)[1],)
-    return partial(_fit_values, unit), costs, (float(tube / unit[0]),) if tube > 0 else FULL_TUBES
+    loss, unit = losses.of_targets(model.loss, model.epsilon), dataset.units.size
+    costs = FULL_COSTS if isinstance(model.C, str) else (float(model.C) * scaled_loss(loss, dataset)[1],)
+    return partial(_fit_values, unit), costs, (float(loss.epsilon / unit[0]),) if loss.epsilon > 0 else FULL_TUBES
 
 
 def _fit_values(unit: Array, model: Any, setting: _Costs, gamma: float, rows: Dataset) -> Any:

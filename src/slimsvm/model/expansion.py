@@ -47,7 +47,12 @@ class Model:
     gap: Array | None  # None: the method has no dual
     n_iter: Array
     more: dict[str, Any] = field(default_factory=dict)
+    scheme: str = "ovo"  # outputs of classes are pairs of them ("ovo"), or each against the others ("ovr")
     limits: tuple[str, ...] = ()  # what ended each output: "" (it is solved), "max_iter=..." or "rounding"
+
+    def with_attributes(self, **more: Any) -> Model:
+        """The model with further fitted attributes."""
+        return replace(self, more=self.more | more)
 
     def without_idle_vectors(self) -> Model:
         """Vectors that no output uses left out."""

@@ -21,12 +21,12 @@ from ..compression.tasks import Classification, OneClass, Regression
 from ..data.dataset import Output
 from ..data.reservoir import Reservoir
 from ..estimators.base import MIN_SPARSE_COEFFICIENTS
-from ..estimators.stream import Stream
 from ..linalg.arrays import Array
 from ..model.voting import Votes
 from ..problem import bases, kernels, losses, regularizers, slacks
 from ..training.sizes import Curve
 from ..training.spec import Hyperparameters
+from ..training.streaming import Stream
 from .checks import (
     COLUMNS,
     COUNT,

@@ -53,7 +53,7 @@ def fit_chosen(spec: TrainingSpec, candidates: DatasetCandidates, choice: Choice
     more: dict[str, Any] = {"regularizer_": fitted.regularizer}
     if choice.learned is not None:
         more |= {"learning_iter_": choice.learned.n_iter, "learning_gain_left_": choice.learned.remaining_gain}
-    model = Model(expansion, choice.rows, fitted.objective, fitted.gap, fitted.n_iter, more, fitted.limits)
+    model = Model(expansion, choice.rows, fitted.objective, fitted.gap, fitted.n_iter, more, spec.scheme, fitted.limits)
     return model.without_idle_vectors() if spec.regularizer.reweighted else model
 
 

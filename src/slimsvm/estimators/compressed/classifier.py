@@ -17,11 +17,11 @@ from ...model.voting import Votes
 from ...problem.losses import Hinge
 from ...solvers.primal.refit import ClassProblem
 from ...training.probabilities import calibration_folds, fit_probabilities
+from ...training.slim import MIN_PROBABILITY_TOL
 from .. import validation
 from ..adapters import SourceModel
 from ..base import KernelClassifier
 from ..documentation import documented
-from ..probability import TOLERANCE
 from .model import CompressedModel
 
 
@@ -143,7 +143,9 @@ class CompressedClassifier(CompressedModel, KernelClassifier):
             return without.kernel, without.vectors
 
         pieces = calibration_folds(dataset, learn, rng)
-        layer = fit_probabilities(dataset, small, self._cost, pieces, rng, TOLERANCE, 2.0**30, bool(self.verbose))
+        layer = fit_probabilities(
+            dataset, small, self._cost, pieces, rng, MIN_PROBABILITY_TOL, 2.0**30, bool(self.verbose)
+        )
         for name, value in layer.items():
             setattr(self, name, value)
 

@@ -16,6 +16,7 @@ from ...solvers.dual.hard import at_cost
 from ...solvers.dual.multiplier import Limits
 from ...solvers.dual.sklearn_svm import DualProblem, SvmSolution, solve_family
 from ...solvers.dual.training import Segments, Subproblem, assembled
+from ...training.full import INDEFINITE_WARNING
 from ...utils.threads import thread_count
 from ...utils.warnings import warn
 from .. import validation
@@ -113,7 +114,7 @@ class SklearnSvm(KernelModel):
     def _tell(self, solutions: list[SvmSolution]) -> None:
         """Warnings about what was found."""
         if any(s.indefinite for s in solutions):
-            warn(validation.INDEFINITE.format("a pair of points has negative curvature"))
+            warn(INDEFINITE_WARNING.format("a pair of points has negative curvature"))
         unsolved = [s for s in solutions if not s.converged]
         if not unsolved:
             return

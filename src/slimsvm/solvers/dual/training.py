@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -83,7 +83,7 @@ def train(
     """Solve every binary problem of a scheme."""
     segments, problems = subproblems(dataset, outputs(dataset.n_classes, scheme))
     solutions = solve(segments.machine(kernel, cache_bytes), problems)
-    return assembled(kernel, segments, problems, solutions), solutions
+    return replace(assembled(kernel, segments, problems, solutions), scheme=scheme), solutions
 
 
 def assembled(kernel: Any, segments: Segments, problems: list[Subproblem], solutions: Sequence[Any]) -> Model:

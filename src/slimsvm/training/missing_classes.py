@@ -14,7 +14,7 @@ from ..model.expansion import Model
 LAYER = ("probability_coef_", "probability_intercept_")
 
 
-def among_all(model: Model, present: Array, n_classes: int, scheme: str, rows: int) -> Model:
+def pad_missing_classes(model: Model, present: Array, n_classes: int, scheme: str, rows: int) -> Model:
     """A model of the ``present`` classes, fitted to so many rows, as one of all classes."""
     if len(present) == n_classes:
         return model
