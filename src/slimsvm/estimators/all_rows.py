@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import Any
 
 from ..data.dataset import Dataset
@@ -74,9 +73,9 @@ class AllRowsClassifier(KernelClassifier):
         validation.warn_of_inputs(self, dataset, model.expansion.kernel)
         return self._set_fitted(dataset, model)
 
-    @abstractmethod
     def _norm(self) -> tuple[Slack, Constraint]:
         """The slack norm and the constraint; ValueError for parameters that make no sense."""
+        raise NotImplementedError
 
     def _spec(self) -> FullSpec:
         """The parameters for training; ValueError for those that make no sense."""

@@ -143,7 +143,7 @@ class KernelModel(BaseEstimator):
         if is_block_source(X):
             return np.concatenate([self._values(rows, coef, bias) for rows in validation.rows_of(self, X)])
         if stays_on_device(X):
-            X = validation.check_there(self, X)
+            X = validation.check_device_rows(self, X)
             return there.device_decision(self.kernel_, X, self.vectors_, coef, bias)
         X = validation.check_data(self, X)
         threads = thread_count(self.n_jobs) if X.shape[0] >= MIN_ROWS_FOR_THREADS else 1
@@ -388,7 +388,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         """Why there are no probabilities, in words; None if there are some."""
         name, wanted = type(self).__name__, vars(self).get("probability")
         # What was fitted counts; before that, the parameter.
-        if hasattr(self, "probability_coef_") or (wanted and not hasattr(self, "vectors_")):
+        if "probability_coef_" in vars(self) or (wanted and "vectors_" not in vars(self)):
             return None
         if wanted is not None:
             return f"{name} has no probabilities without probability=True: set it, and fit again"
@@ -398,7 +398,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         )
 
     def _probability_layer(self: Any) -> ProbabilityLayer | None:
-        if not hasattr(self, "probability_coef_"):
+        if "probability_coef_" not in vars(self):
             return None
         return ProbabilityLayer(self.probability_coef_, self.probability_intercept_)
 

@@ -25,7 +25,7 @@ from ..utils.sklearn_private import check_y
 from ..utils.threads import thread_count
 from . import validation
 from .targets import RegressionTargets, Targets
-from .validation import COPY, SERVES, collection, kind_of
+from .validation import COPY_HINT, REMOTE_ESTIMATORS, array_name, dask_name
 
 CheckRemote = Callable[[], None]  # raises ValueError where parameters need all rows in memory
 
@@ -88,6 +88,8 @@ def remote_dataset(
     estimator: Any, X: Any, y: Any, sample_weight: Any, targets: Targets, check_remote: CheckRemote | None = None
 ) -> Dataset | None:
     """The same of rows that are not in memory; None if they are."""
+    if isinstance(X, np.ndarray):
+        return None
     if is_block_source(X):
         return blocks_dataset(estimator, X, y, sample_weight, targets, check_remote)
     if y is None and hasattr(X, "__next__"):
@@ -119,7 +121,9 @@ def blocks_dataset(
     """Labelled rows that are read a block at a time. Copies stay: draws see each row once all the same."""
     name = type(estimator).__name__
     if check_remote is None:
-        raise TypeError(f"{name} needs all rows in memory; {source!r} is read a block at a time. {SERVES} take it")
+        raise TypeError(
+            f"{name} needs all rows in memory; {source!r} is read a block at a time. {REMOTE_ESTIMATORS} take it"
+        )
     if y is not None or sample_weight is not None:
         raise ValueError(f"{source!r} has its labels and weights with it: fit(rows), without y and sample_weight")
     if validation.is_precomputed(estimator.kernel):
@@ -136,10 +140,10 @@ def dask_dataset(
 ) -> Dataset:
     """Labelled rows of dask collections, which stay where they are."""
     if check_remote is None:
-        raise TypeError(validation.refusal(estimator, X))
+        raise TypeError(validation.dask_refusal(estimator, X))
     if validation.is_precomputed(estimator.kernel):
         raise ValueError(
-            f"kernel='precomputed' needs a matrix in memory, X is {collection(X)}: X.compute() brings it here"
+            f"kernel='precomputed' needs a matrix in memory, X is {dask_name(X)}: X.compute() brings it here"
         )
     check_remote()
     remote = DaskRows(X, y, sample_weight, targets.kind)
@@ -159,16 +163,16 @@ def device_dataset(
     """Labelled rows of an array on a device, which stay there; labels and weights may be there or here."""
     if check_remote is None:
         raise TypeError(
-            f"{type(estimator).__name__} needs all rows in the CPU's memory; X is {kind_of(X)}. {SERVES} are fitted "
-            f"where it is; if it fits into memory here, pass {COPY.format('X')}"
+            f"{type(estimator).__name__} needs all rows in the CPU's memory; X is {array_name(X)}. "
+            f"{REMOTE_ESTIMATORS} are fitted where it is; if it fits into memory here, pass {COPY_HINT.format('X')}"
         )
     if validation.is_precomputed(estimator.kernel):
-        raise ValueError(f"kernel='precomputed' needs a matrix in memory here; X is {kind_of(X)}")
+        raise ValueError(f"kernel='precomputed' needs a matrix in memory here; X is {array_name(X)}")
     try:
         check_remote()
     except ValueError as error:
-        raise ValueError(f"{error}. X is {kind_of(X)}: pass {COPY.format('X')}") from None
-    X, n = validation.check_there(estimator, X, reset=True), X.shape[0]
+        raise ValueError(f"{error}. X is {array_name(X)}: pass {COPY_HINT.format('X')}") from None
+    X, n = validation.check_device_rows(estimator, X, reset=True), X.shape[0]
     if y is None and targets.kind.needed:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
     y = np.zeros(n) if y is None else _in_memory(y, targets.checks)

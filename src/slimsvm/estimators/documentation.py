@@ -36,6 +36,18 @@ SHARED = {
         Some rows of the stream are kept, ``memory`` at most, and the model is refitted to them. What a call costs
         does not grow with the rows that came before. ``objective_`` and ``duality_gap_`` are about the rows in memory,
         not about the whole stream.""",
+    "scales": """
+        scales : {"search", "fixed", "learned"}, default="search"
+            One scale for each input, learned with the vectors, or the same for all. Inputs then count by their use; the
+            scales are in ``kernel_.scales``.""",
+    "max_bytes": """
+        max_bytes : int, optional
+            Bytes that the model may take on a device, in the place of ``n_vectors``: 8-bit vectors, 16-bit
+            coefficients, and all else that it needs (`slimsvm.export.quantize`). The vectors are then numbers that 8
+            bits can hold, and the coefficients the best over them.""",
+    "support_of_rows_": """
+        support_ : ndarray of shape (n_vectors_,)
+            Rows of the training set that `vectors_` are; only where they are rows.""",
     "C": """
         C : float, default=1.0
             Cost of slacks, above 0.""",
@@ -259,6 +271,18 @@ SHARED = {
         model_bytes_ : int
             Bytes of the model on a device, as `slimsvm.export.quantize` makes it; only with the kernels
             <fixed point>.""",
+    "learning_": """
+        learning_iter_ : int
+            Iterations of learning, where vectors were learned.
+        learning_gain_left_ : float
+            What learning may have left: the relative gain of its last quarter of iterations where their limit ended it
+            (with a warning from 0.02 on), else 0.""",
+    "stream_": """
+        n_samples_seen_ : int
+            Rows that `fit` or all calls of `partial_fit` were given.
+        stream_ : object
+            Only after `partial_fit`: the rows in memory, ``stream_.memory.X``, and what else it needs to go on.
+            ``objective_`` and ``duality_gap_`` are about these rows.""",
     "kernel_": """
         kernel_ : kernel object
             The kernel as used: ``kernel_.gamma`` is a number, ``kernel_.scales`` the factor of each input (1.0 where

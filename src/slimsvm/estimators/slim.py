@@ -51,9 +51,7 @@ class SlimSVC(KernelClassifier):
     C : "search" or float, default="search"
         Cost of slacks, above 0.
     <gamma_to_search>
-    scales : {"search", "fixed", "learned"}, default="search"
-        One scale for each input, learned with the vectors, or the same for all. Inputs then count by their use; the
-        scales are in ``kernel_.scales``.
+    <scales>
     <kernel_to_learn>
     <degree>
     <class_weight>
@@ -61,10 +59,7 @@ class SlimSVC(KernelClassifier):
         More than two classes: a binary problem for each pair of classes, or for each class against the others; all of
         them over the same vectors. With ``max_bytes``, "ovo" stands for the better of the two at that size, found by
         validation.
-    max_bytes : int, optional
-        Bytes that the model may take on a device, in the place of ``n_vectors``: 8-bit vectors, 16-bit coefficients,
-        and all else that it needs (`slimsvm.export.quantize`). The vectors are then numbers that 8 bits can hold, and
-        the coefficients the best over them.
+    <max_bytes>
     memory : int, default=20000
         Rows of a stream that `partial_fit` keeps at most. Not used in `fit`.
     recent : bool, default=False
@@ -79,8 +74,7 @@ class SlimSVC(KernelClassifier):
     Attributes
     ----------
     <vectors_>
-    support_ : ndarray of shape (n_vectors_,)
-        Rows of the training set that `vectors_` are; only where they are rows.
+    <support_of_rows_>
     <small_objective_>
     <probability_coef_>
     <kernel_>
@@ -95,16 +89,8 @@ class SlimSVC(KernelClassifier):
     frontier_ : object
         Only with ``n_vectors="auto"``: ``sizes`` that were tried, ``scores`` (the share of rows held out that was
         right, by weight) and their ``standard_errors``.
-    learning_iter_ : int
-        Iterations of learning, where vectors were learned.
-    learning_gain_left_ : float
-        What learning may have left: the relative gain of its last quarter of iterations where their limit ended it
-        (with a warning from 0.02 on), else 0.
-    n_samples_seen_ : int
-        Rows that `fit` or all calls of `partial_fit` were given.
-    stream_ : object
-        Only after `partial_fit`: the rows in memory, ``stream_.memory.X``, and what else it needs to go on.
-        ``objective_`` and ``duality_gap_`` are about these rows.
+    <learning_>
+    <stream_>
 
     References
     ----------

@@ -60,15 +60,10 @@ class SlimSVR(KernelRegressor):
     C : "search" or float, default="search"
         Cost of residuals, above 0: ``1/2 |f|^2 + C sum loss`` is minimised, in units of y.
     <gamma_to_search>
-    scales : {"search", "fixed", "learned"}, default="search"
-        One scale for each input, learned with the vectors, or the same for all. Inputs then count by their use; the
-        scales are in ``kernel_.scales``.
+    <scales>
     <kernel_to_learn>
     <degree>
-    max_bytes : int, optional
-        Bytes that the model may take on a device, in the place of ``n_vectors``: 8-bit vectors, 16-bit coefficients,
-        and all else that it needs (`slimsvm.export.quantize`). The vectors are then numbers that 8 bits can hold, and
-        the coefficients the best over them.
+    <max_bytes>
     memory : int, default=20000
         Rows of a stream that `partial_fit` keeps at most. Not used in `fit`.
     recent : bool, default=False
@@ -85,8 +80,7 @@ class SlimSVR(KernelRegressor):
     Attributes
     ----------
     <vectors_>
-    support_ : ndarray of shape (n_vectors_,)
-        Rows of the training set that `vectors_` are; only where they are rows.
+    <support_of_rows_>
     <small_objective_>
     <kernel_>
     search_results_ : dict
@@ -102,16 +96,8 @@ class SlimSVR(KernelRegressor):
         Only with ``intervals=True``: sizes of residuals of rows that shaped neither vectors nor coefficients.
     residual_weights_ : ndarray of shape (n_rows,)
         What these rows count.
-    learning_iter_ : int
-        Iterations of learning, where vectors were learned.
-    learning_gain_left_ : float
-        What learning may have left: the relative gain of its last quarter of iterations where their limit ended it
-        (with a warning from 0.02 on), else 0.
-    n_samples_seen_ : int
-        Rows that `fit` or all calls of `partial_fit` were given.
-    stream_ : object
-        Only after `partial_fit`: the rows in memory, ``stream_.memory.X``, and what else it needs to go on.
-        ``objective_`` and ``duality_gap_`` are about these rows.
+    <learning_>
+    <stream_>
 
     See Also
     --------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from functools import partial
 from typing import Any
 
@@ -77,9 +76,9 @@ class SmallBasisClassifier(KernelClassifier):
             validation.warn_of_inputs(self, dataset, model.expansion.kernel)
         return self._set_fitted(dataset, model)
 
-    @abstractmethod
     def _vectors(self) -> dict[str, Any]:
         """Fields of the specification: how many vectors, and where they come from."""
+        raise NotImplementedError
 
     def _check_params(self) -> None:
         """Raise ValueError for parameters that make no sense."""

@@ -40,12 +40,12 @@ from ..utils.sklearn_private import check_sample_weight
 from ..utils.warnings import warn
 
 FLOATS = [np.float64, np.float32]
-PLAIN = 1 << 17  # numbers up to which rows are few
-COPY = "a copy in memory (of torch: {0}.cpu(), of CuPy: {0}.get())"
-SERVES = "SlimSVC, SlimSVR, SlimOneClass, ReducedSVC and EmpiricalSVC"  # what is fitted wherever rows are
+MAX_PLAIN_ENTRIES = 1 << 17  # numbers up to which rows are few
+COPY_HINT = "a copy in memory (of torch: {0}.cpu(), of CuPy: {0}.get())"
+REMOTE_ESTIMATORS = "SlimSVC, SlimSVR, SlimOneClass, ReducedSVC and EmpiricalSVC"  # what is fitted wherever rows are
 NOT_SAID = "deprecated"  # scikit-learn's default of probability
 # Times the spread of other columns: from here on a column hides them.
-LARGE = 100.0
+HIDING_SPREAD_RATIO = 100.0
 
 
 def is_number(value: Any, integer: bool = False) -> bool:
@@ -184,13 +184,13 @@ def labels_of(source: Any) -> tuple[Array, Array | None]:
     return labels, np.concatenate([w for _, w in found]) if weighted else None
 
 
-def check_there(estimator: Any, X: Any, reset: bool = False) -> Any:
+def check_device_rows(estimator: Any, X: Any, reset: bool = False) -> Any:
     """Rows on a device as they must be: two-dimensional, floats, finite, with the columns of the fit."""
     X = X.detach() if hasattr(X, "detach") else X
     if "strided" not in str(getattr(X, "layout", "strided")):
         raise ValueError(f"X is a sparse tensor ({X.layout}); pass X.to_dense(), or a scipy.sparse matrix in memory")
     if X.ndim != 2:
-        raise ValueError(f"X is {kind_of(X)} of shape {tuple(X.shape)}; rows x columns are needed")
+        raise ValueError(f"X is {array_name(X)} of shape {tuple(X.shape)}; rows x columns are needed")
     if reset and 0 in X.shape:
         raise ValueError(f"X has shape {tuple(X.shape)}; a row and a column are needed at least")
     xp = namespace(X)
@@ -206,21 +206,22 @@ def check_there(estimator: Any, X: Any, reset: bool = False) -> Any:
     return X
 
 
-def kind_of(X: Any) -> str:
+def array_name(X: Any) -> str:
     """An array of another library in words."""
     return f"an array of {type(X).__module__.partition('.')[0]} on {device(X)}"
 
 
-def collection(X: Any) -> str:
+def dask_name(X: Any) -> str:
     """A dask collection in words."""
     return f"a dask {type(X).__name__}"
 
 
-def refusal(estimator: Any, X: Any) -> str:
+def dask_refusal(estimator: Any, X: Any) -> str:
     """Why a dask collection is not taken, and what to do."""
     return (
-        f"{type(estimator).__name__} needs all rows in memory, and {collection(X)} was given. {SERVES} are fitted "
-        "where the blocks of a dask X are; if they fit into memory here, pass X.compute() and y.compute()"
+        f"{type(estimator).__name__} needs all rows in memory, and {dask_name(X)} was given. "
+        f"{REMOTE_ESTIMATORS} are fitted where the blocks of a dask X are; if they fit into memory here, pass "
+        "X.compute() and y.compute()"
     )
 
 
@@ -228,19 +229,19 @@ def here(estimator: Any, *given: Any) -> None:
     """Collections that are elsewhere are not brought here unasked."""
     for one in given:
         if is_dask(one):
-            raise TypeError(refusal(estimator, one))
+            raise TypeError(dask_refusal(estimator, one))
         if stays_on_device(one) and not in_cpu_memory(one):
             raise TypeError(
                 f"{type(estimator).__name__} takes rows, labels and weights in the CPU's memory here, and "
-                f"{kind_of(one)} was given; pass {COPY.format('it')}"
+                f"{array_name(one)} was given; pass {COPY_HINT.format('it')}"
             )
 
 
-def brought(name: str, given: Any) -> Any:
+def require_memory(name: str, given: Any) -> Any:
     """What a function needs in memory: arrays of other libraries there become numpy's; what is elsewhere is refused."""
     if is_dask(given):
         raise TypeError(
-            f"{name} needs all rows in memory, and {collection(given)} was given: pass a sample, or .compute()"
+            f"{name} needs all rows in memory, and {dask_name(given)} was given: pass a sample, or .compute()"
         )
     if is_block_source(given):
         raise TypeError(f"{name} needs all rows in memory; {given!r} is read a block at a time. Pass a sample of them")
@@ -248,7 +249,7 @@ def brought(name: str, given: Any) -> Any:
         return given
     if not in_cpu_memory(given):
         raise TypeError(
-            f"{name} needs all rows in the CPU's memory; {kind_of(given)} was given: pass {COPY.format('it')}"
+            f"{name} needs all rows in the CPU's memory; {array_name(given)} was given: pass {COPY_HINT.format('it')}"
         )
     return to_numpy(given)
 
@@ -288,7 +289,7 @@ def check_data(estimator: Any, X: Any, goes_on: bool = False, **target: Any) -> 
         return X if isinstance(target["y"], str) else (X, target["y"])
     here(estimator, X)
     if is_dask(target.get("y")):
-        raise TypeError(f"X is in memory here, and y is {collection(target['y'])}: pass y.compute(), or a dask X")
+        raise TypeError(f"X is in memory here, and y is {dask_name(target['y'])}: pass y.compute(), or a dask X")
     here(estimator, target.get("y"))
     X = to_numpy(X)
     target = {name: to_numpy(v) for name, v in target.items()}
@@ -308,7 +309,7 @@ def _is_plain(X: Any) -> bool:
     return (
         type(X) is np.ndarray
         and X.ndim == 2
-        and 0 < X.size <= PLAIN
+        and 0 < X.size <= MAX_PLAIN_ENTRIES
         and (X.dtype == np.float64 or X.dtype == np.float32)
         and bool(np.isfinite(X).all())
     )
@@ -420,13 +421,13 @@ def scale_complaint(X: Any, kernel: Any, names: Array | None) -> str | None:
     if not (np.isfinite(spread).all() and spread.max(initial=0.0) > 1e-100):  # squares of such numbers are lost
         spread = _spread(some / max(float(np.abs(some).max(initial=0.0)), np.finfo(float).tiny))
     varied = spread[spread > 0]
-    if len(varied) < 2 or varied.max() <= LARGE * varied.min():
+    if len(varied) < 2 or varied.max() <= HIDING_SPREAD_RATIO * varied.min():
         return None
     usual = float(np.median(varied))
-    large = np.flatnonzero(spread > LARGE * usual)
+    large = np.flatnonzero(spread > HIDING_SPREAD_RATIO * usual)
     if not len(large):  # few columns: the median may be one of the large ones
         usual = float(varied.min())
-        large = np.flatnonzero(spread > LARGE * usual) if len(varied) < 4 else large
+        large = np.flatnonzero(spread > HIDING_SPREAD_RATIO * usual) if len(varied) < 4 else large
     if not len(large):
         return None
     shown = ", ".join(str(k if names is None else names[k]) for k in large[:5]) + (", ..." if len(large) > 5 else "")

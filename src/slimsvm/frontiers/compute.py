@@ -124,7 +124,7 @@ def frontier(
     >>> clf.n_vectors_ in (4, 8, 16), bool(clf.score(X, y) > 0.95)
     (True, True)
     """
-    X, y, sample_weight = (validation.brought("frontier", part) for part in (X, y, sample_weight))
+    X, y, sample_weight = (validation.require_memory("frontier", part) for part in (X, y, sample_weight))
     X, y = indexable(X, y)
     check_consistent_length(X, y, groups, sample_weight)
     outer, wanted = _prototype(estimator, n_jobs, random_state), _checked_sizes(sizes)

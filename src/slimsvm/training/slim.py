@@ -68,9 +68,10 @@ class SlimSpec:
             return dataset.size
         return sizes.size_grid(1, dataset.n_classes)[-1] if isinstance(self.n_vectors, str) else int(self.n_vectors)
 
-    def for_rows(self, dataset: Dataset) -> TrainingSpec:
-        """The specification for these rows."""
-        return TrainingSpec(
+    def training_spec(self, dataset: Dataset, searched: bool = True) -> TrainingSpec:
+        """The specification for these rows. Where hyperparameters are searched, the user's own vectors are checked, and
+        there are no more vectors than the kernel's space has dimensions."""
+        spec = TrainingSpec(
             self.max_vectors(dataset),
             self.basis,
             scaled_loss(self.loss, dataset)[0],
@@ -82,10 +83,8 @@ class SlimSpec:
             self.memory,
             self.verbose,
         )
-
-    def training_spec(self, dataset: Dataset) -> TrainingSpec:
-        """The same with the user's own vectors checked, and no more vectors than the kernel's space has dimensions."""
-        spec = self.for_rows(dataset)
+        if not searched:
+            return spec
         basis = spec.basis
         given = basis.init if basis.learns else getattr(basis, "vectors", None)
         if bases.is_array(given):
@@ -147,7 +146,7 @@ def train_slim(dataset: Dataset, spec: SlimSpec) -> Model:
 
 def train_basis(dataset: Dataset, spec: SlimSpec) -> Model:
     """The model of `ReducedSVC` and `EmpiricalSVC`: nothing is searched for."""
-    rng, training = spec.generator(), spec.for_rows(dataset)
+    rng, training = spec.generator(), spec.training_spec(dataset, searched=False)
     gamma = kernels.scale_gamma(spec.gamma, dataset.X, dataset.counts) if kernels.takes_gamma(spec.kernel) else 1.0
     params = Hyperparameters(float(spec.C), gamma)
     model = train(dataset, training, params, rng)
