@@ -40,9 +40,9 @@ from slimsvm import (
 )
 from slimsvm.export import quantize
 from slimsvm.model.voting import Votes
-from slimsvm.quantization.grid import grid_of, half, two_byte_gains
-from slimsvm.quantization.integers import TABLE, in_16_bits, power_of_half
-from slimsvm.quantization.rounding import moved_on, nearest_bytes, remaining_curvature, squared_distance
+from slimsvm.quantization.grid import make_grid, two_byte_gains, upper_half
+from slimsvm.quantization.integers import HALF_POWERS, coefficients_in_16_bits, power_of_half
+from slimsvm.quantization.rounding import descend_coordinates, remaining_curvature, round_vectors, squared_distance
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:learning ended at its limit:sklearn.exceptions.ConvergenceWarning"),
@@ -127,7 +127,7 @@ def device_kernel(q, u, vector):
             return 0
     D = distance << (16 - unit) if unit <= 16 else (distance + (1 << (unit - 17))) >> (unit - 16)
     whole, place, rest = D >> 16, (D >> 10) & 63, D & 1023
-    high, low = int(TABLE[place]), int(TABLE[place + 1])
+    high, low = int(HALF_POWERS[place]), int(HALF_POWERS[place + 1])
     value = high - (((high - low) * rest + 512) >> 10)
     return (value + ((1 << whole) >> 1)) >> whole
 
@@ -258,7 +258,7 @@ def test_gains_in_two_bytes():
 
 def test_half_a_float():
     values = np.random.default_rng(0).normal(size=100).astype(np.float32) * 1000
-    short = half(values)
+    short = upper_half(values)
     assert not (short.view(np.uint32) & 0xFFFF).any()
     assert np.abs(short / values - 1).max() <= 2.0**-8
 
@@ -269,7 +269,7 @@ def test_rows_that_are_cut_off_are_out_of_reach(power):
     rng = np.random.default_rng(1)
     for spread in (0.01, 1.0, 50.0):
         Z = rng.normal(scale=spread, size=(20, 4))
-        grid = grid_of(np.full(4, 1.3), Z, power)
+        grid = make_grid(np.full(4, 1.3), Z, power)
         cut = 32767 * 2.0**-grid.bits
         reached = 127 * 2.0 ** (grid.shift.max() - grid.bits)
         assert (cut - reached) ** power >= 15.9
@@ -279,11 +279,11 @@ def test_inputs_cost_as_little_as_they_can():
     rng = np.random.default_rng(2)
     Z = rng.normal(size=(10, 6))
     same, own = np.full(6, 0.5), np.array([0.5, 0.1, 2.0, 0.3, 0.2, 1.0])
-    assert grid_of(same, Z, 2).n_bytes == 8  # one gain, one offset
-    assert grid_of(own, Z, 2).n_bytes == 2 * 6 + 4
-    assert grid_of(own, Z, 2, folded=True).n_bytes == 4 * 6
-    assert grid_of(np.where(np.arange(6) < 3, own, 0.0), Z, 2).n_bytes == 2 * 3 + 1 + 4  # a bit for each input
-    far = grid_of(own, Z + 1e5, 2)  # an offset of 16 bits would not tell the vectors apart
+    assert make_grid(same, Z, 2).n_bytes == 8  # one gain, one offset
+    assert make_grid(own, Z, 2).n_bytes == 2 * 6 + 4
+    assert make_grid(own, Z, 2, folded=True).n_bytes == 4 * 6
+    assert make_grid(np.where(np.arange(6) < 3, own, 0.0), Z, 2).n_bytes == 2 * 3 + 1 + 4  # a bit for each input
+    far = make_grid(own, Z + 1e5, 2)  # an offset of 16 bits would not tell the vectors apart
     assert far.n_bytes == 6 * 6
     assert_allclose(far.values(far.rounded(Z + 1e5)), Z + 1e5, atol=0.1)
 
@@ -291,11 +291,11 @@ def test_inputs_cost_as_little_as_they_can():
 def test_vectors_on_the_grid_stay():
     rng = np.random.default_rng(3)
     for weights in (np.full(4, 0.7), rng.uniform(0.1, 3, 4)):
-        grid = grid_of(weights, rng.normal(size=(30, 4)), 2)
+        grid = make_grid(weights, rng.normal(size=(30, 4)), 2)
         q = rng.integers(-127, 128, size=(30, 4))
         q[0] = 127
         values = grid.values(q)
-        again = grid_of(grid.weights, values, 2)
+        again = make_grid(grid.weights, values, 2)
         assert_array_equal(again.rounded(values), q)
         assert_allclose(again.weights, grid.weights, rtol=1e-6)
 
@@ -303,7 +303,7 @@ def test_vectors_on_the_grid_stay():
 def test_coefficients_in_16_bits():
     coef = np.array([[1e-3, -5e-4], [100.0, 3.0], [0.0, 0.0]])
     bias = np.array([0.5, -700.0, 1.0])
-    numbers, exponent, whole = in_16_bits(coef, bias, 15)
+    numbers, exponent, whole = coefficients_in_16_bits(coef, bias, 15)
     unit = 2.0 ** -exponent.astype(float)
     assert (np.abs(numbers * unit[:, None] - coef) <= 0.5 * unit[:, None]).all()
     assert_allclose(whole * unit * 2.0**-15, bias, atol=unit.max() * 2.0**-15)
@@ -359,9 +359,9 @@ def test_roundings_make_up_for_each_other():
         rng = np.random.default_rng(seed)
         spans = np.full(5, 1 / 16)
         steps, coef = 0.4 * rng.normal(size=(30, 5)) / spans, 5 * rng.normal(size=(1, 30))
-        q = nearest_bytes(steps, spans, coef, 127)
+        q = round_vectors(steps, spans, coef, 127)
         assert_array_equal(q, np.rint(q))
-        assert_array_equal(nearest_bytes(q, spans, coef, 127), q)
+        assert_array_equal(round_vectors(q, spans, coef, 127), q)
         Z, plain = steps * spans, np.rint(steps) * spans
         shares.append(best_distance(Z, q * spans, coef) / best_distance(Z, plain, coef))
         assert squared_distance(Z, q * spans, coef) <= squared_distance(Z, plain, coef)
@@ -486,8 +486,8 @@ def test_vectors_that_lie_close_together_are_moved_on():
     steps = rng.uniform(-60, 60, size=(4, 2))
     steps = np.vstack([steps, steps + rng.uniform(-2, 2, size=(4, 2))])
     coef = np.concatenate([np.full(4, 50.0), np.full(4, -50.0)])[None]
-    plain = nearest_bytes(steps, spans, coef, 127)
-    better = moved_on(plain, steps, spans, coef, 127)
+    plain = round_vectors(steps, spans, coef, 127)
+    better = descend_coordinates(plain, steps, spans, coef, 127)
     far, near = (squared_distance(steps * spans, q * spans, coef) for q in (plain, better))
     exact = squared_distance(steps * spans, steps * spans, coef)
     assert near - exact < 0.7 * (far - exact)
@@ -497,7 +497,7 @@ def test_vectors_that_lie_close_together_are_moved_on():
             other = better.copy()
             other[place] += step
             assert squared_distance(steps * spans, other * spans, coef) >= near - 1e-8 * abs(near)
-    assert_array_equal(moved_on(plain, plain, spans, coef, 127), plain)
+    assert_array_equal(descend_coordinates(plain, plain, spans, coef, 127), plain)
 
 
 # --- SlimSVC(max_bytes) ---------------------------------------------------------------------------------------------
@@ -743,4 +743,4 @@ def test_vectors_of_very_many_inputs():
     """A table of all pairs of their inputs would take memory and minutes."""
     rng = np.random.default_rng(0)
     steps, spans = rng.normal(0, 40, (3, 20_000)), np.full(20_000, 1e-4)
-    assert_array_equal(nearest_bytes(steps, spans, rng.normal(size=(1, 3)), 127), np.clip(np.rint(steps), -127, 127))
+    assert_array_equal(round_vectors(steps, spans, rng.normal(size=(1, 3)), 127), np.clip(np.rint(steps), -127, 127))

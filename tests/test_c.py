@@ -48,8 +48,8 @@ from slimsvm.export.c.fixed.rows import add_inputs
 from slimsvm.export.c.text import ROM, HeaderWriter
 from slimsvm.kernels import Gaussian, Scaled
 from slimsvm.model.inference import inference_model
-from slimsvm.quantization.grid import Grid, half, two_byte_gains
-from slimsvm.quantization.integers import shifted
+from slimsvm.quantization.grid import Grid, two_byte_gains, upper_half
+from slimsvm.quantization.integers import rounding_shift
 
 GIVEN = {"C": 3.0, "gamma": "scale", "scales": "fixed"}
 SANITIZED = ("-O1", "-fsanitize=undefined,address", "-fno-sanitize-recover=all")
@@ -300,7 +300,7 @@ def test_no_row_leaves_31_bits(name):
     small = quantize(fitted(name)[0])
     sums = np.abs(small.weights.astype(np.int64)).sum(axis=1) << 15
     for sign in (-1, 1):
-        most = shifted(sign * sums, small.shift.astype(np.int64)) + small.bias
+        most = rounding_shift(sign * sums, small.shift.astype(np.int64)) + small.bias
         assert (np.abs(most) < 2**31).all()
 
 
@@ -312,7 +312,7 @@ def test_values_of_readings(tmp_path):
     found = answers(build(tmp_path, to_c(model, dtype="int8"), [value, READ_VALUE], flags=SANITIZED), X)
     small = quantize(model)
     readings = small.grid.readings.rows(X[:, small.grid.used])
-    sums = shifted(small.sums(readings, small.weights), small.shift.astype(np.int64)) + small.bias
+    sums = rounding_shift(small.sums(readings, small.weights), small.shift.astype(np.int64)) + small.bias
     np.testing.assert_array_equal(found[:, 1:], sums)
     np.testing.assert_allclose(found[:, 1] * small.steps[0], found[:, 0], atol=0.02 * y.std())
 
@@ -393,7 +393,7 @@ def test_readings_by_the_bits_of_floats(tmp_path, gain_bytes, offset_bytes):
     gain = np.exp2(rng.uniform(-45, 15, d)) if gain_bytes == 2 else np.exp2(rng.uniform(-100, 15, d))
     offset = rng.choice([-1, 1], d) * np.exp2(rng.uniform(-20, 21.9, d))
     offset[:4] = 0, 0.5 / 256, -1.5 / 256, 1e-42
-    offset = half(offset) if offset_bytes == 2 else offset if offset_bytes else np.full(d, 3.25)
+    offset = upper_half(offset) if offset_bytes == 2 else offset if offset_bytes else np.full(d, 3.25)
     gain = two_byte_gains(gain) if gain_bytes == 2 else gain
     used = np.arange(0, 2 * d, 2)
     grid = Grid(

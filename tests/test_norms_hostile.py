@@ -189,12 +189,12 @@ def test_doubt_about_f_widens_the_gap():
 def test_the_share_of_a_point_is_on_the_surface():
     far = np.full(4, 3.0)
     a = np.array([1.0, -2.0, 2.0, -1.0])
-    assert FeasibleSet(-far, far).share(a) == pytest.approx(1.5)
-    assert FeasibleSet(-far, far, total=3.0).share(a) == pytest.approx(0.5)
-    assert FeasibleSet(-far, far, radius=1.0).share(a) == pytest.approx(10**-0.5)
-    assert FeasibleSet(-far, far, radius=1.0, metric=4 * np.eye(4)).share(a) == pytest.approx(0.5 * 10**-0.5)
-    assert FeasibleSet(0 * far, far).share(a) == 0
-    assert FeasibleSet(-far, far).share(np.zeros(4)) == 1
+    assert FeasibleSet(-far, far).max_scaling(a) == pytest.approx(1.5)
+    assert FeasibleSet(-far, far, total=3.0).max_scaling(a) == pytest.approx(0.5)
+    assert FeasibleSet(-far, far, radius=1.0).max_scaling(a) == pytest.approx(10**-0.5)
+    assert FeasibleSet(-far, far, radius=1.0, metric=4 * np.eye(4)).max_scaling(a) == pytest.approx(0.5 * 10**-0.5)
+    assert FeasibleSet(0 * far, far).max_scaling(a) == 0
+    assert FeasibleSet(-far, far).max_scaling(np.zeros(4)) == 1
 
 
 # --- The interior point method ------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ def test_interior_points_reach_the_reference(slack, constraint):
     gaps = []
     for a, _ in interior.solutions(K, problem.y, problem.feasible):
         assert abs(a.sum()) <= 1e-12 * np.abs(a).sum()
-        assert problem.feasible.share(a) >= 1 - 1e-12
+        assert problem.feasible.max_scaling(a) >= 1 - 1e-12
         certificate = problem.certify(a, K @ a, 1.0)
         gaps.append(certificate.gap)
         if certificate.gap <= 1e-8:

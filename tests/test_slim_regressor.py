@@ -60,7 +60,7 @@ def test_the_objective_is_the_users_problem(data, loss):
     X, y = data
     weight = np.random.default_rng(0).integers(1, 3, len(y)).astype(float)
     model = SlimSVR(8, "kmeans", loss=loss, epsilon=0.7, **QUICK).fit(X, y, weight)
-    best = optimum(model, X, y, 10.0, losses.of_targets(loss, 0.7), weight)
+    best = optimum(model, X, y, 10.0, losses.resolve(loss, 0.7), weight)
     assert model.C_ == 10.0
     assert model.duality_gap_[0] <= model.tol
     assert model.objective_[0] == pytest.approx(best, rel=1e-5)

@@ -17,7 +17,7 @@ from sklearn.svm import SVR
 from slimsvm import Predictor, SlimSVR, compress, to_micropython, to_onnx, to_sklearn
 from slimsvm.export import quantize
 from slimsvm.model.inference import inference_model
-from slimsvm.quantization.integers import shifted, values_in_16_bits
+from slimsvm.quantization.integers import rounding_shift, values_in_16_bits
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +124,9 @@ def test_numbers_of_any_size(bits):
         assert (np.abs(back - coef).max(axis=1) <= np.abs(coef).max(axis=1) * 2.0**-14).all()
         steps = 2.0 ** -(exponent.astype(float) + bits - shift)
         assert (np.abs(whole * steps - bias) <= 0.5 * steps).all()
-        most = shifted(np.abs(numbers.astype(np.int64)).sum(axis=1) << 15, shift.astype(np.int64)) + np.abs(whole)
+        most = rounding_shift(np.abs(numbers.astype(np.int64)).sum(axis=1) << 15, shift.astype(np.int64)) + np.abs(
+            whole
+        )
         assert (most < 2**31).all()
     numbers, exponent, shift, whole = values_in_16_bits(np.zeros((1, 3)), np.array([5.0]), bits)
     assert whole[0] * 2.0 ** -(float(exponent[0]) + bits - shift[0]) == pytest.approx(5.0)
@@ -132,8 +134,8 @@ def test_numbers_of_any_size(bits):
 
 
 def test_halves_go_away_from_zero():
-    assert shifted(np.array([5, -5, 6, -6, 7]), np.array(2)).tolist() == [1, -1, 2, -2, 2]
-    assert shifted(np.array([5, -5]), np.array(0)).tolist() == [5, -5]
+    assert rounding_shift(np.array([5, -5, 6, -6, 7]), np.array(2)).tolist() == [1, -1, 2, -2, 2]
+    assert rounding_shift(np.array([5, -5]), np.array(0)).tolist() == [5, -5]
 
 
 def test_a_refit_follows_the_rows(small, data):

@@ -44,7 +44,7 @@ class EqualParts(Part):
         for code in np.unique(codes):
             turn[codes == code] = np.arange(np.count_nonzero(codes == code))
         by_turns = order[np.argsort(turn, kind="stable")]
-        return rows.choice(rows.independent(bases.SAME, by_turns, count))
+        return rows.choice(rows.independent(bases.INDEPENDENCE, by_turns, count))
 
 
 def rsvm_settings(X: Array, y: Array, count: int, gamma: float, seed: int) -> dict[str, float]:

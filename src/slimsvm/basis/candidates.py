@@ -12,7 +12,13 @@ from ..data.dataset import Dataset, Output, rounded_targets
 from ..linalg.arrays import Array, is_remote, to_memory
 from ..problem.bases import Basis, Choice, Cholesky, Given, Random, dense
 from ..problem.kernels import Scaled
-from ..problem.losses import LEARNING_DIGITS, few_digits, rounded, squared, with_few_digits
+from ..problem.losses import (
+    LEARNING_BITS,
+    round_mantissa,
+    smooth_surrogate,
+    with_rounded_corners,
+    with_rounded_parameters,
+)
 from ..problem.regularizers import Regularizer
 from ..rows.labels import Labels, dataset_labels
 from ..solvers.pivoted_cholesky import independent_rows, pivoted_factor
@@ -77,7 +83,7 @@ class DatasetCandidates:
         if self.dataset.targets is None:
             return dataset_labels(self.dataset, outputs, self.C)
         rounded_dataset = replace(self.dataset, targets=rounded_targets(self.dataset.targets))
-        return dataset_labels(rounded_dataset, outputs, few_digits(float(self.C), LEARNING_DIGITS))
+        return dataset_labels(rounded_dataset, outputs, round_mantissa(float(self.C), LEARNING_BITS))
 
     def sample(self, most: int) -> DatasetCandidates:
         return replace(self, dataset=self.dataset.sample(most, self.rng))
@@ -103,7 +109,7 @@ class DatasetCandidates:
             count,
             self.rng,
             candidates=candidates,
-            loss=squared(self.loss),
+            loss=smooth_surrogate(self.loss),
             threads=self.dataset.threads,
         )
 
@@ -178,13 +184,13 @@ class DatasetCandidates:
     ) -> LearnedVectors:
         """Vectors learned on these rows at once."""
         callback = self.progress(count, self.dataset.size) if self.progress else None
-        loss = rounded(self.loss, smoothing) if smoothing > 0 and not self.loss.smooth else self.loss
+        loss = with_rounded_corners(self.loss, smoothing) if smoothing > 0 and not self.loss.smooth else self.loss
         learned = learn(
             self.kernel,
             self.X,
             self.learning_labels,
             start,
-            with_few_digits(loss),
+            with_rounded_parameters(loss),
             self.rng,
             learn_scales=self.scaled,
             max_iter=max_iter,

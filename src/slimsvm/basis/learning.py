@@ -25,7 +25,7 @@ from ..linalg.lbfgs import lbfgs
 from ..linalg.matrix import dot
 from ..problem.bases import dense
 from ..problem.kernels import Scaled
-from ..problem.losses import squared
+from ..problem.losses import smooth_surrogate
 from ..problem.regularizers import KernelNorm, Regularizer
 from ..rows.labels import Labels
 from ..rows.memory import CoreFeatures, DenseFeatures, row_blocks
@@ -204,7 +204,7 @@ class Objective:
 
     def best_rows(self, kernel: Any, count: int, given: Array, rng: np.random.Generator) -> Array:
         """The rows that decrease the objective most as vectors beside the given ones."""
-        loss = self.loss if self.loss.smooth else squared(self.loss)
+        loss = self.loss if self.loss.smooth else smooth_surrogate(self.loss)
         step = -(-self.X.shape[0] // MAX_REVIVAL_ROWS)
         X, labels = self.X[::step], self.labels.take(slice(None, None, step), step)
         return step * forward_rows(kernel, X, labels, count, rng, given, loss=loss, threads=self.threads)

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..linalg.arrays import Array
 from ..linalg.matrix import dot, is_positive_definite
-from ..problem.bases import SAME, dense
+from ..problem.bases import INDEPENDENCE, dense
 from ..problem.formulation import Kernel
 from ..problem.kernels import Base
 from ..problem.regularizers import KernelNorm, Regularizer, inverse_root
@@ -113,7 +113,7 @@ def greedy_rows(
         rest -= np.einsum("ij,ij->j", Q[:m], Q[:m])
     rows: list[int] = []
     while len(rows) < count:
-        independent = rest > SAME * np.abs(sizes)
+        independent = rest > INDEPENDENCE * np.abs(sizes)
         if not independent.any():
             break
         gains = np.divide((residuals**2).sum(axis=1), rest, out=np.full(len(rest), -1.0), where=independent)

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from ..data.dataset import row_keys, same_rows
 from ..linalg.arrays import Array
 from ..linalg.matrix import dot
-from ..problem.bases import SAME, dense
+from ..problem.bases import INDEPENDENCE, dense
 from ..problem.formulation import Kernel
 from ..problem.losses import SmoothLoss, SquaredHinge
 from ..problem.regularizers import inverse_root
@@ -64,7 +64,7 @@ def forward_rows(
             drawn = np.sort(rng.choice(drawn, candidates, replace=False))
         projected = P[drawn, :m]
         rest = size[drawn] - np.einsum("ij,ij->i", projected, projected)
-        independent = rest > SAME * size[drawn]
+        independent = rest > INDEPENDENCE * size[drawn]
         free[drawn[~independent]] = False
         drawn, projected, rest = drawn[independent], projected[independent], rest[independent]
         if not len(drawn):
@@ -93,7 +93,7 @@ def forward_vectors(K: Array, gram: Array, labels: Labels, count: int, loss: Smo
     row_labels = RowLabels(Y, C)
     loss = SquaredHinge() if loss is None else loss
     K, gram = np.array(K, dtype=np.float64), np.array(gram, dtype=np.float64)
-    smallest = SAME * np.abs(gram.diagonal())
+    smallest = INDEPENDENCE * np.abs(gram.diagonal())
     free = np.ones(len(gram), dtype=bool)
     P = np.empty((K.shape[0], count))
     V = np.zeros((Y.shape[1], 1))

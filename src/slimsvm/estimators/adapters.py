@@ -141,7 +141,7 @@ def _our_regressor(model: Any) -> SourceModel:
     expansion = model._expansion()
     if expansion.kernel.keeps_rows:
         raise ValueError(PRECOMPUTED)
-    loss = losses.of_targets(model.loss, model.epsilon)
+    loss = losses.resolve(model.loss, model.epsilon)
     return SourceModel(expansion, Regression(float(loss.epsilon)), _cost(model), single=model._single)
 
 

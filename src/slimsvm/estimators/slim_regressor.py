@@ -270,20 +270,20 @@ class SlimSVR(KernelRegressor):
         check_slim(self)
         check_number("epsilon", self.epsilon, at_least=0)
         check_yes_or_no("intervals", self.intervals)
-        loss = losses.of_targets(self.loss, self.epsilon)
+        loss = losses.resolve(self.loss, self.epsilon)
         return slim_spec(self, loss, intervals=bool(self.intervals), problems="targets")
 
     def _targets(self) -> RegressionTargets:
-        return RegressionTargets(not losses.of_targets(self.loss, self.epsilon).without_unit)
+        return RegressionTargets(not losses.resolve(self.loss, self.epsilon).scale_invariant)
 
     def _set_fitted(self, dataset: Dataset, model: Model) -> Any:
         """In the user's units."""
         self.n_samples_seen_ = dataset.n_samples
-        loss = losses.of_targets(self.loss, self.epsilon)
+        loss = losses.resolve(self.loss, self.epsilon)
         return super()._set_fitted(dataset, in_user_units(model, dataset, loss, self.C))
 
     def _refit_problem(self) -> Refit:
-        loss = losses.of_targets(self.loss, self.epsilon)
+        loss = losses.resolve(self.loss, self.epsilon)
         return TargetProblem(self.C_, loss, self.regularizer_, self.tol, self.max_iter)
 
     def __sklearn_tags__(self) -> Any:

@@ -19,7 +19,7 @@ from .graph import ML, Graph
 
 # Squared distances by differences take a number for each row, vector and input; by products, for each row and vector.
 DISTANCE_FORMS = ("auto", "difference", "products")
-LARGEST_SQUARE = 1e3  # of vectors in widths of the kernel, up to which products in float64 lose nothing that shows
+MAX_PRODUCT_SQUARE = 1e3  # of vectors in widths of the kernel, up to which products in float64 lose nothing that shows
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class Operators:
         """Products lose as many digits as squares are larger than the distances that matter, which are about 1."""
         if self.form != "auto":
             return self.form == "products"
-        return self.graph.dtype == np.float64 and (V**2).sum(axis=1).max() <= LARGEST_SQUARE
+        return self.graph.dtype == np.float64 and (V**2).sum(axis=1).max() <= MAX_PRODUCT_SQUARE
 
     # --- classes -----------------------------------------------------------------------------------------------------
 

@@ -490,7 +490,7 @@ def _fit_classes(model: Any, setting: _Costs, gamma: float, rows: Dataset) -> An
 def _full_values(model: Any, dataset: Dataset) -> _Full:
     """A tube around each target; costs are in the units that all rows have."""
     assert dataset.units is not None
-    loss, unit = losses.of_targets(model.loss, model.epsilon), dataset.units.size
+    loss, unit = losses.resolve(model.loss, model.epsilon), dataset.units.size
     costs = FULL_COSTS if isinstance(model.C, str) else (float(model.C) * scaled_loss(loss, dataset)[1],)
     return partial(_fit_values, unit), costs, (float(loss.epsilon / unit[0]),) if loss.epsilon > 0 else FULL_TUBES
 

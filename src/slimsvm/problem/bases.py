@@ -35,8 +35,8 @@ __all__ = [
 
 # Rows nearer to the span of the vectors than this (relative to k(x, x)) count as duplicates.
 AUTO_WORK, AUTO_ROWS = 10_000_000, (100_000, 320_000)  # rows x vectors of learning, and its rows
-MOST_FEATURES = 1 << 27  # numbers of these rows, held while learning: half a gigabyte
-SAME = 1e-10
+MAX_LEARNING_FEATURES = 1 << 27  # numbers of these rows, held while learning: half a gigabyte
+INDEPENDENCE = 1e-10
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class AllRows(Part):
     learns: ClassVar[bool] = False
 
     def choose(self, rows: Candidates, count: int) -> Choice:
-        return rows.choice(rows.independent(SAME))
+        return rows.choice(rows.independent(INDEPENDENCE))
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class Random(Part):
     learns: ClassVar[bool] = False
 
     def choose(self, rows: Candidates, count: int) -> Choice:
-        return rows.choice(rows.independent(SAME, rows.at_random(), count))
+        return rows.choice(rows.independent(INDEPENDENCE, rows.at_random(), count))
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Cholesky(Part):
     learns: ClassVar[bool] = False
 
     def choose(self, rows: Candidates, count: int) -> Choice:
-        eta = max(self.eta, SAME)
+        eta = max(self.eta, INDEPENDENCE)
         pivoted = self.selection == "pivoted"
         return rows.choice(rows.pivoted(eta, count) if pivoted else rows.independent(eta, most=count))
 
@@ -231,7 +231,7 @@ class Learned(Part):
         if not isinstance(self.rows, str):
             return int(self.rows)
         wanted = int(np.clip(AUTO_WORK // count, *AUTO_ROWS))
-        return max(5000, min(wanted, MOST_FEATURES // count))
+        return max(5000, min(wanted, MAX_LEARNING_FEATURES // count))
 
 
 ALL: tuple[type, ...] = (AllRows, Random, Cholesky, Forward, KMeans, Given, Inputs, Learned)
@@ -239,7 +239,7 @@ ALL: tuple[type, ...] = (AllRows, Random, Cholesky, Forward, KMeans, Given, Inpu
 _BY_NAME: dict[str, Any] = {
     "learned": Learned,
     "random": Random,
-    "cholesky": lambda: Cholesky(SAME, "pivoted"),
+    "cholesky": lambda: Cholesky(INDEPENDENCE, "pivoted"),
     "forward": Forward,
     "kmeans": KMeans,
 }

@@ -191,14 +191,14 @@ class FeasibleSet:
             return 0.0
         return most * float(np.sum(self.stretch * (sizes / most) ** self.power)) ** (1 / self.power)
 
-    def share(self, duals: Array) -> float:
-        """The largest multiple of the duals in the set, sum aside: with zero all sets shrink to themselves."""
+    def max_scaling(self, duals: Array) -> float:
+        """The largest t >= 0 with ``t * duals`` in the set, whatever their sum; the set is convex and holds zero."""
         sizes = np.abs(duals)
-        some = sizes > 0
-        if not some.any():
+        nonzero = sizes > 0
+        if not nonzero.any():
             return 1.0
         bounds = np.where(duals > 0, self.upper, -self.lower)
-        limits = [float(np.divide(bounds, sizes, out=np.full(len(sizes), np.inf), where=some).min())]
+        limits = [float(np.divide(bounds, sizes, out=np.full(len(sizes), np.inf), where=nonzero).min())]
         limits.append(self.total / float(sizes.sum()))
         if self.radius < np.inf:
             norm = self.norm(duals)

@@ -72,15 +72,15 @@ def reads_targets(loss: Any) -> bool:
     return getattr(loss, "targets", False)  # a loss of the user's need not say so
 
 
-DIGITS = 40  # binary ones, of a number in units of the targets
-LEARNING_DIGITS = 16  # while vectors are learned
-NEGLIGIBLE = 1e-9  # of the cost of targets of unit size: objectives below it differ by nothing
+TARGET_BITS = 40  # binary ones, of a number in units of the targets
+LEARNING_BITS = 16  # while vectors are learned
+NEGLIGIBLE_COST = 1e-9  # of the cost of targets of unit size: objectives below it differ by nothing
 
 
-def least_value(loss: Any, costs: Any) -> Any:
+def gap_floor(loss: Any, costs: Any) -> Any:
     """What a gap is compared with at least; ``costs`` is the sum of those of all rows. Targets, unlike labels, may be
     such that the best objective is zero."""
-    return NEGLIGIBLE * costs if reads_targets(loss) else 0.0
+    return NEGLIGIBLE_COST * costs if reads_targets(loss) else 0.0
 
 
 def _excess(F: Array, Y: Array) -> Array:
@@ -239,7 +239,7 @@ ALL: tuple[type, ...] = (Hinge, SquaredHinge, HuberHinge, LeastSquares)
 # --- targets ---------------------------------------------------------------------------------------------------
 
 
-def few_digits(number: float, digits: int = DIGITS) -> float:
+def round_mantissa(number: float, digits: int = TARGET_BITS) -> float:
     """A number without its last digits, which changes of units alone change."""
     part, power = np.frexp(number)
     return float(np.ldexp(np.rint(np.ldexp(part, digits)), power - digits))
@@ -255,7 +255,7 @@ class RegressionLoss(Part):
     targets: ClassVar[bool] = True
     smooth: ClassVar[bool] = True
     most: ClassVar[float] = np.inf
-    without_unit: ClassVar[bool] = False  # is it the same in any unit?
+    scale_invariant: ClassVar[bool] = False  # is it the same in any unit?
     width: Any = 1.0
     epsilon: Any = 0.0
 
@@ -267,7 +267,7 @@ class RegressionLoss(Part):
         """A loss and a factor: this loss of ``size * r`` is the factor times that loss of r."""
         raise NotImplementedError
 
-    def squared(self) -> SquaredEpsilonInsensitive:
+    def smooth_surrogate(self) -> SquaredEpsilonInsensitive:
         """A loss without corners and bounds, and near it."""
         return SquaredEpsilonInsensitive(self.epsilon)
 
@@ -306,7 +306,7 @@ class RegressionLoss(Part):
 class SquaredError(RegressionLoss):
     """``C/2 r^2``."""
 
-    without_unit: ClassVar[bool] = True
+    scale_invariant: ClassVar[bool] = True
     width: ClassVar[float] = 1.0  # type: ignore[misc]
     epsilon: ClassVar[float] = 0.0  # type: ignore[misc]
 
@@ -322,7 +322,7 @@ class SquaredEpsilonInsensitive(RegressionLoss):
     width: ClassVar[float] = 1.0  # type: ignore[misc]
 
     def in_units(self, size: float) -> tuple[SquaredEpsilonInsensitive, float]:
-        return SquaredEpsilonInsensitive(few_digits(self.epsilon / size)), size**2
+        return SquaredEpsilonInsensitive(round_mantissa(self.epsilon / size)), size**2
 
 
 @dataclass(frozen=True)
@@ -334,7 +334,7 @@ class Huber(RegressionLoss):
     most: ClassVar[float] = 1.0
 
     def in_units(self, size: float) -> tuple[Huber, float]:
-        return Huber(few_digits(self.width / size), few_digits(self.epsilon / size)), size
+        return Huber(round_mantissa(self.width / size), round_mantissa(self.epsilon / size)), size
 
 
 @dataclass(frozen=True)
@@ -347,14 +347,14 @@ class EpsilonInsensitive(RegressionLoss):
     most: ClassVar[float] = 1.0
 
     def in_units(self, size: float) -> tuple[EpsilonInsensitive, float]:
-        return EpsilonInsensitive(few_digits(self.epsilon / size)), size
+        return EpsilonInsensitive(round_mantissa(self.epsilon / size)), size
 
-    def rounded(self, width: float) -> Huber:
+    def with_rounded_corners(self, width: float) -> Huber:
         """Its corners rounded."""
         return Huber(width, self.epsilon)
 
 
-def of_targets(loss: Any, epsilon: float) -> Any:
+def resolve(loss: Any, epsilon: float) -> Any:
     """The loss of a name, with this epsilon, or an object."""
     if isinstance(loss, str) and loss in _BY_NAME:
         return _BY_NAME[loss](epsilon)
@@ -379,20 +379,20 @@ FOR_TARGETS: tuple[type, ...] = (SquaredError, SquaredEpsilonInsensitive, Huber,
 # --- of either kind --------------------------------------------------------------------------------------------
 
 
-def rounded(loss: Any, width: float) -> Any:
+def with_rounded_corners(loss: Any, width: float) -> Any:
     """A loss with its corners rounded."""
-    return loss.rounded(width) if reads_targets(loss) else HuberHinge(width)
+    return loss.with_rounded_corners(width) if reads_targets(loss) else HuberHinge(width)
 
 
-def with_few_digits(loss: Any) -> Any:
+def with_rounded_parameters(loss: Any) -> Any:
     """A loss of targets whose parameters have few digits, like the targets that `data.rounded_targets` makes."""
     if not reads_targets(loss) or not is_dataclass(loss) or isinstance(loss, type):
         return loss
     numbers = {one.name: getattr(loss, one.name) for one in fields(loss)}
-    few = {name: few_digits(v, LEARNING_DIGITS) for name, v in numbers.items() if isinstance(v, float)}
+    few = {name: round_mantissa(v, LEARNING_BITS) for name, v in numbers.items() if isinstance(v, float)}
     return replace(loss, **few)
 
 
-def squared(loss: Any) -> Any:
+def smooth_surrogate(loss: Any) -> Any:
     """A loss without corners, near it."""
-    return loss.squared() if reads_targets(loss) else SquaredHinge()
+    return loss.smooth_surrogate() if reads_targets(loss) else SquaredHinge()

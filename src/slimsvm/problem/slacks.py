@@ -47,9 +47,12 @@ class Norm(Part):
     counts_rows: ClassVar[bool] = True
     merges_copies: ClassVar[bool] = True
     loss: ClassVar[Loss | None] = None
-    # Do value and bias follow from the feasible set, row by row? Then the core may find them: not for a class that
-    # inherits, unless it says so itself.
-    told_by_its_set: ClassVar[bool] = False
+    # Is phi a sum over rows that the core can compute from the feasible set? A subclass must declare it itself.
+    is_separable: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.is_separable = "is_separable" in vars(cls) and cls.is_separable
 
     def at(self, rows: Array, n_samples: int) -> Slack:
         """The norm for these rows of n_samples, in this order: itself, unless it has numbers for each row."""
@@ -95,7 +98,7 @@ class OneNorm(Norm):
     """``C * sum(|xi|)``: the hinge; with equality constraints the least-1-norm machine."""
 
     loss = Hinge()
-    told_by_its_set = True
+    is_separable = True
 
     def feasible_set(self, y: Array, C: float, weights: Array, constraint: Constraint) -> FeasibleSet:
         """Box: alpha in [0, C], or [-C, C] with equality."""
@@ -116,7 +119,7 @@ class SquaredTwoNorm(Norm):
     """``C/2 * sum(xi**2)``: the squared hinge; with equality constraints the least-squares machine."""
 
     loss = SquaredHinge()
-    told_by_its_set = True
+    is_separable = True
 
     def feasible_set(self, y: Array, C: float, weights: Array, constraint: Constraint) -> FeasibleSet:
         """Half-line (or line, with equality) with ridge 1/C."""

@@ -22,10 +22,11 @@ import numpy as np
 
 from ..linalg.arrays import Array
 
-LARGEST = 127  # of a vector's bytes
-COARSEST = 7  # shifts have three bits
-REACH = 16  # 2^-16 is nothing in 15 bits: distances end here
-MANTISSA, EXPONENTS = 7, 63  # of a gain in two bytes: bits behind the leading one, and how far exponents may lie apart
+MAX_BYTE = 127  # the largest absolute value in a vector's bytes
+MAX_SHIFT = 7  # shifts have three bits
+MAX_DISTANCE = 16  # from here on kernel values are 0: 2^-16 in 15 bits
+# Of gains in two bytes: bits behind the leading one, and the largest difference of exponents.
+MANTISSA_BITS, MAX_EXPONENT_SPREAD = 7, 63
 READING_BITS = 24  # mantissa bits of a gain (float32 has 24); 24 + 31 bits of (reading - offset) fit in int64
 # Steps of 1/16 of a width: where a common one is coarser, inputs have their own. Offsets do not pay below 1/64.
 COMMON_STEP, FINE_STEP = 1 / 16, 1 / 64
@@ -93,7 +94,7 @@ class Grid:
 
     def rounded(self, Z: Array) -> Array:
         """Vectors as bytes, each to the nearest."""
-        return np.clip(np.rint(self.steps(Z)), -LARGEST, LARGEST).astype(np.int8)
+        return np.clip(np.rint(self.steps(Z)), -MAX_BYTE, MAX_BYTE).astype(np.int8)
 
     def values(self, q: Array) -> Array:
         """What bytes stand for; zero for inputs that do not count."""
@@ -119,11 +120,11 @@ def packed_inputs(grid: Grid) -> tuple[Array, int]:
     """Step, exponent and mantissa of each input in two bytes, and the largest exponent."""
     fraction, exponent = np.frexp(grid.gain.astype(np.float64))
     exponent, top = exponent - 1, int(exponent.max()) - 1  # of a mantissa from 1 to 2
-    mantissa = np.rint((2 * fraction - 1) * 2**MANTISSA).astype(int)
-    return grid.shift << 13 | (top - exponent) << MANTISSA | mantissa, top
+    mantissa = np.rint((2 * fraction - 1) * 2**MANTISSA_BITS).astype(int)
+    return grid.shift << 13 | (top - exponent) << MANTISSA_BITS | mantissa, top
 
 
-def grid_of(weights: Array, Z: Array, power: int, folded: bool = False) -> Grid:
+def make_grid(weights: Array, Z: Array, power: int, folded: bool = False) -> Grid:
     """The cheapest grid that is good for these vectors; weights and vectors in the units of the rows.
 
     ``folded``: rows come as they were before a scaler, so inputs have offsets of their own.
@@ -145,10 +146,10 @@ def _grid_of(weights: Array, Z: Array, power: int, folded: bool) -> Grid:
     if same and not folded:
         middle = np.full(len(weights), np.float32((low.min() + high.max()) / 2))
         most = float(widths(middle).max())
-        if most <= COMMON_STEP * LARGEST:
+        if most <= COMMON_STEP * MAX_BYTE:
             return _finished(weights, middle, np.full(len(weights), most), power, own=False)
     nowhere, whole = np.zeros(len(weights), dtype=np.float32), ((low + high) / 2).astype(np.float32)
-    short = half(whole)
+    short = upper_half(whole)
     at_zero, least, nearly = widths(nowhere), widths(whole), widths(short)
     if not folded and not _coarser(at_zero, least):
         return _finished(weights, nowhere, at_zero, power)
@@ -159,28 +160,28 @@ def _grid_of(weights: Array, Z: Array, power: int, folded: bool) -> Grid:
 
 def _coarser(widths: Array, least: Array) -> bool:
     """Would some input lose a bit that it needs?"""
-    return bool(((widths > FINE_STEP * LARGEST) & (widths > 2 * least)).any())
+    return bool(((widths > FINE_STEP * MAX_BYTE) & (widths > 2 * least)).any())
 
 
 def _finished(
     weights: Array, offset: Array, widths: Array, power: int, own: bool = True, offset_bytes: int = 0
 ) -> Grid:
     """Units such that a row that is cut off is still out of reach of every vector; steps as fine as bytes allow."""
-    room = LARGEST << COARSEST
-    bits = int(np.floor(np.log2((32767 - room) / REACH ** (1 / power))))
+    room = MAX_BYTE << MAX_SHIFT
+    bits = int(np.floor(np.log2((32767 - room) / MAX_DISTANCE ** (1 / power))))
     far = float(widths.max())
     if far > 0:
         bits = min(bits, int(np.floor(np.log2(room * (1 + 1e-6) / far))))
     bits = max(bits, 0)
     with np.errstate(divide="ignore"):
-        shift = np.ceil(np.log2(widths * 2.0**bits / (LARGEST * (1 + 1e-6))))
+        shift = np.ceil(np.log2(widths * 2.0**bits / (MAX_BYTE * (1 + 1e-6))))
     gains = weights * 2.0**bits
     gains = (two_byte_gains(gains) if own else gains).astype(np.float32)
-    shift = np.clip(shift, 0, COARSEST).astype(int)
+    shift = np.clip(shift, 0, MAX_SHIFT).astype(int)
     return Grid(len(gains), np.arange(len(gains)), gains, offset, shift, bits, 2 if own else 0, offset_bytes)
 
 
-def half(values: Array) -> Array:
+def upper_half(values: Array) -> Array:
     """float32 without the lower 16 bits, rounded to nearest."""
     bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
     return ((bits + np.uint32(0x8000)) & np.uint32(0xFFFF0000)).view(np.float32)
@@ -189,5 +190,5 @@ def half(values: Array) -> Array:
 def two_byte_gains(gains: Array) -> Array:
     """Gains with 7 bits behind the leading one, none smaller than 2^-63 times the largest one's power of two."""
     fraction, exponent = np.frexp(gains)
-    short = np.ldexp(np.rint(np.ldexp(fraction, MANTISSA + 1)), exponent - MANTISSA - 1)
-    return np.maximum(short, np.ldexp(1.0, exponent.max() - 1 - EXPONENTS))
+    short = np.ldexp(np.rint(np.ldexp(fraction, MANTISSA_BITS + 1)), exponent - MANTISSA_BITS - 1)
+    return np.maximum(short, np.ldexp(1.0, exponent.max() - 1 - MAX_EXPONENT_SPREAD))

@@ -7,33 +7,33 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..linalg.arrays import Array
-from .grid import REACH
+from .grid import MAX_DISTANCE
 
 # 2^-x for x = 0, 1/64 .. 1 in 15 bits. All models share it: it counts as code.
-TABLE = np.rint(2.0 ** (15 - np.arange(65) / 64)).astype(np.uint16)
+HALF_POWERS = np.rint(2.0 ** (15 - np.arange(65) / 64)).astype(np.uint16)
 KERNEL_BITS = 15
-ONE = 1 << KERNEL_BITS
+ONE_IN_15_BITS = 1 << KERNEL_BITS
 LOG2_E = float(np.log2(np.e))
-MOST_PLACES = 40  # of logarithms of odds, behind the point
-MOST_SHIFT = 32  # digits that are rounded off a sum
+MAX_PLACES = 40  # of logarithms of odds, behind the point
+MAX_SUM_SHIFT = 32  # digits that are rounded off a sum
 
 
 def power_of_half(distance: Array, unit: int) -> Array:
-    """``2^-D`` in 15 bits for a distance in units of 2^-unit below `REACH`."""
+    """``2^-D`` in 15 bits for a distance in units of 2^-unit below `MAX_DISTANCE`."""
     D = distance << (16 - unit) if unit <= 16 else (distance + (1 << (unit - 17))) >> (unit - 16)
     whole, place, rest = D >> 16, (D >> 10) & 63, D & 1023
-    high, low = TABLE[place].astype(np.int64), TABLE[place + 1].astype(np.int64)
+    high, low = HALF_POWERS[place].astype(np.int64), HALF_POWERS[place + 1].astype(np.int64)
     value = high - (((high - low) * rest + 512) >> 10)
     return (value + ((1 << whole) >> 1)) >> whole
 
 
-def within_reach(distance: Array, unit: int) -> Array:
-    """The same for any distance: 0 from `REACH` on."""
-    beyond = distance >= REACH << unit
+def power_of_half_or_zero(distance: Array, unit: int) -> Array:
+    """The same for any distance: 0 from `MAX_DISTANCE` on."""
+    beyond = distance >= MAX_DISTANCE << unit
     return np.where(beyond, 0, power_of_half(np.where(beyond, 0, distance), unit))
 
 
-def in_16_bits(coef: Array, bias: Array, bits: int) -> tuple[Array, Array, Array]:
+def coefficients_in_16_bits(coef: Array, bias: Array, bits: int) -> tuple[Array, Array, Array]:
     """Coefficients with a power of two for each output, the exponents, and biases in units of 2^-(exponent + bits)."""
     largest = np.maximum(np.abs(coef).max(axis=1, initial=0.0), np.abs(bias) * 2.0 ** (bits + 15 - 31) * (1 + 1e-6))
     largest = np.maximum(largest, np.finfo(np.float32).tiny)
@@ -52,17 +52,17 @@ def values_in_16_bits(coef: Array, bias: Array, bits: int) -> tuple[Array, Array
     These are such that no value leaves 31 bits, whatever the row: a bias may be large beside what the coefficients add
     to it, and takes none of their digits.
     """
-    largest = np.maximum(np.abs(coef).max(axis=1, initial=0.0), np.abs(bias) * 2.0 ** (bits + 15 - 30 - MOST_SHIFT))
+    largest = np.maximum(np.abs(coef).max(axis=1, initial=0.0), np.abs(bias) * 2.0 ** (bits + 15 - 30 - MAX_SUM_SHIFT))
     largest = np.maximum(largest, np.finfo(np.float32).tiny)
     exponent = np.clip(np.floor(np.log2(32767 / largest)).astype(int), -90, 100)
     numbers = np.clip(np.rint(coef * 2.0 ** exponent[:, None]), -32767, 32767).astype(np.int16)
-    reach = np.abs(numbers.astype(np.float64)).sum(axis=1) * ONE + np.abs(bias) * 2.0 ** (exponent + bits)
+    reach = np.abs(numbers.astype(np.float64)).sum(axis=1) * ONE_IN_15_BITS + np.abs(bias) * 2.0 ** (exponent + bits)
     shift = np.ceil(np.log2(np.maximum(reach, 1) / (2.0**31 - 4))).clip(0).astype(int)
     units = np.rint(bias * 2.0 ** (exponent + bits - shift))
     return numbers, exponent.astype(np.int8), shift.astype(np.uint8), units.astype(np.int32)
 
 
-def shifted(sums: Array, shift: Array) -> Array:
+def rounding_shift(sums: Array, shift: Array) -> Array:
     """So many binary digits rounded off, halves away from zero."""
     return np.sign(sums) * ((np.abs(sums) + ((np.int64(1) << shift) >> 1)) >> shift)
 
@@ -86,7 +86,7 @@ class QuantizedLayer:
         coef, bias = LOG2_E * coef, LOG2_E * bias
         bound = np.abs(bias).max(initial=0.0) * 2.0 ** (bits - 16) * (1 + 1e-6)  # a bias has 31 bits
         largest = max(np.abs(coef).max(initial=0.0), bound, np.finfo(np.float32).tiny)
-        places = int(np.clip(np.floor(np.log2(32767 / largest)) + bits, 0, MOST_PLACES))
+        places = int(np.clip(np.floor(np.log2(32767 / largest)) + bits, 0, MAX_PLACES))
         numbers = np.clip(np.rint(coef * 2.0 ** (places - bits)), -32767, 32767).astype(np.int16)
         return cls(numbers, np.rint(bias * 2.0**places).clip(-(2**31) + 1, 2**31 - 1).astype(np.int32), places, shares)
 
@@ -103,15 +103,19 @@ class QuantizedLayer:
     def _parts(self, log_odds: Array) -> Array:
         """Numbers in proportion to the probabilities, 15 bits each."""
         if log_odds.shape[1] == 1:
-            small = within_reach(np.abs(log_odds), self.places)
+            small = power_of_half_or_zero(np.abs(log_odds), self.places)
             second = log_odds >= 0
-            return np.hstack([np.where(second, small, ONE), np.where(second, ONE, small)])
+            return np.hstack([np.where(second, small, ONE_IN_15_BITS), np.where(second, ONE_IN_15_BITS, small)])
         top = log_odds.max(axis=1, keepdims=True)
         if not self.shares:
-            return within_reach(top - log_odds, self.places)
-        small = within_reach(np.abs(log_odds), self.places)
-        over = np.where(log_odds < 0, within_reach(np.maximum(np.minimum(top, 0) - log_odds, 0), self.places), ONE)
-        return ((over << KERNEL_BITS) + ((ONE + small) >> 1)) // (ONE + small)
+            return power_of_half_or_zero(top - log_odds, self.places)
+        small = power_of_half_or_zero(np.abs(log_odds), self.places)
+        over = np.where(
+            log_odds < 0,
+            power_of_half_or_zero(np.maximum(np.minimum(top, 0) - log_odds, 0), self.places),
+            ONE_IN_15_BITS,
+        )
+        return ((over << KERNEL_BITS) + ((ONE_IN_15_BITS + small) >> 1)) // (ONE_IN_15_BITS + small)
 
 
 def _led(p: Array, winners: Array) -> Array:

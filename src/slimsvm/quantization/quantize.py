@@ -18,10 +18,10 @@ from ..problem.bases import dense
 from ..problem.kernel_base import Base
 from ..solvers.primal.refit import JITTER
 from ..utils.warnings import warn
-from .grid import LARGEST, Grid, grid_of
-from .integers import KERNEL_BITS, LOG2_E, QuantizedLayer, in_16_bits, values_in_16_bits
+from .grid import MAX_BYTE, Grid, make_grid
+from .integers import KERNEL_BITS, LOG2_E, QuantizedLayer, coefficients_in_16_bits, values_in_16_bits
 from .quantized import Quantized, QuantizedKernel, QuantizedLinear, checked_rows, kernel_parts, linear_parts
-from .rounding import finer_steps, moved_on, nearest_bytes
+from .rounding import descend_coordinates, round_vectors, step_halvings
 
 # A linear model's rows may be so many times as far out as its vectors are.
 LINEAR_RANGE = 8.0
@@ -78,12 +78,12 @@ class ModelNumbers:
         """Labels, votes and the votes that are shown."""
         return self.machine.classes, self.machine.votes, self.machine.shown
 
-    def in_16_bits(self, coef: Array, bias: Array, bits: int) -> tuple[Array, Array, Array, Array]:
+    def coefficients_in_16_bits(self, coef: Array, bias: Array, bits: int) -> tuple[Array, Array, Array, Array]:
         """Coefficients, exponents, shifts and biases: sums that are compared have as many digits as they can, values
         fit into 32 bits."""
         if self.machine.classes is None:
             return values_in_16_bits(coef, bias, bits)
-        numbers, exponent, bias = in_16_bits(coef, bias, bits)
+        numbers, exponent, bias = coefficients_in_16_bits(coef, bias, bits)
         return numbers, exponent, np.zeros(len(bias), dtype=np.uint8), bias
 
 
@@ -99,12 +99,12 @@ class DistanceForm(FixedPointForm):
         return np.broadcast_to(np.abs(np.asarray(kernel.scales, dtype=np.float64)) * self.unit(kernel.gamma), inputs)
 
     def grid(self, kernel: Any, Z: Array, inputs: Affine) -> Grid:
-        return grid_of(self.weights(kernel, Z.shape[1]) / inputs.scale, inputs.inverse(Z), self.power, inputs.folded)
+        return make_grid(self.weights(kernel, Z.shape[1]) / inputs.scale, inputs.inverse(Z), self.power, inputs.folded)
 
     def refined(self, Z: Array, coef: Array, grid: Grid, inputs: Affine) -> Grid:
         if self.power != 2 or not grid.gain_bytes:
             return grid
-        halvings = finer_steps(grid.steps(inputs.inverse(Z)), grid.spans, coef, LARGEST)
+        halvings = step_halvings(grid.steps(inputs.inverse(Z)), grid.spans, coef, MAX_BYTE)
         return replace(grid, shift=np.maximum(grid.shift - halvings, 0))
 
     def rounded(
@@ -120,11 +120,11 @@ class DistanceForm(FixedPointForm):
         if coef is None or self.power != 2:
             return grid.rounded(inputs.inverse(Z))
         steps = grid.steps(inputs.inverse(Z))
-        found = nearest_bytes(steps, grid.spans, coef, LARGEST)
-        return moved_on(found, steps, grid.spans, coef, LARGEST) if refine else found
+        found = round_vectors(steps, grid.spans, coef, MAX_BYTE)
+        return descend_coordinates(found, steps, grid.spans, coef, MAX_BYTE) if refine else found
 
     def filled(self, kernel: Any, Z: Array, grid: Grid, inputs: Affine, fit: ModelNumbers) -> Quantized:
-        numbers = fit.in_16_bits(fit.coef, fit.bias, KERNEL_BITS)
+        numbers = fit.coefficients_in_16_bits(fit.coef, fit.bias, KERNEL_BITS)
         q = grid.rounded(inputs.inverse(Z))
         layer = None
         if fit.layer is not None:
@@ -166,7 +166,7 @@ class ProductForm(FixedPointForm):
             per_unit = 1 / (grid.gain.astype(np.float64) * inputs.scale)
             return W * per_unit, bias + W @ ((grid.offset - inputs.mean) / inputs.scale)
 
-        weights, exponent, shift, bias = fit.in_16_bits(*on_grid(fit.coef, fit.bias), 0)
+        weights, exponent, shift, bias = fit.coefficients_in_16_bits(*on_grid(fit.coef, fit.bias), 0)
         layer = None
         if fit.layer is not None:
             layer = QuantizedLayer.of(*on_grid(fit.layer.coef, fit.layer.bias), 0, fit.layer.shares)

@@ -24,9 +24,9 @@ from ..linalg.arrays import Array
 from ..model.voting import Votes
 from ..problem.bases import dense
 from .grid import Grid
-from .integers import KERNEL_BITS, QuantizedLayer, shifted, within_reach
+from .integers import KERNEL_BITS, QuantizedLayer, power_of_half_or_zero, rounding_shift
 
-BLOCK = 1 << 22  # differences that are held at a time
+MAX_BLOCK_DIFFERENCES = 1 << 22  # differences that are held at a time
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Quantized(ABC):
 
     def sums(self, U: Array, weights: Array) -> Array:
         """Sums of products in int64, biases left out, for rows of the grid."""
-        rows = max(1, BLOCK // max(1, self.vectors.size))
+        rows = max(1, MAX_BLOCK_DIFFERENCES // max(1, self.vectors.size))
         # Numbers of 16 bits, some hundred of them: exact in float64, whose products are quicker.
         W = weights.T.astype(np.float64)
         parts = [self.features(U[i : i + rows]).astype(np.float64) @ W for i in range(0, len(U), rows)]
@@ -93,7 +93,7 @@ class Quantized(ABC):
         """What the device has in its registers at the end: int64, a column for each output. Where there are no classes,
         they are values in `steps`, and fit into int32."""
         sums = self.sums(self.grid.rows(checked_rows(X, self.grid.inputs)), self.weights)
-        return shifted(sums, self.shift.astype(np.int64)) + self.bias
+        return rounding_shift(sums, self.shift.astype(np.int64)) + self.bias
 
     @property
     def steps(self) -> Array:
@@ -181,7 +181,7 @@ class QuantizedKernel(Quantized):
         t = U[:, None, :].astype(np.int64) - (self.vectors.astype(np.int64) << self.grid.shift)
         distance = (t * t if self.power == 2 else np.abs(t)).sum(axis=2)
         # In C a sum that passes the limit ends at once: it cannot come back.
-        return within_reach(distance, self.unit)
+        return power_of_half_or_zero(distance, self.unit)
 
     @property
     def weights(self) -> Array:

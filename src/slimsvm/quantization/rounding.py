@@ -18,26 +18,26 @@ from scipy.linalg import cho_factor, cho_solve, lapack
 
 from ..linalg.arrays import Array
 
-MOST = 1200  # coordinates that are rounded together
-FEW = 500  # coordinates that are moved on one by one
-PASSES = 20
-COARSE = 1 / 32  # of a width: finer steps than this need no look
-WORTH = 0.7  # of the squared distance may be left for a vector to be cut off: single coordinates can still move on
-JITTER = 1e-6  # of the kernel matrix: as learned vectors have it
-# Of H, relative to its mean diagonal: the smaller, the farther coordinates may go to make up for each other.
+MAX_JOINT_COORDINATES = 1200  # that are rounded together
+MAX_DESCENT_COORDINATES = 500  # more are not improved by coordinate descent
+MAX_DESCENT_PASSES = 20
+FINEST_STEP = 1 / 32  # of a width: such steps are not halved
+MAX_REMAINING = 0.7  # share of the squared distance that a halving may leave, to be worth the vectors that it cuts off
+KERNEL_JITTER = 1e-6  # added to the diagonal of the kernel matrix, as for learned vectors
+# Added to the diagonal of H, relative to its mean: the smaller, the farther coordinates move to compensate each other.
 RIDGES = (1e-4, 1e-2, 1.0)
 
 
-def nearest_bytes(steps: Array, spans: Array, coef: Array, largest: int) -> Array:
+def round_vectors(steps: Array, spans: Array, coef: Array, largest: int) -> Array:
     """Integers for vectors given in steps, for the kernel ``2^-|x - z|^2`` in units of its width.
 
     ``spans`` is the length of each input's step in widths, ``coef`` the coefficients (outputs x vectors).
     """
     plain = np.clip(np.rint(steps), -largest, largest)
-    if not len(steps) or np.array_equal(plain, steps) or steps.shape[1] > MOST:  # H of one vector alone is too large
-        return plain
+    if not len(steps) or np.array_equal(plain, steps) or steps.shape[1] > MAX_JOINT_COORDINATES:
+        return plain  # also where H of a single vector would be too large
     options = [plain, *(np.empty_like(plain) for _ in RIDGES)]
-    for some in _parts(coef, max(1, MOST // steps.shape[1])):
+    for some in _parts(coef, max(1, MAX_JOINT_COORDINATES // steps.shape[1])):
         H = remaining_curvature(steps * spans, some, coef)
         H *= np.tile(spans, len(some)) * np.tile(spans, len(some))[:, None]
         for found, ridge in zip(options[1:], RIDGES, strict=True):
@@ -45,10 +45,10 @@ def nearest_bytes(steps: Array, spans: Array, coef: Array, largest: int) -> Arra
     return min(options, key=lambda q: squared_distance(steps * spans, q * spans, coef))
 
 
-def finer_steps(steps: Array, spans: Array, coef: Array, largest: int) -> Array:
-    """Halvings of each input's step that bring the function over rounded vectors nearer to itself.
+def step_halvings(steps: Array, spans: Array, coef: Array, largest: int) -> Array:
+    """How often to halve the step of each input, so that the function over rounded vectors is nearer to the exact one.
 
-    A vector far out in one input makes its step coarse for all; if it carries little, it is better cut off.
+    A single vector far out makes the step of its input coarse for all; if its coefficient is small, clip it.
     """
     halvings = np.zeros(len(spans), dtype=int)
     if not len(steps):
@@ -63,24 +63,25 @@ def finer_steps(steps: Array, spans: Array, coef: Array, largest: int) -> Array:
 
     least = distance(halvings)
     for k in np.argsort(-spans, kind="stable"):
-        while spans[k] * 2.0 ** -halvings[k] > COARSE:
+        while spans[k] * 2.0 ** -halvings[k] > FINEST_STEP:
             tried = halvings.copy()
             tried[k] += 1
             other = distance(tried)
-            if other >= WORTH * least:
+            if other >= MAX_REMAINING * least:
                 break
             halvings, least = tried, other
     return halvings
 
 
-def moved_on(bytes_: Array, steps: Array, spans: Array, coef: Array, largest: int) -> Array:
-    """Integers from which no coordinate alone can go a step or two without taking the function farther away."""
+def descend_coordinates(bytes_: Array, steps: Array, spans: Array, coef: Array, largest: int) -> Array:
+    """Coordinate descent: integers such that no move of one coordinate by 1 or 2 brings the function nearer."""
     found = np.array(bytes_, dtype=np.float64)
-    if found.size > FEW or np.allclose(found, steps, rtol=0, atol=1e-6):  # they were on the grid before
+    on_grid = np.allclose(found, steps, rtol=0, atol=1e-6)
+    if found.size > MAX_DESCENT_COORDINATES or on_grid:
         return found
     Z = steps * spans
     least = squared_distance(Z, found * spans, coef)
-    for _ in range(PASSES):
+    for _ in range(MAX_DESCENT_PASSES):
         before = least
         for place in np.ndindex(found.shape):
             for step in (-1, 1, -2, 2):
@@ -97,7 +98,7 @@ def moved_on(bytes_: Array, steps: Array, spans: Array, coef: Array, largest: in
 def squared_distance(Z: Array, moved: Array, coef: Array) -> float:
     """Between f and the nearest function over moved vectors: the sum over outputs, less the norm of f."""
     cross = _kernel(Z, moved).T @ coef.T
-    inner = cho_solve(cho_factor(_kernel(moved, moved) + JITTER * np.eye(len(moved))), cross)
+    inner = cho_solve(cho_factor(_kernel(moved, moved) + KERNEL_JITTER * np.eye(len(moved))), cross)
     return -float((cross * inner).sum())
 
 
@@ -140,7 +141,7 @@ def remaining_curvature(Z: Array, some: Array, coef: Array) -> Array:
     K = _kernel(Z, Z)
     apart = Z[:, None, :] - Z[some]  # of all vectors from some
     slopes = (2 * g * apart * K[:, some, None]).reshape(len(Z), n * d)
-    factor = cho_factor(K + JITTER * np.eye(len(Z)))
+    factor = cho_factor(K + KERNEL_JITTER * np.eye(len(Z)))
     between = apart[some]
     bends = -4 * g**2 * np.einsum("ijk,ijl,ij->ikjl", between, between, K[np.ix_(some, some)], optimize=True)
     for k in range(d):

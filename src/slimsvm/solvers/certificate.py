@@ -21,7 +21,7 @@ import numpy as np
 
 from ..linalg.arrays import Array
 from ..linalg.matrix import dot
-from ..problem.losses import least_value
+from ..problem.losses import gap_floor
 from ..problem.regularizers import Regularizer
 from ..rows.protocol import FeatureSource
 from .primal.passes import (
@@ -157,7 +157,7 @@ def of_rows(
         conjugate = shrink * gain - 0.5 * shrink**2 * ridge
     v = v * shrink
     dual = conjugate - 0.5 * (v**2).sum(axis=0)
-    least = least_value(loss, rows.labels.totals[which])
+    least = gap_floor(loss, rows.labels.totals[which])
     if not proof or basis is None:
         return primal, relative_gap(primal, dual, least)
     spread = found[:, SPREAD] * reach**2 + found[:, SQUARES] * bias**2

@@ -19,7 +19,7 @@ from ..data.dataset import Dataset
 from ..linalg.arrays import Array
 from ..model.expansion import Model
 from ..problem.bases import Choice
-from ..problem.losses import squared
+from ..problem.losses import smooth_surrogate
 from .small import fit_chosen, warn_if_unfinished
 from .spec import Hyperparameters, TrainingSpec, shortened
 
@@ -89,5 +89,5 @@ def _best_vectors(sample: DatasetCandidates, choice: Choice, count: int) -> Arra
     """Numbers of the ``count`` vectors that gain most, one after the other."""
     kernel, Z = choice.kernel or sample.kernel, choice.vectors
     K = kernel(sample.X, Z, threads=sample.dataset.threads)
-    loss = sample.loss if sample.loss.smooth else squared(sample.loss)
+    loss = sample.loss if sample.loss.smooth else smooth_surrogate(sample.loss)
     return forward_vectors(K, kernel(Z, Z), sample.labels, count, loss)

@@ -16,7 +16,7 @@ from ..data.dataset import Dataset
 from ..linalg.array_api import to_numpy
 from ..model.expansion import Model
 from ..problem import bases, kernels
-from ..problem.losses import few_digits
+from ..problem.losses import round_mantissa
 from ..utils.progress import ProgressLine
 from ..utils.warnings import warn
 from . import sizes
@@ -112,7 +112,7 @@ class SlimSpec:
         """The hyperparameters that are left open."""
         C = self.C
         if not isinstance(C, str) and dataset.units is not None:
-            C = few_digits(C * scaled_loss(self.loss, dataset)[1])
+            C = round_mantissa(C * scaled_loss(self.loss, dataset)[1])
         return search_space(dataset, C, self.gamma, self.scales, spec)
 
 

@@ -13,7 +13,7 @@ from ..basis.learning import LearnedVectors
 from ..data.dataset import Dataset
 from ..linalg.arrays import Array
 from ..problem.bases import Choice
-from ..problem.losses import LEARNING_DIGITS, few_digits
+from ..problem.losses import LEARNING_BITS, round_mantissa
 from ..rows.labels import dataset_labels
 from ..solvers.primal.coefficients import Coefficients, fit_coefficients
 from ..utils.progress import Iterations
@@ -61,7 +61,7 @@ class TrainingSpec:
         kernel = self.kernel_of(params.gamma)
         regularizer = self.regularizer.among(kernel, dataset.X, self.basis.learns)
         if self.noise:  # adds |beta|^2 noise^2 / 2 to the loss of each row, on average
-            regularizer = regularizer.against(few_digits(params.C * dataset.total * self.noise**2, LEARNING_DIGITS))
+            regularizer = regularizer.against(round_mantissa(params.C * dataset.total * self.noise**2, LEARNING_BITS))
         outputs = dataset.outputs(self.scheme)
         fits_memory = len(outputs) * (self.n_vectors + 1) ** 2 <= MAX_MATRIX_ENTRIES
         return DatasetCandidates(

@@ -13,7 +13,7 @@ from ...linalg.arrays import Array
 from ...model.voting import Votes
 from ...utils.warnings import without_control_characters
 
-WIDTH = 118
+LINE_WIDTH = 118
 
 KEYWORDS = frozenset(
     """
@@ -98,7 +98,7 @@ def wrapped(numbers: Iterable[str]) -> Iterable[str]:
     """Lines of numbers."""
     line = "   "
     for number in numbers:
-        if len(line) + len(number) + 2 > WIDTH:
+        if len(line) + len(number) + 2 > LINE_WIDTH:
             yield line + "\n"
             line = "   "
         line += f" {number},"

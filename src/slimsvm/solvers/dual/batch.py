@@ -36,8 +36,8 @@ class Cost:
 
     @property
     def by_row(self) -> bool:
-        """Does the feasible set, row by row, say all? The class itself must say so: one that inherits may differ."""
-        return vars(type(self.slack)).get("told_by_its_set", False)
+        """Is the loss a sum over rows that the core can compute from the feasible set?"""
+        return getattr(self.slack, "is_separable", False)
 
     def binary(self, problem: Subproblem) -> BinaryDual:
         """The problem with this cost."""

@@ -50,7 +50,7 @@ def solutions(K: Array, y: Array, feasible: FeasibleSet) -> Iterator[tuple[Array
         for x in (problem.without_vanishing_sum(problem.settled(before, point)), point.x):
             duals = balanced(problem.duals(x))
             if duals.any() and np.isfinite(duals).all():
-                yield min(1.0, feasible.share(duals)) * duals, sum_of_products(point)
+                yield min(1.0, feasible.max_scaling(duals)) * duals, sum_of_products(point)
 
 
 @dataclass

@@ -111,7 +111,7 @@ class BallPoints:
         """The best multiple: near the optimum, one that ends on the surface."""
         if not point.duals.any():
             return point
-        most = self.feasible.share(point.duals)
+        most = self.feasible.max_scaling(point.duals)
         curvature = float(dot(point.duals, point.f) + np.sum(self.feasible.ridge * point.duals**2))
         share = min(point.gain / curvature, most) if curvature > 0 else most
         return replace(point, duals=share * point.duals, f=share * point.f, gain=share * point.gain)

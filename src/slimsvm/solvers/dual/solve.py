@@ -86,7 +86,7 @@ class BinaryDual:
         bias = self.slack.bias(self.y - f, self.y, self.weights, self.constraint)
         norm, sizes = float(dot(duals, f)), np.abs(duals)
         primal = 0.5 * norm + self._cost(f, bias)
-        share = min(1.0, self.feasible.share(duals))
+        share = min(1.0, self.feasible.max_scaling(duals))
         curvature = norm + float(np.sum(self.feasible.ridge * sizes**2))
         off = abs(fsum(duals.tolist())) * (1 + largest * sqrt(2 * max(primal, 0.0)))
         dual = share * (float(dot(self.y, duals)) - off) - 0.5 * share**2 * curvature
@@ -273,7 +273,7 @@ def _vertex(K: Array, feasible: FeasibleSet, duals: Array) -> Array | None:
     duals = at_vertex(K, np.arange(len(duals)), duals, lower, upper, G)
     room = np.minimum(duals - lower, upper - duals)
     duals[room.argmax()] -= fsum(duals)  # bounds stay met to the last digit
-    return min(1.0, feasible.share(duals)) * duals
+    return min(1.0, feasible.max_scaling(duals)) * duals
 
 
 def _semidefinite(K: Array) -> bool:

@@ -20,7 +20,7 @@ from ...data.dataset import RowRange
 from ...linalg.array_api import namespace, to_numpy
 from ...linalg.arrays import Array
 from ...linalg.matrix import dot
-from ...problem.losses import least_value, reads_targets, rounded, squared
+from ...problem.losses import gap_floor, reads_targets, smooth_surrogate, with_rounded_corners
 from ...rows.labels import RowLabels
 from ...rows.memory import DenseFeatures, row_blocks
 from ...rows.protocol import Block, FeatureSource
@@ -173,7 +173,7 @@ class InteriorPoint:
         self.fixed, self.constant = np.zeros(rows.shape[1] + 1) if fixed is None else fixed, constant
         self.mass = mass
         self.ridge, self.upper = loss.dual_box(self.C)
-        self.least = max(least_value(loss, float(C.sum())), np.finfo(float).tiny)
+        self.least = max(gap_floor(loss, float(C.sum())), np.finfo(float).tiny)
         self.point = CappedIterate if np.isfinite(self.upper[0]) else UncappedIterate
         self.careful = careful
         # A row whose weight would drown the others' in the Newton matrix is held back; refinement makes up for it.
@@ -218,7 +218,7 @@ class InteriorPoint:
         y, C = self.y, self.C
         used = 0
         if near is None:
-            start = newton(self._home(), squared(self.loss), tol=1e-3, max_iter=min(10, max_iter))
+            start = newton(self._home(), smooth_surrogate(self.loss), tol=1e-3, max_iter=min(10, max_iter))
             near, used = start.V[0], int(start.n_iter[0])
         f = self.rows.values(near)
         short = self.q - y * f
@@ -478,10 +478,12 @@ def _rows_crossed(
 def _rounded(rows: FeatureSource, loss: Any, which: Array, max_iter: int) -> tuple[Array, Array]:
     """The solutions for a loss with rounded corners: roughly on an eighth of the rows, then in steps on all."""
     part, most = coarse(rows) if rows.is_remote else rows.subsampled(8), min(20, max_iter)
-    state = newton(part, squared(loss), tol=1e-3, max_iter=most, which=which)
+    state = newton(part, smooth_surrogate(loss), tol=1e-3, max_iter=most, which=which)
     for width in (0.5, ROUNDING):
-        state = newton(part, rounded(loss, width), state.V, tol=1e-3, max_iter=most, which=which)
-    state = newton(rows, rounded(loss, ROUNDING), state.V, tol=1e-5, max_iter=min(10, max_iter), which=which)
+        state = newton(part, with_rounded_corners(loss, width), state.V, tol=1e-3, max_iter=most, which=which)
+    state = newton(
+        rows, with_rounded_corners(loss, ROUNDING), state.V, tol=1e-5, max_iter=min(10, max_iter), which=which
+    )
     return state.V, state.n_iter
 
 
@@ -493,7 +495,9 @@ def _narrowed(
     for part in NARROWER[1:]:
         if part * ROUNDING < width:
             break
-        state = newton(rows, rounded(loss, part * ROUNDING), V, tol=1e-5, max_iter=min(10, max_iter), which=which)
+        state = newton(
+            rows, with_rounded_corners(loss, part * ROUNDING), V, tol=1e-5, max_iter=min(10, max_iter), which=which
+        )
         V, used = state.V, used + state.n_iter
     return V, used
 

@@ -71,7 +71,7 @@ class TargetProblem:
         y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y").reshape(len(y), -1)
         if y.shape[1] != outputs:
             raise ValueError(f"y has {y.shape[1]} columns, the model has {outputs} targets; give a column for each")
-        units = TargetScaler.of(y, np.ones(len(y)), not self.loss.without_unit)
+        units = TargetScaler.of(y, np.ones(len(y)), not self.loss.scale_invariant)
         size = float(units.size[0])  # all are the same, or the loss has no unit
         loss, factor = self.loss.in_units(size)
         labels = RowLabels(units.measured(y), np.full(y.shape, self.C * factor / size**2))

@@ -29,7 +29,7 @@ from ...linalg.matrix import (
     solve_lower,
     solve_upper,
 )
-from ...problem.bases import SAME
+from ...problem.bases import INDEPENDENCE
 from ...problem.formulation import INEQUALITY, Kernel
 from ...problem.regularizers import ReweightedNorm
 from ...problem.slacks import OneNorm
@@ -176,7 +176,7 @@ class KernelColumns:
         An indefinite R is replaced by its positive part.
         """
         F, _ = pivoted_cholesky(R, ROUNDING * float(R.diagonal().max()))
-        if np.abs(R - dot(F.T, F)).max() > SAME * np.abs(R).max():
+        if np.abs(R - dot(F.T, F)).max() > INDEPENDENCE * np.abs(R).max():
             values, basis = np.linalg.eigh(R)
             F = np.sqrt(np.maximum(values, 0))[:, None] * basis.T
         rows = np.vstack([F * s, np.eye(len(s))])
@@ -210,7 +210,7 @@ class LowRank:
 
     @property
     def truncated(self) -> bool:
-        return self.missing > SAME
+        return self.missing > INDEPENDENCE
 
     @property
     def rank(self) -> int:
@@ -586,7 +586,7 @@ def starting_space(kernel: Kernel, data: MergedRows, rank: int, pruning: bool, t
     if not pruning and n > DENSE_ROWS:
         return LowRank(candidates[some[pivots]], G, H[some[pivots]], float(size.mean()))
     rest = size - np.einsum("ij,ij->i", H, H)
-    keep = apart(H, rest, SAME * float(size.max()))
+    keep = apart(H, rest, INDEPENDENCE * float(size.max()))
     return LowRank(candidates[keep], G, H[keep], float(size.mean()), float(rest.max() / max(size.max(), TINY)))
 
 

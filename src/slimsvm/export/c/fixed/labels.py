@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....quantization.grid import REACH
+from ....quantization.grid import MAX_DISTANCE
 from ....quantization.quantized import Quantized, QuantizedKernel
 from ..text import HeaderWriter, add_labels, add_winner, shown_scores
 from .sums import add_power_of_half, with_16_places
@@ -98,7 +98,7 @@ def _add_probabilities(out: HeaderWriter, model: Quantized, align: str) -> None:
 /* 2^-size in 15 bits, for logarithms of odds in their own units. */
 static inline uint32_t @_share(uint64_t size)
 {{
-    if (size >= ((uint64_t){REACH} << {places})) return 0;
+    if (size >= ((uint64_t){MAX_DISTANCE} << {places})) return 0;
     return @_power_of_half((uint32_t)({with_16_places("size", places)}));
 }}
 """)

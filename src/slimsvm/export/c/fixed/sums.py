@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ....quantization.grid import REACH
-from ....quantization.integers import TABLE
+from ....quantization.grid import MAX_DISTANCE
+from ....quantization.integers import HALF_POWERS
 from ....quantization.quantized import Quantized, QuantizedKernel
 from ..text import HeaderWriter
 
@@ -16,9 +16,9 @@ def with_16_places(size: str, places: int) -> str:
 
 
 def add_power_of_half(out: HeaderWriter) -> None:
-    out.table("uint16_t", "halves", TABLE, "2^-x for x = 0, 1/64 .. 1, in 15 bits.", 2)
+    out.table("uint16_t", "halves", HALF_POWERS, "2^-x for x = 0, 1/64 .. 1, in 15 bits.", 2)
     out.add(f"""
-/* 2^-D in 15 bits, for D in units of 2^-16, below {REACH}. */
+/* 2^-D in 15 bits, for D in units of 2^-16, below {MAX_DISTANCE}. */
 static inline uint32_t @_power_of_half(uint32_t d)
 {{
     const uint32_t whole = d >> 16, place = (d >> 10) & 63u, rest = d & 1023u;
@@ -39,7 +39,7 @@ def add_kernel(out: HeaderWriter, model: QuantizedKernel) -> None:
             out.table("int16_t", "layer_coef", layer.coef.T, "Coefficients of the logarithms of odds.", 2)
     _add_biases(out, model)
     add_power_of_half(out)
-    unit, limit = model.unit, REACH << model.unit
+    unit, limit = model.unit, MAX_DISTANCE << model.unit
     scale = with_16_places("d", unit)
     shift = "(@@_UINT16(@_steps[n]) >> 13)" if grid.gain_bytes == 2 else str(int(grid.shift[0]))
     text = "    (void)u;\n"
