@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 import kernel_table
 import reference
+import slack_table
 from slimsvm import slacks
 from slimsvm.problem.formulation import CONSTRAINTS
 
@@ -16,25 +17,7 @@ from slimsvm.problem.formulation import CONSTRAINTS
 MACHINES = [(slack(), constraint) for slack in (slacks.OneNorm, slacks.SquaredTwoNorm) for constraint in CONSTRAINTS]
 
 # Every norm, with parameters that matter for a few dozen rows.
-NORMS = [
-    slacks.OneNorm(),
-    slacks.SquaredTwoNorm(),
-    slacks.TwoNorm(),
-    slacks.PNorm(1.1),
-    slacks.PNorm(1.5),
-    slacks.PNorm(3.0),
-    slacks.PNorm(10.0),
-    slacks.MaxNorm(),
-    slacks.TopSum(1.0),
-    slacks.TopSum(3.5),
-    slacks.TopSum(12.0),
-    slacks.TopTwoNorm(1.0),
-    slacks.TopTwoNorm(3.5),
-    slacks.TopTwoNorm(12.0),
-    slacks.OneTwoNorm(1.0),
-    slacks.OneTwoNorm(3.0),
-    slacks.Mahalanobis(),
-]
+NORMS = slack_table.EXAMPLES
 EVERY_MACHINE = [(slack, constraint) for slack in NORMS for constraint in CONSTRAINTS]
 # One or two of each kind of set: box, ridge, cap, ball, both, other powers.
 ONE_OF_EACH = [

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 import kernel_table
+from slack_table import entry_of, factor
 
 CLARABEL = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11, "max_iter": 500}
 LOOSER = {"tol_gap_abs": 1e-9, "tol_gap_rel": 1e-9, "tol_feas": 1e-9, "max_iter": 500}
@@ -29,132 +30,7 @@ def kernel_matrix(name, X, Z, **params):
     return kernel_table.matrix(name, X, Z, **params)
 
 
-# --- Slack measures: one entry for each class in slimsvm.slacks.ALL -----------------------------------------
-#
-# C phi(xi), rows counted by their weights w. The dual set is {alpha: each size <= its limit} (table of section 1).
-
-
-@dataclass(frozen=True)
-class Measure:
-    """phi in numpy and in cvxpy, and its dual set."""
-
-    value: object  # (slack, xi, w) -> float, slacks of any sign
-    expression: object  # (slack, xi, w) -> cvxpy expression
-    sizes: object  # (slack, alpha, w) -> [(cvxpy expression, limit for C = 1)]
-    ridge: object = staticmethod(lambda C, w: np.zeros_like(w))  # added to K's diagonal
-
-
-def split(xi, first, second):
-    """The least of first(u) + second(v) over u + v = xi: how Dekel & Singer define their norms K."""
-    u = cp.Variable(xi.shape)
-    return first(u) + second(xi - u)
-
-
-def weighted_norm(x, w, p):
-    """(sum w |x|^p)^(1/p)"""
-    return cp.pnorm(cp.multiply(w ** (1 / p), x), p)
-
-
-def largest_sum(slack, xi, w):
-    left, total = slack.budget, 0.0
-    for size, weight in sorted(zip(np.abs(xi), w, strict=True), reverse=True):
-        total += min(left, weight) * size
-        left = max(left - weight, 0.0)
-    return total
-
-
-def least(function, low, high):
-    """Minimum of a convex function by thirds."""
-    for _ in range(90):
-        first, second = low + (high - low) / 3, high - (high - low) / 3
-        low, high = (low, second) if function(first) <= function(second) else (first, high)
-    return min(function(low), function(high))
-
-
-def top_two(slack, xi, w):
-    sizes, reach = np.abs(xi), np.sqrt(slack.budget)
-    return least(lambda t: np.sqrt(w @ np.maximum(sizes - t, 0) ** 2) + reach * t, 0.0, sizes.max())
-
-
-def one_two(slack, xi, w):
-    """max of sum(xi alpha) over alpha = w min(1, xi / level), with sum(alpha^2 / w) <= t^2"""
-    sizes = np.abs(xi)
-    low, high = 0.0, np.sqrt(w @ sizes**2) / slack.t + 1e-300
-    for _ in range(200):
-        level = (low + high) / 2
-        share = np.minimum(1, sizes / max(level, 1e-300))
-        low, high = (level, high) if w @ share**2 > slack.t**2 else (low, level)
-    return float(w @ (np.minimum(1, sizes / max(high, 1e-300)) * sizes))
-
-
-def p_norm(slack, xi, w):
-    most = np.abs(xi).max()
-    return most * (w @ (np.abs(xi) / most) ** slack.p) ** (1 / slack.p) if most else 0.0
-
-
-def conjugate(p):
-    return p / (p - 1)
-
-
-def factor(slack):
-    return np.linalg.cholesky(slack.M).T
-
-
-MEASURES = {
-    "OneNorm": Measure(
-        lambda slack, xi, w: float(w @ np.abs(xi)),
-        lambda slack, xi, w: w @ cp.abs(xi),
-        lambda slack, alpha, w: [(cp.abs(alpha), w)],
-    ),
-    "SquaredTwoNorm": Measure(
-        lambda slack, xi, w: float(w @ xi**2) / 2,
-        lambda slack, xi, w: cp.sum_squares(cp.multiply(np.sqrt(w / 2), xi)),
-        lambda slack, alpha, w: [],
-        lambda C, w: 1 / (C * w),
-    ),
-    "TwoNorm": Measure(
-        lambda slack, xi, w: float(np.sqrt(w @ xi**2)),
-        lambda slack, xi, w: weighted_norm(xi, w, 2),
-        lambda slack, alpha, w: [(weighted_norm(alpha, 1 / w, 2), 1.0)],
-    ),
-    "PNorm": Measure(
-        p_norm,
-        lambda slack, xi, w: weighted_norm(xi, w, slack.p),
-        lambda slack, alpha, w: [(weighted_norm(alpha, w ** (1 - conjugate(slack.p)), conjugate(slack.p)), 1.0)],
-    ),
-    "MaxNorm": Measure(
-        lambda slack, xi, w: float(np.abs(xi).max()),
-        lambda slack, xi, w: cp.norm_inf(xi),
-        lambda slack, alpha, w: [(cp.norm1(alpha), 1.0)],
-    ),
-    "TopSum": Measure(
-        largest_sum,
-        lambda slack, xi, w: split(xi, lambda u: w @ cp.abs(u), lambda v: slack.budget * cp.norm_inf(v)),
-        lambda slack, alpha, w: [(cp.abs(alpha), w), (cp.norm1(alpha), slack.budget)],
-    ),
-    "TopTwoNorm": Measure(
-        top_two,
-        lambda slack, xi, w: split(
-            xi, lambda u: weighted_norm(u, w, 2), lambda v: np.sqrt(slack.budget) * cp.norm_inf(v)
-        ),
-        lambda slack, alpha, w: [(weighted_norm(alpha, 1 / w, 2), 1.0), (cp.norm1(alpha), np.sqrt(slack.budget))],
-    ),
-    "OneTwoNorm": Measure(
-        one_two,
-        lambda slack, xi, w: split(xi, lambda u: w @ cp.abs(u), lambda v: slack.t * weighted_norm(v, w, 2)),
-        lambda slack, alpha, w: [(cp.abs(alpha), w), (weighted_norm(alpha, 1 / w, 2), slack.t)],
-    ),
-    "Mahalanobis": Measure(
-        lambda slack, xi, w: float(np.linalg.norm(factor(slack) @ xi)),
-        lambda slack, xi, w: cp.norm(factor(slack) @ xi),
-        lambda slack, alpha, w: [(cp.norm(np.linalg.inv(factor(slack)).T @ alpha), 1.0)],
-    ),
-}
-
-
-def measure(slack) -> Measure:
-    """The reference for a slack object; a slack without one cannot be tested, and that is an error."""
-    return MEASURES[type(slack).__name__]
+# --- Slack norms --------------------------------------------------------------------------------------------
 
 
 def ones(y, weights):
@@ -172,14 +48,14 @@ def loss(slack, y, C, f, b, constraint, weights=None):
     xi = slacks(y, f, b, constraint)
     if constraint == "inequality" and type(slack).__name__ == "Mahalanobis":
         xi = xi + nnls(factor(slack), -factor(slack) @ xi)[0]
-    return C * measure(slack).value(slack, xi, ones(y, weights))
+    return C * entry_of(slack).value(slack, xi, ones(y, weights))
 
 
 def overshoot(slack, y, a, C, constraint, weights=None):
     """How far the signed duals are outside their set: 0 if they are inside."""
     alpha = y * a
     beyond = [
-        np.max(size.value / (C * limit)) - 1 for size, limit in measure(slack).sizes(slack, alpha, ones(y, weights))
+        np.max(size.value / (C * limit)) - 1 for size, limit in entry_of(slack).sizes(slack, alpha, ones(y, weights))
     ]
     return max(0.0, *beyond, *([-alpha.min()] if constraint == "inequality" else []), 0.0)
 
@@ -233,7 +109,7 @@ def solve_primal(K, y, slack, C, constraint, weights=None) -> Optimum:
     w, b, xi = cp.Variable(L.shape[1]), cp.Variable(), cp.Variable(len(y))
     margin = 1 - cp.multiply(y, L @ w + b)
     constraints = [xi == margin] if constraint == "equality" else [xi >= margin, xi >= 0]
-    objective = cp.sum_squares(w) / 2 + C * measure(slack).expression(slack, xi, ones(y, weights))
+    objective = cp.sum_squares(w) / 2 + C * entry_of(slack).expression(slack, xi, ones(y, weights))
     value = optimize(cp.Problem(cp.Minimize(objective), constraints))
     return Optimum(None, L @ w.value, value)
 
@@ -244,9 +120,9 @@ def solve(K, y, slack, C, constraint, weights=None) -> Optimum:
     L = square_root(K)
     alpha = cp.Variable(len(y))
     a = cp.multiply(y, alpha)
-    limits = [y @ alpha == 0] + [size / C <= limit for size, limit in measure(slack).sizes(slack, alpha, w)]
+    limits = [y @ alpha == 0] + [size / C <= limit for size, limit in entry_of(slack).sizes(slack, alpha, w)]
     limits += [alpha >= 0] if constraint == "inequality" else []
-    ridge = measure(slack).ridge(C, w)
+    ridge = entry_of(slack).ridge(C, w)
     objective = cp.sum(alpha) - cp.sum_squares(L.T @ a) / 2 - cp.sum_squares(cp.multiply(np.sqrt(ridge / 2), alpha))
     value = optimize(cp.Problem(cp.Maximize(objective), limits))
     f = L @ (L.T @ a.value)
@@ -262,7 +138,7 @@ def certificate(K, y, a, b, slack, C, constraint, weights=None):
     f = K @ a
     norm = a @ f
     primal = norm / 2 + loss(slack, y, C, f, b, constraint, weights)
-    dual = y @ a - norm / 2 - (measure(slack).ridge(C, ones(y, weights)) * a**2).sum() / 2
+    dual = y @ a - norm / 2 - (entry_of(slack).ridge(C, ones(y, weights)) * a**2).sum() / 2
     return primal, dual, (primal - dual) / abs(dual)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fuzz import interior, machines, run
-from fuzz.exact import LONG
+from longdouble import LONG
 
 
 def ordinary(estimator):

@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 import kernel_table
 import reference
 from problems import NORMS, all_duals, blobs, fitted_to, spread
+from slack_table import entry_of
 from slimsvm import AnyNormSVC, slacks
 from slimsvm.problem.formulation import CONSTRAINTS, EQUALITY, INEQUALITY, FeasibleSet
 from slimsvm.solvers.certificate import balanced
@@ -38,7 +39,7 @@ def true_gap(model, X, y, weights):
     primal = a @ f / 2 + reference.loss(slack, y.astype(Long), C, f, b, model.constraint, w)
     even = balanced(a)
     even = even / (1 + max(reference.overshoot(slack, y, even.astype(float), model.C, model.constraint, weights), 0))
-    dual = y @ even - even @ K @ even / 2 - (reference.measure(slack).ridge(C, w) * even**2).sum() / 2
+    dual = y @ even - even @ K @ even / 2 - (entry_of(slack).ridge(C, w) * even**2).sum() / 2
     gap = (primal - dual) / dual if dual > 0 else np.inf
     return float(primal), float(gap), float(abs(a.sum()) / np.abs(a).sum())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .exact import LONG, cholesky, solve
+from longdouble import LONG, cholesky, solve
 
 LEAST, MOST = LONG(1e-12), LONG(1e12)
 

@@ -6,11 +6,11 @@ import numpy as np
 
 import kernel_table
 import slimsvm
+from longdouble import LONG, long
 
 from . import data as datasets
 from . import family_judge
 from .drawing import Case, Draw
-from .exact import LONG, long
 
 
 class Targets(Draw):

@@ -21,11 +21,11 @@ from unittest.mock import patch
 import numpy as np
 from sklearn.base import clone
 
+from longdouble import LONG, long
 from slimsvm.estimators.sklearn_svm import classifiers
 from slimsvm.solvers.dual import sklearn_svm
 
 from . import exact
-from .exact import LONG, long
 from .judge import Verdict, percent
 
 SAME = 1e-6  # relative: objective_ and the value of the model

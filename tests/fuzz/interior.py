@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .exact import LONG, cholesky, solve
+from longdouble import LONG, cholesky, solve
 
 
 @dataclass

@@ -13,9 +13,10 @@ import cvxpy as cp
 import numpy as np
 
 import kernel_table
+import longdouble
+from longdouble import LONG, long
 
 from . import evidence, exact, interior
-from .exact import LONG, long
 
 CLARABEL = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11, "max_iter": 300}
 SAME = 1e-6  # relative: objective_ and the value of the model
@@ -202,17 +203,17 @@ def spread(a, y, w, copies):
 
 def features(Psi, R):
     """P with ``P P' = Psi R^-1 Psi'``, and the way back from weights to coefficients."""
-    _, kept = exact.pivoted(R)
-    L = exact.cholesky(R[np.ix_(kept, kept)])
+    _, kept = longdouble.pivoted(R)
+    L = longdouble.cholesky(R[np.ix_(kept, kept)])
     if L is None or not kept:
         return np.zeros((len(Psi), 0), dtype=LONG), lambda w: np.zeros(R.shape[0], dtype=LONG)
 
     def back(w):
         beta = np.zeros(R.shape[0], dtype=LONG)
-        beta[kept] = exact.backward(L, w)
+        beta[kept] = longdouble.backward(L, w)
         return beta
 
-    return exact.forward(L, Psi[:, kept].T).T, back
+    return longdouble.forward(L, Psi[:, kept].T).T, back
 
 
 def norm_matrix(model, gram, regularizer, epsilon):
@@ -372,7 +373,7 @@ def _conic_lp(Psi, gram, R, out, p, Ca, C, scaled):
     cost = (C * out.w).astype(float)
     unit = cost.mean() if scaled else 1.0
     a, b = cp.Variable(len(R)), cp.Variable()
-    root, _ = exact.pivoted(R, 1e-14)
+    root, _ = longdouble.pivoted(R, 1e-14)
     norm = {1: cp.norm1, np.inf: cp.norm_inf}.get(p, lambda a: cp.sum(cp.power(cp.abs(a), p)) / p)(a)
     y = out.y.astype(float)
     hinge = cost / unit @ cp.pos(1 - cp.multiply(y, Psi.astype(float) @ a + b))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 import kernel_table
+import slack_table
 import slimsvm
+from longdouble import LONG
 from slimsvm import bases, slacks
 
 from . import interior, judge
 from .drawing import Draw
-from .exact import LONG, kernel_matrix
+from .exact import kernel_matrix
 from .family import FAMILY, TARGETS, Targets
 
 
@@ -38,17 +40,8 @@ def epsilon(model, learns, X, kernel):
 def _slack(draw):
     n = len(draw.data.y)
     size = min(float(f"{draw.rng.uniform(0.5, n):.3g}"), 60.0)
-    return draw.one_of(
-        slacks.OneNorm(),
-        slacks.SquaredTwoNorm(),
-        slacks.TwoNorm(),
-        slacks.PNorm(draw.one_of(1.05, 1.2, 1.5, 3.0, 10.0, 100.0)),
-        slacks.MaxNorm(),
-        slacks.TopSum(size),
-        slacks.TopTwoNorm(size),
-        slacks.OneTwoNorm(float(f"{draw.rng.uniform(0.5, np.sqrt(n)):.3g}")),
-        slacks.Mahalanobis(),
-    )
+    entries = slack_table.ENTRIES.values()
+    return draw.one_of(*(entry.drawn(draw, n, size) if entry.drawn else entry.examples[0] for entry in entries))
 
 
 def neighbours(n, rng):

@@ -17,8 +17,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 import slimsvm
+from longdouble import long
 
-from .exact import long
 from .machines import MACHINES, case
 
 SLOW = 20.0  # seconds that a fit of up to 300 rows may take
