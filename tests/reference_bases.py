@@ -9,6 +9,7 @@ The second is the first with p_i = T'k(Z, x_i), beta = T w, where T'RT = I.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -22,42 +23,34 @@ WIDTH = 0.5  # of the Huber hinge
 # --- Losses of the slack t = 1 - y f, by the name of their class --------------------------------------------
 
 
-def _hinge(t):
-    return np.maximum(t, 0)
+@dataclass(frozen=True)
+class LossEntry:
+    """A loss in numpy and in cvxpy, and its dual set: ``alpha >= 0`` unless two-sided, ``alpha <= C`` if bounded."""
+
+    value: Callable  # (t)
+    expression: Callable  # (t, u, v) -> (cvxpy expression to be weighted by C, constraints), with variables u, v >= 0
+    ridge: float  # times 1/C, in the dual
+    bounded: bool = False
+    two_sided: bool = False
 
 
-def _squared(t):
-    return np.maximum(t, 0) ** 2 / 2
-
-
-def _huber(t):
-    """t^2 / (2 h) up to t = h, then t - h/2: the hinge with its corner rounded."""
-    return np.where(t <= 0, 0, np.where(t < WIDTH, t**2 / (2 * WIDTH), t - WIDTH / 2))
-
-
-def _least_squares(t):
-    return t**2 / 2
-
-
-VALUES = {"Hinge": _hinge, "SquaredHinge": _squared, "HuberHinge": _huber, "LeastSquares": _least_squares}
-RIDGES = {"Hinge": 0.0, "SquaredHinge": 1.0, "HuberHinge": WIDTH, "LeastSquares": 1.0}  # times 1/C, in the dual
+LOSSES = {
+    "Hinge": LossEntry(lambda t: np.maximum(t, 0), lambda t, u, v: (v, [v >= t]), 0.0, bounded=True),
+    "SquaredHinge": LossEntry(lambda t: np.maximum(t, 0) ** 2 / 2, lambda t, u, v: (cp.square(u) / 2, [u >= t]), 1.0),
+    # t^2 / (2 h) up to t = h, then t - h/2: min u^2/(2h) + v with u + v >= t; the slope of u^2/(2h) is 1 at u = h.
+    "HuberHinge": LossEntry(
+        lambda t: np.where(t <= 0, 0, np.where(t < WIDTH, t**2 / (2 * WIDTH), t - WIDTH / 2)),
+        lambda t, u, v: (cp.square(u) / (2 * WIDTH) + v, [u + v >= t]),
+        WIDTH,
+        bounded=True,
+    ),
+    "LeastSquares": LossEntry(lambda t: t**2 / 2, lambda t, u, v: (cp.square(t) / 2, []), 1.0, two_sided=True),
+}
 
 
 def loss_value(name, f, y, C):
     """sum_i C_i l(1 - y_i f_i)."""
-    return float(np.sum(C * VALUES[name](1 - y * f)))
-
-
-def _expression(name, t, n):
-    """The loss of each row as (cvxpy expression to be weighted by C, constraints)."""
-    u, v = cp.Variable(n, nonneg=True), cp.Variable(n, nonneg=True)
-    if name == "Hinge":
-        return v, [v >= t]
-    if name == "SquaredHinge":
-        return cp.square(u) / 2, [u >= t]
-    if name == "HuberHinge":  # min u^2/(2h) + v with u + v >= t: the first part's slope reaches 1 at u = h
-        return cp.square(u) / (2 * WIDTH) + v, [u + v >= t]
-    return cp.square(t) / 2, []
+    return float(np.sum(C * LOSSES[name].value(1 - y * f)))
 
 
 # --- The linear machine -------------------------------------------------------------------------------------
@@ -88,7 +81,8 @@ def linear_machine(P, y, C, name) -> Linear:
 
 def _conic(P, y, C, name, unit) -> Linear:
     w, b = cp.Variable(P.shape[1]), cp.Variable()
-    rows, constraints = _expression(name, 1 - cp.multiply(y, P @ w + b), len(y))
+    u, v = cp.Variable(len(y), nonneg=True), cp.Variable(len(y), nonneg=True)
+    rows, constraints = LOSSES[name].expression(1 - cp.multiply(y, P @ w + b), u, v)
     objective = cp.sum_squares(w) / (2 * unit) + cp.sum(cp.multiply(C / unit, rows))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an inaccurate answer loses to the other one, or to the test
@@ -122,14 +116,14 @@ def certificate(P, y, C, name, w, bias, a):
     assert not a[~used].any()
     P, y, C, a = P[used], y[used], C[used], a[used]
     t = 1 - y * (P @ w + long(bias))
-    primal = w @ w / 2 + np.sum(C * VALUES[name](t))
+    primal = w @ w / 2 + np.sum(C * LOSSES[name].value(t))
     g = P.T @ a
-    dual = y @ a - g @ g / 2 - RIDGES[name] * np.sum(a**2 / C) / 2
+    dual = y @ a - g @ g / 2 - LOSSES[name].ridge * np.sum(a**2 / C) / 2
     alpha = y * a
     wrong = [abs(a.sum()) / np.abs(a).sum()]
-    if name != "LeastSquares":
+    if not LOSSES[name].two_sided:
         wrong.append(np.max(np.maximum(-alpha, 0) / C))
-    if name in ("Hinge", "HuberHinge"):
+    if LOSSES[name].bounded:
         wrong.append(np.max(np.maximum(alpha - C, 0) / C))
     return float(primal), float(dual), float(max(wrong))
 

@@ -28,7 +28,7 @@ def name_of(loss):
 
 
 def test_every_loss_has_a_reference():
-    assert {loss.__name__ for loss in losses.ALL} == set(slow.VALUES)
+    assert {loss.__name__ for loss in losses.ALL} == set(slow.LOSSES)
 
 
 # --- Problems: features, labels, weights ---------------------------------------------------------------------

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import kernel_table
+import reference_bases
 import slack_table
 import slimsvm
 
@@ -36,7 +37,7 @@ PATCHES = {"patch_sklearn", "unpatch_sklearn"}
 PARTS = {
     "bases": {"AllRows", "Cholesky", "Forward", "Given", "Inputs", "KMeans", "Random"},
     "kernels": {"Function", "Precomputed", "Scaled", *(entry.class_name for entry in kernel_table.ENTRIES.values())},
-    "losses": {"Between", "Hinge", "HuberHinge", "LeastSquares", "SquaredHinge"},
+    "losses": {"Between", *reference_bases.LOSSES},
     "regularizers": {"Identity", "KernelNorm", "ReweightedNorm"},
     "slacks": {"Norm", *slack_table.ENTRIES},
 }

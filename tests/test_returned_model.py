@@ -43,7 +43,7 @@ def value(K, R, coef, bias, y, C, name):
     """The objective in long double."""
     coef = coef.astype(LONG)
     t = 1 - y * (K @ coef + LONG(bias))
-    return float(coef @ R @ coef / 2 + np.sum(np.asarray(C, dtype=LONG) * slow.VALUES[name](t)))
+    return float(coef @ R @ coef / 2 + np.sum(np.asarray(C, dtype=LONG) * slow.LOSSES[name].value(t)))
 
 
 class Fit:
