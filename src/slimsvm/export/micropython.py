@@ -85,24 +85,24 @@ def _row(values: Array, kind: Any) -> str:
     return f"({lines[0].strip()})" if len(lines) == 1 else "(\n" + "".join(lines) + ")"
 
 
-def _module(machine: InferenceModel, name: str, kind: Any) -> str:
-    kernel = machine.expansion.kernel
+def _module(inference: InferenceModel, name: str, kind: Any) -> str:
+    kernel = inference.expansion.kernel
     form, linear = float_form(kernel, "MicroPython"), kernel.is_linear
-    less_one = kind is np.float32 and values_near_one(machine, form)
-    machine = for_values_less_one(machine) if less_one else machine
-    place = layout(machine, kind)
+    less_one = kind is np.float32 and values_near_one(inference, form)
+    inference = for_values_less_one(inference) if less_one else inference
+    place = layout(inference, kind)
     # Of a linear model the inputs themselves are what coefficients are multiplied with.
     weights = (lambda a: (a @ place.vectors * place.gamma).T) if linear else np.transpose
-    made = f"{kernel.name} kernel, {len(machine.expansion.vectors)} vectors. Made by slimsvm {version('slimsvm')}."
-    parts = [f'"""{name}: {made}"""\n\nfrom math import exp\n\nINPUTS = {machine.n_inputs}\n']
-    if machine.classes is not None:
-        parts.append(f"LABELS = {_labels(machine.classes)}\n")
+    made = f"{kernel.name} kernel, {len(inference.expansion.vectors)} vectors. Made by slimsvm {version('slimsvm')}."
+    parts = [f'"""{name}: {made}"""\n\nfrom math import exp\n\nINPUTS = {inference.n_inputs}\n']
+    if inference.classes is not None:
+        parts.append(f"LABELS = {_labels(inference.classes)}\n")
     prepare = ""
     if place.mean is not None and place.gain is not None:
         # All digits of what the kind holds: what it has not is elsewhere, wherever the module runs.
         mean = place.mean.astype(kind).astype(np.float64)
         parts += [_table("MEAN", mean, np.float64), _table("GAIN", place.gain, kind)]
-        some, columns = len(place.used) < machine.n_inputs, "range(INPUTS)"
+        some, columns = len(place.used) < inference.n_inputs, "range(INPUTS)"
         if some:
             parts.append(f"USED = ({', '.join(map(str, place.used))},)\n")
             columns = "USED"
@@ -112,17 +112,20 @@ def _module(machine: InferenceModel, name: str, kind: Any) -> str:
             prepare = f"    x = [(x[i] - m - r) * g for i, m, r, g in zip({columns}, MEAN, REST, GAIN)]\n"
     if not linear:
         parts.append(_table("VECTORS", place.vectors, kind))
-    expansion = machine.expansion
+    expansion = inference.expansion
     parts += [_table("COEF", weights(expansion.coef), kind), _table("BIAS", expansion.bias, kind)]
-    if machine.layer is not None:
-        parts += [_table("ODDS_COEF", weights(machine.layer.coef), kind), _table("ODDS_BIAS", machine.layer.bias, kind)]
+    if inference.layer is not None:
+        parts += [
+            _table("ODDS_COEF", weights(inference.layer.coef), kind),
+            _table("ODDS_BIAS", inference.layer.bias, kind),
+        ]
     if form.less_one:
         parts.append(EXP_LESS_ONE if less_one else EXP)
     terms = SUMS_OF_TERMS[kernel.unscaled[0].power]
     value = filled(form.python, kernel, _number(place.gamma, kind), partial(_number, kind=kind))
     parts.append(_features(prepare, "" if linear else f"{terms}        {value}\n"))
     parts.append(SUMS)
-    parts.append(_values(len(expansion.bias)) if machine.votes is None else _answers(machine))
+    parts.append(_values(len(expansion.bias)) if inference.votes is None else _answers(inference))
     return "".join(parts)
 
 
@@ -186,10 +189,10 @@ decision = predict
 '''
 
 
-def _answers(machine: InferenceModel) -> str:
-    votes, shown = machine.votes, machine.shown
+def _answers(inference: InferenceModel) -> str:
+    votes, shown = inference.votes, inference.shown
     assert votes is not None
-    if len(machine.expansion.bias) == 1:
+    if len(inference.expansion.bias) == 1:
         counted, best, scores = "", f"int(v[0] {_wins(votes)} 0)", "v[0]"
     else:
         counted, best, scores = "", "v.index(max(v))", "v"
@@ -216,7 +219,7 @@ def decision(x):
     v = _sums(_features(x), COEF, BIAS)
     return {scores}
 '''
-    return text if machine.layer is None else text + _probabilities(len(machine.layer.bias), machine.layer.shares)
+    return text if inference.layer is None else text + _probabilities(len(inference.layer.bias), inference.layer.shares)
 
 
 def _wins(votes: Votes) -> str:

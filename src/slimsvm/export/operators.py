@@ -1,4 +1,4 @@
-"""What a machine computes, as ONNX operators: kernel values, votes, probabilities."""
+"""What a fitted model computes, as ONNX operators: kernel values, votes, probabilities."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class GraphRows:
 
 @dataclass(frozen=True)
 class Operators:
-    """The answers of a machine for the rows ``x`` of a graph. All are values of that graph.
+    """What a model computes for the rows ``x`` of a graph: names of values of that graph.
 
     They are computed in the type of the graph, and rounded to ``dtype`` at the end.
     """
 
-    machine: InferenceModel
+    inference: InferenceModel
     graph: Graph
     x: str
     dtype: np.dtype
@@ -60,11 +60,11 @@ class Operators:
 
     def _values(self) -> str:
         """Rows x outputs."""
-        return self._outputs(self.machine.expansion.coef, self.machine.expansion.bias)
+        return self._outputs(self.inference.expansion.coef, self.inference.expansion.bias)
 
     def _outputs(self, coef: Array, bias: Array) -> str:
-        kernel, scales = self.machine.expansion.kernel.unscaled
-        if not len(self.machine.expansion.vectors):  # nothing but biases
+        kernel, scales = self.inference.expansion.kernel.unscaled
+        if not len(self.inference.expansion.vectors):  # nothing but biases
             kernel, coef = kernels.Linear(), np.zeros((len(bias), 1))
         values = KERNELS.get(type(kernel))
         if values is None:
@@ -76,13 +76,13 @@ class Operators:
 
     def rows(self, scales: Array, centred: bool = False) -> GraphRows:
         """Rows less the scaler's means, or less those of the vectors: differences from these keep their digits."""
-        machine, g = self.machine, self.graph
-        d = machine.n_inputs
-        Z = machine.expansion.vectors if len(machine.expansion.vectors) else np.zeros((1, d))
+        inference, g = self.inference, self.graph
+        d = inference.n_inputs
+        Z = inference.expansion.vectors if len(inference.expansion.vectors) else np.zeros((1, d))
         used = np.flatnonzero(np.broadcast_to(scales, d))
         used = used if len(used) else np.arange(1)
         x = self.columns(used)
-        mean, scale, Z = machine.inputs.mean[used], machine.inputs.scale[used], Z[:, used]
+        mean, scale, Z = inference.inputs.mean[used], inference.inputs.scale[used], Z[:, used]
         centre = g.rounded(mean + scale * Z.mean(axis=0) if centred else mean)
         if centre.any():
             x = g("Sub", x, g.constant(centre, "centre"))
@@ -90,7 +90,7 @@ class Operators:
 
     def columns(self, used: Array) -> str:
         """Some inputs."""
-        if len(used) == self.machine.n_inputs and (np.diff(used) == 1).all():
+        if len(used) == self.inference.n_inputs and (np.diff(used) == 1).all():
             return self.x
         return self.graph("Gather", self.x, self.graph.constant(used.astype(np.int64), "inputs"), axis=1)
 
@@ -134,14 +134,14 @@ class Operators:
 
     @property
     def n_classes(self) -> int:
-        assert self.machine.classes is not None
-        return len(self.machine.classes)
+        assert self.inference.classes is not None
+        return len(self.inference.classes)
 
     def winners(self) -> str:
         """Numbers of the classes that are predicted, as `Votes.winners` finds them."""
-        g, votes, F = self.graph, self.machine.votes, self._values()
+        g, votes, F = self.graph, self.inference.votes, self._values()
         assert votes is not None
-        if len(self.machine.expansion.bias) == 1:
+        if len(self.inference.expansion.bias) == 1:
             return g("Squeeze", g.cast(self._wins(votes), np.int64), g.axis(1))
         if not votes.pairs:
             return self._first_largest(F)
@@ -156,7 +156,7 @@ class Operators:
         return self._rounded(self._scores())
 
     def _scores(self) -> str:
-        g, shown = self.graph, self.machine.shown
+        g, shown = self.graph, self.inference.shown
         if shown is None or not shown.pairs:
             return self._values()
         count = self._counts(shown)
@@ -169,7 +169,7 @@ class Operators:
     def class_scores(self) -> str:
         """The same; of two classes each has its column."""
         scores = self.scores()
-        if len(self.machine.expansion.bias) > 1:
+        if len(self.inference.expansion.bias) > 1:
             return scores
         return self.graph("Concat", self.graph("Neg", scores), scores, axis=1)
 
@@ -197,7 +197,7 @@ class Operators:
 
     def probabilities(self) -> str:
         """Rows x classes; the class that is predicted is the likeliest."""
-        g, layer = self.graph, self.machine.layer
+        g, layer = self.graph, self.inference.layer
         assert layer is not None
         F = self._outputs(layer.coef, layer.bias)
         if len(layer.bias) == 1:
@@ -270,9 +270,9 @@ def _sigmoid(ops: Operators, kernel: Any, scales: Array, coef: Array, bias: Arra
 
 def _precomputed(ops: Operators, kernel: Any, scales: Array, coef: Array, bias: Array) -> str:
     """A row has the kernel values; vectors are numbers of columns."""
-    if ops.machine.inputs.folded:
+    if ops.inference.inputs.folded:
         raise ValueError("steps before a machine with a precomputed kernel cannot be written in ONNX; export it alone")
-    return ops.sums(ops.columns(np.asarray(ops.machine.expansion.vectors, dtype=np.int64)), coef, bias)
+    return ops.sums(ops.columns(np.asarray(ops.inference.expansion.vectors, dtype=np.int64)), coef, bias)
 
 
 KERNELS: dict[type[Base], Callable[[Operators, Any, Array, Array, Array], str]] = {

@@ -23,65 +23,63 @@ from .integers import KERNEL_BITS, LOG2_E, QuantizedLayer, coefficients_in_16_bi
 from .quantized import Quantized, QuantizedKernel, QuantizedLinear, checked_rows, kernel_parts, linear_parts
 from .rounding import descend_coordinates, round_vectors, step_halvings
 
-# A linear model's rows may be so many times as far out as its vectors are.
-LINEAR_RANGE = 8.0
+LINEAR_RANGE = 8.0  # largest input of a linear model that 16 bits hold, in units of the largest input of a vector
 
 
-# --- kernels that a device knows ----------------------------------------------------------------------------------
+# --- fixed-point forms of kernels ----------------------------------------------------------------------------------
 
 
 class FixedPointForm(ABC):
-    """How a kernel is computed in integers."""
+    """How a model with a kernel is computed in integers."""
 
     @abstractmethod
     def grid(self, kernel: Any, Z: Array, inputs: Affine) -> Grid:
-        """Where vectors (in the model's units) lie on the device."""
+        """The grid of the device for these vectors, which are in the model's units."""
 
     def refined(self, Z: Array, coef: Array, grid: Grid, inputs: Affine) -> Grid:
-        """A grid that is better for a model with these coefficients; it takes as many bytes."""
+        """A grid of the same bytes that suits the coefficients better."""
         return grid
 
     @abstractmethod
     def rounded(
         self, kernel: Any, Z: Array, coef: Array | None, grid: Grid, inputs: Affine, refine: bool = False
     ) -> tuple[Any, Array]:
-        """Kernel and vectors as the grid has them, in the model's units: what coefficients are fitted over.
+        """Kernel and vectors rounded to the grid, in the model's units: coefficients are then fitted over these.
 
-        Where the model's coefficients are known, roundings make up for each other; ``refine`` takes more time for that.
+        With the model's coefficients given, errors of rounding compensate each other; ``refine`` spends more time.
         """
 
     @abstractmethod
     def filled(self, kernel: Any, Z: Array, grid: Grid, inputs: Affine, fit: ModelNumbers) -> Quantized:
-        """The model over rounded vectors in integers."""
+        """The integers of the model over rounded vectors."""
 
     @abstractmethod
     def parts(self, kernel: Any, Z: Array, n_outputs: int, values: bool) -> dict[str, int]:
-        """Bytes of a model over these vectors; ``values``: they are the answer themselves."""
+        """Bytes of a model over these vectors; ``values``: decision values are the prediction, as in regression."""
 
     @abstractmethod
     def least_parts(
         self, vectors: int, inputs: int, used: int, n_outputs: int, scaled: bool, values: bool
     ) -> dict[str, int]:
-        """Bytes of a model of so many vectors, wherever they lie, over some of the inputs: the fewest."""
+        """The fewest bytes of a model of so many vectors over ``used`` of the inputs, wherever the vectors lie."""
 
 
 @dataclass(frozen=True)
 class ModelNumbers:
-    """Coefficients and biases of a model, and the machine that it is."""
+    """Coefficients and biases over rounded vectors, and the model that they belong to."""
 
     coef: Array
     bias: Array
-    machine: InferenceModel
+    inference: InferenceModel
     layer: ProbabilityLayer | None = None
 
     def answers(self) -> tuple[Any, Any, Any]:
         """Labels, votes and the votes that are shown."""
-        return self.machine.classes, self.machine.votes, self.machine.shown
+        return self.inference.classes, self.inference.votes, self.inference.shown
 
     def coefficients_in_16_bits(self, coef: Array, bias: Array, bits: int) -> tuple[Array, Array, Array, Array]:
-        """Coefficients, exponents, shifts and biases: sums that are compared have as many digits as they can, values
-        fit into 32 bits."""
-        if self.machine.classes is None:
+        """Coefficients, exponents, shifts and biases: most digits for sums that are compared, 32 bits for values."""
+        if self.inference.classes is None:
             return values_in_16_bits(coef, bias, bits)
         numbers, exponent, bias = coefficients_in_16_bits(coef, bias, bits)
         return numbers, exponent, np.zeros(len(bias), dtype=np.uint8), bias
@@ -116,7 +114,7 @@ class DistanceForm(FixedPointForm):
         return kernels.Scaled(kernel.unscaled[0], grid.weights * inputs.scale / self.unit(kernel.gamma)), Z
 
     def bytes(self, Z: Array, coef: Array | None, grid: Grid, inputs: Affine, refine: bool) -> Array:
-        """Vectors on the grid."""
+        """Bytes of the vectors."""
         if coef is None or self.power != 2:
             return grid.rounded(inputs.inverse(Z))
         steps = grid.steps(inputs.inverse(Z))
@@ -190,7 +188,7 @@ FIXED_POINT_FORMS: dict[type[Base], FixedPointForm] = {
 
 
 def fixed_point_form(kernel: Any) -> FixedPointForm:
-    """How this kernel is computed in integers."""
+    """The fixed-point form of this kernel; ValueError where it has none."""
     form = FIXED_POINT_FORMS.get(type(kernel.unscaled[0]))
     if form is None:
         names = sorted(kind.name for kind in FIXED_POINT_FORMS)
@@ -256,22 +254,22 @@ def to_integers(model: Any, X: Any = None, y: Any = None, probabilities: bool = 
     """Quantize a model, whatever its size."""
     if (X is None) != (y is None):
         raise ValueError("X and y must be given together: rows to fit the coefficients to, and their labels")
-    machine = inference_model(model)
-    kernel, Z, before = machine.expansion.kernel, machine.expansion.vectors, machine.expansion.coef
-    inputs, form = machine.inputs, fixed_point_form(kernel)
-    alike = _alike(machine)
-    grid = form.refined(Z, alike, form.grid(kernel, Z, inputs), inputs)
-    on_grid, rounded = form.rounded(kernel, Z, alike, grid, inputs, refine=True)
+    inference = inference_model(model)
+    kernel, Z, before = inference.expansion.kernel, inference.expansion.vectors, inference.expansion.coef
+    inputs, form = inference.inputs, fixed_point_form(kernel)
+    comparable = _comparable_coefficients(inference)
+    grid = form.refined(Z, comparable, form.grid(kernel, Z, inputs), inputs)
+    on_grid, rounded = form.rounded(kernel, Z, comparable, grid, inputs, refine=True)
     if X is None:
-        coef, bias = projected(before, Z, on_grid, rounded), machine.expansion.bias
+        coef, bias = projected(before, Z, on_grid, rounded), inference.expansion.bias
     else:
         check_consistent_length(X, y)
-        rows, problem = inputs(checked_rows(X, machine.n_inputs)), last_step(model)[1]._refit_problem()
-        coef, bias = problem.coefficients(machine, on_grid, rounded, rows, np.asarray(y))
-    layer = machine.layer if probabilities else None
+        rows, problem = inputs(checked_rows(X, inference.n_inputs)), last_step(model)[1]._refit_problem()
+        coef, bias = problem.coefficients(inference, on_grid, rounded, rows, np.asarray(y))
+    layer = inference.layer if probabilities else None
     if layer is not None:
         layer = replace(layer, coef=projected(layer.coef, Z, on_grid, rounded))
-    return form.filled(on_grid, rounded, grid, inputs, ModelNumbers(coef, bias, machine, layer))
+    return form.filled(on_grid, rounded, grid, inputs, ModelNumbers(coef, bias, inference, layer))
 
 
 class ScalerBytesWarning(UserWarning):
@@ -301,31 +299,31 @@ def check_limit(max_bytes: Any) -> None:
         raise ValueError(f"max_bytes={max_bytes!r} must be a whole number of at least 1, or None")
 
 
-def check_bytes(model: Any, parts: dict[str, int], max_bytes: int, attempts: Sequence[str] = ()) -> None:
-    """Raise ValueError if the parts of a model take more; ``attempts``: what may make them fewer."""
+def check_bytes(model: Any, parts: dict[str, int], max_bytes: int, suggestions: Sequence[str] = ()) -> None:
+    """Raise ValueError if the parts of a model take more; ``suggestions``: what may make them fewer."""
     takes, (_, estimator) = sum(parts.values()), last_step(model)
     if takes <= max_bytes:
         return
     shown = ", ".join(f"{name} {size}" for name, size in parts.items() if size)
-    if not attempts and hasattr(estimator, "max_bytes"):
+    if not suggestions and hasattr(estimator, "max_bytes"):
         own = estimator.model_bytes_ - (takes - max_bytes)
-        attempts = [f"{type(estimator).__name__}(max_bytes={own})"] if own > 0 else []
-    ways = " or ".join([*attempts, "fewer vectors", "fewer inputs"])
+        suggestions = [f"{type(estimator).__name__}(max_bytes={own})"] if own > 0 else []
+    ways = " or ".join([*suggestions, "fewer vectors", "fewer inputs"])
     raise ValueError(f"max_bytes={max_bytes} is too little: the model takes {takes} bytes ({shown}). Try {ways}")
 
 
-def _alike(machine: InferenceModel) -> Array:
-    """Coefficients as vectors are rounded for: those of votes as they are; of values in units of their spread, so that
-    an output counts the same whatever its unit is."""
-    coef = machine.expansion.coef
-    if machine.classes is not None or len(coef) == 1:
+def _comparable_coefficients(inference: InferenceModel) -> Array:
+    """Coefficients that vectors are rounded for: of regression in units of the spread of each output, so that no unit
+    of an output matters."""
+    coef = inference.expansion.coef
+    if inference.classes is not None or len(coef) == 1:
         return coef
-    spread = machine.expansion.decision(machine.inputs(machine.between_vectors())).std(axis=0)
+    spread = inference.expansion.decision(inference.inputs(inference.between_vectors())).std(axis=0)
     return coef / np.where(spread > 0, spread, 1.0)[:, None]
 
 
 def model_bytes(model: Any) -> int:
-    """What `quantize` would give for rows as the model takes them, without the work."""
+    """Bytes that `quantize` would give, without quantizing; no scaler is folded in."""
     Z, (classes, _) = dense(model.vectors_), model._labels_and_votes()
     return sum(fixed_point_form(model.kernel_).parts(model.kernel_, Z, len(model.intercept_), classes is None).values())
 
@@ -336,6 +334,6 @@ def projected(coef: Array, before: Array, kernel: Any, Z: Array) -> Array:
         return coef
     gram = kernel(Z, Z)
     ridge = JITTER * np.diag(np.maximum(gram.diagonal(), np.finfo(float).tiny))
-    # The ridge holds to the model's own coefficients: where vectors did not move, neither do they.
+    # The ridge pulls towards the model's own coefficients: they stay where vectors did not move.
     right = kernel(Z, before) @ coef.T + ridge @ coef.T
     return np.linalg.solve(gram + ridge, right).T

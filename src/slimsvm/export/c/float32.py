@@ -30,15 +30,15 @@ static inline float @_exp(float s)
 """
 
 
-def write(machine: InferenceModel, name: str, about: str) -> HeaderWriter:
+def write(inference: InferenceModel, name: str, about: str) -> HeaderWriter:
     """The header."""
-    out, kernel = HeaderWriter(name), machine.expansion.kernel
+    out, kernel = HeaderWriter(name), inference.expansion.kernel
     form = float_form(kernel, "C")
-    less_one = values_near_one(machine, form)
-    machine = for_values_less_one(machine) if less_one else machine
-    place, linear = layout(machine), kernel.is_linear
-    coef, bias = machine.expansion.coef, machine.expansion.bias
-    layer = machine.layer
+    less_one = values_near_one(inference, form)
+    inference = for_values_less_one(inference) if less_one else inference
+    place, linear = layout(inference), kernel.is_linear
+    coef, bias = inference.expansion.coef, inference.expansion.bias
+    layer = inference.layer
     out.add(about)
     out.add("""
 #ifndef @@_H
@@ -49,15 +49,15 @@ def write(machine: InferenceModel, name: str, about: str) -> HeaderWriter:
 """)
     out.lines.append("\n")
     vectors = place.vectors * place.gamma if linear else place.vectors
-    numbers = {"INPUTS": machine.n_inputs, "VECTORS": len(bias) if linear else len(vectors), "VALUES": len(bias)}
-    if machine.classes is not None:
-        shown = machine.shown is not None and machine.shown.pairs
-        numbers |= {"CLASSES": len(machine.classes), "OUTPUTS": len(machine.classes) if shown else len(bias)}
+    numbers = {"INPUTS": inference.n_inputs, "VECTORS": len(bias) if linear else len(vectors), "VALUES": len(bias)}
+    if inference.classes is not None:
+        shown = inference.shown is not None and inference.shown.pairs
+        numbers |= {"CLASSES": len(inference.classes), "OUTPUTS": len(inference.classes) if shown else len(bias)}
     out.define(**numbers)
     out.add(ROM)
     out.lines.append("\n")
-    if len(place.used) < machine.n_inputs:
-        wide = machine.n_inputs > 256
+    if len(place.used) < inference.n_inputs:
+        wide = inference.n_inputs > 256
         out.table("uint16_t" if wide else "uint8_t", "used", place.used, "The inputs that count.", 2 if wide else 1)
     if place.gain is not None and place.mean is not None:
         out.table("float", "mean", place.mean, "An input x becomes (x - mean) * gain.", 4)
@@ -79,9 +79,9 @@ def write(machine: InferenceModel, name: str, about: str) -> HeaderWriter:
     if form.less_one and len(vectors):
         out.add(EXP_LESS_ONE if less_one else EXP)
         out.lines.append("\n")
-    _add_values(out, machine, form, place, linear)
-    if machine.classes is not None:
-        _add_answers(out, machine)
+    _add_values(out, inference, form, place, linear)
+    if inference.classes is not None:
+        _add_answers(out, inference)
     elif len(bias) == 1:
         out.add("""
 /* The answer for a row. */
@@ -96,16 +96,16 @@ static inline float @_predict(const float x[@@_INPUTS])
     return out
 
 
-def _add_values(out: HeaderWriter, machine: InferenceModel, form: FloatForm, place: Layout, linear: bool) -> None:
+def _add_values(out: HeaderWriter, inference: InferenceModel, form: FloatForm, place: Layout, linear: bool) -> None:
     """The sums over vectors: of the values, and of the logarithms of odds where there are any."""
     used, scaled = len(place.used), place.gain is not None
     rest = "" if place.rest is None else " - @@_FLOAT(@_rest[i])"
-    n_layer = 0 if machine.layer is None else len(machine.layer.bias)
+    n_layer = 0 if inference.layer is None else len(inference.layer.bias)
     x, prepare = "x[i]", ""
     if scaled:
         where = "i"
-        if used < machine.n_inputs:
-            where = f"@@_UINT{'16' if machine.n_inputs > 256 else '8'}(@_used[i])"
+        if used < inference.n_inputs:
+            where = f"@@_UINT{'16' if inference.n_inputs > 256 else '8'}(@_used[i])"
         x, prepare = (
             "t[i]",
             (
@@ -114,7 +114,7 @@ def _add_values(out: HeaderWriter, machine: InferenceModel, form: FloatForm, pla
             ),
         )
     gamma = "" if place.gamma == 1.0 else f"{real(place.gamma)} * "
-    kernel = machine.expansion.kernel.unscaled[0]
+    kernel = inference.expansion.kernel.unscaled[0]
     term = STEPS[kernel.power]
 
     def each(count: Any, statement: str, optional: bool) -> str:
@@ -149,7 +149,7 @@ def _add_values(out: HeaderWriter, machine: InferenceModel, form: FloatForm, pla
     odds = f", float l[{n_layer}]" if n_layer else ""
     also = " With l\n   (or 0) the logarithms of odds, too." if n_layer else ""
     what = "Values in the units of the targets."
-    if machine.classes is not None:
+    if inference.classes is not None:
         what = "Values of the binary problems: two classes have one, several one for each pair or each class."
     out.add(f"""
 /* {what}{also} */
@@ -160,19 +160,19 @@ static inline void @_values(const float x[@@_INPUTS], float v[@@_VALUES]{odds})
     out.lines.append("\n")
 
 
-def _add_answers(out: HeaderWriter, machine: InferenceModel) -> None:
-    assert machine.classes is not None
-    assert machine.votes is not None
-    values = "@_values(x, v);" if machine.layer is None else "@_values(x, v, 0);"
-    n_classes, n_values = len(machine.classes), len(machine.expansion.bias)
-    add_winner(out, machine.votes, "float", n_classes, n_values)
+def _add_answers(out: HeaderWriter, inference: InferenceModel) -> None:
+    assert inference.classes is not None
+    assert inference.votes is not None
+    values = "@_values(x, v);" if inference.layer is None else "@_values(x, v, 0);"
+    n_classes, n_values = len(inference.classes), len(inference.expansion.bias)
+    add_winner(out, inference.votes, "float", n_classes, n_values)
     out.add(f"""
 /* Scores as decision_function has them in Python. */
 static inline void @_decision(const float x[@@_INPUTS], float f[@@_OUTPUTS])
 {{
     float v[@@_VALUES];
     {values}
-{shown_scores(machine.shown)}
+{shown_scores(inference.shown)}
 }}
 
 /* The number of the class, 0 to @@_CLASSES - 1; its label is @_label(number). */
@@ -184,14 +184,14 @@ static inline int @_predict(const float x[@@_INPUTS])
 }}
 """)
     out.lines.append("\n")
-    add_labels(out, machine.classes)
-    if machine.layer is not None:
-        _add_probabilities(out, machine)
+    add_labels(out, inference.classes)
+    if inference.layer is not None:
+        _add_probabilities(out, inference)
 
 
-def _add_probabilities(out: HeaderWriter, machine: InferenceModel) -> None:
-    assert machine.layer is not None
-    n_layer = len(machine.layer.bias)
+def _add_probabilities(out: HeaderWriter, inference: InferenceModel) -> None:
+    assert inference.layer is not None
+    n_layer = len(inference.layer.bias)
     if n_layer == 1:
         odds = """    /* Two classes: 1 / (1 + exp(-l)), from the side that cannot overflow. */
     const float e = expf(l[0] < 0.0f ? l[0] : -l[0]);
@@ -201,7 +201,7 @@ def _add_probabilities(out: HeaderWriter, machine: InferenceModel) -> None:
         each = (
             """expf((l[c] < 0.0f ? l[c] : 0.0f) - (top < 0.0f ? top : 0.0f)) /
                (1.0f + expf(l[c] < 0.0f ? l[c] : -l[c]))"""
-            if machine.layer.shares
+            if inference.layer.shares
             else "expf(l[c] - top)"
         )
         odds = f"""    float top = l[0], sum = 0.0f;

@@ -182,13 +182,13 @@ def to_c(
         if X is None:
             raise ValueError("y was given without X, whose rows it belongs to")
         check_consistent_length(X, y)
-    machine = inference_model(model)
+    inference = inference_model(model)
     small = None
     if dtype == "int8":
         small = to_integers(model, None if y is None else X, y, probabilities=True)
         if max_bytes is None:
             warn_beyond_max_bytes(model, small)
-    source = header(machine, small, name, None if X is None else checked_rows(X, machine.n_inputs), y)
+    source = header(inference, small, name, None if X is None else checked_rows(X, inference.n_inputs), y)
     if max_bytes is not None:
         tables = source.report.tables
         if small is None:
@@ -200,44 +200,44 @@ def to_c(
 
 
 def header(
-    machine: InferenceModel, small: Quantized | None, name: str = "model", rows: Array | None = None, y: Any = None
+    inference: InferenceModel, small: Quantized | None, name: str = "model", rows: Array | None = None, y: Any = None
 ) -> CSource:
-    """The header of a machine in float32, or of the integers that were made of it; rows to compare answers on, and what
+    """The header of a model in float32, or of its integers; rows to compare answers on, and what
     these are to be."""
-    about = _about(machine, name, small)
-    written = float32.write(machine, name, about) if small is None else fixed.write(small, name, about)
+    about = _about(inference, name, small)
+    written = float32.write(inference, name, about) if small is None else fixed.write(small, name, about)
     source = "drawn" if rows is None else "given"
-    report = _report(machine, small, written, machine.between_vectors() if rows is None else rows, y, source)
-    return CSource(written.text(), report, _example(machine, name))
+    report = _report(inference, small, written, inference.between_vectors() if rows is None else rows, y, source)
+    return CSource(written.text(), report, _example(inference, name))
 
 
 # --- words ------------------------------------------------------------------------------------------------------------
 
 
-def _about(machine: InferenceModel, name: str, small: Quantized | None) -> str:
+def _about(inference: InferenceModel, name: str, small: Quantized | None) -> str:
     from ... import __version__
 
-    expansion, dtype = machine.expansion, "float32" if small is None else "int8"
+    expansion, dtype = inference.expansion, "float32" if small is None else "int8"
     count, kernel = len(expansion.vectors), expansion.kernel.name
     outputs = len(expansion.bias)
     what = f"{outputs} value{'' if outputs == 1 else 's'}"
-    if machine.classes is not None:
-        what = f"{len(machine.classes)} classes"
+    if inference.classes is not None:
+        what = f"{len(inference.classes)} classes"
     lines = [
-        f"{name}.h: {what} from {machine.n_inputs} inputs by {count} vectors, kernel {kernel}, {dtype}.",
+        f"{name}.h: {what} from {inference.n_inputs} inputs by {count} vectors, kernel {kernel}, {dtype}.",
         f"Made by slimsvm {__version__}. C99; compiles as C++. No memory but the stack"
         + ("." if dtype == "int8" else "; of the C library expf alone."),
         "",
-        *_calls(machine, name, dtype),
+        *_calls(inference, name, dtype),
     ]
-    if small is not None and machine.classes is None:
+    if small is not None and inference.classes is None:
         steps = ", ".join(f"{step:.9g}" for step in small.steps)
         lines += ["", f"Steps of values in integers, in the units of the targets: {steps}."]
-    if machine.classes is not None:
-        lines += ["", "Classes: " + ", ".join(f"{k} = {label}" for k, label in enumerate(machine.classes.tolist()))]
-    if machine.names is not None:
-        lines += ["", "Inputs: " + ", ".join(f"{k} = {label}" for k, label in enumerate(machine.names))]
-    elif machine.inputs.folded:
+    if inference.classes is not None:
+        lines += ["", "Classes: " + ", ".join(f"{k} = {label}" for k, label in enumerate(inference.classes.tolist()))]
+    if inference.names is not None:
+        lines += ["", "Inputs: " + ", ".join(f"{k} = {label}" for k, label in enumerate(inference.names))]
+    elif inference.inputs.folded:
         lines += ["", "Rows come as they were before the scaler, which is part of the tables."]
     text = "\n".join(wrapped for line in lines for wrapped in _lines(comment(line)))
     return "/*\n" + "\n".join((" * " + line).rstrip() for line in text.split("\n")) + "\n */"
@@ -252,15 +252,15 @@ def _lines(text: str, width: int = 112) -> list[str]:
     return found
 
 
-def _calls(machine: InferenceModel, name: str, dtype: str) -> list[str]:
+def _calls(inference: InferenceModel, name: str, dtype: str) -> list[str]:
     upper = name.upper()
-    if machine.classes is None:
-        return _value_calls(len(machine.expansion.bias), name, dtype)
+    if inference.classes is None:
+        return _value_calls(len(inference.expansion.bias), name, dtype)
     calls = [
         f"int {name}_predict(const float x[{upper}_INPUTS])    number of the class; {name}_label(number) is its label",
         f"void {name}_decision(const float x[{upper}_INPUTS], float f[{upper}_OUTPUTS])    scores",
     ]
-    if machine.layer is not None:
+    if inference.layer is not None:
         calls.append(f"void {name}_probabilities(const float x[{upper}_INPUTS], float p[{upper}_CLASSES])")
     if dtype == "int8":
         calls.append(f"int {name}_predict_int16(const int16_t u[{upper}_USED])    a row in integers, no floats at all")
@@ -284,9 +284,9 @@ def _value_calls(outputs: int, name: str, dtype: str) -> list[str]:
     return calls + (integers if dtype == "int8" else [])
 
 
-def _example(machine: InferenceModel, name: str) -> str:
+def _example(inference: InferenceModel, name: str) -> str:
     """A program that reads numbers, row after row, and prints an answer for each row."""
-    if machine.classes is None:
+    if inference.classes is None:
         arrays = f"    float f[{name.upper()}_VALUES];\n"
         answer = (
             f"        {name}_values(x, f);\n"
@@ -295,13 +295,13 @@ def _example(machine: InferenceModel, name: str) -> str:
         )
     else:
         formats = {"int32_t": '"%ld", (long)', "float": '"%.9g", (double)', "const char *": '"%s", '}
-        shown = f"{formats[label_kind(machine.classes)]}{name}_label(k)"
+        shown = f"{formats[label_kind(inference.classes)]}{name}_label(k)"
         arrays = f"    float f[{name.upper()}_OUTPUTS];\n"
         answer = (
             f"        const int k = {name}_predict(x);\n        {name}_decision(x, f);\n        printf({shown});\n"
             f'        for (int o = 0; o < {name.upper()}_OUTPUTS; ++o) printf(" %.9g", (double)f[o]);\n'
         )
-        if machine.layer is not None:
+        if inference.layer is not None:
             arrays += f"    float p[{name.upper()}_CLASSES];\n"
             answer += (
                 f"        {name}_probabilities(x, p);\n"
@@ -311,7 +311,7 @@ def _example(machine: InferenceModel, name: str) -> str:
     return f"""/* Reads rows of {
         name.upper()
     }_INPUTS numbers, separated by blanks, and prints a line for each: the answer{
-        "" if machine.classes is None else ", its scores" + ("" if machine.layer is None else " and probabilities")
+        "" if inference.classes is None else ", its scores" + ("" if inference.layer is None else " and probabilities")
     }.
    cc -std=c99 -O2 {name}_main.c -lm -o {name} && ./{name} < rows.txt */
 #include <stdio.h>
@@ -333,32 +333,34 @@ int main(void)
 
 
 def _report(
-    machine: InferenceModel, small: Quantized | None, out: HeaderWriter, rows: Array, y: Any, source: str
+    inference: InferenceModel, small: Quantized | None, out: HeaderWriter, rows: Array, y: Any, source: str
 ) -> CReport:
-    expansion = machine.expansion
-    before = expansion.decision(machine.inputs(rows))
-    after = _float32_values(machine, rows) if small is None else small.decision(rows).reshape(before.shape)
+    expansion = inference.expansion
+    before = expansion.decision(inference.inputs(rows))
+    after = _float32_values(inference, rows) if small is None else small.decision(rows).reshape(before.shape)
     changed, added, r2 = float("nan"), float("nan"), (float("nan"), float("nan"))
-    if machine.classes is None:
+    if inference.classes is None:
         spread = before.std(axis=0)
         added = float((np.sqrt(((after - before) ** 2).mean(axis=0)) / np.where(spread > 0, spread, 1.0)).max())
         if y is not None:
             r2 = r2_score(y, after), r2_score(y, before)
-    if machine.votes is not None and machine.classes is not None:
-        labels = machine.classes[machine.votes.winners(before, len(machine.classes))]
-        others = machine.votes.winners(after, len(machine.classes))
-        mine = machine.classes[others] if small is None else small.predict(rows)
+    if inference.votes is not None and inference.classes is not None:
+        labels = inference.classes[inference.votes.winners(before, len(inference.classes))]
+        others = inference.votes.winners(after, len(inference.classes))
+        mine = inference.classes[others] if small is None else small.predict(rows)
         changed = float(np.mean(labels != mine))
     linear = expansion.kernel.is_linear
     n_values, count = len(expansion.bias), len(expansion.vectors)
-    used = int(np.count_nonzero(np.broadcast_to(np.asarray(expansion.kernel.scales), machine.n_inputs)))
-    n_classes = 0 if machine.classes is None else len(machine.classes)
+    used = int(np.count_nonzero(np.broadcast_to(np.asarray(expansion.kernel.scales), inference.n_inputs)))
+    n_classes = 0 if inference.classes is None else len(inference.classes)
     scaled = small is not None or "gain" in out.tables
     row = used * (2 if small is not None else 4) if scaled else 0
     numbers = (8 if small is not None else 4) * n_values
-    numbers += 4 * n_values if small is not None and machine.classes is None else 0  # rounded to steps
+    numbers += 4 * n_values if small is not None and inference.classes is None else 0  # rounded to steps
     votes = (
-        n_classes * ((8 if small is not None else 4) + 4) if machine.votes is not None and machine.votes.pairs else 0
+        n_classes * ((8 if small is not None else 4) + 4)
+        if inference.votes is not None and inference.votes.pairs
+        else 0
     )
     return CReport(
         "float32" if small is None else "int8",
@@ -370,7 +372,7 @@ def _report(
         len(rows),
         source,
         changed,
-        _largest_difference(before, after, at_least=1e-30 if machine.classes is None else 1.0),
+        _largest_difference(before, after, at_least=1e-30 if inference.classes is None else 1.0),
         added,
         *r2,
     )
@@ -380,10 +382,10 @@ def _largest_difference(before: Array, after: Array, at_least: float) -> float:
     return float(np.abs(after - before).max(initial=0.0) / max(at_least, float(np.abs(before).max(initial=0.0))))
 
 
-def _float32_values(machine: InferenceModel, rows: Array) -> Array:
+def _float32_values(inference: InferenceModel, rows: Array) -> Array:
     """What float32 makes of rows, vectors and coefficients; sums are those of Python."""
-    expansion = machine.expansion
-    X = machine.inputs(rows.astype(np.float32).astype(np.float64)).astype(np.float32)
+    expansion = inference.expansion
+    X = inference.inputs(rows.astype(np.float32).astype(np.float64)).astype(np.float32)
     Z, coef = expansion.vectors.astype(np.float32), expansion.coef.astype(np.float32).astype(np.float64)
     bias = expansion.bias.astype(np.float32).astype(np.float64)
     return np.asarray(expansion.kernel.decision(X, Z, coef, bias, 1), dtype=np.float64)
