@@ -79,9 +79,9 @@ def stepped(X: Any, codes: np.ndarray, start: np.ndarray, given: Any) -> dict[st
         spent.setdefault(name, []).append(time.perf_counter() - began)
         return result
 
-    look, total = DeviceFeatures.look, DeviceFeatures.total
+    look, total = DeviceFeatures.set_features, DeviceFeatures.total
     with (
-        patch.object(DeviceFeatures, "look", lambda *given: timed("features", lambda: look(*given))),
+        patch.object(DeviceFeatures, "set_features", lambda *given: timed("features", lambda: look(*given))),
         patch.object(DeviceFeatures, "total", lambda *given: timed(type(given[1]).__name__, lambda: total(*given))),
     ):
         learned(DeviceRows(X, codes, np.broadcast_to(1.0, len(codes))), codes, start, given, 1)

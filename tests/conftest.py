@@ -8,7 +8,7 @@ import pytest
 import sklearn
 import threadpoolctl
 
-from slimsvm.data.dataset import row_keys
+from slimsvm.data.duplicates import row_keys
 
 # Recipes and data sets of the papers are in a checkout and not in the package.
 if importlib.util.find_spec("papers") is None:

@@ -75,7 +75,7 @@ class Problem:
 
     def fused(self, threads=1, keep=2.0**30, labels=None):
         rows = CoreFeatures(self.X, self.labels if labels is None else labels, self.dtype, threads, keep)
-        return rows.look(self.kernel, self.Z, self.T)
+        return rows.set_features(self.kernel, self.Z, self.T)
 
     @property
     def plain(self):

@@ -15,7 +15,8 @@ from problems import blobs, three_classes
 from slimsvm import bases, kernels, losses, regularizers
 from slimsvm.basis import selection
 from slimsvm.basis.candidates import DatasetCandidates
-from slimsvm.data.dataset import Dataset, outputs, row_keys
+from slimsvm.data.dataset import Dataset, outputs
+from slimsvm.data.duplicates import row_keys
 from slimsvm.solvers import pivoted_cholesky
 
 KERNELS = kernel_table.examples(semidefinite=True) | {"rbf narrow": kernels.Gaussian(5.0)}
@@ -377,7 +378,7 @@ def test_a_sample_is_stratified(sizes, most, seed):
     n = len(codes)
     X, weight = rng.normal(size=(n, 2)), np.exp(rng.normal(size=n))
     some = task_of(X, codes, weight).sample(most, np.random.default_rng(seed))
-    rows = some.numbers
+    rows = some.indices
     assert len(set(rows.tolist())) == len(rows)
     np.testing.assert_array_equal(some.X, X[rows])
     np.testing.assert_array_equal(some.codes, codes[rows])
@@ -415,7 +416,7 @@ def test_sums_over_a_sample_are_unbiased():
     sums = []
     for seed in range(600):
         some = dataset.sample(30, np.random.default_rng(seed))
-        sums.append(some.counts @ values[some.numbers])
+        sums.append(some.counts @ values[some.indices])
     error = np.std(sums) / np.sqrt(len(sums))
     assert abs(np.mean(sums) - weight @ values) <= 4 * error + 2e-3 * weight @ values
 

@@ -59,7 +59,7 @@ def test_draws_see_the_weights_of_few_rows(kind, most):
     asked = []
     far = RemoteCounts(leading_bits(counts), sum(exact_sums(counts)), lambda rows: asked.extend(rows) or counts[rows])
     one, two = (dataset.sample(most, np.random.default_rng(3)) for dataset in (here, replace(here, counts=far)))
-    for name in ("X", "codes", "counts", "numbers", "keys"):
+    for name in ("X", "codes", "counts", "indices", "keys"):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
     assert len(asked) <= 1.2 * max(most, 3) + 12
 
@@ -94,7 +94,7 @@ def test_weights_stay_with_their_rows():
         rows.from_blocks([(X[a : a + 9000], y[a : a + 9000], weight[a : a + 9000]) for a in range(0, 60_000, 9000)])
     )
     assert far.keys.nbytes + far.codes.nbytes + far.counts.leading_bits.nbytes == 11 * len(X)
-    np.testing.assert_array_equal(far.masses, [math.fsum(weight[~y]), math.fsum(weight[y])])
+    np.testing.assert_array_equal(far.class_totals, [math.fsum(weight[~y]), math.fsum(weight[y])])
     here = np.array([5, 40_000, 9])
     far[here]
     np.testing.assert_array_equal(far.counts[here], weight[here])

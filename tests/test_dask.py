@@ -60,7 +60,7 @@ def client():
 def passes(monkeypatch):
     """A list that grows with each pass over the blocks."""
     seen = []
-    for name in ("map_blocks", "added"):
+    for name in ("map_blocks", "sum_blocks"):
         whole = getattr(dask_rows.DaskRows, name)
 
         def counted(self, *given, whole=whole, **named):
@@ -262,7 +262,7 @@ def test_a_worker_is_killed(monkeypatch):
         far = da.from_array(X, chunks=500), da.from_array(y, chunks=500)
         whole = SlimSVC(20, "random", **FIXED).fit(*far)
         victim = next(iter(client.run(os.getpid).values()))
-        added, count = dask_rows.DaskRows.added, []
+        added, count = dask_rows.DaskRows.sum_blocks, []
 
         def killing(self, *given, **named):
             count.append(None)
@@ -270,7 +270,7 @@ def test_a_worker_is_killed(monkeypatch):
                 os.kill(victim, signal.SIGKILL)
             return added(self, *given, **named)
 
-        monkeypatch.setattr(dask_rows.DaskRows, "added", killing)
+        monkeypatch.setattr(dask_rows.DaskRows, "sum_blocks", killing)
         again = SlimSVC(20, "random", **FIXED).fit(*far)
     assert len(count) > 2
     same_model(whole, again, objective=1e-12)

@@ -15,7 +15,7 @@ from pass_problems import KERNELS, LOSSES
 from slimsvm import AnyNormSVC, EmpiricalSVC, LeastSquaresSVC, ReducedSVC, SlimSVC, kernels, losses
 from slimsvm.bases import Learned
 from slimsvm.basis.learning import FusedObjective
-from slimsvm.data.dataset import row_keys
+from slimsvm.data.duplicates import row_keys
 from slimsvm.linalg.array_api import namespace, to_numpy
 from slimsvm.problem.regularizers import KernelNorm
 from slimsvm.rows import device

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from slimsvm.data import duplicates
-from slimsvm.data.dataset import Dataset, merge_duplicates, row_keys
-from slimsvm.data.folds import Groups, held_out
+from slimsvm.data.dataset import Dataset
+from slimsvm.data.duplicates import merge_duplicates, row_keys
+from slimsvm.data.folds import RowGroups, make_folds
 from slimsvm.training import probabilities, search, sizes
 
 
@@ -57,7 +58,7 @@ def test_the_order_of_rows_does_not_matter(size):
 @pytest.mark.parametrize("count", [3, 5, 10])
 def test_every_class_is_spread_evenly(count):
     dataset = noisy(1000)
-    place = Groups.of(dataset).places(count, np.random.default_rng(0))
+    place = RowGroups(dataset).assign(count, np.random.default_rng(0))
     for c in range(3):
         shares = np.bincount(place[dataset.codes == c], minlength=count)
         assert shares.max() - shares.min() <= 1
@@ -65,7 +66,7 @@ def test_every_class_is_spread_evenly(count):
 
 def test_at_most_so_many_groups_are_drawn():
     dataset = noisy(1000, n_classes=4)
-    place = Groups.of(dataset).places(5, np.random.default_rng(0), most=100, least=12)
+    place = RowGroups(dataset).assign(5, np.random.default_rng(0), max_groups=100, min_per_class=12)
     drawn = np.bincount(dataset.codes[place >= 0], minlength=4)
     expected = np.maximum(12, np.bincount(dataset.codes) * 0.1)
     assert (np.abs(drawn - expected) <= 0.5).all()
@@ -75,14 +76,14 @@ def test_parts_that_lack_a_class_are_left_out():
     X = np.arange(9.0)[:, None]
     dataset = as_task(X, np.array([0, 0, 0, 0, 1, 1, 1, 1, 2]))
     tests = [X[:, 0] < 2, X[:, 0] == 8, X[:, 0] > 100]
-    ((train, test),) = held_out(dataset, tests)
+    ((train, test),) = make_folds(dataset, tests)
     assert train.size == 7
     assert test.size == 2
 
 
 def test_rows_with_many_copies_judge_themselves():
     dataset = noisy(2000, values=4)
-    assert Groups.of(dataset).known_well
+    assert RowGroups(dataset).mostly_duplicates
     assert probabilities.calibration_folds(dataset, lambda train: (None, None), np.random.default_rng(0)) == []
     (fold,) = search.search_folds(dataset, np.random.default_rng(0))
     assert fold.train is fold.test
@@ -105,8 +106,8 @@ def test_a_sample_has_each_class_in_proportion():
 
 def test_folds_do_not_depend_on_how_many_rows_are_sorted_at_a_time(monkeypatch):
     dataset = noisy(3000, 40)
-    whole = Groups.of(dataset).places(5, np.random.default_rng(0))
+    whole = RowGroups(dataset).assign(5, np.random.default_rng(0))
     monkeypatch.setattr(duplicates, "MIN_PART_ROWS", 100)
-    parts = list(duplicates.rows_by_key(dataset.keys, dataset.marks))
+    parts = list(duplicates.rows_by_key(dataset.keys, dataset.merge_keys))
     assert len(parts) > 5
-    np.testing.assert_array_equal(Groups.of(dataset).places(5, np.random.default_rng(0)), whole)
+    np.testing.assert_array_equal(RowGroups(dataset).assign(5, np.random.default_rng(0)), whole)

@@ -173,8 +173,8 @@ def test_folds(n, count):
     dataset = task_of(X, y)
     held_out = sizing.size_folds(dataset, np.random.default_rng(0))
     assert len(held_out) == count
-    tested = np.concatenate([part.test.numbers for part in held_out])
-    assert sorted(tested) == sorted(dataset.numbers)
+    tested = np.concatenate([part.test.indices for part in held_out])
+    assert sorted(tested) == sorted(dataset.indices)
     for part in held_out:
         assert not set(part.test.keys) & set(part.train.keys)
         assert part.test.size + part.train.size == dataset.size
@@ -233,7 +233,7 @@ def test_what_a_row_says_by_hand():
         y=np.array([0, 0, 0, 0, 1, 1, 1, 1]),
         weights=np.array([1.0, 1, 1, 1, 2, 1, 1, 1]),
         keys=np.arange(8),
-        train=SimpleNamespace(classes=np.array([0, 1]), factors=np.array([1.0, 3.0])),
+        train=SimpleNamespace(classes=np.array([0, 1]), class_weights=np.array([1.0, 3.0])),
     )
     # f = x - 4.5: row 4 is wrong, with a weight of 2 * 3 in 19.
     model = slim(kernel="linear", basis="random").fit([[-1.0], [0.0], [1.0], [2.0]], [0, 0, 1, 1])

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import slimsvm.data.dataset
 from slimsvm import SlimSVC
 from slimsvm.data import duplicates
-from slimsvm.data.dataset import Dataset, RowRange, class_numbers, merge_duplicates
-from slimsvm.data.folds import Groups
+from slimsvm.data.classes import class_numbers
+from slimsvm.data.dataset import Dataset, RowRange
+from slimsvm.data.duplicates import merge_duplicates
+from slimsvm.data.folds import RowGroups
 from slimsvm.estimators import checked_data
 from slimsvm.estimators.targets import ClassTargets
 from slimsvm.problem import kernels
@@ -47,7 +48,7 @@ def task_of(X, y, weight=None, **options):
 def test_checks_and_samples_take_few_bytes_a_row(many_rows, kind, monkeypatch):
     """Keys are 8 bytes and class numbers 1; weights are the user's own; of copies, none of the rows is moved."""
     X, y = many_rows
-    monkeypatch.setattr(slimsvm.data.dataset, "MIN_BYTES_TO_KEEP_DUPLICATES", 1 << 20)
+    monkeypatch.setattr(duplicates, "MIN_BYTES_TO_KEEP_DUPLICATES", 1 << 20)
     y = {"floats": y.astype(float), "strings": np.array(["a", "bc", "d"])[y]}.get(kind, y)
     weight = np.random.default_rng(1).uniform(0.1, 1.0, N) if kind == "weights" else None
     if kind == "copies":
@@ -60,7 +61,7 @@ def test_checks_and_samples_take_few_bytes_a_row(many_rows, kind, monkeypatch):
     drawing, some = peak_bytes(lambda: dataset.sample(5000, np.random.default_rng(0)))
     assert drawing < 12 * N  # beside the task
     assert 4990 <= some.size <= 5000
-    assert peak_bytes(lambda: Groups.of(dataset).known_well)[0] < 8 * N
+    assert peak_bytes(lambda: RowGroups(dataset).mostly_duplicates)[0] < 8 * N
 
 
 def test_class_numbers_take_as_few_bytes_as_will_do():
@@ -128,7 +129,7 @@ def test_a_sample_in_parts_is_the_sample_of_all_rows(most, values, weighted, mon
     dataset = hand_made(3000, 1, weighted, values)
     rows, weights = drawn_at_once(dataset, most, np.random.default_rng(5))
     some = dataset.sample(most, np.random.default_rng(5))
-    np.testing.assert_array_equal(some.numbers, dataset.numbers[rows])
+    np.testing.assert_array_equal(some.indices, dataset.indices[rows])
     np.testing.assert_array_equal(some.X, dataset.X[rows])
     np.testing.assert_array_equal(some.codes, dataset.codes[rows])
     np.testing.assert_array_equal(some.counts, weights)
@@ -159,16 +160,16 @@ def with_copies(weighted):
 def test_copies_that_stay_change_no_draw(weighted, monkeypatch):
     X, y, weight = with_copies(weighted)
     apart = task_of(X, y, weight)
-    monkeypatch.setattr(slimsvm.data.dataset, "MIN_BYTES_TO_KEEP_DUPLICATES", 0)
+    monkeypatch.setattr(duplicates, "MIN_BYTES_TO_KEEP_DUPLICATES", 0)
     together = task_of(X, y, weight)
     assert apart.size == together.n_distinct == 1900
     assert together.size == 2000
     assert together.counts.sum() == pytest.approx(apart.counts.sum(), rel=1e-12)
     for most in (100, 1899, 1900, 5000):
         ours, theirs = (dataset.sample(most, np.random.default_rng(0)) for dataset in (together, apart))
-        for name in ("X", "codes", "counts", "numbers", "keys"):
+        for name in ("X", "codes", "counts", "indices", "keys"):
             np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name), err_msg=name)
-        assert ours.copies is None
+        assert ours.duplicates is None
     drawn = [dataset.X[dataset.drawn_by_weight(np.random.default_rng(0))] for dataset in (together, apart)]
     np.testing.assert_array_equal(*drawn)
     mask = np.arange(2000) % 2 == 0
@@ -184,7 +185,7 @@ def test_copies_that_stay_change_no_model(weighted, slack, monkeypatch):
     model = SlimSVC(4, C=1.0, gamma=0.3, scales="fixed", slack=slack, basis="kmeans", tol=1e-10)
     apart = model.fit(X, y, weight).decision_function(X)
     objective = model.objective_
-    monkeypatch.setattr(slimsvm.data.dataset, "MIN_BYTES_TO_KEEP_DUPLICATES", 0)
+    monkeypatch.setattr(duplicates, "MIN_BYTES_TO_KEEP_DUPLICATES", 0)
     np.testing.assert_allclose(model.fit(X, y, weight).decision_function(X), apart, atol=1e-4)
     np.testing.assert_allclose(model.objective_, objective, rtol=1e-9)
 
@@ -193,9 +194,11 @@ def test_rows_that_share_a_key_are_told_apart():
     """Keys may collide: then contents decide."""
     X = np.array([[1.0], [2.0], [1.0], [-0.0], [0.0], [2.0], [3.0]])
     same = np.zeros(len(X), dtype=np.uint64)
-    np.testing.assert_array_equal(duplicates.same_rows(X, same), [0, 1, 0, 2, 2, 1, 3])
-    np.testing.assert_array_equal(duplicates.same_rows(X, same, np.array([0, 0, 1, 0, 0, 0, 0])), [0, 1, 2, 3, 3, 1, 4])
-    assert duplicates.same_rows(np.arange(5.0)[:, None], same[:5]) is None
+    np.testing.assert_array_equal(duplicates.group_equal_rows(X, same).group, [0, 1, 0, 2, 2, 1, 3])
+    np.testing.assert_array_equal(
+        duplicates.group_equal_rows(X, same, np.array([0, 0, 1, 0, 0, 0, 0])).group, [0, 1, 2, 3, 3, 1, 4]
+    )
+    assert not duplicates.group_equal_rows(np.arange(5.0)[:, None], same[:5]).has_duplicates
 
 
 # --- gamma -------------------------------------------------------------------------------------------------------
@@ -225,9 +228,9 @@ def test_rows_of_weight_one_are_rows_without_weights():
     half = np.arange(300) % 2 == 0
     for dataset in (plain, ones):
         np.testing.assert_array_equal(dataset.take(half).counts, np.ones(150))
-        np.testing.assert_array_equal(dataset.take(half).numbers, np.flatnonzero(half))
+        np.testing.assert_array_equal(dataset.take(half).indices, np.flatnonzero(half))
         np.testing.assert_array_equal(dataset.weights, np.ones(300))
-    weighted = replace(plain, factors=np.array([1.0, 2.0, 3.0]))
+    weighted = replace(plain, class_weights=np.array([1.0, 2.0, 3.0]))
     np.testing.assert_array_equal(weighted.weights, 1.0 + y)
 
 

@@ -195,7 +195,7 @@ def test_float32_rows_far_from_the_origin(kernel, offset):
     """A common offset costs no digits but those that the rows themselves have lost; whole numbers lose none."""
     problem = make(kernel, dtype=np.float32, data=lambda rng, n: np.round(2 * rng.normal(size=(n, INPUTS))), n=100)
     Z = dense(problem.X)[:7]
-    home = CoreFeatures(problem.X + np.float32(64 * offset), problem.labels, np.float32).look(
+    home = CoreFeatures(problem.X + np.float32(64 * offset), problem.labels, np.float32).set_features(
         problem.kernel, Z + 64 * offset, problem.T
     )
     exact = problem.kernel(dense(problem.X), Z) @ problem.T
@@ -283,7 +283,7 @@ def test_a_home_looks_through_other_vectors():
     problem, other = make(n=100), make(n=100, kernel="cube", vectors=11, features=9)
     home = problem.fused()
     home.total(Equations(problem.loss), np.arange(3), problem.V)
-    home.look(other.kernel, other.Z, other.T)
+    home.set_features(other.kernel, other.Z, other.T)
     fresh = other.fused(labels=problem.labels)
     for a, b in zip(*(h.total(Equations(other.loss), np.arange(3), other.V) for h in (home, fresh)), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -454,9 +454,9 @@ def test_whitening_in_the_core_makes_the_norm_a_plain_one(norm, scales):
     X, Z = rng.normal(size=(40, 3)), rng.normal(size=(13, 3))
     kernel = Gaussian(0.4) if scales is None else Scaled(Gaussian(0.4), scales)
     home = CoreFeatures(X, RowLabels(np.ones((40, 1)), np.ones((40, 1))))
-    gram = home.look_whitened(kernel, Z, norm.on_diagonal)
+    gram = home.set_whitened_features(kernel, Z, norm.on_diagonal)
     np.testing.assert_allclose(gram, kernel(Z, Z), rtol=1e-14)
-    T = home.seen[2]
+    T = home.current_map[2]
     np.testing.assert_allclose(T.T @ norm.matrix(gram) @ T, np.eye(13), atol=1e-10)
     np.testing.assert_allclose(T, norm.whitening(gram), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(home.features(np.arange(40)), kernel(X, Z) @ T, rtol=1e-9, atol=1e-12)
@@ -466,10 +466,10 @@ def test_whitening_in_the_core_leaves_what_is_not_safe_to_others():
     X = np.random.default_rng(0).normal(size=(20, 3))
     home = CoreFeatures(X, RowLabels(np.ones((20, 1)), np.ones((20, 1))))
     twice = np.vstack([X[:4], X[:1]])
-    assert home.look_whitened(Gaussian(0.4), twice, (0.0, 0.0)) is None
-    assert home.seen is None
-    assert home.look_whitened(Gaussian(0.4), np.full((2, 3), np.nan), (0.0, 0.0)) is None
-    assert home.look_whitened(Gaussian(0.4), twice, (1e-3, 0.0)) is not None
+    assert home.set_whitened_features(Gaussian(0.4), twice, (0.0, 0.0)) is None
+    assert home.current_map is None
+    assert home.set_whitened_features(Gaussian(0.4), np.full((2, 3), np.nan), (0.0, 0.0)) is None
+    assert home.set_whitened_features(Gaussian(0.4), twice, (1e-3, 0.0)) is not None
 
 
 @pytest.mark.parametrize("threads", [1, 3, 8])
@@ -478,7 +478,7 @@ def test_threads_may_change_between_passes(threads):
     home = problem.fused()
     which, V = np.arange(2), problem.V
     before = home.total(Equations(problem.loss), which, V)
-    home.use(threads)
+    home.use_threads(threads)
     for a, b in zip(before, home.total(Equations(problem.loss), which, V), strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -492,7 +492,7 @@ def test_wide_rows_that_are_looked_at_again(other):
     labels = RowLabels(np.ones((130, 1)), np.ones((130, 1)))
     home, kernel, T = CoreFeatures(X, labels, np.float32), Gaussian(0.01), np.eye(7)
     for _ in range(3):
-        home.look(kernel, Z, T).features(np.arange(130))
+        home.set_features(kernel, Z, T).features(np.arange(130))
     if other == "vectors":
         Z = Z + 1
     elif other == "rows":
@@ -501,8 +501,8 @@ def test_wide_rows_that_are_looked_at_again(other):
         kernel = Scaled(kernel, rng.uniform(0.5, 2, size=80))
     else:
         kernel = kernels.Linear()
-    found = home.look(kernel, Z, T).features(np.arange(130))
+    found = home.set_features(kernel, Z, T).features(np.arange(130))
     np.testing.assert_array_equal(
-        found, CoreFeatures(X, labels, np.float32).look(kernel, Z, T).features(np.arange(130))
+        found, CoreFeatures(X, labels, np.float32).set_features(kernel, Z, T).features(np.arange(130))
     )
     np.testing.assert_allclose(found, kernel(X, Z), rtol=2e-5, atol=2e-4)

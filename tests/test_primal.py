@@ -292,7 +292,7 @@ def test_streamed_blocks_give_the_same_as_stored_features(loss, block_bytes, mon
     stored = solve(kernel(X, Z) @ T, Y, C, loss)
     monkeypatch.setattr(memory, "BLOCK_BYTES", block_bytes)
     computed = LazyFeatures(kernel, X, RowLabels(Y, C), Z, T)
-    fused = CoreFeatures(X, RowLabels(Y, C), keep=0).look(kernel, Z, T)
+    fused = CoreFeatures(X, RowLabels(Y, C), cache_bytes=0).set_features(kernel, Z, T)
     for streamed in (computed, fused):
         assert len(list(streamed.blocks())) == len(memory.row_blocks(len(y), 72)) > 1
         found = primal.solve(streamed, loss)
@@ -311,8 +311,8 @@ def test_blocks_cover_every_row_once(monkeypatch):
         for some in (
             DenseFeatures(expected, labels),
             LazyFeatures(kernel, X, labels, Z, T),
-            CoreFeatures(X, labels).look(kernel, Z, T),
-            CoreFeatures(X, labels, keep=0).look(kernel, Z, T),
+            CoreFeatures(X, labels).set_features(kernel, Z, T),
+            CoreFeatures(X, labels, cache_bytes=0).set_features(kernel, Z, T),
         ):
             blocks = list(some.blocks())
             sizes = [len(block.features()) for block in blocks]
@@ -331,10 +331,10 @@ def test_features_are_stored_only_within_the_memory(monkeypatch):
     labels = RowLabels(y[:, None], np.ones((100, 1)))
     monkeypatch.setattr(memory, "BLOCK_BYTES", 1000)
     own = kernels.Function(lambda A, B: kernel(A, B))
-    assert isinstance(feature_source(own, X, labels, Z, T, keep=100 * 9 * 8), DenseFeatures)
-    assert isinstance(feature_source(own, X, labels, Z, T, keep=100 * 9 * 8 - 1), LazyFeatures)
-    assert isinstance(feature_source(own, X, labels, Z, T, np.float32, keep=100 * 9 * 4), DenseFeatures)
-    assert isinstance(feature_source(kernel, X, labels, Z, T, keep=100 * 9 * 8), CoreFeatures)
+    assert isinstance(feature_source(own, X, labels, Z, T, cache_bytes=100 * 9 * 8), DenseFeatures)
+    assert isinstance(feature_source(own, X, labels, Z, T, cache_bytes=100 * 9 * 8 - 1), LazyFeatures)
+    assert isinstance(feature_source(own, X, labels, Z, T, np.float32, cache_bytes=100 * 9 * 4), DenseFeatures)
+    assert isinstance(feature_source(kernel, X, labels, Z, T, cache_bytes=100 * 9 * 8), CoreFeatures)
 
 
 @pytest.mark.parametrize("weights", ["some", "equal", "none"])

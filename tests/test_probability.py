@@ -36,7 +36,9 @@ from slimsvm import (
     estimators,
     regularizers,
 )
-from slimsvm.data.dataset import Dataset, row_keys
+from slimsvm.data.dataset import Dataset
+from slimsvm.data.duplicates import row_keys
+from slimsvm.data.folds import Fold
 from slimsvm.model.probabilities import align_with_winners, log_probabilities
 from slimsvm.problem.kernels import Gaussian
 from slimsvm.problem.regularizers import KernelNorm
@@ -59,7 +61,6 @@ from slimsvm.training.probabilities import (
     calibration_folds,
     choose_cost,
 )
-from slimsvm.training.trials import Fold
 
 FIXED = {"C": 1.0, "gamma": "scale", "scales": "fixed"}
 WITH_LAYER = [
@@ -259,7 +260,7 @@ def test_rows_that_judge_have_no_part_in_the_vectors():
     assert len(pieces) > 1  # few rows: folds
     for piece, train in zip(pieces, seen, strict=True):
         assert piece.fold.train is train
-        assert not set(train.numbers) & set(piece.fold.test.numbers)
+        assert not set(train.indices) & set(piece.fold.test.indices)
 
 
 # --- Estimators -----------------------------------------------------------------------------------------------

@@ -235,7 +235,7 @@ def test_kernel_values_beyond_all_numbers_are_refused():
 def plain_rows(kernel, X, labels, Z):
     """Rows with kernel values as features: in numpy, and in the core."""
     T = np.eye(len(Z))
-    return LazyFeatures(kernel, X, labels, Z, T), CoreFeatures(X, labels).look(kernel, Z, T)
+    return LazyFeatures(kernel, X, labels, Z, T), CoreFeatures(X, labels).set_features(kernel, Z, T)
 
 
 @pytest.mark.parametrize("regularizer", [regularizers.KernelNorm(0.0), regularizers.Identity()])

@@ -123,7 +123,7 @@ def test_class_labels_are_the_tasks_targets(decision):
     assert labels.size == 60
     np.testing.assert_allclose(labels.totals, C.sum(axis=0))
     factor = np.array([1.0, 2.0, 0.5])[dataset.codes]
-    np.testing.assert_allclose(C, np.abs(Y) * (weight[dataset.numbers] * factor)[:, None] * costs)
+    np.testing.assert_allclose(C, np.abs(Y) * (weight[dataset.indices] * factor)[:, None] * costs)
     for o in range(3):
         members = labels.members(o)
         if decision == "ovr":
@@ -206,7 +206,10 @@ def test_newtons_method_from_where_nothing_is_curved(C, dtype):
     best = primal.solve(LazyFeatures(kernel, X, labels, Z, T), loss, tol=1e-10)
     assert best.gap[0] <= 1e-8
     rows = X.astype(dtype)
-    for home in (CoreFeatures(rows, labels, dtype).look(kernel, Z, T), LazyFeatures(kernel, rows, labels, Z, T, dtype)):
+    for home in (
+        CoreFeatures(rows, labels, dtype).set_features(kernel, Z, T),
+        LazyFeatures(kernel, rows, labels, Z, T, dtype),
+    ):
         state = newton(home, loss, tol=1e-7, max_iter=50)
         exact = primal.certified(LazyFeatures(kernel, X, labels, Z, T), loss, np.arange(1), state.V, (), state.n_iter)
         np.testing.assert_allclose(exact.objective, best.objective, rtol=1e-5 if dtype == np.float32 else 1e-6)
@@ -222,7 +225,7 @@ def test_mapped_files_are_rows(dtype, tmp_path):
         mapped.append(np.load(tmp_path / f"{name}.npy", mmap_mode="r"))
     X, codes, counts = mapped
     labels = ClassLabels(codes, counts, problem.labels.side, problem.labels.cost)
-    home = CoreFeatures(X, labels, dtype).look(problem.kernel, problem.Z, problem.T)
+    home = CoreFeatures(X, labels, dtype).set_features(problem.kernel, problem.Z, problem.T)
     for a, b in zip(*(every_sum(problem, h, np.arange(3)) for h in (home, problem.fused())), strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -245,7 +248,7 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="output"):
         home.passes.line([0, 1, 2], V, V, np.ones((2, 3)), loss)
     with pytest.raises(ValueError, match="each vector"):
-        home.look(problem.kernel, problem.Z, problem.T[1:])
+        home.set_features(problem.kernel, problem.Z, problem.T[1:])
     with pytest.raises(ValueError, match="output"):
         home.passes.certificate([0, 1, 2], V, loss, [], np.ones(2), 0.0)
     few = RowLabels(np.ones((49, 1)), np.ones((49, 1)))
@@ -295,7 +298,7 @@ def test_rows_that_are_not_numbers_do_no_harm(kernel, bad, layout, dtype):
     X[[3, 40]] = bad
     X = LAYOUTS[layout](X)
     plain = problem.fused()
-    home = CoreFeatures(X, problem.labels, dtype).look(problem.kernel, problem.Z, problem.T)
+    home = CoreFeatures(X, problem.labels, dtype).set_features(problem.kernel, problem.Z, problem.T)
     with np.errstate(all="ignore"):
         for found, whole in zip(
             every_sum(problem, home, np.arange(3)), every_sum(problem, plain, np.arange(3)), strict=True
@@ -328,12 +331,12 @@ def test_weights_that_are_not_numbers_do_no_harm():
 
 def test_rows_without_inputs_and_without_features():
     labels = RowLabels(np.ones((9, 1)), np.ones((9, 1)))
-    home = CoreFeatures(np.ones((9, 2)), labels).look(kernels.Gaussian(1.0), np.empty((0, 2)), np.empty((0, 0)))
+    home = CoreFeatures(np.ones((9, 2)), labels).set_features(kernels.Gaussian(1.0), np.empty((0, 2)), np.empty((0, 0)))
     value, moments, grams = home.total(Equations(losses.SquaredHinge()), np.arange(1), np.array([[0.25]]))
     np.testing.assert_allclose(value, 9 * 0.5 * 0.75**2)
     np.testing.assert_allclose(moments, [[9 * 0.75]])
     np.testing.assert_allclose(grams, [[[9.0]]])
-    home = CoreFeatures(np.ones((9, 0)), labels).look(kernels.Linear(), np.ones((2, 0)), np.eye(2))
+    home = CoreFeatures(np.ones((9, 0)), labels).set_features(kernels.Linear(), np.ones((2, 0)), np.eye(2))
     np.testing.assert_array_equal(home.features(np.arange(9)), np.zeros((9, 2)))
 
 

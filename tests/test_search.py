@@ -102,7 +102,7 @@ def test_the_second_look_is_on_other_rows(monkeypatch):
     found, _ = run(monkeypatch, error, 1200, gamma=0.2)
     assert not found.hyperparameters.scaled
     assert {1, 3} <= set(found.table["folds"])
-    tests = [set(fold.test.numbers) for fold in found.folds]
+    tests = [set(fold.test.indices) for fold in found.folds]
     assert not tests[0] & tests[1]
     assert not tests[1] & tests[2]
 

@@ -24,7 +24,8 @@ import reference_bases as slow
 from problems import blobs, three_classes
 from slimsvm import SlimSVC, bases, kernels, losses
 from slimsvm.basis import candidates, learning
-from slimsvm.data.dataset import Dataset, row_keys
+from slimsvm.data.dataset import Dataset
+from slimsvm.data.duplicates import row_keys
 from slimsvm.training import search
 from small_models import (
     CONTAINERS,
@@ -146,10 +147,10 @@ def test_search_is_seeded_and_splits_by_class():
         dataset = Dataset(X, codes, np.ones(n), np.ones(2), numbers, row_keys(X), np.arange(2), None, n)
         folds = search.search_folds(dataset, np.random.default_rng(0))
         for fold in folds:
-            assert not set(fold.train.numbers) & set(fold.test.numbers)
+            assert not set(fold.train.indices) & set(fold.test.indices)
             assert len(fold.train.codes) + len(fold.test.codes) == n
             assert abs(fold.train.codes.sum() - 0.1 * len(fold.train.codes)) <= 1
-        held_out = np.bincount(np.concatenate([fold.test.numbers for fold in folds]), minlength=n)
+        held_out = np.bincount(np.concatenate([fold.test.indices for fold in folds]), minlength=n)
         if n < search.MANY_ROWS:
             assert len(set(held_out)) == 1  # each row as often as any other
         else:

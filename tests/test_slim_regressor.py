@@ -18,7 +18,7 @@ from sklearn.svm import SVR
 
 import slimsvm
 from slimsvm import SlimSVR, losses
-from slimsvm.data.dataset import rounded_targets
+from slimsvm.data.targets import rounded_targets
 from slimsvm.estimators import checked_data
 from slimsvm.estimators.targets import RegressionTargets
 from slimsvm.training.intervals import held_out_residuals, residual_quantiles

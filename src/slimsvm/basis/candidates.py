@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..data.dataset import Dataset, Output, rounded_targets
+from ..data.dataset import Dataset, Output
+from ..data.targets import rounded_targets
 from ..linalg.arrays import Array, is_remote, to_memory
 from ..problem.bases import Basis, Choice, Cholesky, Given, Random, dense
 from ..problem.kernels import Scaled
@@ -89,7 +90,7 @@ class DatasetCandidates:
         return replace(self, dataset=self.dataset.sample(most, self.rng))
 
     def choice(self, rows: Array) -> Choice:
-        return Choice(self.X[rows], self.dataset.numbers[rows])
+        return Choice(self.X[rows], self.dataset.indices[rows])
 
     def at_random(self) -> Array:
         return self.dataset.drawn_by_weight(self.rng)

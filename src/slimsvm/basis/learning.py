@@ -215,19 +215,19 @@ class FusedObjective(Objective):
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
-        source = self.X.looked if is_remote(self.X) else partial(CoreFeatures, self.X, threads=self.threads)
-        self.rows: Any = source(self.labels, dtype=self.X.dtype, keep=2.0**62)
+        source = self.X.device_features if is_remote(self.X) else partial(CoreFeatures, self.X, threads=self.threads)
+        self.rows: Any = source(self.labels, dtype=self.X.dtype, cache_bytes=2.0**62)
 
     def _solve_features(self, rows: Any, Z: Array, scales: Array | None) -> tuple[Array, Array, Array]:
         """The weights, the coefficients (vectors x outputs) and the kernel matrix of fixed vectors."""
         kernel = self.scaled_kernel(scales)
         added = getattr(self.regularizer, "on_diagonal", None)
-        Kz = None if added is None else rows.look_whitened(kernel, Z, added)
+        Kz = None if added is None else rows.set_whitened_features(kernel, Z, added)
         if Kz is None:
             Kz = kernel(Z, Z)
-            rows.look(kernel, Z, self.regularizer.whitening(Kz))
-        assert rows.seen is not None
-        T = rows.seen[2]
+            rows.set_features(kernel, Z, self.regularizer.whitening(Kz))
+        assert rows.current_map is not None
+        T = rows.current_map[2]
         self.weights = newton(rows, self.loss, self.warm_start(T.shape[1]), tol=1e-7, max_iter=50).V
         return self.weights, np.ascontiguousarray(dot(T, self.weights[:, :-1].T)), Kz
 
@@ -235,7 +235,7 @@ class FusedObjective(Objective):
         self, Z: Array, scales: Array | None, scaled_Z: Array
     ) -> tuple[float, Array, Array, Array, Array]:
         if self.free_threads is not None:
-            self.rows.use(self.free_threads())
+            self.rows.use_threads(self.free_threads())
         V, beta, Kz = self._solve_features(self.rows, Z, scales)
         losses, products, squares = self.rows.total(Pull(self.loss), V, beta, scales is not None)
         value = 0.5 * float((V[:, :-1] ** 2).sum()) + float(losses.sum())

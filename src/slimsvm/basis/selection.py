@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..data.dataset import row_keys, same_rows
+from ..data.duplicates import group_equal_rows
 from ..linalg.arrays import Array
 from ..linalg.matrix import dot
 from ..problem.bases import INDEPENDENCE, dense
@@ -133,8 +133,7 @@ def class_centres(X: Any, codes: Array, weights: Array, count: int, max_iter: in
 
 
 def _centres(X: Any, weight: Array, count: int, max_iter: int, rng: np.random.Generator) -> Array:
-    groups = same_rows(X, row_keys(X))
-    distinct = np.arange(X.shape[0]) if groups is None else np.unique(groups, return_index=True)[1]
+    distinct = group_equal_rows(X).first
     if len(distinct) <= count:
         return dense(X[distinct])
     # Distances are differences of squares, which a common offset would swallow.

@@ -12,7 +12,8 @@ import scipy.sparse as sp
 
 from ..basis.distillation import distill, distilled_coefficients
 from ..basis.reduced_set import has_norm, reduced_set
-from ..data.dataset import Dataset, ProblemGroup, row_keys
+from ..data.dataset import Dataset, ProblemGroup
+from ..data.duplicates import row_keys
 from ..linalg.arrays import Array
 from ..model.expansion import Expansion
 from ..problem.bases import Learned, dense

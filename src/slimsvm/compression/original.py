@@ -10,7 +10,8 @@ import numpy as np
 from sklearn.utils import check_array
 
 from ..basis.reduced_set import function_values
-from ..data.dataset import Dataset, row_keys, same_rows
+from ..data.dataset import Dataset
+from ..data.duplicates import group_equal_rows, row_keys
 from ..linalg.arrays import Array
 from ..model.expansion import Expansion
 from .tasks import PredictionTask
@@ -42,12 +43,11 @@ class Original:
         used = np.flatnonzero(coef.any(axis=0))
         X, coef = X[used], coef[:, used]
         keys = row_keys(X)
-        group = same_rows(X, keys)
-        if group is not None:
-            first = np.unique(group, return_index=True)[1]
-            joined = np.zeros((len(coef), len(first)))
-            np.add.at(joined.T, group, coef.T)
-            X, coef, keys = X[first], joined, keys[first]
+        groups = group_equal_rows(X, keys)
+        if groups.has_duplicates:
+            summed = np.zeros((len(coef), len(groups.first)))
+            np.add.at(summed.T, groups.group, coef.T)
+            X, coef, keys = X[groups.first], summed, keys[groups.first]
         order = np.argsort(keys, kind="stable")
         machine = replace(expansion, vectors=X[order], coef=np.ascontiguousarray(coef[:, order]))
         return cls(machine, goal, cost, expansion, cost_is_estimated)
@@ -94,10 +94,10 @@ class WeightedRows:
         X, counts, y = X[rows], counts[rows], None if y is None else y[rows]
         keys = row_keys(X)
         codes = None if y is None else np.unique(y, axis=0, return_inverse=True)[1].reshape(-1)
-        group = same_rows(X, keys, codes)
-        if group is not None:
-            first = np.unique(group, return_index=True)[1]
-            counts = np.bincount(group, weights=counts)
+        groups = group_equal_rows(X, keys, codes)
+        if groups.has_duplicates:
+            first = groups.first
+            counts = np.bincount(groups.group, weights=counts)
             X, keys, y = X[first], keys[first], None if y is None else y[first]
         order = np.lexsort((keys,) if y is None else (*y.reshape(len(y), -1).T, keys))
         return cls(X[order], counts[order], keys[order], None if y is None else y[order])
@@ -110,7 +110,7 @@ class WeightedRows:
         groups, codes = np.unique(codes, return_inverse=True)
         # The draw needs the keys of rows, not the rows.
         drawn = self.dataset(numbers[:, None], codes, np.ones(len(groups))).sample(most, rng)
-        return drawn.numbers, drawn.counts
+        return drawn.indices, drawn.counts
 
     def drawn(self, most: int, rng: np.random.Generator) -> WeightedRows:
         """At most so many rows, by weight; what they count is what all do."""

@@ -9,7 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..basis.distillation import QUADRATIC
-from ..data.dataset import Output, ProblemGroup, TargetScaler, class_signs
+from ..data.dataset import Output, ProblemGroup, class_signs
+from ..data.targets import TargetScaler
 from ..linalg.arrays import Array
 from ..linalg.matrix import dot
 from ..model.voting import Votes
@@ -193,7 +194,7 @@ class Regression:
 
     def units(self, F: Array, weights: Array) -> Array:
         """Of several targets the spread of each; one is compared with no other."""
-        return TargetScaler.of(F, weights, alike=False).size if F.shape[1] > 1 else np.ones(1)
+        return TargetScaler.fit(F, weights, alike=False).size if F.shape[1] > 1 else np.ones(1)
 
     def codes(self, F: Array) -> Array:
         return np.zeros(len(F), dtype=np.intp)

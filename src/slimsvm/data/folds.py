@@ -1,95 +1,110 @@
-"""Rows held out: stratified parts in which equal rows stay together, whatever their labels."""
+"""Folds: rows to train on and held-out rows, stratified by class, with equal rows on the same side."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from ..linalg.arrays import Array
-from .dataset import Dataset, class_sums
+from .classes import class_sums
+from .dataset import Dataset
 from .duplicates import n_distinct, row_slices, rows_by_key
 
-COPIES = 10  # of each row, from which on the rows themselves are good judges
+MOSTLY_DUPLICATES = 10  # mean weight of a distinct row from which on the training rows themselves are the best test
+
+
+class Fold(NamedTuple):
+    """Rows to train on, and held-out rows to test on."""
+
+    train: Dataset
+    test: Dataset
+
+    @property
+    def keys(self) -> Array:
+        """Keys of the held-out rows: equal for equal rows."""
+        return self.test.keys
 
 
 @dataclass(frozen=True)
-class Groups:
-    """The equal rows of a task. Groups have the order of their keys."""
+class RowGroups:
+    """Groups of equal rows of a dataset, whatever their labels, in the order of their keys."""
 
     dataset: Dataset
 
-    @classmethod
-    def of(cls, dataset: Dataset) -> Groups:
-        """Found when they are needed: most users only ask how many there are."""
-        return cls(dataset)
-
     @cached_property
     def size(self) -> int:
+        """The number of groups."""
         return n_distinct(self.dataset.keys, self.dataset.threads)
 
     @property
-    def known_well(self) -> bool:
-        """Has each row many copies? Leaving all copies of one out would test something else."""
-        return COPIES * self.size <= self.dataset.total
+    def mostly_duplicates(self) -> bool:
+        """Whether rows have many copies each: models trained without any copy of a row would face another problem."""
+        return MOSTLY_DUPLICATES * self.size <= self.dataset.total
 
-    def places(self, count: int, rng: np.random.Generator, most: int | None = None, least: int = 1) -> Array:
-        """For each row a place, 0 to ``count`` - 1; a class has about as many of its groups in each.
+    def assign(
+        self, n_parts: int, rng: np.random.Generator, max_groups: int | None = None, min_per_class: int = 1
+    ) -> Array:
+        """The part of each row, 0 to ``n_parts`` - 1; each part gets about as many groups of a class as any other.
 
-        At most ``most`` groups are drawn, from each class in proportion and at least ``least`` of it; rows of the
-        others have the place -1.
+        At most ``max_groups`` groups are drawn, in proportion to their classes, but at least ``min_per_class`` of each
+        class; rows of other groups have part -1.
         """
         codes = self._codes()
-        totals = class_sums(codes, self.dataset.n_classes)
-        if most is not None and self.size > most:
-            shares = [max(least, round(total * most / self.size)) for total in totals.tolist()]
-        else:
-            shares = totals.tolist()
+        n_drawn = class_sums(codes, self.dataset.n_classes).tolist()
+        if max_groups is not None and self.size > max_groups:
+            n_drawn = [max(min_per_class, round(n * max_groups / self.size)) for n in n_drawn]
         order = rng.permutation(self.size)
-        order = np.concatenate([_first(order, codes, c, share) for c, share in enumerate(shares)])
-        place = np.full(self.size, -1, dtype=np.min_scalar_type(-count))
-        place[order] = np.arange(len(order)) % count
-        found = np.empty(self.dataset.size, dtype=place.dtype)
-        for rows, numbers in self._numbers():
-            found[rows] = place[numbers]
-        return found
+        order = np.concatenate([_first_of_class(order, codes, c, n) for c, n in enumerate(n_drawn)])
+        part_of_group = np.full(self.size, -1, dtype=np.min_scalar_type(-n_parts))
+        part_of_group[order] = np.arange(len(order)) % n_parts
+        part_of_row = np.empty(self.dataset.size, dtype=part_of_group.dtype)
+        for rows, groups in self._rows_and_groups():
+            part_of_row[rows] = part_of_group[groups]
+        return part_of_row
 
-    def _numbers(self) -> Iterator[tuple[Array, Array]]:
-        """Rows by their keys and classes, some at a time, and the number of each one's group."""
+    def _rows_and_groups(self) -> Iterator[tuple[Array, Array]]:
+        """Rows by their keys and classes, and the group of each row; some rows at a time."""
         start = 0
-        for rows in rows_by_key(self.dataset.keys, self.dataset.marks, self.dataset.threads):
+        for rows in rows_by_key(self.dataset.keys, self.dataset.merge_keys, self.dataset.threads):
             if len(rows):
                 keys = self.dataset.keys[rows]
-                numbers = start + np.append(0, np.cumsum(keys[1:] != keys[:-1]))
-                start = int(numbers[-1]) + 1
-                yield rows, numbers
+                groups = start + np.append(0, np.cumsum(keys[1:] != keys[:-1]))
+                start = int(groups[-1]) + 1
+                yield rows, groups
 
     def _codes(self) -> Array:
-        """The class of each group: the first of those of its rows."""
+        """The class of each group: the first of the classes of its rows."""
         codes = np.empty(self.size, dtype=self.dataset.codes.dtype)
-        for rows, numbers in self._numbers():
-            codes[numbers[::-1]] = self.dataset.codes[rows[::-1]]  # the last one written stays
+        for rows, groups in self._rows_and_groups():
+            codes[groups[::-1]] = self.dataset.codes[rows[::-1]]  # of several values numpy keeps the last
         return codes
 
 
-def _first(order: Array, codes: Array, wanted: int, count: int) -> Array:
-    """The first so many of a class."""
+def split(
+    dataset: Dataset, n_parts: int, rng: np.random.Generator, n_folds: int | None = None, parts_per_fold: int = 1
+) -> list[Fold]:
+    """Stratified folds: of ``n_parts`` parts of the rows, each fold holds out the next ``parts_per_fold``."""
+    fold_of_row = RowGroups(dataset).assign(n_parts, rng) // parts_per_fold
+    return make_folds(dataset, (fold_of_row == f for f in range(n_folds or n_parts // parts_per_fold)))
+
+
+def make_folds(dataset: Dataset, held_out: Iterable[Array]) -> list[Fold]:
+    """A fold for each mask of held-out rows, but none whose training rows lack a class."""
+    folds = [Fold(dataset.take(~mask), dataset.take(mask)) for mask in held_out if mask.any()]
+    return [fold for fold in folds if len(np.unique(fold.train.codes)) == dataset.n_classes]
+
+
+def _first_of_class(order: Array, codes: Array, code: int, count: int) -> Array:
+    """The first ``count`` groups of a class."""
     found = [order[:0]]
     for some in row_slices(len(order)):
         if count <= 0:
             break
-        mine = order[some]
-        found.append(mine[codes[mine] == wanted][:count])
+        groups = order[some]
+        found.append(groups[codes[groups] == code][:count])
         count -= len(found[-1])
     return np.concatenate(found)
-
-
-def held_out(dataset: Dataset, tests: Iterable[Array]) -> list[tuple[Dataset, Dataset]]:
-    """Rows to train on and rows that judge, by masks of the latter.
-
-    A class of a single row is in one part only: parts whose training rows lack a class are left out.
-    """
-    found = [(dataset.take(~test), dataset.take(test)) for test in tests if test.any()]
-    return [(train, test) for train, test in found if len(np.unique(train.codes)) == dataset.n_classes]

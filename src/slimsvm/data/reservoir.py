@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..linalg.arrays import Array
-from .dataset import class_sums
+from .classes import class_sums
 
 RESERVED_SHARE = 10  # one of so many rows is for classes that would have fewer
 

@@ -285,7 +285,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         self.classes_ = dataset.classes
         # A change of parameters is for the next fit.
         self._votes = Votes(pairs=dataset.n_classes > 2 and model.scheme == "ovo")
-        self._factors = dataset.factors
+        self._factors = dataset.class_weights
         return super()._set_fitted(dataset, model)
 
     @lazy_on_dask
@@ -422,7 +422,7 @@ class KernelRegressor(RegressorMixin, KernelModel):
 
     def _set_fitted(self, dataset: Dataset, model: Model) -> Any:
         """In the user's units."""
-        units, expansion = dataset.units, model.expansion
+        units, expansion = dataset.target_scaler, model.expansion
         assert units is not None
         coef, bias = units.size[:, None] * expansion.coef, units.centre + units.size * expansion.bias
         self._single = dataset.single_target

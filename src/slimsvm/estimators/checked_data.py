@@ -11,8 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_consistent_length, column_or_1d
 
-from ..data.dataset import Dataset, RowRange, class_sums, merge_duplicates, with_duplicates
-from ..data.duplicates import find_duplicates, row_keys
+from ..data.classes import class_sums
+from ..data.dataset import Dataset, RowRange
+from ..data.duplicates import find_duplicates, mark_duplicates, merge_duplicates, row_keys
 from ..linalg.array_api import asarray_like, in_cpu_memory, namespace, stays_on_device, to_numpy
 from ..linalg.arrays import Array
 from ..problem import kernels
@@ -67,10 +68,10 @@ def checked_dataset(
     keys = row_keys(contents, threads)
     fields = targets.fields(y, counts, weight)
     whole = Dataset(
-        X=X, counts=counts, numbers=rows, keys=keys, kernel=kernel, n_samples=n_samples, threads=threads, **fields
+        X=X, counts=counts, indices=rows, keys=keys, kernel=kernel, n_samples=n_samples, threads=threads, **fields
     )
     whole = merge_duplicates(whole, contents if merge else None)
-    return whole.measured(targets.alike) if isinstance(targets, RegressionTargets) else whole
+    return whole.with_scaled_targets(targets.alike) if isinstance(targets, RegressionTargets) else whole
 
 
 @contextmanager
@@ -110,9 +111,9 @@ def dataset_of_rows(
     """The same for rows that were checked before: all count, and each class has some."""
     X = validation.canonical(X) if sp.issparse(X) else X
     codes = fields["codes"].astype(np.min_scalar_type(-1 - len(fields["classes"])))
-    fields = fields | {"codes": codes, "counts": counts, "numbers": RowRange(len(counts)), "keys": row_keys(X, threads)}
+    fields = fields | {"codes": codes, "counts": counts, "indices": RowRange(len(counts)), "keys": row_keys(X, threads)}
     whole = merge_duplicates(Dataset(X=X, kernel=kernel, n_samples=len(counts), threads=threads, **fields), X)
-    return whole if whole.targets is None else whole.measured(alike)
+    return whole if whole.targets is None else whole.with_scaled_targets(alike)
 
 
 def blocks_dataset(
@@ -187,11 +188,11 @@ def device_dataset(
     fields = targets.fields(y, counts, weight)
     values = fields.get("targets")
     units = None if values is None else targets.kind.units(values, counts)
-    there = DeviceRows(X, fields["codes"], counts, None if units is None else units.measured(values))
-    there.classes, there.keys, there.units = fields["classes"], there.row_keys(), units
-    there.single = fields.get("single_target", True)
-    there.masses = class_sums(there.codes, len(there.classes), counts)
-    return _dataset_of(estimator, there, None, rows, n, thread_count(estimator.n_jobs), fields["factors"])
+    there = DeviceRows(X, fields["codes"], counts, None if units is None else units.transform(values))
+    there.classes, there.keys, there.target_scaler = fields["classes"], there.row_keys(), units
+    there.single_target = fields.get("single_target", True)
+    there.class_totals = class_sums(there.codes, len(there.classes), counts)
+    return _dataset_of(estimator, there, None, rows, n, thread_count(estimator.n_jobs), fields["class_weights"])
 
 
 def _fits_there(estimator: Any, check_remote: CheckRemote | None) -> bool:
@@ -219,5 +220,5 @@ def _dataset_of(estimator: Any, X: Any, names: Any, rows: Any, n_samples: int, t
     if names is not None:
         estimator.feature_names_in_ = np.array(names, dtype=object)
     whole = Dataset(X, X.codes, X.counts, factors, rows, X.keys, X.classes, estimator.kernel, n_samples, threads)
-    whole = replace(whole, targets=X.targets, units=X.units, single_target=X.single)
-    return with_duplicates(whole, *find_duplicates(None, whole.keys, whole.marks, threads))
+    whole = replace(whole, targets=X.targets, target_scaler=X.target_scaler, single_target=X.single_target)
+    return mark_duplicates(whole, *find_duplicates(None, whole.keys, whole.merge_keys, threads))

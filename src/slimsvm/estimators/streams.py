@@ -65,12 +65,12 @@ class ClassStream:
         """The rows in memory; classes that have none there are left out."""
         present = memory.present
         codes, factors = np.searchsorted(present, memory.codes), self._factors(labels, memory)[present]
-        fields = {"codes": codes, "classes": labels[present], "factors": factors}
+        fields = {"codes": codes, "classes": labels[present], "class_weights": factors}
         return checked_data.dataset_of_rows(memory.X, memory.counts(), fields, model.kernel, thread_count(model.n_jobs))
 
     def of_all(self, dataset: Dataset, model: Model, memory: Reservoir, labels: Array) -> tuple[Dataset, Model]:
         """A model of the classes in memory as one of all classes."""
-        whole = replace(dataset, classes=labels, factors=self._factors(labels, memory))
+        whole = replace(dataset, classes=labels, class_weights=self._factors(labels, memory))
         padded = pad_missing_classes(model, memory.present, len(labels), model.scheme, memory.size)
         return whole, padded.with_attributes(multi_class_=model.scheme)
 
@@ -114,7 +114,7 @@ class TargetStream:
 
     def dataset(self, memory: Reservoir, labels: Array, model: Any) -> Dataset:
         """The rows in memory."""
-        fields: dict[str, Any] = {"codes": memory.codes, "classes": labels, "factors": np.ones(1)}
+        fields: dict[str, Any] = {"codes": memory.codes, "classes": labels, "class_weights": np.ones(1)}
         fields |= {"targets": memory.targets, "single_target": model._single}
         threads = thread_count(model.n_jobs)
         return checked_data.dataset_of_rows(

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from ..data.dataset import class_numbers
+from ..data.classes import class_numbers
 from ..linalg.arrays import Array
 from ..rows.target_kinds import CLASSES, NoTargetKind, RegressionTargetKind, TargetKind
 from . import validation
@@ -47,12 +47,12 @@ class ClassTargets:
         classes, codes = class_numbers(y)
         validation.check_classes(classes, weight)
         factors = validation.class_weights(self.class_weight, classes, codes, counts)
-        return {"codes": codes, "classes": classes, "factors": factors}
+        return {"codes": codes, "classes": classes, "class_weights": factors}
 
     def class_factors(self, X: Any, weight: Any) -> Array:
         validation.check_targets(X.classes)
         validation.check_classes(X.classes, weight)
-        return validation.class_factors(self.class_weight, X.classes, lambda: X.masses)
+        return validation.class_factors(self.class_weight, X.classes, lambda: X.class_totals)
 
 
 @dataclass(frozen=True)
@@ -91,4 +91,4 @@ class NoTargets:
 
 
 def _one_class(size: int) -> dict[str, Any]:
-    return {"codes": np.zeros(size, dtype=np.int8), "classes": np.zeros(1), "factors": np.ones(1)}
+    return {"codes": np.zeros(size, dtype=np.int8), "classes": np.zeros(1), "class_weights": np.ones(1)}

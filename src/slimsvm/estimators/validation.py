@@ -15,7 +15,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from ..data.dataset import Dataset, class_sums
+from ..data.classes import class_sums
+from ..data.dataset import Dataset
 from ..data.duplicates import row_slices
 from ..linalg.array_api import (
     cast,

@@ -18,6 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length, indexable
 
 from ..data.dataset import Dataset
+from ..data.folds import Fold
 from ..estimators import checked_data, validation
 from ..estimators.any_norm import AnyNormSVC
 from ..estimators.base import COLUMNS_KNOWN, KernelRegressor, labels_and_votes, output_values, with_model
@@ -34,7 +35,6 @@ from ..training.full import train_full
 from ..training.scoring import score_classes, score_targets
 from ..training.sizes import FoldScore, SizePlan
 from ..training.slim import add_outputs_of_size, plan_sizes, scaled_loss, warn_unconverged
-from ..training.trials import Fold
 from ..utils.progress import ProgressLine
 from ..utils.sklearn_private import some_rows, split_rows
 from ..utils.warnings import warn
@@ -260,9 +260,9 @@ class _FrontierFold:
         """Rows by their numbers among the user's; ``share``: how often those to train on count."""
         mine = data.some(train)
         weights = mine.weight if share == 1 else share * (np.ones(len(train)) if mine.weight is None else mine.weight)
-        places = np.searchsorted(dataset.numbers, test)
-        places = places[dataset.numbers[np.minimum(places, dataset.size - 1)] == test]  # of rows that count
-        test = dataset.numbers[places]
+        places = np.searchsorted(dataset.indices, test)
+        places = places[dataset.indices[np.minimum(places, dataset.size - 1)] == test]  # of rows that count
+        test = dataset.indices[places]
         X, _ = split_rows(data.outer, data.X, None, test, train)
         train_set = checked_data.checked_dataset(
             mine.estimator, mine.inner, mine.y, weights, targets_of(mine.estimator)
@@ -278,8 +278,8 @@ class _FrontierFold:
 
 def _values(dataset: Dataset) -> Array:
     """Targets as the user gave them."""
-    assert dataset.units is not None
-    values = dataset.units.centre + dataset.units.size * dataset.targets
+    assert dataset.target_scaler is not None
+    values = dataset.target_scaler.centre + dataset.target_scaler.size * dataset.targets
     return values[:, 0] if dataset.single_target else values
 
 
@@ -305,7 +305,7 @@ def _held_out(
             train, test = (np.isin(rows.keys, some.keys) for some in (part.train, part.test))
             share = float(part.train.counts.sum() / rows.counts[train].sum())
             share = 1.0 if abs(share - 1) < 1e-9 else share
-            found.append(_FrontierFold.of(data, rows, rows.numbers[train], rows.numbers[test], share))
+            found.append(_FrontierFold.of(data, rows, rows.indices[train], rows.indices[test], share))
         return found
     found = []
     for number, (train, test) in enumerate(splitter.split(data.X, data.y, groups), 1):
@@ -349,7 +349,7 @@ def _scorer(scoring: Any, model: Any, weighted: bool) -> Score:
 
 def _right(part: _FrontierFold, model: Any) -> FoldScore:
     """The share of rows that are right."""
-    factors = dict(zip(part.train.classes.tolist(), part.train.factors, strict=True))
+    factors = dict(zip(part.train.classes.tolist(), part.train.class_weights, strict=True))
     weights = part.weights * np.array([factors.get(label, 1.0) for label in part.y.tolist()])
     return score_classes(output_values(model, part.X), *labels_and_votes(model), part.y, weights, part.keys)
 
@@ -489,8 +489,8 @@ def _fit_classes(model: Any, setting: _Costs, gamma: float, rows: Dataset) -> An
 
 def _full_values(model: Any, dataset: Dataset) -> _Full:
     """A tube around each target; costs are in the units that all rows have."""
-    assert dataset.units is not None
-    loss, unit = losses.resolve(model.loss, model.epsilon), dataset.units.size
+    assert dataset.target_scaler is not None
+    loss, unit = losses.resolve(model.loss, model.epsilon), dataset.target_scaler.size
     costs = FULL_COSTS if isinstance(model.C, str) else (float(model.C) * scaled_loss(loss, dataset)[1],)
     return partial(_fit_values, unit), costs, (float(loss.epsilon / unit[0]),) if loss.epsilon > 0 else FULL_TUBES
 
@@ -512,12 +512,12 @@ def _fit_values(unit: Array, model: Any, setting: _Costs, gamma: float, rows: Da
 
 def _fitted_svr(machine: Any, rows: Dataset, y: Array) -> Any:
     """As `fit` would, of rows that have been checked; it numbers them as the user does."""
-    local = replace(rows, numbers=np.arange(rows.size), n_samples=rows.size)
+    local = replace(rows, indices=np.arange(rows.size), n_samples=rows.size)
     model, solutions = machine._solved(local, np.ascontiguousarray(y))
     machine._tell(solutions)
-    machine._keep_rows(CheckedRows(local, y, local.X, None, local.numbers, local.counts), model)
+    machine._keep_rows(CheckedRows(local, y, local.X, None, local.indices, local.counts), model)
     machine.fit_status_ = int(not all(one.converged for one in solutions))
-    machine.support_ = np.asarray(rows.numbers)[machine.support_].astype(np.int32)
+    machine.support_ = np.asarray(rows.indices)[machine.support_].astype(np.int32)
     return machine
 
 

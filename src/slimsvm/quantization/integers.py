@@ -119,7 +119,7 @@ class QuantizedLayer:
 
 
 def _led(p: Array, winners: Array) -> Array:
-    """The winner shares with the classes above it, as `slimsvm.model.probabilities.led_by` has it, in integers."""
+    """`slimsvm.model.probabilities.align_with_winners` in integers."""
     led = p.copy()
     for row in np.flatnonzero((p >= p[np.arange(len(p)), winners][:, None]).sum(axis=1) > 1):
         best = winners[row]

@@ -1,4 +1,4 @@
-"""Rows that are read a block at a time, again in each pass: of files, or of what gives blocks again and again."""
+"""Rows that are read a block at a time in each pass: from files, or from a function that makes new iterators."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
+from ..data.classes import class_sums
 from ..data.counts import SUM_SCALE_BITS, exact_sums, leading_bits
-from ..data.dataset import class_sums
 from ..data.duplicates import row_keys, row_slices
 from ..linalg.array_api import to_numpy
 from ..linalg.arrays import Array
@@ -99,7 +99,7 @@ def _check_finite(X: Any, number: int, names: list[str] | None) -> None:
 
 
 def _as_long(y: Any, X: Any, name: str, number: int, columns: bool = False) -> Array:
-    """A value for each row; columns stay where they may be ``columns``."""
+    """A value for each row, or with ``columns`` several."""
     y = np.asarray(to_numpy(y))
     y = y if columns else one_column(y)
     if y.ndim not in ((1, 2) if columns else (1,)) or len(y) != X.shape[0]:
@@ -117,14 +117,14 @@ def _weights(weight: Any, X: Any, number: int) -> Array | None:
 
 
 def _common(types: set[Any]) -> Any:
-    """A type for labels of all these types."""
+    """A dtype for labels of all these dtypes."""
     if len({kind.kind for kind in types} & set("US")) and len({kind.kind for kind in types}) > 1:
         raise ValueError(f"labels are words in some blocks and numbers in others: {sorted(map(str, types))}")
     return np.result_type(*types)
 
 
 def prefetched(items: Iterator[Item]) -> Iterator[Item]:
-    """The same items; the next one is made on another thread while one is in use."""
+    """The same items; another thread makes the next one while one is in use."""
     done = object()
     with ThreadPoolExecutor(1) as pool:
         coming = pool.submit(next, items, done)
@@ -134,7 +134,7 @@ def prefetched(items: Iterator[Item]) -> Iterator[Item]:
 
 
 class ArrayParts:
-    """Arrays that come one after the other, joined without holding all of them twice."""
+    """Arrays that arrive one after the other, concatenated without holding all of them twice."""
 
     def __init__(self) -> None:
         self.parts: list[Array] = []
@@ -142,8 +142,8 @@ class ArrayParts:
     def add(self, part: Array) -> None:
         self.parts.append(part)
 
-    def joined(self) -> Array:
-        """All of them; the parts are let go."""
+    def concatenate(self) -> Array:
+        """The concatenated array; the parts are released."""
         shape = sum(map(len, self.parts)), *self.parts[0].shape[1:]
         whole = np.empty(shape, dtype=np.result_type(*{part.dtype for part in self.parts}))
         start = 0
@@ -156,11 +156,11 @@ class ArrayParts:
 
 
 class BlockRows(RemoteRows):
-    """Rows that are read in each pass, with their weights. Class numbers or targets of all rows are kept here."""
+    """Rows that are read in each pass, with their weights; class numbers or targets of all rows are in memory."""
 
-    def __init__(self, source: Blocks, threads: int = 1, wanted: TargetKind = CLASSES):
-        """Looked through once: classes, weights, and a key for each row. Rows of weight 0 are left out."""
-        self.source, self.keeper = source, FeatureCache()
+    def __init__(self, source: Blocks, threads: int = 1, target_kind: TargetKind = CLASSES):
+        """One pass for classes, weights, and a key for each row. Rows of weight 0 are left out."""
+        self.source, self.cache = source, FeatureCache()
         targets, counts = ArrayParts(), ArrayParts()
         found: dict[Any, int] = {}
         lengths: list[int] = []
@@ -170,7 +170,7 @@ class BlockRows(RemoteRows):
         weighted: set[bool] = set()
         width = 0
         for X, y, weight in prefetched(iter(source)):
-            if y is None and wanted.needed:
+            if y is None and target_kind.needed:
                 raise ValueError("these blocks have no labels; name the column of the labels, or give (X, y) pairs")
             kept = None if weight is None or weight.all() else np.flatnonzero(weight)
             if kept is not None:
@@ -178,7 +178,7 @@ class BlockRows(RemoteRows):
             weighted.add(weight is not None)
             if not X.shape[0]:
                 continue
-            y, values = wanted.read(y, X.shape[0], len(lengths))
+            y, values = target_kind.read(y, X.shape[0], len(lengths))
             if values is not None:
                 targets.add(values)
                 check_same_targets(len(lengths), values.shape, targets.parts[0].shape)
@@ -206,22 +206,22 @@ class BlockRows(RemoteRows):
         self.dtype = np.dtype(np.float64 if np.dtype(np.float64) in kinds else np.float32)
         seen = np.array(list(found), dtype=_common(types))
         self.classes, place = np.unique(seen, return_inverse=True)
-        self.codes, self.keys = codes.joined(), keys.joined()
+        self.codes, self.keys = codes.concatenate(), keys.concatenate()
         for rows in row_slices(len(self.codes)):
             self.codes[rows] = place[self.codes[rows]]
         if not all(weighted):
-            self.weigh(None, [int(mass) << SUM_SCALE_BITS for mass in class_sums(self.codes, len(found))])
+            self.set_counts(None, [int(mass) << SUM_SCALE_BITS for mass in class_sums(self.codes, len(found))])
         else:
-            self.weigh(weights.joined(), [units[k] for k in np.argsort(place)])
+            self.set_counts(weights.concatenate(), [units[k] for k in np.argsort(place)])
         if targets.parts:
-            values = targets.joined()
-            self.single, self.targets = values.ndim == 1, values.reshape(len(values), -1)
-            self.units = wanted.units(self.targets, counts.joined() if all(weighted) else self.counts)
+            values = targets.concatenate()
+            self.single_target, self.targets = values.ndim == 1, values.reshape(len(values), -1)
+            self.target_scaler = target_kind.units(self.targets, counts.concatenate() if all(weighted) else self.counts)
             for rows in row_slices(len(self.targets), self.targets.shape[1]):
-                self.targets[rows] = self.units.measured(self.targets[rows])
+                self.targets[rows] = self.target_scaler.transform(self.targets[rows])
 
     def pieces(self) -> Iterator[RowBlock]:
-        """All blocks, with what is known of them."""
+        """All blocks with their class numbers, counts and targets."""
         first = 0
         for X, _, weight in prefetched(iter(self.source)):
             if weight is not None and not weight.all():
@@ -239,7 +239,7 @@ class BlockRows(RemoteRows):
             X = X if X.dtype == self.dtype else X.astype(self.dtype)
             counts = np.broadcast_to(1.0, X.shape[0]) if weight is None else weight
             targets = None if self.targets is None else self.targets[rows]
-            yield RowBlock(X, self.codes[rows], counts, first, self.keeper, targets)
+            yield RowBlock(X, self.codes[rows], counts, first, self.cache, targets)
             first = rows.stop
         if first != self.shape[0]:
             raise ValueError(
@@ -247,18 +247,18 @@ class BlockRows(RemoteRows):
                 "must give the same rows each time"
             )
 
-    def map_blocks(self, work: Callable[..., Any], *small: Any, each: list[Any] | None = None) -> Iterator[Any]:
-        for k, piece in enumerate(self.pieces()):
-            yield work(piece, *small) if each is None else work(piece, *small, each[k])
+    def map_blocks(self, work: Callable[..., Any], *args: Any, each: list[Any] | None = None) -> Iterator[Any]:
+        for k, row_block in enumerate(self.pieces()):
+            yield work(row_block, *args) if each is None else work(row_block, *args, each[k])
 
     def fetch(self, rows: Array) -> tuple[Any, Array]:
         found: list[Any] = []
         counts = np.empty(len(rows))
-        for piece in self.pieces():
-            mine = slice(*np.searchsorted(rows, (piece.first, piece.first + len(piece.codes))))
+        for row_block in self.pieces():
+            mine = slice(*np.searchsorted(rows, (row_block.first, row_block.first + len(row_block.codes))))
             if mine.start < mine.stop:
-                found.append(piece.X[rows[mine] - piece.first])
-                counts[mine] = piece.counts[rows[mine] - piece.first]
+                found.append(row_block.X[rows[mine] - row_block.first])
+                counts[mine] = row_block.counts[rows[mine] - row_block.first]
         return sp.vstack(found, format="csr") if sp.issparse(found[0]) else np.concatenate(found), counts
 
 

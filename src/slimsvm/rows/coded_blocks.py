@@ -1,4 +1,4 @@
-"""A block of a collection becomes rows that passes can use: what runs on workers before the first pass."""
+"""Checks and encodes a block of a dask collection for passes: runs on workers before the first pass."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..data.dataset import TargetScaler
 from ..data.duplicates import row_keys
+from ..data.targets import TargetScaler
 from ..linalg.array_api import asarray_like, cast, has_float64, is_array_api, namespace, to_numpy
 from ..linalg.arrays import Array
 from .blocks import _as_long, _check_finite, _floats, _weights
@@ -23,7 +23,7 @@ Held = tuple[Any, Array, Array | None, int, Array | None]
 
 
 def read_block(
-    X: Any, y: Any, weight: Any, number: int, dtype: Any, names: list[str] | None, wanted: TargetKind
+    X: Any, y: Any, weight: Any, number: int, dtype: Any, names: list[str] | None, target_kind: TargetKind
 ) -> Raw:
     """Checked rows of a weight above 0, with the labels among them and their numbers, or targets."""
     given = X.shape[0]
@@ -37,7 +37,7 @@ def read_block(
     kept = None if weight is None or weight.all() else np.flatnonzero(weight)
     if kept is not None:
         X, y, weight = _some(X, kept), None if y is None else y[kept], weight[kept]
-    y, targets = wanted.read(y, X.shape[0], number)
+    y, targets = target_kind.read(y, X.shape[0], number)
     return X, *_labels(y, number), weight, kept, given, targets
 
 
@@ -60,7 +60,7 @@ def _some(X: Any, rows: Array) -> Any:
 
 
 def _placed(X: Any, codes: Array, weight: Array | None, targets: Array | None) -> Any:
-    """Rows as passes take them; a block may be on a device."""
+    """Rows as passes take them: `DeviceRows` for arrays of other libraries."""
     if not is_array_api(X):
         return X
     return DeviceRows(X, codes, np.broadcast_to(1.0, len(codes)) if weight is None else weight, targets)
@@ -77,26 +77,26 @@ def _of_type(X: Any, number: int, dtype: Any, names: list[str] | None = None) ->
 
 @dataclass(frozen=True)
 class BlockInfo:
-    """What is known of a block."""
+    """The size, the labels and the kept rows of a block."""
 
     rows: int
     columns: int
     labels: Array
     given: int  # rows, those of weight 0 too
-    kept: Array | None  # which of them are left, where not all are: a bit for each
+    kept: Array | None  # a bit for each of them, where some are left out
     targets: Array | None = None
     weight: Array | None = None  # where there are targets
 
 
 def block_info(raw: Raw) -> BlockInfo:
-    """Of a block that is prepared."""
+    """The info of a block that was read."""
     X, labels, _, weight, kept, given, targets = raw
     bits = None if kept is None else np.packbits(np.bincount(kept, minlength=given).astype(bool))
     return BlockInfo(X.shape[0], X.shape[1], labels, given, bits, targets, None if targets is None else weight)
 
 
 class KeptRows:
-    """Numbers of the rows that are left among those that were given: a bit for each of these, in blocks."""
+    """Numbers of the kept rows among the given ones, from one bit for each given row."""
 
     def __init__(self, found: list[BlockInfo]):
         self.found = found
@@ -122,16 +122,16 @@ class KeptRows:
 
 
 def _places(what: BlockInfo) -> Array:
-    """Of the rows that are left in a block."""
+    """Places of the kept rows of a block."""
     assert what.kept is not None
     return np.flatnonzero(np.unpackbits(what.kept, count=what.given))
 
 
-def code_block(raw: Raw, classes: Array, first: int, units: TargetScaler | None) -> Held:
-    """With class numbers, or targets in their units."""
+def code_block(raw: Raw, classes: Array, first: int, scaler: TargetScaler | None) -> Held:
+    """The block with class numbers, or scaled targets."""
     X, labels, numbers, weight, _, _, targets = raw
-    if targets is not None and units is not None:
-        targets = units.measured(targets.reshape(len(targets), -1))
+    if targets is not None and scaler is not None:
+        targets = scaler.transform(targets.reshape(len(targets), -1))
     place = np.searchsorted(classes, labels).astype(np.min_scalar_type(-1 - len(classes)))
     codes = place[numbers]
     return _placed(X, codes, weight, targets), codes, weight, first, targets
@@ -147,7 +147,7 @@ def reread_block(
     key: Any,
     targets: Array | None,
 ) -> Held:
-    """The same from a block that was checked before; ``key`` is that of its first row."""
+    """`code_block` for a block that was checked before; ``key`` is that of its first row."""
     X = _of_type(X, 0, dtype, names)
     if weight is None:
         return _placed(_same(X, key), codes, None, targets), codes, None, first, targets

@@ -1,4 +1,4 @@
-"""Dask collections as lists of blocks that belong together. Dask is not imported by looking at them."""
+"""Dask collections as lists of matching blocks; this module does not import dask."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .target_kinds import one_column
 
 
 def is_dask(X: Any) -> bool:
-    """Is it a dask collection?"""
+    """Whether X is a dask collection."""
     return type(X).__module__.split(".")[0] in ("dask", "dask_expr")
 
 
@@ -43,7 +43,7 @@ def _float_of(types: list[Any]) -> np.dtype:
     return np.dtype(np.float32 if all(str(kind).lower() == "float32" for kind in types) else np.float64)
 
 
-def partitions(X: Any, y: Any, weight: Any, site: Any) -> list[tuple[Any, Any, Any]]:
+def partitions(X: Any, y: Any, weight: Any, scheduler: Any) -> list[tuple[Any, Any, Any]]:
     """Blocks of rows with their labels and weights (None where there are none), none of them computed.
 
     Collections of unknown lengths are taken to have the same blocks if they have as many; whether they do is seen on
@@ -53,19 +53,19 @@ def partitions(X: Any, y: Any, weight: Any, site: Any) -> list[tuple[Any, Any, A
     given = [(name, other) for name, other in (("y", y), ("sample_weight", weight)) if other is not None]
     found: dict[str, list[Any]] = {"y": [None] * len(rows), "sample_weight": [None] * len(rows)}
     for name, other in given:
-        far = is_dask(other)
-        parts, theirs = _parts(other) if far else ([_row_values(other, name, name == "y")], [len(other)])
-        alike = far and len(parts) == len(rows) and (theirs == lengths or theirs is None or lengths is None)
+        remote = is_dask(other)
+        parts, theirs = _parts(other) if remote else ([_row_values(other, name, name == "y")], [len(other)])
+        alike = remote and len(parts) == len(rows) and (theirs == lengths or theirs is None or lengths is None)
         if not alike:
-            lengths = _lengths(rows, site) if lengths is None else lengths
-            theirs = _lengths(parts, site) if theirs is None else theirs
+            lengths = _lengths(rows, scheduler) if lengths is None else lengths
+            theirs = _lengths(parts, scheduler) if theirs is None else theirs
             parts = _cut(parts, theirs, lengths, name)
         found[name] = parts
     return list(zip(rows, found["y"], found["sample_weight"], strict=True))
 
 
 def _row_values(other: Any, name: str, columns: bool = False) -> Array:
-    """A value for each row; columns stay where they may be ``columns``."""
+    """A value for each row, or with ``columns`` several."""
     values = np.asarray(to_numpy(other))
     values = values if columns else one_column(values)
     if values.ndim not in ((1, 2) if columns else (1,)):
@@ -84,10 +84,10 @@ def _parts(collection: Any) -> tuple[list[Any], list[int] | None]:
     return collection.to_delayed().ravel().tolist(), [int(length) for length in lengths] if known else None
 
 
-def _lengths(parts: list[Any], site: Any) -> list[int]:
+def _lengths(parts: list[Any], scheduler: Any) -> list[int]:
     import dask
 
-    return list(site.results(lambda: [dask.delayed(len, pure=False)(part) for part in parts]))
+    return list(scheduler.results(lambda: [dask.delayed(len, pure=False)(part) for part in parts]))
 
 
 def _cut(parts: list[Any], theirs: list[int], wanted: list[int], name: str) -> list[Any]:

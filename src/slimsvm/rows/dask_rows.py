@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..data.classes import class_sums
 from ..data.counts import SUM_SCALE_BITS, exact_sums, leading_bits
-from ..data.dataset import class_sums
 from ..data.duplicates import row_keys
 from ..linalg.arrays import Array, is_remote
 from .coded_blocks import KeptRows, block_info, code_block, read_block, reread_block
@@ -42,33 +42,33 @@ SUMS_PER_TASK = 16  # sums of other workers that one adds up
 
 
 class WorkerFeatureCache:
-    """Features that a worker's process keeps between passes: of each fit those of its latest look."""
+    """Features that a worker's process keeps between passes: for each fit those of its latest feature map."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.fits: dict[str, tuple[str, dict[int, tuple[Any, int]]]] = {}
 
-    def home(self, look: CachedFeatureMap, piece: RowBlock, rule: LabelRule) -> Any:
-        """The home of a block: as it is kept, or a new one."""
-        size = len(piece.codes) * look.T.shape[1] * look.dtype.itemsize
+    def with_features(self, feature_map: CachedFeatureMap, row_block: RowBlock, rule: LabelRule) -> Any:
+        """The features of a block: cached ones, or new ones."""
+        size = len(row_block.codes) * feature_map.T.shape[1] * feature_map.dtype.itemsize
         with self.lock:
-            if look.fit not in self.fits or self.fits[look.fit][0] != look.token:
-                self.fits[look.fit] = look.token, {}
-            mine = self.fits[look.fit][1]
-            if piece.first in mine and mine[piece.first][0] is not None:
-                return mine[piece.first][0]
+            if feature_map.fit not in self.fits or self.fits[feature_map.fit][0] != feature_map.token:
+                self.fits[feature_map.fit] = feature_map.token, {}
+            mine = self.fits[feature_map.fit][1]
+            if row_block.first in mine and mine[row_block.first][0] is not None:
+                return mine[row_block.first][0]
             taken = sum(size for kept in self.fits.values() for _, size in kept[1].values())
-            keeps = taken + size <= look.keep and _has_room(size)
+            keeps = taken + size <= feature_map.cache_bytes and _has_room(size)
             if keeps:
-                mine[piece.first] = None, size  # its room, before others take it
-        home = replace(look, keep=float(size) if keeps else 0.0).at(piece.X, rule.of(piece))
+                mine[row_block.first] = None, size  # reserves the room
+        source = replace(feature_map, cache_bytes=float(size) if keeps else 0.0).apply(row_block.X, rule.of(row_block))
         if keeps:
             with self.lock:
-                mine[piece.first] = home, size
-        return home
+                mine[row_block.first] = source, size
+        return source
 
     def forget(self, fit: str) -> None:
-        """All of a fit."""
+        """Drop all features of a fit."""
         with self.lock:
             self.fits.pop(fit, None)
 
@@ -77,9 +77,9 @@ WORKER_CACHE = WorkerFeatureCache()
 
 
 def _has_room(size: int) -> bool:
-    """Would a worker stay well below its limit with so many bytes more? Dask ends workers that come near it.
+    """Whether this worker stays well below its memory limit with so many bytes more: dask ends workers near it.
 
-    What is kept holds the rows of its block, too: where dask has moved blocks to disk, it would keep them in memory.
+    Cached features keep the rows of their block in memory, too: no room where dask has spilled blocks to disk.
     """
     try:
         from distributed import get_worker
@@ -94,34 +94,34 @@ def _has_room(size: int) -> bool:
 
 
 async def forget(fit: str) -> None:
-    """The features of a fit, on a worker; nobody waits for it."""
+    """Drop the features of a fit on a worker."""
     WORKER_CACHE.forget(fit)
 
 
 @dataclass(frozen=True)
 class CachedFeatureMap(FeatureMap):
-    """A look whose features stay on the workers; ``keep`` counts for each of them."""
+    """A feature map whose features stay on the workers; ``cache_bytes`` is for each of them."""
 
     fit: str = ""
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
 
-    def on(self, piece: RowBlock, rule: LabelRule) -> Any:
-        return WORKER_CACHE.home(self, piece, rule)
+    def apply_to_block(self, row_block: RowBlock, rule: LabelRule) -> Any:
+        return WORKER_CACHE.with_features(self, row_block, rule)
 
 
-def _run(held: Any, sent: bytes, look: bytes | None, own: Any = ()) -> Any:
-    """What a function makes of a block; the look, if there is one, is its first argument after the block."""
-    work, small = pickle.loads(sent)
-    if look is not None:
-        small = pickle.loads(zlib.decompress(look)), *small
+def _run(held: Any, sent: bytes, feature_map: bytes | None, own: Any = ()) -> Any:
+    """Apply a pickled function to a block; the feature map, if any, is its first argument after the block."""
+    work, args = pickle.loads(sent)
+    if feature_map is not None:
+        args = pickle.loads(zlib.decompress(feature_map)), *args
     X, codes, counts, first, targets = held
-    piece = RowBlock(X, codes, np.broadcast_to(1.0, len(codes)) if counts is None else counts, first, None, targets)
-    return work(piece, *small, *own)
+    row_block = RowBlock(X, codes, np.broadcast_to(1.0, len(codes)) if counts is None else counts, first, None, targets)
+    return work(row_block, *args, *own)
 
 
-def _together(blocks: list[Any], sent: bytes, look: Any, each: list[Any]) -> Sums:
-    """The sum of what a function makes of blocks."""
-    return _sum([Sums.of(_run(block, sent, look, own)) for block, own in zip(blocks, each, strict=True)])
+def _sum_group(blocks: list[Any], sent: bytes, feature_map: Any, each: list[Any]) -> Sums:
+    """The sum of a function's results for several blocks."""
+    return _sum([Sums.of(_run(block, sent, feature_map, own)) for block, own in zip(blocks, each, strict=True)])
 
 
 def _sum(parts: list[Sums]) -> Sums:
@@ -132,23 +132,33 @@ def _last_sum(parts: list[Sums]) -> Sums:
     return _sum(parts).rounded()
 
 
-def _keys(piece: RowBlock, n_classes: int, weighted: bool) -> tuple[Array, Array, Array | None, list[int]]:
-    """What the caller holds of each row, and the exact sums of what the rows of each class count."""
-    keys = piece.X.row_keys() if is_remote(piece.X) else row_keys(piece.X)
+def _keys(row_block: RowBlock, n_classes: int, weighted: bool) -> tuple[Array, Array, Array | None, list[int]]:
+    """Keys, class numbers and leading bits of the counts of a block's rows, and the exact sums by class."""
+    keys = row_block.X.row_keys() if is_remote(row_block.X) else row_keys(row_block.X)
     if not weighted:
-        return keys, piece.codes, None, [n << SUM_SCALE_BITS for n in class_sums(piece.codes, n_classes).tolist()]
-    return keys, piece.codes, leading_bits(piece.counts), exact_sums(piece.counts, piece.codes, n_classes)
+        return (
+            keys,
+            row_block.codes,
+            None,
+            [n << SUM_SCALE_BITS for n in class_sums(row_block.codes, n_classes).tolist()],
+        )
+    return (
+        keys,
+        row_block.codes,
+        leading_bits(row_block.counts),
+        exact_sums(row_block.counts, row_block.codes, n_classes),
+    )
 
 
-def _picked(piece: RowBlock, rows: Array) -> tuple[Any, Array]:
-    return piece.X[rows], piece.counts[rows]
+def _picked(row_block: RowBlock, rows: Array) -> tuple[Any, Array]:
+    return row_block.X[rows], row_block.counts[rows]
 
 
 # --- at the caller -------------------------------------------------------------------------------------------------
 
 
 def current_client() -> Any:
-    """Of `dask.distributed`; None if there is none."""
+    """The current client of `dask.distributed`, or None."""
     if "distributed" not in sys.modules:
         return None
     from distributed import get_client
@@ -159,7 +169,7 @@ def current_client() -> Any:
         return None
 
 
-Make = Callable[[], list[Any]]  # tasks, anew with each call
+Make = Callable[[], list[Any]]  # makes new tasks with each call
 
 
 class WorkerLost(Exception):
@@ -167,10 +177,10 @@ class WorkerLost(Exception):
 
 
 class Cluster:
-    """Tasks run by the workers of a client; results are asked for in order.
+    """Runs tasks on the workers of a client and gives their results in order.
 
-    Those of a block run where it is, and nowhere else: features are there, and dask does not know what they cost. When
-    that worker is gone, dask makes the block again elsewhere, and the tasks are made again.
+    Tasks of a block run on the worker that has it, and nowhere else: the features are there, and dask does not know
+    their cost. When that worker is lost, dask makes the block again elsewhere, and the tasks are made again.
     """
 
     def __init__(self, client: Any):
@@ -178,26 +188,26 @@ class Cluster:
         self.places: dict[str, str] = {}
         self.threads: dict[str, int] = {}
 
-    def kept(self, tasks: list[Any]) -> list[Any]:
-        """Results that stay where they are made, until nobody has them any more."""
+    def persist(self, tasks: list[Any]) -> list[Any]:
+        """Futures whose results stay on the workers for as long as the futures exist."""
         return self.client.compute(tasks)
 
-    def beside(self, block: Any) -> Any:
-        """Within this context tasks are made that run where a block is."""
+    def near(self, block: Any) -> Any:
+        """A context in which new tasks are pinned to the worker that has a block."""
         import dask
 
         place = self.places.get(block.key)
         return nullcontext() if place is None else dask.annotate(workers=[place], allow_other_workers=False)
 
-    def settle(self, blocks: list[Any]) -> None:
-        """Where the blocks are, as far as that is known."""
+    def locate(self, blocks: list[Any]) -> None:
+        """Ask once where the blocks are."""
         if not self.places:
             found = self.client.who_has(blocks)
             self.places = {key: places[0] for key, places in found.items() if places}
             self.threads = self.client.nthreads()
 
-    def spread(self, blocks: list[Any]) -> list[tuple[list[int], int]]:
-        """Numbers of the blocks of each worker, and its threads. Blocks that are nowhere yet are by themselves."""
+    def groups_by_worker(self, blocks: list[Any]) -> list[tuple[list[int], int]]:
+        """Numbers of the blocks of each worker, with its threads; a block that is on no worker yet is alone."""
         found: dict[str, list[int]] = {}
         for k, block in enumerate(blocks):
             found.setdefault(self.places.get(block.key, f"{k}"), []).append(k)
@@ -223,8 +233,8 @@ class Cluster:
                 self.client.cancel(left)
 
     def _result(self, future: Any) -> Any:
-        """Waits without `result(timeout)`: the traceback of its TimeoutError would keep the future, and with it what
-        workers have, until the garbage is collected."""
+        """The result of a future, without `result(timeout)`: the traceback of its TimeoutError would keep the future
+        alive, and with it data on the workers, until the garbage is collected."""
         if not future.done():
             ready = threading.Event()
             future.add_done_callback(lambda _: ready.set())
@@ -233,26 +243,26 @@ class Cluster:
                     raise WorkerLost
         return future.result()
 
-    def end(self, fit: str) -> None:
-        """Workers forget it; those that are gone have nothing to forget."""
+    def forget(self, fit: str) -> None:
+        """Drop the features of a fit on all workers."""
         if self.client.status == "running":
             self.client.run(forget, fit, wait=False, on_error="ignore")
 
 
 class LocalScheduler:
-    """Dask's own scheduler: blocks are made anew in each pass, unless the user has them in memory."""
+    """Runs tasks on dask's own scheduler: blocks are computed in each pass, unless the user persisted them."""
 
-    def kept(self, tasks: list[Any]) -> list[Any]:
+    def persist(self, tasks: list[Any]) -> list[Any]:
         return tasks
 
-    def beside(self, block: Any) -> Any:
+    def near(self, block: Any) -> Any:
         return nullcontext()
 
-    def settle(self, blocks: list[Any]) -> None:
-        """They are nowhere."""
+    def locate(self, blocks: list[Any]) -> None:
+        """No-op: blocks have no location."""
 
-    def spread(self, blocks: list[Any]) -> list[tuple[list[int], int]]:
-        """Each by itself."""
+    def groups_by_worker(self, blocks: list[Any]) -> list[tuple[list[int], int]]:
+        """Each block alone."""
         return [([k], 1) for k in range(len(blocks))]
 
     def results(self, make: Make) -> Iterator[Any]:
@@ -262,39 +272,41 @@ class LocalScheduler:
         for start in range(0, len(tasks), LOCAL_BATCH):
             yield from dask.compute(*tasks[start : start + LOCAL_BATCH])
 
-    def end(self, fit: str) -> None:
+    def forget(self, fit: str) -> None:
         WORKER_CACHE.forget(fit)
 
 
 class DaskRows(RemoteRows):
-    """Rows of dask collections. Keys and class numbers or targets of all rows are kept here."""
+    """Rows of dask collections; the keys and class numbers or targets of all rows are in memory."""
 
-    def __init__(self, X: Any, y: Any, sample_weight: Any = None, wanted: TargetKind = CLASSES):
-        """Two looks: the classes; then class numbers, and a key for each row. Rows of weight 0 are left out."""
+    def __init__(self, X: Any, y: Any, sample_weight: Any = None, target_kind: TargetKind = CLASSES):
+        """Two passes: one for the classes, one for class numbers and keys. Rows of weight 0 are left out."""
         import cloudpickle
         import dask
 
         self.delayed, self.dumps = dask.delayed, cloudpickle.dumps
-        self.names, self.dtype = columns_and_dtype(X, y, wanted.needed)
+        self.names, self.dtype = columns_and_dtype(X, y, target_kind.needed)
         client = current_client()
-        self.site: Any = LocalScheduler() if client is None else Cluster(client)
+        self.scheduler: Any = LocalScheduler() if client is None else Cluster(client)
         self.fit = uuid.uuid4().hex
-        self.looks: dict[str, Any] = {}
+        self.sent_maps: dict[str, Any] = {}
         dataset = dask.delayed(read_block, pure=False)
-        given = partitions(X, y, sample_weight, self.site)
-        raw = self.site.kept([dataset(*block, k, self.dtype, self.names, wanted) for k, block in enumerate(given)])
-        found = list(self.site.results(lambda: [dask.delayed(block_info, pure=False)(block) for block in raw]))
+        given = partitions(X, y, sample_weight, self.scheduler)
+        raw = self.scheduler.persist(
+            [dataset(*block, k, self.dtype, self.names, target_kind) for k, block in enumerate(given)]
+        )
+        found = list(self.scheduler.results(lambda: [dask.delayed(block_info, pure=False)(block) for block in raw]))
         self._count(found, sample_weight is not None)
-        self._measure([what for what in found if what.rows], wanted)
+        self._measure([what for what in found if what.rows], target_kind)
         dataset = dask.delayed(code_block, pure=False)
-        full = self._full(raw, found)
-        self.held = self.site.kept([dataset(block, self.classes, first, self.units) for block, _, first in full])
+        blocks = [dataset(block, self.classes, first, self.target_scaler) for block, _, first in self._full(raw, found)]
+        self.coded = self.scheduler.persist(blocks)
         self._gather(found)
         if client is None:  # labels are here, and need not be made again with the rows
-            self.held = [self._with_labels(block, what, first) for block, what, first in self._full(given, found)]
+            self.coded = [self._with_labels(block, what, first) for block, what, first in self._full(given, found)]
 
     def _full(self, given: list[Any], found: list[Any]) -> Iterator[tuple[Any, Any, int]]:
-        """Blocks that have rows, what is known of them, and their first rows."""
+        """Blocks that have rows, with their info and the number of their first row."""
         first = 0
         for block, what in zip(given, found, strict=True):
             if what.rows:
@@ -310,7 +322,7 @@ class DaskRows(RemoteRows):
         )
 
     def _count(self, found: list[Any], weighted: bool) -> None:
-        """What all blocks have together."""
+        """Set the shape, the classes and the lengths of the blocks."""
         self.lengths = np.array([what.rows for what in found if what.rows], dtype=np.int64)
         self.n_samples = sum(what.given for what in found)
         if not self.n_samples:
@@ -321,20 +333,22 @@ class DaskRows(RemoteRows):
         self.classes = np.unique(np.concatenate([what.labels for what in found if what.rows]))
         self.weighted = weighted
 
-    def _measure(self, found: list[Any], wanted: TargetKind) -> None:
-        """Targets of all rows, if they have any, in units of their own."""
+    def _measure(self, found: list[Any], target_kind: TargetKind) -> None:
+        """Set the scaled targets of all rows, if they have any."""
         if found[0].targets is None:
             return
         for number, what in enumerate(found):
             check_same_targets(number, what.targets.shape, found[0].targets.shape)
         values = np.concatenate([what.targets for what in found])
-        self.single, values = values.ndim == 1, values.reshape(len(values), -1)
+        self.single_target, values = values.ndim == 1, values.reshape(len(values), -1)
         ones = np.broadcast_to(1.0, len(values))
-        self.units = wanted.units(values, np.concatenate([w.weight for w in found]) if self.weighted else ones)
-        self.targets = self.units.measured(values)
+        self.target_scaler = target_kind.units(
+            values, np.concatenate([w.weight for w in found]) if self.weighted else ones
+        )
+        self.targets = self.target_scaler.transform(values)
 
     def _gather(self, found: list[Any]) -> None:
-        """Keys, class numbers and leading bits of the weights, and the rows' numbers where some are left out."""
+        """Set keys, class numbers and counts, and the rows' numbers in the user's data where some are left out."""
         n, k = self.shape[0], len(self.classes)
         self.keys = np.empty(n, dtype=np.uint64)
         self.codes = np.empty(n, dtype=np.min_scalar_type(-1 - k))
@@ -347,25 +361,27 @@ class DaskRows(RemoteRows):
                 bits[rows] = mine
             units = [a + b for a, b in zip(units, sums, strict=True)]
             start = rows.stop
-        self.weigh(bits, units)
+        self.set_counts(bits, units)
         left = [replace(what, targets=None, weight=None) for what in found]  # what is known of all rows is here by now
         self.numbers = KeptRows(left) if n < self.n_samples else None
 
-    def map_blocks(self, work: Callable[..., Any], *small: Any, each: list[Any] | None = None) -> Iterator[Any]:
-        return self.site.results(lambda: self._tasks(_run, work, *small, each=each))
+    def map_blocks(self, work: Callable[..., Any], *args: Any, each: list[Any] | None = None) -> Iterator[Any]:
+        return self.scheduler.results(lambda: self._tasks(_run, work, *args, each=each))
 
-    def added(self, work: Callable[..., Any], *small: Any, each: list[Any]) -> tuple[Array, ...]:
-        """The sum over blocks of what a function makes of them. Workers add up what is theirs, then one of them what
-        all have: one sum is sent for each worker, and it has the same bits wherever blocks are."""
+    def sum_blocks(self, work: Callable[..., Any], *args: Any, each: list[Any]) -> tuple[Array, ...]:
+        """The sum of a function's results over all blocks. Each worker adds up its own, then workers add up these sums:
+        each sends one sum, and the total has the same bits wherever blocks are."""
 
         def make() -> list[Any]:
-            sent, look = self._shared(work, small)
-            self.site.settle(self.held)
+            sent, feature_map = self._shared(work, args)
+            self.scheduler.locate(self.coded)
             parts = []
             for groups in self._groups():
-                with self.site.beside(self.held[groups[0][0]]):
-                    dataset = self.delayed(_together, pure=False)
-                    mine = [dataset([self.held[k] for k in g], sent, look, [(each[k],) for k in g]) for g in groups]
+                with self.scheduler.near(self.coded[groups[0][0]]):
+                    dataset = self.delayed(_sum_group, pure=False)
+                    mine = [
+                        dataset([self.coded[k] for k in g], sent, feature_map, [(each[k],) for k in g]) for g in groups
+                    ]
                     parts.append(mine[0] if len(mine) == 1 else self.delayed(_sum, pure=False)(mine))
             while len(parts) > SUMS_PER_TASK:
                 parts = [
@@ -374,13 +390,13 @@ class DaskRows(RemoteRows):
                 ]
             return [self.delayed(_last_sum, pure=False)(parts)]
 
-        (total,) = self.site.results(make)
+        (total,) = self.scheduler.results(make)
         return total.whole()
 
     def _groups(self) -> Iterator[list[list[int]]]:
-        """For each worker the blocks that are there, some of them together where they are small."""
+        """For each worker its blocks, in groups where they are small."""
         width = self.shape[1] * self.dtype.itemsize
-        for blocks, threads in self.site.spread(self.held):
+        for blocks, threads in self.scheduler.groups_by_worker(self.coded):
             most = max(1, -(-len(blocks) // threads))  # so that all threads have something to do
             groups: list[list[int]] = [[]]
             size = 0
@@ -392,30 +408,30 @@ class DaskRows(RemoteRows):
                 groups[-1].append(k)
             yield groups
 
-    def _tasks(self, run: Callable[..., Any], work: Any, *small: Any, each: list[Any] | None = None) -> list[Any]:
-        """One for each block."""
-        sent, look = self._shared(work, small)
-        own: list[Any] = [()] * len(self.held) if each is None else [(one,) for one in each]
-        self.site.settle(self.held)
-        return [self._task(run, block, sent, look, mine) for block, mine in zip(self.held, own, strict=True)]
+    def _tasks(self, run: Callable[..., Any], work: Any, *args: Any, each: list[Any] | None = None) -> list[Any]:
+        """One task for each block."""
+        sent, feature_map = self._shared(work, args)
+        own: list[Any] = [()] * len(self.coded) if each is None else [(one,) for one in each]
+        self.scheduler.locate(self.coded)
+        return [self._task(run, block, sent, feature_map, mine) for block, mine in zip(self.coded, own, strict=True)]
 
-    def _shared(self, work: Any, small: tuple[Any, ...]) -> tuple[Any, Any]:
-        """What all blocks need goes out once, and a look once for all its passes."""
-        look = None
-        if small and isinstance(small[0], CachedFeatureMap):
-            look, small = self._sent(small[0]), small[1:]
-        return self.delayed(bytes, pure=False)(self.dumps((work, small))), look
+    def _shared(self, work: Any, args: tuple[Any, ...]) -> tuple[Any, Any]:
+        """The pickled function and arguments, sent once for all blocks, and the feature map, once for all passes."""
+        feature_map = None
+        if args and isinstance(args[0], CachedFeatureMap):
+            feature_map, args = self._send(args[0]), args[1:]
+        return self.delayed(bytes, pure=False)(self.dumps((work, args))), feature_map
 
     def _task(self, run: Callable[..., Any], block: Any, *given: Any) -> Any:
-        with self.site.beside(block):
+        with self.scheduler.near(block):
             return self.delayed(run, pure=False)(block, *given)
 
-    def _sent(self, look: CachedFeatureMap) -> Any:
-        """On the workers; one at a time, as they keep features of one."""
-        if look.token not in self.looks:
-            sent = zlib.compress(self.dumps(look), 1)  # T has many zeros; workers pass it on as it is
-            self.looks = {look.token: self.site.kept([self.delayed(bytes, pure=False)(sent)])[0]}
-        return self.looks[look.token]
+    def _send(self, feature_map: CachedFeatureMap) -> Any:
+        """The feature map on the workers, which keep the features of one map at a time."""
+        if feature_map.token not in self.sent_maps:
+            sent = zlib.compress(self.dumps(feature_map), 1)  # T has many zeros; workers pass it on as it is
+            self.sent_maps = {feature_map.token: self.scheduler.persist([self.delayed(bytes, pure=False)(sent)])[0]}
+        return self.sent_maps[feature_map.token]
 
     def fetch(self, rows: Array) -> tuple[Any, Array]:
         starts = np.append(self.starts, self.shape[0])
@@ -423,38 +439,40 @@ class DaskRows(RemoteRows):
         sent = self.dumps((_picked, ()))
 
         def make() -> list[Any]:
-            self.site.settle(self.held)
+            self.scheduler.locate(self.coded)
             return [
                 self._task(_run, block, sent, None, (rows[a:b] - first,))
-                for block, a, b, first in zip(self.held, places[:-1], places[1:], starts[:-1], strict=True)
+                for block, a, b, first in zip(self.coded, places[:-1], places[1:], starts[:-1], strict=True)
                 if a < b
             ]
 
-        found, counts = zip(*self.site.results(make), strict=True)
+        found, counts = zip(*self.scheduler.results(make), strict=True)
         X = sp.vstack(found, format="csr") if sp.issparse(found[0]) else np.concatenate(found)
         return X, np.concatenate(counts)
 
     def feature_source(
-        self, kernel: Any, labels: Any, Z: Any, T: Array, dtype: Any, threads: int, keep: float
+        self, kernel: Any, labels: Any, Z: Any, T: Array, dtype: Any, threads: int, cache_bytes: float
     ) -> RemoteFeatures:
-        """With features ``k(X, Z) T``; each worker computes on one thread for each of its own."""
+        """These rows with features ``k(X, Z) T``; each task computes on one thread."""
         return DaskFeatures(
-            self, self.known(labels), CachedFeatureMap(kernel, Z, T, np.dtype(dtype), 1, keep, fit=self.fit)
+            self,
+            self.with_totals(labels),
+            CachedFeatureMap(kernel, Z, T, np.dtype(dtype), 1, cache_bytes, fit=self.fit),
         )
 
     def close(self) -> None:
-        """The fit has ended: workers may forget all of it."""
-        self.held, self.looks = [], {}
-        self.site.end(self.fit)
+        """Drop all that workers have of this fit."""
+        self.coded, self.sent_maps = [], {}
+        self.scheduler.forget(self.fit)
 
 
 class DaskFeatures(RemoteFeatures):
-    """The home of rows on workers, who also add up."""
+    """Remote features whose sums are added up on the workers."""
 
     X: DaskRows
 
-    def summed(self, work: Callable[..., Any], *small: Any, each: list[Any]) -> tuple[Array, ...]:
-        return self.X.added(work, *small, each=each)
+    def summed(self, work: Callable[..., Any], *args: Any, each: list[Any]) -> tuple[Array, ...]:
+        return self.X.sum_blocks(work, *args, each=each)
 
 
 # --- predictions ---------------------------------------------------------------------------------------------------
@@ -462,12 +480,12 @@ class DaskFeatures(RemoteFeatures):
 
 @dataclass(frozen=True)
 class BlockPrediction:
-    """A method of a fitted model, for blocks."""
+    """A method of a fitted model as a function of a block."""
 
     model: Any
     name: str
     columns: list[str] | None
-    none: Array | None = None  # the answer for no rows
+    none: Array | None = None  # the result for no rows
 
     def __call__(self, X: Any) -> Array:
         if self.none is not None and not X.shape[0]:
@@ -480,14 +498,14 @@ class BlockPrediction:
 
 
 def map_predictions(model: Any, name: str, X: Any) -> Any:
-    """What a method of a fitted model says of the rows of a dask collection: a dask array, computed when asked for."""
+    """A lazy dask array of the results of a fitted model's method for the rows of a dask collection."""
     import dask.array as da
 
     names, dtype = columns_and_dtype(X)
     frame = hasattr(X, "columns")
     columns = [str(column) for column in X.columns] if frame else None
     answer = BlockPrediction(model, name, columns if names is not None else None)
-    # One row of zeros: the model says what is wrong with the columns, and which type and shape answers have.
+    # One row of zeros shows errors in the columns, and the dtype and shape of the results.
     sample = answer(X._meta_nonempty[:1].fillna(0) if frame else np.zeros((1, X.shape[1]), dtype=dtype))
     meta = np.empty((0,) * sample.ndim, dtype=sample.dtype)
     answer = replace(answer, none=sample[:0])

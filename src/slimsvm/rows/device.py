@@ -1,8 +1,7 @@
-"""Rows on a device, such as the memory of a GPU: passes run there, over the namespace of their arrays, and sums come
-here.
+"""Rows on a device, such as the memory of a GPU: passes run there, over the namespace of their arrays, and return sums.
 
-`DeviceRows` is the X of a task. Here are a key and a class number for each row, and few rows where a method takes them
-one by one; what looks at many rows again and again (features, Newton's method, learning, certificates) looks there.
+`DeviceRows` is the X of a data set. The host has a key and a class number for each row, and few rows where a method
+takes them one by one; repeated work on many rows (features, Newton's method, learning, certificates) runs there.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from .memory import ArrayBlock, feature_source, label_bytes
 from .protocol import Block, Pass, Pieces, total
 from .remote import MAX_FETCHED_BYTES, RemoteRows, RowBlock
 
-MAX_COPIED_ENTRIES = 1 << 19  # numbers of rows that come here
-# Bytes of features that are looked at together: half of them, so that a device has much to do at a time, within limits.
+MAX_COPIED_ENTRIES = 1 << 19  # rows of at most so many entries are copied to the host
+# Bytes of features that a pass takes at a time: half of all, within these limits, so that the device has much to do.
 MIN_BLOCK_BYTES, MAX_BLOCK_BYTES = 1 << 27, 1 << 31
 
 
@@ -34,11 +33,11 @@ def _slices(n: int, row_bytes: int, most: int | None = None) -> list[slice]:
 
 
 class DeviceRows(RemoteRows):
-    """Rows in an array of another library, with their class numbers or targets and weights here."""
+    """Rows in an array of another library; their class numbers or targets and weights are in host memory."""
 
     def __init__(self, values: Any, codes: Array, counts: Array, targets: Array | None = None):
         self.values, self.codes, self.counts, self.targets = values, codes, counts, targets
-        self.classes: Any = None  # known where the rows are those of a fit, as their keys are
+        self.classes: Any = None  # set for the rows of a fit, as their keys are
         self.keys: Any = None
         self.shape = values.shape[0], values.shape[1]
         self.dtype = numpy_dtype(values)
@@ -46,28 +45,28 @@ class DeviceRows(RemoteRows):
         self.lengths = np.array([some.stop - some.start for some in rows])
 
     def row_keys(self) -> Array:
-        """A number made from the contents of each row, see `keys.row_keys`."""
+        """The hash of each row's contents, see `duplicates.row_keys`."""
         parts = [_device_row_keys(self.values[some, :]) for some in _slices(self.shape[0], 32 * self.shape[1])]
         return np.concatenate(parts) if len(parts) != 1 else parts[0]
 
-    def map_blocks(self, work: Callable[..., Any], *small: Any, each: list[Any] | None = None) -> Iterator[Any]:
-        """Blocks are brought here one after the other: for what is not written over namespaces."""
+    def map_blocks(self, work: Callable[..., Any], *args: Any, each: list[Any] | None = None) -> Iterator[Any]:
+        """Blocks are copied to the host one after the other: for work that is not written over namespaces."""
         for k, (first, length) in enumerate(zip(self.starts, self.lengths, strict=True)):
             rows = slice(int(first), int(first + length))
             targets = None if self.targets is None else self.targets[rows]
-            piece = RowBlock(
+            row_block = RowBlock(
                 to_numpy(self.values[rows, :]), self.codes[rows], self.counts[rows], int(first), targets=targets
             )
-            yield work(piece, *small) if each is None else work(piece, *small, each[k])
+            yield work(row_block, *args) if each is None else work(row_block, *args, each[k])
 
     def fetch(self, rows: Array) -> tuple[Any, Array]:
         return to_numpy(self._some(rows)), self.counts[rows]
 
-    def known(self, labels: Any) -> Any:
+    def with_totals(self, labels: Any) -> Any:
         return labels
 
-    def taken(self, rows: Array) -> Any:
-        """Some of the rows, which stay there, but for few: on these the core is done before a device has begun."""
+    def take(self, rows: Array) -> Any:
+        """Some of the rows: on the device, or in host memory where they are so few that the core is faster."""
         if len(rows) * self.shape[1] <= MAX_COPIED_ENTRIES:
             return self[rows]
         targets = None if self.targets is None else self.targets[rows]
@@ -77,7 +76,7 @@ class DeviceRows(RemoteRows):
         return namespace(self.values).take(self.values, asarray_like(self.values, rows.astype(np.int64)), axis=0)
 
     def centred(self, kernel: Any, dtype: Any) -> tuple[Any, DeviceRows]:
-        """A mean, and rows without it where the kernel depends on differences only, in another type."""
+        """The rows in another dtype, for translation-invariant kernels without their mean, which comes first."""
         xp, X = namespace(self.values), self.values
         kind = getattr(xp, np.dtype(dtype).name) if has_float64(X) else xp.float32
         if not kernel.translation_invariant:
@@ -134,17 +133,19 @@ class DeviceRows(RemoteRows):
         )
 
     def decision(self, kernel: Any, vectors: Any, coef: Array, bias: Array) -> Array:
-        """``k(X, vectors) @ coef.T + bias``; the values come here."""
+        """``k(X, vectors) @ coef.T + bias`` in host memory."""
         return to_numpy(device_decision(kernel, self.values, vectors, coef, bias)).astype(np.float64, copy=False)
 
-    def looked(self, labels: Any, dtype: Any, keep: float) -> DeviceFeatures:
-        """Rows for vectors that will be named, again and again."""
-        return DeviceFeatures(self, labels, dtype, keep)
+    def device_features(self, labels: Any, dtype: Any, cache_bytes: float) -> DeviceFeatures:
+        """These rows with features of vectors that `DeviceFeatures.set_features` sets, again and again."""
+        return DeviceFeatures(self, labels, dtype, cache_bytes)
 
-    def feature_source(self, kernel: Any, labels: Any, Z: Any, T: Array, dtype: Any, threads: int, keep: float) -> Any:
+    def feature_source(
+        self, kernel: Any, labels: Any, Z: Any, T: Array, dtype: Any, threads: int, cache_bytes: float
+    ) -> Any:
         if np.dtype(dtype) == np.float64 and not has_float64(self.values):
-            return super().feature_source(kernel, labels, Z, T, dtype, threads, keep)
-        return DeviceFeatures(self, labels, dtype, keep).look(kernel, Z, T)
+            return super().feature_source(kernel, labels, Z, T, dtype, threads, cache_bytes)
+        return DeviceFeatures(self, labels, dtype, cache_bytes).set_features(kernel, Z, T)
 
 
 def check_finite(X: Any, name: str) -> None:
@@ -156,7 +157,7 @@ def check_finite(X: Any, name: str) -> None:
 
 
 def _device_row_keys(X: Any) -> Array:
-    """Of rows that are there. Numbers can be read as integers in torch and CuPy; others come here."""
+    """`row_keys` on the device where floats can be read as integers (torch, CuPy), else on the host."""
     xp = namespace(X)
     if not (hasattr(X, "view") and has_float64(X)):
         return row_keys(to_numpy(X))
@@ -172,7 +173,7 @@ def _mixed(bits: Any) -> Any:
     return bits ^ ((bits >> 32) & ((1 << 32) - 1))
 
 
-# --- their home ----------------------------------------------------------------------------------------------------
+# --- their features -------------------------------------------------------------------------------------------------
 
 
 def _all_of(which: Array, outputs: int) -> bool:
@@ -216,7 +217,7 @@ class DeviceTargetLabels:
 
 
 def _counts_there(labels: Any, X: Any) -> tuple[Any, float]:
-    """What rows count beside X, or None and what each of them counts."""
+    """The counts on the device of X; or None, and the one count of all rows."""
     same = labels.counts.strides == (0,)
     factor = float(labels.counts[0]) if same and labels.size else 1.0
     return None if same else asarray_like(X, labels.counts, widest_float(X)), factor
@@ -224,7 +225,7 @@ def _counts_there(labels: Any, X: Any) -> tuple[Any, float]:
 
 @singledispatch
 def labels_on_device(labels: Any, X: Any) -> Any:
-    """Labels beside X."""
+    """Labels on the device of X."""
     raise TypeError(f"{type(labels).__name__} has no form on a device")
 
 
@@ -247,11 +248,11 @@ def _targets(labels: TargetLabels, X: Any) -> DeviceTargetLabels:
 class DeviceBlock(ArrayBlock):
     """Rows whose features are on a device."""
 
-    home: Any = None
+    source: Any = None
 
     def labels(self, which: Array) -> tuple[Any, Any]:
-        """Those of all outputs stay for the next pass, as long as features take much more."""
-        known, outputs = self.home.sides, self.home.labels.outputs
+        """Labels and costs; those of all outputs are kept for the next pass where features take much more memory."""
+        known, outputs = self.source.sides, self.source.labels.outputs
         if not _all_of(which, outputs) or 4 * outputs > self.P.shape[1]:
             return self.own.of(self.rows, which)
         if self.rows.start not in known:
@@ -259,14 +260,14 @@ class DeviceBlock(ArrayBlock):
         return known[self.rows.start]
 
     def slopes(self) -> tuple[Any, Any]:
-        """The rows as the kernel sees them, and its derivatives (see `Pull`)."""
-        kernel = self.home.seen[0]
-        X = cast(self.home.X.values[self.rows, :], self.P.dtype)
-        return kernel.apply(X), kernel.slopes(*self.home.about(X))
+        """The rows as the kernel transforms them, and its derivatives (see `Pull`)."""
+        kernel = self.source.current_map[0]
+        X = cast(self.source.X.values[self.rows, :], self.P.dtype)
+        return kernel.apply(X), kernel.slopes(*self.source.about(X))
 
     def sizes(self) -> Any:
-        X = self.home.X.values[self.rows, :]
-        return self.home.seen[0].diagonal(cast(X, widest_float(X)))
+        X = self.source.X.values[self.rows, :]
+        return self.source.current_map[0].diagonal(cast(X, widest_float(X)))
 
 
 class DeviceFeatures:
@@ -275,50 +276,50 @@ class DeviceFeatures:
 
     is_remote: ClassVar[bool] = True
 
-    def __init__(self, X: DeviceRows, labels: Any, dtype: Any, keep: float):
-        self.X, self.labels, self.keep, self.dtype = X, labels, keep, np.dtype(dtype)
+    def __init__(self, X: DeviceRows, labels: Any, dtype: Any, cache_bytes: float):
+        self.X, self.labels, self.cache_bytes, self.dtype = X, labels, cache_bytes, np.dtype(dtype)
         self.placed = labels_on_device(labels, X.values)
         self.kind = getattr(namespace(X.values), self.dtype.name)
-        self.seen: tuple[Any, Any, Array] | None = None
+        self.current_map: tuple[Any, Any, Array] | None = None
         self.P: dict[int, Any] = {}  # features, by the first row of a block
         self.sides: dict[int, tuple[Any, Any]] = {}  # and costs, by the first row of a block
 
-    def use(self, threads: int) -> None:
-        """There are no threads of ours there."""
+    def use_threads(self, threads: int) -> None:
+        """No-op: the device has threads of its own."""
 
-    def look_whitened(self, *_: Any) -> None:
-        """The small matrices of vectors are here."""
+    def set_whitened_features(self, *_: Any) -> None:
+        """None: the matrix of the vectors is whitened on the host."""
         return
 
-    def look(self, kernel: Any, Z: Any, T: Array) -> DeviceFeatures:
-        """Through other vectors, or another kernel."""
+    def set_features(self, kernel: Any, Z: Any, T: Array) -> DeviceFeatures:
+        """Set the kernel, the vectors Z and T."""
         values, n, m = self.X.values, self.X.shape[0], T.shape[1]
         Z = np.asarray(Z.toarray() if hasattr(Z, "toarray") else Z, dtype=np.float64)
         # Distances lose no digits to a common offset if it is taken out of rows and vectors.
         self.offset = Z.mean(axis=0) if kernel.translation_invariant and len(Z) else np.zeros(Z.shape[1])
         self.shift = asarray_like(values, self.offset, self.kind)
         self.Z, self.T = asarray_like(values, Z - self.offset, self.kind), asarray_like(values, T, self.kind)
-        if self.seen is None or self.seen[2].shape[1] != m:
+        if self.current_map is None or self.current_map[2].shape[1] != m:
             self.sides = {}  # blocks are others
-        self.seen = kernel, Z, T
+        self.current_map = kernel, Z, T
         self.P = {}
-        if n * m * self.dtype.itemsize <= self.keep:
+        if n * m * self.dtype.itemsize <= self.cache_bytes:
             for rows in self._parts():
                 self.P[rows.start] = self._features(values[rows, :])
         return self
 
     def about(self, X: Any) -> tuple[Any, Any]:
-        """Rows and vectors without the offset."""
+        """Rows and vectors without the common offset."""
         return X - self.shift, self.Z
 
     def _features(self, X: Any) -> Any:
-        assert self.seen is not None
-        return self.seen[0](*self.about(cast(X, self.kind))) @ self.T
+        assert self.current_map is not None
+        return self.current_map[0](*self.about(cast(X, self.kind))) @ self.T
 
     @property
     def shape(self) -> tuple[int, int]:
-        assert self.seen is not None
-        return self.X.shape[0], self.seen[2].shape[1]
+        assert self.current_map is not None
+        return self.X.shape[0], self.current_map[2].shape[1]
 
     def _parts(self) -> list[slice]:
         n, m = self.shape
@@ -327,18 +328,18 @@ class DeviceFeatures:
     def blocks(self) -> Iterator[Block]:
         for rows in self._parts():
             P = self.P[rows.start] if self.P else self._features(self.X.values[rows, :])
-            yield DeviceBlock(P, self.placed, rows, home=self)
+            yield DeviceBlock(P, self.placed, rows, source=self)
 
-    def total(self, work: Pass, *small: Any) -> tuple[Array, ...]:
-        there = [self._sent(part) for part in small]
-        return tuple(to_numpy(part) for part in total(self.blocks(), work, *there))
+    def total(self, work: Pass, *args: Any) -> tuple[Array, ...]:
+        sent = [self._send(part) for part in args]
+        return tuple(to_numpy(part) for part in total(self.blocks(), work, *sent))
 
-    def map_blocks(self, work: Callable[..., Any], *small: Any) -> Iterator[Any]:
-        there = [self._sent(part) for part in small]
-        return (work(block, *there) for block in self.blocks())
+    def map_blocks(self, work: Callable[..., Any], *args: Any) -> Iterator[Any]:
+        sent = [self._send(part) for part in args]
+        return (work(block, *sent) for block in self.blocks())
 
-    def _sent(self, part: Any) -> Any:
-        """Small arrays of numbers go there; row and output numbers are needed here."""
+    def _send(self, part: Any) -> Any:
+        """Float arrays are copied to the device; row and output numbers stay on the host."""
         values = self.X.values
         if isinstance(part, np.floating):  # which other arrays do not know
             return float(part)
@@ -349,19 +350,21 @@ class DeviceFeatures:
         return to_numpy(self._features(self.X._some(rows))).astype(np.float64, copy=False)
 
     def subsampled(self, step: int) -> Any:
-        """Brought here, and not too many: a rough solution is all that they are for."""
-        assert self.seen is not None
+        """Every ``step``-th row (or fewer) in host memory, for a rough solution."""
+        assert self.current_map is not None
         step = max(step, -(-self.X.shape[0] * self.X.shape[1] * self.X.dtype.itemsize // MAX_FETCHED_BYTES))
         some = slice(None, None, step)
-        return feature_source(self.seen[0], self.X[some], self.labels.take(some, step), *self.seen[1:], self.dtype)
+        return feature_source(
+            self.current_map[0], self.X[some], self.labels.take(some, step), *self.current_map[1:], self.dtype
+        )
 
     def newton(self, pieces: Pieces, *_: Any) -> None:
-        """By passes."""
+        """None: there is no own method."""
         return
 
 
 def device_decision(kernel: Any, X: Any, vectors: Any, coef: Array, bias: Array) -> Any:
-    """``k(X, vectors) @ coef.T + bias`` for rows on a device, where they are."""
+    """``k(X, vectors) @ coef.T + bias`` on the device of X."""
     vectors = np.asarray(vectors.toarray() if hasattr(vectors, "toarray") else vectors, dtype=np.float64)
     xp = namespace(X)
     offset = vectors.mean(axis=0) if kernel.translation_invariant and len(vectors) else np.zeros(vectors.shape[1])

@@ -157,7 +157,7 @@ def from_svmlight(
     ----------
     path : str, path or list of them
     n_features : int
-        The number of inputs: a piece of the file does not know it.
+        The number of inputs: a row_block of the file does not know it.
     block_rows, dtype
         As for `from_parquet`.
     zero_based : bool, default=False

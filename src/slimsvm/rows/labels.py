@@ -1,4 +1,4 @@
-"""What rows are worth to binary problems: sides and costs, made for a block of rows at a time."""
+"""Labels and costs of rows in each binary problem, or their targets, made for a block of rows at a time."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from .. import _core
+from ..data.classes import class_sums
 from ..data.counts import exact_total
-from ..data.dataset import Output, class_signs, class_sums
+from ..data.dataset import Output, class_signs
 from ..linalg.arrays import Array
 
 Some = slice | Array  # of the rows
@@ -40,41 +41,41 @@ class Labels(Protocol):
     def take(self, rows: Some, factor: float = 1.0) -> Labels:
         """Labels of some rows, their costs times a factor."""
 
-    def passes(self, rows: _core.Rows, single: bool, keep: int, threads: int) -> _core.Passes:
-        """The core's passes over such rows."""
+    def passes(self, rows: _core.Rows, single: bool, cache_bytes: int, threads: int) -> _core.Passes:
+        """The core's passes over rows with these labels."""
 
 
 class LabelRule(Protocol):
-    """How blocks of rows that are elsewhere get their labels: small, and the same for all of them."""
+    """The labels of blocks of remote rows: small, and the same rule for all blocks."""
 
-    def of(self, piece: Any) -> Labels:
-        """Labels of a block, see `apart.Piece`."""
+    def of(self, row_block: Any) -> Labels:
+        """Labels of a block."""
 
 
 @dataclass(frozen=True)
 class ClassLabelRule:
-    """By tables of sides and costs, classes x outputs."""
+    """Labels by tables of sides and costs, classes x outputs."""
 
     side: Array
     cost: Array
 
-    def of(self, piece: Any) -> ClassLabels:
-        return ClassLabels(piece.codes, piece.counts, self.side, self.cost)
+    def of(self, row_block: Any) -> ClassLabels:
+        return ClassLabels(row_block.codes, row_block.counts, self.side, self.cost)
 
 
 @dataclass(frozen=True)
 class TargetLabelRule:
-    """By the costs of the outputs."""
+    """Targets of the block, at the costs of the outputs."""
 
     cost: Array
 
-    def of(self, piece: Any) -> TargetLabels:
-        return TargetLabels(piece.targets, piece.counts, self.cost)
+    def of(self, row_block: Any) -> TargetLabels:
+        return TargetLabels(row_block.targets, row_block.counts, self.cost)
 
 
 @dataclass(frozen=True)
 class ClassLabels:
-    """By class numbers: tables, classes x outputs, say what a class is to an output, counts what a row counts."""
+    """Labels by class numbers: tables, classes x outputs, of sides and costs, and the count of each row."""
 
     codes: Array
     counts: Array
@@ -110,29 +111,29 @@ class ClassLabels:
         used = self.cost[:, output] > 0
         return None if used.all() else np.flatnonzero(used[self.codes])
 
-    def summed(self, masses: Array) -> ClassLabels:
-        """With the sum of what the rows of each class count, which needs no look at them then."""
-        return SummedLabels(self.codes, self.counts, self.side, self.cost, masses)
+    def with_class_totals(self, class_totals: Array) -> ClassLabels:
+        """These labels with the sum of the counts of each class, which saves a pass."""
+        return SummedLabels(self.codes, self.counts, self.side, self.cost, class_totals)
 
     def take(self, rows: Some, factor: float = 1.0) -> ClassLabels:
         return replace(self, codes=self.codes[rows], counts=self.counts[rows], cost=factor * self.cost)
 
-    def passes(self, rows: _core.Rows, single: bool, keep: int, threads: int) -> _core.Passes:
+    def passes(self, rows: _core.Rows, single: bool, cache_bytes: int, threads: int) -> _core.Passes:
         side, cost = (np.ascontiguousarray(table, dtype=np.float64) for table in (self.side, self.cost))
         return _core.class_passes(
-            rows, np.ascontiguousarray(self.codes), self.counts, side, cost, single, keep, threads
+            rows, np.ascontiguousarray(self.codes), self.counts, side, cost, single, cache_bytes, threads
         )
 
 
 @dataclass(frozen=True)
 class SummedLabels(ClassLabels):
-    """Labels of all rows, with the sum of what the rows of each class count."""
+    """Labels of all rows, with the sum of the counts of each class."""
 
-    masses: Array
+    class_totals: Array
 
     @cached_property
     def totals(self) -> Array:
-        return self.masses @ self.cost
+        return self.class_totals @ self.cost
 
     def members(self, output: int) -> Any:
         used = self.cost[:, output] > 0
@@ -141,10 +142,10 @@ class SummedLabels(ClassLabels):
 
 @dataclass(frozen=True)
 class ClassMembers:
-    """Rows of some of the classes, listed when that is asked for: their numbers take eight bytes each."""
+    """Numbers of the rows of some classes, listed only on demand: they take eight bytes each."""
 
     codes: Array
-    used: Array  # classes: are they?
+    used: Array  # a mask of the classes
 
     def __len__(self) -> int:
         return int(class_sums(self.codes, len(self.used))[self.used].sum())
@@ -155,7 +156,7 @@ class ClassMembers:
 
 @dataclass(frozen=True)
 class RowLabels:
-    """Given for each row: rows x outputs. Sides may be what a loss makes of them, as intervals."""
+    """Sides and costs of each row, rows x outputs. Sides may be what a loss makes of them, such as intervals."""
 
     Y: Array
     C: Array
@@ -184,14 +185,14 @@ class RowLabels:
     def take(self, rows: Some, factor: float = 1.0) -> RowLabels:
         return RowLabels(self.Y[rows], factor * self.C[rows])
 
-    def passes(self, rows: _core.Rows, single: bool, keep: int, threads: int) -> _core.Passes:
+    def passes(self, rows: _core.Rows, single: bool, cache_bytes: int, threads: int) -> _core.Passes:
         class_signs, costs = (np.ascontiguousarray(part, dtype=np.float64) for part in (self.Y, self.C))
-        return _core.row_passes(rows, class_signs, costs, single, keep, threads)
+        return _core.row_passes(rows, class_signs, costs, single, cache_bytes, threads)
 
 
 @dataclass(frozen=True)
 class TargetLabels:
-    """Targets of the rows (rows x outputs), costs of the outputs, and what a row counts."""
+    """Targets of the rows (rows x outputs), costs of the outputs, and the count of each row."""
 
     targets: Array
     counts: Array
@@ -209,8 +210,8 @@ class TargetLabels:
     def rule(self) -> LabelRule:
         return TargetLabelRule(self.cost)
 
-    def summed(self, masses: Array) -> TargetLabels:
-        """What all rows count is known without a look at them."""
+    def with_class_totals(self, class_totals: Array) -> TargetLabels:
+        """These labels: the sum of all counts needs no pass."""
         return self
 
     @cached_property
@@ -227,32 +228,35 @@ class TargetLabels:
     def take(self, rows: Some, factor: float = 1.0) -> TargetLabels:
         return TargetLabels(self.targets[rows], self.counts[rows], factor * self.cost)
 
-    def passes(self, rows: _core.Rows, single: bool, keep: int, threads: int) -> _core.Passes:
+    def passes(self, rows: _core.Rows, single: bool, cache_bytes: int, threads: int) -> _core.Passes:
         targets, cost = (np.ascontiguousarray(part, dtype=np.float64) for part in (self.targets, self.cost))
-        return _core.target_passes(rows, targets, self.counts, cost, single, keep, threads)
+        return _core.target_passes(rows, targets, self.counts, cost, single, cache_bytes, threads)
 
 
 def dataset_labels(dataset: Any, wanted: list[Output], C: Array | float) -> ClassLabels | TargetLabels:
-    """Labels of a task's rows in binary problems, or their targets, at one cost or one for each problem."""
+    """Labels of a data set's rows in binary problems, or their targets, at one cost or one for each problem."""
     if dataset.targets is not None:
         return TargetLabels(
             dataset.targets, dataset.counts, np.array(np.broadcast_to(C, len(wanted)), dtype=np.float64)
         )
     side = class_signs(dataset.n_classes, wanted)
     return ClassLabels(
-        dataset.codes, dataset.counts, side, np.abs(side) * np.outer(dataset.factors, np.broadcast_to(C, len(wanted)))
+        dataset.codes,
+        dataset.counts,
+        side,
+        np.abs(side) * np.outer(dataset.class_weights, np.broadcast_to(C, len(wanted))),
     )
 
 
 def class_number_labels(codes: Array, counts: Array, factors: Array) -> ClassLabels:
-    """Class numbers as the one side of each row; a row costs its count times a factor of its class."""
+    """Labels of one output whose sides are the class numbers; a row costs its count times its class's factor."""
     return ClassLabels(
         codes, counts, np.arange(len(factors), dtype=np.float64)[:, None], np.asarray(factors, float)[:, None]
     )
 
 
 def join_groups(groups: Any, size: int) -> RowLabels:
-    """Groups of outputs (`data.Targets`), each over its own rows, as one: a row takes no part elsewhere."""
+    """Groups of outputs (`ProblemGroup`), each over its own rows, as one: a row takes no part in other groups."""
     if len(groups) == 1 and groups[0].rows is None:
         return RowLabels(groups[0].Y, groups[0].C)
     outputs = sum(group.Y.shape[1] for group in groups)

@@ -15,7 +15,7 @@ from .labels import Labels
 from .protocol import Block, Pass, Pieces, decision, total
 
 BLOCK_BYTES = 1 << 24
-# Multiplications of a Gram matrix up to which one thread of the core, which leaves out rows of no weight, is enough.
+# Multiplications of a Gram matrix up to which one thread of the core, which skips rows of weight 0, is enough.
 MAX_SINGLE_THREAD_GRAM = 1 << 30
 
 
@@ -26,8 +26,8 @@ def row_blocks(n: int, row_bytes: int) -> list[slice]:
 
 
 def label_bytes(labels: Labels) -> int:
-    """Of a row of a block in what passes make of labels: sides, costs, values and duals of all outputs, and as much
-    again while these are computed."""
+    """Bytes of a row in what passes make of labels: sides, costs, values and duals of all outputs, and as much again
+    while these are computed."""
     return 8 * 8 * labels.outputs
 
 
@@ -74,11 +74,11 @@ class DenseFeatures:
         for rows in row_blocks(n, max(m * self.P.itemsize, label_bytes(self.labels))):
             yield ArrayBlock(self.P[rows], self.labels, rows)
 
-    def total(self, work: Pass, *small: Any) -> tuple[Array, ...]:
-        return total(self.blocks(), work, *small)
+    def total(self, work: Pass, *args: Any) -> tuple[Array, ...]:
+        return total(self.blocks(), work, *args)
 
-    def map_blocks(self, work: Callable[..., Any], *small: Any) -> Iterator[Any]:
-        return (work(block, *small) for block in self.blocks())
+    def map_blocks(self, work: Callable[..., Any], *args: Any) -> Iterator[Any]:
+        return (work(block, *args) for block in self.blocks())
 
     def features(self, rows: Array) -> Array:
         return self.P[rows].astype(np.float64, copy=False)
@@ -89,7 +89,7 @@ class DenseFeatures:
     def newton(
         self, pieces: Pieces, which: Array, V: Array, trifle: Array, tol: float, max_iter: int
     ) -> tuple[Array, Array, Array] | None:
-        """Few rows in the core, one output after the other."""
+        """Newton's method of the core, one output after the other, where rows are few."""
         n, m = self.P.shape
         if self.P.dtype != np.float64 or n * m * m > MAX_SINGLE_THREAD_GRAM:
             return None
@@ -122,10 +122,10 @@ class LazyFeatures:
         return self.X.shape[0], self.T.shape[1]
 
     def blocks(self) -> Iterator[Block]:
-        wide = np.dtype(self.dtype) == np.float64
+        as_double = np.dtype(self.dtype) == np.float64
         row_bytes = max(max(self.T.shape) * np.dtype(self.dtype).itemsize, label_bytes(self.labels))
         for rows in row_blocks(self.X.shape[0], row_bytes):
-            X = as_float64(self.X[rows]) if wide else self.X[rows]
+            X = as_float64(self.X[rows]) if as_double else self.X[rows]
             yield ArrayBlock(self._of(X), self.labels, rows, np.asarray(self.kernel.diagonal(X)))
 
     def _of(self, X: Any) -> Array:
@@ -133,11 +133,11 @@ class LazyFeatures:
         # Whitening comes before any product of features: a whitened float32 Gram matrix is not definite.
         return dot(self.kernel(X, self.Z, out=K, threads=self.threads), self.T.astype(self.dtype), self.threads)
 
-    def total(self, work: Pass, *small: Any) -> tuple[Array, ...]:
-        return total(self.blocks(), work, *small)
+    def total(self, work: Pass, *args: Any) -> tuple[Array, ...]:
+        return total(self.blocks(), work, *args)
 
-    def map_blocks(self, work: Callable[..., Any], *small: Any) -> Iterator[Any]:
-        return (work(block, *small) for block in self.blocks())
+    def map_blocks(self, work: Callable[..., Any], *args: Any) -> Iterator[Any]:
+        return (work(block, *args) for block in self.blocks())
 
     def features(self, rows: Array) -> Array:
         blocks = row_blocks(len(rows), max(self.T.shape) * 8)
@@ -150,7 +150,7 @@ class LazyFeatures:
         )
 
     def newton(self, *_: Any) -> None:
-        """By passes."""
+        """None: there is no own method."""
         return
 
 
@@ -158,7 +158,7 @@ class LazyFeatures:
 class CoreBlock:
     """Rows that the core holds."""
 
-    home: CoreFeatures
+    source: CoreFeatures
     rows: slice
 
     @property
@@ -166,96 +166,98 @@ class CoreBlock:
         return self.rows.start
 
     def labels(self, which: Array) -> tuple[Array, Array]:
-        return self.home.labels.of(self.rows, which)
+        return self.source.labels.of(self.rows, which)
 
     def values(self, which: Array, V: Array) -> Array:
         V = np.ascontiguousarray(V)
-        return self.home.passes.values(list(which), V, self.rows.start, self.rows.stop)
+        return self.source.passes.values(list(which), V, self.rows.start, self.rows.stop)
 
     def features(self, some: Array | None = None) -> Array:
         some = np.arange(self.rows.stop - self.rows.start) if some is None else some
-        return self.home.passes.features(np.ascontiguousarray(self.rows.start + some, dtype=np.int64))
+        return self.source.passes.features(np.ascontiguousarray(self.rows.start + some, dtype=np.int64))
 
     def sizes(self) -> Array:
-        return self.home.diagonal(self.rows)
+        return self.source.diagonal(self.rows)
 
 
 class CoreFeatures:
     """Features ``k(X, Z) T`` of a kernel that the core evaluates: a pass is fused over rows that stay in the cache.
 
-    Features are kept where they take at most ``keep`` bytes, else computed anew in each pass. Other vectors may be
-    looked at later on (`look`).
+    Features are kept where they take at most ``cache_bytes``, else computed in each pass. `set_features` changes them.
     """
 
     is_remote: ClassVar[bool] = False
 
-    def __init__(self, X: Any, labels: Labels, dtype: Any = np.float64, threads: int = 1, keep: float = 2.0**30):
-        self.X, self.labels, self.dtype, self.threads, self.keep = X, labels, np.dtype(dtype), threads, keep
-        self.passes = labels.passes(core_rows(X), self.dtype == np.float32, int(keep), threads)
-        self.seen: tuple[Any, Any, Array] | None = None
+    def __init__(self, X: Any, labels: Labels, dtype: Any = np.float64, threads: int = 1, cache_bytes: float = 2.0**30):
+        self.X, self.labels, self.dtype = X, labels, np.dtype(dtype)
+        self.threads, self.cache_bytes = threads, cache_bytes
+        self.passes = labels.passes(core_rows(X), self.dtype == np.float32, int(cache_bytes), threads)
+        self.current_map: tuple[Any, Any, Array] | None = None
 
-    def use(self, threads: int) -> None:
-        """From now on so many threads; results do not depend on it."""
+    def use_threads(self, threads: int) -> None:
+        """Set the number of threads; results do not depend on it."""
         if threads != self.threads:
             self.passes.use_threads(threads)
             self.threads = threads
 
-    def look(self, kernel: Any, Z: Any, T: Array) -> CoreFeatures:
-        """Through other vectors, or another kernel."""
+    def set_features(self, kernel: Any, Z: Any, T: Array) -> CoreFeatures:
+        """Set the kernel, the vectors Z and T."""
         T = np.ascontiguousarray(T, dtype=np.float64)
         rows, core, vectors = kernel.core_view(self.X, Z)
         self.passes.set_features(rows, core, vectors, T)
-        self.seen = kernel, Z, T
+        self.current_map = kernel, Z, T
         return self
 
-    def look_whitened(self, kernel: Any, Z: Any, added: tuple[float, float]) -> Array | None:
-        """Through T with ``T'RT = I``, R being ``k(Z, Z)`` with something added to its diagonal (see `Regularizer`):
-        k(Z, Z). None, with nothing done, where R is not safely positive definite."""
+    def set_whitened_features(self, kernel: Any, Z: Any, added: tuple[float, float]) -> Array | None:
+        """Set the kernel, Z and a T with ``T'RT = I``, where R is ``k(Z, Z)`` plus a diagonal (see `Regularizer`), and
+        return k(Z, Z). Where R is not safely positive definite: return None and change nothing."""
         rows, core, vectors = kernel.core_view(self.X, Z)
         found = self.passes.set_whitened_features(rows, core, vectors, *added)
         if found is None:
             return None
         gram, T = found
-        self.seen = kernel, Z, T
+        self.current_map = kernel, Z, T
         return gram
 
     @property
     def shape(self) -> tuple[int, int]:
-        assert self.seen is not None
-        return self.X.shape[0], self.seen[2].shape[1]
+        assert self.current_map is not None
+        return self.X.shape[0], self.current_map[2].shape[1]
 
     def blocks(self) -> Iterator[Block]:
         n, m = self.shape
         for rows in row_blocks(n, max(8 * m, label_bytes(self.labels))):
             yield CoreBlock(self, rows)
 
-    def total(self, work: Pass, *small: Any) -> tuple[Array, ...]:
+    def total(self, work: Pass, *args: Any) -> tuple[Array, ...]:
         if work.pieces is not None:
-            return work.in_core(self.passes, *small)
-        return total(self.blocks(), work, *small)
+            return work.in_core(self.passes, *args)
+        return total(self.blocks(), work, *args)
 
-    def map_blocks(self, work: Callable[..., Any], *small: Any) -> Iterator[Any]:
-        return (work(block, *small) for block in self.blocks())
+    def map_blocks(self, work: Callable[..., Any], *args: Any) -> Iterator[Any]:
+        return (work(block, *args) for block in self.blocks())
 
     def features(self, rows: Array) -> Array:
         return self.passes.features(np.ascontiguousarray(rows, dtype=np.int64))
 
     def diagonal(self, rows: slice) -> Array:
         """``k(x, x)``."""
-        assert self.seen is not None
-        return np.asarray(self.seen[0].diagonal(as_float64(self.X[rows])))
+        assert self.current_map is not None
+        return np.asarray(self.current_map[0].diagonal(as_float64(self.X[rows])))
 
     def subsampled(self, step: int) -> CoreFeatures:
-        assert self.seen is not None
+        assert self.current_map is not None
         some = slice(None, None, step)
         X = self.X[some]
         labels = self.labels.take(some, step)
-        return CoreFeatures(X, labels, self.dtype, self.threads, self.keep / step).look(*self.seen)
+        return CoreFeatures(X, labels, self.dtype, self.threads, self.cache_bytes / step).set_features(
+            *self.current_map
+        )
 
     def newton(
         self, pieces: Pieces, which: Array, V: Array, trifle: Array, tol: float, max_iter: int
     ) -> tuple[Array, Array, Array] | None:
-        """In the core."""
+        """Newton's method of the core."""
         loss = _core.QuadraticLoss(*pieces)
         found, steps, converged, exact = self.passes.newton(which.tolist(), V, trifle, loss, tol, max_iter)
         return (found, np.array(steps), np.array(converged, dtype=bool)) if exact else None
@@ -269,26 +271,24 @@ def feature_source(
     T: Array,
     dtype: Any = np.float64,
     threads: int = 1,
-    keep: float = 2.0**30,
+    cache_bytes: float = 2.0**30,
 ) -> Any:
-    """Rows with features ``k(X, Z) T``: in the core where it knows the kernel, else kept if they fit, else computed.
-
-    Rows that are not in memory know how to be seen themselves.
-    """
+    """Rows with features ``k(X, Z) T``: in the core where it knows the kernel, else cached if they take at most
+    ``cache_bytes``, else computed in each pass. Remote rows have a method of their own."""
     if is_remote(X):
-        return X.feature_source(kernel, labels, Z, T, dtype, threads, keep)
+        return X.feature_source(kernel, labels, Z, T, dtype, threads, cache_bytes)
     if kernel.in_core:
-        return CoreFeatures(X, labels, dtype, threads, keep).look(kernel, Z, T)
-    return cache_features(LazyFeatures(kernel, X, labels, Z, T, dtype, threads), keep)
+        return CoreFeatures(X, labels, dtype, threads, cache_bytes).set_features(kernel, Z, T)
+    return cache_features(LazyFeatures(kernel, X, labels, Z, T, dtype, threads), cache_bytes)
 
 
-def cache_features(home: LazyFeatures, keep: float) -> DenseFeatures | LazyFeatures:
-    """With the features kept, if they take at most so many bytes."""
-    n, m = home.shape
-    if n * m * np.dtype(home.dtype).itemsize > keep:
-        return home
-    P = np.empty((n, m), dtype=home.dtype)
-    for block in home.blocks():
+def cache_features(source: LazyFeatures, cache_bytes: float) -> DenseFeatures | LazyFeatures:
+    """The features in an array, if they take at most so many bytes."""
+    n, m = source.shape
+    if n * m * np.dtype(source.dtype).itemsize > cache_bytes:
+        return source
+    P = np.empty((n, m), dtype=source.dtype)
+    for block in source.blocks():
         part = block.features()
         P[block.first : block.first + len(part)] = part
-    return DenseFeatures(P, home.labels)
+    return DenseFeatures(P, source.labels)

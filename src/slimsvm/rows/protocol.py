@@ -1,8 +1,8 @@
-"""The seam between solvers and rows.
+"""The protocol between solvers and rows.
 
 A *pass* is a pure function of one block of rows and a few small arrays, and returns sums; a solver sees their total
 over all blocks (`FeatureSource.total`) and nothing else, but for a few rows that it names (`FeatureSource.features`).
-So rows may be in memory, in a file, on a GPU or on the workers of a cluster: each is one class with the methods of
+So rows may be in memory, in files, on a GPU or on the workers of a cluster: each is a class with the methods of
 `FeatureSource`.
 
 Rows have features p (a row of P) and labels, see `labels`. Weights V of outputs are outputs x (features + 1), the bias
@@ -53,22 +53,22 @@ class Pass:
 
     pieces: Pieces | None = None
 
-    def __call__(self, block: Block, *small: Any) -> tuple[Array, ...]:
+    def __call__(self, block: Block, *args: Any) -> tuple[Array, ...]:
         raise NotImplementedError
 
-    def in_core(self, passes: _core.Passes, *small: Any) -> tuple[Array, ...]:
+    def in_core(self, passes: _core.Passes, *args: Any) -> tuple[Array, ...]:
         """The total over all rows of the core."""
         raise NotImplementedError
 
-    def within(self, first: int, last: int, *small: Any) -> tuple[Any, ...]:
-        """The small arrays for rows from ``first`` to before ``last`` alone, which begin at 0 there."""
-        return small
+    def within(self, first: int, last: int, *args: Any) -> tuple[Any, ...]:
+        """The arguments for rows ``first`` to before ``last`` alone, whose numbers there begin at 0."""
+        return args
 
 
 class FeatureSource(Protocol):
-    """Where labelled rows live."""
+    """Labelled rows with features, wherever they are."""
 
-    is_remote: ClassVar[bool]  # is each row sent or read for whoever asks for it?
+    is_remote: ClassVar[bool]  # whether access to a row copies it from a file, a worker or a device
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -76,16 +76,16 @@ class FeatureSource(Protocol):
 
     @property
     def labels(self) -> Labels:
-        """What the rows are to each output."""
+        """Labels and costs of the rows in each output."""
 
-    def total(self, work: Pass, *small: Any) -> tuple[Array, ...]:
+    def total(self, work: Pass, *args: Any) -> tuple[Array, ...]:
         """The sum of a pass over all rows."""
 
     def blocks(self) -> Iterator[Block]:
         """All rows, a block at a time."""
 
-    def map_blocks(self, work: Callable[..., Any], *small: Any) -> Iterator[Any]:
-        """What a function makes of each block; where rows are elsewhere it is sent there."""
+    def map_blocks(self, work: Callable[..., Any], *args: Any) -> Iterator[Any]:
+        """The results of a function of each block, in order; it runs where the block is."""
 
     def features(self, rows: Array) -> Array:
         """Features of some rows, in float64; row numbers are ascending."""
@@ -96,15 +96,15 @@ class FeatureSource(Protocol):
     def newton(
         self, pieces: Pieces, which: Array, V: Array, trifle: Array, tol: float, max_iter: int
     ) -> tuple[Array, Array, Array] | None:
-        """Newton's method for a piecewise quadratic loss where the home has one of its own: weights, steps and which
-        outputs converged; None if it has not, or digits were lost."""
+        """The source's own Newton's method for a piecewise quadratic loss: weights, steps and which outputs converged;
+        None if it has none, or digits were lost."""
 
 
-def total(blocks: Iterator[Block], work: Pass, *small: Any) -> tuple[Array, ...]:
+def total(blocks: Iterator[Block], work: Pass, *args: Any) -> tuple[Array, ...]:
     """The sum of a pass over blocks, in their order."""
     sums: tuple[Array, ...] | None = None
     for block in blocks:
-        part = work(block, *small)
+        part = work(block, *args)
         sums = part if sums is None else tuple(a + b for a, b in zip(sums, part, strict=True))
     assert sums is not None
     return sums
@@ -116,7 +116,7 @@ def decision(P: Array, V: Array) -> Array:
 
 
 class LinearWeights:
-    """Weights V of outputs in two parts."""
+    """Weights V of outputs, split into features and bias."""
 
     V: Array
 

@@ -1,4 +1,4 @@
-"""Rows that are not in memory: in files, or on the workers of a cluster.
+"""Rows that are not in memory: in files, on the workers of a cluster, or on a device.
 
 They serve as the X of a dataset like an array: with a shape, a dtype and rows by number (``X[rows]``, which fetches
 them). All else goes through `RemoteRows.map_blocks`: a pure function of a block, run where the block is. The caller
@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..data.counts import RemoteCounts, sum_to_float
-from ..data.dataset import TargetScaler
+from ..data.targets import TargetScaler
 from ..linalg.arrays import Array, RemoteArray, as_float64, is_remote
 from ..linalg.matrix import dot
 from ..problem.kernels import Base
@@ -25,42 +25,42 @@ from .labels import LabelRule, Labels
 from .memory import feature_source
 from .protocol import Block, Pass
 
-MAX_FETCHED_BYTES = 1 << 26  # bytes of rows that come here at a time
+MAX_FETCHED_BYTES = 1 << 26  # of rows that are fetched at a time
 
 
 class FeatureCache:
-    """Blocks with their features, kept for as long as rows are looked at in the same way."""
+    """Features of blocks, kept for as long as the feature map stays the same."""
 
     def __init__(self) -> None:
-        self.look: FeatureMap | None = None
-        self.homes: dict[int, Any] = {}
+        self.feature_map: FeatureMap | None = None
+        self.sources: dict[int, Any] = {}
 
-    def __call__(self, look: FeatureMap, first: int, made: Callable[[], Any]) -> Any:
-        """The home of the block that starts with this row."""
-        if not look.kept:
+    def __call__(self, feature_map: FeatureMap, first: int, made: Callable[[], Any]) -> Any:
+        """The cached features of the block that starts with row ``first``, made if they are missing."""
+        if not feature_map.cached:
             return made()
-        if look is not self.look:
-            self.look, self.homes = look, {}
-        if first not in self.homes:
-            self.homes[first] = made()
-        return self.homes[first]
+        if feature_map is not self.feature_map:
+            self.feature_map, self.sources = feature_map, {}
+        if first not in self.sources:
+            self.sources[first] = made()
+        return self.sources[first]
 
 
 @dataclass(frozen=True)
 class RowBlock:
-    """A block of rows, with their class numbers (and targets, if they have any) and what they count."""
+    """A block of rows with their class numbers, counts and targets, if they have any."""
 
     X: Any
     codes: Array
     counts: Array
     first: int  # number of its first row
-    keeper: FeatureCache | None = None  # of features, from one pass to the next
+    cache: FeatureCache | None = None
     targets: Array | None = None  # rows x outputs
 
-    def home(self, look: FeatureMap, rule: LabelRule) -> Any:
-        """The rows with their features, and labels by a rule."""
-        made = partial(look.at, self.X, rule.of(self))
-        return made() if self.keeper is None else self.keeper(look, self.first, made)
+    def with_features(self, feature_map: FeatureMap, rule: LabelRule) -> Any:
+        """The features of the rows, with labels by a rule."""
+        made = partial(feature_map.apply, self.X, rule.of(self))
+        return made() if self.cache is None else self.cache(feature_map, self.first, made)
 
 
 class RemoteRows(RemoteArray):
@@ -71,43 +71,43 @@ class RemoteRows(RemoteArray):
     shape: tuple[int, int]
     dtype: Any
     lengths: Array  # of the blocks
-    counts: Any  # what each row counts
-    masses: Array  # the sums of these for each class
-    targets: Array | None = None  # rows x outputs, in units of their own
-    single: bool = False  # was one target given, as a vector?
-    units: TargetScaler | None = None
-    latest: tuple[Array, Array] | None = None  # row numbers that came here, and what these rows count
+    counts: Any  # of the rows
+    class_totals: Array  # the sums of these for each class
+    targets: Array | None = None  # rows x outputs, scaled
+    single_target: bool = False  # whether there is one target, given as a vector
+    target_scaler: TargetScaler | None = None
+    last_fetched: tuple[Array, Array] | None = None  # row numbers, and the counts of these rows
 
-    def map_blocks(self, work: Callable[..., Any], *small: Any, each: list[Any] | None = None) -> Iterator[Any]:
-        """``work(piece, *small)`` of each block, in their order; with ``each`` a last argument for each block."""
+    def map_blocks(self, work: Callable[..., Any], *args: Any, each: list[Any] | None = None) -> Iterator[Any]:
+        """``work(block, *args)`` for each `RowBlock`, in order; ``each`` holds a last argument for each block."""
         raise NotImplementedError
 
     def fetch(self, rows: Array) -> tuple[Any, Array]:
-        """Rows by ascending numbers, each once, and what they count."""
+        """Rows by ascending numbers, each once, and their counts."""
         raise NotImplementedError
 
-    def weigh(self, heads: Array | None, units: list[int]) -> None:
-        """What rows count: leading bits of each (None: all count 1), and the exact sums of each class."""
+    def set_counts(self, heads: Array | None, units: list[int]) -> None:
+        """Set the counts by their leading bits (None: all are 1), and the exact sum of each class."""
         ones = np.broadcast_to(1.0, self.shape[0])
         self.counts = ones if heads is None else RemoteCounts(heads, sum(units), self._fetch_counts)
-        self.masses = np.array([sum_to_float(unit) for unit in units])
+        self.class_totals = np.array([sum_to_float(unit) for unit in units])
 
     def _fetch_rows(self, rows: Array) -> Any:
         """Rows by ascending numbers, each once."""
         X, counts = self.fetch(rows)
-        self.latest = rows, counts
+        self.last_fetched = rows, counts
         return X
 
     def _fetch_counts(self, rows: Any) -> Array:
-        """What rows count. Those whose rows came here last need not be asked for again."""
+        """Counts of rows; those of the rows that were fetched last are at hand."""
         numbers = self._numbers(rows)
         if not len(numbers):
             return np.empty(0)
-        if self.latest is None or not np.isin(numbers, self.latest[0]).all():
+        if self.last_fetched is None or not np.isin(numbers, self.last_fetched[0]).all():
             self._fetch_rows(np.unique(numbers))
-        assert self.latest is not None
-        known, counts = self.latest
-        return counts[np.searchsorted(known, numbers)]
+        assert self.last_fetched is not None
+        fetched, counts = self.last_fetched
+        return counts[np.searchsorted(fetched, numbers)]
 
     def _numbers(self, rows: Any) -> Array:
         if isinstance(rows, slice):
@@ -126,16 +126,16 @@ class RemoteRows(RemoteArray):
         numbers = self._numbers(rows)
         if not len(numbers):
             return np.empty((0, self.shape[1]), dtype=self.dtype)
-        wanted, place = np.unique(numbers, return_inverse=True)
-        found = self._fetch_rows(wanted)
-        return found if len(wanted) == len(numbers) and (numbers[1:] > numbers[:-1]).all() else found[place]
+        distinct, place = np.unique(numbers, return_inverse=True)
+        X = self._fetch_rows(distinct)
+        return X if len(distinct) == len(numbers) and (numbers[1:] > numbers[:-1]).all() else X[place]
 
-    def taken(self, rows: Array) -> Any:
-        """Some rows by number, for work that looks at them again and again."""
+    def take(self, rows: Array) -> Any:
+        """Some rows by number, for repeated work on them."""
         return np.ascontiguousarray(found) if not sp.issparse(found := self[rows]) else found
 
     def variance(self) -> float:
-        """Of all entries; rows count by their weights."""
+        """The weighted variance of all entries."""
         mass, mean, squares = 0.0, 0.0, 0.0
         for more, other, theirs in self.map_blocks(_spread):
             mass += more
@@ -156,27 +156,29 @@ class RemoteRows(RemoteArray):
             return self.mean_size(kernel)
         return float(max(largest for _, largest in self.map_blocks(_sizes, kernel)))
 
-    def known(self, labels: Any) -> Any:
-        """Labels of these rows, with the sums that need no look at them."""
-        return labels.summed(self.masses)
+    def with_totals(self, labels: Any) -> Any:
+        """Labels of these rows with the sums of their counts."""
+        return labels.with_class_totals(self.class_totals)
 
     def close(self) -> None:
-        """No more will be asked."""
+        """Give back what the rows hold; nothing is asked of them afterwards."""
 
     def feature_source(
-        self, kernel: Any, labels: Any, Z: Any, T: Array, dtype: Any, threads: int, keep: float
+        self, kernel: Any, labels: Any, Z: Any, T: Array, dtype: Any, threads: int, cache_bytes: float
     ) -> RemoteFeatures:
-        """With features ``k(X, Z) T``, which stay where they and the rows take at most ``keep`` bytes."""
+        """These rows with features ``k(X, Z) T``, cached where they and the rows take at most ``cache_bytes``."""
         n, d = self.shape
-        take = n * (T.shape[1] * np.dtype(dtype).itemsize + d * self.dtype.itemsize)
+        size = n * (T.shape[1] * np.dtype(dtype).itemsize + d * self.dtype.itemsize)
         return RemoteFeatures(
-            self, self.known(labels), FeatureMap(kernel, Z, T, np.dtype(dtype), threads, keep, take <= keep)
+            self,
+            self.with_totals(labels),
+            FeatureMap(kernel, Z, T, np.dtype(dtype), threads, cache_bytes, size <= cache_bytes),
         )
 
 
-def _spread(piece: RowBlock) -> tuple[float, float, float]:
-    """The number of entries, their mean, and the sum of squares about it; rows count by their weights."""
-    X, w = piece.X, piece.counts
+def _spread(row_block: RowBlock) -> tuple[float, float, float]:
+    """The weighted number of entries, their mean, and the sum of squares about it."""
+    X, w = row_block.X, row_block.counts
     if is_remote(X):  # a block on a device
         return X.spread()
     mass = float(w.sum()) * X.shape[1]
@@ -188,10 +190,10 @@ def _spread(piece: RowBlock) -> tuple[float, float, float]:
     return mass, mean, float(dot(stored, (X.data.astype(np.float64) - mean) ** 2)) + (mass - stored.sum()) * mean**2
 
 
-def _sizes(piece: RowBlock, kernel: Base) -> tuple[float, float]:
-    if is_remote(piece.X):
-        return piece.X.sizes(kernel)
-    sizes = np.asarray(kernel.diagonal(piece.X))
+def _sizes(row_block: RowBlock, kernel: Base) -> tuple[float, float]:
+    if is_remote(row_block.X):
+        return row_block.X.sizes(kernel)
+    sizes = np.asarray(kernel.diagonal(row_block.X))
     return float(sizes.sum()), float(sizes.max())
 
 
@@ -200,29 +202,29 @@ def _sizes(piece: RowBlock, kernel: Base) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class FeatureMap:
-    """What rows are looked at through: features ``k(X, Z) T``, on so many threads. Features of a block take at most
-    ``keep`` bytes; ``kept``: all together take so few that they stay from one pass to the next."""
+    """The map from rows to features ``k(X, Z) T``. Features of a block take at most ``cache_bytes``; if
+    those of all blocks do together, they are ``cached`` from one pass to the next."""
 
     kernel: Any
     Z: Any
     T: Array
     dtype: Any
     threads: int
-    keep: float
-    kept: bool = False
+    cache_bytes: float
+    cached: bool = False
 
-    def at(self, X: Any, labels: Labels) -> Any:
-        """Rows in memory."""
-        return feature_source(self.kernel, X, labels, self.Z, self.T, self.dtype, self.threads, self.keep)
+    def apply(self, X: Any, labels: Labels) -> Any:
+        """Features of rows in memory."""
+        return feature_source(self.kernel, X, labels, self.Z, self.T, self.dtype, self.threads, self.cache_bytes)
 
-    def on(self, piece: RowBlock, rule: LabelRule) -> Any:
-        """A block, with labels by a rule."""
-        return piece.home(self, rule)
+    def apply_to_block(self, row_block: RowBlock, rule: LabelRule) -> Any:
+        """Features of a block, with labels by a rule."""
+        return row_block.with_features(self, rule)
 
 
 @dataclass(frozen=True)
 class OffsetBlock:
-    """A block of rows whose numbers begin elsewhere."""
+    """A block within a block of rows: its first row has another number."""
 
     block: Block
     start: int
@@ -235,71 +237,71 @@ class OffsetBlock:
         return getattr(self.block, name)
 
 
-def _total(piece: RowBlock, look: FeatureMap, rule: LabelRule, work: Pass, small: tuple[Any, ...]) -> Any:
-    return look.on(piece, rule).total(work, *small)
+def _total(row_block: RowBlock, feature_map: FeatureMap, rule: LabelRule, work: Pass, args: tuple[Any, ...]) -> Any:
+    return feature_map.apply_to_block(row_block, rule).total(work, *args)
 
 
 def _each(
-    piece: RowBlock, look: FeatureMap, rule: LabelRule, work: Callable[..., Any], small: tuple[Any, ...]
+    row_block: RowBlock, feature_map: FeatureMap, rule: LabelRule, work: Callable[..., Any], args: tuple[Any, ...]
 ) -> list[Any]:
-    home = look.on(piece, rule)
-    return [work(OffsetBlock(block, piece.first), *small) for block in home.blocks()]
+    source = feature_map.apply_to_block(row_block, rule)
+    return [work(OffsetBlock(block, row_block.first), *args) for block in source.blocks()]
 
 
-def _itself(piece: RowBlock) -> RowBlock:
-    return piece
+def _identity(row_block: RowBlock) -> RowBlock:
+    return row_block
 
 
 @dataclass(frozen=True)
 class RemoteFeatures:
-    """The home of rows that are apart: passes run where the blocks are, and sums come here."""
+    """Features of remote rows: passes run where the blocks are, and return sums."""
 
     X: RemoteRows
     labels: Any  # with a rule for blocks
-    look: FeatureMap
+    feature_map: FeatureMap
     is_remote: ClassVar[bool] = True
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.X.shape[0], self.look.T.shape[1]
+        return self.X.shape[0], self.feature_map.T.shape[1]
 
-    def total(self, work: Pass, *small: Any) -> tuple[Array, ...]:
+    def total(self, work: Pass, *args: Any) -> tuple[Array, ...]:
         each = [
-            work.within(int(first), int(first + length), *small)
+            work.within(int(first), int(first + length), *args)
             for first, length in zip(self.X.starts, self.X.lengths, strict=True)
         ]
-        return self.summed(_total, self.look, self.labels.rule, work, each=each)
+        return self.summed(_total, self.feature_map, self.labels.rule, work, each=each)
 
-    def summed(self, work: Callable[..., Any], *small: Any, each: list[Any]) -> tuple[Array, ...]:
+    def summed(self, work: Callable[..., Any], *args: Any, each: list[Any]) -> tuple[Array, ...]:
         """The sum over blocks, in their order."""
         sums: tuple[Array, ...] | None = None
-        for part in self.X.map_blocks(work, *small, each=each):
+        for part in self.X.map_blocks(work, *args, each=each):
             sums = part if sums is None else tuple(a + b for a, b in zip(sums, part, strict=True))
         assert sums is not None
         return sums
 
     def blocks(self) -> Iterator[Block]:
-        """Brought here one after the other."""
-        for piece in self.X.map_blocks(_itself):
-            home = piece.home(self.look, self.labels.rule)
-            for block in home.blocks():
-                yield OffsetBlock(block, piece.first)
+        """Blocks fetched one after the other."""
+        for row_block in self.X.map_blocks(_identity):
+            source = row_block.with_features(self.feature_map, self.labels.rule)
+            for block in source.blocks():
+                yield OffsetBlock(block, row_block.first)
 
-    def map_blocks(self, work: Callable[..., Any], *small: Any) -> Iterator[Any]:
-        for parts in self.X.map_blocks(_each, self.look, self.labels.rule, work, small):
+    def map_blocks(self, work: Callable[..., Any], *args: Any) -> Iterator[Any]:
+        for parts in self.X.map_blocks(_each, self.feature_map, self.labels.rule, work, args):
             yield from parts
 
     def features(self, rows: Array) -> Array:
         X = as_float64(self.X[rows])
-        K = self.look.kernel(X, self.look.Z, threads=self.look.threads)
-        return dot(K, self.look.T)
+        K = self.feature_map.kernel(X, self.feature_map.Z, threads=self.feature_map.threads)
+        return dot(K, self.feature_map.T)
 
     def subsampled(self, step: int) -> Any:
-        """Brought here, and not too many: a rough solution is all that they are for."""
+        """Every ``step``-th row (or fewer) in memory, for a rough solution."""
         step = max(step, -(-self.X.shape[0] * self.X.shape[1] * self.X.dtype.itemsize // MAX_FETCHED_BYTES))
         some = slice(None, None, step)
-        return self.look.at(self.X[some], self.labels.take(some, step))
+        return self.feature_map.apply(self.X[some], self.labels.take(some, step))
 
     def newton(self, *_: Any) -> None:
-        """By passes."""
+        """None: there is no own method."""
         return

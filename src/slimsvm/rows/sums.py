@@ -13,10 +13,10 @@ from ..linalg.arrays import Array
 
 @dataclass(frozen=True)
 class Sums:
-    """Arrays of sums, each number as a float64 (``high``) and what that leaves out (``low``; None: nothing).
+    """Arrays of sums in double-double precision: ``high`` float64 parts and ``low`` remainders (None: zero).
 
-    Twice the digits make up for the order: after rounding it shows once in some 10^15 sums. Of symmetric matrices half
-    is kept: ``sizes`` are theirs, 0 for other arrays.
+    With twice the digits the order of addition changes the rounded result once in some 10^15 sums. Symmetric matrices
+    are stored as their upper triangles; ``sizes`` are their sizes, 0 for other arrays.
     """
 
     high: tuple[Array, ...]
@@ -25,7 +25,7 @@ class Sums:
 
     @classmethod
     def of(cls, found: tuple[Any, ...]) -> Sums:
-        """What a pass has found."""
+        """The results of a pass."""
         arrays = [np.asarray(part) for part in found]
         sizes = tuple(_symmetric(part) for part in arrays)
         return cls(tuple(_half(part) if n else part for part, n in zip(arrays, sizes, strict=True)), None, sizes)
@@ -40,7 +40,7 @@ class Sums:
         return Sums(tuple(total for total, _ in both), tuple(low), self.sizes)
 
     def rounded(self) -> Sums:
-        """To float64."""
+        """The sums rounded to float64."""
         low = repeat(0.0) if self.low is None else self.low
         return Sums(tuple(a + b for a, b in zip(self.high, low, strict=False)), None, self.sizes)
 
@@ -50,7 +50,7 @@ class Sums:
 
 
 def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
-    """The sum, and exactly what its rounding leaves out; nothing where it is infinite."""
+    """The sum, and its exact rounding error; 0 where the sum is infinite."""
     with np.errstate(invalid="ignore"):
         total = a + b
         other = total - a
@@ -59,7 +59,7 @@ def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def _symmetric(part: Array) -> int:
-    """How large its matrices are if they are symmetric, else 0."""
+    """The size of symmetric matrices, else 0."""
     square = part.ndim > 1 and 1 < part.shape[-1] == part.shape[-2]
     return part.shape[-1] if square and np.array_equal(part, part.swapaxes(-1, -2)) else 0
 

@@ -1,4 +1,4 @@
-"""What rows that are read in blocks are to be taught: a class, numbers, or nothing at all."""
+"""How the y of a block is read: class labels, regression targets, or nothing."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..data.dataset import TargetScaler
+from ..data.targets import TargetScaler
 from ..linalg.arrays import Array
 
 
 class TargetKind(Protocol):
-    """What a block's y is read as."""
+    """How a block's y is read."""
 
     @property
     def needed(self) -> bool:
-        """Must there be a y?"""
+        """Whether there must be a y."""
 
     def read(self, y: Any, size: int, number: int) -> tuple[Array, Array | None]:
         """Class labels of the rows of a block, and targets, in the shape of y, if they have any; ``number`` is that of
         the block, which errors name."""
 
     def units(self, targets: Array, counts: Array) -> TargetScaler:
-        """In which targets are measured."""
+        """The scaler of the targets."""
 
 
 def one_column(y: Array) -> Array:
@@ -42,7 +42,7 @@ def check_same_targets(number: int, shape: tuple[int, ...], first: tuple[int, ..
 
 @dataclass(frozen=True)
 class ClassLabelKind:
-    """One label for each row."""
+    """One class label for each row."""
 
     needed: bool = True
 
@@ -61,7 +61,7 @@ CLASSES = ClassLabelKind()
 
 @dataclass(frozen=True)
 class RegressionTargetKind:
-    """Targets; ``alike``: all have the same unit (see `TargetScaler`)."""
+    """Regression targets; ``alike``: all have the same scale (see `TargetScaler`)."""
 
     alike: bool
     needed: bool = True
@@ -75,12 +75,12 @@ class RegressionTargetKind:
         return np.zeros(size), y
 
     def units(self, targets: Array, counts: Array) -> TargetScaler:
-        return TargetScaler.of(targets, counts, self.alike)
+        return TargetScaler.fit(targets, counts, self.alike)
 
 
 @dataclass(frozen=True)
 class NoTargetKind:
-    """Rows speak for themselves; labels are passed over."""
+    """No targets: labels are ignored."""
 
     needed: bool = False
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..basis.candidates import DatasetCandidates
 from ..data.dataset import Dataset
+from ..data.folds import Fold
 from ..linalg.arrays import Array
 from ..model.expansion import Model
 from ..model.inference import Affine
@@ -23,7 +24,7 @@ from ..quantization.quantize import fixed_point_form
 from .search import SearchResult, SearchSpace, search_folds
 from .small import train
 from .spec import Hyperparameters, TrainingSpec
-from .trials import Fold, row_losses
+from .trials import row_losses
 
 MAX_BUDGET_VECTORS = 300  # with few inputs, a budget would pay for more than is of use
 ROWS_PER_VECTOR = 4  # at least

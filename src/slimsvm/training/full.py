@@ -64,7 +64,7 @@ def solve_full(
     dataset: Dataset, kernel: Any, spec: FullSpec, solve: Solve | None = None
 ) -> tuple[Model, list[DualSolution]]:
     """The same with the solutions of the binary problems."""
-    cost = Cost(spec.slack, spec.constraint, float(spec.C), dataset.numbers, dataset.n_samples)
+    cost = Cost(spec.slack, spec.constraint, float(spec.C), dataset.indices, dataset.n_samples)
     limits = Limits(spec.tol, min(spec.max_iter, 2**62), spec.precision == "float64", None)
 
     def solved(machine: Any, problems: list[Subproblem]) -> list[DualSolution]:
@@ -132,5 +132,5 @@ def _by_row(dataset: Dataset, problems: list[Subproblem], left_out: list[Array |
         return None
     loo = np.full((len(problems), dataset.n_samples), np.nan)
     for row, problem, residuals in zip(loo, problems, left_out, strict=True):
-        row[dataset.numbers[problem.rows]] = residuals
+        row[dataset.indices[problem.rows]] = residuals
     return loo

@@ -8,12 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from ..data.dataset import Dataset
+from ..data.folds import Fold
 from ..linalg.arrays import Array
 from ..model.expansion import Expansion
 from .probabilities import calibration_splits
 from .small import train
 from .spec import Hyperparameters, TrainingSpec
-from .trials import MAX_TRIAL_ROWS, Fold
+from .trials import MAX_TRIAL_ROWS
 
 MIN_RESIDUAL = 1e-9  # of targets of variance 1: smaller root mean squares count as this
 

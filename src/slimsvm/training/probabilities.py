@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..data.dataset import Dataset
-from ..data.folds import Groups, held_out
+from ..data.folds import Fold, RowGroups, split
 from ..linalg.arrays import as_float64
 from ..model.expansion import Expansion
 from ..problem.regularizers import KernelNorm
@@ -23,7 +23,7 @@ from ..solvers.primal.probability import LayerWeights, Losses, Report, features,
 from ..utils.progress import ProgressLine
 from ..utils.warnings import warn
 from .spec import Hyperparameters, TrainingSpec, shortened
-from .trials import MAX_TRIAL_ROWS, Fold
+from .trials import MAX_TRIAL_ROWS
 
 MAX_LAYER_ROWS = 50_000
 CALIBRATION_ITERATIONS = 40  # of learning, for vectors that only serve to choose the cost
@@ -58,14 +58,13 @@ def calibration_splits(dataset: Dataset, rng: np.random.Generator) -> list[Fold]
     The layer of a fold should see about as many rows as the final one: fewer rows tell less, and the cost that is best
     for them would make the final probabilities too cautious.
     """
-    if Groups.of(dataset).known_well:
+    if RowGroups(dataset).mostly_duplicates:
         return []
     sample = dataset.sample(max(5000, min(20_000, 200_000 // dataset.n_classes)), rng).in_memory()
-    groups = Groups.of(sample)
-    many = groups.size >= ONE_CALIBRATION_FOLD_ROWS
-    n_parts = 4 if many else 3 if groups.size >= THREE_CALIBRATION_FOLDS_ROWS else 5
-    part = groups.places(n_parts, rng)
-    return [Fold(*fold) for fold in held_out(sample, (part == k for k in range(1 if many else n_parts)))]
+    n_groups = RowGroups(sample).size
+    many = n_groups >= ONE_CALIBRATION_FOLD_ROWS
+    n_parts = 4 if many else 3 if n_groups >= THREE_CALIBRATION_FOLDS_ROWS else 5
+    return split(sample, n_parts, rng, n_folds=1 if many else None)
 
 
 def vector_learner(spec: TrainingSpec, params: Hyperparameters, rng: np.random.Generator) -> VectorLearner:
@@ -99,7 +98,7 @@ class LayerLogLoss:
         self.solutions: dict[float, LayerWeights] = {}
 
     def _features(self, rows: Dataset, memory: float) -> Any:
-        labels = class_number_labels(rows.codes, rows.counts, rows.factors)
+        labels = class_number_labels(rows.codes, rows.counts, rows.class_weights)
         return features(self.kernel, rows.X, labels, self.vectors, self.whitening, rows.threads, memory)
 
     def __call__(self, cost: float) -> float:
@@ -183,7 +182,7 @@ def fit_probabilities_at(
     """Fitted attributes of the layer of a given cost."""
     rows = dataset.sample(MAX_LAYER_ROWS, rng).in_memory()
     kernel, vectors = expansion.kernel, expansion.vectors
-    labels = class_number_labels(rows.codes, rows.counts, cost * rows.factors)
+    labels = class_number_labels(rows.codes, rows.counts, cost * rows.class_weights)
     layer = fit_layer(
         kernel, rows.X, vectors, labels, layer_norm(kernel, rows), tol, threads=rows.threads, memory=memory
     )

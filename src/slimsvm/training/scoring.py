@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from ..data.dataset import class_signs, outputs
+from ..data.folds import Fold
 from ..linalg.arrays import Array
 from ..model.expansion import Model
 from ..model.voting import Votes
 from .sizes import FoldScore, classification_score, regression_score
-from .trials import Fold
 
 
 def margins(F: Array, classes: Array, pairs: bool, labels: Array) -> Array:

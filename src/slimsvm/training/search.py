@@ -18,10 +18,10 @@ import numpy as np
 
 from ..basis.learning import LearnedVectors
 from ..data.dataset import Dataset
-from ..data.folds import Groups, held_out
+from ..data.folds import Fold, RowGroups, split
 from ..problem import kernels
 from .spec import Hyperparameters, TrainingSpec
-from .trials import MAX_TRIAL_ROWS, Fold, TrialRunner, TrialScore
+from .trials import MAX_TRIAL_ROWS, TrialRunner, TrialScore
 
 COSTS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 INITIAL_COST = 0.3  # C at which gammas are compared, times gamma in units of gamma="scale"
@@ -381,11 +381,9 @@ def _score(scores: list[TrialScore]) -> float:
 def search_folds(dataset: Dataset, rng: np.random.Generator) -> list[Fold]:
     """Stratified folds of equal rows kept together: three splits of 70 to 30; with few rows three folds, or five."""
     sample = dataset.sample(MAX_TRIAL_ROWS, rng)
-    if Groups.of(dataset).known_well:
+    if RowGroups(dataset).mostly_duplicates:
         return [Fold(sample, sample)]
-    groups = Groups.of(sample)
-    n_parts, per_fold = (5, 1) if groups.size < 300 else (3, 1) if groups.size < MANY_ROWS else (10, 3)
-    part = groups.places(n_parts, rng)
-    folds = held_out(sample, (part // per_fold == fold for fold in range(n_parts // per_fold)))
+    n_groups = RowGroups(sample).size
+    n_parts, per_fold = (5, 1) if n_groups < 300 else (3, 1) if n_groups < MANY_ROWS else (10, 3)
     # Where no fold has all classes, errors are those on the training rows.
-    return [Fold(*fold) for fold in folds or [(sample, sample)]]
+    return split(sample, n_parts, rng, parts_per_fold=per_fold) or [Fold(sample, sample)]

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..data.dataset import Dataset
-from ..data.folds import Groups, held_out
+from ..data.folds import Fold, RowGroups, make_folds
 from ..linalg.arrays import Array
 from ..model.expansion import Model
 from .path import path, path_to
 from .spec import Hyperparameters, TrainingSpec
-from .trials import Fold
 
 DEFAULT_WITHIN = 0.5  # standard errors below the best score that count as equal to it
 MARGIN_FACTOR = 4.0  # times as many standard errors, of a difference of margins on the same rows
@@ -97,19 +96,19 @@ class Curve:
 def size_folds(dataset: Dataset, rng: np.random.Generator, n_folds: int | None = None) -> list[Fold]:
     """Stratified folds of equal rows kept together, of at most `MAX_SIZE_ROWS` rows: ``n_folds`` if given, else five
     with few rows, three, or with many rows one with a third held out."""
-    groups = Groups.of(dataset)
-    if groups.known_well:
+    groups = RowGroups(dataset)
+    if groups.mostly_duplicates:
         return [Fold(dataset, dataset)]
     few_rows = groups.size < FIVE_FOLDS_BELOW
     n_parts = n_folds or (5 if few_rows else 3)
     work = min(groups.size, MAX_SIZE_ROWS) * len(dataset.outputs("ovr"))
     one_fold = not n_folds and not few_rows and work >= ONE_FOLD_FROM
     order = dataset.canonical()
-    part = groups.places(n_parts, rng, MAX_SIZE_ROWS, least=2 * (n_folds or 5))[order]
+    part = groups.assign(n_parts, rng, MAX_SIZE_ROWS, min_per_class=2 * (n_folds or 5))[order]
     drawn, part = dataset.take(order[part >= 0]), part[part >= 0]
     # The rows that were drawn stand for all: the cost of errors weighs against the norm as with all rows.
     factor = dataset.total / drawn.total
-    folds = held_out(drawn, (part == k for k in range(1 if one_fold else n_parts)))
+    folds = make_folds(drawn, (part == k for k in range(1 if one_fold else n_parts)))
     # Where no fold has all classes, the training rows judge.
     return [Fold(replace(train, counts=train.counts * factor), test) for train, test in folds] or [
         Fold(dataset, dataset)

@@ -111,16 +111,16 @@ class SlimSpec:
     def search_space(self, dataset: Dataset, spec: TrainingSpec) -> SearchSpace:
         """The hyperparameters that are left open."""
         C = self.C
-        if not isinstance(C, str) and dataset.units is not None:
+        if not isinstance(C, str) and dataset.target_scaler is not None:
             C = round_mantissa(C * scaled_loss(self.loss, dataset)[1])
         return search_space(dataset, C, self.gamma, self.scales, spec)
 
 
 def scaled_loss(loss: Any, dataset: Dataset) -> tuple[Any, float]:
     """The loss in the units of the dataset, and what a cost in the user's units is there."""
-    if dataset.units is None:
+    if dataset.target_scaler is None:
         return loss, 1.0
-    size = float(dataset.units.size[0])  # all are the same, or the loss has no unit
+    size = float(dataset.target_scaler.size[0])  # all are the same, or the loss has no unit
     loss, factor = loss.in_units(size)
     return loss, factor / size**2
 
@@ -266,10 +266,10 @@ def with_probabilities_at(
 
 def in_user_units(model: Model, dataset: Dataset, loss: Any, C: float | str) -> Model:
     """The model with attributes in the units of the user's targets."""
-    assert dataset.units is not None
+    assert dataset.target_scaler is not None
     unit, more = scaled_loss(loss, dataset)[1], dict(model.more)
     if "residuals_" in more:
-        more["residuals_"] = dataset.units.size * more["residuals_"]
+        more["residuals_"] = dataset.target_scaler.size * more["residuals_"]
     if "C_" in more:
         more["C_"] = more["C_"] / unit if isinstance(C, str) else float(C)
     if "search_results_" in more:

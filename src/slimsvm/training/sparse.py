@@ -41,11 +41,11 @@ def train_penalised(dataset: Dataset, kernel: Any, spec: PenaltySpec) -> Model:
     wanted = outputs(dataset.n_classes, spec.scheme)
     solutions = [_solve_penalised(dataset, kernel, output, spec, spec.verbose) for output in wanted]
     _warn_of_penalised(solutions, spec)
-    kept, coef = join_outputs([s.kept for s in solutions], [s.coef for s in solutions], dataset.numbers)
+    kept, coef = join_outputs([s.kept for s in solutions], [s.coef for s in solutions], dataset.indices)
     columns = {name: np.array([getattr(s, name) for s in solutions]) for name in ("bias", "objective", "gap", "n_iter")}
     model = Model(
         Expansion(kernel, dataset.X[kept], coef, columns["bias"]),
-        dataset.numbers[kept],
+        dataset.indices[kept],
         columns["objective"],
         columns["gap"],
         columns["n_iter"],
@@ -123,12 +123,12 @@ def train_relevance_vectors(dataset: Dataset, kernel: Any, tol: float, max_iter:
     solutions = [_solve_relevance(dataset, kernel, output, tol, max_iter, verbose) for output in wanted]
     _warn_of_relevance(solutions, tol, max_iter)
     kept = [s.kept for s in solutions]
-    _, variance = join_outputs(kept, [1 / s.precision[1:] for s in solutions], dataset.numbers)
-    rows, coef = join_outputs(kept, [s.coef for s in solutions], dataset.numbers)
+    _, variance = join_outputs(kept, [1 / s.precision[1:] for s in solutions], dataset.indices)
+    rows, coef = join_outputs(kept, [s.coef for s in solutions], dataset.indices)
     precision = np.divide(1.0, variance, out=np.full(variance.shape, np.inf), where=variance > 0)
     return Model(
         Expansion(kernel, dataset.X[rows], coef, np.array([s.bias for s in solutions])),
-        dataset.numbers[rows],
+        dataset.indices[rows],
         np.array([-s.evidence for s in solutions]),
         None,  # there is no dual
         np.array([s.n_iter for s in solutions]),

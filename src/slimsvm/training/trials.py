@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..basis.learning import LearnedVectors
 from ..data.dataset import Dataset
+from ..data.folds import Fold
 from ..linalg.arrays import Array, is_remote
 from ..linalg.matrix import dot
 from ..problem import bases
@@ -24,17 +25,6 @@ MAX_TRIAL_ROWS = 5000
 TRIAL_ITERATIONS = 20
 WARM_TRIAL_ITERATIONS = 10  # of a trial that starts where another one ended
 SCALED_TRIAL_FACTOR = 3  # times as many where scales are learned: they overfit late, and a trial must show it
-
-
-class Fold(NamedTuple):
-    """Rows to train on, and rows to validate on."""
-
-    train: Dataset
-    test: Dataset
-
-    @property
-    def keys(self) -> Array:
-        return self.test.keys
 
 
 @dataclass(frozen=True)

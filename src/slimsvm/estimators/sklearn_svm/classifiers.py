@@ -68,7 +68,7 @@ class FullClassifier(SklearnSvm, KernelClassifier):
     def _keep_rows(self, rows: CheckedRows, model: Model) -> None:
         super()._keep_rows(rows, model)
         dataset = rows.dataset
-        self.classes_, self.class_weight_, self._factors = dataset.classes, dataset.factors, dataset.factors
+        self.classes_, self.class_weight_, self._factors = dataset.classes, dataset.class_weights, dataset.class_weights
         # `predict` has the first of the classes with most votes, unless ties are broken by values.
         by_value = bool(self.break_ties) and self.decision_function_shape == "ovr"
         self._votes = SHOWN if by_value else Votes(True, by_value=False)

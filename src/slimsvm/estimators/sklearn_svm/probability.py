@@ -29,7 +29,7 @@ def layer_of(train: Callable[[Dataset], Model], dataset: Dataset, machine: Expan
     """Slopes and offsets of the pairs' sigmoids, and the weights of their log-odds in each output of the layer."""
     values = _held_out(train, dataset)
     if values is None or len(np.unique(values.codes)) < dataset.n_classes:  # too few rows
-        values = replace(dataset, X=machine.decision(dataset.X, dataset.threads), copies=None)
+        values = replace(dataset, X=machine.decision(dataset.X, dataset.threads), duplicates=None)
     problems = outputs(dataset.n_classes, "ovo")
     labels, weights = values.labels(problems), values.weights
     fits = [sigmoid(F, y, weights * (y != 0)) for F, y in zip(values.X.T, labels.T, strict=True)]
@@ -94,5 +94,5 @@ def _held_out(train: Callable[[Dataset], Model], dataset: Dataset) -> Dataset | 
     def joined(name: str) -> Array:
         return np.concatenate([np.asarray(getattr(test, name)) for _, test in found])
 
-    same: dict[str, Any] = {name: joined(name) for name in ("codes", "counts", "numbers", "keys")}
-    return replace(dataset, X=np.concatenate([F for F, _ in found]), copies=None, **same)
+    same: dict[str, Any] = {name: joined(name) for name in ("codes", "counts", "indices", "keys")}
+    return replace(dataset, X=np.concatenate([F for F, _ in found]), duplicates=None, **same)

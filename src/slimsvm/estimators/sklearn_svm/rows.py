@@ -14,8 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_consistent_length, column_or_1d
 
-from ...data.dataset import Dataset, RowRange, class_numbers, row_keys
-from ...data.duplicates import find_duplicates
+from ...data.classes import class_numbers
+from ...data.dataset import Dataset, RowRange
+from ...data.duplicates import find_duplicates, row_keys
 from ...linalg.array_api import is_array_api
 from ...linalg.arrays import Array
 from ...model.expansion import Model
@@ -91,7 +92,7 @@ class CheckedRows:
         mine = np.flatnonzero(column[self.firsts] >= 0)
         support, which = np.asarray(self.numbers)[mine], column[self.firsts[mine]]
         total = np.zeros(self.dataset.n_samples)
-        total[np.asarray(self.dataset.numbers)] = self.dataset.counts
+        total[np.asarray(self.dataset.indices)] = self.dataset.counts
         share = self.weights[mine] / total[self.firsts[mine]]
         order = np.lexsort((support, self.codes(support)))
         return support[order], coef[:, which[order]] * share[order]
@@ -99,7 +100,7 @@ class CheckedRows:
     def codes(self, support: Array) -> Array:
         """Class numbers of the user's rows, of those that count."""
         codes = np.empty(self.dataset.n_samples, dtype=np.intp)
-        codes[np.asarray(self.dataset.numbers)] = self.dataset.codes
+        codes[np.asarray(self.dataset.indices)] = self.dataset.codes
         return codes[support if self.firsts is None else self._first_of(support)]
 
     def _first_of(self, support: Array) -> Array:
@@ -188,7 +189,7 @@ def _merged(rows: CheckedRows, copies: Array, repeated: Array) -> CheckedRows:
     counts = np.array(dataset.counts)
     np.add.at(counts, repeated, counts[copies])
     mine = {name: getattr(dataset, name)[kept] for name in ("X", "codes", "keys")}
-    merged = replace(dataset, counts=counts[kept], numbers=numbers[kept], **mine)
+    merged = replace(dataset, counts=counts[kept], indices=numbers[kept], **mine)
     return replace(rows, dataset=merged, targets=rows.targets[kept], firsts=firsts)
 
 

@@ -100,7 +100,7 @@ def assembled(kernel: Any, segments: Segments, problems: list[Subproblem], solut
     expansion = Expansion(kernel, dataset.X[rows], coef, np.array([s.bias for s in solutions]))
     return Model(
         expansion,
-        dataset.numbers[rows],
+        dataset.indices[rows],
         np.array([s.objective for s in solutions]),
         np.array([s.gap for s in solutions]),
         np.array([s.n_iter for s in solutions]),

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ... import _core
-from ...data.dataset import TARGET_ROUNDING
+from ...data.targets import TARGET_ROUNDING
 from ...linalg.array_api import asarray_like, cast, namespace, widest_float
 from ...linalg.arrays import Array
 from ...linalg.matrix import dot

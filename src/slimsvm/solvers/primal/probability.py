@@ -7,8 +7,8 @@ With features P, whitened so that the regulariser is the sum of squares, and cos
 where the scores g of the classes are f itself, or (0, f) for two classes. Newton's equations are solved by conjugate
 gradients: their matrix couples all classes, and a product with it is one look at the rows. What they are
 preconditioned with is the matrix of one output whose rows have the mean curvature of all; for two classes it is the
-matrix itself, and one step solves them. Labels of such rows are class numbers, see `rows.labels.numbers`; weights V are
-outputs x (features + 1), the bias last.
+matrix itself, and one step solves them. Labels of such rows are class numbers, see `rows.labels.class_number_labels`;
+weights V are outputs x (features + 1), the bias last.
 
 The conjugate of softmax is a negative entropy. For any distributions q_i of the classes with sum_i c_i (y_i - q_i) = 0,
 y_i being the indicator of the row's class,

@@ -9,7 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.utils import check_array
 
-from ...data.dataset import Dataset, TargetScaler, outputs, row_keys
+from ...data.dataset import Dataset, outputs
+from ...data.duplicates import row_keys
+from ...data.targets import TargetScaler
 from ...linalg.arrays import Array
 from ...model.inference import InferenceModel
 from ...problem.regularizers import KernelNorm
@@ -71,10 +73,10 @@ class TargetProblem:
         y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y").reshape(len(y), -1)
         if y.shape[1] != outputs:
             raise ValueError(f"y has {y.shape[1]} columns, the model has {outputs} targets; give a column for each")
-        units = TargetScaler.of(y, np.ones(len(y)), not self.loss.scale_invariant)
+        units = TargetScaler.fit(y, np.ones(len(y)), not self.loss.scale_invariant)
         size = float(units.size[0])  # all are the same, or the loss has no unit
         loss, factor = self.loss.in_units(size)
-        labels = RowLabels(units.measured(y), np.full(y.shape, self.C * factor / size**2))
+        labels = RowLabels(units.transform(y), np.full(y.shape, self.C * factor / size**2))
         found = _solved(self, kernel, X, Z, labels, loss)
         return units.size[:, None] * found.coef, units.centre + units.size * found.bias
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from ...data.dataset import row_numbers
+from ...data.duplicates import group_equal_rows
 from ...linalg.arrays import Array
 from ...linalg.lbfgs import lbfgs
 from ...linalg.matrix import NotPositiveDefinite, cho_solve, cholesky, dot, inverse_lower, solve_batch, solve_lower
@@ -259,9 +259,9 @@ def train_relevance(
     watch: Watch | None = None,
 ) -> RelevanceSolution:
     """One binary machine; y is +-1. It ends when no move raises the log evidence by more than ``tol``."""
-    candidates = np.unique(row_numbers(X), return_index=True)[1]
+    candidates = group_equal_rows(X).first
     thinned = -(-len(candidates) * X.shape[0] // MOST_VALUES)
-    candidates = np.sort(candidates)[::thinned]
+    candidates = candidates[::thinned]
     machine = RelevanceProblem(kernel(X, X[candidates], threads=threads), (y > 0).astype(float), weight)
     now = machine.first()
     search = Search(machine, tol)

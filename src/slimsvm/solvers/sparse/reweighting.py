@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from ...data.dataset import row_numbers
+from ...data.duplicates import group_equal_rows
 from ...linalg.arrays import Array
 from ...linalg.matrix import (
     NotPositiveDefinite,
@@ -521,7 +521,7 @@ class MergedRows:
 
 def merged(X: Any, y: Array, C: Array) -> MergedRows:
     """Copies would always keep equal coefficients: as candidates, they count once."""
-    number = row_numbers(X)
+    number = group_equal_rows(X).group
     _, first, group = np.unique(2 * number + (y > 0), return_index=True, return_inverse=True)
     _, candidates, candidate = np.unique(number[first], return_index=True, return_inverse=True)
     return MergedRows(first, X[first], y[first], np.bincount(group, weights=C), candidates, candidate)
