@@ -1,4 +1,4 @@
-"""Models that fit in a number of bytes, the scaling of their inputs included."""
+"""Models of a limited number of bytes, with the scaling of their inputs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class BudgetTrials:
         self.best_bytes = 0
 
     def _fewest(self, **settings: Any) -> int:
-        """Bytes that the estimator's smallest model takes: it says so when it gets one."""
+        """Bytes of the estimator's smallest model, as its error says when one byte is given."""
         try:
             self.rows.fit(_copy(self.prototype, max_bytes=1, **settings))
         except TooFewBytes as error:
@@ -52,7 +52,7 @@ class BudgetTrials:
         return 1
 
     def _fit(self, left: int, **settings: Any) -> tuple[Any, int]:
-        """A model of at most so many bytes, or the smallest one, and the bytes that it takes with its scaler."""
+        """A model of at most so many bytes, or the smallest one, and its bytes with the scaler."""
         try:
             model = self.rows.fit(_copy(self.prototype, max_bytes=left, **settings))
         except TooFewBytes as error:  # its vectors lie so far out that they take more than the fewest bytes
@@ -82,7 +82,7 @@ class BudgetTrials:
         return self.best
 
     def _scaling(self) -> int:
-        """Bytes that scaling is expected to take beside the estimator's own."""
+        """An estimate of the bytes of scaling, beside the estimator's own."""
         first = _copy(self.prototype)[:-1].fit(self.rows.X)
         inputs = first.transform(self.rows.X.iloc[:1]).shape[1]
         if self._scales() == "fixed":
@@ -90,7 +90,7 @@ class BudgetTrials:
         return (SCALED_INPUT - LEARNED_INPUT) * inputs - COMMON // 2
 
     def _scales(self) -> str:
-        """Detectors have none."""
+        """The parameter ``scales`` of the estimator; detectors have fixed ones."""
         return str(self.prototype[-1].get_params().get("scales", "fixed"))
 
     def smallest(self) -> Any:
@@ -113,7 +113,7 @@ class BudgetTrials:
 
 
 def _would_grow(model: Any, left: int, unused: int) -> bool:
-    """Whether another limit could give a larger model: a vector more would fit, and the last limit was felt."""
+    """Could another limit give a larger model? One more vector would fit, and the last limit was what stopped it."""
     estimator = model[-1]
     parts = to_integers(without_encoding(model)).parts()
     vector = (parts.get("vectors", 0) + parts.get("coefficients", 0)) // max(1, int(estimator.n_vectors_))

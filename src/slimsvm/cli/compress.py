@@ -124,7 +124,7 @@ def _from_pickle(path: Path, trust: bool) -> Any:
 
 
 def _confirmed(path: Path) -> bool:
-    """Ask the person at the terminal."""
+    """Does the user at the terminal agree to read a pickle?"""
     if not sys.stdin.isatty():
         raise WrongUse(
             f"{path} is a pickle, and reading one can run any code in it; say --trust if you know where it comes from"

@@ -1,15 +1,20 @@
-"""What people and scripts see: tables and JSON on standard output, notes and progress on standard error."""
+"""Tables and JSON on standard output, notes and progress on standard error."""
 
 from __future__ import annotations
 
 import json
 import sys
+import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from rich import box
+from rich.console import Console as Terminal
+from rich.table import Table
+from rich.text import Text
 
 from ..utils.progress import shown_by
 from ..utils.warnings import CONTROL_CHARACTERS, without_control_characters
@@ -29,13 +34,13 @@ class Console:
         self._shown: set[str] = set()
 
     def note(self, *lines: str) -> None:
-        """A line on standard error; others below it."""
+        """Print a line on standard error, and others below it."""
         if not self.quiet:
             first, *others = (without_control_characters(" ".join(line.split())) for line in lines)
             print("\n      ".join([f"note: {first}", *others]), file=sys.stderr)
 
     def _note_once(self, text: str) -> None:
-        """A note that several fits would repeat."""
+        """Print a note that several fits would repeat."""
         if text not in self._shown:
             self._shown.add(text)
             self.note(text)
@@ -45,7 +50,7 @@ class Console:
             self.note(text)
 
     def report(self, content: dict[str, Any], *parts: Any) -> None:
-        """The result: as JSON, or as tables and lines of text."""
+        """Print the result: as JSON, or as tables and lines of text."""
         if self.json:
             text = json.dumps(as_json(content), ensure_ascii=False, allow_nan=False)
             # Escapes, which mean the same in JSON.
@@ -62,7 +67,7 @@ class Console:
 
     @contextmanager
     def work(self, steps: int) -> Iterator[Callable[[str], None]]:
-        """A bar on a terminal: call it with a name as each of the steps begins. Warnings become notes."""
+        """A progress bar on a terminal; call the function with the name of each step. Warnings become notes."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             warnings.filterwarnings("always", category=UserWarning)
@@ -97,24 +102,18 @@ def _bar(steps: int) -> Iterator[tuple[Callable[[str], None], Callable[[str, str
         yield begin, show
 
 
-def _console(stderr: bool = False, width: int | None = None) -> Any:
-    from rich.console import Console
-
-    return Console(stderr=stderr, markup=False, soft_wrap=not stderr, emoji=False, width=width)
+def _console(stderr: bool = False, width: int | None = None) -> Terminal:
+    return Terminal(stderr=stderr, markup=False, soft_wrap=not stderr, emoji=False, width=width)
 
 
 class Facts:
-    """Lines of two columns: what, and its value; rows without a value are left out."""
+    """Lines of two columns: a name and its value; those without a value are left out."""
 
     def __init__(self, rows: Sequence[tuple[str, Any]]):
         there = [(name, str(value)) for name, value in rows if value is not None and value != ""]
         self.rows = [(without_control_characters(name), without_control_characters(value)) for name, value in there]
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
-        import textwrap
-
-        from rich.text import Text
-
         width = max((len(name) for name, _ in self.rows), default=0) + 2
         for name, value in self.rows:
             lines = textwrap.wrap(value, max(20, options.max_width - width), break_on_hyphens=False) or [""]
@@ -122,11 +121,6 @@ class Facts:
 
 
 def grid(header: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None, narrow: bool = False) -> Any:
-    """A table of numbers under names."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
     if narrow:
         table.padding = (0, 1, 0, 0)

@@ -1,4 +1,4 @@
-"""Rows to learn from: inputs, labels, weights, and those that are held out."""
+"""Rows to learn from and held-out rows: inputs, labels, weights."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class LabelledFrame:
 
 @dataclass(frozen=True)
 class TrainingData:
-    """All rows of a file, and what their columns mean."""
+    """All rows of a file, their inputs, and the task that the target makes."""
 
     rows: LabelledFrame
     inputs: ModelInputs

@@ -1,4 +1,4 @@
-"""What the command says when it cannot go on: one line and an exit code."""
+"""Errors of the command: one line and an exit code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Interrupted(CommandError):
 
 
 def needs(package: str, what: str, extra: str) -> CommandError:
-    """An optional package is not installed."""
+    """The error about an optional package that is not installed."""
     return CommandError(f"{what} needs {package}, which is not installed: pip install 'slimsvm[{extra}]'")
 
 
@@ -37,7 +37,7 @@ def listed(names: Iterable[str], limit: int = 8) -> str:
 
 
 def suggestion(name: str, among: Iterable[str]) -> str:
-    """'; did you mean …?' where a name is near, else what there is."""
+    """'; did you mean …?' where a name is similar, else the names that there are."""
     among = list(among)
     exact = [one for one in among if one.strip().lower() == name.strip().lower()]
     near = exact or difflib.get_close_matches(name, among, n=3, cutoff=0.6)

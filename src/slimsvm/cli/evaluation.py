@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import confusion_matrix, r2_score
 
 from .console import grid, percent
 
@@ -33,8 +34,6 @@ def baseline_error(y_train: Any, y: Any, weights_train: Any = None, weights: Any
 
 def classification_scores(predicted: Any, y: Any, classes: Any, weights: Any) -> dict[str, Any]:
     """Error with its standard error, and the confusion matrix."""
-    from sklearn.metrics import confusion_matrix
-
     error, standard_error = error_rate(predicted != y, weights)
     labels = np.unique(np.concatenate([np.unique(y), np.asarray(classes)]))
     return {
@@ -48,8 +47,6 @@ def classification_scores(predicted: Any, y: Any, classes: Any, weights: Any) ->
 
 def regression_scores(predicted: Any, y: Any, weights: Any) -> dict[str, Any]:
     """R², and errors in the unit of the target."""
-    from sklearn.metrics import r2_score
-
     residuals = y - predicted
     return {
         "rows": len(y),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..frontiers import Frontier
 from ..frontiers import frontier as compute_frontier
+from ..report import report
 from . import models, preprocessing
 from .console import Console, Facts, grid
 from .data import LabelledFrame, TrainingData, train_and_test, training_data
@@ -129,8 +130,6 @@ def _write(
     if options.plot is not None:
         _draw(result, options.plot)
     if options.html is not None:
-        from ..report import report
-
         assert test is not None
         title = f"{data.target} from {Path(data.path).name}"
         made = {name: facts[name] for name in ("command", "data", "seed", "versions", "settings", "preprocessing")}

@@ -38,7 +38,6 @@ def _model_facts(saved: SavedModel) -> dict[str, Any]:
 
 
 def _lines(saved: SavedModel, model: dict[str, Any]) -> list[tuple[str, Any]]:
-    """The same for people."""
     metadata, columns = saved.metadata, saved.inputs
     classes = None if model["classes"] is None else [str(label) for label in model["classes"]]
     return [

@@ -43,7 +43,7 @@ class Column:
 
 @dataclass(frozen=True)
 class ModelInputs:
-    """The inputs of a model, and what is to be said about columns that are not among them."""
+    """The inputs of a model, and notes about columns that are not among them."""
 
     columns: tuple[Column, ...]
     notes: tuple[str, ...] = field(default=(), compare=False)
@@ -54,7 +54,7 @@ class ModelInputs:
 
     @property
     def plain(self) -> bool:
-        """Numbers only, none missing: nothing is to be encoded."""
+        """Are all inputs numbers without missing values, so that nothing is encoded?"""
         return all(column.kind == NUMBER and not column.missing for column in self.columns)
 
     def of_kind(self, kind: str) -> list[Column]:
@@ -92,7 +92,7 @@ class ModelInputs:
         return pd.concat([plain, pd.DataFrame(others)], axis=1)[self.names]
 
     def _plain_numbers(self, table: Table) -> Any:
-        """A frame of the inputs that need no more than a look for infinite and missing values, all at once."""
+        """A frame of the numeric inputs without infinite or unexpected missing values, all at once."""
         import pandas as pd
 
         there = set(table.frame.columns[_numeric_places(table.frame)])
@@ -149,12 +149,12 @@ def choose(table: Table, options: ColumnOptions, target: str | None) -> ModelInp
 
 
 def _numeric_places(frame: Any) -> list[int]:
-    """Places of the columns that hold numbers of numpy."""
+    """Positions of the columns with a numeric dtype of numpy."""
     return [k for k, kind in enumerate(frame.dtypes) if isinstance(kind, np.dtype) and kind.kind in "iuf"]
 
 
 def _plain_columns(table: Table) -> dict[str, Column]:
-    """Columns of numbers that vary and do not count the rows, found all at once: one by one, many would take long."""
+    """Columns of numbers that vary and do not count the rows, all at once, which is fast for many columns."""
     places = _numeric_places(table.frame)
     values = table.frame.iloc[:, places].to_numpy(dtype=np.float64)
     low, high = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
@@ -180,7 +180,7 @@ def _is_constant(series: Any) -> bool:
 
 
 def _counts_rows(series: Any, name: str) -> bool:
-    """1, 2, 3 … in the order of the rows, or distinct integers without a name: an index that was saved, too."""
+    """Is it a saved index: 1, 2, 3 … in the order of the rows, or distinct integers without a name?"""
     import pandas as pd
 
     if not pd.api.types.is_integer_dtype(series.dtype) or len(series) < MIN_ROWS or series.isna().any():
@@ -247,7 +247,7 @@ def _text_column(known: Any, name: str, missing: bool) -> Column:
 
 
 def _are_dates(text: Any) -> bool:
-    """Texts such as 2024-05-01 or 01.05.2024 12:00."""
+    """Do texts look like 2024-05-01 or 01.05.2024 12:00?"""
     return bool(text.str.match(r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T]\d{1,2}:\d{2}.*)?$").all())
 
 
@@ -299,7 +299,7 @@ def texts(series: Any) -> Any:
 
 
 def _untyped(series: Any) -> Any:
-    """A column of which the model only knows the name."""
+    """The values of a column of which the model only knows the name."""
     import pandas as pd
 
     if pd.api.types.is_numeric_dtype(series.dtype):

@@ -45,7 +45,7 @@ def labels_of(table: Table, target: str, classes: Any = None) -> Any:
 
 
 def numbers_of(table: Table, target: str) -> Any:
-    """Labels of a regressor."""
+    """Targets of a regression, as an array."""
     _check_missing(table.frame[target], None, table.missing, target)
     return numbers(table.frame[target], Column(target)).to_numpy()
 
@@ -107,7 +107,7 @@ def _text_labels(written: Any, guessed: Any) -> Any:
 
 
 def _is_integer(text: str) -> bool:
-    """Whether the text is that of an integer of 64 bits, and the integer has no other."""
+    """Is a text the only spelling of a 64-bit integer?"""
     return re.fullmatch(r"0|-?[1-9][0-9]{0,18}", text) is not None and -(2**63) <= int(text) < 2**63
 
 
@@ -131,7 +131,7 @@ def _as_classes(series: Any, classes: Any, target: str) -> Any:
 
 
 def _narrowed(y: Any, kind: str) -> Any:
-    """Numbers in the type of the classes, as far as that type has them."""
+    """Numbers in the dtype of the classes where it can hold them, else as floats."""
     if kind == "b" and set(y) <= {0, 1}:
         return y.astype(bool)
     if kind in "bi" and all(float(value).is_integer() and -(2**63) <= value < 2**63 for value in y):
@@ -140,7 +140,7 @@ def _narrowed(y: Any, kind: str) -> Any:
 
 
 def _number(text: str) -> Any:
-    """A number or truth value from its text; None where it is another."""
+    """A number or truth value from its text; None for any other text."""
     if text in (*TRUE, *FALSE):
         return int(text in TRUE)
     try:

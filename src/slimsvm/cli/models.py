@@ -1,4 +1,4 @@
-"""Models in files, and what a file says of its inputs."""
+"""Models in .slim files, with the inputs that their metadata describe."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def versions() -> dict[str, str]:
 
 
 def check_new(path: Path, suffix: str | None = SUFFIX) -> None:
-    """Raise before any work is done if a file cannot be written there."""
+    """Raise if a file cannot be written there, before any work is done."""
     if suffix is not None and path.suffix.lower() != suffix:
         raise WrongUse(f"--output {path}: must end in {suffix}")
     if path.is_dir():

@@ -71,7 +71,7 @@ def _kept(table: tables.Table, names: list[str], output: Path | None, console: C
 
 
 def _names(saved: SavedModel, what: str) -> list[str]:
-    """Names of the columns of predictions, or of something about them: one for each target."""
+    """Names of columns about predictions: one for each target."""
     numbers = range(1, saved.n_targets + 1)
     return [what] if saved.n_targets == 1 else [f"{what}_{number}" for number in numbers]
 

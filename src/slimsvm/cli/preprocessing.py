@@ -52,7 +52,7 @@ def encoder_of(model: Any) -> Any:
 
 
 def words(inputs: ModelInputs, model: Any = None) -> list[str]:
-    """What is done to the columns, a line each."""
+    """Descriptions of what is done to the columns."""
     numbers, categories = inputs.of_kind(NUMBER), inputs.of_kind(CATEGORY)
     gaps = [column.name for column in numbers if column.missing]
     said = []

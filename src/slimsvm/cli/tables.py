@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.datasets import load_svmlight_file
 
 from ..utils.warnings import without_control_characters
 from .errors import CommandError, WrongUse, listed, needs, one_line
@@ -58,7 +59,7 @@ class Table:
     missing: frozenset[str] = frozenset()  # texts that stand for missing values there
 
     def texts(self, names: Sequence[str]) -> Any:
-        """Columns whose types pandas has not guessed: the same row is the same whatever rows are beside it."""
+        """Columns as text, without types guessed by pandas, so that a value does not depend on other rows."""
         if self.raw is None or not names:
             return self.frame[list(names)]
         found = self.raw(names)
@@ -158,18 +159,18 @@ def _read_csv(path: Path, how: ReadingOptions) -> Table:
 
 
 def missing_texts(given: Sequence[str] | None) -> frozenset[str]:
-    """Those of `MISSING` and those given; where the empty text is among these, no others than these."""
+    """The texts of `MISSING` and those given; only those given where the empty text is among them."""
     given = tuple(given or ())
     return frozenset(given if "" in given else (*MISSING, *given))
 
 
 def _source(path: Path) -> Any:
-    """What pandas reads from, twice; standard input is kept."""
+    """A source that can be read twice: the path, or standard input in memory."""
     return io.BytesIO(sys.stdin.buffer.read()) if str(path) == "-" else path
 
 
 def _encoding(name: str) -> str:
-    """UTF-8 files may begin with a byte order mark."""
+    """The codec of an encoding; UTF-8 files may begin with a byte order mark."""
     return "utf-8-sig" if name.lower().replace("_", "-") in ("utf-8", "utf8") else name
 
 
@@ -193,7 +194,7 @@ def _opened(path: Path) -> Any:
 
 @contextmanager
 def _fields_of_any_length(lines: list[str]) -> Iterator[None]:
-    """Split by another separator than its own, a line is one field: with many columns beyond what Python expects."""
+    """Allow fields as long as these lines: split by a wrong separator, a line with many columns is one field."""
     before = csv.field_size_limit()
     csv.field_size_limit(max(before, sum(map(len, lines))))
     try:
@@ -222,7 +223,7 @@ def _numbered(names: list[str]) -> list[str]:
 
 
 def _header(path: Path, names: list[str]) -> list[str]:
-    """Names of columns; those without one get one."""
+    """Names of the columns, made up where there is none."""
     names = [name.strip() or f"{UNNAMED}{k + 1}" for k, name in enumerate(names)]
     if all(map(_is_number, names)) and names not in (_numbered(names), [str(k) for k in range(len(names))]):
         raise CommandError(
@@ -264,9 +265,8 @@ def _read_parquet(path: Path, how: ReadingOptions) -> Table:
 
 
 def _read_svmlight(path: Path, how: ReadingOptions) -> Table:
-    """Columns are called as their numbers in the file; labels that are whole numbers become integers."""
+    """A table whose columns are named by their numbers in the file; labels that are whole numbers become integers."""
     import pandas as pd
-    from sklearn.datasets import load_svmlight_file
 
     try:
         X, y = load_svmlight_file(str(path), zero_based=True)

@@ -222,7 +222,7 @@ class OutlierTask(LearningTask):
         return None
 
     def check_labels(self, y: Any, target: str | None) -> None:
-        """There are none."""
+        """There are no labels to check."""
 
     def estimator(self, settings: dict[str, Any]) -> Any:
         scale = {"gamma": "scale"} if settings["gamma"] == "search" else {}

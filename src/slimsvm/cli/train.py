@@ -180,7 +180,7 @@ def inputs_in_words(columns: int, inputs: int) -> str:
 
 
 def _with_counts(facts: dict[str, Any]) -> dict[str, Any]:
-    """Facts about labels, with the rows of each class beside it."""
+    """Facts about labels with the number of rows of each class."""
     if "classes" not in facts:
         return facts
     return {"classes": dict(zip(facts["classes"], facts["class_rows"], strict=True))}

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin, is_classifier
 
+from ..estimators import ALL, COMPRESSED, DETECTORS, FAMILY, REGRESSORS
 from ..linalg.arrays import Array
 from ..model.inference import InferenceModel, folded_scalers, inference_model, last_step
 from . import pipelines
@@ -228,7 +229,7 @@ def labels_of(classes: Array | None, nocl: bool = False) -> Array:
 
 
 def _is_whole(label: Any) -> bool:
-    """Is it a number that int64 has?"""
+    """Is a label a whole number in the range of int64?"""
     return isinstance(label, (bool, int, float)) and -(2**63) <= label < 2**63 and float(label).is_integer()
 
 
@@ -347,8 +348,6 @@ def register() -> None:
     >>> slimsvm.export.onnx.register()
     """
     skl2onnx = _import("skl2onnx", "the conversion of pipelines")
-    from ..estimators import ALL, COMPRESSED, DETECTORS, FAMILY, REGRESSORS
-
     for kind in (*ALL, *REGRESSORS, *FAMILY, *COMPRESSED, *DETECTORS):
         skl2onnx.update_registered_converter(
             kind, f"Slimsvm{kind.__name__}", _shapes, _convert, parser=_parse, options=_options_for(kind)
@@ -387,7 +386,7 @@ def _results(operator: Any, inference: InferenceModel, options: dict[str, Any]) 
 
 
 def _input_type(operator: Any) -> Any:
-    """The type of the input."""
+    """The numpy type of an operator's input."""
     from skl2onnx.common.data_types import guess_numpy_type
 
     return guess_numpy_type(operator.inputs[0].type)

@@ -132,7 +132,7 @@ def _filled(inference: InferenceModel, Z: Array, settings: dict[str, Any], estim
 
 
 def _cost(estimator: Any) -> float | None:
-    """C as it was used, where it is a number."""
+    """The C of the fit; None where it is not a number."""
     C = getattr(estimator, "C_", estimator.get_params().get("C"))
     return float(C) if isinstance(C, (int, float, np.number)) else None
 
@@ -165,8 +165,8 @@ def _below_zero(inference: InferenceModel, coef: Array, bias: Array) -> Array:
 def _by_class(inference: InferenceModel, coef: Array, bias: Array) -> tuple[Array, Array, Array, list[int]]:
     """Coefficients, biases, the numbers of the vectors, and how many each class has, in the layout of `SVC`.
 
-    There, a vector belongs to a class and has a coefficient for each of its pairs with the others. A pair's coefficient
-    goes with the class that it speaks for: rows of a training set then are there once.
+    There, a vector belongs to a class and has a coefficient for each pair of this class with another. A pair's
+    coefficient goes with the class that it votes for, so that rows of a training set are there once.
     """
     assert inference.classes is not None
     assert inference.votes is not None
@@ -195,7 +195,7 @@ def _by_class(inference: InferenceModel, coef: Array, bias: Array) -> tuple[Arra
 def _owners(coef: Array, first: Array, second: Array, n: int) -> Array:
     """The class that each coefficient (pairs x vectors) goes with.
 
-    Where that would be all classes, the last gives its own to the others.
+    Where a vector would belong to all classes, the last class passes its coefficients on.
     """
     owner = np.where(coef > 0, first[:, None], second[:, None])
     used = np.stack([((owner == k) & (coef != 0)).any(axis=0) for k in range(n)])

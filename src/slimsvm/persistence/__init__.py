@@ -277,7 +277,7 @@ def _release(version: str) -> tuple[int, ...]:
 
 
 def _warn_of_versions(classes: list[str], made: str, now: str) -> None:
-    """Attributes of scikit-learn's classes change between its versions."""
+    """Warn about classes of scikit-learn in the file, whose attributes change between versions."""
     theirs = sorted({name.rpartition(".")[2] for name in classes if name.startswith("sklearn.")} & PREPROCESSING.keys())
     if theirs:
         warn(
@@ -308,7 +308,7 @@ def _write(file: Any, data: bytes) -> None:
 
 
 def _with_name(path: Any, action: Any) -> Any:
-    """Errors say which file it was."""
+    """The result of an action; errors name the file."""
     try:
         return action()
     except FileError as error:
@@ -317,7 +317,7 @@ def _with_name(path: Any, action: Any) -> Any:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """The file is the old one or the new one at any time, also if the machine stops."""
+    """Replace a file atomically: it is the old one or the new one at any time, also after a crash."""
     if path.exists() and not stat.S_ISREG(path.stat().st_mode):  # a folder is an error; a pipe or device is written to
         path.write_bytes(data)
         return

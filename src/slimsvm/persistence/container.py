@@ -90,7 +90,7 @@ def pack(header: dict[str, Any], arrays: list[Array]) -> bytes:
 
 @dataclass(frozen=True)
 class Slot:
-    """Where the bytes of an array are, and what they mean."""
+    """The place of an array in the file, its dtype, shape and order."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -156,7 +156,7 @@ def unpack(data: bytes) -> Contents:
 
 
 def _checked_prefix(data: bytes) -> int:
-    """The length of the header, of a file that says it is one of ours."""
+    """The length of the header; FileError where the first bytes are not those of a .slim file."""
     if not data:
         raise FileError("the file is empty")
     if data[: len(MAGIC)] != MAGIC:

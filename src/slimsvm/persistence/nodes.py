@@ -377,7 +377,7 @@ def _is_shape(shape: Any) -> bool:
 
 
 def _csr_complaint(data: Any, indices: Any, indptr: Any, shape: Any) -> str:
-    """What scipy and the core would read beyond the end of an array for."""
+    """What is wrong with a sparse matrix, for which scipy or the core would read beyond the end of an array."""
     if not _is_shape(shape) or len(shape) != 2:
         return "its shape is not one"
     if not all(is_array(part, ANY_KIND, 1) for part in (data, indices, indptr)):

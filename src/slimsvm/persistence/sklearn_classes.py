@@ -170,7 +170,7 @@ def _columns_complaint(state: State) -> str:
 
 
 def _polynomial_complaint(state: State) -> str:
-    """Columns and degree are as many as they say, and not too many."""
+    """The number of columns must follow from the degree, and be small enough."""
     names = ("n_features_in_", "_min_degree", "_max_degree", "_n_out_full", "n_output_features_")
     if not any(name in state for name in names):
         return ""
@@ -217,7 +217,7 @@ def _one_hot_complaint(state: State) -> str:
 
 
 def _is_in_order(categories: Array) -> bool:
-    """Numbers that rise, NaN last; texts and objects are in any order."""
+    """Do categories that are numbers increase, NaN last? Texts and objects are in any order."""
     if categories.dtype.kind in "OU":
         return len(categories) > 0
     known = categories[:-1] if len(categories) and categories[-1] != categories[-1] else categories
@@ -225,12 +225,12 @@ def _is_in_order(categories: Array) -> bool:
 
 
 def _is_one_each(values: Any, count: int) -> bool:
-    """One for each input?"""
+    """Is there one value for each input?"""
     return (isinstance(values, list) or is_array(values, ANY_KIND, 1)) and len(values) == count
 
 
 def _columns_of(categories: Array, groups: Any, rare: Any, dropped: Any) -> int | None:
-    """Columns that an input becomes; None if its groups, or the one that is left out, make no sense."""
+    """The number of columns of an encoded input; None if its groups, or the dropped one, make no sense."""
     size = len(categories)
     if (groups is None) != (rare is None):
         return None

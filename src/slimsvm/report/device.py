@@ -1,4 +1,4 @@
-"""What a model takes on a device."""
+"""Bytes and work of a model on a device."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ InIntegers = tuple[dict[str, int], int, Array | None, str, tuple[CReport, ...]]
 
 
 def _rounded(model: Any, inference: InferenceModel, X: Any) -> InIntegers:
-    """The integers, their answers, and both headers."""
+    """The model in integers: its bytes, its predictions, and both headers."""
     try:
         small = to_integers(model, probabilities=True)
     except ValueError as error:
@@ -68,7 +68,7 @@ def _rounded(model: Any, inference: InferenceModel, X: Any) -> InIntegers:
 
 
 def _counted(model: Any, inference: InferenceModel, X: Any) -> InIntegers:
-    """Bytes alone: to round so many vectors takes long, and no device would hold them."""
+    """Bytes without rounding: so many vectors take long to round, and fit on no device."""
     expansion = inference.expansion
     try:
         parts = fixed_point_form(expansion.kernel).parts(

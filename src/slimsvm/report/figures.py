@@ -1,4 +1,4 @@
-"""Pictures as inline SVG that follow the page: their colours are its variables, their text is text."""
+"""Pictures as inline SVG whose colours are variables of the page and whose text is text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SERIES = (
 VARIABLES = {INK: "var(--ink)"} | {color: f"var(--c{k})" for k, color in enumerate(SERIES)}
 
 FONT = 10.0
-WIDE = 6.2  # inches, from which on a picture is not made smaller than can be read
+MAX_SHRUNK_WIDTH = 6.2  # inches; wider pictures scroll: they could not be read when made smaller
 
 
 def _style() -> dict[str, Any]:
@@ -54,15 +54,15 @@ def _style() -> dict[str, Any]:
 def figure(
     name: str, size: tuple[float, float], alt: str, caption: Any, draw: Callable[[Any], Any], kind: str = ""
 ) -> Safe:
-    """A picture that ``draw`` makes on axes, with its caption, and in words for those who do not see it."""
+    """A picture that ``draw`` makes on axes, with its caption and a text for those who do not see it."""
     drawn = svg(name, size, alt, draw)
-    box = scrolling(drawn, alt) if size[0] > WIDE else drawn
-    kind = f"{kind} wide".strip() if size[0] > WIDE else kind
+    box = scrolling(drawn, alt) if size[0] > MAX_SHRUNK_WIDTH else drawn
+    kind = f"{kind} wide".strip() if size[0] > MAX_SHRUNK_WIDTH else kind
     return tag("figure", box, tag("figcaption", caption), class_=kind or None)
 
 
 def svg(name: str, size: tuple[float, float], alt: str, draw: Callable[[Any], Any]) -> Safe:
-    """The picture alone: the same bytes for the same picture."""
+    """The picture alone, with the same bytes for the same drawing."""
     try:
         from matplotlib import style
         from matplotlib.figure import Figure
@@ -81,7 +81,7 @@ def svg(name: str, size: tuple[float, float], alt: str, draw: Callable[[Any], An
 
 
 def _inline(source: str, name: str, alt: str) -> str:
-    """An SVG file as an element of a page: no names of its own that another picture may have, no fixed size."""
+    """An SVG file as an element of a page: ids unique in the page, no fixed size."""
     body = source[source.index("<svg") :]
     head, rest = body.split(">", 1)
     box = re.search(r'viewBox="[^"]+"', head)

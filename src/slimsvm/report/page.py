@@ -8,6 +8,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from .. import __version__
 from ..frontiers.result import Frontier
 from ..plotting.shown_model import ShownModel
 from . import evaluation, sections
@@ -125,8 +126,6 @@ def _context(
 
 
 def _footer() -> Safe:
-    from .. import __version__
-
     return text(f"Made by slimsvm {__version__}. The page is complete: it loads nothing.")
 
 

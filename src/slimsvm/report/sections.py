@@ -97,7 +97,7 @@ def data(context: ReportContext) -> Safe:
 
 
 def _color(number: int, classes: int) -> str:
-    """Of a class, as pictures have it; one for all, where there are not enough."""
+    """The colour of a class, as in pictures; the same for all where there are too many."""
     return f"c{number}" if classes <= len(SERIES) else "c7"
 
 
@@ -119,7 +119,7 @@ def _held_out_table(context: ReportContext) -> Safe:
 
 
 def _inputs(context: ReportContext) -> Safe:
-    """Inputs with their range, those that count most first."""
+    """A table of inputs with their range, the most important first."""
     columns = columns_of(context.X, context.names if context.names is not None else context.shown.inference.names)
     if not columns.lines:
         return Safe("")
@@ -220,7 +220,7 @@ FIT_ATTRIBUTES = (
 
 
 def _kernel(kernel: Any) -> list[tuple[str, Any]]:
-    """Its name and its numbers."""
+    """Name and parameters of a kernel."""
     return [("kernel", kernel.name), *((name, text(_short(value))) for name, value in kernel.get_params().items())]
 
 
@@ -313,7 +313,7 @@ def vectors(context: ReportContext) -> Safe:
 
 
 def _size(context: ReportContext, kind: str) -> tuple[float, float]:
-    """Inches: the more there is to show, the higher."""
+    """Width and height of the picture in inches."""
     if kind == "plane":
         return 5.4, 5.0
     if context.shape is None:
@@ -324,7 +324,7 @@ def _size(context: ReportContext, kind: str) -> tuple[float, float]:
 
 
 def _as_numbers(context: ReportContext) -> Safe:
-    """Vectors in the user's units: the inputs that count most."""
+    """A table of the vectors in the user's units, with the most important inputs."""
     which, loud = context.shown.speaks_for
     kept = np.argsort(-context.shown.counting(context.X), kind="stable")[:MAX_VALUES]
     order = np.lexsort((-np.abs(loud), which))[:MAX_VECTORS]
