@@ -145,7 +145,7 @@ class OwnSVC(AnyNormSVC):
 REFUSED = {
     "a function for kernel": (AnyNormSVC(kernel=cosine_plus_one), "AnyNormSVC.kernel is the function cosine_plus_one"),
     "a kernel of one's own": (AnyNormSVC(kernel=OwnKernel()), "AnyNormSVC.kernel is .*OwnKernel.*class of your own"),
-    "an estimator of one's own": (OwnSVC(), "OwnSVC is an object of the class OwnSVC"),
+    "an estimator of one's own": (OwnSVC(), "OwnSVC is an object of the class OwnSVC.*class of your own is code"),
     "a fitted kernel function": (AnyNormSVC(kernel=cosine_plus_one).fit(X, Y), "AnyNormSVC.kernel"),
     "a function as a step": (
         make_pipeline(FunctionTransformer(np.log1p), AnyNormSVC()),

@@ -1,10 +1,11 @@
 """Support vector machines that stay small."""
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
+
     from . import (
         bases,
         kernels,
@@ -61,8 +62,6 @@ if TYPE_CHECKING:
     from .persistence import load, save
     from .plotting import CalibrationDisplay, FrontierDisplay, VectorsDisplay
     from .utils.versions import show_versions
-
-__version__ = version("slimsvm")
 
 __all__ = [
     "SVC",
@@ -150,7 +149,10 @@ def __getattr__(name: str) -> Any:
         return import_module(f".{name}", __name__)
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_HOMES.get(name, 'estimators')}", __name__), name)
+    if name == "__version__":
+        value = import_module("importlib.metadata").version("slimsvm")
+    else:
+        value = getattr(import_module(f".{_HOMES.get(name, 'estimators')}", __name__), name)
     globals()[name] = value
     return value
 

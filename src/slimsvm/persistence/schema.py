@@ -179,8 +179,6 @@ ADVICE = {
     "BaseLibSVM": "Make it small first: slimsvm.compress(model, n_vectors=...). ",
     "Function": "A kernel that is a function is code. ",
     "MetadataRequest": "Requests of metadata (set_fit_request and the like) are not kept. ",
-    "Part": "A class of your own is code. ",
-    "ExpansionModel": "A class of your own is code. ",
 }
 
 

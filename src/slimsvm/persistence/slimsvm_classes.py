@@ -20,10 +20,11 @@ from ..compression import Compression
 from ..compression.tasks import Classification, OneClass, Regression
 from ..data.dataset import Output
 from ..data.reservoir import Reservoir
-from ..estimators.base import MIN_SPARSE_COEFFICIENTS
+from ..estimators.base import MIN_SPARSE_COEFFICIENTS, KernelModel
 from ..linalg.arrays import Array
 from ..model.voting import Votes
 from ..problem import bases, kernels, losses, regularizers, slacks
+from ..problem.formulation import Part
 from ..training.sizes import Curve
 from ..training.spec import Hyperparameters
 from ..training.streaming import Stream
@@ -51,7 +52,7 @@ from .checks import (
     shape_complaint,
     unless,
 )
-from .schema import ClassSchema, Complaint, State, no_complaint, parameters, record, register
+from .schema import ADVICE, ClassSchema, Complaint, State, no_complaint, parameters, record, register
 from .sklearn_classes import ONLY_UNFITTED, kind_of
 
 MAX_PAIRED_CLASSES = 512  # votes of all pairs take memory that grows with the third power of the classes
@@ -468,3 +469,4 @@ def _schemas() -> Iterable[ClassSchema]:
 
 for _schema in _schemas():
     register(_schema)
+ADVICE.update(dict.fromkeys((Part.__name__, KernelModel.__name__), "A class of your own is code. "))
