@@ -95,17 +95,17 @@ class BudgetTrials:
 
     def smallest(self) -> Any:
         """The smallest model, if it is within the limit; raise CommandError if not."""
-        ways: list[dict[str, Any]] = [{}]
+        choices: list[dict[str, Any]] = [{}]
         if self._scales() == "search":
-            ways.append({"scales": "learned"})  # only these leave out inputs
-        found = []
-        for way in ways:
-            fewest = self._fewest(**way)
-            model, size = self._fit(fewest, **way)
+            choices.append({"scales": "learned"})  # only these leave out inputs
+        too_large = []
+        for choice in choices:
+            fewest = self._fewest(**choice)
+            model, size = self._fit(fewest, **choice)
             if size <= self.max_bytes:
                 return model
-            found.append((size, model[-1].n_vectors_))
-        size, vectors = min(found)
+            too_large.append((size, model[-1].n_vectors_))
+        size, vectors = min(too_large)
         raise CommandError(
             f"--bytes {self.max_bytes} are too few: the smallest model, of {vectors} vector{'s' * (vectors != 1)}, "
             f"takes {size} with the scaling of its inputs; give more bytes or fewer --columns"

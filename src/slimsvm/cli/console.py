@@ -110,8 +110,8 @@ class Facts:
     """Lines of two columns: a name and its value; those without a value are left out."""
 
     def __init__(self, rows: Sequence[tuple[str, Any]]):
-        there = [(name, str(value)) for name, value in rows if value is not None and value != ""]
-        self.rows = [(without_control_characters(name), without_control_characters(value)) for name, value in there]
+        filled = [(name, str(value)) for name, value in rows if value is not None and value != ""]
+        self.rows = [(without_control_characters(name), without_control_characters(value)) for name, value in filled]
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
         width = max((len(name) for name, _ in self.rows), default=0) + 2

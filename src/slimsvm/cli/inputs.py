@@ -95,12 +95,12 @@ class ModelInputs:
         """A frame of the numeric inputs without infinite or unexpected missing values, all at once."""
         import pandas as pd
 
-        there = set(table.frame.columns[_numeric_places(table.frame)])
-        wanted = [one for one in self.of_kind(NUMBER) if one.name in there]
-        values = table.frame[[one.name for one in wanted]].to_numpy(dtype=np.float64)
-        missing = np.array([one.missing for one in wanted], dtype=bool)
+        numeric = set(table.frame.columns[_numeric_places(table.frame)])
+        numbers = [one for one in self.of_kind(NUMBER) if one.name in numeric]
+        values = table.frame[[one.name for one in numbers]].to_numpy(dtype=np.float64)
+        missing = np.array([one.missing for one in numbers], dtype=bool)
         good = ~np.isinf(values).any(axis=0) & (missing | ~np.isnan(values).any(axis=0))
-        names = [one.name for one, known in zip(wanted, good, strict=True) if known]
+        names = [one.name for one, known in zip(numbers, good, strict=True) if known]
         return pd.DataFrame(values[:, good], columns=names, index=table.frame.index)
 
 
@@ -109,13 +109,13 @@ class ModelInputs:
 
 def named(options: Sequence[str] | None, option: str, table: Table) -> list[str]:
     """Names that an option gives, each time one or several with commas between."""
-    found: list[str] = []
+    names: list[str] = []
     for text in options or ():
-        found += [text] if text in table.frame.columns else [part.strip() for part in text.split(",") if part.strip()]
-    for name in found:
+        names += [text] if text in table.frame.columns else [part.strip() for part in text.split(",") if part.strip()]
+    for name in names:
         if name not in table.frame.columns:
             raise WrongUse(f"{option} {name}: {table.path} has no such column{suggestion(name, table.names)}")
-    return found
+    return names
 
 
 def choose(table: Table, options: ColumnOptions, target: str | None) -> ModelInputs:
@@ -173,10 +173,10 @@ def _plain_columns(table: Table) -> dict[str, Column]:
 def _is_constant(series: Any) -> bool:
     import pandas as pd
 
-    known = series.dropna()
+    present = series.dropna()
     if pd.api.types.is_numeric_dtype(series.dtype):
-        return len(np.unique(known)) < 2
-    return known.astype(str).nunique() + int(len(known) < len(series)) < 2
+        return len(np.unique(present)) < 2
+    return present.astype(str).nunique() + int(len(present) < len(series)) < 2
 
 
 def _counts_rows(series: Any, name: str) -> bool:
@@ -203,17 +203,17 @@ def _column(series: Any, name: str, is_code: bool) -> Column:
         return Column(name, NUMBER, missing)
     if types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype):
         raise CommandError(_date_complaint(name))
-    known = series.dropna()
-    if known.map(lambda value: isinstance(value, (list, dict, set, np.ndarray, bytes))).any():
+    present = series.dropna()
+    if present.map(lambda value: isinstance(value, (list, dict, set, np.ndarray, bytes))).any():
         raise CommandError(f"column {name!r} has lists or bytes; leave it out with --drop {quote(name)}")
-    return _text_column(known, name, missing)
+    return _text_column(present, name, missing)
 
 
-def _text_column(known: Any, name: str, missing: bool) -> Column:
+def _text_column(present: Any, name: str, missing: bool) -> Column:
     """A column of text: numbers after all, categories, or nothing that can be learned from."""
     import pandas as pd
 
-    text = texts(known)
+    text = texts(present)
     if text.isin([TRUE[0], FALSE[0]]).all():  # truth values, some missing
         return Column(name, NUMBER, missing)
     numeric = pd.to_numeric(text, errors="coerce").notna()
@@ -266,13 +266,13 @@ def numbers(series: Any, column: Column) -> Any:
     import pandas as pd
 
     if series.dtype == object or isinstance(series.dtype, (pd.CategoricalDtype, pd.StringDtype)):
-        known = series.dropna()
-        found = pd.to_numeric(known.map(_text).replace({TRUE[0]: "1", FALSE[0]: "0"}), errors="coerce")
-        if found.isna().any():
-            row = found.index[found.isna()][0]
+        present = series.dropna()
+        parsed = pd.to_numeric(present.map(_text).replace({TRUE[0]: "1", FALSE[0]: "0"}), errors="coerce")
+        if parsed.isna().any():
+            row = parsed.index[parsed.isna()][0]
             hint = "; if that is a decimal comma, say --decimal ," if COMMA.fullmatch(str(series[row]).strip()) else ""
             raise CommandError(f"column {column.name!r} needs numbers; row {row + 1} has {str(series[row])!r}{hint}")
-        series = found.reindex(series.index)
+        series = parsed.reindex(series.index)
     try:
         values = series.to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError):

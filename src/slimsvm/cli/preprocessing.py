@@ -55,13 +55,13 @@ def words(inputs: ModelInputs, model: Any = None) -> list[str]:
     """Descriptions of what is done to the columns."""
     numbers, categories = inputs.of_kind(NUMBER), inputs.of_kind(CATEGORY)
     gaps = [column.name for column in numbers if column.missing]
-    said = []
+    lines = []
     if gaps:
-        said.append(f"median for missing numbers: {', '.join(gaps)}")
+        lines.append(f"median for missing numbers: {', '.join(gaps)}")
     if categories:
         made = "" if model is None else f" ({_counted(_encoded(model))})"
-        said.append(f"an input for each category{made}: {', '.join(column.name for column in categories)}")
-    return [*said, "each input scaled to mean 0, deviation 1"]
+        lines.append(f"an input for each category{made}: {', '.join(column.name for column in categories)}")
+    return [*lines, "each input scaled to mean 0, deviation 1"]
 
 
 def _counted(inputs: int) -> str:

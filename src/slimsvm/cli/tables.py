@@ -62,8 +62,8 @@ class Table:
         """Columns as text, without types guessed by pandas, so that a value does not depend on other rows."""
         if self.raw is None or not names:
             return self.frame[list(names)]
-        found = self.raw(names)
-        return found.mask(found.isin(self.missing))
+        columns = self.raw(names)
+        return columns.mask(columns.isin(self.missing))
 
     @property
     def names(self) -> list[str]:
@@ -95,12 +95,12 @@ def _format(path: Path, given: str | None) -> str:
         return "csv"
     if path.is_dir():
         raise CommandError(f"{path} is a directory; give a file")
-    found = _format_of_name(path)
-    if found is None:
+    name = _format_of_name(path)
+    if name is None:
         if not path.exists():
             raise CommandError(f"{path}: no such file")
         raise WrongUse(f"{path}: unknown kind of file; use one of {', '.join(FORMATS)}, or say --format csv")
-    return found
+    return name
 
 
 def _format_of_name(path: Path) -> str | None:

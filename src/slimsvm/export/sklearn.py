@@ -181,14 +181,14 @@ def _by_class(inference: InferenceModel, coef: Array, bias: Array) -> tuple[Arra
     owner = _owners(coef, first, second, n)
     blocks, numbers, sizes = [], [], []
     for k in range(n):
-        mine = np.flatnonzero(((owner == k) & (coef != 0)).any(axis=0))
-        block = np.zeros((n - 1, len(mine)))
+        of_class = np.flatnonzero(((owner == k) & (coef != 0)).any(axis=0))
+        block = np.zeros((n - 1, len(of_class)))
         for p in np.flatnonzero((first == k) | (second == k)):
             other = second[p] - 1 if first[p] == k else first[p]
-            block[other] = np.where(owner[p, mine] == k, coef[p, mine], 0)
+            block[other] = np.where(owner[p, of_class] == k, coef[p, of_class], 0)
         blocks.append(block)
-        numbers.append(mine)
-        sizes.append(len(mine))
+        numbers.append(of_class)
+        sizes.append(len(of_class))
     return np.hstack(blocks), bias, np.concatenate(numbers), sizes
 
 

@@ -223,10 +223,10 @@ def _parsed(text: bytes) -> dict[str, Any]:
 
 
 def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
         raise FileError("the header has a key twice")
-    return found
+    return entries
 
 
 def _no_constant(name: str) -> Any:

@@ -159,16 +159,16 @@ def schema_named(name: Any) -> ClassSchema | None:
 def schema_of(value: Any) -> ClassSchema | None:
     """The schema of an object, if its class, not one that inherits from it, is in the list."""
     kind = type(value)
-    found = schema_named(_NAMES.get(kind, f"sklearn.{kind.__name__}"))
-    if found is None or found.kind is not kind or (found.only_unfitted and found.unknown(vars(value))):
+    schema = schema_named(_NAMES.get(kind, f"sklearn.{kind.__name__}"))
+    if schema is None or schema.kind is not kind or (schema.only_unfitted and schema.unknown(vars(value))):
         return None
-    return found
+    return schema
 
 
 def is_estimator(value: Any) -> bool:
     """Is it an estimator of the list? SVC and the like of scikit-learn are there for their parameters only."""
-    found = schema_of(value)
-    return found is not None and found.is_estimator
+    schema = schema_of(value)
+    return schema is not None and schema.is_estimator
 
 
 # What to do with some objects that people try to save, by the name of a class or of a base class.

@@ -220,8 +220,8 @@ def _is_in_order(categories: Array) -> bool:
     """Do categories that are numbers increase, NaN last? Texts and objects are in any order."""
     if categories.dtype.kind in "OU":
         return len(categories) > 0
-    known = categories[:-1] if len(categories) and categories[-1] != categories[-1] else categories
-    return len(categories) > 0 and bool((known[:-1] < known[1:]).all()) and bool((known == known).all())
+    numbers = categories[:-1] if len(categories) and categories[-1] != categories[-1] else categories
+    return len(categories) > 0 and bool((numbers[:-1] < numbers[1:]).all()) and bool((numbers == numbers).all())
 
 
 def _is_one_each(values: Any, count: int) -> bool:

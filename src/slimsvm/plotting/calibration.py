@@ -247,9 +247,9 @@ class CalibrationDisplay:
         """
         ax = axes_for(ax, (5.6, 4.6))
         low = min(self.lowest, float(self.prob_pred.min()))
-        known = [line for line in ax.lines if line.get_gid() == "ideal"]
+        diagonals = [line for line in ax.lines if line.get_gid() == "ideal"]
         ideal = {"color": text_color(), "alpha": 0.35, "lw": 1, "zorder": 1, "gid": "ideal"}
-        self.ideal_ = known[0] if known else ax.plot([0, 1], [0, 1], **ideal)[0]
+        self.ideal_ = diagonals[0] if diagonals else ax.plot([0, 1], [0, 1], **ideal)[0]
         text = f"ECE {self.ece:.3f}, log-loss {self.log_loss:.3f}"
         label = text if self.name is None else f"{short(self.name, 40)}\n{text}"
         style = {"marker": "o", "ms": 5, "label": label, "zorder": 3, **(line_kw or {})}
@@ -261,9 +261,9 @@ class CalibrationDisplay:
         if self.pos_label is not None:
             share = f"share of class {short(self.pos_label)}"
         of = "highest probability" if self.pos_label is None else f"probability of {short(self.pos_label)}"
-        if known:  # curves of other models are there already
+        if diagonals:  # curves of other models are there already
             low = min(low, ax.get_xlim()[0])
-        bottom = min(low, float(self.prob_true.min()), ax.get_ylim()[0] if known else 1.0)
+        bottom = min(low, float(self.prob_true.min()), ax.get_ylim()[0] if diagonals else 1.0)
         ax.set(xlabel=of, ylabel=share, xlim=(low, 1 + 0.02 * (1 - low)))
         # The legend has room of its own above 1: a curve may be anywhere below.
         entries = len(ax.get_legend_handles_labels()[1])

@@ -325,9 +325,9 @@ class VectorsDisplay:
             return [ax.scatter(*self.X.T, s=9, color=text_color(), alpha=0.5, lw=0, zorder=3, label="rows")]
         dots = []
         for label, color in zip(self.classes.tolist(), self._colors, strict=True):
-            mine = self.X[self.y == label]
+            of_class = self.X[self.y == label]
             name = f"class {short(label)}"
-            dots.append(ax.scatter(*mine.T, s=11, color=color, lw=0, alpha=0.85, zorder=3, label=name))
+            dots.append(ax.scatter(*of_class.T, s=11, color=color, lw=0, alpha=0.85, zorder=3, label=name))
         return dots
 
     def _as_images(self, ax: Any, most_vectors: int, most_inputs: int) -> None:
@@ -401,8 +401,8 @@ class VectorsDisplay:
         """A bar for each vector, in the colour of its class."""
         places = np.arange(len(order)) + 0.5
         for number, color in enumerate(self._colors if self.classes is not None else [text_color()]):
-            mine = self.speaks_for[order] == number
-            above.bar(places[mine], self.weights[order][mine], 0.8, color=color)
+            of_class = self.speaks_for[order] == number
+            above.bar(places[of_class], self.weights[order][of_class], 0.8, color=color)
         above.axhline(0, color=text_color(), lw=0.8)
         above.set(xticks=[], xlim=(0, len(order)), ylabel="weight")
         above.spines[["top", "right", "bottom"]].set_visible(False)

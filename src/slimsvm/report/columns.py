@@ -34,8 +34,8 @@ def columns_of(X: Any, names: Sequence[Any] | None = None) -> Columns:
     labels, names = list(getattr(X, "columns", [])), list(names if names is not None else [])
     count = np.shape(X)[1]
     columns = [np.asarray(X[label]) for label in labels] if labels else list(np.asarray(X).T)
-    known = names or labels or [f"x{k}" for k in range(count)]
-    return Columns(count, [[str(name), *_summary(column)] for name, column in zip(known, columns, strict=True)])
+    shown = names or labels or [f"x{k}" for k in range(count)]
+    return Columns(count, [[str(name), *_summary(column)] for name, column in zip(shown, columns, strict=True)])
 
 
 def _summary(column: Any) -> list[str]:
@@ -43,12 +43,12 @@ def _summary(column: Any) -> list[str]:
         values = np.asarray(column, dtype=np.float64)
     except (TypeError, ValueError):
         return _words(column)
-    known = values[~np.isnan(values)]
-    ends = [number(float(f(known))) for f in (np.min, np.median, np.max)] if len(known) else ["–"] * 3
-    return [*ends, str(len(values) - len(known))]
+    present = values[~np.isnan(values)]
+    ends = [number(float(f(present))) for f in (np.min, np.median, np.max)] if len(present) else ["–"] * 3
+    return [*ends, str(len(values) - len(present))]
 
 
 def _words(column: Any) -> list[str]:
     """The number of categories in a column of them."""
-    known = [value for value in column.tolist() if value is not None and value == value]
-    return ["–", f"{len(set(map(str, known)))} different", "–", str(len(column) - len(known))]
+    present = [value for value in column.tolist() if value is not None and value == value]
+    return ["–", f"{len(set(map(str, present)))} different", "–", str(len(column) - len(present))]

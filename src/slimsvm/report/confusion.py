@@ -84,6 +84,6 @@ class ConfusionCounts:
 
 def _listed(labels: Iterable[Any]) -> str:
     """Some of the labels as Python writes them, with their types."""
-    found = sorted(labels, key=str)
-    kinds = sorted({type(label).__name__ for label in found})
-    return f"{', '.join(map(repr, found[:5]))}{', ...' if len(found) > 5 else ''} ({', '.join(kinds)})"
+    ordered = sorted(labels, key=str)
+    kinds = sorted({type(label).__name__ for label in ordered})
+    return f"{', '.join(map(repr, ordered[:5]))}{', ...' if len(ordered) > 5 else ''} ({', '.join(kinds)})"

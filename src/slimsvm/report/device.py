@@ -39,8 +39,8 @@ class DeviceSizes:
         expansion = shown.inference.expansion
         work = expansion.vectors.size + expansion.coef.size
         few = len(expansion.vectors) <= MAX_ROUNDED_VECTORS
-        found = (_rounded if few else _counted)(model, shown.inference, rows)
-        return cls(_float_bytes(shown.inference), work, *found, alone)
+        in_integers = (_rounded if few else _counted)(model, shown.inference, rows)
+        return cls(_float_bytes(shown.inference), work, *in_integers, alone)
 
     @property
     def n_bytes(self) -> int | None:
@@ -102,10 +102,10 @@ def _float_bytes(inference: InferenceModel) -> int:
 
 def _headers(inference: InferenceModel, *integers: Quantized) -> tuple[CReport, ...]:
     """What the C headers take, as `slimsvm.to_c` writes them, where it can."""
-    found = []
+    reports = []
     for small in (None, *integers):
         try:
-            found.append(header(inference, small).report)
+            reports.append(header(inference, small).report)
         except ValueError:  # a kernel that C does not have
             continue
-    return tuple(found)
+    return tuple(reports)

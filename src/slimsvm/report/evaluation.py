@@ -22,10 +22,10 @@ MAX_NARROW_CLASSES = 6  # of a table of mistakes that leaves room for another be
 def mistakes(context: ReportContext) -> Safe:
     judged = context.judged
     wrong = judged.rows - judged.right
-    most = ", ".join(f"{true} taken for {said} ({count})" for true, said, count in judged.mistakes())
-    said = f"{counted(wrong, 'mistake')} on {context.rows}." + (f" Most often: {most}." if most else "")
+    frequent = ", ".join(f"{true} taken for {predicted} ({count})" for true, predicted, count in judged.mistakes())
+    sentence = f"{counted(wrong, 'mistake')} on {context.rows}." + (f" Most often: {frequent}." if frequent else "")
     if context.full is not None:
-        said += f" The full machine makes {counted(judged.rows - context.full.right, 'mistake')} on the same rows."
+        sentence += f" The full machine makes {counted(judged.rows - context.full.right, 'mistake')} on the same rows."
     per_class = [
         [str(label), count, percent(precision), percent(recall), percent(both)]
         for label, count, precision, recall, both in judged.per_class
@@ -33,7 +33,7 @@ def mistakes(context: ReportContext) -> Safe:
     return section(
         "mistakes",
         "Mistakes",
-        paragraph(said),
+        paragraph(sentence),
         tag(
             "div",
             _confusion(judged),
@@ -95,27 +95,27 @@ def calibration(context: ReportContext) -> Safe:
 
 
 def device(context: ReportContext) -> Safe:
-    found, judged = context.device, context.judged
+    sizes, judged = context.device, context.judged
     notes = []
-    if found.alone:
+    if sizes.alone:
         notes.append("The classifier alone: the steps before it must run on the device, too.")
-    if found.reason:
-        notes.append(found.reason)
-    forms = [["float32", found.float_bytes, found.multiply_adds, percent(judged.accuracy, 2)]]
+    if sizes.reason:
+        notes.append(sizes.reason)
+    forms = [["float32", sizes.float_bytes, sizes.multiply_adds, percent(judged.accuracy, 2)]]
     inside = Safe("")
-    if found.answers is not None:
-        changed = int(np.sum(found.answers != context.model.predict(context.X)))
+    if sizes.answers is not None:
+        changed = int(np.sum(sizes.answers != context.model.predict(context.X)))
         notes.append(f"Of {context.rows}, {changed:,} get another answer from the integers.")
     caption = "The model itself"
     if context.shown.inference.layer is not None:
         caption += ", without probabilities"
-        notes.append(_probabilities(found))
-    if found.n_bytes is not None:
-        right = "–" if found.answers is None else percent(float(np.mean(found.answers == np.asarray(context.y))), 2)
-        forms.append(["integers (8-bit vectors)", found.n_bytes, found.multiply_adds, right])
+        notes.append(_probabilities(sizes))
+    if sizes.n_bytes is not None:
+        right = "–" if sizes.answers is None else percent(float(np.mean(sizes.answers == np.asarray(context.y))), 2)
+        forms.append(["integers (8-bit vectors)", sizes.n_bytes, sizes.multiply_adds, right])
         lines = [
-            [name, count, percent(count / found.n_bytes, 0), bar(count / found.n_bytes, f"c{k}")]
-            for k, (name, count) in enumerate(found.parts.items())
+            [name, count, percent(count / sizes.n_bytes, 0), bar(count / sizes.n_bytes, f"c{k}")]
+            for k, (name, count) in enumerate(sizes.parts.items())
         ]
         inside = table("Bytes in integers, by what they hold", ["part", "bytes", "share", ""], lines)
     header = ["numbers", "bytes", "multiply-adds a row", "right"]
@@ -123,21 +123,23 @@ def device(context: ReportContext) -> Safe:
         "device",
         "On a device",
         paragraph(" ".join(notes)),
-        tag("div", join([table(caption, header, forms), _programs(found)]), inside, class_="pair"),
+        tag("div", join([table(caption, header, forms), _programs(sizes)]), inside, class_="pair"),
     )
 
 
-def _probabilities(found: DeviceSizes) -> str:
+def _probabilities(sizes: DeviceSizes) -> str:
     """Bytes of probabilities, beside those of the model itself."""
-    taken = [(found.float_layer, "in float32"), (found.layer, "in integers")]
-    known = " and ".join(f"{count:,} bytes {how}" for count, how in taken if count)
-    return f"Probabilities take {known} more; the C headers have them." if known else "Probabilities are not counted."
+    taken = [(sizes.float_layer, "in float32"), (sizes.layer, "in integers")]
+    bytes_taken = " and ".join(f"{count:,} bytes {how}" for count, how in taken if count)
+    if not bytes_taken:
+        return "Probabilities are not counted."
+    return f"Probabilities take {bytes_taken} more; the C headers have them."
 
 
-def _programs(found: DeviceSizes) -> Safe:
-    if not found.programs:
+def _programs(sizes: DeviceSizes) -> Safe:
+    if not sizes.programs:
         return Safe("")
-    lines = [[one.dtype, one.flash, one.ram, one.multiply_adds, one.exponentials] for one in found.programs]
+    lines = [[one.dtype, one.flash, one.ram, one.multiply_adds, one.exponentials] for one in sizes.programs]
     header = ["numbers", "flash", "RAM", "multiply-adds", "exponentials"]
     caption = "As C, from slimsvm.to_c: bytes of tables, to which the code comes, and of stack; work for a row"
     return table(caption, header, lines)

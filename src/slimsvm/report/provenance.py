@@ -23,13 +23,13 @@ PACKAGES = ("slimsvm", "numpy", "scipy", "scikit-learn")
 
 def versions() -> dict[str, str]:
     """Of Python and what the result depends on, here and now."""
-    found = {"python": platform.python_version()}
+    numbers = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
-            found[name] = version(name)
+            numbers[name] = version(name)
         except PackageNotFoundError:  # a source tree that is not installed
             continue
-    return found
+    return numbers
 
 
 def spelled(value: Any) -> str:
@@ -65,11 +65,11 @@ def size_in(frontier: Frontier | None, model: Any) -> int | None:
     """The number of vectors of the frontier's model that this is; None where it is none of them."""
     if frontier is None:
         return None
-    mine = classifier_of(model)
+    estimator = classifier_of(model)
     for size, other in frontier.models.items():
         last = classifier_of(other)
-        same = last.vectors_.shape == mine.vectors_.shape and (last.vector_coef_ == mine.vector_coef_).all()
-        if last is mine or same:
+        same = last.vectors_.shape == estimator.vectors_.shape and (last.vector_coef_ == estimator.vector_coef_).all()
+        if last is estimator or same:
             return size
     return None
 

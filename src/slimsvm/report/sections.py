@@ -28,7 +28,7 @@ def cards(context: ReportContext) -> Safe:
     """The four most important numbers."""
     judged, full, device = context.judged, context.full, context.device
     low, high = judged.interval
-    found = [
+    entries = [
         (
             "vectors kept",
             f"{context.vectors:,}",
@@ -41,17 +41,17 @@ def cards(context: ReportContext) -> Safe:
         ),
     ]
     if device.n_bytes is not None:
-        found.append(("in integers", f"{device.n_bytes:,} bytes", f"float32: {device.float_bytes:,}"))
+        entries.append(("in integers", f"{device.n_bytes:,} bytes", f"float32: {device.float_bytes:,}"))
     else:
-        found.append(("in float32", f"{device.float_bytes:,} bytes", ""))
+        entries.append(("in float32", f"{device.float_bytes:,} bytes", ""))
     if context.calibration is not None:
         loss = f"log-loss {context.calibration.log_loss:.3f}"
-        found.append(("calibration error", f"{context.calibration.ece:.3f}", loss))
+        entries.append(("calibration error", f"{context.calibration.ece:.3f}", loss))
     return tag(
         "dl",
         *(
             tag("div", tag("dt", name), tag("dd", value, class_="value"), tag("dd", beside, class_="beside"))
-            for name, value, beside in found
+            for name, value, beside in entries
         ),
         class_="cards",
     )
@@ -76,8 +76,8 @@ def data(context: ReportContext) -> Safe:
         [str(label), int(count), percent(count / judged.rows), bar(count / counts.max(), _color(k, len(counts)))]
         for k, (label, count) in enumerate(zip(judged.classes, counts, strict=True))
     ]
-    known = context.shown.inference.classes
-    strange = judged.classes[len(known) :] if known is not None else ()
+    classes = context.shown.inference.classes
+    unknown = judged.classes[len(classes) :] if classes is not None else ()
     return section(
         "data",
         "Data",
@@ -88,9 +88,9 @@ def data(context: ReportContext) -> Safe:
         _held_out_table(context),
         table("Classes among these rows", ["class", "rows", "share", ""], lines),
         paragraph(
-            "Labels that the model has never seen, and always gets wrong: ", ", ".join(map(str, strange)), class_="note"
+            "Labels that the model has never seen, and always gets wrong: ", ", ".join(map(str, unknown)), class_="note"
         )
-        if strange
+        if unknown
         else "",
         _inputs(context),
     )
@@ -140,12 +140,12 @@ def _inputs(context: ReportContext) -> Safe:
 
 
 def sizes(context: ReportContext) -> Safe | None:
-    found = context.frontier
-    if found is None:
+    frontier = context.frontier
+    if frontier is None:
         return None
-    label, value, unit = shown_scores(found.scoring)
+    label, value, unit = shown_scores(frontier.scoring)
     digits = 2 if unit == 100 else 4
-    chosen = found.chosen.size
+    chosen = frontier.chosen.size
     lines = [
         [
             row["vectors"],
@@ -154,20 +154,20 @@ def sizes(context: ReportContext) -> Safe | None:
             row["bytes"],
             f"{row['seconds']:.2f} s",
         ]
-        for row in found.rows
+        for row in frontier.rows
     ]
-    if found.full is not None:
-        full = found.full
+    if frontier.full is not None:
+        full = frontier.full
         score, error = f"{value(full.score):.{digits}f}", f"± {unit * full.standard_error:.{digits}f}"
         lines.append([f"{full.vectors:,} (full machine)", score, error, full.bytes, f"{full.seconds:.2f} s"])
-    mine = context.size
-    said = f"{found.chosen.why}."
-    if mine is None:
-        said += " The model of this report is none of these."
-    elif mine != chosen:
-        said += f" This report is about the model of {counted(mine, 'vector')}, which is marked."
-    at = chosen if mine is None else mine
-    alt = f"{label} against the number of vectors, {found.sizes[0]} to {found.sizes[-1]}; {chosen} is chosen"
+    own_size = context.size
+    summary = f"{frontier.chosen.why}."
+    if own_size is None:
+        summary += " The model of this report is none of these."
+    elif own_size != chosen:
+        summary += f" This report is about the model of {counted(own_size, 'vector')}, which is marked."
+    marked_size = chosen if own_size is None else own_size
+    alt = f"{label} against the number of vectors, {frontier.sizes[0]} to {frontier.sizes[-1]}; {chosen} is chosen"
     alone = (
         " Bytes are those of the classifier without the steps before it."
         if context.model is not context.classifier
@@ -175,17 +175,28 @@ def sizes(context: ReportContext) -> Safe | None:
     )
 
     def draw(ax: Any) -> None:
-        drawn = FrontierDisplay.from_frontier(found, ax=ax, bytes_axis=True, legend=False)
+        drawn = FrontierDisplay.from_frontier(frontier, ax=ax, bytes_axis=True, legend=False)
         ax.set_title("")  # the paragraph says it
-        if at != chosen:
-            height = value(found.curve.scores[found.sizes.index(at)])
-            ax.plot([at], [height], "D", ms=9, mfc="none", mec="C4", mew=1.6, label=f"this report: {at} vectors")
+        if marked_size != chosen:
+            height = value(frontier.curve.scores[frontier.sizes.index(marked_size)])
+            ax.plot(
+                [marked_size],
+                [height],
+                "D",
+                ms=9,
+                mfc="none",
+                mec="C4",
+                mew=1.6,
+                label=f"this report: {marked_size} vectors",
+            )
         legend_below(drawn.ax_)
 
     return section(
         "size",
         "Size",
-        paragraph(f"{said} Rows held out of the training rows judged the sizes, not the rows of this report.{alone}"),
+        paragraph(
+            f"{summary} Rows held out of the training rows judged the sizes, not the rows of this report.{alone}"
+        ),
         tag(
             "div",
             figure(
@@ -196,10 +207,10 @@ def sizes(context: ReportContext) -> Safe | None:
                 draw,
             ),
             table(
-                f"Models of {counted(len(found.sizes), 'size')}",
+                f"Models of {counted(len(frontier.sizes), 'size')}",
                 ["vectors", label, "s.e.", "bytes", "fit"],
                 lines,
-                marked=[found.sizes.index(at)],
+                marked=[frontier.sizes.index(marked_size)],
             ),
             class_="pair",
         ),
