@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .errors import CommandError, WrongUse, listed, suggestion
-from .tables import UNNAMED, Table
+from .tables import UNNAMED, Table, pd
 
 if TYPE_CHECKING:
     from .options import ColumnOptions
@@ -69,8 +69,6 @@ class ModelInputs:
 
     def rows(self, table: Table) -> Any:
         """A frame of these inputs, found by name; raise CommandError where one is not there or is of another kind."""
-        import pandas as pd
-
         absent = [name for name in self.names if name not in table.frame.columns]
         if absent and not table.sparse:
             raise CommandError(
@@ -93,8 +91,6 @@ class ModelInputs:
 
     def _plain_numbers(self, table: Table) -> Any:
         """A frame of the numeric inputs without infinite or unexpected missing values, all at once."""
-        import pandas as pd
-
         numeric = set(table.frame.columns[_numeric_places(table.frame)])
         numbers = [one for one in self.of_kind(NUMBER) if one.name in numeric]
         values = table.frame[[one.name for one in numbers]].to_numpy(dtype=np.float64)
@@ -171,8 +167,6 @@ def _plain_columns(table: Table) -> dict[str, Column]:
 
 
 def _is_constant(series: Any) -> bool:
-    import pandas as pd
-
     present = series.dropna()
     if pd.api.types.is_numeric_dtype(series.dtype):
         return len(np.unique(present)) < 2
@@ -181,8 +175,6 @@ def _is_constant(series: Any) -> bool:
 
 def _counts_rows(series: Any, name: str) -> bool:
     """Is it a saved index: 1, 2, 3 … in the order of the rows, or distinct integers without a name?"""
-    import pandas as pd
-
     if not pd.api.types.is_integer_dtype(series.dtype) or len(series) < MIN_ROWS or series.isna().any():
         return False
     values = series.to_numpy(dtype=np.int64)
@@ -191,8 +183,6 @@ def _counts_rows(series: Any, name: str) -> bool:
 
 def _column(series: Any, name: str, is_code: bool) -> Column:
     """The kind of a column; raise CommandError with advice where it makes no input."""
-    import pandas as pd
-
     types, dtype = pd.api.types, series.dtype
     missing = bool(series.isna().any())
     if is_code:
@@ -211,8 +201,6 @@ def _column(series: Any, name: str, is_code: bool) -> Column:
 
 def _text_column(present: Any, name: str, missing: bool) -> Column:
     """A column of text: numbers after all, categories, or nothing that can be learned from."""
-    import pandas as pd
-
     text = texts(present)
     if text.isin([TRUE[0], FALSE[0]]).all():  # truth values, some missing
         return Column(name, NUMBER, missing)
@@ -263,8 +251,6 @@ def _date_complaint(name: str) -> str:
 
 def numbers(series: Any, column: Column) -> Any:
     """A column of numbers as float64; raise CommandError where there are others."""
-    import pandas as pd
-
     if series.dtype == object or isinstance(series.dtype, (pd.CategoricalDtype, pd.StringDtype)):
         present = series.dropna()
         parsed = pd.to_numeric(present.map(_text).replace({TRUE[0]: "1", FALSE[0]: "0"}), errors="coerce")
@@ -300,16 +286,12 @@ def texts(series: Any) -> Any:
 
 def _untyped(series: Any) -> Any:
     """The values of a column of which the model only knows the name."""
-    import pandas as pd
-
     if pd.api.types.is_numeric_dtype(series.dtype):
         return pd.Series(series.to_numpy(dtype=np.float64, na_value=np.nan), index=series.index)
     return texts(series)
 
 
 def _text(value: Any) -> str:
-    import pandas as pd
-
     if value is None or (np.ndim(value) == 0 and pd.isna(value)):
         return ""
     text = str(value)

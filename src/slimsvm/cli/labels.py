@@ -10,7 +10,7 @@ import numpy as np
 
 from .errors import CommandError, WrongUse, listed, suggestion
 from .inputs import FALSE, MIN_ROWS, TRUE, Column, numbers
-from .tables import LABEL, MISSING, Table
+from .tables import LABEL, MISSING, Table, pd
 
 
 def target_of(table: Table, given: str | None) -> str:
@@ -32,8 +32,6 @@ def labels_of(table: Table, target: str, classes: Any = None) -> Any:
 
     In a CSV file, text is taken for numbers only where nothing is lost: 007 and 7 are two classes.
     """
-    import pandas as pd
-
     series = table.frame[target]
     written = None if table.raw is None else table.raw([target])[target]
     _check_missing(series, written, table.missing, target)
@@ -77,8 +75,6 @@ def _check_missing(series: Any, written: Any, missing: Any, target: str) -> None
 
 def _typed_labels(series: Any) -> Any:
     """Labels of a file that says their types."""
-    import pandas as pd
-
     types = pd.api.types
     if types.is_bool_dtype(series.dtype):
         return series.to_numpy(dtype=bool)
@@ -91,8 +87,6 @@ def _typed_labels(series: Any) -> Any:
 
 def _text_labels(written: Any, guessed: Any) -> Any:
     """Labels of a CSV file."""
-    import pandas as pd
-
     texts = set(written)
     if texts <= {*TRUE, *FALSE}:
         return written.isin(TRUE).to_numpy()
@@ -180,8 +174,6 @@ def weights_of(table: Table, name: str | None) -> Any:
         return None
     if name not in table.frame.columns:
         raise WrongUse(f"--weight {name}: {table.path} has no such column{suggestion(name, table.names)}")
-    import pandas as pd
-
     weights = pd.to_numeric(table.frame[name], errors="coerce").to_numpy(dtype=np.float64)
     bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
     if len(bad):

@@ -14,6 +14,7 @@ from .evaluation import confusion_table
 from .inputs import named
 from .labels import target_of, weights_of
 from .models import SavedModel, check_new, open_model
+from .tables import pd
 from .tasks import ClassificationTask, RegressionTask
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 def predict(path: Path, data: Path, options: PredictOptions, reading: ReadingOptions, console: Console) -> None:
     """Predictions for the rows of a file, in their order."""
-    import pandas as pd
-
     output, coverage = options.output, options.interval
     if output is not None and str(output) != "-":
         tables.writable(output)

@@ -22,9 +22,15 @@ from sklearn.datasets import load_svmlight_file
 from ..utils.warnings import without_control_characters
 from .errors import CommandError, WrongUse, listed, needs, one_line
 
+try:
+    import pandas
+except ImportError:  # `read` says how to install it
+    pandas = None
+
 if TYPE_CHECKING:
     from .options import ReadingOptions
 
+pd: Any = pandas
 FORMATS = {
     ".csv": "csv",
     ".tsv": "csv",
@@ -76,10 +82,8 @@ class Table:
 
 def read(path: Path, how: ReadingOptions) -> Table:
     """The table in a file; ``-`` is standard input."""
-    try:
-        import pandas  # noqa: F401
-    except ImportError:
-        raise needs("pandas", "reading data", "cli") from None
+    if pd is None:
+        raise needs("pandas", "reading data", "cli")
     table = READERS[_format(path, how.format)](path, how)
     if not table.n_rows:
         raise CommandError(f"{path}: no rows of data in this file")
@@ -112,8 +116,6 @@ def _format_of_name(path: Path) -> str | None:
 
 
 def _read_csv(path: Path, how: ReadingOptions) -> Table:
-    import pandas as pd
-
     source, missing = _source(path), missing_texts(how.missing)
 
     def parsed(**more: Any) -> Any:
@@ -175,8 +177,6 @@ def _encoding(name: str) -> str:
 
 
 def _first_lines(source: Any, path: Path, encoding: str) -> list[str]:
-    import pandas as pd
-
     opened = _opened(source) if source is path else io.BytesIO(source.getvalue())
     with opened, io.TextIOWrapper(opened, encoding=_encoding(encoding), newline="") as text:
         lines = [line for line, _ in zip(text, range(N_SNIFFED_LINES), strict=False)]
@@ -248,8 +248,6 @@ def _is_number(text: str) -> bool:
 
 
 def _read_parquet(path: Path, how: ReadingOptions) -> Table:
-    import pandas as pd
-
     try:
         frame = pd.read_parquet(path)
     except ImportError:
@@ -266,8 +264,6 @@ def _read_parquet(path: Path, how: ReadingOptions) -> Table:
 
 def _read_svmlight(path: Path, how: ReadingOptions) -> Table:
     """A table whose columns are named by their numbers in the file; labels that are whole numbers become integers."""
-    import pandas as pd
-
     try:
         X, y = load_svmlight_file(str(path), zero_based=True)
     except FileNotFoundError:
