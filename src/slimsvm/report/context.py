@@ -38,6 +38,11 @@ class ReportContext:
         return classifier_of(self.model)
 
     @property
+    def steps(self) -> list[Any]:
+        """The steps of a pipeline before the classifier."""
+        return [step for _, step in self.model.steps[:-1]] if self.model is not self.classifier else []
+
+    @property
     def kind(self) -> str:
         return type(self.classifier).__name__
 

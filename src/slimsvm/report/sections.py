@@ -168,27 +168,16 @@ def sizes(context: ReportContext) -> Safe | None:
         summary += f" This report is about the model of {counted(own_size, 'vector')}, which is marked."
     marked_size = chosen if own_size is None else own_size
     alt = f"{label} against the number of vectors, {frontier.sizes[0]} to {frontier.sizes[-1]}; {chosen} is chosen"
-    alone = (
-        " Bytes are those of the classifier without the steps before it."
-        if context.model is not context.classifier
-        else ""
-    )
+    in_pipeline = context.model is not context.classifier
+    alone = " Bytes are those of the classifier without the steps before it." if in_pipeline else ""
 
     def draw(ax: Any) -> None:
         drawn = FrontierDisplay.from_frontier(frontier, ax=ax, bytes_axis=True, legend=False)
         ax.set_title("")  # the paragraph says it
         if marked_size != chosen:
             height = value(frontier.curve.scores[frontier.sizes.index(marked_size)])
-            ax.plot(
-                [marked_size],
-                [height],
-                "D",
-                ms=9,
-                mfc="none",
-                mec="C4",
-                mew=1.6,
-                label=f"this report: {marked_size} vectors",
-            )
+            style = {"ms": 9, "mfc": "none", "mec": "C4", "mew": 1.6, "label": f"this report: {marked_size} vectors"}
+            ax.plot([marked_size], [height], "D", **style)
         legend_below(drawn.ax_)
 
     return section(
@@ -247,9 +236,9 @@ def model(context: ReportContext) -> Safe:
     inference = context.shown.inference
     kernel: Any = inference.expansion.kernel
     scales = np.asarray(kernel.scales, dtype=np.float64)
-    steps = [] if context.model is context.classifier else context.model.steps[:-1]
+    steps = ", ".join(type(step).__name__ for step in context.steps)
     pairs = [("classifier", context.kind)]
-    pairs += [("steps before it", ", ".join(type(step).__name__ for _, step in steps))] if steps else []
+    pairs += [("steps before it", steps)] if steps else []
     pairs += [
         ("vectors", f"{context.vectors:,}" + (", training rows" if context.shown.keeps_rows else "")),
         *_kernel(kernel.kernel if scales.ndim else kernel),
