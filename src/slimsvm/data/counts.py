@@ -1,4 +1,4 @@
-"""What rows count: sums that depend on no order, and counts of rows that are not in memory."""
+"""Sums of counts that do not depend on the order of rows, and counts of rows that are not in memory."""
 
 from __future__ import annotations
 
@@ -35,27 +35,27 @@ def exact_sums(values: Array, codes: Array | None = None, n_classes: int = 1) ->
 
 
 def sum_to_float(units: int) -> float:
-    """The nearest float64."""
+    """The float64 nearest to an exact sum."""
     return units / (1 << SUM_SCALE_BITS)
 
 
 def exact_total(counts: Any) -> float:
-    """The sum of all, rounded once."""
+    """The sum of all counts, rounded once."""
     if counts.strides == (0,):
         return float(counts[0]) * len(counts) if len(counts) else 0.0
     return sum_to_float(counts.units if isinstance(counts, RemoteCounts) else sum(exact_sums(counts)))
 
 
 def leading_bits(counts: Array) -> Array:
-    """The leading bits of positive numbers, in two bytes."""
+    """The leading bits of positive float64 numbers, in two bytes."""
     return (np.ascontiguousarray(counts, dtype=np.float64).view(np.uint64) >> np.uint64(DROPPED_BITS)).astype(np.uint16)
 
 
 @dataclass(frozen=True)
 class RemoteCounts:
-    """Counts of rows that are not in memory: they stay with the rows; those of some rows come here (``counts[rows]``).
+    """Counts that stay with their remote rows; ``counts[rows]`` fetches some.
 
-    Here are the leading bits of each, which are enough to tell nearly all rows that a draw by weight leaves out.
+    The leading bits of each are in memory: enough to rule out nearly all rows that a draw by weight leaves out.
     """
 
     leading_bits: Array
@@ -71,7 +71,7 @@ class RemoteCounts:
 
 
 def count_bounds(counts: Any, rows: Array) -> tuple[Array, Array]:
-    """Between which numbers the counts of rows are, as far as that is known here."""
+    """Lower and upper bounds of the counts of rows, from what is in memory."""
     if not isinstance(counts, RemoteCounts):
         mine = counts[rows]
         return mine, mine

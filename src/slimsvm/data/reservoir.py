@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from ..linalg.arrays import Array
 from .classes import class_sums
 
-RESERVED_SHARE = 10  # one of so many rows is for classes that would have fewer
+RESERVED_SHARE = 10  # one of so many rows is reserved for classes that would have fewer
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,11 @@ class Reservoir:
         return np.flatnonzero(np.bincount(self.codes, minlength=len(self.totals)))
 
     def since(self, seen: int) -> int:
-        """How many of the rows came after so many others."""
+        """The number of kept rows that came after the first ``seen`` rows."""
         return int(np.count_nonzero(self.numbers >= seen))
 
     def after(self, X: Any, codes: Array, weights: Array, most: int, targets: Array | None = None) -> Reservoir:
-        """The memory of at most ``most`` rows after these have come, too; weights are above 0."""
+        """The reservoir of at most ``most`` rows after these rows were added; weights are above 0."""
         all_numbers = np.concatenate([self.numbers, np.arange(self.seen, self.seen + len(codes))])
         all_codes = np.concatenate([self.codes, codes.astype(np.int32)])
         priorities = np.concatenate([self.priorities, self._priorities(weights)])
@@ -97,7 +97,7 @@ class Reservoir:
 
 
 def _kept(priorities: Array, codes: Array, most: int, n_classes: int) -> Array:
-    """Which rows stay: those of the highest priorities, in all and in each class."""
+    """A mask of the rows that stay: those of the highest priorities, in all and in each class."""
     kept = np.ones(len(codes), dtype=bool)
     if len(codes) <= most:
         return kept
@@ -112,7 +112,7 @@ def _kept(priorities: Array, codes: Array, most: int, n_classes: int) -> Array:
 
 
 def _joined(old: Any, new: Any) -> Any:
-    """Rows one after the other, as sparse as the old ones, in the finer of their types."""
+    """Stacked rows, sparse if the old ones are, in the wider of their dtypes."""
     if not sp.issparse(old):
         return np.concatenate([old, new.toarray() if sp.issparse(new) else new])
     return sp.csr_array(sp.vstack([old, new if sp.issparse(new) else sp.csr_array(new)], format="csr"))

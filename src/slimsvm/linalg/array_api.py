@@ -1,5 +1,5 @@
-"""Arrays of other libraries, on whatever device they are: what is computed over them is written once, over the
-namespace of the Python array API standard; that of a numpy array is numpy.
+"""Arrays of other libraries on any device, through the Python array API standard: code is written once, over the
+namespace of an array; that of a numpy array is numpy.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import numpy as np
 
 from ..utils.sklearn_private import ARRAY_API_COMPAT
 
-_double: dict[tuple[str, str], bool] = {}  # by library and device
+_float64_known: dict[tuple[str, str], bool] = {}  # by library and device
 
 
 def is_array_api(X: Any) -> bool:
-    """Is it an array of another library that follows the standard?"""
+    """Whether X is an array of another library that follows the standard."""
     kind = type(X)
     if kind is np.ndarray or isinstance(X, (np.ndarray, np.generic)):
         return False
@@ -24,8 +24,8 @@ def is_array_api(X: Any) -> bool:
 
 
 def stays_on_device(X: Any) -> bool:
-    """Is it to be worked on where it is? On a device always, there is no other way; in the CPU's memory where
-    scikit-learn's ``array_api_dispatch`` asks for answers of the same kind."""
+    """Whether work on X is done where it is: always on a device, in host memory where scikit-learn's
+    ``array_api_dispatch`` asks for results of the same library."""
     if not is_array_api(X):
         return False
     if not in_cpu_memory(X):
@@ -36,13 +36,13 @@ def stays_on_device(X: Any) -> bool:
 
 
 def in_cpu_memory(X: Any) -> bool:
-    """Is it where numpy's arrays are?"""
+    """Whether X is in host memory, as numpy's arrays are."""
     return "cpu" in str(device(X)).lower()
 
 
 @lru_cache(maxsize=1)
 def _compat() -> Any:
-    """The package that gives the standard's functions for torch and CuPy; scikit-learn has a copy of it."""
+    """The package array-api-compat, or scikit-learn's copy of it."""
     for name in ("array_api_compat", ARRAY_API_COMPAT):
         try:
             return importlib.import_module(name)
@@ -52,12 +52,12 @@ def _compat() -> Any:
 
 
 def namespace(X: Any) -> Any:
-    """The functions for such arrays."""
+    """The array API namespace of X."""
     return np if isinstance(X, (np.ndarray, np.generic)) else _compat().array_namespace(X)
 
 
 def device(X: Any) -> Any:
-    """Where it is."""
+    """The device of X."""
     return _compat().device(X)
 
 
@@ -86,14 +86,14 @@ def asarray_like(X: Any, values: Any, dtype: Any = None) -> Any:
 
 
 def cast(X: Any, dtype: Any) -> Any:
-    """In another type, without a copy where it has it already."""
+    """X in another dtype, without a copy where it has it already."""
     if X.dtype == dtype:
         return X
     return X.astype(dtype) if isinstance(X, np.ndarray) else namespace(X).astype(X, dtype)
 
 
 def widest_float(X: Any) -> Any:
-    """The longest floats that there are where X is: not every device has float64."""
+    """The widest float dtype of X's device: not every device has float64."""
     if isinstance(X, np.ndarray):
         return np.float64
     xp = namespace(X)
@@ -101,21 +101,21 @@ def widest_float(X: Any) -> Any:
 
 
 def has_float64(X: Any) -> bool:
-    """Are there float64 numbers where X is?"""
+    """Whether X's device has float64."""
     if isinstance(X, np.ndarray):
         return True
     xp, place = namespace(X), device(X)
     key = xp.__name__, str(place)
-    if key not in _double:
+    if key not in _float64_known:
         try:
-            _double[key] = bool(xp.zeros(1, dtype=xp.float64, device=place).dtype == xp.float64)
+            _float64_known[key] = bool(xp.zeros(1, dtype=xp.float64, device=place).dtype == xp.float64)
         except (TypeError, ValueError, RuntimeError):  # as torch says of Apple's devices
-            _double[key] = False
-    return _double[key]
+            _float64_known[key] = False
+    return _float64_known[key]
 
 
 def numpy_dtype(X: Any) -> np.dtype[Any]:
-    """The numpy type of its numbers, if they are floats of 32 or 64 bits."""
+    """The numpy dtype of X, if it is float32 or float64."""
     xp = namespace(X)
     known = {"float32": np.float32, "float64": np.float64}
     for name, kind in known.items():

@@ -1,4 +1,4 @@
-"""Arrays as the core looks at them."""
+"""Arrays as the core reads them, and rows that are not in memory."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def to_memory(X: Any) -> Any:
 
 
 def aligned(X: Array) -> Array:
-    """X, or a copy where its numbers lie across the machine's words, as in a record array or a buffer of bytes."""
+    """X, or a copy where its entries are not aligned, as in a record array or a buffer of bytes."""
     return X if X.flags.aligned and not any(step % X.itemsize for step in X.strides) else X.copy()
 
 

@@ -1,4 +1,4 @@
-"""L-BFGS: the function is a Python callable, all the rest runs in the core, without the interpreter's lock."""
+"""L-BFGS: the function is a Python callable; all the rest runs in the core, without the interpreter's lock."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Function = Callable[[Array], tuple[float, Array]]  # value and gradient
 
 @dataclass(frozen=True)
 class Minimum:
-    """Where it ended, and the value there; did a limit end it?"""
+    """The last iterate, its value, and whether a limit ended the search."""
 
     x: Array
     value: float

@@ -27,7 +27,7 @@ class NotPositiveDefinite(np.linalg.LinAlgError):
 
 
 def dot(A: Any, B: Any, threads: int = 1) -> Any:
-    """``A @ B`` on so many threads."""
+    """``A @ B``."""
     if type(A) is not np.ndarray or type(B) is not np.ndarray:
         plain = isinstance(A, np.ndarray) and isinstance(B, np.ndarray)  # memory maps, and the like
         return dot(np.asarray(A), np.asarray(B), threads) if plain else A @ B
@@ -55,7 +55,7 @@ def dot(A: Any, B: Any, threads: int = 1) -> Any:
 
 
 def _is_transpose(A: Array, B: Array) -> bool:
-    """Is B the transpose of A, number by number? Then half of the product is enough."""
+    """Whether B is the transpose of A in the same memory: then half of the product is enough."""
     return (
         A.shape[0] > 1
         and A.shape == B.shape[::-1]
@@ -87,8 +87,8 @@ def cholesky(A: Array, threads: int = 1, overwrite: bool = False) -> Array:
 
 
 def jittered_cholesky(A: Array, threads: int = 1) -> Array:
-    """The lower factor of a matrix that rounding may have made indefinite: its diagonal is lifted by as small a part of
-    itself as it takes, at most 1e-9."""
+    """The lower factor of a matrix that rounding may have made indefinite, with the smallest jitter that is enough: its
+    diagonal grows by at most a factor of 1 + 1e-9."""
     for lift in (0.0, 1e-15, 1e-13, 1e-11, 1e-9):
         L = np.array(A, dtype=np.float64, order="C")
         L.flat[:: len(L) + 1] *= 1 + lift
@@ -98,14 +98,14 @@ def jittered_cholesky(A: Array, threads: int = 1) -> Array:
 
 
 def is_positive_definite(A: Array, lift: float = 0.0) -> bool:
-    """Has the matrix, its diagonal lifted so far, a Cholesky factor?"""
+    """Whether the matrix with ``lift`` added to its diagonal has a Cholesky factor."""
     L = np.array(A, dtype=np.float64, order="C")
     L.flat[:: len(L) + 1] += lift
     return _core.cholesky(L, 1)
 
 
 def inverse_lower(L: Array, threads: int = 1, overwrite: bool = False) -> Array:
-    """The inverse of a lower triangle; what is above the diagonal does not count."""
+    """The inverse of a lower triangle; entries above the diagonal are ignored."""
     inverse = np.array(L, dtype=np.float64, order="C", copy=not overwrite or None)
     _core.inverse_lower(inverse, threads)
     return inverse

@@ -56,13 +56,13 @@ class Model:
 
     def without_idle_vectors(self) -> Model:
         """Vectors that no output uses left out."""
-        machine = self.expansion
-        used = np.flatnonzero(machine.coef.any(axis=0))
-        if len(used) == machine.coef.shape[1]:
+        expansion = self.expansion
+        used = np.flatnonzero(expansion.coef.any(axis=0))
+        if len(used) == expansion.coef.shape[1]:
             return self
-        coef = np.ascontiguousarray(machine.coef[:, used])
+        coef = np.ascontiguousarray(expansion.coef[:, used])
         rows = None if self.rows is None else self.rows[used]
-        return replace(self, expansion=replace(machine, vectors=machine.vectors[used], coef=coef), rows=rows)
+        return replace(self, expansion=replace(expansion, vectors=expansion.vectors[used], coef=coef), rows=rows)
 
 
 def join_outputs(kept: Sequence[Array], coefs: Sequence[Array], place: Array) -> tuple[Array, Array]:

@@ -20,7 +20,7 @@ ROW_DTYPES = (np.dtype(np.float64), np.dtype(np.float32))
 
 
 def _has_probabilities(predictor: Any) -> bool:
-    if predictor._machine.layer is None:
+    if predictor._model.layer is None:
         raise AttributeError("the model has no probabilities; fit it with probability=True, and make another Predictor")
     return True
 
@@ -72,38 +72,38 @@ class Predictor:
     """
 
     def __init__(self, model: Any):
-        machine = inference_model(model)
+        inference = inference_model(model)
         given = last_step(model)[1]._expansion()
         vectors = dense(given.vectors) if sp.issparse(given.vectors) else given.vectors
         expansion = Expansion(given.kernel, _own(vectors), _own(given.coef), _own(given.bias))
-        self._prepare(replace(machine, expansion=expansion, layer=_own_layer(machine.layer)))
+        self._prepare(replace(inference, expansion=expansion, layer=_own_layer(inference.layer)))
 
     @classmethod
-    def _of(cls, machine: InferenceModel) -> Predictor:
+    def _of(cls, model: InferenceModel) -> Predictor:
         predictor = object.__new__(cls)
-        predictor._prepare(machine)
+        predictor._prepare(model)
         return predictor
 
     def __reduce__(self) -> Any:
-        return self._of, (self._machine,)
+        return self._of, (self._model,)
 
-    def _prepare(self, machine: InferenceModel) -> None:
-        self._machine = machine
-        self.classes_ = machine.classes
-        self.n_features_in_ = machine.n_inputs
-        self._labels = None if machine.classes is None else list(machine.classes)  # faster than an array
-        self._row = self._row_model(machine.expansion)
-        if machine.votes is not None:
-            self._row.decide(self._n_classes, *astuple(machine.votes))
-        if machine.shown is not None:
-            self._row.show_scores(*astuple(machine.shown))
-        self._stacked = None if machine.layer is None else _stacked(machine.expansion, machine.layer)
+    def _prepare(self, model: InferenceModel) -> None:
+        self._model = model
+        self.classes_ = model.classes
+        self.n_features_in_ = model.n_inputs
+        self._labels = None if model.classes is None else list(model.classes)  # faster than an array
+        self._row = self._row_model(model.expansion)
+        if model.votes is not None:
+            self._row.decide(self._n_classes, *astuple(model.votes))
+        if model.shown is not None:
+            self._row.show_scores(*astuple(model.shown))
+        self._stacked = None if model.layer is None else _stacked(model.expansion, model.layer)
         self._odds_row: Any = None if self._stacked is None else self._row_model(self._stacked)
 
     def _row_model(self, expansion: Expansion) -> Any:
         model = expansion.kernel.row_model(expansion.vectors, expansion.coef, expansion.bias)
-        if model is not None and self._machine.inputs.folded:
-            model.standardise(self._machine.inputs.mean, self._machine.inputs.scale)
+        if model is not None and self._model.inputs.folded:
+            model.standardise(self._model.inputs.mean, self._model.inputs.scale)
         return _PythonRowModel() if model is None else model
 
     @property
@@ -154,7 +154,7 @@ class Predictor:
         -------
         ndarray of shape (n_classes,) or (n_rows, n_classes), in the order of ``classes_``.
         """
-        layer, stacked = self._machine.layer, self._stacked
+        layer, stacked = self._model.layer, self._stacked
         assert layer is not None
         assert stacked is not None
         values = self._odds_row.values(X)
@@ -175,33 +175,33 @@ class Predictor:
         return self._computed(self._checked(X)) if shown is None else shown
 
     def _computed(self, X: Array) -> Any:
-        """What is shown of an array that was not taken as it was given."""
+        """The decision values shown for an array that the row model did not take as it was."""
         shown = self._row.shown(X)
         if shown is not None:
             return shown
-        F, votes = self._decided(X, self._machine.expansion), self._machine.shown
+        F, votes = self._decided(X, self._model.expansion), self._model.shown
         F = F if votes is None else votes.scores(F, self._n_classes)
         F = F[:, 0] if F.shape[1] == 1 else F
         return F[0] if X.ndim == 1 else F
 
     def _predicted(self, X: Array) -> Any:
-        """The same for labels."""
+        """Labels of such an array."""
         assert self._labels is not None
         assert self.classes_ is not None
         number = self._row.winner(X)
         if number is not None:
             return self._labels[number]
-        labels = self.classes_[self._winners(self._decided(X, self._machine.expansion))]
+        labels = self.classes_[self._winners(self._decided(X, self._model.expansion))]
         return labels[0] if X.ndim == 1 else labels
 
     def _winners(self, F: Array) -> Array:
-        assert self._machine.votes is not None
-        return self._machine.votes.leaders(F, self._n_classes)
+        assert self._model.votes is not None
+        return self._model.votes.leaders(F, self._n_classes)
 
     def _decided(self, X: Array, expansion: Expansion) -> Array:
         """Values of several rows, or of one where Python evaluates the kernel."""
         X = np.atleast_2d(X)
-        return expansion.decision(self._machine.inputs(X) if self._machine.inputs.folded else X)
+        return expansion.decision(self._model.inputs(X) if self._model.inputs.folded else X)
 
     def _checked(self, X: Any) -> Array:
         """One row or several, of float64 or float32."""
@@ -218,7 +218,7 @@ class Predictor:
         return given if given.dtype in ROW_DTYPES else given.astype(np.float64)
 
     def __repr__(self) -> str:
-        expansion = self._machine.expansion
+        expansion = self._model.expansion
         size = f"{expansion.coef.shape[1]} vectors of {self.n_features_in_} inputs"
         return f"<Predictor: {size}, kernel {expansion.kernel.name!r}>"
 
@@ -238,7 +238,7 @@ class _PythonRowModel:
 
 
 def _own(array: Array) -> Array:
-    """A copy in C order that nobody changes."""
+    """A read-only copy in C order."""
     kept = np.array(array, order="C")
     kept.flags.writeable = False
     return kept
@@ -249,7 +249,7 @@ def _own_layer(layer: ProbabilityLayer | None) -> ProbabilityLayer | None:
 
 
 def _stacked(expansion: Expansion, layer: ProbabilityLayer) -> Expansion:
-    """Both in one pass; of a layer that is the machine itself nothing leads but its own probabilities."""
+    """Both in one pass; of a layer that is the classifier itself gives its own probabilities."""
     if np.array_equal(layer.coef, expansion.coef):
         return replace(expansion, coef=layer.coef, bias=layer.bias)
     coef, bias = np.vstack([expansion.coef, layer.coef]), np.append(expansion.bias, layer.bias)

@@ -7,7 +7,7 @@ from scipy.special import log_expit, log_softmax
 
 from ..linalg.arrays import Array
 
-TIE_MARGIN = 1e-12  # by which the first of equals leads, in logarithms
+TIE_MARGIN = 1e-12  # between the log-probabilities of the winner and of classes that tie with it
 
 
 def log_probabilities(F: Array) -> Array:

@@ -1,4 +1,4 @@
-"""From the values of binary problems to a class: how votes are counted, and what breaks ties."""
+"""Classes from the decision values of binary problems: voting and its ties."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class Votes:
         return _core.pair_scores(F, n_classes, self.by_value, self.zero_is_positive)
 
     def leaders(self, F: Array, n_classes: int) -> Array:
-        """Class numbers, by their scores."""
+        """The class number of the highest score in each row."""
         if F.shape[1] == 1:
             return cast(self._wins(F)[:, 0], np.intp if isinstance(F, np.ndarray) else namespace(F).int64)
         return namespace(F).argmax(self.scores(F, n_classes), axis=1)
 
     def winners(self, F: Array, n_classes: int) -> Array:
-        """Class numbers, without a rounding: for integers of any size, too."""
+        """The same class numbers without rounding, for integers of any size, too."""
         if F.shape[1] == 1 or not self.pairs:
             return self.leaders(F, n_classes)
         votes, sums = self._counted(F, n_classes)
@@ -63,7 +63,7 @@ class Votes:
         return F >= 0 if self.zero_is_positive else F > 0
 
     def _pair_scores(self, F: Any, n_classes: int) -> Any:
-        """What the core computes, where F is."""
+        """The core's pair scores, computed on the device of F."""
         F = cast(F, widest_float(F))
         side = asarray_like(F, _sides_of_pairs(n_classes), F.dtype)
         votes = (cast(self._wins(F), F.dtype) - 0.5) @ side + (n_classes - 1) / 2

@@ -1,4 +1,4 @@
-"""What all displays share: axes, colours, words that fit. Only functions here and in `plot` know matplotlib."""
+"""What all displays share: axes, colours and labels that fit."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def thread_count(n_jobs: int | None) -> int:
 
 
 def map_in_order(work: Callable[[Item], Made], items: Iterable[Item], threads: int) -> Iterator[Made]:
-    """What is made of each item, in their order; no more than one for each thread waits to be asked for."""
+    """``work(item)`` for each item, in order; at most one result for each thread waits to be taken."""
     if threads == 1:
         yield from map(work, items)
         return
