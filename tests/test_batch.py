@@ -63,7 +63,7 @@ def assert_same(one, other):
 def test_together_or_one_by_one(slack, constraint, scheme, monkeypatch):
     X, y = classes()
     model = AnyNormSVC(slack, constraint, C=3.0, multi_class=scheme).fit(X, y)
-    monkeypatch.setattr(batch, "MOST", 1)
+    monkeypatch.setattr(batch, "MAX_VARIABLES_AT_ONCE", 1)
     assert_same(model, AnyNormSVC(slack, constraint, C=3.0, multi_class=scheme).fit(X, y))
 
 

@@ -199,7 +199,8 @@ def test_certificate_of_rows_equals_textbook_formula(loss):
     P, Y, C = rng.normal(size=(40, 3)), rng.choice([-1.0, 1.0], size=(40, 2)), rng.uniform(0.5, 2, size=(40, 2))
     V = rng.normal(size=(2, 4))
     rows = DenseFeatures(P, RowLabels(Y, C))
-    objective, gap = certificate.of_rows(rows, loss, np.arange(2), V, proof=False)
+    proof = certificate.certify_rows(rows, loss, np.arange(2), V, rounding=False)
+    objective, gap = proof.primal, proof.gap
     F = P @ V[:, :3].T + V[:, 3]
     A = loss.duals(F, Y, C)
     for o in range(2):
@@ -216,4 +217,4 @@ def test_certificate_of_rows_equals_textbook_formula(loss):
         best = dual(np.clip(-slope / (2 * bend), 0, 1))
         assert objective[o] == pytest.approx(primal, rel=1e-13)
         assert gap[o] == pytest.approx((primal - best) / best, rel=1e-6)
-    assert (certificate.of_rows(rows, loss, np.arange(2), V)[1] >= gap).all()
+    assert (certificate.certify_rows(rows, loss, np.arange(2), V).gap >= gap).all()

@@ -9,7 +9,7 @@ from sklearn import svm
 
 from slimsvm.problem import kernels
 from slimsvm.solvers.dual import sklearn_svm
-from slimsvm.solvers.dual.multiplier import Limits
+from slimsvm.solvers.dual.programs import SolverOptions
 
 KINDS = ("classification", "nu_classification", "regression", "nu_regression", "one_class")
 
@@ -43,7 +43,7 @@ def solved(
 ) -> tuple[sklearn_svm.SvmSolution, np.ndarray]:
     k = kernels.resolve(kernel, 0.5, 3, 1.0)
     machine = k.machine(X, np.arange(len(X)), [len(X)], 64 << 20, threads)
-    return sklearn_svm.solve_family(machine, [[0]], [problem], Limits(tol, -1, double_rows, None))[0], k(X, X)
+    return sklearn_svm.solve_duals(machine, [[0]], [problem], SolverOptions(tol, -1, double_rows, None))[0], k(X, X)
 
 
 def primal(kind: str, K: np.ndarray, side: np.ndarray, y: np.ndarray, w: np.ndarray) -> float:

@@ -19,7 +19,8 @@ from slimsvm.rows.memory import DenseFeatures
 from slimsvm.solvers.pivoted_cholesky import pivoted_factor
 from slimsvm.solvers.primal import solve as primal
 from slimsvm.solvers.primal.hinge import HingeProblem
-from slimsvm.solvers.sparse.reweighting import KernelColumns, LowRank, solve_round, sparse_coefficients
+from slimsvm.solvers.sparse.candidate_space import KernelColumns, LowRank
+from slimsvm.solvers.sparse.reweighting import solve_round, sparse_coefficients
 
 VARIANTS = ("exact", "diagonal")
 GAMMA = 2.0

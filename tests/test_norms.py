@@ -254,7 +254,7 @@ def test_a_wrong_sign_is_forgotten():
         def product(self, duals):
             return duals
 
-        def solve(self, mu, tol, max_steps, double_rows, start=None, exact=True, callback=None):
+        def solve(self, mu, options, start=None, exact=True):
             self.asked += 1
             size = 1 / mu * (0.8 if self.asked in (2, 3) else 1.0)
             duals = np.array([size, -size])
@@ -266,7 +266,7 @@ def test_a_wrong_sign_is_forgotten():
 
     far = np.full(2, 10.0)
     feasible = FeasibleSet(-far, far, radius=1.0, stretch=0.5)
-    _, certificate = multiplier.search(Liar(), certify, feasible, 1.1, multiplier.Limits(1e-9, -1, False, None))
+    _, certificate = multiplier.search(Liar(), certify, feasible, 1.1, programs.SolverOptions(1e-9, -1, False, None))
     assert certificate.gap <= 1e-9
 
 
@@ -278,7 +278,8 @@ def test_a_solution_too_coarse_for_its_sign_is_refined():
         def product(self, duals):
             return duals
 
-        def solve(self, mu, tol, max_steps, double_rows, start=None, exact=True, callback=None):
+        def solve(self, mu, options, start=None, exact=True):
+            tol = options.tol
             tolerances.append(tol)
             duals = np.array([1 + tol, -1 - tol])
             return programs.ProgramSolution(duals, duals, 2.0, tol, tol, 1, False, (duals, duals))
@@ -288,7 +289,7 @@ def test_a_solution_too_coarse_for_its_sign_is_refined():
 
     far = np.full(2, 10.0)
     feasible = FeasibleSet(-far, far, radius=1.0, stretch=0.5)
-    multiplier.search(Coarse(), certify, feasible, 1.0, multiplier.Limits(1e-6, -1, False, None))
+    multiplier.search(Coarse(), certify, feasible, 1.0, programs.SolverOptions(1e-6, -1, False, None))
     assert min(tolerances) <= 1e-6
 
 

@@ -13,16 +13,16 @@ from slimsvm.problem.regularizers import KernelNorm, ReweightedNorm
 from slimsvm.rows.labels import ClassLabels, RowLabels
 from slimsvm.rows.memory import CoreFeatures, DenseFeatures
 from slimsvm.solvers.primal.passes import (
-    DOUBT,
+    CORNER_CHARGE,
     DOWN,
     DOWN_GAIN,
     DOWN_RIDGE,
-    SPREAD,
     SQUARES,
     UP,
     UP_GAIN,
     UP_RIDGE,
     VALUE,
+    WEIGHTED_SQUARES,
     CertificateSums,
     Equations,
     Line,
@@ -116,16 +116,16 @@ def check_evidence(problem, home, which, known=()):
         UP_RIDGE: total + ridge,
         DOWN_RIDGE: total + ridge,
         SQUARES: (duals**2).sum(axis=0),
-        SPREAD: (1 + diagonal) @ duals**2,
+        WEIGHTED_SQUARES: (1 + diagonal) @ duals**2,
     }.items():
         close(problem, found[:, column], exact[:, column], 12 * size)
     f = P.shape[1]
     close(problem, found[:, -2 * f :], exact[:, -2 * f :], np.tile(duals.T @ P, 2))
     # Doubts of a slot, or of a block, are never below zero: where duals are not the loss's own, a slot more may count.
     doubt = problem.unit * 4 * (duals * sizes).sum(axis=0)
-    assert (found[:, DOUBT] >= exact[:, DOUBT] - doubt).all()
+    assert (found[:, CORNER_CHARGE] >= exact[:, CORNER_CHARGE] - doubt).all()
     if not len(known):
-        assert (found[:, DOUBT] <= exact[:, DOUBT] + doubt).all()
+        assert (found[:, CORNER_CHARGE] <= exact[:, CORNER_CHARGE] + doubt).all()
 
 
 def check_all(problem, home=None, which=None):
@@ -309,7 +309,7 @@ def test_passes_over_blocks_add_up(monkeypatch):
         (found,) = home.total(CertificateSums(Own()), which, V, (), np.zeros(3), 0.0)
         (expected,) = problem.fused().total(CertificateSums(problem.loss), which, V, (), np.zeros(3), 0.0)
         if isinstance(home, DenseFeatures):  # which knows nothing of k(x, x)
-            found[:, SPREAD] = expected[:, SPREAD]
+            found[:, WEIGHTED_SQUARES] = expected[:, WEIGHTED_SQUARES]
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
 
 

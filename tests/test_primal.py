@@ -14,7 +14,7 @@ from slimsvm.rows.labels import RowLabels
 from slimsvm.rows.memory import CoreFeatures, DenseFeatures, LazyFeatures, feature_source
 from slimsvm.rows.protocol import decision
 from slimsvm.solvers.certificate import balanced
-from slimsvm.solvers.primal import interior
+from slimsvm.solvers.primal import interior, interior_point
 from slimsvm.solvers.primal import solve as primal
 
 COSTS = [1e-6, 1e-2, 1.0, 1e3, 1e6]
@@ -147,7 +147,7 @@ def duals_of(P, y, C, loss, solution, o=0):
     """Signed duals that prove an output's gap: those that are known, else those at the decision values; balanced."""
     F = decision(P.astype(np.float64), solution.V[[o]])
     a = loss.duals(F, y[:, None], C[:, None])[:, 0]
-    rows, known = solution.known[o]
+    rows, known = solution.known_duals[o]
     a[rows] = known
     return balanced(a)
 
@@ -346,10 +346,10 @@ def test_sums_over_some_rows_are_those_of_the_whole_matrix(monkeypatch, kept, we
     numbers = np.sort(rng.choice(90, 40, replace=False))
     h = {"some": np.maximum(rng.normal(size=40), 0), "equal": np.full(40, 0.25), "none": np.zeros(40)}[weights]
     one = np.c_[P, np.ones(90)][numbers]
-    monkeypatch.setattr(interior, "MEMORY", 8 * 40 * 5 - (not kept))
+    monkeypatch.setattr(interior_point, "MAX_FEATURE_BYTES", 8 * 40 * 5 - (not kept))
     for size in (10**9, 111):
         monkeypatch.setattr(memory, "BLOCK_BYTES", size)
-        some = interior.Members(DenseFeatures(P, RowLabels(np.ones((90, 1)), np.ones((90, 1)))), numbers)
+        some = interior_point.Members(DenseFeatures(P, RowLabels(np.ones((90, 1)), np.ones((90, 1)))), numbers)
         assert (some.kept is not None) == kept
         pull, gram = some.equations(u, h)
         np.testing.assert_allclose(pull, u @ one, atol=1e-12)
@@ -459,18 +459,18 @@ def test_a_narrower_corner_leaves_fewer_rows(monkeypatch):
     """Where too many rows are close to the margin; the solution is the same."""
     P, Y, C = several_machines()
     rows, close = DenseFeatures(P, RowLabels(Y, C)), []
-    each = interior.Members.each
+    each = interior_point.Members.each
 
     def watched(rows, numbers):
         close.append(sum(map(len, numbers)))
         return each(rows, numbers)
 
-    monkeypatch.setattr(interior.Members, "each", watched)
+    monkeypatch.setattr(interior_point.Members, "each", watched)
     usual = primal.solve(rows, losses.Hinge())
-    monkeypatch.setattr(interior, "MOST_BYTES", {False: 8 * P.shape[1] * close[0] / 3})
+    monkeypatch.setattr(interior, "MAX_CLOSE_BYTES", {False: 8 * P.shape[1] * close[0] / 3})
     narrow = primal.solve(rows, losses.Hinge())
     assert close[-1] < close[0] / 2
-    monkeypatch.setattr(interior, "MOST_BYTES", {False: 0})  # so few that they lead astray: more come back
+    monkeypatch.setattr(interior, "MAX_CLOSE_BYTES", {False: 0})  # so few that they lead astray: more come back
     fewest = primal.solve(rows, losses.Hinge())
     for found in (narrow, fewest):
         np.testing.assert_allclose(found.objective, usual.objective, rtol=1e-8)

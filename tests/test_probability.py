@@ -171,7 +171,8 @@ def test_the_dual_bounds_every_layer(n_classes):
     for size in (0.0, 1e-3, 0.1, 1.0):
         coef = best.coef * (1 + size * rng.normal(size=best.coef.shape))
         bias = best.bias + size * rng.normal(size=best.bias.shape)
-        objective, gap = certified(rows, RegularizedBasis.of(norm, gram), coef, bias)
+        proof = certified(rows, RegularizedBasis.of(norm, gram), coef, bias)
+        objective, gap = proof.primal, proof.gap
         assert objective >= best.objective * (1 - 1e-9)
         assert objective / (1 + gap) <= best.objective * (1 + 1e-9)
 

@@ -14,7 +14,7 @@ import reference
 import reference_lp
 from problems import KERNEL_CASES
 from slimsvm import RelevanceVectorClassifier, kernels
-from slimsvm.solvers.sparse import relevance
+from slimsvm.solvers.sparse import relevance, relevance_refinement
 from test_lp import GAMMA, all_coefficients, gram, hard, two_bumps
 
 
@@ -115,7 +115,7 @@ def test_the_objective_follows_from_the_attributes(dtype):
 def refined(X, y):
     m = machine(X, y)
     now = m.posterior(np.array([3, 17, 30]), np.array([0.1, 0.5, 2.0, 0.01]), np.zeros(4))
-    return m, now, relevance.Refinement(m, 1e-3)
+    return m, now, relevance_refinement.Refinement(m, 1e-3)
 
 
 def test_the_gradient_of_the_evidence():
@@ -133,7 +133,7 @@ def test_many_models_at_once_are_the_same_models():
     sizes = np.array([1.0, 5.0, 0.2])
     gains = refinement.gains(now, candidates, sizes)
     for i, candidate in enumerate(candidates):
-        for j, factor in enumerate(relevance.ANYWHERE):
+        for j, factor in enumerate(relevance_refinement.ADDED_PRECISION_FACTORS):
             if np.isfinite(gains[i, j]):
                 then = m.after(now, relevance.Move(int(candidate), factor * sizes[i], 0.0))
                 assert abs(then.evidence - now.evidence - gains[i, j]) <= 1e-4
@@ -149,15 +149,15 @@ def test_a_gain_that_rounding_hides_is_noticed(distance, known):
     K = 1e6 * np.column_stack([column, column + distance * (2 * t - 1)])
     m = relevance.RelevanceProblem(K, t, np.ones(60))
     now = m.posterior(np.array([0]), np.array([1e-3, 1e-12]), np.zeros(2))
-    assert relevance.Refinement(m, 1e-3).hidden_gain(now, np.array([1])) == known
+    assert relevance_refinement.Refinement(m, 1e-3).hidden_gain(now, np.array([1])) == known
 
 
 def test_a_summit_is_that_of_the_parabola():
     x = np.array([0.0, 1.0, 3.0, 4.0])
     values = -((x - 2.2) ** 2)
-    np.testing.assert_array_equal(relevance.peaks(values, -1.0), [2])
-    assert abs(relevance.summit(x, values, 2) - 2.2) < 1e-12
-    assert relevance.summit(x, values, 3) == 4.0
+    np.testing.assert_array_equal(relevance_refinement.peaks(values, -1.0), [2])
+    assert abs(relevance_refinement.summit(x, values, 2) - 2.2) < 1e-12
+    assert relevance_refinement.summit(x, values, 3) == 4.0
 
 
 @pytest.mark.parametrize("factor", [1e18, 1e-18, 1e100])
@@ -252,7 +252,7 @@ def test_sparse_rows_are_the_same_rows():
 
 
 def test_candidates_are_thinned_where_rows_are_many(monkeypatch):
-    monkeypatch.setattr(relevance, "MOST_VALUES", 40_000)
+    monkeypatch.setattr(relevance, "MAX_KERNEL_VALUES", 40_000)
     X, y = two_bumps(1000)
     largest = 0
 

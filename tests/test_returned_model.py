@@ -17,7 +17,7 @@ from problems import blobs
 from slimsvm import EmpiricalSVC, ReducedSVC, SlimSVC, kernels, losses, regularizers, slacks
 from slimsvm.rows.labels import RowLabels
 from slimsvm.rows.memory import CoreFeatures, LazyFeatures, cache_features
-from slimsvm.solvers.certificate import RegularizedBasis, balanced, of_rows
+from slimsvm.solvers.certificate import RegularizedBasis, balanced, certify_rows
 from slimsvm.solvers.primal import equations
 from slimsvm.solvers.primal.coefficients import fit_coefficients
 
@@ -254,7 +254,8 @@ def test_any_point_and_any_duals_bound_the_optimum(name, regularizer):
         duals = (y * C * rng.uniform(0, 1, 60), 0.5 * y * C)
         feasible = [[(np.arange(60), a)] for a in duals]
         for known, rows in product((*feasible, ()), plain_rows(kernel, X, group, Z)):
-            objective, gap = of_rows(rows, loss, np.arange(1), np.append(coef, bias)[None], basis, known)
+            proof = certify_rows(rows, loss, np.arange(1), np.append(coef, bias)[None], basis, known)
+            objective, gap = proof.primal, proof.gap
             true = value(K, basis.R.astype(LONG), coef, bias, y, C, name)
             assert objective[0] == pytest.approx(true, rel=1e-12)
             assert np.isfinite(gap[0]) or name == "LeastSquares"  # whose duals may point the wrong way
@@ -274,7 +275,8 @@ def test_the_gap_is_that_of_the_formulas():
     shrunk = np.linspace(0.9, 1, 2001)  # as duals may be
     values = [loss.conjugate(t * A, group.Y, group.C)[0] - t**2 / 2 * norm for t in shrunk]
     for rows in plain_rows(kernel, X, group, Z):
-        objective, gap = of_rows(rows, loss, np.arange(1), np.hstack([coef.T, bias[:, None]]), basis)
+        proof = certify_rows(rows, loss, np.arange(1), np.hstack([coef.T, bias[:, None]]), basis)
+        objective, gap = proof.primal, proof.gap
         assert gap[0] == pytest.approx((objective[0] - max(values)) / max(values), rel=1e-4)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from slimsvm import AnyNormSVC, LeastSquaresSVC, kernels
-from slimsvm.solvers.dual.rounding import accurate_product, compensated_sums, error_of_product
+from slimsvm.solvers.rounding import accurate_product, compensated_sums, error_of_product
 
 KERNELS = {
     "linear": (kernels.Linear(), 1),

@@ -319,7 +319,7 @@ import os, signal, sys, threading, time
 from problems import blobs
 from slimsvm import EmpiricalSVC, SlimSVC
 from slimsvm.bases import Learned
-from slimsvm.solvers.primal.interior import Members
+from slimsvm.solvers.primal.interior_point import Members
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
 moments = Members.moments

@@ -70,7 +70,7 @@ def certificate(P, t, C, loss, found):
     """Primal and dual in plain numpy."""
     f = decision(P, found.V)[:, 0]
     a = loss.duals(f[:, None], t[:, None], C[:, None])[:, 0]
-    rows, known = found.known[0]
+    rows, known = found.known_duals[0]
     a[rows] = known
     up, down = a[a > 0].sum(), -a[a < 0].sum()
     a = np.where(a > 0, a * min(up, down) / max(up, 1e-300), a * min(up, down) / max(down, 1e-300))
@@ -163,7 +163,7 @@ def test_many_rows_are_screened_to_the_same_solution(loss):
     found = primal.solve(rows, loss)
     V, known, _ = interior.solve_interior(rows, loss, which, 1e-10, 100, None, interior.direct)
     direct = primal.certified(rows, loss, which, V, known, np.array([1]))
-    assert len(found.known[0][0]) < 9000, "no row was left out"
+    assert len(found.known_duals[0][0]) < 9000, "no row was left out"
     assert found.gap[0] <= 1e-8
     assert found.objective[0] == pytest.approx(direct.objective[0], rel=1e-8)
 

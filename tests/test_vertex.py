@@ -13,7 +13,7 @@ from sklearn.preprocessing import MinMaxScaler
 from problems import NORMS
 from slimsvm import SVC, SVR, AnyNormSVC, LeastSquaresSVC, NuSVC, NuSVR, OneClassSVM, slacks
 from slimsvm.solvers.dual import solve
-from slimsvm.solvers.dual.vertex import at_vertex
+from slimsvm.solvers.dual.vertex import move_to_vertex
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 POLYHEDRAL = [slacks.OneNorm(), slacks.MaxNorm(), slacks.TopSum(3.5), slacks.TopSum(12.0), slacks.TopTwoNorm(1.0)]
@@ -28,8 +28,8 @@ def noisy_classes(n=100, d=5, noise=0.8):
 @pytest.fixture
 def no_pairs(monkeypatch):
     """Every fit ends in the interior point."""
-    monkeypatch.setattr(solve, "PATIENCE", 0)
-    monkeypatch.setattr(solve, "PATIENCE_BY_ROW", 0)
+    monkeypatch.setattr(solve, "FIRST_STEPS", 0)
+    monkeypatch.setattr(solve, "FIRST_STEPS_PER_ROW", 0)
 
 
 def between_bounds(model, bounds):
@@ -50,7 +50,7 @@ def test_a_vertex_has_the_same_f_and_sums(seed, rank):
     x = np.where(np.isinf(upper), 1.0, upper * rng.uniform(0.01, 0.99, n + 20))
     G = np.stack([np.ones(n + 20), np.where(rng.random(n + 20) < 0.5, 1.0, -1.0)])
     G[1] *= seed % 2  # or a single sum
-    found = at_vertex(K, row, x, lower, upper, G)
+    found = move_to_vertex(K, row, x, lower, upper, G)
     assert (found >= lower).all()
     assert (found <= upper).all()
     free = (found > lower) & (found < upper)
@@ -66,8 +66,8 @@ def test_interior_points_keep_no_more_than_pairs(slack, constraint, monkeypatch)
     X, y = noisy_classes()
     model = AnyNormSVC(slack, constraint, C=1e3, tol=1e-5)
     pairs = model.fit(X, y).n_vectors_, model.objective_[0]
-    monkeypatch.setattr(solve, "PATIENCE", 0)
-    monkeypatch.setattr(solve, "PATIENCE_BY_ROW", 0)
+    monkeypatch.setattr(solve, "FIRST_STEPS", 0)
+    monkeypatch.setattr(solve, "FIRST_STEPS_PER_ROW", 0)
     model.fit(X, y)
     assert model.duality_gap_[0] <= 1e-5
     assert model.objective_[0] == pytest.approx(pairs[1], rel=1e-5)
@@ -94,7 +94,7 @@ def test_problems_that_pairs_do_not_solve_end_at_a_vertex():
     X = MinMaxScaler().fit_transform(X)
     model = AnyNormSVC(C=1e5, kernel="linear").fit(X, y)
     exact = SVC(C=1e5, kernel="linear", tol=1e-6).fit(X, y)
-    assert model.n_iter_[0] >= solve.PATIENCE + 200 * solve.PATIENCE_BY_ROW  # pairs did not solve it
+    assert model.n_iter_[0] >= solve.FIRST_STEPS + 200 * solve.FIRST_STEPS_PER_ROW  # pairs did not solve it
     assert model.duality_gap_[0] <= 1e-3
     assert abs(model.n_vectors_ - exact.n_vectors_) <= 2
     assert between_bounds(model, 1e5) <= 21
@@ -124,7 +124,7 @@ def test_regressions_that_pairs_do_not_solve(model, tol):
     y = X @ rng.normal(size=20) + 0.3 * rng.normal(size=400)
     model.set_params(kernel="linear", C=1e5, tol=tol).fit(X, y)
     assert model.duality_gap_[0] <= tol
-    assert model.n_iter_ <= 3 * (solve.PATIENCE + 400 * solve.PATIENCE_BY_ROW)
+    assert model.n_iter_ <= 3 * (solve.FIRST_STEPS + 400 * solve.FIRST_STEPS_PER_ROW)
     assert between_bounds(model, 1e5) <= 25  # 20 inputs and two sums; the last steps of pairs may free others
 
 

@@ -12,7 +12,8 @@ from slimsvm.problem.formulation import INEQUALITY
 from slimsvm.problem.losses import Hinge
 from slimsvm.problem.regularizers import KernelNorm
 from slimsvm.problem.slacks import OneNorm
-from slimsvm.solvers.sparse.reweighting import KernelColumns, solve_round
+from slimsvm.solvers.sparse.candidate_space import KernelColumns
+from slimsvm.solvers.sparse.reweighting import solve_round
 
 
 class TippingRVM:

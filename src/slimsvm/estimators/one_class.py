@@ -21,8 +21,8 @@ from ..problem import kernels
 from ..problem.bases import dense
 from ..quantization.quantize import fixed_point_form
 from ..rows.remote import RemoteRows, RowBlock
-from ..solvers.dual.multiplier import Limits
-from ..solvers.dual.one_class import one_class_machine
+from ..solvers.dual.one_class import train_one_class
+from ..solvers.dual.programs import SolverOptions
 from ..solvers.dual.sklearn_svm import SvmSolution
 from ..training.byte_budget import TooFewBytes
 from ..training.full import INDEFINITE_WARNING
@@ -231,8 +231,8 @@ class SlimOneClass(OutlierDetector):
     def _large(self, rows: WeightedRows, kernel: Any, threads: int) -> tuple[Original, SvmSolution]:
         """The machine over all of these rows."""
         cache = int(min(self.cache_size, 2.0**30) * 2**20)
-        limits = Limits(self.tol, min(self.max_iter, 2**62), False, None)
-        machine, found = one_class_machine(
+        limits = SolverOptions(self.tol, min(self.max_iter, 2**62), False, None)
+        machine, found = train_one_class(
             kernel, rows.X, rows.counts, self.nu, limits, cache, threads, bool(self.verbose)
         )
         return Original.of(machine, OneClass(found.violation), 1.0), found

@@ -286,15 +286,3 @@ class DifferentiableKernel(Kernel, Protocol):
 
     def pullback(self, X: Any, Z: Array, W: Array, K: Array | None = None) -> Array:
         """``sum_i W_ij dk(x_i, z_j)/dz_j``, a row for each z; K is ``k(X, Z)`` where it is known already."""
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """Values of primal and dual at one point: between them lies every optimum."""
-
-    bias: float
-    primal: float
-    dual: float
-    gap: float  # (primal - dual) / dual
-    void: bool  # f = 0 as far as the gap tells
-    rounding: float = 0.0  # the part of the gap that is doubt about the last digits of f

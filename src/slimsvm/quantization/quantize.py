@@ -16,7 +16,7 @@ from ..model.inference import Affine, InferenceModel, ProbabilityLayer, inferenc
 from ..problem import kernels
 from ..problem.bases import dense
 from ..problem.kernel_base import Base
-from ..solvers.primal.refit import JITTER
+from ..solvers.primal.refit import REFIT_JITTER
 from ..utils.warnings import warn
 from .grid import MAX_BYTE, Grid, make_grid
 from .integers import KERNEL_BITS, LOG2_E, QuantizedLayer, coefficients_in_16_bits, values_in_16_bits
@@ -333,7 +333,7 @@ def projected(coef: Array, before: Array, kernel: Any, Z: Array) -> Array:
     if not len(Z):
         return coef
     gram = kernel(Z, Z)
-    ridge = JITTER * np.diag(np.maximum(gram.diagonal(), np.finfo(float).tiny))
+    ridge = REFIT_JITTER * np.diag(np.maximum(gram.diagonal(), np.finfo(float).tiny))
     # The ridge pulls towards the model's own coefficients: they stay where vectors did not move.
     right = kernel(Z, before) @ coef.T + ridge @ coef.T
     return np.linalg.solve(gram + ridge, right).T

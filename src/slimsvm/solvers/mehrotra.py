@@ -14,7 +14,7 @@ import numpy as np
 
 from ..linalg.arrays import Array
 from ..linalg.matrix import dot
-from .certificate import TINY
+from .certificate import SMALLEST_NORMAL
 
 FRACTION_TO_BOUNDARY = 0.995  # of the way to the nearest bound that a step goes
 
@@ -42,7 +42,7 @@ class PrimalDualPoint:
 def complementarity(point: PrimalDualPoint) -> float:
     """mu, the mean of the products that are zero at the solution."""
     pairs = point.pairs()
-    return max(sum(float(dot(x, z)) for x, z in pairs), TINY) / sum(len(x) for x, _ in pairs)
+    return max(sum(float(dot(x, z)) for x, z in pairs), SMALLEST_NORMAL) / sum(len(x) for x, _ in pairs)
 
 
 def longest_step(point: PrimalDualPoint, step: PrimalDualPoint) -> float:

@@ -16,7 +16,7 @@ from ..model.expansion import Model
 from ..problem.formulation import Constraint, Slack
 from ..solvers.dual import least_squares
 from ..solvers.dual.batch import Cost, solve_all
-from ..solvers.dual.multiplier import Limits
+from ..solvers.dual.programs import SolverOptions
 from ..solvers.dual.solve import DualProgress, DualSolution
 from ..solvers.dual.training import Subproblem, train
 from ..solvers.dual.zero import ZERO_FUNCTION_WARNING, is_rounding
@@ -65,12 +65,12 @@ def solve_full(
 ) -> tuple[Model, list[DualSolution]]:
     """The same with the solutions of the binary problems."""
     cost = Cost(spec.slack, spec.constraint, float(spec.C), dataset.indices, dataset.n_samples)
-    limits = Limits(spec.tol, min(spec.max_iter, 2**62), spec.precision == "float64", None)
+    limits = SolverOptions(spec.tol, min(spec.max_iter, 2**62), spec.precision == "float64", None)
 
     def solved(machine: Any, problems: list[Subproblem]) -> list[DualSolution]:
         solutions = solve(machine, problems) if solve else solve_all(machine, problems, cost, limits, spec.verbose)
         return [
-            s._replace(zero_within_rounding=s.converged and is_rounding(machine, p.view, s.duals, s.bias))
+            s._replace(zero_within_rounding=s.converged and is_rounding(machine, p.segments, s.duals, s.bias))
             for s, p in zip(solutions, problems, strict=True)
         ]
 
@@ -109,7 +109,7 @@ def train_least_squares(dataset: Dataset, kernel: Any, spec: FullSpec) -> Model:
         solutions: list[DualSolution] = []
         left_out: list[Array | None] = []
         # Problems over the same rows have the same matrix.
-        for view, same in groupby(problems, key=lambda problem: problem.view):
+        for view, same in groupby(problems, key=lambda problem: problem.segments):
             group = list(same)
             system = least_squares.LinearSystem(machine, view, float(spec.C) * group[0].weights, dataset.threads)
             targets = np.array([problem.y for problem in group])

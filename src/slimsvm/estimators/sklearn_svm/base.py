@@ -13,9 +13,9 @@ from ...linalg.arrays import Array
 from ...model.expansion import Model
 from ...problem.kernels import Precomputed
 from ...solvers.dual.hard import at_cost
-from ...solvers.dual.multiplier import Limits
-from ...solvers.dual.sklearn_svm import DualProblem, SvmSolution, solve_family
-from ...solvers.dual.training import Segments, Subproblem, assembled
+from ...solvers.dual.programs import SolverOptions
+from ...solvers.dual.sklearn_svm import DualProblem, SvmSolution, solve_duals
+from ...solvers.dual.training import RowsByClass, Subproblem, assembled_model
 from ...training.full import INDEFINITE_WARNING
 from ...utils.threads import thread_count
 from ...utils.warnings import warn
@@ -58,11 +58,11 @@ class SklearnSvm(KernelModel):
         """Checked data; targets are numbers."""
         return prepared(self, X, y, sample_weight, False, {"y": y, "y_numeric": True})
 
-    def _subproblems(self, dataset: Dataset, targets: Array) -> tuple[Segments, list[Subproblem]]:
+    def _subproblems(self, dataset: Dataset, targets: Array) -> tuple[RowsByClass, list[Subproblem]]:
         """All rows in one problem."""
         rows = np.arange(dataset.size)
         problem = Subproblem(dataset, Output(0, ()), [0], rows, targets, np.array(dataset.weights, dtype=np.float64))
-        return Segments(dataset, rows, [dataset.size]), [problem]
+        return RowsByClass(dataset, rows, [dataset.size]), [problem]
 
     @atomic
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
@@ -94,20 +94,20 @@ class SklearnSvm(KernelModel):
         """The model of these rows, and how well it is known."""
         kernel = validation.named_kernel(self, dataset)
         segments, problems = self._subproblems(dataset, targets)
-        limits = Limits(self.tol, min(self.max_iter, 2**62), False, None)
-        machine = segments.machine(kernel, int(min(self.cache_size, 2.0**30) * 2**20))
+        limits = SolverOptions(self.tol, min(self.max_iter, 2**62), False, None)
+        machine = segments.kernel_matrix(kernel, int(min(self.cache_size, 2.0**30) * 2**20))
         solutions = self._solutions(machine, problems, limits)
-        model = assembled(kernel, segments, problems, solutions)
+        model = assembled_model(kernel, segments, problems, solutions)
         if not (np.isfinite(model.expansion.coef).all() and np.isfinite(model.expansion.bias).all()):
             raise ValueError(NOT_FINITE)
         return model, solutions
 
-    def _solutions(self, machine: Any, problems: list[Subproblem], limits: Limits) -> list[Any]:
+    def _solutions(self, machine: Any, problems: list[Subproblem], limits: SolverOptions) -> list[Any]:
         """A solution of each problem."""
 
         def solve(C: float) -> list[SvmSolution]:
             costs = [self._costs(problem, C) for problem in problems]
-            return solve_family(machine, [problem.view for problem in problems], costs, limits, bool(self.verbose))
+            return solve_duals(machine, [problem.segments for problem in problems], costs, limits, bool(self.verbose))
 
         return at_cost(float(self.C), solve, machine, problems)
 

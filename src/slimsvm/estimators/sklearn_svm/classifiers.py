@@ -15,9 +15,9 @@ from ...linalg.matrix import dot
 from ...model.expansion import Model
 from ...model.voting import Votes
 from ...problem import slacks
-from ...solvers.dual.multiplier import Limits
+from ...solvers.dual.programs import SolverOptions
 from ...solvers.dual.sklearn_svm import DualProblem, SvmSolution, classification, nu_classification
-from ...solvers.dual.training import Segments, Subproblem, subproblems
+from ...solvers.dual.training import RowsByClass, Subproblem, subproblems
 from ...solvers.dual.zero import ZERO_FUNCTION_WARNING, zero_if_rounding
 from ...solvers.primal.refit import ClassProblem
 from ...utils.warnings import warn
@@ -45,12 +45,12 @@ class FullClassifier(SklearnSvm, KernelClassifier):
     def _prepared(self, X: Any, y: Any, sample_weight: Any) -> CheckedRows:
         return prepared(self, X, y, sample_weight, True, {"y": y})
 
-    def _subproblems(self, dataset: Dataset, targets: Array) -> tuple[Segments, list[Subproblem]]:
+    def _subproblems(self, dataset: Dataset, targets: Array) -> tuple[RowsByClass, list[Subproblem]]:
         return subproblems(dataset, outputs(dataset.n_classes, "ovo"))
 
-    def _solutions(self, machine: Any, problems: list[Subproblem], limits: Limits) -> list[Any]:
+    def _solutions(self, machine: Any, problems: list[Subproblem], limits: SolverOptions) -> list[Any]:
         solutions = super()._solutions(machine, problems, limits)
-        return [zero_if_rounding(machine, p.view, s) for p, s in zip(problems, solutions, strict=True)]
+        return [zero_if_rounding(machine, p.segments, s) for p, s in zip(problems, solutions, strict=True)]
 
     def _tell(self, solutions: list[SvmSolution]) -> None:
         super()._tell(solutions)

@@ -16,12 +16,11 @@ import numpy as np
 from ... import _core
 from ...linalg.arrays import Array
 from ...problem.formulation import Constraint, FeasibleSet, Slack
-from .multiplier import Limits
-from .programs import BoxProgram, ProgramSolution, program
+from .programs import BoxProgram, ProgramSolution, SolverOptions, make_program
 from .solve import BinaryDual, DualProgress, DualSolution, first_steps, solve_dual
 from .training import Subproblem
 
-MOST = 1 << 18  # variables in one call: what they need beside the rows stays small
+MAX_VARIABLES_AT_ONCE = 1 << 18  # variables in one call: what they need beside the rows stays small
 
 
 @dataclass(frozen=True)
@@ -40,12 +39,12 @@ class Cost:
         return getattr(self.slack, "is_separable", False)
 
     def binary(self, problem: Subproblem) -> BinaryDual:
-        """The problem with this cost."""
+        """One binary problem with this cost."""
         own = self.slack.at(self.numbers[problem.rows], self.n_samples)
         return BinaryDual(problem.y, own, self.C, problem.weights, self.constraint)
 
     def bounds(self, problems: list[Subproblem]) -> tuple[Array, FeasibleSet]:
-        """Labels and feasible set of problems one after the other, where rows do not mind each other."""
+        """Labels and feasible set of several problems, one after the other, for a cost that is a sum over rows."""
         if len(problems) == 1:
             y, weights = problems[0].y, problems[0].weights
         else:
@@ -55,18 +54,22 @@ class Cost:
 
 
 def solve_all(
-    machine: _core.KernelMatrix, problems: list[Subproblem], cost: Cost, limits: Limits, verbose: bool = False
+    kernel_matrix: _core.KernelMatrix,
+    problems: list[Subproblem],
+    cost: Cost,
+    options: SolverOptions,
+    verbose: bool = False,
 ) -> list[DualSolution]:
     """A solution for each problem, in order. With ``verbose`` one problem at a time, each with a progress line."""
     solutions: list[DualSolution] = []
     if verbose:
         for problem in problems:
             progress = DualProgress(problem.name)
-            solutions += _solve_some(machine, [problem], cost, replace(limits, callback=progress))
+            solutions += _solve_some(kernel_matrix, [problem], cost, replace(options, callback=progress))
             progress.end(solutions[-1])
         return solutions
     for some in _parts(problems):
-        solutions += _solve_some(machine, some, cost, limits)
+        solutions += _solve_some(kernel_matrix, some, cost, options)
     return solutions
 
 
@@ -74,7 +77,7 @@ def _parts(problems: list[Subproblem]) -> Iterator[list[Subproblem]]:
     some: list[Subproblem] = []
     size = 0
     for problem in problems:
-        if some and size + len(problem.y) > MOST:
+        if some and size + len(problem.y) > MAX_VARIABLES_AT_ONCE:
             yield some
             some, size = [], 0
         some.append(problem)
@@ -83,26 +86,26 @@ def _parts(problems: list[Subproblem]) -> Iterator[list[Subproblem]]:
 
 
 def _solve_some(
-    machine: _core.KernelMatrix, problems: list[Subproblem], cost: Cost, limits: Limits
+    kernel_matrix: _core.KernelMatrix, problems: list[Subproblem], cost: Cost, options: SolverOptions
 ) -> Iterator[DualSolution]:
-    return (_by_row if cost.by_row else _one_set_each)(machine, problems, cost, limits)
+    return (_by_row if cost.by_row else _one_set_each)(kernel_matrix, problems, cost, options)
 
 
 def _by_row(
-    machine: _core.KernelMatrix, problems: list[Subproblem], cost: Cost, limits: Limits
+    kernel_matrix: _core.KernelMatrix, problems: list[Subproblem], cost: Cost, options: SolverOptions
 ) -> Iterator[DualSolution]:
-    """All numbers of all problems at once: no work in Python for each of them, but for those left open."""
+    """One call of the core for all problems; Python goes on with those whose gap is still too large."""
     y, feasible = cost.bounds(problems)
     lengths = [len(problem.y) for problem in problems]
     ridge = np.empty(len(y))
     ridge[:] = feasible.ridge
-    views = [problem.view for problem in problems]
-    limit = np.array([first_steps(n, limits) for n in lengths], dtype=np.int64)
+    segment_lists = [problem.segments for problem in problems]
+    limit = np.array([first_steps(n, options) for n in lengths], dtype=np.int64)
     totals = np.full(len(problems), np.inf)
-    found = _Found(
+    core_solutions = _CoreSolutions(
         lengths,
-        machine.solve_all(
-            views,
+        kernel_matrix.solve_all(
+            segment_lists,
             lengths,
             y,
             feasible.lower,
@@ -110,65 +113,75 @@ def _by_row(
             ridge,
             None,
             totals,
-            limits.tol,
+            options.tol,
             limit,
-            limits.double_rows,
+            options.double_rows,
             True,
-            limits.callback,
+            options.callback,
         ),
     )
-    columns = found.rows("certified", "bias", "objective", "gap", "violation", "steps", "negative_curvature")
+    columns = core_solutions.rows("certified", "bias", "objective", "gap", "violation", "steps", "negative_curvature")
     for k, (certified, bias, objective, gap, violation, steps, bent) in enumerate(columns):
         if certified:
-            yield DualSolution(found.duals(k), bias, objective, gap, violation, max(1, int(steps)), True, bent > 0)
+            yield DualSolution(
+                core_solutions.duals(k), bias, objective, gap, violation, max(1, int(steps)), True, bent > 0
+            )
             continue
         binary = cost.binary(problems[k])
-        over = BoxProgram(machine, views[k], binary.y, binary.feasible)
-        yield solve_dual(over, binary, limits, found.point(over, k))
+        program = BoxProgram(kernel_matrix, segment_lists[k], binary.y, binary.feasible)
+        yield solve_dual(program, binary, options, core_solutions.solution(program, k))
 
 
 def _one_set_each(
-    machine: _core.KernelMatrix, problems: list[Subproblem], cost: Cost, limits: Limits
+    kernel_matrix: _core.KernelMatrix, problems: list[Subproblem], cost: Cost, options: SolverOptions
 ) -> Iterator[DualSolution]:
-    """Sets that are no products over rows: those without a ball are still solved together."""
+    """Feasible sets that couple rows: those without a ball are still solved together."""
     binaries = [cost.binary(problem) for problem in problems]
-    overs = [program(machine, p.view, b.y, b.feasible) for p, b in zip(problems, binaries, strict=True)]
+    programs = [
+        make_program(kernel_matrix, p.segments, b.y, b.feasible) for p, b in zip(problems, binaries, strict=True)
+    ]
     plain = [binary.feasible.radius == np.inf for binary in binaries]
-    first = _first_points(machine, [over for over, is_plain in zip(overs, plain, strict=True) if is_plain], limits)
-    for over, binary, is_plain in zip(overs, binaries, plain, strict=True):
-        yield solve_dual(over, binary, limits, next(first) if is_plain else None)
+    first = _first_points(
+        kernel_matrix, [program for program, is_plain in zip(programs, plain, strict=True) if is_plain], options
+    )
+    for program, binary, is_plain in zip(programs, binaries, plain, strict=True):
+        yield solve_dual(program, binary, options, next(first) if is_plain else None)
 
 
-def _first_points(machine: _core.KernelMatrix, overs: list[Any], limits: Limits) -> Iterator[ProgramSolution]:
+def _first_points(
+    kernel_matrix: _core.KernelMatrix, programs: list[Any], options: SolverOptions
+) -> Iterator[ProgramSolution]:
     """Solutions of programs without a ball."""
-    if not overs:
+    if not programs:
         return
-    lengths = [len(over.linear) for over in overs]
-    sides = [np.zeros(n) if over.side is None else over.side for over, n in zip(overs, lengths, strict=True)]
-    found = _Found(
+    lengths = [len(program.linear) for program in programs]
+    sides = [
+        np.zeros(n) if program.side is None else program.side for program, n in zip(programs, lengths, strict=True)
+    ]
+    core_solutions = _CoreSolutions(
         lengths,
-        machine.solve_all(
-            [over.view for over in overs],
+        kernel_matrix.solve_all(
+            [program.segments for program in programs],
             lengths,
-            np.concatenate([over.linear for over in overs]),
-            np.concatenate([over.lower for over in overs]),
-            np.concatenate([over.upper for over in overs]),
-            np.concatenate([over.ridges() for over in overs]),
+            np.concatenate([program.linear for program in programs]),
+            np.concatenate([program.lower for program in programs]),
+            np.concatenate([program.upper for program in programs]),
+            np.concatenate([program.ridges() for program in programs]),
             np.concatenate(sides),
-            np.array([over.total for over in overs]),
-            limits.tol,
-            np.array([first_steps(over.size, limits) for over in overs], dtype=np.int64),
-            limits.double_rows,
+            np.array([program.total for program in programs]),
+            options.tol,
+            np.array([first_steps(program.size, options) for program in programs], dtype=np.int64),
+            options.double_rows,
             False,
-            limits.callback,
+            options.callback,
         ),
     )
-    for k, over in enumerate(overs):
-        yield found.point(over, k)
+    for k, program in enumerate(programs):
+        yield core_solutions.solution(program, k)
 
 
-class _Found:
-    """What the core found: arrays of all problems, one after the other."""
+class _CoreSolutions:
+    """Solutions by the core: arrays of all problems, one after the other."""
 
     def __init__(self, lengths: list[int], table: dict[str, Array]):
         self.table = table
@@ -181,10 +194,10 @@ class _Found:
     def duals(self, k: int) -> Array:
         return self.table["duals"][self.places[k]]
 
-    def point(self, over: BoxProgram, k: int) -> ProgramSolution:
+    def solution(self, program: BoxProgram, k: int) -> ProgramSolution:
         """The solution of one of them, as a program gives it."""
         gap, violation, steps, indefinite = (
             self.table[name][k] for name in ("program_gap", "violation", "steps", "negative_curvature")
         )
         product = self.table["product"][self.places[k]]
-        return over.point(self.duals(k), product, float(gap), float(violation), int(steps), bool(indefinite))
+        return program.solution(self.duals(k), product, float(gap), float(violation), int(steps), bool(indefinite))

@@ -15,19 +15,21 @@ import numpy as np
 from ...linalg.arrays import Array
 from .training import Subproblem
 
-COSTS = (1e4, 1e7, 1e10)  # in the unit of the dual variables
-ROOM = 0.5  # of C: a dual variable beyond it may be at its bound but for the tolerance of a solver
+STAND_INS_FOR_INFINITY = (1e4, 1e7, 1e10)  # in the unit of the dual variables
+CLEARLY_FREE = 0.5  # of C: a dual variable beyond it may be at its bound but for the tolerance of a solver
 
 
-def at_cost(C: float, solve: Callable[[float], list[Any]], machine: Any, problems: Sequence[Subproblem]) -> list[Any]:
+def at_cost(
+    C: float, solve: Callable[[float], list[Any]], kernel_matrix: Any, problems: Sequence[Subproblem]
+) -> list[Any]:
     """Solutions of all problems for this C, which may be infinite; ``solve`` takes those that are not.
 
     Of a problem that cannot be solved without slack: the solution of a very large C, which has not converged.
     """
     if isfinite(C):
         return solve(C)
-    unit = max(_unit(machine, problem) for problem in problems)
-    for cost in COSTS:
+    unit = max(_unit(kernel_matrix, problem) for problem in problems)
+    for cost in STAND_INS_FOR_INFINITY:
         solutions = solve(cost * unit)
         free = [_free(s.duals, p.weights, cost * unit) for s, p in zip(solutions, problems, strict=True)]
         if all(free):
@@ -40,11 +42,11 @@ def at_cost(C: float, solve: Callable[[float], list[Any]], machine: Any, problem
 
 def _free(duals: Array, weights: Array, C: float) -> bool:
     """Is every dual variable well below its bound?"""
-    return bool((np.abs(duals) < ROOM * C * weights).all())
+    return bool((np.abs(duals) < CLEARLY_FREE * C * weights).all())
 
 
-def _unit(machine: Any, problem: Subproblem) -> float:
+def _unit(kernel_matrix: Any, problem: Subproblem) -> float:
     """Dual variables times kernel values are targets."""
-    largest = float(machine.diagonal(problem.view).max())
-    spread = float(np.ptp(problem.y))
-    return spread / largest if spread > 0 and largest > 0 else 1.0
+    largest = float(kernel_matrix.diagonal(problem.segments).max())
+    target_range = float(np.ptp(problem.y))
+    return target_range / largest if target_range > 0 and largest > 0 else 1.0

@@ -28,7 +28,7 @@ import numpy as np
 from ...linalg.arrays import Array
 from ...linalg.matrix import cho_solve, dot, jittered_cholesky
 from ...problem.formulation import FeasibleSet
-from ..certificate import TINY, balanced
+from ..certificate import SMALLEST_NORMAL, balanced
 from ..mehrotra import FRACTION_TO_BOUNDARY, PrimalDualPoint, complementarity, corrector, longest_step, predictor
 
 MAX_STEPS = 120
@@ -76,7 +76,7 @@ class InteriorIterate(PrimalDualPoint):
     def moved(self, t: float, step: InteriorIterate) -> InteriorIterate:
         """Slacks that fall do so by a factor, as their logarithms tell."""
         moved = super().moved(t, step)
-        fall = np.minimum(t * step.xi / np.maximum(self.xi, TINY), 0.0)
+        fall = np.minimum(t * step.xi / np.maximum(self.xi, SMALLEST_NORMAL), 0.0)
         moved.xi = np.where(fall < 0, self.xi * np.exp(fall), moved.xi)
         return moved
 
@@ -122,7 +122,7 @@ class InteriorProblem:
         stretch = np.broadcast_to(np.asarray(feasible.stretch, dtype=np.float64), n)[row]
         scale = stretch ** (1 / feasible.power) / feasible.radius if in_ball else None
         # Half of the way to the bounds, a quarter for the sign against the row's class; with sums in balance.
-        x = np.minimum(np.minimum(np.maximum(upper, -lower), total), 1 / np.maximum(ridge, TINY))
+        x = np.minimum(np.minimum(np.maximum(upper, -lower), total), 1 / np.maximum(ridge, SMALLEST_NORMAL))
         x = x if scale is None else np.minimum(x, 1 / scale)
         way = np.where(lower == 0, 1.0, np.where(upper == 0, -1.0, y[row]))
         x = x * way * np.where(sign * way * y[row] > 0, 0.5, 0.25)
@@ -235,7 +235,7 @@ class InteriorProblem:
         if len(room) or len(depth):
             z, w = product / down, product / up
         else:
-            size = max(float(np.abs(off).max()), TINY)
+            size = max(float(np.abs(off).max()), SMALLEST_NORMAL)
             z, w = np.maximum(off, 0.0)[low] + size, np.maximum(-off, 0.0)[high] + size
         mu = product / depth
         xi = np.zeros(0) if self.scale is None else mu * self.slope(x)

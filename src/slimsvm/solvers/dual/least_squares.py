@@ -1,4 +1,4 @@
-"""The least-squares machine: the bordered system ``[K + D, 1; 1', 0] [a; b] = [y; 0]`` with ``D = diag(1 / C)``.
+"""The least-squares problem: the bordered system ``[K + D, 1; 1', 0] [a; b] = [y; 0]`` with ``D = diag(1 / C)``.
 
 Solved directly where the matrix fits in memory, which also gives the leave-one-out residuals; otherwise by conjugate
 gradients on ``sum(a) = 0``, preconditioned by a pivoted Cholesky factor of low rank. The residual r of the system is
@@ -7,9 +7,7 @@ the certificate: the duality gap is ``sum(C r**2) / 2``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import fsum, sqrt
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,19 +24,20 @@ from ...linalg.matrix import (
     norm,
     solve_lower,
 )
-from .rounding import ROUNDOFF, accurate_product, error_of_product
-from .solve import FEW, DualProgress, DualSolution
+from ..certificate import Certificate, Certifier, cost_of_sum
+from ..rounding import error_of_slacks
+from .solve import DualProgress, DualSolution
 
-BLOCK = 64  # pivots taken at once
-WIDE = 256  # columns of an inverse looked at together
+PIVOTS_AT_ONCE = 64  # pivots taken at once
+COLUMNS_AT_ONCE = 256  # columns of an inverse looked at together
 
 
 @dataclass(frozen=True)
 class LinearSystem:
-    """The matrix ``K + diag(1 / C)`` over the machine's segments in ``view``."""
+    """The matrix ``K + diag(1 / C)`` over some segments of a kernel matrix."""
 
-    machine: _core.KernelMatrix
-    view: list[int]
+    kernel_matrix: _core.KernelMatrix
+    segments: list[int]
     C: Array
     threads: int = 1
 
@@ -46,9 +45,22 @@ class LinearSystem:
     def size(self) -> int:
         return len(self.C)
 
+    @property
+    def dot_product_degree(self) -> float:
+        """Of the kernel, in x.z."""
+        return self.kernel_matrix.dot_product_degree
+
+    def diagonal(self) -> Array:
+        """The values k(x, x)."""
+        return self.kernel_matrix.diagonal(self.segments)
+
+    def matrix(self) -> Array:
+        """All of K."""
+        return self.kernel_matrix.rows(self.segments, np.arange(self.size))
+
     def product(self, a: Array, single: bool = False) -> Array:
         """``a @ K`` for several rows a."""
-        return self.machine.product(self.view, np.ascontiguousarray(a), single)
+        return self.kernel_matrix.product(self.segments, np.ascontiguousarray(a), single)
 
 
 def solve(
@@ -80,46 +92,46 @@ def _solutions(
 
     Digits of f that rounding has taken count in the gap: errors of its terms add up like chance.
     """
-    found = []
-    sizes = np.sqrt(np.maximum(system.machine.diagonal(system.view), 0.0))
-    degree = system.machine.dot_product_degree
+    solutions = []
     for y, a, values in zip(targets, duals, f, strict=True):
-        proof = _certified(system, y, a, values, error_of_product(sizes, a, degree), float(sizes.max()))
-        if proof.rounding > 0.01 * tol and system.size <= FEW:
-            K = system.machine.rows(system.view, np.arange(system.size))
-            proof = _certified(system, y, a, *accurate_product(K, sizes, a, degree), float(sizes.max()))
-        bias, primal, gap, violation, _ = proof
-        solution = DualSolution(a, bias, primal, gap, violation, n_iter, gap <= tol, indefinite)
+        objective = LeastSquaresDual(y, system.C)
+        certify = Certifier(objective, system, tol)
+        proof = certify.charged(objective.certify(a, values, certify.largest), a, values)
+        converged = proof.gap <= tol
+        solution = DualSolution(a, proof.bias, proof.primal, proof.gap, proof.violation, n_iter, converged, indefinite)
         if progress is not None:
             progress.end(solution)
-        found.append(solution)
-    return found
+        solutions.append(solution)
+    return solutions
 
 
-class _Certified(NamedTuple):
-    """The best bias for given duals, and how far they are from the optimum."""
+@dataclass(frozen=True)
+class LeastSquaresDual:
+    """One problem, for its certificate: targets and costs of the rows."""
 
-    bias: float
-    primal: float
-    gap: float
-    violation: float  # of the optimality conditions
-    rounding: float  # its part of the gap
+    y: Array
+    C: Array
 
+    def certify(self, duals: Array, f: Array, largest: float) -> Certificate:
+        """With the weighted mean of the residuals as bias, which is the best; the gap is left to `charged`."""
+        bias = float(np.average(self.y - f, weights=self.C))
+        slacks = self.y - f - bias
+        primal = 0.5 * float(dot(duals, f)) + 0.5 * float(dot(self.C, slacks**2))
+        dual = float(dot(self.y, duals)) - 0.5 * float(dot(duals, f)) - 0.5 * float(dot(duals, duals / self.C))
+        violation = float(np.abs(slacks - duals / self.C).max())
+        sum_cost = cost_of_sum(duals, largest, primal)
+        return Certificate(bias, primal, dual, np.inf, sum_cost=sum_cost, violation=violation)
 
-def _certified(system: LinearSystem, y: Array, a: Array, f: Array, error: Array, largest: float) -> _Certified:
-    """For ``f = K a``, known to ``error``; ``largest`` is the root of the largest k(x, x)."""
-    bias = float(np.average(y - f, weights=system.C))
-    slacks = y - f - bias
-    primal = 0.5 * float(dot(a, f)) + 0.5 * float(dot(system.C, slacks**2))
-    dual = float(dot(y, a)) - 0.5 * float(dot(a, f)) - 0.5 * float(dot(a, a / system.C))
-    away = slacks - a / system.C
-    error = error + ROUNDOFF * (1 + np.abs(f) + abs(bias))
-    rounding = 0.5 * float(dot(system.C, error**2)) + 2 * norm(a * error)
-    # Primal minus dual without cancellation, and what is left of the sum of the duals times a bound of the bias.
-    apart = 0.5 * float(dot(system.C, away**2)) + rounding
-    apart += abs(fsum(a.tolist())) * (1 + largest * sqrt(2 * max(primal, 0.0)))
-    gap, share = (apart / dual, rounding / dual) if dual > 0 else (np.inf, 0.0)
-    return _Certified(bias, primal, gap, float(np.abs(away).max()), share)
+    def charged(self, certificate: Certificate, duals: Array, f: Array, error: Array) -> Certificate:
+        """Errors of f cost their squares, and what the duals say, which adds up like chance."""
+        away = self.y - f - certificate.bias - duals / self.C
+        error = error_of_slacks(error, f, certificate.bias)
+        charge = 0.5 * float(dot(self.C, error**2)) + 2 * norm(duals * error)
+        # Primal minus dual without cancellation.
+        difference = 0.5 * float(dot(self.C, away**2)) + charge + certificate.sum_cost
+        dual = certificate.dual
+        gap, rounding = (difference / dual, charge / dual) if dual > 0 else (np.inf, 0.0)
+        return replace(certificate, gap=gap, rounding=rounding)
 
 
 # --- Direct -----------------------------------------------------------------------------------------------
@@ -149,7 +161,7 @@ def _direct(
 
 
 def _shifted(system: LinearSystem) -> Array:
-    A = system.machine.rows(system.view, np.arange(system.size))
+    A = system.matrix()
     A.flat[:: system.size + 1] += 1 / system.C
     return A
 
@@ -162,8 +174,8 @@ def _indefinite(A: Array, right: Array, threads: int) -> tuple[Array, Array]:
     least = np.finfo(float).eps * scale or 1.0
     np.fill_diagonal(factors.factor, np.where(np.abs(pivots) < least, np.copysign(least, pivots), pivots))  # singular
     corners = np.empty(len(A))
-    for first in range(0, len(A), WIDE):
-        last = min(first + WIDE, len(A))
+    for first in range(0, len(A), COLUMNS_AT_ONCE):
+        last = min(first + COLUMNS_AT_ONCE, len(A))
         unit = np.eye(len(A), last - first, -first)
         corners[first:last] = factors.solve(unit)[first:last].diagonal()
     return factors.solve(right).T, corners
@@ -181,17 +193,19 @@ class Preconditioner:
 
     def __init__(self, system: LinearSystem, memory: int):
         n, self.C = system.size, system.C
-        rank = int(min(n, max(BLOCK, memory // (8 * n))))
+        rank = int(min(n, max(PIVOTS_AT_ONCE, memory // (8 * n))))
         rng = np.random.default_rng(0)
-        left = system.machine.diagonal(system.view)
+        left = system.diagonal()
         scale = float(left.max())
         L = np.empty((rank, n))
         used = 0
         while used < rank and float(dot(self.C, left)) > 0.1 * n and np.count_nonzero(left > 1e-10 * scale) > 0:
             likely = np.where(left > 1e-10 * scale, left, 0.0)
-            count = min(BLOCK, rank - used, int(np.count_nonzero(likely)))
+            count = min(PIVOTS_AT_ONCE, rank - used, int(np.count_nonzero(likely)))
             pivots = np.sort(rng.choice(n, count, replace=False, p=likely / likely.sum()))
-            rows = system.machine.rows(system.view, pivots) - dot(L[:used, pivots].T, L[:used], system.threads)
+            rows = system.kernel_matrix.rows(system.segments, pivots) - dot(
+                L[:used, pivots].T, L[:used], system.threads
+            )
             corner = rows[:, pivots]
             corner.flat[:: count + 1] += 1e-9 * scale  # equal rows
             try:

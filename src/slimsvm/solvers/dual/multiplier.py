@@ -9,33 +9,23 @@ certificate of the whole problem asks for, each from the solution of the last on
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import exp, inf, log, sqrt
-from typing import Any
 
 import numpy as np
 
 from ...linalg.arrays import Array
 from ...linalg.matrix import dot
-from ...problem.formulation import Certificate, FeasibleSet
-from .programs import Program, ProgramSolution
+from ...problem.formulation import FeasibleSet
+from ..certificate import Certificate
+from .programs import Program, ProgramSolution, SolverOptions
 
-MOST_ROUNDS = 200
+MAX_ROUNDS = 200
 FIRST_TOLERANCE = 0.1  # of a program whose multiplier is a guess
 
 
-@dataclass(frozen=True)
-class Limits:
-    """When to stop, and how the core is to work."""
-
-    tol: float
-    max_steps: int
-    double_rows: bool
-    callback: Any
-
-
 class Bracket:
-    """What is known of the multiplier: between two bounds, and the last two solutions."""
+    """Bounds of the multiplier, and the norms of the last two solutions."""
 
     def __init__(self, radius: float, power: float):
         self.radius, self.power = radius, power
@@ -44,7 +34,7 @@ class Bracket:
         self.outside, self.run = False, 0  # side of the last solution, and how many in a row were there
 
     def add(self, mu: float, norm: float) -> None:
-        """A solution whose norm is trusted to be on this side of the radius."""
+        """A solution that is surely on this side of the radius."""
         outside = norm > self.radius
         self.run = self.run + 1 if outside == self.outside else 1
         self.outside = outside
@@ -95,26 +85,26 @@ class BallPoints:
         """The next solutions are more exact than these."""
         self.inner = self.outer = None
 
-    def candidates(self, point: ProgramSolution, norm: float) -> list[ProgramSolution]:
+    def candidates(self, solution: ProgramSolution, norm: float) -> list[ProgramSolution]:
         """What the new solution allows; at least one of them is near the optimum if it is."""
-        found = [self._scaled(point)]
+        candidates = [self._scaled(solution)]
         if norm <= self.feasible.radius:
-            self.inner = point
-            found.append(point)
+            self.inner = solution
+            candidates.append(solution)
         else:
-            self.outer = point
+            self.outer = solution
         if self.inner is not None and self.outer is not None:
-            found.append(self._mixed(self.inner, self.outer))
-        return found
+            candidates.append(self._mixed(self.inner, self.outer))
+        return candidates
 
-    def _scaled(self, point: ProgramSolution) -> ProgramSolution:
+    def _scaled(self, solution: ProgramSolution) -> ProgramSolution:
         """The best multiple: near the optimum, one that ends on the surface."""
-        if not point.duals.any():
-            return point
-        most = self.feasible.max_scaling(point.duals)
-        curvature = float(dot(point.duals, point.f) + np.sum(self.feasible.ridge * point.duals**2))
-        share = min(point.gain / curvature, most) if curvature > 0 else most
-        return replace(point, duals=share * point.duals, f=share * point.f, gain=share * point.gain)
+        if not solution.duals.any():
+            return solution
+        most = self.feasible.max_scaling(solution.duals)
+        curvature = float(dot(solution.duals, solution.f) + np.sum(self.feasible.ridge * solution.duals**2))
+        share = min(solution.gain / curvature, most) if curvature > 0 else most
+        return replace(solution, duals=share * solution.duals, f=share * solution.f, gain=share * solution.gain)
 
     def _mixed(self, inner: ProgramSolution, outer: ProgramSolution) -> ProgramSolution:
         """Where the way from inside to outside leaves the ball: the norm is convex along it."""
@@ -136,43 +126,45 @@ def search(
     certify: Callable[[Array, Array], Certificate],
     feasible: FeasibleSet,
     guess: float,
-    limits: Limits,
+    options: SolverOptions,
 ) -> tuple[ProgramSolution, Certificate]:
     """The best point found inside the ball, and its certificate. ``guess`` is a first multiplier."""
-    radius, power, tol = feasible.radius, feasible.power, limits.tol
-    bracket, inside = Bracket(radius, power), BallPoints(feasible)
+    radius, power, tol = feasible.radius, feasible.power, options.tol
+    bracket, ball_points = Bracket(radius, power), BallPoints(feasible)
     mu, last_mu, eps, exact, steps, indefinite = guess, 0.0, max(FIRST_TOLERANCE, tol), False, 0, False
-    point: ProgramSolution | None = None
+    solution: ProgramSolution | None = None
     best: tuple[ProgramSolution, Certificate] | None = None
     least, since = inf, 0  # smallest gap, and rounds since it was halved
-    for _ in range(MOST_ROUNDS):
-        left = limits.max_steps if limits.max_steps < 0 else limits.max_steps - steps
-        point = program.solve(mu, eps, left, limits.double_rows, point, exact, limits.callback)
-        steps, indefinite = steps + point.steps, indefinite or point.indefinite
-        norm = feasible.norm(point.duals)
-        tried = [(found, certify(found.duals, found.f)) for found in inside.candidates(point, norm)]
-        found, certificate = min(tried, key=lambda pair: pair[1].gap)
+    for _ in range(MAX_ROUNDS):
+        left = options.max_steps if options.max_steps < 0 else options.max_steps - steps
+        solution = program.solve(mu, replace(options, tol=eps, max_steps=left), solution, exact)
+        steps, indefinite = steps + solution.steps, indefinite or solution.indefinite
+        norm = feasible.norm(solution.duals)
+        tried = [
+            (candidate, certify(candidate.duals, candidate.f)) for candidate in ball_points.candidates(solution, norm)
+        ]
+        candidate, certificate = min(tried, key=lambda pair: pair[1].gap)
         if certificate.gap <= tol and not exact:  # as far as the rows of the core tell
-            found = replace(found, f=program.product(found.duals))
-            certificate = certify(found.duals, found.f)
+            candidate = replace(candidate, f=program.product(candidate.duals))
+            certificate = certify(candidate.duals, candidate.f)
             if certificate.gap > tol:
                 exact = True
-                inside.forget()
+                ball_points.forget()
         if best is None or certificate.gap < best[1].gap:
-            best = found, certificate
+            best = candidate, certificate
         blurred = (
             certificate.gap - certificate.rounding <= tol and certificate.rounding > tol
         )  # more digits than there are
-        if certificate.gap <= tol or 0 <= limits.max_steps <= steps or indefinite or eps < 1e-6 * tol or blurred:
+        if certificate.gap <= tol or 0 <= options.max_steps <= steps or indefinite or eps < 1e-6 * tol or blurred:
             break
         since = 0 if certificate.gap <= 0.5 * least else since + 1
         least = min(least, certificate.gap)
         # A multiplier this small moves the optimum by less than a part of tol: the same as none.
         nothing = 0.1 * tol * max(certificate.dual, 0.0) / radius**power
-        settled = mu == last_mu and point.steps == 0
+        settled = mu == last_mu and solution.steps == 0
         # No step at all: the last solution was good enough for eps, whatever mu is now.
-        untouched = point.steps == 0 and abs(point.gap) > 1e-3 * tol
-        doubtful = _doubtful(norm / radius - 1, point.gap, mu * radius**power, certificate) or untouched
+        untouched = solution.steps == 0 and abs(solution.gap) > 1e-3 * tol
+        doubtful = _doubtful(norm / radius - 1, solution.gap, mu * radius**power, certificate) or untouched
         last_mu = mu
         if since > 3:  # an inexact solution put the root on the wrong side
             bracket.widen()
@@ -184,11 +176,11 @@ def search(
             mu = max(bracket.next(), nothing)
             eps = min(eps, max(0.3 * certificate.gap, 0.3 * tol))
     assert best is not None
-    found, certificate = best
+    candidate, certificate = best
     if certificate.gap > tol:  # the values of what is returned are exact, good or not
-        found = replace(found, f=program.product(found.duals))
-        certificate = certify(found.duals, found.f)
-    return replace(found, steps=steps, indefinite=indefinite), certificate
+        candidate = replace(candidate, f=program.product(candidate.duals))
+        certificate = certify(candidate.duals, candidate.f)
+    return replace(candidate, steps=steps, indefinite=indefinite), certificate
 
 
 def _doubtful(excess: float, gap: float, scale: float, certificate: Certificate) -> bool:

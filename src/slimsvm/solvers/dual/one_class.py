@@ -1,4 +1,4 @@
-"""A one-class machine over all rows: the machine that others are taught by."""
+"""A one-class model over all rows: the original that smaller models are distilled from."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import numpy as np
 
 from ...linalg.arrays import Array
 from ...model.expansion import Expansion
-from .multiplier import Limits
-from .sklearn_svm import SvmSolution, one_class, solve_family
+from .programs import SolverOptions
+from .sklearn_svm import SvmSolution, one_class, solve_duals
 
 
-def one_class_machine(
+def train_one_class(
     kernel: Any,
     X: Any,
     weights: Array,
     nu: float,
-    limits: Limits,
+    options: SolverOptions,
     cache_bytes: int,
     threads: int,
     verbose: bool = False,
 ) -> tuple[Expansion, SvmSolution]:
-    """The machine that leaves a share of at most nu of the rows outside, and the proof of how well it is solved."""
+    """The model that leaves a share of at most nu of the rows outside, and its certified solution."""
     n = X.shape[0]
-    machine = kernel.machine(X, np.arange(n, dtype=np.int64), [n], cache_bytes, threads)
-    (found,) = solve_family(machine, [[0]], [one_class(nu, weights)], limits, verbose)
-    used = np.flatnonzero(found.duals)
-    return Expansion(kernel, X[used], found.duals[None, used], np.array([found.bias])), found
+    kernel_matrix = kernel.machine(X, np.arange(n, dtype=np.int64), [n], cache_bytes, threads)
+    (solution,) = solve_duals(kernel_matrix, [[0]], [one_class(nu, weights)], options, verbose)
+    used = np.flatnonzero(solution.duals)
+    return Expansion(kernel, X[used], solution.duals[None, used], np.array([solution.bias])), solution

@@ -14,7 +14,17 @@ from ...linalg.matrix import dot
 from ...problem.formulation import FeasibleSet
 from ..certificate import balanced
 
-DRIFT = 1e-12  # a sum of duals, as a share of their sizes, that many rounded steps may leave
+MAX_SUM_DRIFT = 1e-12  # a sum of duals, as a share of their sizes, that many rounded steps may leave
+
+
+@dataclass(frozen=True)
+class SolverOptions:
+    """When to stop, and how the core is to work."""
+
+    tol: float
+    max_steps: int
+    double_rows: bool
+    callback: Any
 
 
 @dataclass(frozen=True)
@@ -34,10 +44,14 @@ class ProgramSolution:
 class Program(Protocol):
     """``max y'a - 1/2 a'K a - mu * penalty(a)`` over the set without its ball."""
 
-    machine: _core.KernelMatrix
+    kernel_matrix: _core.KernelMatrix
 
     def product(self, duals: Array) -> Array:
         """f = K duals in float64."""
+
+    @property
+    def dot_product_degree(self) -> float:
+        """Of the kernel, in x.z."""
 
     def diagonal(self) -> Array:
         """The values k(x, x)."""
@@ -46,30 +60,23 @@ class Program(Protocol):
         """All of K: of few rows only."""
 
     def solve(
-        self,
-        mu: float,
-        tol: float,
-        max_steps: int,
-        double_rows: bool,
-        start: ProgramSolution | None = None,
-        exact: bool = True,
-        callback: Any = None,
+        self, mu: float, options: SolverOptions, start: ProgramSolution | None = None, exact: bool = True
     ) -> ProgramSolution:
         """The solution for this multiplier; without ``exact``, f is only as good as the rows of the core."""
 
 
 class BoxProgram:
-    """Box, cap and ridge over the rows of a machine; the ball is ``sum(stretch |a|**power)``."""
+    """Box, cap and ridge over the rows of a kernel matrix; the ball is ``sum(stretch |a|**power)``."""
 
-    def __init__(self, machine: _core.KernelMatrix, view: list[int], y: Array, feasible: FeasibleSet):
+    def __init__(self, kernel_matrix: _core.KernelMatrix, segments: list[int], y: Array, feasible: FeasibleSet):
         self.size = n = len(y)
-        self.machine, self.rows, self.view, self.linear = machine, view, view, y
+        self.kernel_matrix, self.rows, self.segments, self.linear = kernel_matrix, segments, segments, y
         self.power, self.total = feasible.power, feasible.total
         self.stretch = np.broadcast_to(np.asarray(feasible.stretch, dtype=np.float64), n)
         self.ridge = np.broadcast_to(np.asarray(feasible.ridge, dtype=np.float64), n)
         if self.power != 2 and self.ridge.any():
             raise ValueError(f"a ridge does not go with a ball of power {self.power:g}, only with power 2")
-        # No point of the ball is beyond these bounds: they keep a program with a small multiplier in hand.
+        # No point of the ball is beyond these bounds, which keep duals finite where the multiplier is small.
         reach = feasible.radius * self.stretch ** (-1 / self.power)
         lower, upper = np.maximum(feasible.lower, -reach), np.minimum(feasible.upper, reach)
         side = None
@@ -78,71 +85,62 @@ class BoxProgram:
             zero = np.zeros(n)
             lower, upper = np.concatenate([zero, lower]), np.concatenate([upper, zero])
             side = np.repeat([1.0, -1.0], n)
-            self.linear, self.view = np.tile(y, 2), [*view, *view]
+            self.linear, self.segments = np.tile(y, 2), [*segments, *segments]
         elif self.total < np.inf:
             side = np.where(upper > 0, 1.0, -1.0)
         self.lower, self.upper, self.side = lower, upper, side
         self._matrix: Array | None = None
 
     def product(self, duals: Array) -> Array:
-        return self.machine.product(self.rows, duals[None])[0]
+        return self.kernel_matrix.product(self.rows, duals[None])[0]
+
+    @property
+    def dot_product_degree(self) -> float:
+        return self.kernel_matrix.dot_product_degree
 
     def diagonal(self) -> Array:
-        return self.machine.diagonal(self.rows)
+        return self.kernel_matrix.diagonal(self.rows)
 
     def matrix(self) -> Array:
         if self._matrix is None:
-            self._matrix = self.machine.rows(self.rows, np.arange(len(self.stretch)))
+            self._matrix = self.kernel_matrix.rows(self.rows, np.arange(len(self.stretch)))
         return self._matrix
 
     def solve(
-        self,
-        mu: float,
-        tol: float,
-        max_steps: int,
-        double_rows: bool,
-        start: ProgramSolution | None = None,
-        exact: bool = True,
-        callback: Any = None,
+        self, mu: float, options: SolverOptions, start: ProgramSolution | None = None, exact: bool = True
     ) -> ProgramSolution:
-        found = self.machine.solve(
-            self.view,
+        result = self.kernel_matrix.solve(
+            self.segments,
             self.linear,
             self.lower,
             self.upper,
             self.ridges(mu),
             self.side,
             self.total,
-            tol,
-            max_steps,
-            double_rows,
+            options.tol,
+            options.max_steps,
+            options.double_rows,
             self.power,
             start=start.state[0] if start else None,
             start_product=start.state[1] if start else None,
             exact=exact,
-            callback=callback,
+            callback=options.callback,
         )
-        return self.point(
-            found["duals"],
-            found["product"],
-            found["gap"],
-            found["violation"],
-            found["steps"],
-            found["negative_curvature"],
-        )
+        names = ("duals", "product", "gap", "violation", "steps", "negative_curvature")
+        return self.solution(*(result[name] for name in names))
 
     def ridges(self, mu: float = 0.0) -> Array:
         """Of all variables of the core, the penalty of this multiplier included."""
         ridge = self.ridge + mu * self.stretch if mu > 0 else self.ridge
         return np.tile(ridge, 2) if self.doubled else np.ascontiguousarray(ridge)
 
-    def point(
+    def solution(
         self, duals: Array, product: Array, gap: float, violation: float, steps: int, indefinite: bool
     ) -> ProgramSolution:
         """What the core found for its variables, as a solution for the rows."""
-        if abs(fsum(duals)) > DRIFT * float(np.abs(duals).sum()):  # tiny steps are lost beside huge duals
+        if abs(fsum(duals)) > MAX_SUM_DRIFT * float(np.abs(duals).sum()):  # tiny steps are lost beside huge duals
             duals = balanced(duals)
-            product = self.machine.product(self.view, duals[None])[0]
+            product = self.kernel_matrix.product(self.segments, duals[None])[0]
         state = duals, product
         if self.doubled:
             plus, minus = np.split(duals, 2)
@@ -154,15 +152,19 @@ class BoxProgram:
 class MetricProgram:
     """Box over the matrix ``K + mu * metric``; the ball is ``a'metric a``."""
 
-    def __init__(self, machine: _core.KernelMatrix, view: list[int], y: Array, feasible: FeasibleSet):
+    def __init__(self, kernel_matrix: _core.KernelMatrix, segments: list[int], y: Array, feasible: FeasibleSet):
         assert feasible.metric is not None
-        self.machine = machine
-        self.K = machine.rows(view, np.arange(len(y)))
+        self.kernel_matrix = kernel_matrix
+        self.K = kernel_matrix.rows(segments, np.arange(len(y)))
         self.metric, self.y = feasible.metric, y
         self.feasible = FeasibleSet(feasible.lower, feasible.upper, feasible.ridge, feasible.total)
 
     def product(self, duals: Array) -> Array:
         return dot(self.K, duals)
+
+    @property
+    def dot_product_degree(self) -> float:
+        return self.kernel_matrix.dot_product_degree
 
     def diagonal(self) -> Array:
         return np.diag(self.K)
@@ -171,25 +173,16 @@ class MetricProgram:
         return self.K
 
     def solve(
-        self,
-        mu: float,
-        tol: float,
-        max_steps: int,
-        double_rows: bool,
-        start: ProgramSolution | None = None,
-        exact: bool = True,
-        callback: Any = None,
+        self, mu: float, options: SolverOptions, start: ProgramSolution | None = None, exact: bool = True
     ) -> ProgramSolution:
         matrix = self.K + mu * self.metric
         n = len(matrix)
-        machine = _core.KernelMatrix.of_matrix(matrix, np.arange(n), [n], matrix.nbytes // 2 + (32 << 20), 1)
+        kernel_matrix = _core.KernelMatrix.of_matrix(matrix, np.arange(n), [n], matrix.nbytes // 2 + (32 << 20), 1)
         if start is not None:
             duals = start.state[0]
             start = replace(start, state=(duals, self._product(matrix, duals)))
-        found = BoxProgram(machine, [0], self.y, self.feasible).solve(
-            0.0, tol, max_steps, double_rows, start, exact, callback
-        )
-        return replace(found, f=dot(self.K, found.duals))
+        result = BoxProgram(kernel_matrix, [0], self.y, self.feasible).solve(0.0, options, start, exact)
+        return replace(result, f=dot(self.K, result.duals))
 
     @staticmethod
     def _product(matrix: Array, duals: Array) -> Array:
@@ -198,7 +191,7 @@ class MetricProgram:
         return np.tile(dot(matrix, duals.reshape(-1, n).sum(axis=0)), len(duals) // n)
 
 
-def program(machine: _core.KernelMatrix, view: list[int], y: Array, feasible: FeasibleSet) -> Program:
+def make_program(kernel_matrix: _core.KernelMatrix, segments: list[int], y: Array, feasible: FeasibleSet) -> Program:
     """The program for a feasible set."""
     kind = BoxProgram if feasible.metric is None else MetricProgram
-    return kind(machine, view, y, feasible)
+    return kind(kernel_matrix, segments, y, feasible)

@@ -1,4 +1,4 @@
-"""The classical machines over all rows: classification, regression, one class, and their nu versions.
+"""The classical problems over all rows: classification, regression, one class, and their nu versions.
 
 Each is one problem of the core,
 
@@ -34,17 +34,18 @@ import numpy as np
 
 from ... import _core
 from ...linalg.arrays import Array
+from ..certificate import MAX_FACTORED_ROWS
 from .interior import InteriorProblem
-from .multiplier import Limits
-from .solve import FEW, DualProgress, first_steps
-from .vertex import at_vertex
+from .programs import SolverOptions
+from .solve import DualProgress, first_steps
+from .vertex import move_to_vertex
 from .zero import as_zero, rounding_error
 
 # The core stops on violations in units of f, too. As LIBSVM's they are absolute where f is of such a size; larger ones
 # would be out of reach then, and smaller ones say nothing. Where sums make f what it is, its terms may cancel.
-LEAST_SIZE, MOST_SPREAD, MOST_MASS = 1.0, 100.0, 1000.0
+SMALLEST_UNIT, LARGEST_TARGET_SPREAD, LARGEST_MASS = 1.0, 100.0, 1000.0
 MIN_UNIT_EXPONENT = -500  # of the smallest power of 2 by which f is scaled: numbers divided by it stay finite
-FEW_AT_ONCE, MANY_AT_ONCE = 128, 512
+SMALL_BLOCK, LARGE_BLOCK = 128, 512
 INTERIOR_TOL = 1e-6  # times tol: gap at which the interior point hands over to SMO
 
 
@@ -59,13 +60,13 @@ class DualProblem:
     side: Array | None = None  # where sums of both sides are given: +-1
     total: float = np.inf  # the sum of the sizes, then
     doubled: bool = False
-    by_margin: bool = False  # is f wanted in units of the margin that is found?
+    by_margin: bool = False  # is f divided by the margin of the solution?
     unit: float = 1.0  # of f, in which the core solves it
 
     @property
     def block(self) -> int:
-        """Variables that are worked on together. Of one class nearly all end at a bound, and few need company."""
-        return FEW_AT_ONCE if self.sum else MANY_AT_ONCE
+        """Variables that are worked on together. Of one class nearly all end at a bound: small blocks are enough."""
+        return SMALL_BLOCK if self.sum else LARGE_BLOCK
 
     @property
     def rows(self) -> int:
@@ -159,20 +160,20 @@ class SvmSolution(NamedTuple):
     replaced_by_zero: bool = False  # what was found was rounding; duals and bias are set to 0
 
 
-def solve_family(
-    machine: _core.KernelMatrix,
-    views: Sequence[list[int]],
+def solve_duals(
+    kernel_matrix: _core.KernelMatrix,
+    segment_lists: Sequence[list[int]],
     problems: Sequence[DualProblem],
-    limits: Limits,
+    options: SolverOptions,
     verbose: bool = False,
 ) -> list[SvmSolution]:
-    """A solution for each problem over the machine's segments in its view; all problems are of one kind."""
+    """A solution for each problem over its segments of the kernel matrix; all problems are of one kind."""
     if not verbose:
-        return _solved(machine, list(views), list(problems), limits)
+        return _solved(kernel_matrix, list(segment_lists), list(problems), options)
     solutions = []
-    for view, problem in zip(views, problems, strict=True):
+    for segments, problem in zip(segment_lists, problems, strict=True):
         progress = DualProgress("fit")
-        solutions += _solved(machine, [view], [problem], replace(limits, callback=progress))
+        solutions += _solved(kernel_matrix, [segments], [problem], replace(options, callback=progress))
         last = solutions[-1]
         vectors = np.count_nonzero(last.duals)
         progress.finish(f"{last.n_iter} steps, objective {last.objective:.8g}, gap {last.gap:.1e}, {vectors} vectors")
@@ -180,23 +181,29 @@ def solve_family(
 
 
 def _solved(
-    machine: _core.KernelMatrix, views: list[list[int]], problems: list[DualProblem], limits: Limits
+    kernel_matrix: _core.KernelMatrix,
+    segment_lists: list[list[int]],
+    problems: list[DualProblem],
+    options: SolverOptions,
 ) -> list[SvmSolution]:
     if problems[0].doubled and not np.ptp(problems[0].linear.reshape(2, -1), axis=1).any():
         return [_met_by_the_bias(problems[0])]  # a regression is one problem
-    problems = [_in_units_of(machine, view, problem) for view, problem in zip(views, problems, strict=True)]
-    found = _by_pairs(machine, views, problems, limits)
-    for k, (view, problem) in enumerate(zip(views, problems, strict=True)):
-        few = problem.rows <= FEW and limits.max_steps < 0
-        if few and not found[k].converged and not found[k].indefinite:
-            found[k] = _by_interior_points(machine, view, problem, limits, found[k])
-        if problem.by_margin and found[k].converged and not found[k].indefinite:
-            found[k] = _zero_without_margin(machine, view, problem, found[k])
-    return found
+    problems = [
+        _in_units_of(kernel_matrix, segments, problem)
+        for segments, problem in zip(segment_lists, problems, strict=True)
+    ]
+    solutions = _by_pairs(kernel_matrix, segment_lists, problems, options)
+    for k, (segments, problem) in enumerate(zip(segment_lists, problems, strict=True)):
+        few = problem.rows <= MAX_FACTORED_ROWS and options.max_steps < 0
+        if few and not solutions[k].converged and not solutions[k].indefinite:
+            solutions[k] = _by_interior_points(kernel_matrix, segments, problem, options, solutions[k])
+        if problem.by_margin and solutions[k].converged and not solutions[k].indefinite:
+            solutions[k] = _zero_without_margin(kernel_matrix, segments, problem, solutions[k])
+    return solutions
 
 
 def _zero_without_margin(
-    machine: _core.KernelMatrix, view: list[int], problem: DualProblem, found: SvmSolution
+    kernel_matrix: _core.KernelMatrix, segments: list[int], problem: DualProblem, solution: SvmSolution
 ) -> SvmSolution:
     """f = 0 in place of a function without a margin, or with one that is within the rounding of its values.
 
@@ -205,13 +212,13 @@ def _zero_without_margin(
     equal the solver may have stopped short of a margin: a function that separates the classes nevertheless is kept if
     its values exceed the worst-case rounding error.
     """
-    if found.margin > 0:
-        separates = rounding_error(machine, view, found.duals).max() < 1  # in units of the margin
+    if solution.margin > 0:
+        separates = rounding_error(kernel_matrix, segments, solution.duals).max() < 1  # in units of the margin
     else:
-        values = machine.product(view, found.duals[None])[0] + found.bias
-        error_bound = rounding_error(machine, view, found.duals, worst=True).max()
+        values = kernel_matrix.product(segments, solution.duals[None])[0] + solution.bias
+        error_bound = rounding_error(kernel_matrix, segments, solution.duals, worst=True).max()
         separates = np.abs(values).max() > error_bound and _better_than_chance(values, problem)
-    return found if separates else as_zero(found)._replace(objective=0.0, margin=0.0)
+    return solution if separates else as_zero(solution)._replace(objective=0.0, margin=0.0)
 
 
 def _better_than_chance(values: Array, problem: DualProblem) -> bool:
@@ -234,48 +241,55 @@ def _met_by_the_bias(problem: DualProblem) -> SvmSolution:
 
 
 def _by_interior_points(
-    machine: _core.KernelMatrix, view: list[int], problem: DualProblem, limits: Limits, before: SvmSolution
+    kernel_matrix: _core.KernelMatrix,
+    segments: list[int],
+    problem: DualProblem,
+    options: SolverOptions,
+    before: SvmSolution,
 ) -> SvmSolution:
     """Few rows with numbers of very different size: steps of pairs go on from there, and prove what is found."""
-    K = machine.rows(view, np.arange(problem.rows))
+    K = kernel_matrix.rows(segments, np.arange(problem.rows))
     interior = problem.interior(K)
-    start = interior.solved(INTERIOR_TOL * limits.tol)
+    start = interior.solved(INTERIOR_TOL * options.tol)
     if start is None:
         return before
-    start = at_vertex(K, interior.row, start, interior.lower, interior.upper, interior.G)
-    (found,) = _by_pairs(machine, [view], [problem], limits, start)
-    found = found._replace(n_iter=before.n_iter + found.n_iter)
-    if found.converged:
-        return found
+    start = move_to_vertex(K, interior.row, start, interior.lower, interior.upper, interior.G)
+    (solution,) = _by_pairs(kernel_matrix, [segments], [problem], options, start)
+    solution = solution._replace(n_iter=before.n_iter + solution.n_iter)
+    if solution.converged:
+        return solution
     # SMO steps dominated by rounding may worsen the solution: compare with the start itself.
-    (itself,) = _by_pairs(machine, [view], [problem], replace(limits, max_steps=0), start)
-    return min(before, found, itself._replace(n_iter=found.n_iter), key=lambda one: one.gap)
+    (itself,) = _by_pairs(kernel_matrix, [segments], [problem], replace(options, max_steps=0), start)
+    return min(before, solution, itself._replace(n_iter=solution.n_iter), key=lambda one: one.gap)
 
 
-def _in_units_of(machine: _core.KernelMatrix, view: list[int], problem: DualProblem) -> DualProblem:
+def _in_units_of(kernel_matrix: _core.KernelMatrix, segments: list[int], problem: DualProblem) -> DualProblem:
     """Where sums say how large f is, that is the unit."""
     if problem.linear.any():
         return problem
     mass = problem.total if problem.side is not None else abs(problem.sum)
-    largest = float(machine.diagonal(view).max())
-    return problem.scaled(_unit(largest * mass, MOST_MASS))
+    largest = float(kernel_matrix.diagonal(segments).max())
+    return problem.scaled(_unit(largest * mass, LARGEST_MASS))
 
 
 def _by_pairs(
-    machine: _core.KernelMatrix,
-    views: list[list[int]],
+    kernel_matrix: _core.KernelMatrix,
+    segment_lists: list[list[int]],
     problems: list[DualProblem],
-    limits: Limits,
+    options: SolverOptions,
     starts: Array | None = None,
 ) -> list[SvmSolution]:
     """By the core, which also certifies the solutions; from these duals of all problems, if there are any."""
     lengths = [len(problem.linear) for problem in problems]
     linear, lower, upper = (
-        np.concatenate([getattr(p, name) for p in problems]) for name in ("linear", "lower", "upper")
+        np.concatenate(parts) for parts in zip(*((p.linear, p.lower, p.upper) for p in problems), strict=True)
     )
     side = None if problems[0].side is None else np.concatenate([p.side for p in problems])
-    table = machine.solve_all(
-        [[*view, *view] if p.doubled else view for view, p in zip(views, problems, strict=True)],
+    table = kernel_matrix.solve_all(
+        [
+            [*segments, *segments] if p.doubled else segments
+            for segments, p in zip(segment_lists, problems, strict=True)
+        ],
         lengths,
         linear,
         lower,
@@ -283,11 +297,11 @@ def _by_pairs(
         np.zeros(len(linear)),
         side,
         np.array([p.total for p in problems]),
-        limits.tol,
-        np.array([first_steps(p.rows, limits) for p in problems], dtype=np.int64),
-        limits.double_rows,
+        options.tol,
+        np.array([first_steps(p.rows, options) for p in problems], dtype=np.int64),
+        options.double_rows,
         True,
-        limits.callback,
+        options.callback,
         sums=np.array([p.sum for p in problems]),
         exact_totals=side is not None,
         starts=starts,
@@ -295,7 +309,7 @@ def _by_pairs(
     )
     ends = np.cumsum(lengths)
     return [
-        _solution(problem, table["duals"][end - length : end], table, k, limits.tol)
+        _solution(problem, table["duals"][end - length : end], table, k, options.tol)
         for k, (problem, length, end) in enumerate(zip(problems, lengths, ends, strict=True))
     ]
 
@@ -322,12 +336,12 @@ def _solution(problem: DualProblem, duals: Array, table: dict[str, Array], k: in
     )
 
 
-def _unit(size: float, most: float = MOST_SPREAD) -> float:
+def _unit(size: float, most: float = LARGEST_TARGET_SPREAD) -> float:
     """Of f, such that values of this size are neither too small nor too large."""
     if not 0 < size < np.inf:
         return 1.0
     # A power of two: numbers in such a unit have all their digits.
-    return 2.0 ** max(round(math.log2(size / min(max(size, LEAST_SIZE), most))), MIN_UNIT_EXPONENT)
+    return 2.0 ** max(round(math.log2(size / min(max(size, SMALLEST_UNIT), most))), MIN_UNIT_EXPONENT)
 
 
 def _spread(y: Array, weights: Array) -> float:

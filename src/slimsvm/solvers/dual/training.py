@@ -1,4 +1,4 @@
-"""Training of a machine over all rows: its binary problems share one set of kernel rows."""
+"""Training over all rows: binary problems share one set of kernel rows."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from .solve import DualSolution
 
 
 @dataclass(frozen=True)
-class Segments:
-    """The rows of a task in the order of their classes: the rows of a class are one segment of the core's machine."""
+class RowsByClass:
+    """Rows in the order of their classes: the rows of a class are one segment of the core's kernel matrix."""
 
     dataset: Dataset
     order: Array
     lengths: list[int]
 
     @classmethod
-    def of(cls, dataset: Dataset) -> Segments:
+    def of(cls, dataset: Dataset) -> RowsByClass:
         """Grouped by class."""
         lengths = np.bincount(dataset.codes, minlength=dataset.n_classes).tolist()
         return cls(dataset, np.argsort(dataset.codes, kind="stable"), lengths)
 
-    def machine(self, kernel: Any, cache_bytes: int) -> Any:
-        """The core's solver over these rows."""
+    def kernel_matrix(self, kernel: Any, cache_bytes: int) -> Any:
+        """The core's kernel matrix and solver over these rows, a segment for each class."""
         order = self.order.astype(np.int64, copy=False)
         return kernel.machine(self.dataset.X, order, self.lengths, cache_bytes, self.dataset.threads)
 
@@ -41,11 +41,11 @@ class Segments:
 
 
 class Subproblem(NamedTuple):
-    """One binary problem over the machine's segments in ``view``: rows of the task, their signs and weights."""
+    """One binary problem over some segments of a kernel matrix: rows of the data, their signs and weights."""
 
     dataset: Dataset
     output: Output
-    view: list[int]
+    segments: list[int]
     rows: Array
     y: Array
     weights: Array
@@ -56,22 +56,22 @@ class Subproblem(NamedTuple):
         return self.dataset.name(self.output)
 
 
-def subproblems(dataset: Dataset, wanted: list[Output]) -> tuple[Segments, list[Subproblem]]:
+def subproblems(dataset: Dataset, wanted: list[Output]) -> tuple[RowsByClass, list[Subproblem]]:
     """All binary problems over the same segments; their arrays are parts of a few long ones."""
-    segments = Segments.of(dataset)
-    by_class, lengths = segments.rows(), segments.lengths
-    views = [output.members for output in wanted]
-    pieces = [c for view in views for c in view]
-    signs = [1.0 if c == output.positive else -1.0 for output, view in zip(wanted, views, strict=True) for c in view]
-    rows = np.concatenate([by_class[c] for c in pieces])
-    y = np.repeat(signs, [lengths[c] for c in pieces])
+    grouped = RowsByClass.of(dataset)
+    by_class, lengths = grouped.rows(), grouped.lengths
+    members = [output.members for output in wanted]
+    signs = [1.0 if c == output.positive else -1.0 for output, of in zip(wanted, members, strict=True) for c in of]
+    every = [c for of in members for c in of]
+    rows = np.concatenate([by_class[c] for c in every])
+    y = np.repeat(signs, [lengths[c] for c in every])
     weights = dataset.weights[rows]
-    found, begin = [], 0
-    for output, view in zip(wanted, views, strict=True):
-        end = begin + sum([lengths[c] for c in view])
-        found.append(Subproblem(dataset, output, view, rows[begin:end], y[begin:end], weights[begin:end]))
+    problems, begin = [], 0
+    for output, of in zip(wanted, members, strict=True):
+        end = begin + sum([lengths[c] for c in of])
+        problems.append(Subproblem(dataset, output, of, rows[begin:end], y[begin:end], weights[begin:end]))
         begin = end
-    return segments, found
+    return grouped, problems
 
 
 Solver = Callable[[Any, list[Subproblem]], list[DualSolution]]
@@ -81,17 +81,17 @@ def train(
     dataset: Dataset, kernel: Any, scheme: str, cache_bytes: int, solve: Solver
 ) -> tuple[Model, list[DualSolution]]:
     """Solve every binary problem of a scheme."""
-    segments, problems = subproblems(dataset, outputs(dataset.n_classes, scheme))
-    solutions = solve(segments.machine(kernel, cache_bytes), problems)
-    return replace(assembled(kernel, segments, problems, solutions), scheme=scheme), solutions
+    grouped, problems = subproblems(dataset, outputs(dataset.n_classes, scheme))
+    solutions = solve(grouped.kernel_matrix(kernel, cache_bytes), problems)
+    return replace(assembled_model(kernel, grouped, problems, solutions), scheme=scheme), solutions
 
 
-def assembled(kernel: Any, segments: Segments, problems: list[Subproblem], solutions: Sequence[Any]) -> Model:
+def assembled_model(kernel: Any, grouped: RowsByClass, problems: list[Subproblem], solutions: Sequence[Any]) -> Model:
     """The model of all solutions; it keeps each vector once, whatever the number of problems it serves."""
-    dataset = segments.dataset
+    dataset = grouped.dataset
     used = [s.duals.nonzero()[0] for s in solutions]
     place = np.empty(dataset.size, dtype=np.intp)
-    place[segments.order] = np.arange(dataset.size)  # vectors of a class stay together
+    place[grouped.order] = np.arange(dataset.size)  # vectors of a class stay together
     rows, coef = join_outputs(
         [p.rows[u] for p, u in zip(problems, used, strict=True)],
         [s.duals[u] for s, u in zip(solutions, used, strict=True)],

@@ -13,11 +13,11 @@ import numpy as np
 from ...linalg.arrays import Array
 from ...linalg.matrix import dot, norm, pivoted_cholesky, qr, solve_upper
 
-ROUNDING = 4 * float(np.finfo(np.float64).eps)  # of a kernel value
+VERTEX_ROUNDING = 4 * float(np.finfo(np.float64).eps)  # of a kernel value
 ZERO_DIRECTION = 1e-10  # of a direction's length: a coordinate below it counts as 0
 
 
-def at_vertex(K: Array, row: Array, x: Array, lower: Array, upper: Array, G: Array) -> Array:
+def move_to_vertex(K: Array, row: Array, x: Array, lower: Array, upper: Array, G: Array) -> Array:
     """Variables with the same ``K a`` and ``G x`` within the same bounds; ``row`` is the row of K of each variable."""
     x = x.copy()
     waiting = np.flatnonzero((x > lower) & (x < upper))
@@ -29,7 +29,7 @@ def at_vertex(K: Array, row: Array, x: Array, lower: Array, upper: Array, G: Arr
         # In units in which the diagonal of A is 1.
         x[free] = unit * _to_vertex(A, x[free] / unit, lower[free] / unit, upper[free] / unit, G[:, free] * unit)
         for bound in (lower, upper):
-            met = np.abs(x - bound)[free] <= ROUNDING * np.abs(x)[free]
+            met = np.abs(x - bound)[free] <= VERTEX_ROUNDING * np.abs(x)[free]
             x[free[met]] = bound[free[met]]
         free = free[(x > lower)[free] & (x < upper)[free]]
     return x
@@ -71,7 +71,7 @@ def _normalised(K: Array, row: Array) -> tuple[Array, Array]:
 
 def _independent(A: Array) -> tuple[Array, Array]:
     """Rows of a factor of A, and the columns of A that all others depend on, rounding aside."""
-    return pivoted_cholesky(A, ROUNDING * len(A)) if len(A) else (A, np.arange(0))
+    return pivoted_cholesky(A, VERTEX_ROUNDING * len(A)) if len(A) else (A, np.arange(0))
 
 
 def _null_space(A: Array) -> Array:

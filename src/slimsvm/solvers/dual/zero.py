@@ -1,4 +1,4 @@
-"""Problems whose optimum is f = 0: what was found is rounding, whose signs would differ on each device.
+"""Problems whose optimum is f = 0: any other solution is rounding, whose signs would differ on each device.
 
 Kernel values are known to ``e (k(x, x) k(z, z))^1/2``, as in `certificate`, and errors of terms add up like chance.
 """
@@ -12,7 +12,7 @@ import numpy as np
 from ... import _core
 from ...linalg.arrays import Array
 from ...linalg.matrix import dot, norm
-from ..certificate import UNITS
+from ..rounding import KERNEL_ROUNDING
 
 Solution = TypeVar("Solution", bound=Any)
 
@@ -24,29 +24,29 @@ ZERO_FUNCTION_WARNING = (
 )
 
 
-def rounding_error(machine: _core.KernelMatrix, view: list[int], duals: Array, worst: bool = False) -> Array:
+def rounding_error(kernel_matrix: _core.KernelMatrix, segments: list[int], duals: Array, worst: bool = False) -> Array:
     """Estimate the rounding error of each value of ``f = K duals``; ``worst``: if all errors have one sign."""
-    sizes = np.sqrt(np.maximum(machine.diagonal(view), 0.0))
+    sizes = np.sqrt(np.maximum(kernel_matrix.diagonal(segments), 0.0))
     terms = sizes * np.abs(duals)
-    return UNITS * (float(terms.sum()) if worst else norm(terms)) * sizes
+    return KERNEL_ROUNDING * (float(terms.sum()) if worst else norm(terms)) * sizes
 
 
-def is_rounding(machine: _core.KernelMatrix, view: list[int], duals: Array, bias: float) -> bool:
+def is_rounding(kernel_matrix: _core.KernelMatrix, segments: list[int], duals: Array, bias: float) -> bool:
     """Are the bias and all values of f no larger than the errors of f?"""
-    doubt = rounding_error(machine, view, duals)
-    if abs(bias) > doubt.max():
+    error = rounding_error(kernel_matrix, segments, duals)
+    if abs(bias) > error.max():
         return False
-    most = np.array([np.abs(duals).argmax()])  # one row nearly always tells
-    if np.abs(dot(machine.rows(view, most), duals)) > doubt[most]:
+    largest = np.array([np.abs(duals).argmax()])  # one row nearly always tells
+    if np.abs(dot(kernel_matrix.rows(segments, largest), duals)) > error[largest]:
         return False
-    return bool((np.abs(machine.product(view, duals[None])[0]) <= doubt).all())
+    return bool((np.abs(kernel_matrix.product(segments, duals[None])[0]) <= error).all())
 
 
-def zero_if_rounding(machine: _core.KernelMatrix, view: list[int], solution: Solution) -> Solution:
+def zero_if_rounding(kernel_matrix: _core.KernelMatrix, segments: list[int], solution: Solution) -> Solution:
     """Replace the solution of a solved problem by f = 0, b = 0 if both are within rounding error."""
     if solution.replaced_by_zero or not solution.converged:
         return solution
-    return as_zero(solution) if is_rounding(machine, view, solution.duals, solution.bias) else solution
+    return as_zero(solution) if is_rounding(kernel_matrix, segments, solution.duals, solution.bias) else solution
 
 
 def as_zero(solution: Solution) -> Solution:

@@ -1,1 +1,1 @@
-"""Machines over few vectors: linear machines in explicit features, met in sums over blocks of rows."""
+"""Models over few vectors: linear models in explicit features, solved by sums over blocks of rows."""

@@ -1,4 +1,4 @@
-"""Coefficients of machines that share their vectors, each with its certificate."""
+"""Coefficients of outputs that share their vectors, each with its certificate."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ...problem.regularizers import Regularizer
 from ...rows.labels import Labels
 from ...rows.memory import feature_source
 from ...rows.protocol import FeatureSource
-from ..certificate import RegularizedBasis, of_rows
+from ..certificate import RegularizedBasis, certify_rows
 from ..sparse.reweighting import sparse_coefficients
 from . import solve as primal
 from .newton import newton
 
-FEW = 1 << 23  # bytes of kernel values that are kept for a second look
-MOST_DUALS = 1 << 22  # that are kept from one pass to the next
+MAX_KEPT_KERNEL_BYTES = 1 << 23  # bytes of kernel values that are kept for a second look
+MAX_KEPT_DUALS = 1 << 22  # that are kept from one pass to the next
 
 # Where the classes are apart, what is left of the hinge on margins that miss 1 by rounding may outweigh a tiny norm:
 # a slightly larger f has none of it.
@@ -32,10 +32,10 @@ STRETCHES = (1e-13, 1e-11, 1e-9, 1e-8, 1e-7)
 
 @dataclass(frozen=True)
 class Coefficients:
-    """Coefficients (machines x vectors) and biases, each machine with its certificate.
+    """Coefficients (outputs x vectors) and biases, each output with its certificate.
 
     Objective and gap are those of the model with exactly these numbers, under ``regularizer``: the one that was asked
-    for, with a jitter where rounding would otherwise decide what R is. ``limits`` says of each machine what ended it:
+    for, with a jitter where rounding would otherwise decide what R is. ``limits`` says of each output what ended it:
     "" (it is solved), "max_iter=..." or "rounding".
     """
 
@@ -49,7 +49,7 @@ class Coefficients:
 
     @property
     def converged(self) -> Array:
-        """Which machines are solved."""
+        """Which outputs are solved."""
         return np.array([not limit for limit in self.limits], dtype=bool)
 
 
@@ -67,7 +67,7 @@ def fit_coefficients(
     memory: float = 2.0**30,
     near: tuple[Array, Array] | None = None,
 ) -> Coefficients:
-    """The best coefficients and biases of all machines over the vectors Z; ``near`` are some not far from them.
+    """The best coefficients and biases of all outputs over the vectors Z; ``near`` are some not far from them.
 
     float32 features find most of it at half the price; what counts is the gap of the model in float64. Where that is
     above ``tol``, float64 features do the rest.
@@ -83,33 +83,33 @@ def fit_coefficients(
     basis = RegularizedBasis.of(norm, gram)
     # Looked at once where all goes well: nothing is kept, unless it costs next to nothing.
     n, m = X.shape[0], len(gram)
-    memory_of_plain = memory if 8 * n * m < FEW else 0
+    memory_of_plain = memory if 8 * n * m < MAX_KEPT_KERNEL_BYTES else 0
     plain = feature_source(kernel, X, labels, as_float64(Z), np.eye(m), np.float64, threads, memory_of_plain)
     start = None if near is None or not loss.smooth else basis.weights(*near)
-    found: Fitted | None = None
+    best: Fitted | None = None
     for precision in dict.fromkeys((np.dtype(dtype), np.dtype(np.float64))):
-        open_ = np.arange(labels.outputs) if found is None else np.flatnonzero(found.open(tol, max_iter))
+        open_ = np.arange(labels.outputs) if best is None else np.flatnonzero(best.open(tol, max_iter))
         if not len(open_):
             break
         with np.errstate(over="ignore", invalid="ignore"):  # float32 may be too short for large kernel values
             rows = feature_source(kernel, X, labels, Z, basis.T, precision, threads, memory)
             fit = _Fit(basis, labels, loss, plain, precision == np.float32)
-            now = fit(rows, open_, None if found is None else found.take(open_), tol, max_iter, start)
-            found = now if found is None else found.put(open_, now)
-    assert found is not None
-    if not np.isfinite(found.objective).all():
+            now = fit(rows, open_, None if best is None else best.take(open_), tol, max_iter, start)
+            best = now if best is None else best.put(open_, now)
+    assert best is not None
+    if not np.isfinite(best.objective).all():
         raise ValueError("kernel values of the rows are too large: scale the features, or lower gamma or degree")
     limits = tuple(
         "" if gap <= tol else f"max_iter={max_iter}" if used >= max_iter else "rounding"
-        for gap, used in zip(found.gap, found.n_iter, strict=True)
+        for gap, used in zip(best.gap, best.n_iter, strict=True)
     )
-    coef, bias = np.ascontiguousarray(found.coef[:, :-1]), found.coef[:, -1].copy()
-    return Coefficients(coef, bias, found.objective, found.gap, found.n_iter, limits=limits, regularizer=norm)
+    coef, bias = np.ascontiguousarray(best.coef[:, :-1]), best.coef[:, -1].copy()
+    return Coefficients(coef, bias, best.objective, best.gap, best.n_iter, limits=limits, regularizer=norm)
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """Machines solved in some precision: weights (machines x features + 1), the coefficients that they mean (machines
+    """Outputs solved in some precision: weights (outputs x features + 1), the coefficients that they mean (outputs
     x vectors + 1), and the proof of these."""
 
     V: Array
@@ -119,15 +119,15 @@ class Fitted:
     n_iter: Array
 
     def open(self, tol: float, max_iter: int) -> Array:
-        """For which machines there is something to do, and it may be done."""
+        """Which outputs miss the tolerance and have steps left."""
         return (self.gap > tol) & (self.n_iter < max_iter)
 
     def take(self, o: Array) -> Fitted:
-        """Some of the machines."""
+        """Some of the outputs."""
         return Fitted(*(part[o] for part in self._parts()))
 
     def put(self, o: Array, others: Fitted) -> Fitted:
-        """With some of the machines replaced."""
+        """With some of the outputs replaced."""
         parts = [part.copy() for part in self._parts()]
         for part, new in zip(parts, others._parts(), strict=True):
             part[o] = new
@@ -137,7 +137,7 @@ class Fitted:
         return self.V, self.coef, self.objective, self.gap, self.n_iter
 
     def or_better(self, other: Fitted) -> Fitted:
-        """The better of both for each machine; ``other`` came after this one and counts its steps too."""
+        """The better of both for each output; ``other`` came after this one and counts its steps too."""
         late = other.gap < self.gap
         late |= ~np.isfinite(self.gap) & (other.objective <= self.objective)
         return replace(self.put(np.flatnonzero(late), other.take(np.flatnonzero(late))), n_iter=other.n_iter)
@@ -145,7 +145,7 @@ class Fitted:
 
 @dataclass(frozen=True)
 class _Fit:
-    """Machines over the same rows.
+    """Outputs over the same rows.
 
     ``plain`` are the rows with the values of the kernel in float64 as features. ``rough``: others are in float32.
     """
@@ -169,28 +169,28 @@ class _Fit:
             state = newton(rows, self.loss, start, 1e-3 * tol, min(left, 30), which)
             return self.proved(which, state.V, (), used + state.n_iter)
         s = primal.solve(rows, self.loss, start, 1e-3 * tol, left, need, which)
-        known = self.duals(rows, which, s)
-        now = self.proved(which, s.V, known, used + s.n_iter)
+        known_duals = self.duals(rows, which, s)
+        now = self.proved(which, s.V, known_duals, used + s.n_iter)
         for V in () if self.rough else self.others(which, s.V):
             if not now.open(tol, max_iter).any():
                 break
-            now = now.or_better(self.proved(which, V, known, now.n_iter))
+            now = now.or_better(self.proved(which, V, known_duals, now.n_iter))
         return now if before is None else before.or_better(now)
 
-    def duals(self, rows: FeatureSource, which: Array, found: primal.LinearSolution) -> Any:
+    def duals(self, rows: FeatureSource, which: Array, best: primal.LinearSolution) -> Any:
         """What is known of the duals. Those of a smooth loss are best at whitened features in float64, where kernel
         values are so large that sums of them cancel."""
         n = rows.shape[0]
-        if not self.loss.smooth or any(len(duals) for _, duals in found.known):
-            return found.known
-        if rows.is_remote or n * len(which) > MOST_DUALS:
+        if not self.loss.smooth or any(len(duals) for _, duals in best.known_duals):
+            return best.known_duals
+        if rows.is_remote or n * len(which) > MAX_KEPT_DUALS:
             return ()
         parts: list[list[tuple[Array, Array]]] = [[] for _ in which]
         for block in rows.blocks():
             Y, C = block.labels(which)
-            A = self.loss.duals(block.values(which, found.V), Y, C)
+            A = self.loss.duals(block.values(which, best.V), Y, C)
             for part, a, c in zip(parts, A.T, C.T, strict=True):
-                members = np.flatnonzero(c)  # few of the rows, where machines are for pairs of classes
+                members = np.flatnonzero(c)  # few of the rows, where outputs are for pairs of classes
                 part.append((block.first + members, a[members]))
         return [tuple(np.concatenate(pieces) for pieces in zip(*part, strict=True)) for part in parts]
 
@@ -203,11 +203,11 @@ class _Fit:
         for bias in (mean, np.sign(mean)):
             yield np.hstack([np.zeros((len(V), V.shape[1] - 1)), bias[:, None]])
 
-    def proved(self, which: Array, V: Array, known: Any, n_iter: Array) -> Fitted:
+    def proved(self, which: Array, V: Array, known_duals: Any, n_iter: Array) -> Fitted:
         """The model with these weights, and its certificate."""
         coef = np.hstack([dot(V[:, :-1], self.basis.T.T), V[:, -1:]])
-        objective, gap = of_rows(self.plain, self.loss, which, coef, self.basis, known)
-        return Fitted(V, coef, objective, gap, n_iter)
+        proof = certify_rows(self.plain, self.loss, which, coef, self.basis, known_duals)
+        return Fitted(V, coef, proof.primal, proof.gap, n_iter)
 
 
 def _signed_costs(block: Any, which: Array) -> Array:
@@ -218,22 +218,23 @@ def _signed_costs(block: Any, which: Array) -> Array:
 def _reweighted(
     kernel: Kernel, X: Any, Z: Any, labels: Labels, loss: Loss, norm: Any, tol: float, threads: int
 ) -> Coefficients:
-    """Rounds of reweighting for each machine; coefficients of vectors that it drops are zero."""
+    """Rounds of reweighting for each output; coefficients of vectors that it drops are zero."""
     K, gram = kernel(X, Z, threads=threads), kernel(Z, Z)
-    found = []
+    solutions = []
     for o in range(labels.outputs):
         part = labels.members(o)
         rows = slice(None) if part is None else part
         Y, C = labels.of(rows, np.array([o]))
-        found.append(sparse_coefficients(K[rows], gram, Y[:, 0], C[:, 0], loss, norm, tol))
-    coef = np.zeros((len(found), len(gram)))
-    for o, sparse in enumerate(found):
+        solutions.append(sparse_coefficients(K[rows], gram, Y[:, 0], C[:, 0], loss, norm, tol))
+    coef = np.zeros((len(solutions), len(gram)))
+    for o, sparse in enumerate(solutions):
         coef[o, sparse.kept] = sparse.coef
+    numbers = zip(*((s.bias, s.objective, s.gap, s.n_iter) for s in solutions), strict=True)
     return Coefficients(
         coef,
-        *(np.array([getattr(s, name) for s in found]) for name in ("bias", "objective", "gap", "n_iter")),
+        *map(np.array, numbers),
         limits=tuple(
-            f"max_iter={norm.max_iter}" if not s.converged else "rounding" if s.gap > tol else "" for s in found
+            f"max_iter={norm.max_iter}" if not s.converged else "rounding" if s.gap > tol else "" for s in solutions
         ),
         regularizer=norm,
     )

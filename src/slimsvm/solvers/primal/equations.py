@@ -18,10 +18,10 @@ from ...linalg.matrix import NotPositiveDefinite, cho_solve, cholesky, pivoted_q
 
 Solver = Callable[[Array], Array]
 
-WORST_PIVOT = 1e-10  # squared, of a matrix with diagonal 1: below it, too few digits of a step are right
+SMALLEST_SQUARED_PIVOT = 1e-10  # squared, of a matrix with diagonal 1: below it, too few digits of a step are right
 
 
-def from_sums(H: Array, least: float = WORST_PIVOT, lifts: Sequence[float] = (0.0,)) -> Solver | None:
+def from_sums(H: Array, least: float = SMALLEST_SQUARED_PIVOT, lifts: Sequence[float] = (0.0,)) -> Solver | None:
     """A solver for the matrix itself, scaled to a diagonal of 1; None where rounding has eaten it.
 
     ``least`` is the least square of a pivot: 0 where refinement makes up for lost digits. ``lifts`` of the diagonal are

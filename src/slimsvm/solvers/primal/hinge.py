@@ -1,9 +1,9 @@
-"""The hinge in m dimensions from a good start: for machines that are solved again and again, each near the last.
+"""The hinge in m dimensions from a good start: for problems that are solved again and again, each near the last.
 
     min_{w,b}  1/2 |w|^2 + sum_i C_i (1 - y_i (p_i.w + b))_+
 
 Where the rows at the corner of the hinge are known, a few equations give the solution, exactly: those of the last
-machine are the first guess. If it fails, the corner is rounded over a width that shrinks by and by (`newton`), which
+problem are the first guess. If it fails, the corner is rounded over a width that shrinks by and by (`newton`), which
 names better ones. The interior point of `interior` needs no start, but makes no use of one either: from a cold start
 it is the faster of the two, from a good one this is.
 """
@@ -26,11 +26,11 @@ from ...rows.memory import DenseFeatures
 from ..certificate import balanced, relative_gap
 from .newton import newton
 
-WIDEST = 0.5
-NARROWEST = 1e-7
-LEAST_START = 2e-3  # a start is never so good that a wider corner would not help
-MOST_EQUAL = 200  # rows at the corner beyond those that independent rows can be
-SLIGHT = 1e-10  # of the conditions of optimality
+FIRST_CORNER_WIDTH = 0.5
+LAST_CORNER_WIDTH = 1e-7
+SMALLEST_START_WIDTH = 2e-3  # a start is never so good that a wider corner would not help
+MAX_DEPENDENT_ROWS = 200  # rows at the corner beyond those that independent rows can be
+OPTIMALITY_TOL = 1e-10  # of the conditions of optimality
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class HingeSolution:
 
 
 class HingeProblem:
-    """One machine over the rows of ``P = G B`` with labels y (+-1) and costs C.
+    """One problem over the rows of ``P = G B`` with labels y (+-1) and costs C.
 
     B changes from machine to machine, G does not: their product is formed only where the first guess fails.
     """
@@ -71,36 +71,36 @@ class HingeProblem:
     ) -> HingeSolution:
         """To a relative gap of ``tol``, and no worse than the start, if rounding allows it.
 
-        ``last`` solved a machine much like this one: its rows at the corner are a first guess.
+        ``last`` solved a problem much like this one: its rows at the corner are a first guess.
         """
         w, bias = (np.zeros(self.B.shape[1]), 0.0) if start is None else start
         f = self.times(w) + bias
         begun = w, bias, f, self.primal(w, f)
         goal = np.inf if start is None else begun[-1] * (1 + 1e-12)
-        width = WIDEST
+        width = FIRST_CORNER_WIDTH
         best: HingeSolution | None = None
         if last is not None:
-            width = max(last.width, min(5 * last.width, LEAST_START))
+            width = max(last.width, min(5 * last.width, SMALLEST_START_WIDTH))
             best = self.named(last.alpha, width)
             if best is not None and self.good(best, tol, goal):
                 return best
         while True:
             w, bias, f, alpha = self.rounded(w, bias, width)
-            for found in (self.certified(w, bias, f, alpha, width), self.named(alpha, width)):
-                if found is not None and (best is None or found.gap < best.gap):
-                    best = found
+            for candidate in (self.certified(w, bias, f, alpha, width), self.named(alpha, width)):
+                if candidate is not None and (best is None or candidate.gap < best.gap):
+                    best = candidate
                 if best is not None and self.good(best, tol, goal):
                     return best
-            if best is not None and width <= NARROWEST:
+            if best is not None and width <= LAST_CORNER_WIDTH:
                 if best.objective > goal:
                     w, bias, f, value = begun
                     return replace(best, w=w, bias=bias, f=f, objective=value)
                 return best
-            width = max(0.2 * width, NARROWEST)
+            width = max(0.2 * width, LAST_CORNER_WIDTH)
 
-    def good(self, found: HingeSolution, tol: float, goal: float) -> bool:
+    def good(self, candidate: HingeSolution, tol: float, goal: float) -> bool:
         """Is it good enough, or as good as can be?"""
-        return found.exact or (found.gap <= tol and found.objective <= goal)
+        return candidate.exact or (candidate.gap <= tol and candidate.objective <= goal)
 
     def rounded(self, w: Array, bias: float, width: float, most: int = 30) -> tuple[Array, float, Array, Array]:
         """Weights, bias, decision values and duals of the hinge with a corner of this width."""
@@ -123,26 +123,26 @@ class HingeProblem:
         for attempt in range(most):
             rows = np.flatnonzero(corner)
             k = len(rows)
-            if k > self.B.shape[1] + 1 + (width < 1e-3) * MOST_EQUAL:
+            if k > self.B.shape[1] + 1 + (width < 1e-3) * MAX_DEPENDENT_ROWS:
                 return None
             own = dot(self.G[rows], self.B)
             A = np.ones((k + 1, k + 1))
             A[:k, :k] = dot(own, own.T)
             A[k, k] = 0
-            found = self.balanced(A, np.append(y[rows] - dot(own, pull), -(y * C)[beyond].sum()))
-            if found is None:
+            solved = self.balanced(A, np.append(y[rows] - dot(own, pull), -(y * C)[beyond].sum()))
+            if solved is None:
                 return None
-            u = found[:k]
+            u = solved[:k]
             w = pull + dot(u, own)
             f = self.times(w)
-            bias = float(found[k]) if k else OneNorm().bias(y - f, y, C, INEQUALITY)
+            bias = float(solved[k]) if k else OneNorm().bias(y - f, y, C, INEQUALITY)
             f += bias
             alpha = np.where(beyond, C, 0.0)
             alpha[rows] = y[rows] * u
             self.n_iter += 1
             short = 1 - y * f
-            up, down = corner & (alpha > C * (1 + SLIGHT)), corner & (alpha < -SLIGHT * C)
-            into = (beyond & (short < -SLIGHT)) | (~beyond & ~corner & (short > SLIGHT))
+            up, down = corner & (alpha > C * (1 + OPTIMALITY_TOL)), corner & (alpha < -OPTIMALITY_TOL * C)
+            into = (beyond & (short < -OPTIMALITY_TOL)) | (~beyond & ~corner & (short > OPTIMALITY_TOL))
             if k > self.B.shape[1] and not into.any() and (up.any() or down.any()):
                 # More rows meet at the corner than it takes: other duals may do, within their bounds.
                 target = np.append(w - pull, -(y * C)[beyond].sum())
@@ -173,11 +173,11 @@ class HingeProblem:
         factors = LUFactors(held)
         if not factors.regular:
             return None
-        found = np.zeros(k + 1)
+        solved = np.zeros(k + 1)
         for _ in range(3):
-            found = found + factors.solve(right - dot(A, found))
-        found[:k] /= size
-        return found if np.isfinite(found).all() else None
+            solved = solved + factors.solve(right - dot(A, solved))
+        solved[:k] /= size
+        return solved if np.isfinite(solved).all() else None
 
     def primal(self, w: Array, f: Array) -> float:
         """The objective."""
@@ -194,6 +194,6 @@ class HingeProblem:
 
 def bounded_duals(A: Array, target: Array, C: Array) -> Array | None:
     """Duals between 0 and C with ``A alpha = target``, if there are any."""
-    found = lsq_linear(A, target, (0, C), method="bvls", tol=1e-14, max_iter=5 * len(C))
+    solved = lsq_linear(A, target, (0, C), method="bvls", tol=1e-14, max_iter=5 * len(C))
     size = float(np.abs(A).max() * C.max()) + float(np.abs(target).max())
-    return found.x if float(np.abs(dot(A, found.x) - target).max()) <= 1e-11 * size else None
+    return solved.x if float(np.abs(dot(A, solved.x) - target).max()) <= 1e-11 * size else None

@@ -1,4 +1,4 @@
-"""Newton's method for linear machines in m dimensions with a smooth loss."""
+"""Newton's method for linear models in m dimensions with a smooth loss."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ from ...rows.protocol import FeatureSource, LinearWeights
 from .equations import from_rows, from_sums
 from .passes import Equations, Line
 
-NEARLY = 0.2  # of the slope where a step begins: a step with less at its end needs no line search
-COARSE, COARSE_EACH = 20_000, 500  # rows, and rows a feature, that first steps look at where all are apart
-ROUNDING = 1e-6  # relative, of sums over features in float32
+FLAT_ENOUGH = 0.2  # of the slope where a step begins: a step with less at its end needs no line search
+COARSE_ROWS, COARSE_ROWS_PER_FEATURE = (
+    20_000,
+    500,
+)  # that first steps see of remote rows
+FLOAT32_SUM_ROUNDING = 1e-6  # relative, of sums over features in float32
 # Stop after 3 steps in a row that predicted a relative gain of 1e-3 or more and gained nothing, or whose line search
 # failed.
 MAX_STEPS_WITHOUT_GAIN, MIN_PREDICTED_GAIN = 3, 1e-3
@@ -50,11 +53,11 @@ def newton(
     # Where no row is curved the bias is not determined: a trifle of curvature makes it so.
     trifle = 1e-12 * rows.labels.totals[which]
     pieces = getattr(loss, "pieces", None)  # a loss of the user's need not have any
-    found = None if pieces is None else rows.newton(pieces, which, V, trifle, tol, max_iter)
-    if found is not None:
-        return NewtonState(*found)
+    in_core = None if pieces is None else rows.newton(pieces, which, V, trifle, tol, max_iter)
+    if in_core is not None:
+        return NewtonState(*in_core)
     if rows.is_remote and start is None:
-        V = newton(coarse(rows), loss, None, 1e-3, max_iter, which).V
+        V = newton(coarse_sample(rows), loss, None, 1e-3, max_iter, which).V
     own = np.hstack([np.ones((outputs, m)), trifle[:, None]])
     n_iter = np.zeros(outputs, dtype=int)
     converged = np.zeros(outputs, dtype=bool)
@@ -90,10 +93,10 @@ def newton(
     return NewtonState(V, n_iter, converged)
 
 
-def coarse(rows: FeatureSource) -> FeatureSource:
+def coarse_sample(rows: FeatureSource) -> FeatureSource:
     """Few of the rows that are apart, brought here: passes over all of them cost more than steps over these."""
     n, m = rows.shape
-    return rows.subsampled(max(1, n // max(COARSE, COARSE_EACH * m)))
+    return rows.subsampled(max(1, n // max(COARSE_ROWS, COARSE_ROWS_PER_FEATURE * m)))
 
 
 @dataclass(frozen=True)
@@ -125,14 +128,14 @@ class NewtonPoint:
     def moved(
         self, rows: FeatureSource, loss: Any, which: Array, steps: Array, gain: Array
     ) -> tuple[NewtonPoint, Array]:
-        """At the best place along Newton's steps, which promise ``gain``, and for which outputs it was found.
+        """The minimum along Newton's steps, which promise ``gain``, and for which outputs it is accurate.
 
         The whole step is nearly always as good: it is tried with all that the next step needs to know.
         """
         whole = NewtonPoint.of(rows, loss, which, self.V + steps)
-        flat = np.abs((whole.gradient * steps).sum(axis=1)) <= NEARLY * 2 * gain
+        flat = np.abs((whole.gradient * steps).sum(axis=1)) <= FLAT_ENOUGH * 2 * gain
         # A step from where nothing is curved may be too long by any factor, and the slope at its end small by chance.
-        lower = whole.objective <= (1 + ROUNDING) * self.objective
+        lower = whole.objective <= (1 + FLOAT32_SUM_ROUNDING) * self.objective
         left = np.flatnonzero(~(flat & lower))
         placed = np.ones(len(which), dtype=bool)
         if not len(left):

@@ -1,4 +1,4 @@
-"""Passes of the solvers for machines over features: what they ask of rows, a block at a time.
+"""Passes of the solvers for linear models: what they sum over rows, a block at a time.
 
 They are written over the namespace of a block's arrays, which may be on a device.
 
@@ -23,9 +23,9 @@ from ...rows.protocol import Block, Pass, decision
 
 # Columns of `CertificateSums`, in this order, from SUMS on those of a+ p and a- p. Duals times t give the dual
 # t gain - t^2/2 ridge.
-VALUE, DOUBT, UP, DOWN, UP_GAIN, DOWN_GAIN, UP_RIDGE, DOWN_RIDGE, SQUARES, SPREAD, SUMS = range(11)
+VALUE, CORNER_CHARGE, UP, DOWN, UP_GAIN, DOWN_GAIN, UP_RIDGE, DOWN_RIDGE, SQUARES, WEIGHTED_SQUARES, SUMS = range(11)
 
-Known = Sequence[tuple[Array, Array]]  # for each output: ascending row numbers, and signed duals
+KnownDuals = Sequence[tuple[Array, Array]]  # for each output: ascending row numbers, and signed duals
 
 
 @dataclass(frozen=True)
@@ -107,10 +107,10 @@ class Pull(OfLoss):
         return passes.pullback(list(range(len(V))), V, beta, self.in_numbers, scales)
 
 
-def _known_within(known: Known, first: int, last: int) -> Known:
+def _known_within(known_duals: KnownDuals, first: int, last: int) -> KnownDuals:
     """What is known of rows in a range, which begin at 0 there."""
-    places = [slice(*np.searchsorted(rows, (first, last))) for rows, _ in known]
-    return [(rows[at] - first, duals[at]) for at, (rows, duals) in zip(places, known, strict=True)]
+    places = [slice(*np.searchsorted(rows, (first, last))) for rows, _ in known_duals]
+    return [(rows[at] - first, duals[at]) for at, (rows, duals) in zip(places, known_duals, strict=True)]
 
 
 def _one(X: Array) -> Array:
@@ -120,47 +120,49 @@ def _one(X: Array) -> Array:
 class CertificateSums(OfLoss):
     """What a certificate is made of: losses, duals of either sign, and their sums of features.
 
-    Duals are those of a smooth loss at the decision values, or at the bounds of the hinge; ``known`` ones go before.
-    With ``units`` and ``reach`` decision values are known to ``units (k(x, x)^1/2 reach + |b|)``, labels to ``units``
-    and targets to ``TARGET_ROUNDING``.
+    Duals are those of a smooth loss at the decision values, or at the bounds of the hinge; known ones go first.
+    With ``units`` decision values are known to ``units (k(x, x)^1/2 coef_norms + |b|)``, labels to ``units`` and
+    targets to ``TARGET_ROUNDING``.
     """
 
     def __call__(
-        self, block: Block, which: Array, V: Array, known: Known, reach: Array, units: float
+        self, block: Block, which: Array, V: Array, known_duals: KnownDuals, coef_norms: Array, units: float
     ) -> tuple[Array, ...]:
         P, (Y, C) = block.features(), block.labels(which)
         P = cast(P, widest_float(P))  # whatever the features are: what is left of a gap may be less than float32 tells
         xp, F = namespace(P), decision(P, V)
-        A = duals_at(self.loss, block, F, which, known)
+        A = duals_at(self.loss, block, F, which, known_duals)
         up, down = xp.clip(A, 0, None), xp.clip(A, None, 0)
         sizes, bias = xp.abs(block.sizes()), xp.abs(V[:, -1])
         value = self.loss.value(F, Y, C)
-        found = {VALUE: value, DOUBT: xp.zeros_like(value)}
+        columns = {VALUE: value, CORNER_CHARGE: xp.zeros_like(value)}
         if units:  # Errors of F cost what the duals say; at the corners of a loss more, and never less.
             targets = reads_targets(self.loss)
-            error = units * (xp.sqrt(sizes)[:, None] * reach + bias) + (TARGET_ROUNDING if targets else units)
+            error = units * (xp.sqrt(sizes)[:, None] * coef_norms + bias) + (TARGET_ROUNDING if targets else units)
             error = error * (xp.sign(Y - F) if targets else Y)
             worse = self.loss.value(F - error, Y, C) - value - xp.sum(A * error, axis=0)
-            found[DOUBT] = xp.clip(worse, 0, None)
-        found |= {UP: xp.sum(up, axis=0), DOWN: -xp.sum(down, axis=0)}
+            columns[CORNER_CHARGE] = xp.clip(worse, 0, None)
+        columns |= {UP: xp.sum(up, axis=0), DOWN: -xp.sum(down, axis=0)}
         # The conjugate of a quadratic loss is known from two of its values.
         for part, gain, ridge in ((up, UP_GAIN, UP_RIDGE), (down, DOWN_GAIN, DOWN_RIDGE)):
             whole, half = self.loss.conjugate(part, Y, C), self.loss.conjugate(0.5 * part, Y, C)
-            found |= {gain: 4 * half - whole, ridge: 8 * half - 4 * whole}
-        found |= {SQUARES: xp.sum(A**2, axis=0), SPREAD: dot(sizes, A**2)}
-        columns = xp.stack([found[k] for k in range(SUMS)], axis=1)
+            columns |= {gain: 4 * half - whole, ridge: 8 * half - 4 * whole}
+        columns |= {SQUARES: xp.sum(A**2, axis=0), WEIGHTED_SQUARES: dot(sizes, A**2)}
+        columns = xp.stack([columns[k] for k in range(SUMS)], axis=1)
         return (xp.concat([columns, dot(P.T, up).T, dot(P.T, down).T], axis=1),)
 
     def in_core(
-        self, passes: _core.Passes, which: Array, V: Array, known: Known, reach: Array, units: float
+        self, passes: _core.Passes, which: Array, V: Array, known_duals: KnownDuals, coef_norms: Array, units: float
     ) -> tuple[Array, ...]:
         listed = [
-            (np.ascontiguousarray(r, dtype=np.int64), np.ascontiguousarray(a, dtype=np.float64)) for r, a in known
+            (np.ascontiguousarray(r, dtype=np.int64), np.ascontiguousarray(a, dtype=np.float64)) for r, a in known_duals
         ]
-        return (passes.certificate(which.tolist(), V, self.in_numbers, listed, reach, units),)
+        return (passes.certificate(which.tolist(), V, self.in_numbers, listed, coef_norms, units),)
 
-    def within(self, first: int, last: int, which: Array, V: Array, known: Known, *rest: Any) -> tuple[Any, ...]:
-        return which, V, _known_within(known, first, last), *rest
+    def within(
+        self, first: int, last: int, which: Array, V: Array, known_duals: KnownDuals, *rest: Any
+    ) -> tuple[Any, ...]:
+        return which, V, _known_within(known_duals, first, last), *rest
 
 
 class Conjugate(OfLoss):
@@ -168,25 +170,29 @@ class Conjugate(OfLoss):
 
     pieces = None
 
-    def within(self, first: int, last: int, which: Array, V: Array, known: Known, *rest: Any) -> tuple[Any, ...]:
-        return which, V, _known_within(known, first, last), *rest
+    def within(
+        self, first: int, last: int, which: Array, V: Array, known_duals: KnownDuals, *rest: Any
+    ) -> tuple[Any, ...]:
+        return which, V, _known_within(known_duals, first, last), *rest
 
-    def __call__(self, block: Block, which: Array, V: Array, known: Known, up: Array, down: Array) -> tuple[Array, ...]:
+    def __call__(
+        self, block: Block, which: Array, V: Array, known_duals: KnownDuals, up: Array, down: Array
+    ) -> tuple[Array, ...]:
         P = block.features()
         F = decision(cast(P, widest_float(P)), V)
-        A = duals_at(self.loss, block, F, which, known)
+        A = duals_at(self.loss, block, F, which, known_duals)
         return (self.loss.conjugate(namespace(A).where(A > 0, up * A, down * A), *block.labels(which)),)
 
 
-def duals_at(loss: Any, block: Block, F: Array, which: Array, known: Known) -> Array:
+def duals_at(loss: Any, block: Block, F: Array, which: Array, known_duals: KnownDuals) -> Array:
     """Signed duals of a block's rows: those of the loss at the decision values, but for those that are known."""
     Y, C = block.labels(which)
     A = loss.duals(F, Y, C) if hasattr(loss, "duals") else namespace(F).zeros_like(F)
-    if not len(known):
+    if not len(known_duals):
         return A
     # On a device entries cannot be set one by one: the known ones are sent there as a whole.
     given = A if isinstance(A, np.ndarray) else np.full(tuple(A.shape), np.nan)
-    for o, (rows, duals) in enumerate(known):
+    for o, (rows, duals) in enumerate(known_duals):
         mine = slice(*np.searchsorted(rows, (block.first, block.first + F.shape[0])))
         given[rows[mine] - block.first, o] = duals[mine]
     if given is A:

@@ -33,12 +33,13 @@ from ...problem.regularizers import Regularizer
 from ...rows.labels import ClassLabels
 from ...rows.memory import DenseFeatures, LazyFeatures, cache_features, feature_source
 from ...rows.protocol import Block, FeatureSource, Pass, decision
-from ..certificate import UNITS, RegularizedBasis, relative_gap
+from ..certificate import Certificate, RegularizedBasis
+from ..rounding import KERNEL_ROUNDING
 from .equations import Solver, from_rows, from_sums
 from .passes import weighted_gram
 
-MOST_PRODUCTS = 200  # with the matrix of second derivatives, for one step
-TRIES = 4  # lengths of a step, each half of the last, in one pass
+MAX_PRODUCTS_PER_STEP = 200  # with the matrix of second derivatives, for one step
+STEP_LENGTHS_PER_PASS = 4  # lengths of a step, each half of the last, in one pass
 Report = Callable[[str], None]
 
 
@@ -133,7 +134,7 @@ class OfClasses(Pass):
         return self.classes(block).at(self.values(block, V))
 
 
-class Totals(OfClasses):
+class ClassTotals(OfClasses):
     """Cost of each class."""
 
     def __call__(self, block: Block) -> tuple[Array, ...]:
@@ -158,8 +159,8 @@ class LayerEvidence(OfClasses):
         mine = point.labels
         squares = point.duals**2
         own = mine.costs[:, None] * (mine.codes[:, None] == np.arange(self.n_classes))
-        spread = dot(np.abs(block.sizes()), squares), squares.sum(axis=0)
-        return np.array(point.value), *spread, dot(K.T, point.duals), dot(K.T, own), dot(mine.costs, point.p)
+        error_squares = dot(np.abs(block.sizes()), squares), squares.sum(axis=0)
+        return np.array(point.value), *error_squares, dot(K.T, point.duals), dot(K.T, own), dot(mine.costs, point.p)
 
 
 class Entropy(OfClasses):
@@ -197,7 +198,7 @@ class LayerWeights:
 def minimise(rows: FeatureSource, start: LayerWeights | None, tol: float, max_iter: int = 100) -> LayerWeights:
     """Newton's method until half the squared gradient, which is the duality gap, is below ``tol`` of the objective."""
     m = rows.shape[1]
-    (totals,) = rows.total(Totals(rows.labels))
+    (totals,) = rows.total(ClassTotals(rows.labels))
     begin = LayerWeights.without_features(totals, m) if start is None else start
     steps = begin.n_iter
     own = np.append(np.ones(m), 1e-12 * totals.sum())  # the bias, too, must be determined
@@ -268,7 +269,7 @@ def _step(rows: FeatureSource, now: LayerState, own: Array) -> Array | None:
     better = _each(solver, rest)
     direction, size = better, float((rest * better).sum())
     enough = size * min(0.01, size / now.objective)  # the nearer, the more exactly: it ends in a few steps
-    for _ in range(MOST_PRODUCTS):
+    for _ in range(MAX_PRODUCTS_PER_STEP):
         image = now.bent(rows, direction) + own * direction
         bend = float((direction * image).sum())
         if not bend > 0 or not np.isfinite(bend):
@@ -303,14 +304,14 @@ def _moved(rows: FeatureSource, now: LayerState, step: Array) -> LayerState | No
     whole = LayerState.at(rows, now.V + step)  # nearly always the one, and known with all that the next step needs
     if enough(1.0, whole.objective):
         return whole
-    t = 0.5 ** np.arange(1, 1 + TRIES)
+    t = 0.5 ** np.arange(1, 1 + STEP_LENGTHS_PER_PASS)
     while t[0] > 1e-9:
         tried = now.V + t[:, None, None] * step
         (values,) = rows.total(Losses(rows.labels), tried)
         for each, V, value in zip(t, tried, values, strict=True):
             if enough(each, norm(V) + float(value)):
                 return LayerState.at(rows, V)
-        t = t * 0.5**TRIES
+        t = t * 0.5**STEP_LENGTHS_PER_PASS
     return None
 
 
@@ -346,7 +347,7 @@ def fit_layer(
     """The best layer over the vectors Z, to a relative duality gap of ``tol`` of the model that is returned."""
     if not Z.shape[0]:
         rows = DenseFeatures(np.zeros((labels.size, 0)), labels)
-        V = LayerWeights.without_features(rows.total(Totals(labels))[0], 0).V
+        V = LayerWeights.without_features(rows.total(ClassTotals(labels))[0], 0).V
         (value,) = rows.total(Losses(labels), V[None])
         return FittedLayer(V[:, :0], V[:, -1], float(value[0]), 0.0, 0)
     gram = kernel(as_float64(Z), as_float64(Z))
@@ -357,11 +358,11 @@ def fit_layer(
     for accuracy in tol * np.array([0.3, 1e-3, 1e-6]):
         found = minimise(rows, found, accuracy, max_iter - (found.n_iter if found else 0))
         coef, bias = dot(found.V[:, :-1], basis.T.T), found.V[:, -1]
-        objective, gap = certified(plain, basis, coef, bias)
-        stuck = best is not None and not gap < 0.5 * best.gap
-        if best is None or gap < best.gap:
-            best = FittedLayer(np.ascontiguousarray(coef), bias, objective, gap, found.n_iter)
-        if gap <= tol or stuck or found.n_iter >= max_iter:
+        proof = certified(plain, basis, coef, bias)
+        stuck = best is not None and not proof.gap < 0.5 * best.gap
+        if best is None or proof.gap < best.gap:
+            best = FittedLayer(np.ascontiguousarray(coef), bias, proof.primal, proof.gap, found.n_iter)
+        if proof.gap <= tol or stuck or found.n_iter >= max_iter:
             break
     assert best is not None
     return best
@@ -372,23 +373,23 @@ def features(kernel: Kernel, X: Any, labels: ClassLabels, Z: Any, T: Array, thre
     return cache_features(LazyFeatures(kernel, X, labels, as_float64(Z), T, np.float64, threads), memory)
 
 
-def certified(plain: FeatureSource, basis: RegularizedBasis, coef: Array, bias: Array) -> tuple[float, float]:
-    """Objective and relative gap of a layer (outputs x vectors), in passes over kernel values in float64.
+def certified(plain: FeatureSource, basis: RegularizedBasis, coef: Array, bias: Array) -> Certificate:
+    """The certificate of a layer (outputs x vectors), in passes over kernel values in float64.
 
     The model's own probabilities p are not quite feasible: their mixture q = (1 - t) p + t r with one distribution
     r for all rows is, for the least t that leaves r non-negative.
     """
     V = np.ascontiguousarray(np.hstack([coef, bias[:, None]]))
-    value, spread, squares, pull, classes, found = plain.total(LayerEvidence(plain.labels), V)
-    t, r = _mixture(plain.total(Totals(plain.labels))[0], found)
+    value, error_squares, squares, pull, classes, found = plain.total(LayerEvidence(plain.labels), V)
+    t, r = _mixture(plain.total(ClassTotals(plain.labels))[0], found)
     moved = (classes - np.outer(classes.sum(axis=1), r))[:, len(r) - len(V) :]
     v = dot(basis.T.T, (1 - t) * pull + t * moved)
     primal = float(basis.norms(coef.T).sum()) + float(value)
     dual = float(plain.total(Entropy(plain.labels), V, t, r)[0]) - 0.5 * float((v**2).sum())
-    reach = dot(basis.sizes, coef.T**2)
-    doubt = 2 * UNITS * np.sqrt(float(dot(spread, reach) + dot(squares, bias**2)))
-    doubt += float((basis.doubt(coef.T) + basis.doubt(dot(basis.T, v))).sum())
-    return primal, relative_gap(primal + doubt, dual)
+    coef_norms = dot(basis.sizes, coef.T**2)
+    charge = 2 * KERNEL_ROUNDING * np.sqrt(float(dot(error_squares, coef_norms) + dot(squares, bias**2)))
+    charge += float((basis.rounding_charge(coef.T) + basis.rounding_charge(dot(basis.T, v))).sum())
+    return Certificate.between(primal, dual, bias, charge)
 
 
 def _mixture(wanted: Array, found: Array) -> tuple[float, Array]:

@@ -19,13 +19,13 @@ from ...rows.labels import Labels, RowLabels, dataset_labels
 from ...utils.warnings import warn
 from .coefficients import Coefficients, fit_coefficients
 
-JITTER = 1e-6  # of a norm: as learned vectors have it
+REFIT_JITTER = 1e-6  # of a norm: as learned vectors have it
 
 
 class Refit(Protocol):
     """What a model solves over vectors that are given."""
 
-    def coefficients(self, machine: InferenceModel, kernel: Any, Z: Array, X: Array, y: Array) -> tuple[Array, Array]:
+    def coefficients(self, model: InferenceModel, kernel: Any, Z: Array, X: Array, y: Array) -> tuple[Array, Array]:
         """Coefficients and biases over Z, in the place of the machine's own, by rows X with their labels or targets."""
 
 
@@ -36,12 +36,12 @@ class ClassProblem:
     C: Any
     factors: Callable[[Array], Array]  # weights of the classes, from the class numbers of rows
     loss: Any
-    regularizer: Any = field(default_factory=lambda: KernelNorm(JITTER))
+    regularizer: Any = field(default_factory=lambda: KernelNorm(REFIT_JITTER))
     tol: float = 1e-6
     max_iter: int = 100
 
-    def coefficients(self, machine: InferenceModel, kernel: Any, Z: Array, X: Array, y: Array) -> tuple[Array, Array]:
-        classes, votes = machine.classes, machine.votes
+    def coefficients(self, model: InferenceModel, kernel: Any, Z: Array, X: Array, y: Array) -> tuple[Array, Array]:
+        classes, votes = model.classes, model.votes
         assert classes is not None
         assert votes is not None
         codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
@@ -54,8 +54,8 @@ class ClassProblem:
         ones, factors = np.ones(len(y)), self.factors(codes)
         dataset = Dataset(X, codes, ones, factors, np.arange(len(y)), row_keys(X), classes, kernel, len(y))
         wanted = outputs(dataset.n_classes, "ovo" if votes.pairs else "ovr")
-        found = _solved(self, kernel, X, Z, dataset_labels(dataset, wanted, self.C), self.loss)
-        return found.coef, found.bias
+        fitted = _solved(self, kernel, X, Z, dataset_labels(dataset, wanted, self.C), self.loss)
+        return fitted.coef, fitted.bias
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ class TargetProblem:
     tol: float = 1e-6
     max_iter: int = 100
 
-    def coefficients(self, machine: InferenceModel, kernel: Any, Z: Array, X: Array, y: Array) -> tuple[Array, Array]:
-        outputs = len(machine.expansion.bias)
+    def coefficients(self, model: InferenceModel, kernel: Any, Z: Array, X: Array, y: Array) -> tuple[Array, Array]:
+        outputs = len(model.expansion.bias)
         y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y").reshape(len(y), -1)
         if y.shape[1] != outputs:
             raise ValueError(f"y has {y.shape[1]} columns, the model has {outputs} targets; give a column for each")
@@ -77,14 +77,14 @@ class TargetProblem:
         size = float(units.size[0])  # all are the same, or the loss has no unit
         loss, factor = self.loss.in_units(size)
         labels = RowLabels(units.transform(y), np.full(y.shape, self.C * factor / size**2))
-        found = _solved(self, kernel, X, Z, labels, loss)
-        return units.size[:, None] * found.coef, units.centre + units.size * found.bias
+        fitted = _solved(self, kernel, X, Z, labels, loss)
+        return units.size[:, None] * fitted.coef, units.centre + units.size * fitted.bias
 
 
 def _solved(problem: Any, kernel: Any, X: Array, Z: Array, labels: Labels, loss: Any) -> Coefficients:
-    found = fit_coefficients(
+    fitted = fit_coefficients(
         kernel, X, Z, labels, loss, problem.regularizer, tol=problem.tol, max_iter=problem.max_iter
     )
-    if not found.converged.all():
+    if not fitted.converged.all():
         warn("the refit of coefficients did not converge: scale the features, lower C or raise tol of the model")
-    return found
+    return fitted

@@ -1,4 +1,4 @@
-"""Lower bounds for machines with a penalty on the coefficients, from kernel values.
+"""Lower bounds for models with a penalty on the coefficients, from kernel values.
 
     min_{a,b}  1/2 a'R a + sum_i loss(f_i + b, y_i) + penalty(a),      f = K a
 
@@ -19,9 +19,9 @@ import numpy as np
 
 from ...linalg.arrays import Array
 from ...linalg.matrix import dot
-from ..certificate import TINY
+from ..certificate import SMALLEST_NORMAL
 
-GOLDEN = 0.5 * (np.sqrt(5) - 1)
+GOLDEN_RATIO = 0.5 * (np.sqrt(5) - 1)
 
 
 class Penalty(Protocol):
@@ -126,13 +126,13 @@ def lower_bound(
         if bound(high) == -np.inf:
             return -np.inf
         outside, low = 0.0, 1.0
-        while low - outside > 1e-14 * low + TINY:
+        while low - outside > 1e-14 * low + SMALLEST_NORMAL:
             middle = 0.5 * (low + outside)
             outside, low = (middle, low) if bound(middle) == -np.inf else (outside, middle)
     best = max(bound(low), bound(high))
     # A concave function of t.
-    while high - low > 1e-9 * high + TINY and best < enough:
-        left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+    while high - low > 1e-9 * high + SMALLEST_NORMAL and best < enough:
+        left, right = high - GOLDEN_RATIO * (high - low), low + GOLDEN_RATIO * (high - low)
         values = bound(left), bound(right)
         best = max(best, *values)
         low, high = (low, right) if values[0] >= values[1] else (left, high)

@@ -1,4 +1,4 @@
-"""The Lp-norm machine: one binary problem, for any p that makes sense.
+"""Lp-norm models: one binary problem, for any p that makes sense.
 
     min_{a,b}  1/2 a'R a + sum_i C_i (1 - y_i (f_i + b))_+ + penalty(a),      f = K a
 
@@ -20,19 +20,10 @@ from ...problem.losses import Hinge
 from ...problem.regularizers import Identity, KernelNorm, ReweightedNorm
 from ...problem.slacks import OneNorm
 from ..certificate import relative_gap
+from .candidate_space import DENSE_ROWS, LowRank, MergedRows, merge_duplicates, starting_space
 from .duality import MaxNormPenalty, OneNormPenalty, Penalty, lower_bound
 from .polyhedral import MaxNormBound, NormBound, OneNormBound, PolyhedralProblem, PolyhedralSolution
-from .reweighting import (
-    DENSE_ROWS,
-    LowRank,
-    MergedRows,
-    SparseSolution,
-    Watch,
-    merged,
-    sparse_rows,
-    starting_space,
-    without_vectors,
-)
+from .reweighting import RoundCallback, SparseSolution, sparse_rows, without_vectors
 
 VARIANTS: dict[str, Any] = {"exact": KernelNorm(), "diagonal": Identity()}
 _BOUNDS: dict[float, tuple[NormBound, Callable[[float], Penalty]]] = {
@@ -52,20 +43,20 @@ def train_lp(
     tol: float = 1e-6,
     max_iter: int = 200,
     threads: int = 1,
-    watch: Watch | None = None,
+    watch: RoundCallback | None = None,
 ) -> SparseSolution:
     """Rounds of reweighting; at p = 1 and infinity the convex problem itself, to a relative gap of ``tol``."""
     base = VARIANTS[variant]
     if p not in _BOUNDS:
         return sparse_rows(kernel, X, y, C, Hinge(), ReweightedNorm(p, C_alpha, base, max_iter), tol, threads, watch)
     bound, penalty = _BOUNDS[p]
-    data = merged(X, y, C)
+    data = merge_duplicates(X, y, C)
     space = starting_space(kernel, data, 0, False, threads)
     if not space.rank:
         return without_vectors(data.y, data.C, Hinge())
-    machine = PolyhedralProblem(space.G, space.H, data.y, data.C, C_alpha, bound, base.follows_kernel)
-    found = machine.solve(max(1e-4 * tol, 1e-12), max_iter, 0.1 * tol)
-    return _returned(KernelValues(kernel, data, space, threads), machine, penalty(C_alpha), found, tol, max_iter)
+    problem = PolyhedralProblem(space.G, space.H, data.y, data.C, C_alpha, bound, base.follows_kernel)
+    solution = problem.solve(max(1e-4 * tol, 1e-12), max_iter, 0.1 * tol)
+    return _returned(KernelValues(kernel, data, space, threads), problem, penalty(C_alpha), solution, tol, max_iter)
 
 
 class KernelValues:
@@ -126,25 +117,25 @@ class KernelValues:
 
 def _returned(
     values: KernelValues,
-    machine: PolyhedralProblem,
+    problem: PolyhedralProblem,
     penalty: Penalty,
-    found: PolyhedralSolution,
+    solution: PolyhedralSolution,
     tol: float,
     max_iter: int,
 ) -> SparseSolution:
     """As many coefficients made zero as the objective allows, and the certificate of what is left."""
-    norm = bool(machine.kernel_norm)
-    best = found.a
+    norm = bool(problem.kernel_norm)
+    best = solution.a
     bias, objective = values.objective(best, penalty, norm)
     most = objective * (1 + 0.1 * tol)
-    bound = values.bound(best, found.u, penalty, norm, objective * (1 - 1e-3 * tol))
+    bound = values.bound(best, solution.u, penalty, norm, objective * (1 - 1e-3 * tol))
     for sure in (1.0, 1e-2):
-        zero = found.surely_zero < sure
-        a = np.where(zero, 0.0, found.a)
+        zero = solution.surely_zero < sure
+        a = np.where(zero, 0.0, solution.a)
         tried = values.objective(a, penalty, norm)
         if tried[1] > most and not zero.all():
             # What they held was little, but not nothing: the others can have it.
-            again = machine.over(~zero).solve(1e-4 * tol, max_iter, 0.1 * tol)
+            again = problem.over(~zero).solve(1e-4 * tol, max_iter, 0.1 * tol)
             a = np.zeros_like(a)
             a[~zero] = again.a
             tried = values.objective(a, penalty, norm)
@@ -156,4 +147,4 @@ def _returned(
     history = {"n_vectors": np.array([len(used)]), "objective": np.array([objective])}
     kept = values.data.first[values.candidates[used]]
     gap = relative_gap(objective, bound)
-    return SparseSolution(kept, best[used], bias, objective, gap, not found.limited, history)
+    return SparseSolution(kept, best[used], bias, objective, gap, not solution.limited, history)

@@ -18,14 +18,14 @@ import numpy as np
 
 from ...linalg.arrays import Array
 from ...linalg.matrix import dot, qr
-from ..certificate import TINY, balanced, relative_gap
+from ..certificate import SMALLEST_NORMAL, balanced, relative_gap
 from ..mehrotra import PrimalDualPoint, Towards, advanced, complementarity
 from ..primal.equations import from_sums
 
 # Iterations without progress.
-PATIENCE = 6
+MAX_IDLE_ITERATIONS = 6
 # How far the bounds on coefficients are at the start: too near or too far, and rounding errors grow on the way.
-STARTS = (1e2, 1e5, 1.0, np.inf)
+START_DISTANCES = (1e2, 1e5, 1.0, np.inf)
 
 
 class NormBound(Protocol):
@@ -148,7 +148,7 @@ class PolyhedralProblem:
     def solve(self, tol: float = 1e-10, max_iter: int = 100, enough: float = 1e-8) -> PolyhedralSolution:
         """To a relative gap of ``tol``, or as near as rounding allows; other starts if that is not ``enough``."""
         tried: list[tuple[tuple[float, float], PolyhedralIterate, int]] = []
-        for farthest in STARTS:
+        for farthest in START_DISTANCES:
             tried.append(self.descend(self.start(farthest), tol, max_iter))
             if tried[-1][0][0] <= enough:
                 break
@@ -156,36 +156,38 @@ class PolyhedralProblem:
         n_iter = sum(t[2] for t in tried)
         # A coefficient at zero has both bounds active, any other only one of them.
         size = float(np.einsum("ij,ij->i", self.H, self.H).max())
-        sure = np.abs(best.a) * size * self.C_alpha / np.maximum(1e-4 * np.minimum(best.low, best.high), TINY)
+        sure = (
+            np.abs(best.a) * size * self.C_alpha / np.maximum(1e-4 * np.minimum(best.low, best.high), SMALLEST_NORMAL)
+        )
         u = balanced(self.y * np.clip(best.alpha, 0, self.C)) / self.scale
         limited = gap > enough and tried[-1][2] == max_iter
         return PolyhedralSolution(best.a / self.size, u, sure, gap, n_iter, limited)
 
     def descend(
-        self, now: PolyhedralIterate, tol: float, max_iter: int
+        self, iterate: PolyhedralIterate, tol: float, max_iter: int
     ) -> tuple[tuple[float, float], PolyhedralIterate, int]:
         """The least gap (and the objective), where, and the number of iterations."""
-        best, least_gap, best_mu = now, (np.inf, np.inf), 0.0
+        best, least_gap, best_mu = iterate, (np.inf, np.inf), 0.0
         least, moved_at = np.inf, 0
         for iteration in range(max_iter):
-            gap, mu = self.gap(now), complementarity(now)
+            gap, mu = self.gap(iterate), complementarity(iterate)
             if gap < least_gap:
                 # Objectives of points that prove nothing count for the result, not as progress.
                 best_mu, moved_at = (mu, iteration) if gap[0] < np.inf else (best_mu, moved_at)
-                best, least_gap = now, gap
+                best, least_gap = iterate, gap
             if mu < 0.9 * least:
                 least, moved_at = mu, iteration
             # Solved, or rounding errors are all that changes.
-            if gap[0] <= tol or iteration > moved_at + PATIENCE or mu < 1e-4 * best_mu:
+            if gap[0] <= tol or iteration > moved_at + MAX_IDLE_ITERATIONS or mu < 1e-4 * best_mu:
                 break
             with np.errstate(all="ignore"):
-                towards = self.equations(now)
-                after = None if towards is None else advanced(now, towards)
+                towards = self.equations(iterate)
+                after = None if towards is None else advanced(iterate, towards)
             if after is None:
                 break
-            now = after
+            iterate = after
             # The step's own z has other rounding errors, which add up.
-            now.z = dot(now.a, self.H)
+            iterate.z = dot(iterate.a, self.H)
         return least_gap, best, iteration + (iteration == max_iter - 1)
 
     def start(self, farthest: float) -> PolyhedralIterate:
@@ -202,31 +204,31 @@ class PolyhedralProblem:
             np.zeros(m), np.zeros(r), 0.0, tau, slack, slack.copy(), half, half.copy(), shares, shares.copy()
         )
 
-    def gap(self, now: PolyhedralIterate) -> tuple[float, float]:
+    def gap(self, iterate: PolyhedralIterate) -> tuple[float, float]:
         """Relative gap, between the objective and the dual's at the nearest feasible duals, and the objective."""
         y, kernel_norm = self.y, self.kernel_norm
-        f = dot(self.G, now.z) + now.bias
-        quadratic = dot(now.z, now.z) if kernel_norm else dot(now.a, now.a)
+        f = dot(self.G, iterate.z) + iterate.bias
+        quadratic = dot(iterate.z, iterate.z) if kernel_norm else dot(iterate.a, iterate.a)
         primal = 0.5 * float(quadratic) + float(dot(self.C, np.maximum(1 - y * f, 0)))
-        primal += self.C_alpha * self.bound.norm(now.a)
-        u = balanced(y * now.alpha)
+        primal += self.C_alpha * self.bound.norm(iterate.a)
+        u = balanced(y * iterate.alpha)
         pull = dot(u, self.G)
         # The part of the pull that the norm of the coefficients balances, made to fit.
-        rest = pull - now.z if kernel_norm else dot(self.H, pull) - now.a
+        rest = pull - iterate.z if kernel_norm else dot(self.H, pull) - iterate.a
         weight = self.bound.dual_norm(dot(self.H, rest) if kernel_norm else rest)
         rest = rest * (self.C_alpha / weight) if weight > self.C_alpha else rest
         left = (pull if kernel_norm else dot(self.H, pull)) - rest
         return relative_gap(primal, float(dot(y, u)) - 0.5 * float(dot(left, left))), primal
 
-    def equations(self, now: PolyhedralIterate) -> Towards | None:
+    def equations(self, iterate: PolyhedralIterate) -> Towards | None:
         """Newton's equations; None if rounding has made them useless."""
         y, G, H, norm = self.y, self.G, self.H, self.kernel_norm
-        m = len(now.a)
-        below, above = now.tau - now.a, now.tau + now.a
-        plus, minus = now.low / below, now.high / above
+        m = len(iterate.a)
+        below, above = iterate.tau - iterate.a, iterate.tau + iterate.a
+        plus, minus = iterate.low / below, iterate.high / above
         both = plus + minus
         d, v, left = self.bound.eliminated(plus, minus, 1 - norm)
-        gamma = (1 / np.sqrt(left) - 1) / max(float(dot(v, v)), TINY)
+        gamma = (1 / np.sqrt(left) - 1) / max(float(dot(v, v)), SMALLEST_NORMAL)
 
         def root(x: Array) -> Array:
             """``D^-1/2 x`` for vectors or columns, where D is the matrix that is left for a."""
@@ -239,7 +241,7 @@ class PolyhedralProblem:
 
         # With z = R'x, what is left to solve is positive definite in (x, b), however small D gets.
         Q, R = qr(root(H))
-        h = 1 / (now.xi / now.room + now.s / now.alpha)
+        h = 1 / (iterate.xi / iterate.room + iterate.s / iterate.alpha)
         P = dot(G, R.T)
         r = len(R)
         scaled = P * np.sqrt(h)[:, None]
@@ -251,18 +253,20 @@ class PolyhedralProblem:
         solve = from_sums(A, 0.0, lifts=(0.0, 1e-15, 1e-14, 1e-12, 1e-10))
         if solve is None:
             return None
-        f = dot(G, now.z) + now.bias
-        margin = 1 - y * f - now.xi + now.s
-        stationary = -((1 - norm) * now.a + dot(H, norm * now.z - dot(y * now.alpha, G)) + now.low - now.high)
-        shares = self.C_alpha - self.bound.total(now.low + now.high)
+        f = dot(G, iterate.z) + iterate.bias
+        margin = 1 - y * f - iterate.xi + iterate.s
+        stationary = -(
+            (1 - norm) * iterate.a + dot(H, norm * iterate.z - dot(y * iterate.alpha, G)) + iterate.low - iterate.high
+        )
+        shares = self.C_alpha - self.bound.total(iterate.low + iterate.high)
 
         def towards(targets: Sequence[Array | float], rounds: int) -> PolyhedralIterate:
-            cs, cx, cl, ch = (target - x * z for target, (x, z) in zip(targets, now.pairs(), strict=True))
-            goal = margin - cx / now.room + cs / now.alpha
+            cs, cx, cl, ch = (target - x * z for target, (x, z) in zip(targets, iterate.pairs(), strict=True))
+            goal = margin - cx / iterate.room + cs / iterate.alpha
             near, far = cl / below, ch / above
             bent = (plus - minus) * ((self.bound.total(near + far) - shares) / self.bound.total(both))
             right = stationary - (near - far) + bent
-            balance = float(dot(y, now.alpha))
+            balance = float(dot(y, iterate.alpha))
             da, dz, db = np.zeros(m), np.zeros(H.shape[1]), 0.0
             for _ in range(rounds):
                 pushed = h * (y * goal - dot(G, dz) - db)
@@ -275,7 +279,7 @@ class PolyhedralProblem:
             dalpha = h * (goal - y * (dot(G, dz) + db))
             dtau = (self.bound.total(near + far + (plus - minus) * da) - shares) / self.bound.total(both)
             dlow, dhigh = near - plus * (dtau - da), far - minus * (dtau + da)
-            ds, dxi = (cs - now.s * dalpha) / now.alpha, (cx + now.xi * dalpha) / now.room
+            ds, dxi = (cs - iterate.s * dalpha) / iterate.alpha, (cx + iterate.xi * dalpha) / iterate.room
             return PolyhedralIterate(da, dz, db, dtau, ds, dxi, dalpha, -dalpha, dlow, dhigh)
 
         return towards

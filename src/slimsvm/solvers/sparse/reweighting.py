@@ -3,7 +3,7 @@
     min_{a,b}  1/2 a'R a + sum_i loss(f_i + b, y_i) + penalty(a),      f = k(X, Z) a
 
 with R = k(Z, Z) or the identity. Each round replaces the penalty by the quadratic ``1/2 sum ridge_j a_j^2`` that
-touches it at the last round's coefficients, solves a linear machine, and drops the vectors whose coefficients vanish.
+touches it at the last round's coefficients, solves a linear problem, and drops the vectors whose coefficients vanish.
 
 A round takes place in as few dimensions as it can: one for each vector that is left, or, while those are many, the rank
 of a pivoted Cholesky factor. So no matrix of all rows against all rows is formed.
@@ -13,59 +13,41 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 import numpy as np
 
-from ...data.duplicates import group_equal_rows
 from ...linalg.arrays import Array
 from ...linalg.matrix import (
-    NotPositiveDefinite,
-    cholesky,
     dot,
-    inverse_lower,
-    pivoted_cholesky,
-    pivoted_qr_triangle,
-    solve_lower,
-    solve_upper,
 )
-from ...problem.bases import INDEPENDENCE
 from ...problem.formulation import INEQUALITY, Kernel
 from ...problem.regularizers import ReweightedNorm
 from ...problem.slacks import OneNorm
 from ...rows.labels import RowLabels
 from ...rows.memory import DenseFeatures
 from ...rows.protocol import decision
-from ..certificate import TINY, UNITS, balanced, relative_gap
-from ..pivoted_cholesky import pivoted_factor
+from ..certificate import SMALLEST_NORMAL, balanced, relative_gap
 from ..primal.hinge import HingeProblem, HingeSolution
 from ..primal.newton import newton
 from ..primal.solve import certified
+from ..rounding import KERNEL_ROUNDING
+from .candidate_space import CandidateSpace, Coordinates, KernelColumns, merge_duplicates, starting_space
 from .duality import Penalty, PowerPenalty, TangentPenalty, lower_bound
 
 # Coefficients below this fraction of the largest are zero.
-VANISHED = 1e-8
-# Problems of up to this many distinct rows keep the full rank of their kernel matrix.
-SMALL = 300
+VANISHED_COEFFICIENT = 1e-8
 # Larger ones begin with this rank, or more where many rows are hard to separate.
-RANK, MOST_RANK, ROWS_PER_RANK = 100, 250, 8
+FIRST_RANK, MAX_RANK, CLOSE_ROWS_PER_RANK = 100, 250, 8
 # A factor that lacks more than this part of some k(x, x) may be worth a higher rank.
-COARSE = 1e-3
-# What is nearer than this to the span of the pivots, relative to k(x, x), lies in it: while vectors are dropped, which
-# leads to the kernel itself in the end, and where the factor is all there is.
-INDEPENDENT, ROUNDING = 1e-12, 1e-15
-# Without pruning, all rows are candidates up to this many of them; beyond, this many pivots are.
-DENSE_ROWS, DENSE_RANK = 2000, 500
-# Pivots are looked for among this many rows.
-PIVOT_ROWS = 4000
+POOR_FACTOR = 1e-3
 # A change is extrapolated at most so many times: its rounding errors are, too.
-FARTHEST = 300
+MAX_EXTRAPOLATION = 300
 # Rounds without any gain, or without any proof, after which no more are tried.
-IDLE = 10
+MAX_IDLE_ROUNDS = 10
 # Gap to which the last rounds are solved.
-EXACT = 1e-11
-
-Watch = Callable[[int, int, float], None]
+EXACT_GAP = 1e-11
+RoundCallback = Callable[[int, int, float], None]
 
 
 @dataclass(frozen=True)
@@ -88,164 +70,6 @@ class SparseSolution:
     def of_rows(self, rows: Array) -> SparseSolution:
         """The same, with candidates numbered as in a larger set of rows."""
         return replace(self, kept=rows[self.kept])
-
-
-# --- coordinates in which a round is a linear machine -----------------------------------------------
-
-
-@dataclass(frozen=True)
-class Coordinates:
-    """Features ``G B`` of the rows; coefficients of weights, and weights of coefficients."""
-
-    G: Array
-    B: Array
-    coef: Callable[[Array], Array]
-    weights: Callable[[Array], Array]
-
-
-class CandidateSpace(Protocol):
-    """Candidates as functions over the rows."""
-
-    @property
-    def candidates(self) -> Array:
-        """Their numbers."""
-
-    @property
-    def missing(self) -> float:
-        """How much of the kernel the space lacks, relative to the largest k(z, z)."""
-
-    @property
-    def truncated(self) -> bool:
-        """Is the kernel only approximated?"""
-
-    @property
-    def rank(self) -> int:
-        """Dimensions."""
-
-    @property
-    def size(self) -> float:
-        """The mean of k(z, z)."""
-
-    def coordinates(self, ridge: Array, base: Any) -> Coordinates:
-        """Coordinates in which ``1/2 a'(R + diag(ridge)) a`` is ``1/2 |w|^2``."""
-
-    def quadratic(self, a: Array, base: Any) -> float:
-        """``1/2 a'R a``."""
-
-    def values(self, a: Array) -> Array:
-        """``k(X, Z) a``."""
-
-    def take(self, keep: Array) -> Any:
-        """Some of the candidates."""
-
-
-@dataclass(frozen=True)
-class KernelColumns:
-    """A dimension for each candidate."""
-
-    candidates: Array
-    columns: Array  # k(X, candidates)
-    gram: Array  # k(candidates, candidates)
-    missing: ClassVar[float] = 0.0
-    truncated: ClassVar[bool] = False
-
-    @property
-    def rank(self) -> int:
-        return len(self.candidates)
-
-    @property
-    def size(self) -> float:
-        return float(np.abs(self.gram.diagonal()).mean()) if len(self.gram) else 1.0
-
-    def coordinates(self, ridge: Array, base: Any) -> Coordinates:
-        # Scaled by s, R + diag(ridge) is never nearer to singular than the identity: its pivots are 1 or more.
-        s = 1 / np.sqrt(ridge)
-        R = base.matrix(self.gram)
-        M = R * np.outer(s, s)
-        M[np.arange(len(s)), np.arange(len(s))] += 1
-        try:
-            L = cholesky(M)
-        except NotPositiveDefinite:
-            return self.qr_coordinates(R, s)
-        B = s[:, None] * inverse_lower(L).T
-        return Coordinates(self.columns, B, lambda w: dot(B, w), lambda a: dot(a / s, L))
-
-    def qr_coordinates(self, R: Array, s: Array) -> Coordinates:
-        """Where rounding of R is larger than the ridge: from a triangle of the rows of ``[F s; I]``, with ``R ~ F'F``.
-
-        An indefinite R is replaced by its positive part.
-        """
-        F, _ = pivoted_cholesky(R, ROUNDING * float(R.diagonal().max()))
-        if np.abs(R - dot(F.T, F)).max() > INDEPENDENCE * np.abs(R).max():
-            values, basis = np.linalg.eigh(R)
-            F = np.sqrt(np.maximum(values, 0))[:, None] * basis.T
-        rows = np.vstack([F * s, np.eye(len(s))])
-        triangle, order = pivoted_qr_triangle(rows[np.argsort(-np.abs(rows).max(axis=1), kind="stable")])
-        B = np.empty_like(triangle)
-        B[order] = s[order, None] * solve_upper(triangle, np.eye(len(s)))
-        return Coordinates(self.columns, B, lambda w: dot(B, w), lambda a: dot(triangle, (a / s)[order]))
-
-    def quadratic(self, a: Array, base: Any) -> float:
-        return 0.5 * float(dot(a, dot(base.matrix(self.gram), a)))
-
-    def values(self, a: Array) -> Array:
-        return dot(self.columns, a)
-
-    def take(self, keep: Array) -> KernelColumns:
-        return KernelColumns(self.candidates[keep], self.columns[:, keep], self.gram[np.ix_(keep, keep)])
-
-
-@dataclass(frozen=True)
-class LowRank:
-    """As many dimensions as the factor has columns: ``k(X, Z) ~ G H'``, ``k(Z, Z) ~ H H'``.
-
-    With ``z = H'a``, the best a for a given z has the penalty ``1/2 z' T^-1 z`` where ``T = H' diag(1/ridge) H``.
-    """
-
-    candidates: Array
-    G: Array
-    H: Array
-    mean_size: float
-    missing: float = 0.0  # the largest part of a k(z, z) that the factor lacks, relative to the largest k(z, z)
-
-    @property
-    def truncated(self) -> bool:
-        return self.missing > INDEPENDENCE
-
-    @property
-    def rank(self) -> int:
-        return self.G.shape[1]
-
-    @property
-    def size(self) -> float:
-        return self.mean_size
-
-    def coordinates(self, ridge: Array, base: Any) -> Coordinates:
-        # Over an identity R there is no kernel norm, and the ridge is 1 larger.
-        norm, s2 = (1.0, 1 / ridge) if base.follows_kernel else (0.0, 1 / (ridge + 1))
-        scaled = self.H * np.sqrt(s2)[:, None]
-        T = dot(scaled.T, scaled)
-        # T = L L' as far as float64 knows it; with z = L v the penalty is 1/2 v'(I + norm L'L) v = 1/2 |C'v|^2.
-        factor, pivots = pivoted_cholesky(T, 1e-14 * float(T.diagonal().max(initial=0.0)))
-        C = cholesky(norm * dot(factor, factor.T) + np.eye(len(pivots)))
-        to_z = solve_lower(C, factor).T
-        corner = factor[:, pivots]  # of L', where z alone tells v
-        from_z, back = np.zeros(to_z.shape), np.zeros(to_z.shape)
-        from_z[pivots] = solve_upper(corner, C)
-        back[pivots] = solve_upper(corner, inverse_lower(C).T)
-        return Coordinates(
-            self.G, to_z, lambda w: s2 * dot(self.H, dot(back, w)), lambda a: dot(dot(a, self.H), from_z)
-        )
-
-    def quadratic(self, a: Array, base: Any) -> float:
-        z = dot(a, self.H) if base.follows_kernel else a
-        return 0.5 * float(dot(z, z))
-
-    def values(self, a: Array) -> Array:
-        return dot(self.G, dot(a, self.H))
-
-    def take(self, keep: Array) -> LowRank:
-        return LowRank(self.candidates[keep], self.G, self.H[keep], self.mean_size, self.missing)
 
 
 # --- one round --------------------------------------------------------------------------------------
@@ -278,13 +102,13 @@ class Rounds:
     def __init__(self, space: CandidateSpace, y: Array, C: Array, loss: Any, norm: ReweightedNorm):
         norm.check()
         self.space, self.y, self.C, self.loss, self.norm = space, y, C, loss, norm
-        # All equal; 1 where k(x, x) is. A multiple of the kernel, C and C_alpha in proportion, gives the same machine.
-        self.a = np.full(len(space.candidates), 1 / max(space.size, TINY))
+        # All equal; 1 where k(x, x) is. A multiple of the kernel, C and C_alpha in proportion, gives the same model.
+        self.a = np.full(len(space.candidates), 1 / max(space.size, SMALLEST_NORMAL))
         self.last: Any = None
         self.least = 0.0  # below it, a logarithm counts as that of this
         self.gone = 0
         self.largest = 0.0
-        self.tol = EXACT if norm.p == 2 else 1e-2
+        self.tol = EXACT_GAP if norm.p == 2 else 1e-2
         self.counts: list[int] = []
         self.values: list[float] = []
         self.change = np.inf
@@ -305,11 +129,11 @@ class Rounds:
         # Of the largest ever: when C_alpha is too large, all coefficients vanish together.
         self.largest = max(self.largest, float(np.abs(a).max(initial=0.0)))
         if not self.counts and norm.p == 0:
-            self.least = max(VANISHED * self.largest, TINY)
+            self.least = max(VANISHED_COEFFICIENT * self.largest, SMALLEST_NORMAL)
         value = self.solved_value(a, ridge)
-        keep = np.flatnonzero(np.abs(a) > VANISHED * self.largest) if norm.p < 1 else np.arange(len(a))
+        keep = np.flatnonzero(np.abs(a) > VANISHED_COEFFICIENT * self.largest) if norm.p < 1 else np.arange(len(a))
         # Above p = 1 nothing is dropped, and coefficients of no weight may take their time.
-        size = np.abs(self.a) if norm.p < 1 else max(self.largest, TINY)
+        size = np.abs(self.a) if norm.p < 1 else max(self.largest, SMALLEST_NORMAL)
         if len(keep) < len(a):
             kept = np.zeros(len(a))
             kept[keep] = a[keep]
@@ -321,9 +145,9 @@ class Rounds:
         with np.errstate(over="ignore"):  # where all coefficients vanish
             self.change = float((np.abs(a - self.a) / size).max(initial=0.0)) if len(keep) == len(a) else np.inf
         if before is not None and len(keep) == len(a):
-            if not value <= (self.values[-1] if self.steady and self.tol <= EXACT else most):
+            if not value <= (self.values[-1] if self.steady and self.tol <= EXACT_GAP else most):
                 # The round is worse than none: only rounding errors are left, if it was solved as well as can be.
-                self.change = 0.0 if self.tol <= EXACT else np.inf
+                self.change = 0.0 if self.tol <= EXACT_GAP else np.inf
                 a, value, self.last = self.a, self.values[-1], before
             elif self.steady and self.change < 1:
                 a, value = self.extrapolated(a, value, before)
@@ -353,7 +177,7 @@ class Rounds:
 
     def rounding(self, value: float) -> float:
         """How much of a value of the objective may be rounding; at p = 0 logarithms may cancel the rest of it."""
-        logarithms = np.log(np.maximum(np.abs(self.a), TINY)) if self.norm.p == 0 else np.zeros(0)
+        logarithms = np.log(np.maximum(np.abs(self.a), SMALLEST_NORMAL)) if self.norm.p == 0 else np.zeros(0)
         return 1e-12 * (abs(value) + self.norm.C_alpha * float(np.abs(logarithms).sum()))
 
     def best_bias(self, f: Array) -> float:
@@ -374,7 +198,7 @@ class Rounds:
         shrinking = d * a < 0
         longest = 0.75 / float((-d[shrinking] / a[shrinking]).max()) if shrinking.any() else np.inf
         best, t = 0.0, 1.0
-        while t < min(longest, FARTHEST):
+        while t < min(longest, MAX_EXTRAPOLATION):
             at = a + t * d
             loss = self.loss.value((self.last.f + t * df)[:, None], self.y[:, None], self.C[:, None])
             tried = self.space.quadratic(at, self.norm.base) + float(loss[0]) + self.penalty(at)
@@ -386,15 +210,15 @@ class Rounds:
 
     def idle(self, count: int) -> bool:
         """Have so many rounds, solved as well as can be, gained nothing but rounding errors?"""
-        if self.tol > EXACT or len(self.values) <= count or len(set(self.counts[-count - 1 :])) > 1:
+        if self.tol > EXACT_GAP or len(self.values) <= count or len(set(self.counts[-count - 1 :])) > 1:
             return False
         return self.values[-count - 1] - self.values[-1] <= 1e-13 * abs(self.values[-1])
 
     def sharpen(self) -> None:
         """The next round is solved so well that its error is small beside the last progress."""
         if len(self.values) > 1:
-            progress = (self.values[-2] - self.values[-1]) / max(abs(self.last.objective), TINY)
-            self.tol = min(self.tol, max(0.01 * progress, EXACT))
+            progress = (self.values[-2] - self.values[-1]) / max(abs(self.last.objective), SMALLEST_NORMAL)
+            self.tol = min(self.tol, max(0.01 * progress, EXACT_GAP))
 
     def enter(self, space: KernelColumns) -> None:
         """Go on with the kernel itself; what a factor made of the objective is shifted to meet its value there."""
@@ -452,25 +276,25 @@ class Rounds:
 def rounding_of_values(K: Array, a: Array, u: Array) -> float:
     """How far rounding of kernel values may have moved the losses at ``f = K a``, which change by -u for each unit of
     f: what independent errors do to such a sum."""
-    return UNITS * float(np.sqrt(dot(u**2, dot(K**2, a**2))))
+    return KERNEL_ROUNDING * float(np.sqrt(dot(u**2, dot(K**2, a**2))))
 
 
 def best_constant(y: Array, C: Array, loss: Any) -> float:
-    """The bias of a machine without vectors."""
+    """The best bias of a model without vectors."""
     if not loss.smooth:
         return OneNorm().bias(y, y, C, INEQUALITY)
     return float(newton(DenseFeatures(np.zeros((len(y), 0)), RowLabels(y[:, None], C[:, None])), loss).bias[0])
 
 
 def without_vectors(y: Array, C: Array, loss: Any) -> SparseSolution:
-    """The machine of a kernel that is zero."""
+    """The model of a kernel that is zero."""
     bias = best_constant(y, C, loss)
     objective = float(loss.value(np.full((len(y), 1), bias), y[:, None], C[:, None])[0])
     history = {"n_vectors": np.zeros(1, dtype=int), "objective": np.array([objective])}
     return SparseSolution(np.empty(0, dtype=np.int64), np.empty(0), bias, objective, 0.0, True, history)
 
 
-def reweight(rounds: Rounds, exact: Exact, tol: float = 1e-6, watch: Watch | None = None) -> SparseSolution:
+def reweight(rounds: Rounds, exact: Exact, tol: float = 1e-6, watch: RoundCallback | None = None) -> SparseSolution:
     """Rounds until no coefficient changes by more than ``tol`` of itself.
 
     ``exact`` gives the kernel columns of candidates; rounds turn to them when few are left.
@@ -483,48 +307,28 @@ def reweight(rounds: Rounds, exact: Exact, tol: float = 1e-6, watch: Watch | Non
             watch(len(rounds.counts), rounds.counts[-1], rounds.values[-1])
         if not len(rounds.a):
             return rounds.result(exact(rounds.space.candidates), True)
-        if rounds.unproved >= IDLE:
+        if rounds.unproved >= MAX_IDLE_ROUNDS:
             return rounds.result(exact(rounds.space.candidates), True)
-        settled = p == 2 or rounds.change <= rest or rounds.idle(IDLE)
+        settled = p == 2 or rounds.change <= rest or rounds.idle(MAX_IDLE_ROUNDS)
         # The factor costs an eigenvalue problem of its rank, the columns only a Cholesky factor.
         few = len(rounds.a) < (1 if rounds.space.truncated else 2) * rounds.space.rank
         if few or (settled and rounds.space.truncated):
             again = rounds.space.truncated
             rounds.enter(exact(rounds.space.candidates))
             settled = settled and not again
-        if settled and rounds.tol <= EXACT:
-            found = rounds.result(exact(rounds.space.candidates), True)
+        if settled and rounds.tol <= EXACT_GAP:
+            solution = rounds.result(exact(rounds.space.candidates), True)
             # Between 1 and 2 the problem is convex, and rounds creep where p is near 1.
-            if p <= 1 or p == 2 or found.gap <= tol or rest < 1e-12:
-                return found
+            if p <= 1 or p == 2 or solution.gap <= tol or rest < 1e-12:
+                return solution
             rest *= 0.1
         rounds.sharpen()
         if settled:
-            rounds.tol = EXACT
+            rounds.tol = EXACT_GAP
     return rounds.result(exact(rounds.space.candidates), False)
 
 
-# --- machines over training rows, or over given vectors ---------------------------------------------
-
-
-@dataclass(frozen=True)
-class MergedRows:
-    """Rows without copies: a row that comes with k copies of its label is one row of k times the cost."""
-
-    first: Array  # row of the data
-    X: Any
-    y: Array
-    C: Array
-    candidates: Array  # each row once, whatever its labels
-    candidate: Array  # which of them a row equals
-
-
-def merged(X: Any, y: Array, C: Array) -> MergedRows:
-    """Copies would always keep equal coefficients: as candidates, they count once."""
-    number = group_equal_rows(X).group
-    _, first, group = np.unique(2 * number + (y > 0), return_index=True, return_inverse=True)
-    _, candidates, candidate = np.unique(number[first], return_index=True, return_inverse=True)
-    return MergedRows(first, X[first], y[first], np.bincount(group, weights=C), candidates, candidate)
+# --- models over training rows, or over given vectors ------------------------------------------------
 
 
 def sparse_rows(
@@ -536,10 +340,10 @@ def sparse_rows(
     norm: ReweightedNorm,
     tol: float = 1e-6,
     threads: int = 1,
-    watch: Watch | None = None,
+    watch: RoundCallback | None = None,
 ) -> SparseSolution:
-    """A machine whose vectors are training rows; `SparseSolution.kept` are their numbers."""
-    data = merged(X, y, C)
+    """A model whose vectors are training rows; `SparseSolution.kept` are their numbers."""
+    data = merge_duplicates(X, y, C)
 
     def exact(candidates: Array) -> KernelColumns:
         Z = data.X[candidates]
@@ -548,61 +352,22 @@ def sparse_rows(
     def rounds(rank: int) -> Rounds:
         return Rounds(starting_space(kernel, data, rank, norm.p < 1, threads), data.y, data.C, loss, norm)
 
-    begun = rounds(RANK)
-    if not begun.space.rank:
+    first_rounds = rounds(FIRST_RANK)
+    if not first_rounds.space.rank:
         return without_vectors(data.y, data.C, loss)
-    if begun.space.missing > COARSE:
+    if first_rounds.space.missing > POOR_FACTOR:
         # How hard the problem is, a first round tells: its rows at or inside the margin.
-        begun.step()
-        rank = int(np.count_nonzero(begun.last.alpha)) // ROWS_PER_RANK
-        if rank > 1.2 * RANK:
-            begun = rounds(min(rank, MOST_RANK))
-    found = reweight(begun, exact, tol, watch)
-    return found.of_rows(data.first)
-
-
-def starting_space(kernel: Kernel, data: MergedRows, rank: int, pruning: bool, threads: int) -> LowRank:
-    """All candidates over a factor of their kernel matrix, which for many of them is truncated.
-
-    Rounds that drop vectors are soon left with few, and get the kernel itself then. Without that, the factor decides
-    the result: it is that of all candidates, or, where those are too many, of a subset of them.
-    """
-    candidates = data.candidates
-    n = len(candidates)
-    Z = data.X[candidates]
-    size = kernel.diagonal(Z)
-    eta = (INDEPENDENT if pruning else ROUNDING) * float(size.max())
-    most = n if n <= (SMALL if pruning else DENSE_ROWS) else rank if pruning else DENSE_RANK
-    some = np.arange(0, n, -(-n // PIVOT_ROWS))
-    pivots, factor, _ = pivoted_factor(kernel, Z[some], eta, most, threads)
-    if len(some) == n:
-        H = np.ascontiguousarray(factor.T)
-    else:
-        L = np.tril(factor[:, pivots].T)  # of the pivots' own kernel matrix
-        # Rows in one piece: solvers take some of them again and again.
-        values = kernel(Z[some[pivots]], Z, threads=threads)
-        H = solve_lower(L, values).T.copy()
-    G = H if n == data.X.shape[0] else H[data.candidate]
-    if not pruning and n > DENSE_ROWS:
-        return LowRank(candidates[some[pivots]], G, H[some[pivots]], float(size.mean()))
-    rest = size - np.einsum("ij,ij->i", H, H)
-    keep = apart(H, rest, INDEPENDENCE * float(size.max()))
-    return LowRank(candidates[keep], G, H[keep], float(size.mean()), float(rest.max() / max(size.max(), TINY)))
-
-
-def apart(H: Array, rest: Array, same: float) -> Array:
-    """Rows of H without those that equal another one: to the kernel they are copies, whatever the data say."""
-    # Equal rows have equal products with any vector: they are neighbours.
-    order = np.argsort(dot(H, np.sqrt(1 + np.arange(H.shape[1]))), kind="stable")
-    known = rest[order] <= same
-    steps = np.einsum("ij,ij->i", *(2 * [np.diff(H[order], axis=0)]))
-    copy = np.append(False, (steps <= 1e-4 * same) & known[1:] & known[:-1])
-    return np.sort(order[~copy])
+        first_rounds.step()
+        rank = int(np.count_nonzero(first_rounds.last.alpha)) // CLOSE_ROWS_PER_RANK
+        if rank > 1.2 * FIRST_RANK:
+            first_rounds = rounds(min(rank, MAX_RANK))
+    solution = reweight(first_rounds, exact, tol, watch)
+    return solution.of_rows(data.first)
 
 
 def sparse_coefficients(
     K: Array, gram: Array, y: Array, C: Array, loss: Any, norm: ReweightedNorm, tol: float = 1e-6
 ) -> SparseSolution:
-    """A machine over given vectors, with kernel values ``K = k(X, Z)`` and ``gram = k(Z, Z)``."""
+    """A model over given vectors, with kernel values ``K = k(X, Z)`` and ``gram = k(Z, Z)``."""
     every = KernelColumns(np.arange(len(gram)), K, gram)
     return reweight(Rounds(every, y, C, loss, norm), every.take, tol)

@@ -1,4 +1,4 @@
-"""Estimates of the rounding error of ``f = K duals``, of kernel values and of their sums.
+"""Rounding errors of kernel values, of their sums ``f = K duals`` and of slacks.
 
 Errors are taken as independent; an estimate is three standard deviations, as in core/smo/certify.hpp. ``sizes`` are the
 roots of k(x, x), ``degree`` is that of the kernel in the product x.z (0: none; core/kernels/forms.hpp).
@@ -9,10 +9,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import entr
 
-from ...linalg.arrays import Array
-from ...linalg.matrix import dot
+from ..linalg.arrays import Array
+from ..linalg.matrix import dot
 
 ROUNDOFF = 1.5 * float(np.finfo(np.float64).eps)
+KERNEL_ROUNDING = 4 * np.finfo(float).eps  # relative to (k(x, x) k(z, z))^1/2: how well a kernel value is known
 
 
 def error_of_product(sizes: Array, duals: Array, degree: float) -> Array:
@@ -23,6 +24,11 @@ def error_of_product(sizes: Array, duals: Array, degree: float) -> Array:
     terms = sizes * duals
     partial = np.cumsum(terms)
     return ROUNDOFF * sizes * np.sqrt(max(1.0, degree) ** 2 * dot(terms, terms) + dot(partial, partial) / 3)
+
+
+def error_of_slacks(error: Array, f: Array, bias: float) -> Array:
+    """The error of ``y - f - bias`` where f has this one."""
+    return error + ROUNDOFF * (1 + np.abs(f) + abs(bias))
 
 
 def accurate_product(K: Array, sizes: Array, duals: Array, degree: float) -> tuple[Array, Array]:
