@@ -1,3 +1,4 @@
+// exp(-gamma |x - z|^2): "rbf".
 #include "kernels/kernel_of.hpp"
 
 namespace slimsvm {

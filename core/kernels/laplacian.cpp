@@ -1,3 +1,4 @@
+// exp(-gamma |x - z|_1).
 #include "kernels/kernel_of.hpp"
 
 namespace slimsvm {

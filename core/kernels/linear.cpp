@@ -1,3 +1,4 @@
+// x.z.
 #include "kernels/kernel_of.hpp"
 
 namespace slimsvm {

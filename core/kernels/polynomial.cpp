@@ -1,3 +1,4 @@
+// (gamma x.z + coef0)^degree.
 #include "kernels/kernel_of.hpp"
 
 namespace slimsvm {

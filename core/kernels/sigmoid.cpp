@@ -1,3 +1,4 @@
+// tanh(gamma x.z + coef0).
 #include "kernels/kernel_of.hpp"
 
 namespace slimsvm {

@@ -1,3 +1,4 @@
+// The solver over a box, compiled.
 #include "smo/solve_in.hpp"
 
 namespace slimsvm {

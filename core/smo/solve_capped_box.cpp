@@ -1,3 +1,4 @@
+// The solver over a box with a cap on the sum of sizes, compiled.
 #include "smo/solve_in.hpp"
 
 namespace slimsvm {

@@ -1,1 +1,1 @@
-"""Where vectors come from: selection from the rows, learning by gradients, reduced sets, distillation."""
+"""Where vectors come from: selected rows, learning by gradients, reduced sets."""

@@ -1,4 +1,4 @@
-"""Compression of a fitted machine: an expansion over many vectors becomes one over few.
+"""Compression of a fitted model: many vectors become few.
 
 The vectors start as a reduced set (`vectors.reduced_set`): the expansion nearest to the original in the kernel's space.
 They are then taught (`vectors.teaching`), near the original, what is known of its decisions: the values that it gives

@@ -1,1 +1,1 @@
-"""Labelled rows in memory: the data set, equal rows, sample weights, folds, and the reservoir of a stream."""
+"""Labelled rows: the data set, equal rows, weights, folds, the reservoir of a stream."""

@@ -1,4 +1,4 @@
-"""scikit-learn estimators: thin recipes over the solvers. Elsewhere only scikit-learn's k-means is used."""
+"""scikit-learn estimators: check, one call, keep."""
 
 from .any_norm import AnyNormSVC
 from .budget import BudgetSVC

@@ -1,4 +1,4 @@
-"""Models that leave Python: C headers, MicroPython, ONNX, other libraries' objects, and integers for a device."""
+"""Models that leave Python: C, MicroPython, ONNX, scikit-learn, integers for a device."""
 
 from ..quantization.quantize import quantize
 from ..quantization.quantized import Quantized

@@ -1,4 +1,4 @@
-"""Accuracy against size: the curve of models of several sizes, and its plot."""
+"""Accuracy against size: models of several sizes, and their plot."""
 
 from .compute import frontier
 from .result import Frontier

@@ -1,1 +1,1 @@
-"""Arrays: as the core sees them, products and factors, L-BFGS, and arrays of other libraries."""
+"""Arrays as the core sees them, products and factors, L-BFGS, the array API."""

@@ -1,1 +1,1 @@
-"""Fitted models: the expansion over vectors, votes of binary problems, and prediction."""
+"""Fitted models: the expansion over vectors, votes, probabilities, prediction."""

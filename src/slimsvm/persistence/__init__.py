@@ -1,4 +1,7 @@
-"""Models in files without pickle: one file of JSON and arrays, with a checksum. Reading one runs nothing."""
+"""Models in files without pickle: JSON and arrays with a checksum.
+
+Reading one runs nothing.
+"""
 
 from __future__ import annotations
 

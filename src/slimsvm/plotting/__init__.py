@@ -1,4 +1,4 @@
-"""Pictures as scikit-learn draws them: a Display holds the data, `plot` draws it; needs matplotlib."""
+"""Displays as in scikit-learn: one holds the data, `plot` draws it with matplotlib."""
 
 from ..frontiers.display import FrontierDisplay
 from .calibration import CalibrationDisplay

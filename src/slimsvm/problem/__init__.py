@@ -1,1 +1,1 @@
-"""What is solved: kernels, slack norms, losses, regularizers and bases, as declarations without solvers."""
+"""What is solved, declared: kernels, slack norms, losses, regularizers, bases."""

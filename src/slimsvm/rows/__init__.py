@@ -1,4 +1,4 @@
-"""Where rows live, and the one way to ask them: passes that return sums.
+"""Where rows live (memory, files, Dask, devices), and passes that return sums over them.
 
 `from_blocks`, `from_parquet`, `from_arrow`, `from_csv` and `from_svmlight` make labelled rows that are read a block at
 a time: ``SlimSVC().fit(slimsvm.rows.from_parquet("rows.parquet", target="label"))``.

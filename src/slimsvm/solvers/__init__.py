@@ -1,1 +1,1 @@
-"""Solvers: each takes a convex problem and gives its solution with a duality gap."""
+"""Solvers of convex problems; every solution has a duality gap."""

@@ -1,1 +1,1 @@
-"""Training of models over few vectors: hyperparameter search, sizes, byte budgets, probabilities, intervals."""
+"""Training over few vectors: search, sizes, byte budgets, probabilities, streams."""

@@ -1,1 +1,1 @@
-"""Warnings, progress lines, threads, versions, and what is used of scikit-learn's private modules."""
+"""Warnings, progress lines, threads, versions, helpers of plots, scikit-learn's private names."""
