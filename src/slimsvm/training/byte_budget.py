@@ -21,7 +21,7 @@ from ..model.voting import Votes
 from ..problem.bases import Choice, dense
 from ..problem.kernels import Scaled
 from ..quantization.quantize import fixed_point_form
-from .search import SearchResult, SearchSpace, search_folds
+from .search import SearchResult, SearchSpace, search, search_folds
 from .small import train
 from .spec import Hyperparameters, TrainingSpec
 from .trials import row_losses
@@ -40,7 +40,6 @@ RELEVANCE_VECTORS = 8  # of a model that only shows which inputs matter
 MIN_LEVEL_BYTES, MIN_LEVEL_VECTORS = 512, 4  # of a smaller budget that is tried, too
 FIXED_POINT_NOISE = 2.0**-16  # of kernel values on a device: half a unit in 15 bits, from table, lines and rounding
 
-SearchFunction = Callable[[TrainingSpec, SearchSpace], SearchResult]
 Report = Callable[[str], None] | None
 
 
@@ -210,7 +209,6 @@ def train_within_bytes(
     dataset: Dataset,
     spec: TrainingSpec,
     space: SearchSpace,
-    search: SearchFunction,
     rng: np.random.Generator,
     report: Report = None,
 ) -> tuple[Model, BytePlan]:
@@ -225,7 +223,7 @@ def train_within_bytes(
     budget.affordable(space)
     levels = [budget] if space.is_fixed else budget.levels()
     searches = [ByteBudgetSearch(level, dataset, spec, folds, seed, report) for level in levels]
-    plans = [one.plan(space, search) for one in searches]
+    plans = [one.plan(space) for one in searches]
     best = 0
     if len(searches) > 1:
         errors = [one.error(plan) for one, plan in zip(searches, plans, strict=True)]
@@ -250,11 +248,11 @@ class ByteBudgetSearch:
         self.training_errors: dict[BytePlan, float] = {}
         self.narrowest: list[BytePlan] = []  # the last resort where steps of vectors far out exceed the bytes
 
-    def plan(self, space: SearchSpace, search: SearchFunction) -> BytePlan:
+    def plan(self, space: SearchSpace) -> BytePlan:
         """The best plan. Scales of the inputs cost bytes: the search is for as many vectors as fit beside them."""
         space = self.budget.affordable(space)
         count = min(MAX_SEARCH_VECTORS, self.budget.n_vectors("ovr", max(space.scaled)) or RELEVANCE_VECTORS)
-        self.result = search(replace(self.spec, n_vectors=count), space)
+        self.result = search(self.dataset, replace(self.spec, n_vectors=count), space)
         params = self.result.hyperparameters
         schemes = self.budget.schemes(self.spec.scheme, params.scaled)
         plans = [BytePlan(scheme, params, self.budget.n_inputs) for scheme in schemes]

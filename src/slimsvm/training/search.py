@@ -20,6 +20,7 @@ from ..basis.learning import LearnedVectors
 from ..data.dataset import Dataset
 from ..data.folds import Fold, RowGroups, split
 from ..problem import kernels
+from ..utils.progress import ProgressLine
 from .spec import Hyperparameters, TrainingSpec
 from .trials import MAX_TRIAL_ROWS, TrialRunner, TrialScore
 
@@ -130,14 +131,20 @@ class SearchResult:
         return cls(Hyperparameters(space.C, space.gamma, space.scaled[0]), {}, [], [])
 
 
-def search(
-    dataset: Dataset, spec: TrainingSpec, space: SearchSpace, report: Callable[[str], None] | None = None
-) -> SearchResult:
+def search(dataset: Dataset, spec: TrainingSpec, space: SearchSpace) -> SearchResult:
     """The best hyperparameters of a space. The search ends early once a candidate has zero error."""
+    if space.is_fixed:
+        return SearchResult.fixed(space)
+    line = ProgressLine("search") if spec.verbose else None
     rng = np.random.default_rng(0)
     folds = search_folds(dataset, rng)
     with TrialRunner(folds, spec, int(rng.integers(2**31))) as run_trial:
-        return HyperparameterSearch(run_trial, space, dataset.size < MANY_ROWS, report).run()
+        few = dataset.size < MANY_ROWS
+        result = HyperparameterSearch(run_trial, space, few, line.update if line else None).run()
+    if line is not None:
+        best = result.hyperparameters
+        line.finish(f"C={best.C:g}, gamma={best.gamma:.4g}, scales {'learned' if best.scaled else 'fixed'}")
+    return result
 
 
 class HyperparameterSearch:

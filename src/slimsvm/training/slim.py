@@ -24,7 +24,7 @@ from .byte_budget import ByteBudget, model_size, train_within_bytes
 from .intervals import held_out_residuals
 from .probabilities import VectorLearner, calibration_folds, fit_probabilities, fit_probabilities_at, vector_learner
 from .scoring import score_fold
-from .search import SearchResult, SearchSpace, search, search_space
+from .search import SearchSpace, search, search_space
 from .small import train
 from .spec import Hyperparameters, TrainingSpec
 
@@ -136,7 +136,7 @@ def train_slim(dataset: Dataset, spec: SlimSpec) -> Model:
         return _train_smallest(dataset, spec)
     rng = spec.generator()
     training = spec.training_spec(dataset)
-    found = find_hyperparameters(dataset, training, spec.search_space(dataset, training))
+    found = search(dataset, training, spec.search_space(dataset, training))
     params = found.hyperparameters
     model = train(dataset, training, params, rng, search_vectors=found.vectors)
     warn_unconverged(model, spec.tol, spec.problems)
@@ -176,8 +176,7 @@ def _train_within_bytes(dataset: Dataset, spec: SlimSpec, max_bytes: int) -> Mod
     line = ProgressLine("bytes") if spec.verbose else None
     budget = ByteBudget.of(max_bytes, training, dataset)
     space, report = spec.search_space(dataset, training), line.update if line else None
-    find = partial(find_hyperparameters, dataset)
-    model, plan = train_within_bytes(budget, dataset, training, space, find, rng, report)
+    model, plan = train_within_bytes(budget, dataset, training, space, rng, report)
     n_vectors = model.expansion.vectors.shape[0]
     if line is not None:
         line.finish(f"{model_size(model, budget.is_regression)} of {max_bytes}, {n_vectors} vectors")
@@ -197,21 +196,9 @@ def plan_sizes(
     folds = hold_out(dataset, rng)
     feasible = sizes.feasible_sizes(wanted, training, folds)
     space, searched = spec.search_space(dataset, training), replace(training, n_vectors=sizes.search_size(feasible))
-    found = find_hyperparameters(dataset, searched, space)
+    found = search(dataset, searched, space)
     seed = int(rng.integers(2**31))
     return sizes.SizePlan(spec.training_spec, found.hyperparameters, found.table, feasible, seed, folds)
-
-
-def find_hyperparameters(dataset: Dataset, training: TrainingSpec, space: SearchSpace) -> SearchResult:
-    """C, gamma and scales: as given, or as found by validation."""
-    if space.is_fixed:
-        return SearchResult.fixed(space)
-    line = ProgressLine("search") if training.verbose else None
-    found = search(dataset, training, space, line.update if line else None)
-    if line is not None:
-        best = found.hyperparameters
-        line.finish(f"C={best.C:g}, gamma={best.gamma:.4g}, scales {'learned' if best.scaled else 'fixed'}")
-    return found
 
 
 # --- what else is fitted over the vectors ---------------------------------------------------------------------------
