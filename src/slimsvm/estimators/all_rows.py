@@ -56,15 +56,7 @@ class AllRowsClassifier(KernelClassifier):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit the model.
 
-        Parameters
-        ----------
-        <fit_X>
-        <fit_labels>
-        <fit_weights>
-
-        Returns
-        -------
-        self
+        <fit_classifier>
         """
         spec = self._spec()
         targets = ClassTargets(self.class_weight)

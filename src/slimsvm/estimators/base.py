@@ -22,10 +22,10 @@ from ..model.probabilities import align_with_winners, log_probabilities
 from ..model.voting import Votes
 from ..problem.formulation import Part
 from ..quantization.quantize import model_bytes
-from ..rows import device as there
 from ..rows.blocks import is_block_source
 from ..rows.dask_partitions import is_dask
 from ..rows.dask_rows import map_predictions
+from ..rows.device import device_decision
 from ..solvers.primal.refit import Refit
 from ..utils.threads import thread_count
 from . import validation
@@ -144,7 +144,7 @@ class KernelModel(BaseEstimator):
             return np.concatenate([self._values(rows, coef, bias) for rows in validation.rows_of(self, X)])
         if stays_on_device(X):
             X = validation.check_device_rows(self, X)
-            return there.device_decision(self.kernel_, X, self.vectors_, coef, bias)
+            return device_decision(self.kernel_, X, self.vectors_, coef, bias)
         X = validation.check_data(self, X)
         threads = thread_count(self.n_jobs) if X.shape[0] >= MIN_ROWS_FOR_THREADS else 1
         return self.kernel_.decision(X, self.vectors_, coef, bias, threads)

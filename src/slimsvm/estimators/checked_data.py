@@ -100,7 +100,7 @@ def remote_dataset(
         )
     if is_dask(X):
         return dask_dataset(estimator, X, y, sample_weight, targets, check_remote)
-    if stays_on_device(X) and (not in_cpu_memory(X) or _fits_there(estimator, check_remote)):
+    if stays_on_device(X) and (not in_cpu_memory(X) or _stays_on_device(estimator, check_remote)):
         return device_dataset(estimator, X, y, sample_weight, targets, check_remote)
     return None
 
@@ -161,7 +161,7 @@ def dask_dataset(
 def device_dataset(
     estimator: Any, X: Any, y: Any, sample_weight: Any, targets: Targets, check_remote: CheckRemote | None
 ) -> Dataset:
-    """Labelled rows of an array on a device, which stay there; labels and weights may be there or here."""
+    """Labelled rows of an array on a device, which stay on it; labels and weights may be on it or in memory."""
     if check_remote is None:
         raise TypeError(
             f"{type(estimator).__name__} needs all rows in the CPU's memory; X is {array_name(X)}. "
@@ -188,14 +188,14 @@ def device_dataset(
     fields = targets.fields(y, counts, weight)
     values = fields.get("targets")
     units = None if values is None else targets.kind.units(values, counts)
-    there = DeviceRows(X, fields["codes"], counts, None if units is None else units.transform(values))
-    there.classes, there.keys, there.target_scaler = fields["classes"], there.row_keys(), units
-    there.single_target = fields.get("single_target", True)
-    there.class_totals = class_sums(there.codes, len(there.classes), counts)
-    return _dataset_of(estimator, there, None, rows, n, thread_count(estimator.n_jobs), fields["class_weights"])
+    device_rows = DeviceRows(X, fields["codes"], counts, None if units is None else units.transform(values))
+    device_rows.classes, device_rows.keys, device_rows.target_scaler = fields["classes"], device_rows.row_keys(), units
+    device_rows.single_target = fields.get("single_target", True)
+    device_rows.class_totals = class_sums(device_rows.codes, len(device_rows.classes), counts)
+    return _dataset_of(estimator, device_rows, None, rows, n, thread_count(estimator.n_jobs), fields["class_weights"])
 
 
-def _fits_there(estimator: Any, check_remote: CheckRemote | None) -> bool:
+def _stays_on_device(estimator: Any, check_remote: CheckRemote | None) -> bool:
     """Can rows stay in an array of another library? Those in the CPU's memory become numpy's otherwise."""
     if check_remote is None or validation.is_precomputed(estimator.kernel):
         return False
@@ -207,7 +207,7 @@ def _fits_there(estimator: Any, check_remote: CheckRemote | None) -> bool:
 
 
 def _in_memory(y: Any, checks: Mapping[str, bool]) -> Array:
-    """Labels of each row as an array in memory, or numbers where they are to be."""
+    """Labels or targets of each row as an array in memory."""
     y = to_numpy(y)
     if not checks:
         return column_or_1d(y, warn=True)
@@ -215,7 +215,7 @@ def _in_memory(y: Any, checks: Mapping[str, bool]) -> Array:
 
 
 def _dataset_of(estimator: Any, X: Any, names: Any, rows: Any, n_samples: int, threads: int, factors: Array) -> Dataset:
-    """Of rows that are apart."""
+    """The dataset of remote rows."""
     estimator.n_features_in_ = X.shape[1]
     if names is not None:
         estimator.feature_names_in_ = np.array(names, dtype=object)

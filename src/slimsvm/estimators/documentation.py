@@ -32,6 +32,36 @@ SHARED = {
     "fit_weights": """
         sample_weight : array-like of shape (n_samples,), optional
             Weight 0 is the same as leaving the row out, weight k as k copies of it.""",
+    "fit_classifier": """
+        Parameters
+        ----------
+        <fit_X>
+        <fit_labels>
+        <fit_weights>
+
+        Returns
+        -------
+        self""",
+    "fit_classifier_anywhere": """
+        Parameters
+        ----------
+        <fit_X_anywhere>
+        <fit_labels_anywhere>
+        <fit_weights>
+
+        Returns
+        -------
+        self""",
+    "fit_regressor_anywhere": """
+        Parameters
+        ----------
+        <fit_X_anywhere>
+        <fit_targets_anywhere>
+        <fit_weights>
+
+        Returns
+        -------
+        self""",
     "partial_fit": """
         Some rows of the stream are kept, ``memory`` at most, and the model is refitted to them. What a call costs
         does not grow with the rows that came before. ``objective_`` and ``duality_gap_`` are about the rows in memory,

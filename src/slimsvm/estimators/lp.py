@@ -137,15 +137,7 @@ class LpSVC(KernelClassifier):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit the model.
 
-        Parameters
-        ----------
-        <fit_X>
-        <fit_labels>
-        <fit_weights>
-
-        Returns
-        -------
-        self
+        <fit_classifier>
         """
         spec = self._spec()
         dataset = checked_dataset(self, X, y, sample_weight, ClassTargets(self.class_weight))

@@ -112,15 +112,7 @@ class RelevanceVectorClassifier(KernelClassifier):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit the model.
 
-        Parameters
-        ----------
-        <fit_X>
-        <fit_labels>
-        <fit_weights>
-
-        Returns
-        -------
-        self
+        <fit_classifier>
         """
         check_common(self, least_iter=1)
         dataset = checked_dataset(self, X, y, sample_weight, ClassTargets(self.class_weight))

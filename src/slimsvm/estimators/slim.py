@@ -162,15 +162,7 @@ class SlimSVC(KernelClassifier):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit the model.
 
-        Parameters
-        ----------
-        <fit_X_anywhere>
-        <fit_labels_anywhere>
-        <fit_weights>
-
-        Returns
-        -------
-        self
+        <fit_classifier_anywhere>
         """
         spec, targets = self._spec(), ClassTargets(self.class_weight)
         may_be_remote = partial(check_remote, self, spec.basis)

@@ -166,15 +166,7 @@ class SlimSVR(KernelRegressor):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit the model.
 
-        Parameters
-        ----------
-        <fit_X_anywhere>
-        <fit_targets_anywhere>
-        <fit_weights>
-
-        Returns
-        -------
-        self
+        <fit_regressor_anywhere>
         """
         spec, targets = self._spec(), self._targets()
         may_be_remote = partial(check_remote, self, spec.basis)

@@ -71,7 +71,7 @@ class ClassStream:
     def of_all(self, dataset: Dataset, model: Model, memory: Reservoir, labels: Array) -> tuple[Dataset, Model]:
         """A model of the classes in memory as one of all classes."""
         whole = replace(dataset, classes=labels, class_weights=self._factors(labels, memory))
-        padded = pad_missing_classes(model, memory.present, len(labels), model.scheme, memory.size)
+        padded = pad_missing_classes(model, memory.present, len(labels), memory.size)
         return whole, padded.with_attributes(multi_class_=model.scheme)
 
     def _factors(self, labels: Array, memory: Reservoir) -> Array:
@@ -159,7 +159,7 @@ def _check_recent(stream: Stream | None, recent: Any) -> None:
 
 
 def _weights(model: Any, X: Any, sample_weight: Any, goes_on: bool) -> Array:
-    """Of the rows; all may be 0 where there is a model already."""
+    """Weights of the rows; all may be 0 where there is a model already."""
     if sample_weight is None:
         return np.ones(X.shape[0])
     if goes_on and not np.any(sample_weight):

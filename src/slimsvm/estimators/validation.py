@@ -45,7 +45,7 @@ MAX_PLAIN_ENTRIES = 1 << 17  # numbers up to which rows are few
 COPY_HINT = "a copy in memory (of torch: {0}.cpu(), of CuPy: {0}.get())"
 REMOTE_ESTIMATORS = "SlimSVC, SlimSVR, SlimOneClass, ReducedSVC and EmpiricalSVC"  # what is fitted wherever rows are
 NOT_SAID = "deprecated"  # scikit-learn's default of probability
-# Times the spread of other columns: from here on a column hides them.
+# A column that varies so many times as much as the others hides them.
 HIDING_SPREAD_RATIO = 100.0
 
 
@@ -90,7 +90,7 @@ def check_share(name: str, value: Any, most: float = 1.0) -> None:
 
 
 def check_size(n_vectors: Any) -> None:
-    """How many vectors of a large machine are to be kept."""
+    """How many vectors of a large model are to be kept."""
     whole = is_number(n_vectors, integer=True) and n_vectors >= 1
     fraction = is_number(n_vectors) and 0 < n_vectors < 1
     if not (whole or fraction or (isinstance(n_vectors, str) and n_vectors == "auto")):
@@ -177,12 +177,12 @@ def rows_of(estimator: Any, source: Any) -> Iterator[Any]:
 
 def labels_of(source: Any) -> tuple[Array, Array | None]:
     """Labels of rows that have them with them, and weights, if there are any."""
-    found = [(y, weight) for _, y, weight in source]
-    if not found or found[0][0] is None:
+    blocks_of_labels = [(y, weight) for _, y, weight in source]
+    if not blocks_of_labels or blocks_of_labels[0][0] is None:
         raise ValueError(f"{source!r} has no labels; name their column, or pass y")
-    weighted = found[0][1] is not None
-    labels = np.concatenate([one_column(y) for y, _ in found])
-    return labels, np.concatenate([w for _, w in found]) if weighted else None
+    weighted = blocks_of_labels[0][1] is not None
+    labels = np.concatenate([one_column(y) for y, _ in blocks_of_labels])
+    return labels, np.concatenate([weight for _, weight in blocks_of_labels]) if weighted else None
 
 
 def check_device_rows(estimator: Any, X: Any, reset: bool = False) -> Any:
@@ -227,7 +227,7 @@ def dask_refusal(estimator: Any, X: Any) -> str:
 
 
 def here(estimator: Any, *given: Any) -> None:
-    """Collections that are elsewhere are not brought here unasked."""
+    """Raise TypeError for dask collections and for arrays on a device: neither is copied into memory unasked."""
     for one in given:
         if is_dask(one):
             raise TypeError(dask_refusal(estimator, one))
@@ -239,7 +239,7 @@ def here(estimator: Any, *given: Any) -> None:
 
 
 def require_memory(name: str, given: Any) -> Any:
-    """What a function needs in memory: arrays of other libraries there become numpy's; what is elsewhere is refused."""
+    """An argument of a function that needs it in memory, as numpy's; TypeError where it is not in memory."""
     if is_dask(given):
         raise TypeError(
             f"{name} needs all rows in memory, and {dask_name(given)} was given: pass a sample, or .compute()"

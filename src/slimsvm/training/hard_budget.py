@@ -33,9 +33,9 @@ def train_hard_budget(
     """The same problems over at most ``budget`` vectors that all of them share, of rows in canonical order."""
     # The cost that is taken over comes from small differences between slacks.
     full, solutions = solve_full(dataset, kernel, replace(spec, tol=min(spec.tol, 1e-5)))
-    loss, wanted = slacks.loss(norm), outputs(dataset.n_classes, spec.scheme)
-    short = 1 - dataset.labels(wanted) * full.expansion.decision(dataset.X, dataset.threads)
-    _, problems = subproblems(dataset, wanted)
+    loss, problem_outputs = slacks.loss(norm), outputs(dataset.n_classes, spec.scheme)
+    short = 1 - dataset.labels(problem_outputs) * full.expansion.decision(dataset.X, dataset.threads)
+    _, problems = subproblems(dataset, problem_outputs)
     most = MAX_SCALED_COST / max(float(kernel.diagonal(dataset.X).mean()), np.finfo(float).tiny)
     costs = [
         min(most, equal_cost(problem, solution, short[problem.rows, o], float(spec.C), budget, norm))
@@ -47,7 +47,7 @@ def train_hard_budget(
         basis = bases.Learned(init=basis, rows=dataset.size)
     regularizer = regularizers.KernelNorm().among(kernel, dataset.X, basis.learns)
     small = TrainingSpec(int(budget), basis, loss, regularizer, lambda gamma: kernel, spec.scheme, min(spec.tol, 1e-6))
-    candidates = DatasetCandidates(dataset, kernel, wanted, np.array(costs), loss, regularizer, rng)
+    candidates = DatasetCandidates(dataset, kernel, problem_outputs, np.array(costs), loss, regularizer, rng)
     model = fit_over(small, candidates)
     assert model.gap is not None
     if (model.gap > spec.tol).any():

@@ -1,4 +1,4 @@
-"""Classes that have no rows yet: a model of the others becomes one of all classes, which never gives an absent one."""
+"""Classes that have no rows yet: a model of the others becomes one of all classes, which never predicts them."""
 
 from __future__ import annotations
 
@@ -11,41 +11,42 @@ from ..data.dataset import outputs
 from ..linalg.arrays import Array
 from ..model.expansion import Model
 
-LAYER = ("probability_coef_", "probability_intercept_")
+LAYER_ATTRIBUTES = ("probability_coef_", "probability_intercept_")
 
 
-def pad_missing_classes(model: Model, present: Array, n_classes: int, scheme: str, rows: int) -> Model:
-    """A model of the ``present`` classes, fitted to so many rows, as one of all classes."""
+def pad_missing_classes(model: Model, present: Array, n_classes: int, n_rows: int) -> Model:
+    """A model of the ``present`` classes, fitted to ``n_rows`` rows, as one of all classes."""
     if len(present) == n_classes:
         return model
-    mixed, shift = _pairs(present, n_classes) if n_classes == 2 or scheme == "ovo" else _values(present, n_classes)
-    machine = model.expansion
+    pairs = n_classes == 2 or model.scheme == "ovo"
+    mixed, shift = _pairs(present, n_classes) if pairs else _values(present, n_classes)
+    expansion = model.expansion
     # Only outputs that were fitted have a certificate; others cost nothing.
     own = (np.count_nonzero(mixed, axis=1) == 1)[:, None] * np.abs(mixed)
     return replace(
         model,
-        expansion=replace(machine, coef=mixed @ machine.coef, bias=mixed @ machine.bias + shift),
+        expansion=replace(expansion, coef=mixed @ expansion.coef, bias=mixed @ expansion.bias + shift),
         objective=own @ model.objective,
         gap=None if model.gap is None else own @ model.gap,
         n_iter=(own @ model.n_iter).astype(int),
-        more=model.more | _layer(model.more, present, n_classes, rows),
+        more=model.more | _layer(model.more, present, n_classes, n_rows),
     )
 
 
 def _pairs(present: Array, n_classes: int) -> tuple[Array, Array]:
     """Outputs of all pairs, in terms of those of the present classes, and what is added: pairs with one absent class
     vote for the other one."""
-    known = {tuple(present[list(o.members)]): k for k, o in enumerate(outputs(len(present), "ovo"))}
-    wanted = outputs(n_classes, "ovo")
-    mixed, shift = np.zeros((len(wanted), _fitted_outputs(len(present), "ovo"))), np.zeros(len(wanted))
-    there = set(present.tolist())
-    for o, output in enumerate(wanted):
+    output_of_pair = {tuple(present[list(o.members)]): k for k, o in enumerate(outputs(len(present), "ovo"))}
+    pairs = outputs(n_classes, "ovo")
+    mixed, shift = np.zeros((len(pairs), _fitted_outputs(len(present), "ovo"))), np.zeros(len(pairs))
+    known_classes = set(present.tolist())
+    for o, output in enumerate(pairs):
         first, second = output.positive, output.negative[0]
         pair = tuple(output.members)
-        if pair in known and len(present) > 1:
-            mixed[o, known[pair]] = -1 if len(present) == 2 else 1  # of two classes, the second is positive
+        if pair in output_of_pair and len(present) > 1:
+            mixed[o, output_of_pair[pair]] = -1 if len(present) == 2 else 1  # of two classes, the second is positive
         else:
-            shift[o] = float(first in there) - float(second in there)
+            shift[o] = float(first in known_classes) - float(second in known_classes)
     return mixed, shift
 
 
@@ -56,11 +57,11 @@ def _values(present: Array, n_classes: int) -> tuple[Array, Array]:
     return _behind(mixed, shift, present, 1.0)
 
 
-def _layer(more: dict[str, Any], present: Array, n_classes: int, rows: int) -> dict[str, Any]:
-    """Probabilities of absent classes are at most 1 / (rows + 1)."""
-    if LAYER[0] not in more:
+def _layer(more: dict[str, Any], present: Array, n_classes: int, n_rows: int) -> dict[str, Any]:
+    """The probability layer of all classes: those of absent classes are at most 1 / (n_rows + 1)."""
+    if LAYER_ATTRIBUTES[0] not in more:
         return {}
-    rare = np.log1p(rows)
+    rare = np.log1p(n_rows)
     if n_classes == 2:  # the only class
         mixed, shift = np.zeros((1, 0)), np.array([rare if present[0] else -rare])
     else:
@@ -68,7 +69,10 @@ def _layer(more: dict[str, Any], present: Array, n_classes: int, rows: int) -> d
         mixed = np.zeros((n_classes, coef.shape[1]))
         mixed[present] = coef
         mixed, shift = _behind(mixed, np.zeros(n_classes), present, rare)
-    return {LAYER[0]: mixed @ more[LAYER[0]], LAYER[1]: mixed @ more[LAYER[1]] + shift}
+    return {
+        LAYER_ATTRIBUTES[0]: mixed @ more[LAYER_ATTRIBUTES[0]],
+        LAYER_ATTRIBUTES[1]: mixed @ more[LAYER_ATTRIBUTES[1]] + shift,
+    }
 
 
 def _behind(mixed: Array, shift: Array, present: Array, far: float) -> tuple[Array, Array]:
@@ -78,7 +82,7 @@ def _behind(mixed: Array, shift: Array, present: Array, far: float) -> tuple[Arr
 
 
 def _of_classes(count: int) -> Array:
-    """Values of the classes in terms of outputs of a model of one value a class; two classes have one output."""
+    """The values of the classes as combinations of the outputs of a model with one output a class (two: one output)."""
     return np.eye(count) if count > 2 else np.array([[-1.0], [1.0]]) if count == 2 else np.zeros((1, 0))
 
 

@@ -136,11 +136,11 @@ def train_slim(dataset: Dataset, spec: SlimSpec) -> Model:
         return _train_smallest(dataset, spec)
     rng = spec.generator()
     training = spec.training_spec(dataset)
-    found = search(dataset, training, spec.search_space(dataset, training))
-    params = found.hyperparameters
-    model = train(dataset, training, params, rng, search_vectors=found.vectors)
+    result = search(dataset, training, spec.search_space(dataset, training))
+    params = result.hyperparameters
+    model = train(dataset, training, params, rng, search_vectors=result.vectors)
     warn_unconverged(model, spec.tol, spec.problems)
-    model = model.with_attributes(C_=params.C, search_results_=found.table, _setting=params)
+    model = model.with_attributes(C_=params.C, search_results_=result.table, _setting=params)
     return add_outputs(dataset, model, spec, training, params, rng)
 
 
@@ -196,9 +196,9 @@ def plan_sizes(
     folds = hold_out(dataset, rng)
     feasible = sizes.feasible_sizes(wanted, training, folds)
     space, searched = spec.search_space(dataset, training), replace(training, n_vectors=sizes.search_size(feasible))
-    found = search(dataset, searched, space)
+    result = search(dataset, searched, space)
     seed = int(rng.integers(2**31))
-    return sizes.SizePlan(spec.training_spec, found.hyperparameters, found.table, feasible, seed, folds)
+    return sizes.SizePlan(spec.training_spec, result.hyperparameters, result.table, feasible, seed, folds)
 
 
 # --- what else is fitted over the vectors ---------------------------------------------------------------------------

@@ -38,8 +38,8 @@ class PenaltySpec:
 
 def train_penalised(dataset: Dataset, kernel: Any, spec: PenaltySpec) -> Model:
     """The model of `LpSVC`, of rows in canonical order."""
-    wanted = outputs(dataset.n_classes, spec.scheme)
-    solutions = [_solve_penalised(dataset, kernel, output, spec, spec.verbose) for output in wanted]
+    problems = outputs(dataset.n_classes, spec.scheme)
+    solutions = [_solve_penalised(dataset, kernel, output, spec, spec.verbose) for output in problems]
     _warn_of_penalised(solutions, spec)
     kept, coef = join_outputs([s.kept for s in solutions], [s.coef for s in solutions], dataset.indices)
     columns = {name: np.array([getattr(s, name) for s in solutions]) for name in ("bias", "objective", "gap", "n_iter")}
@@ -56,7 +56,7 @@ def train_penalised(dataset: Dataset, kernel: Any, spec: PenaltySpec) -> Model:
         return model
 
     def learn(train: Dataset) -> tuple[Any, Any]:
-        kept = [_solve_penalised(train, kernel, output, spec, False).kept for output in wanted]
+        kept = [_solve_penalised(train, kernel, output, spec, False).kept for output in problems]
         return kernel, train.X[np.unique(np.concatenate(kept))]
 
     rng = np.random.default_rng(0)
@@ -119,8 +119,8 @@ def _warn_of_penalised(solutions: list[SparseSolution], spec: PenaltySpec) -> No
 
 def train_relevance_vectors(dataset: Dataset, kernel: Any, tol: float, max_iter: int, verbose: bool) -> Model:
     """The model of `RelevanceVectorClassifier`, of rows in canonical order."""
-    wanted = outputs(dataset.n_classes, "ovr")
-    solutions = [_solve_relevance(dataset, kernel, output, tol, max_iter, verbose) for output in wanted]
+    problems = outputs(dataset.n_classes, "ovr")
+    solutions = [_solve_relevance(dataset, kernel, output, tol, max_iter, verbose) for output in problems]
     _warn_of_relevance(solutions, tol, max_iter)
     kept = [s.kept for s in solutions]
     _, variance = join_outputs(kept, [1 / s.precision[1:] for s in solutions], dataset.indices)
