@@ -26,6 +26,7 @@ from slimsvm import SVR, AnyNormSVC, Frontier, FrontierDisplay, SlimSVC, SlimSVR
 from slimsvm.basis.selection import forward_rows, forward_vectors
 from slimsvm.estimators import checked_data
 from slimsvm.estimators.targets import ClassTargets
+from slimsvm.frontiers import full_machine, scorers
 from slimsvm.problem.losses import SquaredHinge
 from slimsvm.quantization.quantize import model_bytes
 from slimsvm.report import report
@@ -38,7 +39,6 @@ from slimsvm.training.scoring import margins
 from small_models import FEW_ITERATIONS, learned, slim
 
 pytestmark = pytest.mark.filterwarnings(FEW_ITERATIONS)
-module = sys.modules["slimsvm.frontiers.compute"]
 
 
 def found_for(X, y, estimator=None, sizes=(2, 4, 8), **params):
@@ -238,7 +238,7 @@ def test_what_a_row_says_by_hand():
     # f = x - 4.5: row 4 is wrong, with a weight of 2 * 3 in 19.
     model = slim(kernel="linear", basis="random").fit([[-1.0], [0.0], [1.0], [2.0]], [0, 0, 1, 1])
     model._scores = lambda X: X - 4.5
-    verdict = module._right(part, model)
+    verdict = scorers.score_accuracy(part, model)
     assert verdict.score == pytest.approx(1 - 6 / 19)
     about = (8 * 6 / 19 + 1) / 10
     assert verdict.variance == pytest.approx(about * (1 - about) / 8)
@@ -327,11 +327,11 @@ def test_the_jackknife_of_a_mean():
     right = np.zeros(200)
     right[rng.random(200) < 0.7] = 1
     where = {value: k for k, value in enumerate(part.X[:, 0])}
-    verdict = module._scored(lambda m, X, y: np.mean([right[where[v]] for v in X[:, 0]]), "mean", False, part, model)
-    group = module._groups(part)
-    means = [right[group == g].mean() for g in range(module.GROUPS)]
+    verdict = scorers.score_by(lambda m, X, y: np.mean([right[where[v]] for v in X[:, 0]]), "mean", False, part, model)
+    group = scorers.jackknife_groups(part)
+    means = [right[group == g].mean() for g in range(scorers.N_JACKKNIFE_GROUPS)]
     assert verdict.score == pytest.approx(right.mean())
-    assert verdict.variance == pytest.approx(np.var(means, ddof=1) / module.GROUPS)
+    assert verdict.variance == pytest.approx(np.var(means, ddof=1) / scorers.N_JACKKNIFE_GROUPS)
 
 
 @pytest.mark.parametrize(
@@ -637,7 +637,7 @@ def test_the_full_machine():
     found = found_for(X, y, slim(C="search", gamma="search"), full=True)
     machine = found.full.model
     assert isinstance(machine, AnyNormSVC)
-    assert machine.C in module.FULL_COSTS
+    assert machine.C in full_machine.FULL_COSTS
     assert found.full.vectors == machine.n_vectors_ > 8
     tried = found.models[8].search_results_
     assert machine.gamma in tried["gamma"]
@@ -664,9 +664,9 @@ def test_the_full_machine_of_values():
     found = found_for(X, y, slim_values(C="search", gamma="search"), full=True)
     machine, spread = found.full.model, y.std()
     assert isinstance(machine, SVR)
-    assert machine.C / spread == pytest.approx(min(module.FULL_COSTS, key=lambda C: abs(C - machine.C / spread)))
+    assert machine.C / spread == pytest.approx(min(full_machine.FULL_COSTS, key=lambda C: abs(C - machine.C / spread)))
     assert machine.epsilon / spread == pytest.approx(
-        min(module.FULL_TUBES, key=lambda tube: abs(tube - machine.epsilon / spread))
+        min(full_machine.FULL_TUBES, key=lambda tube: abs(tube - machine.epsilon / spread))
     )
     assert machine.gamma in found.models[8].search_results_["gamma"]
     assert found.full.vectors == machine.n_vectors_ > 8
@@ -744,7 +744,7 @@ def test_full_machines_of_values_of_sparse_rows_and_of_a_matrix():
 
 
 def test_many_rows_are_drawn_for_the_full_machine_of_values(monkeypatch):
-    monkeypatch.setattr(module, "FULL_ROWS", 60)
+    monkeypatch.setattr(full_machine, "MAX_FULL_ROWS", 60)
     X, y = friedman(300)
     machine = found_for(X, y, slim_values(), full=True).full.model
     assert machine.n_vectors_ <= 60

@@ -15,7 +15,7 @@ from ..model.expansion import Expansion, Model
 from ..problem.bases import dense
 from .slim import SlimSpec, add_outputs, train_slim, warn_unconverged, with_probabilities_at
 from .small import fit_chosen, train
-from .spec import Hyperparameters, TrainingSpec
+from .spec import Hyperparameters, TrainingSpec, shortened
 
 WARM_ITERATIONS = 20  # of learning, for vectors that were learned before
 NEW_ROWS_PER_REFIT = 20  # a refit is due when one of so many rows in memory is new
@@ -110,10 +110,9 @@ def _continue_learning(
     if params.scaled:
         scales = np.broadcast_to(previous.kernel.scales, previous.vectors.shape[1]).astype(float)
     start = LearnedVectors(dense(previous.vectors), scales, previous.coef, previous.bias, np.inf, 0)
-    basis = training.basis
-    steps = WARM_ITERATIONS if isinstance(basis.iterations, str) else min(WARM_ITERATIONS, int(basis.iterations))
+    basis = shortened(training.basis, WARM_ITERATIONS)
     candidates = training.candidates(dataset, params, rng, start)
-    choice = candidates.sample(basis.most_rows(training.n_vectors)).learn_further(steps, basis.smoothing)
+    choice = candidates.sample(basis.most_rows(training.n_vectors)).learn_further(basis.iterations, basis.smoothing)
     return fit_chosen(training, candidates, choice)
 
 

@@ -1,0 +1,138 @@
+"""The support vector machine over all rows, to compare the models of a frontier with."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.multioutput import MultiOutputRegressor
+
+from ..data.dataset import Dataset
+from ..estimators import validation
+from ..estimators.any_norm import AnyNormSVC
+from ..estimators.base import with_model
+from ..estimators.sklearn_svm import SVR
+from ..estimators.sklearn_svm.rows import CheckedRows
+from ..estimators.slim_parameters import spec_of
+from ..linalg.arrays import Array
+from ..problem import losses
+from ..training.full import train_full
+from ..training.sizes import SizePlan, mean_score
+from ..training.slim import scaled_loss
+from ..utils.warnings import warn
+from .folds import FrontierData, FrontierFold, user_targets, with_columns
+from .result import FullMachine
+from .scorers import NoProbabilities, Scorer
+
+FULL_COSTS = (1.0, 10.0, 100.0)  # to try if C is searched; in regression in units of the targets' spread
+FULL_TUBES = (0.1, 0.03, 0.3)  # widths of the tube to try, in the same units: the first while C is searched
+MAX_FULL_ROWS = 10_000  # training rows
+
+
+@dataclass(frozen=True)
+class _Costs:
+    """C and, in regression, the tube in which errors cost nothing."""
+
+    C: float
+    tube: float = 0.0
+
+
+Fit = Callable[[Any, _Costs, float, Dataset], Any]  # (estimator, costs, gamma, rows) -> fitted machine
+
+
+def fit_full_machine(
+    data: FrontierData,
+    plan: SizePlan,
+    folds: Sequence[FrontierFold],
+    dataset: Dataset,
+    score: Scorer,
+    report: Callable[[str], None] | None,
+) -> FullMachine | None:
+    """The machine over all rows, with the costs that score best on held-out rows; None where it has no score."""
+    prepare = _classification if dataset.targets is None else _regression
+    fit, costs, tubes = prepare(data.estimator, dataset)
+    gamma = _gamma_without_scales(plan)
+
+    def fitted(estimator: Any, costs: _Costs, rows: Dataset) -> Any:
+        return fit(estimator, costs, gamma, rows.sample(MAX_FULL_ROWS, np.random.default_rng(plan.seed)))
+
+    def scored(costs: _Costs) -> tuple[float, float, _Costs]:
+        scores = [score(fold, fitted(fold.estimator, costs, fold.train)) for fold in folds]
+        if report is not None:
+            report(f"full machine, C={costs.C:g}")
+        return (*mean_score(scores, plan.folds), costs)
+
+    try:
+        best = _best(scored(_Costs(C, tubes[0])) for C in costs)
+        mean, error, chosen = _best([best, *(scored(replace(best[2], tube=tube)) for tube in tubes[1:])])
+    except NoProbabilities:
+        warn("the full machine is left out: it has no probabilities for this scoring to judge. full=False is silent")
+        return None
+    start = time.perf_counter()
+    machine = fitted(data.estimator, chosen, dataset)
+    return FullMachine(data.in_pipeline(machine), mean, error, time.perf_counter() - start)
+
+
+def _best(scored: Iterable[tuple[float, float, _Costs]]) -> tuple[float, float, _Costs]:
+    """The highest score; of equal ones, that of the lowest cost."""
+    return max(scored, key=lambda one: (one[0], -one[2].C))
+
+
+def _gamma_without_scales(plan: SizePlan) -> float:
+    """The best gamma without learned scales, as far as the search has tried any; else that of all models."""
+    columns = [plan.table.get(name, ()) for name in ("error", "gamma", "scales")]
+    fixed = [(error, gamma) for error, gamma, scales in zip(*columns, strict=True) if scales == "fixed"]
+    return min((one for one in fixed if np.isfinite(one[0])), default=(0.0, plan.hyperparameters.gamma))[1]
+
+
+def _parameters(model: Any, *names: str) -> dict[str, Any]:
+    params = model.get_params(deep=False)
+    return {name: params[name] for name in ("kernel", "degree", "coef0", "n_jobs", *names)}
+
+
+def _classification(model: Any, dataset: Dataset) -> tuple[Fit, tuple[float, ...], tuple[float, ...]]:
+    """The fit of a machine with the hinge, and values of C and of the tube to try."""
+    return _fit_classifier, FULL_COSTS if model.C == "search" else (float(model.C),), (0.0,)
+
+
+def _fit_classifier(model: Any, costs: _Costs, gamma: float, rows: Dataset) -> Any:
+    machine = AnyNormSVC(C=costs.C, gamma=gamma, **_parameters(model, "class_weight", "multi_class"))
+    full = train_full(rows, validation.named_kernel(machine, rows), spec_of(machine))
+    return with_model(with_columns(machine, model), rows, full)
+
+
+def _regression(model: Any, dataset: Dataset) -> tuple[Fit, tuple[float, ...], tuple[float, ...]]:
+    """The fit of a machine for each target, and values of C and of the tube to try, in the units of all rows."""
+    assert dataset.target_scaler is not None
+    loss, unit = losses.resolve(model.loss, model.epsilon), dataset.target_scaler.size
+    costs = FULL_COSTS if model.C == "search" else (float(model.C) * scaled_loss(loss, dataset)[1],)
+    return partial(_fit_regressors, unit), costs, (float(loss.epsilon / unit[0]),) if loss.epsilon > 0 else FULL_TUBES
+
+
+def _fit_regressors(unit: Array, model: Any, costs: _Costs, gamma: float, rows: Dataset) -> Any:
+    """A machine for each target: its problem is the same in any unit, if cost and tube are in that unit, too."""
+    machines = []
+    for size, y in zip(unit.tolist(), user_targets(rows).reshape(rows.size, -1).T, strict=True):
+        machine = SVR(C=costs.C * size, epsilon=costs.tube * size, gamma=gamma, **_parameters(model))
+        machines.append(_fit_svr(with_columns(machine, model), rows, y))
+    if rows.single_target:
+        return machines[0]
+    together = MultiOutputRegressor(clone(machines[0]))
+    together.estimators_ = machines
+    return with_columns(together, model)
+
+
+def _fit_svr(machine: Any, rows: Dataset, y: Array) -> Any:
+    """`SVR.fit` without its checks of rows; `support_` are places among the user's rows."""
+    local = replace(rows, indices=np.arange(rows.size), n_samples=rows.size)
+    model, solutions = machine._solved(local, np.ascontiguousarray(y))
+    machine._tell(solutions)
+    machine._keep_rows(CheckedRows(local, y, local.X, None, local.indices, local.counts), model)
+    machine.fit_status_ = int(not all(one.converged for one in solutions))
+    machine.support_ = np.asarray(rows.indices)[machine.support_].astype(np.int32)
+    return machine
