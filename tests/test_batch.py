@@ -217,7 +217,7 @@ def pairs():
     X, y = classes(count=3)
     lengths = np.bincount(y).tolist()
     problems = [([a, b], np.repeat([1.0, -1.0], [lengths[a], lengths[b]])) for a in range(3) for b in range(3) if a < b]
-    return lambda: kernels.Gaussian(0.3).machine(X, np.arange(len(y)), lengths, 1 << 24, 1), problems
+    return lambda: kernels.Gaussian(0.3).training_matrix(X, np.arange(len(y)), lengths, 1 << 24, 1), problems
 
 
 def test_core_solves_each_as_it_solves_one(pairs):

@@ -171,7 +171,7 @@ def test_rows_far_from_the_margin(case, C):
     n, gamma = len(y), (0.2 if case == "wide" else 1.0) / X.shape[1]
     order = np.argsort(y, kind="stable")
     kernel = kernels.Gaussian(gamma)
-    machine = kernel.machine(X, order, [int((y < 0).sum()), int((y > 0).sum())], 1 << 28, 1)
+    machine = kernel.training_matrix(X, order, [int((y < 0).sum()), int((y > 0).sum())], 1 << 28, 1)
     y = y[order].astype(float)
     found = machine.solve([0, 1], y, np.minimum(0, C * y), np.maximum(0, C * y), np.zeros(n), None, np.inf, 1e-3)
     assert found["converged"]

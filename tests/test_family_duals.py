@@ -42,7 +42,7 @@ def solved(
     threads: int = 1,
 ) -> tuple[sklearn_svm.SvmSolution, np.ndarray]:
     k = kernels.resolve(kernel, 0.5, 3, 1.0)
-    machine = k.machine(X, np.arange(len(X)), [len(X)], 64 << 20, threads)
+    machine = k.training_matrix(X, np.arange(len(X)), [len(X)], 64 << 20, threads)
     return sklearn_svm.solve_duals(machine, [[0]], [problem], SolverOptions(tol, -1, double_rows, None))[0], k(X, X)
 
 

@@ -25,7 +25,7 @@ from ..linalg.lbfgs import lbfgs
 from ..linalg.matrix import dot
 from ..problem.bases import dense
 from ..problem.kernels import Scaled
-from ..problem.losses import smooth_surrogate
+from ..problem.losses import quadratic_pieces, smooth_surrogate
 from ..problem.regularizers import KernelNorm, Regularizer
 from ..rows.labels import Labels
 from ..rows.memory import CoreFeatures, DenseFeatures, row_blocks
@@ -256,7 +256,7 @@ class FusedObjective(Objective):
 
 def objective_for(kernel: Any, loss: Any) -> type[Objective]:
     """The fastest objective for a kernel and a loss."""
-    in_core = kernel.core_slopes and loss.smooth and getattr(loss, "pieces", None) is not None
+    in_core = kernel.core_slopes and loss.smooth and quadratic_pieces(loss) is not None
     return FusedObjective if in_core else Objective
 
 

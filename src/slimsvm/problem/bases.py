@@ -1,7 +1,7 @@
 """Bases: where the vectors of a small classifier come from.
 
-A basis chooses among training rows (then `Choice.rows` says which), makes vectors of its own, or is given. It only
-says what it wants: the work is done by the `Candidates` that it is asked to choose from.
+A basis chooses training rows (`Choice.rows` then holds their numbers), computes vectors, or holds given ones. The
+computation is that of the `Candidates` that it is asked to choose from.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from ..linalg.array_api import is_array_api, to_numpy
 from ..linalg.arrays import Array
-from .formulation import Part
+from .formulation import Part, lacking, named
 
 __all__ = [
     "ALL",
@@ -33,10 +33,10 @@ __all__ = [
     "resolve",
 ]
 
-# Rows nearer to the span of the vectors than this (relative to k(x, x)) count as duplicates.
-AUTO_WORK, AUTO_ROWS = 10_000_000, (100_000, 320_000)  # rows x vectors of learning, and its rows
-MAX_LEARNING_FEATURES = 1 << 27  # numbers of these rows, held while learning: half a gigabyte
-INDEPENDENCE = 1e-10
+# For ``Learned(rows="auto")``: rows times vectors, and the smallest and largest number of rows.
+AUTO_WORK, AUTO_ROWS = 10_000_000, (100_000, 320_000)
+MAX_LEARNING_FEATURES = 1 << 27  # features of the rows that vectors are learned on: half a gigabyte
+INDEPENDENCE = 1e-10  # rows whose squared distance to the span of others, relative to k(x, x), is below are duplicates
 
 
 @dataclass(frozen=True)
@@ -249,11 +249,11 @@ def resolve(basis: Any, parameter: str = "basis") -> Any:
     """The basis for a name, an array of vectors or an object."""
     if is_array(basis):
         return Given(to_numpy(basis))
-    if isinstance(basis, str):
-        if basis in _BY_NAME:
-            return _BY_NAME[basis]()
-    elif not isinstance(basis, type) and callable(getattr(basis, "choose", None)):
-        lacks = [name for name in ("keeps_rows", "learns") if not hasattr(basis, name)]
+    kind = named(basis, _BY_NAME)
+    if kind is not None:
+        return kind()
+    if not isinstance(basis, type) and callable(getattr(basis, "choose", None)):
+        lacks = lacking(basis, ("keeps_rows", "learns"))
         if lacks:
             raise ValueError(f"{parameter}={basis!r} must say {' and '.join(lacks)}: a class attribute, True or False")
         return basis
@@ -264,7 +264,7 @@ def resolve(basis: Any, parameter: str = "basis") -> Any:
 
 
 def is_array(basis: Any) -> bool:
-    """Vectors, rather than a name or a way to choose them?"""
+    """Is it an array of vectors, rather than a name or an object that chooses them?"""
     if isinstance(basis, np.ndarray) or sp.issparse(basis) or is_array_api(basis):  # an array has a method choose, too
         return True
     return not isinstance(basis, (str, type)) and not hasattr(basis, "choose") and hasattr(basis, "__len__")

@@ -1,4 +1,4 @@
-"""The one problem behind every machine of this library.
+"""The optimisation problem behind every estimator of this library.
 
 With signed duals ``a = y * alpha``, a kernel matrix K and a feasible set F,
 
@@ -9,15 +9,16 @@ and the classifier ``f(x) = sum_j a_j k(x_j, x) + b``. It is the dual of
     min_{f,b}  1/2 |f|^2 + C phi(slacks),
 
 where phi measures the slacks ``1 - y (f + b)``; F and the ridge are all that the solver needs to know
-of phi. A method is a choice of parts: a `Kernel`, a `Slack`, and (for machines that do not use every
-training point) a regulariser and a basis. Parts are small frozen objects; solvers do not know them by name.
+of phi. A method is a choice of parts: a `Kernel`, a `Slack`, and (for models over few vectors) a regulariser and a
+basis. Parts are small frozen objects; solvers ask for their numbers, never for their classes.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,12 +26,14 @@ import scipy.sparse as sp
 from ..linalg.arrays import Array
 from ..linalg.matrix import dot
 
+T = TypeVar("T")
+
 
 class Part:
     """Parameters of a part by name, as scikit-learn's ``clone`` and ``GridSearchCV`` expect them.
 
-    Parts never change: several estimators may share one. A part with arrays for fields is declared with ``eq=False``
-    and compared by what they hold.
+    Parts are immutable: several estimators may share one. A part whose fields are arrays is declared with ``eq=False``;
+    `Part` then compares the values of its fields.
     """
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -66,13 +69,25 @@ class Part:
 def _same(a: Any, b: Any) -> bool:
     if sp.issparse(a) or sp.issparse(b):
         return sp.issparse(a) and sp.issparse(b) and a.shape == b.shape and (a != b).nnz == 0
-    return np.array_equal(a, b) if isinstance(a, np.ndarray) or isinstance(b, np.ndarray) else bool(a == b)
+    return np.array_equal(a, b) if any(isinstance(value, np.ndarray) for value in (a, b)) else bool(a == b)
 
 
 def _digest(value: Any) -> Any:
-    if sp.issparse(value) or isinstance(value, np.ndarray):
-        return value.shape
-    return value
+    return value.shape if sp.issparse(value) or isinstance(value, np.ndarray) else value
+
+
+def named(value: Any, table: Mapping[str, T]) -> T | None:
+    """The entry of a table for a name; None for other names, and for what is no name."""
+    return table.get(value) if isinstance(value, str) else None
+
+
+def lacking(part: Any, names: Iterable[str]) -> list[str]:
+    """Those of the names that are no attributes of a part."""
+    return [name for name in names if not hasattr(part, name)]
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 
 class Constraint(ABC):
@@ -82,8 +97,8 @@ class Constraint(ABC):
     one_sided: ClassVar[bool]  # slacks and alpha = y * a are at least zero
 
     @abstractmethod
-    def slacks(self, y: Array, f: Array, bias: float, doubt: Array | float = 0.0) -> Array:
-        """The slacks of ``f + bias``; with ``doubt``, the largest where f is known no better than that."""
+    def slacks(self, y: Array, f: Array, bias: float, error: Array | float = 0.0) -> Array:
+        """The slacks of ``f + bias``; with ``error``, upper bounds on their sizes where f is known up to that error."""
 
     @abstractmethod
     def box(self, y: Array, most: Array) -> tuple[Array, Array]:
@@ -107,8 +122,8 @@ class Inequality(Constraint):
 
     name, one_sided = "inequality", True
 
-    def slacks(self, y: Array, f: Array, bias: float, doubt: Array | float = 0.0) -> Array:
-        return np.maximum(1 - y * (f + bias) + doubt, 0)
+    def slacks(self, y: Array, f: Array, bias: float, error: Array | float = 0.0) -> Array:
+        return np.maximum(1 - y * (f + bias) + error, 0)
 
     def box(self, y: Array, most: Array) -> tuple[Array, Array]:
         return np.where(y > 0, 0.0, -most), np.where(y > 0, most, 0.0)
@@ -129,16 +144,16 @@ class Equality(Constraint):
 
     name, one_sided = "equality", False
 
-    def slacks(self, y: Array, f: Array, bias: float, doubt: Array | float = 0.0) -> Array:
+    def slacks(self, y: Array, f: Array, bias: float, error: Array | float = 0.0) -> Array:
         xi = 1 - y * (f + bias)
-        return xi + np.copysign(doubt, xi)
+        return xi + np.copysign(error, xi)
 
     def box(self, y: Array, most: Array) -> tuple[Array, Array]:
         return -most, most
 
     def sides(self, y: Array) -> tuple[Array, Array]:
-        everyone = np.ones(len(y), dtype=bool)
-        return everyone, everyone
+        all_rows = np.ones(len(y), dtype=bool)
+        return all_rows, all_rows
 
     def reach_in_box(self, y: Array, weights: Array) -> float:
         return float(weights.sum())
@@ -153,9 +168,10 @@ CONSTRAINTS = {c.name: c for c in (INEQUALITY, EQUALITY)}
 
 def constraint(name: Any) -> Constraint:
     """The constraint of this name."""
-    if not isinstance(name, str) or name not in CONSTRAINTS:
+    chosen = named(name, CONSTRAINTS)
+    if chosen is None:
         raise ValueError(f"constraint={name!r} is not known; use one of {list(CONSTRAINTS)}")
-    return CONSTRAINTS[name]
+    return chosen
 
 
 @dataclass(frozen=True)
@@ -213,9 +229,9 @@ class Slack(Protocol):
     under equality.
     """
 
-    counts_rows: ClassVar[bool]  # False: a row counts the same however often it occurs
-    merges_copies: ClassVar[bool]  # are copies of a row one row of their weight? Not with numbers for each row
-    loss: ClassVar[Any]  # phi as a sum over rows, an object of slimsvm.losses; None where it is no sum
+    counts_rows: ClassVar[bool]  # does the weight of a row matter, beyond whether it is zero?
+    merges_copies: ClassVar[bool]  # may copies of a row be merged into one row of their total weight?
+    loss: ClassVar[Any]  # phi as a sum of losses of rows, an object of slimsvm.losses; None where it is no such sum
 
     def at(self, rows: Array, n_samples: int) -> Slack:
         """The norm for these rows of n_samples, in this order."""
@@ -268,8 +284,8 @@ class Kernel(Protocol):
     def dimensions(self, inputs: int) -> float:
         """Dimensions of the kernel's space, as far as is known."""
 
-    def machine(self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int) -> Any:
-        """The core's solver over these rows of X."""
+    def training_matrix(self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int) -> Any:
+        """The kernel matrix of the rows ``X[order]`` for the core's solver."""
 
     def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int) -> Array:
         """``k(X, vectors) @ coef.T + bias`` without the whole kernel matrix."""

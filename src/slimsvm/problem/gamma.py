@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from ..data.duplicates import row_slices
 from ..linalg.arrays import Array, is_remote
 from ..linalg.matrix import dot
-from .kernel_base import is_number
+from .formulation import is_number
 
 
 def scale_gamma(gamma: float | str, X: Any, weight: Array | None = None) -> float:

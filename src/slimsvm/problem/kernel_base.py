@@ -19,10 +19,6 @@ from .formulation import Part
 BLOCK_VALUES = 2 << 20  # kernel values, or inputs, that are computed at a time
 
 
-def is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-
-
 def floating(X: Any) -> Any:
     """Rows in float32 or float64, or an array of another library as it is."""
     if is_array_api(X):
@@ -112,8 +108,10 @@ class Base(Part):
         """Of the kernel's space, as far as is known: more vectors than that are never needed."""
         return np.inf
 
-    def machine(self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int) -> _core.KernelMatrix:
-        """The core's solver over the rows ``X[order]``, a block of kernel values at a time."""
+    def training_matrix(
+        self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int
+    ) -> _core.KernelMatrix:
+        """The kernel matrix of the rows ``X[order]`` for the core's solver, computed a block at a time."""
 
         def block(positions: list[int], first: int, count: int) -> Array:
             return np.ascontiguousarray(self(X[order[positions]], X[order[first : first + count]]), dtype=np.float64)
@@ -210,8 +208,10 @@ class CoreKernel(Base, ABC):
         offset = None if mixed else self.offset(Z if scales is None else Z * scales)
         return core_rows(X, offset, scales), self.core(), core_rows(Z, offset, scales)
 
-    def machine(self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int) -> _core.KernelMatrix:
-        """The core's solver over the rows ``X[order]``."""
+    def training_matrix(
+        self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int
+    ) -> _core.KernelMatrix:
+        """The kernel matrix of the rows ``X[order]`` for the core's solver."""
         return _core.KernelMatrix.of_kernel(
             core_rows(X, self.offset(X)), order, lengths, self.core(), cache_bytes, threads
         )

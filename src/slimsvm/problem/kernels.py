@@ -13,6 +13,7 @@ from .. import _core
 from ..linalg.array_api import asarray_like, is_array_api, namespace
 from ..linalg.arrays import Array, aligned, as_float64
 from ..linalg.matrix import dot
+from .formulation import is_number, named
 from .gamma import scale_gamma
 from .kernel_base import (
     BLOCK_VALUES,
@@ -21,7 +22,6 @@ from .kernel_base import (
     ProductKernel,
     densified,
     floating,
-    is_number,
     ones,
 )
 
@@ -234,8 +234,10 @@ class Scaled(Base):
         """The scales times the kernel's own pullback."""
         return np.asarray(self.scales) * self.kernel.pullback(self.apply(X), self.apply(Z), W, K)
 
-    def machine(self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int) -> _core.KernelMatrix:
-        return self.kernel.machine(self.apply(X), order, lengths, cache_bytes, threads)
+    def training_matrix(
+        self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int
+    ) -> _core.KernelMatrix:
+        return self.kernel.training_matrix(self.apply(X), order, lengths, cache_bytes, threads)
 
     def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int = 1) -> Array:
         """Row blocks, so that the scaled rows take little memory."""
@@ -278,7 +280,9 @@ class Precomputed(Base):
         """``k(x, x)``; only while fitting."""
         return self.matrix[X[:, 0], X[:, 0]].astype(np.float64)
 
-    def machine(self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int) -> _core.KernelMatrix:
+    def training_matrix(
+        self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int
+    ) -> _core.KernelMatrix:
         rows = np.ascontiguousarray(X[order, 0])
         return _core.KernelMatrix.of_matrix(aligned(self.matrix), rows, lengths, cache_bytes, threads)
 
@@ -354,30 +358,29 @@ ALL: tuple[type, ...] = (Linear, Gaussian, Laplacian, Polynomial, Sigmoid, Scale
 # Those that estimators take by name, in the order of messages: scikit-learn's and then others.
 NAMED: tuple[type[Base], ...] = (Linear, Polynomial, Gaussian, Sigmoid, Laplacian)
 SEMIDEFINITE = tuple(kind for kind in NAMED if kind.positive_semidefinite)
-_BY_NAME = {kind.name: kind for kind in NAMED}
+_BY_NAME: dict[str, type[Base]] = {kind.name: kind for kind in NAMED} | {Precomputed.name: Precomputed}
 
 
 def check(kernel: Any) -> None:
     """Raise ValueError for what is no kernel."""
     if isinstance(kernel, type):
         raise ValueError(f"kernel={kernel.__name__} is a class; pass an object of it, such as kernels.Gaussian(0.5)")
-    if not (isinstance(kernel, str) and kernel in (*_BY_NAME, Precomputed.name)) and not callable(kernel):
+    if named(kernel, _BY_NAME) is None and not callable(kernel):
         raise ValueError(
-            f"kernel={kernel!r} is not known; use one of {[*_BY_NAME, Precomputed.name]}, a function k(X, Z), or an "
-            "object of slimsvm.kernels"
+            f"kernel={kernel!r} is not known; use one of {list(_BY_NAME)}, a function k(X, Z), or an object of "
+            "slimsvm.kernels"
         )
 
 
 def resolve(kernel: Any, gamma: float = 1.0, degree: int = 3, coef0: float = 0.0) -> Any:
     """The kernel object for a name, a function or an object; gamma, degree and coef0 go with a name."""
     check(kernel)
-    if isinstance(kernel, str):
-        if kernel == Precomputed.name:
-            return Precomputed()
-        names, values = _BY_NAME[kernel].parameters(), {"gamma": gamma, "coef0": float(coef0)}
+    kind = named(kernel, _BY_NAME)
+    if kind is not None:
+        names, values = kind.parameters(), {"gamma": gamma, "coef0": float(coef0)}
         if "degree" in names:
             values["degree"] = _whole_degree(degree)
-        return _BY_NAME[kernel](**{name: values[name] for name in names})
+        return kind(**{name: value for name, value in values.items() if name in names})
     if isinstance(kernel, Base):
         return kernel
     return (DifferentiableFunction if hasattr(kernel, "pullback") else Function)(kernel)
@@ -385,7 +388,8 @@ def resolve(kernel: Any, gamma: float = 1.0, degree: int = 3, coef0: float = 0.0
 
 def takes_gamma(kernel: Any) -> bool:
     """Is it a name whose kernel has the parameter gamma?"""
-    return isinstance(kernel, str) and kernel in _BY_NAME and "gamma" in _BY_NAME[kernel].parameters()
+    kind = named(kernel, _BY_NAME)
+    return kind is not None and "gamma" in kind.parameters()
 
 
 def in_sentence(kinds: Iterable[type[Base]]) -> list[str]:

@@ -3,8 +3,8 @@
 A loss is convex in the decision values F (rows x outputs). Y holds +-1, or 0 where a row takes no part in an
 output; C holds the cost of each row in each output, 0 where it takes no part. Signed duals are A = -dloss/dF.
 
-Losses of `ALL` are for such labels, those of `FOR_TARGETS` for regression: Y then holds what f is to be, around zero
-and of about unit size. `Between` is for machines that are taught by another one: Y then holds what that one allows.
+Losses of `ALL` are for such labels, those of `FOR_TARGETS` for regression: Y then holds the targets, shifted and scaled
+to about unit size. `Between` is for distillation: Y then holds intervals of decision values.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from ..linalg.array_api import namespace
 from ..linalg.arrays import Array
-from .formulation import Part
+from .formulation import Part, named
 
 __all__ = [
     "ALL",
@@ -68,18 +68,25 @@ class SmoothLoss(Loss, Protocol):
 
 
 def reads_targets(loss: Any) -> bool:
-    """Does Y hold targets?"""
-    return getattr(loss, "targets", False)  # a loss of the user's need not say so
+    """Does Y hold targets of regression? A user's loss need not declare it."""
+    return getattr(loss, "targets", False)
 
 
-TARGET_BITS = 40  # binary ones, of a number in units of the targets
-LEARNING_BITS = 16  # while vectors are learned
-NEGLIGIBLE_COST = 1e-9  # of the cost of targets of unit size: objectives below it differ by nothing
+def quadratic_pieces(loss: Any) -> tuple[Any, ...] | None:
+    """The numbers of a piecewise quadratic loss, see `SmoothLoss.pieces`; None for others. A user's may lack them."""
+    return getattr(loss, "pieces", None)
+
+
+TARGET_BITS = 40  # of the mantissas of numbers in units of the targets
+LEARNING_BITS = 16  # of these while vectors are learned
+NEGLIGIBLE_COST = 1e-9  # relative to the costs of all rows: objectives of targets of unit size below it count as zero
 
 
 def gap_floor(loss: Any, costs: Any) -> Any:
-    """What a gap is compared with at least; ``costs`` is the sum of those of all rows. Targets, unlike labels, may be
-    such that the best objective is zero."""
+    """The smallest objective that gaps are taken relative to: targets may be fitted without any loss, labels cannot.
+
+    ``costs`` is the sum of the costs of all rows.
+    """
     return NEGLIGIBLE_COST * costs if reads_targets(loss) else 0.0
 
 
@@ -240,7 +247,7 @@ ALL: tuple[type, ...] = (Hinge, SquaredHinge, HuberHinge, LeastSquares)
 
 
 def round_mantissa(number: float, digits: int = TARGET_BITS) -> float:
-    """A number without its last digits, which changes of units alone change."""
+    """The number with its mantissa rounded to so many bits: a change of units alone changes the last ones."""
     part, power = np.frexp(number)
     return float(np.ldexp(np.rint(np.ldexp(part, digits)), power - digits))
 
@@ -356,8 +363,9 @@ class EpsilonInsensitive(RegressionLoss):
 
 def resolve(loss: Any, epsilon: float) -> Any:
     """The loss of a name, with this epsilon, or an object."""
-    if isinstance(loss, str) and loss in _BY_NAME:
-        return _BY_NAME[loss](epsilon)
+    make = named(loss, _BY_NAME)
+    if make is not None:
+        return make(epsilon)
     if reads_targets(loss) and not isinstance(loss, type):
         return loss
     raise ValueError(

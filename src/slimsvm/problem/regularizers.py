@@ -14,7 +14,7 @@ import numpy as np
 
 from ..linalg.arrays import Array, is_remote
 from ..linalg.matrix import NotPositiveDefinite, cholesky, inverse_lower
-from .formulation import Part
+from .formulation import Part, named
 
 __all__ = ["ALL", "Identity", "KernelNorm", "Regularizer", "ReweightedNorm", "resolve"]
 
@@ -33,10 +33,10 @@ class Regularizer(Protocol):
         """The regulariser with all its numbers, for vectors (learned ones, or rows) among the rows X."""
 
     def against(self, noise: float) -> Any:
-        """With ``noise / 2 |beta|^2`` more: what independent errors of the kernel values cost on average."""
+        """This penalty plus ``noise / 2 |beta|^2``, the expected cost of independent errors of the kernel values."""
 
     def settled(self, gram: Array) -> Regularizer:
-        """This penalty, or the nearest one that float64 can tell from zero in every direction: what is solved."""
+        """The penalty that is solved: this one, or the nearest that float64 tells from zero in every direction."""
 
     def matrix(self, gram: Array) -> Array:
         """R for the kernel matrix of the basis."""
@@ -46,7 +46,7 @@ class Regularizer(Protocol):
 
 
 def rounding(size: int) -> float:
-    """How well a kernel matrix is known: the spectral norm of its errors when its diagonal is 1."""
+    """A bound on the spectral norm of rounding errors of a kernel matrix whose diagonal is 1."""
     return size * np.finfo(float).eps
 
 
@@ -223,12 +223,12 @@ ALL: tuple[type, ...] = (KernelNorm, Identity, ReweightedNorm)
 _BY_NAME: dict[str, type] = {"kernel": KernelNorm, "identity": Identity}
 
 
-def resolve(regularizer: str | Regularizer) -> Regularizer:
+def resolve(regularizer: Any) -> Regularizer:
     """The regulariser for a name, or the object itself."""
-    if isinstance(regularizer, str):
-        if regularizer in _BY_NAME:
-            return _BY_NAME[regularizer]()
-    elif not isinstance(regularizer, type) and callable(getattr(regularizer, "whitening", None)):
+    kind = named(regularizer, _BY_NAME)
+    if kind is not None:
+        return kind()
+    if not isinstance(regularizer, type) and callable(getattr(regularizer, "whitening", None)):
         return regularizer
     raise ValueError(
         f"regularizer={regularizer!r} is not known; use one of {sorted(_BY_NAME)} or an object of slimsvm.regularizers"

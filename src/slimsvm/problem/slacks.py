@@ -14,7 +14,7 @@ from scipy.optimize import brentq, nnls
 
 from ..linalg.arrays import Array
 from ..linalg.matrix import cholesky, dot, solve
-from .formulation import INEQUALITY, Constraint, FeasibleSet, Part, Slack
+from .formulation import INEQUALITY, Constraint, FeasibleSet, Part, Slack, is_number, lacking, named
 from .losses import Hinge, Loss, SquaredHinge
 
 __all__ = [
@@ -35,8 +35,7 @@ __all__ = [
 
 
 def _number(name: str, value: Any, above: float) -> float:
-    real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not real or not above < value < np.inf:
+    if not is_number(value) or not above < value < np.inf:
         raise ValueError(f"{name}={value!r} must be a number above {above:g}")
     return float(value)
 
@@ -63,7 +62,7 @@ class Norm(Part):
         raise NotImplementedError(f"{type(self).__name__} must implement pull or bias")
 
     def bias(self, residuals: Array, y: Array, weights: Array, constraint: Constraint) -> float:
-        """Root of the slope of phi in b, which never falls: true for every norm of sizes."""
+        """The root in b of the derivative of phi, which never falls where phi is a norm of the sizes of slacks."""
         f = y - residuals
 
         def slope(b: float) -> float:
@@ -492,7 +491,7 @@ def resolve(slack: Any) -> Slack:
     slack = _named(slack)
     if isinstance(slack, type):
         raise ValueError(f"slack={slack.__name__} is a class; pass an object of it, such as slacks.OneNorm()")
-    missing = [name for name in _PARTS if not hasattr(slack, name)]
+    missing = lacking(slack, _PARTS)
     if not missing:
         return slack
     some = f", which lacks {', '.join(missing)}," if len(missing) < len(_PARTS) else ""
@@ -507,7 +506,7 @@ def loss(slack: Any) -> Loss:
     known = _named(slack)
     needed: tuple[str, ...] = ("smooth", "value", "conjugate")
     needed += ("duals", "curvature") if getattr(known, "smooth", False) else ("dual_box",)
-    missing = [name for name in needed if not hasattr(known, name)]
+    missing = lacking(known, needed)
     if not isinstance(known, type):
         if not missing:
             return known
@@ -524,4 +523,5 @@ def loss(slack: Any) -> Loss:
 
 def _named(slack: Any) -> Any:
     """The norm of this name; anything else as it is."""
-    return _BY_NAME[slack]() if isinstance(slack, str) and slack in _BY_NAME else slack
+    kind = named(slack, _BY_NAME)
+    return slack if kind is None else kind()

@@ -24,7 +24,7 @@ import numpy as np
 
 from ..linalg.arrays import Array
 from ..linalg.matrix import dot
-from ..problem.losses import gap_floor
+from ..problem.losses import gap_floor, quadratic_pieces
 from ..problem.regularizers import Regularizer
 from ..rows.protocol import FeatureSource
 from .primal.passes import (
@@ -234,7 +234,7 @@ def certify_rows(
     bend = ridge + (v**2).sum(axis=0)
     # Zero is feasible, so all between is; far from the solution shrinking is what makes the dual a bound at all.
     shrink = np.where(bend > gain, np.maximum(gain, 0) / np.where(bend > 0, bend, 1.0), 1.0)
-    if getattr(loss, "pieces", None) is None:
+    if quadratic_pieces(loss) is None:
         shrink, conjugate = _shares(rows, loss, which, V, known_duals, (scale_up, scale_down), shrink, v)
     else:
         conjugate = shrink * gain - 0.5 * shrink**2 * ridge

@@ -24,7 +24,7 @@ def train_one_class(
 ) -> tuple[Expansion, SvmSolution]:
     """The model that leaves a share of at most nu of the rows outside, and its certified solution."""
     n = X.shape[0]
-    kernel_matrix = kernel.machine(X, np.arange(n, dtype=np.int64), [n], cache_bytes, threads)
+    kernel_matrix = kernel.training_matrix(X, np.arange(n, dtype=np.int64), [n], cache_bytes, threads)
     (solution,) = solve_duals(kernel_matrix, [[0]], [one_class(nu, weights)], options, verbose)
     used = np.flatnonzero(solution.duals)
     return Expansion(kernel, X[used], solution.duals[None, used], np.array([solution.bias])), solution

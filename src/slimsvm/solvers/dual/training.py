@@ -32,7 +32,7 @@ class RowsByClass:
     def kernel_matrix(self, kernel: Any, cache_bytes: int) -> Any:
         """The core's kernel matrix and solver over these rows, a segment for each class."""
         order = self.order.astype(np.int64, copy=False)
-        return kernel.machine(self.dataset.X, order, self.lengths, cache_bytes, self.dataset.threads)
+        return kernel.training_matrix(self.dataset.X, order, self.lengths, cache_bytes, self.dataset.threads)
 
     def rows(self) -> list[Array]:
         """The rows of each segment."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...linalg.array_api import asarray_like, to_numpy
 from ...linalg.arrays import Array
-from ...problem.losses import SmoothLoss
+from ...problem.losses import SmoothLoss, quadratic_pieces
 from ...rows.protocol import FeatureSource, LinearWeights
 from .equations import from_rows, from_sums
 from .passes import Equations, Line
@@ -52,7 +52,7 @@ def newton(
     V = np.zeros((outputs, m + 1)) if start is None else np.array(start, dtype=np.float64)
     # Where no row is curved the bias is not determined: a trifle of curvature makes it so.
     trifle = 1e-12 * rows.labels.totals[which]
-    pieces = getattr(loss, "pieces", None)  # a loss of the user's need not have any
+    pieces = quadratic_pieces(loss)
     in_core = None if pieces is None else rows.newton(pieces, which, V, trifle, tol, max_iter)
     if in_core is not None:
         return NewtonState(*in_core)

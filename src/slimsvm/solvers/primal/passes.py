@@ -18,7 +18,7 @@ from ...data.targets import TARGET_ROUNDING
 from ...linalg.array_api import asarray_like, cast, namespace, widest_float
 from ...linalg.arrays import Array
 from ...linalg.matrix import dot
-from ...problem.losses import reads_targets
+from ...problem.losses import quadratic_pieces, reads_targets
 from ...rows.protocol import Block, Pass, decision
 
 # Columns of `CertificateSums`, in this order, from SUMS on those of a+ p and a- p. Duals times t give the dual
@@ -36,7 +36,7 @@ class OfLoss(Pass):
 
     @property
     def pieces(self) -> Any:  # type: ignore[override]
-        return getattr(self.loss, "pieces", None)  # a loss of the user's need not have any
+        return quadratic_pieces(self.loss)
 
     @property
     def in_numbers(self) -> _core.QuadraticLoss:
