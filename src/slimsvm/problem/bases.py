@@ -267,7 +267,7 @@ def is_array(basis: Any) -> bool:
     """Is it an array of vectors, rather than a name or an object that chooses them?"""
     if isinstance(basis, np.ndarray) or sp.issparse(basis) or is_array_api(basis):  # an array has a method choose, too
         return True
-    return not isinstance(basis, (str, type)) and not hasattr(basis, "choose") and hasattr(basis, "__len__")
+    return not isinstance(basis, (str, type)) and lacking(basis, ("choose", "__len__")) == ["choose"]
 
 
 def dense(vectors: Any) -> Array:

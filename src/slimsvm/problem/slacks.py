@@ -513,7 +513,7 @@ def loss(slack: Any) -> Loss:
         if getattr(known, "loss", None) is not None:
             return known.loss
     sums = sorted(name for name, kind in _BY_NAME.items() if kind.loss is not None)
-    own = hasattr(known, "value") and not hasattr(known, "feasible_set")  # meant as a loss
+    own = lacking(known, ("value", "feasible_set")) == ["feasible_set"]  # meant as a loss
     some = f", which lacks {', '.join(missing)}," if own else ""
     raise ValueError(
         f"slack={slack!r}{some} is not known here; use one of {sums} or an object of slimsvm.losses. Other slack "

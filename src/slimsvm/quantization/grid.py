@@ -55,14 +55,14 @@ class Grid:
 
     @property
     def weights(self) -> Array:
-        """w of all inputs, as rounded: what they count on the device."""
+        """w of all inputs, as rounded for the device."""
         return self._spread(self.gain.astype(np.float64) * 2.0**-self.bits)
 
     def _spread(self, values: Array) -> Array:
-        """Values of the inputs that count among all inputs, zero elsewhere."""
-        found = np.zeros((*values.shape[:-1], self.inputs))
-        found[..., self.used] = values
-        return found
+        """Values of the used inputs among zeros for the others."""
+        spread = np.zeros((*values.shape[:-1], self.inputs))
+        spread[..., self.used] = values
+        return spread
 
     def rows(self, X: Array) -> Array:
         """Rows as the device sees them: int16, halves away from zero, beyond the range cut off."""
@@ -74,7 +74,7 @@ class Grid:
 
     @property
     def readings(self) -> Readings | None:
-        """How rows of integers get here without a float; None where inputs are so small that integers say nothing."""
+        """How integers become rows of the grid without floats; None where inputs are too small to be integers."""
         fraction, exponent = np.frexp(self.gain.astype(np.float64))
         size = np.abs(self.offset.astype(np.float64))
         if exponent.max() > 16 or exponent.min() < -125 or size.max() >= 2.0**22:
@@ -97,7 +97,7 @@ class Grid:
         return np.clip(np.rint(self.steps(Z)), -MAX_BYTE, MAX_BYTE).astype(np.int8)
 
     def values(self, q: Array) -> Array:
-        """What bytes stand for; zero for inputs that do not count."""
+        """The vectors that bytes stand for; zero for inputs that are not used."""
         return self._spread(self.offset + q * (2.0**self.shift / self.gain.astype(np.float64)))
 
 
@@ -125,14 +125,14 @@ def packed_inputs(grid: Grid) -> tuple[Array, int]:
 
 
 def make_grid(weights: Array, Z: Array, power: int, folded: bool = False) -> Grid:
-    """The cheapest grid that is good for these vectors; weights and vectors in the units of the rows.
+    """The grid of fewest bytes whose steps are fine enough for these vectors; all in the units of the rows.
 
     ``folded``: rows come as they were before a scaler, so inputs have offsets of their own.
     """
     used = np.flatnonzero(weights)
     used = used if len(used) else np.arange(1)
-    found = _grid_of(np.maximum(weights[used], np.finfo(np.float32).tiny), Z[:, used], power, folded)
-    return replace(found, inputs=len(weights), used=used)
+    grid = _grid_of(np.maximum(weights[used], np.finfo(np.float32).tiny), Z[:, used], power, folded)
+    return replace(grid, inputs=len(weights), used=used)
 
 
 def _grid_of(weights: Array, Z: Array, power: int, folded: bool) -> Grid:
@@ -148,25 +148,25 @@ def _grid_of(weights: Array, Z: Array, power: int, folded: bool) -> Grid:
         most = float(widths(middle).max())
         if most <= COMMON_STEP * MAX_BYTE:
             return _finished(weights, middle, np.full(len(weights), most), power, own=False)
-    nowhere, whole = np.zeros(len(weights), dtype=np.float32), ((low + high) / 2).astype(np.float32)
-    short = upper_half(whole)
-    at_zero, least, nearly = widths(nowhere), widths(whole), widths(short)
-    if not folded and not _coarser(at_zero, least):
-        return _finished(weights, nowhere, at_zero, power)
-    if _coarser(nearly, least):
-        return _finished(weights, whole, least, power, offset_bytes=4)
+    zero, best = np.zeros(len(weights), dtype=np.float32), ((low + high) / 2).astype(np.float32)
+    short = upper_half(best)
+    at_zero, smallest, nearly = widths(zero), widths(best), widths(short)
+    if not folded and not _coarser(at_zero, smallest):
+        return _finished(weights, zero, at_zero, power)
+    if _coarser(nearly, smallest):
+        return _finished(weights, best, smallest, power, offset_bytes=4)
     return _finished(weights, short, nearly, power, offset_bytes=2)
 
 
-def _coarser(widths: Array, least: Array) -> bool:
-    """Would some input lose a bit that it needs?"""
-    return bool(((widths > FINE_STEP * MAX_BYTE) & (widths > 2 * least)).any())
+def _coarser(widths: Array, smallest: Array) -> bool:
+    """Is the step of some input twice as coarse as with the best offset, and too coarse?"""
+    return bool(((widths > FINE_STEP * MAX_BYTE) & (widths > 2 * smallest)).any())
 
 
 def _finished(
     weights: Array, offset: Array, widths: Array, power: int, own: bool = True, offset_bytes: int = 0
 ) -> Grid:
-    """Units such that a row that is cut off is still out of reach of every vector; steps as fine as bytes allow."""
+    """Units in which clipped rows are beyond `MAX_DISTANCE` of every vector; steps as fine as bytes allow."""
     room = MAX_BYTE << MAX_SHIFT
     bits = int(np.floor(np.log2((32767 - room) / MAX_DISTANCE ** (1 / power))))
     far = float(widths.max())

@@ -62,6 +62,7 @@ class Quantized(ABC):
     shown: Votes | None  # whose scores decision_function shows; None: it shows the values
     layer: QuantizedLayer | None
     bits: ClassVar[int] = KERNEL_BITS  # of what coefficients are multiplied with
+    is_linear: ClassVar[bool] = False
 
     @abstractmethod
     def features(self, U: Array) -> Array:
@@ -198,6 +199,7 @@ class QuantizedLinear(Quantized):
     """Weights instead of vectors."""
 
     bits: ClassVar[int] = 0
+    is_linear: ClassVar[bool] = True
 
     def features(self, U: Array) -> Array:
         return U

@@ -96,7 +96,7 @@ def descend_coordinates(bytes_: Array, steps: Array, spans: Array, coef: Array, 
 
 
 def squared_distance(Z: Array, moved: Array, coef: Array) -> float:
-    """Between f and the nearest function over moved vectors: the sum over outputs, less the norm of f."""
+    """Squared distance of f to the nearest function over moved vectors, less the norm of f; summed over outputs."""
     cross = _kernel(Z, moved).T @ coef.T
     inner = cho_solve(cho_factor(_kernel(moved, moved) + KERNEL_JITTER * np.eye(len(moved))), cross)
     return -float((cross * inner).sum())
@@ -108,7 +108,7 @@ def _kernel(A: Array, B: Array) -> Array:
 
 
 def _parts(coef: Array, count: int) -> list[Array]:
-    """Vectors that are rounded together: of about the same coefficients, which have the most to make up for."""
+    """Groups of vectors that are rounded together, of similar coefficients: their errors compensate each other best."""
     order = np.argsort(np.abs(coef).sum(axis=0), kind="stable")
     return [np.sort(order[first : first + count]) for first in range(0, len(order), count)]
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ....quantization.quantized import Quantized, QuantizedKernel
+from collections.abc import Callable
+from typing import Any
+
+from ....quantization.quantized import Quantized
 from ..text import ROM, HeaderWriter
 from . import labels, values
 from .rows import add_inputs
@@ -29,10 +32,8 @@ def write(model: Quantized, name: str, about: str) -> HeaderWriter:
     out.add(ROM)
     out.lines.append("\n")
     add_inputs(out, grid)
-    if isinstance(model, QuantizedKernel):
-        add_kernel(out, model)
-    else:
-        add_products(out, model)
+    add_sums: Callable[[HeaderWriter, Any], None] = add_products if model.is_linear else add_kernel
+    add_sums(out, model)
     (values if model.classes is None else labels).add_answers(out, model)
     out.add("\n#endif /* @@_H */")
     return out

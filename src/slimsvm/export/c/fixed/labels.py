@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ....quantization.grid import MAX_DISTANCE
-from ....quantization.quantized import Quantized, QuantizedKernel
+from ....quantization.quantized import Quantized
 from ..text import HeaderWriter, add_labels, add_winner, shown_scores
 from .sums import add_power_of_half, with_16_places
 
@@ -92,7 +92,7 @@ def _add_probabilities(out: HeaderWriter, model: Quantized, align: str) -> None:
     for (int c = 1; c < @@_CLASSES; ++c)
         if (l[c] > top) top = l[c];
     for (int c = 0; c < @@_CLASSES; ++c) e[c] = @_share((uint64_t)(top - l[c]));"""
-    if not isinstance(model, QuantizedKernel):
+    if model.is_linear:
         add_power_of_half(out)
     out.add(f"""
 /* 2^-size in 15 bits, for logarithms of odds in their own units. */
