@@ -12,7 +12,7 @@ from ... import _core
 from ...linalg.arrays import Array
 from ...linalg.matrix import dot
 from ...problem.formulation import FeasibleSet
-from ..certificate import balanced
+from ..certificate import KernelRows, balanced
 
 MAX_SUM_DRIFT = 1e-12  # a sum of duals, as a share of their sizes, that many rounded steps may leave
 
@@ -41,23 +41,11 @@ class ProgramSolution:
     state: tuple[Array, Array]  # what a warm start needs
 
 
-class Program(Protocol):
+class Program(KernelRows, Protocol):
     """``max y'a - 1/2 a'K a - mu * penalty(a)`` over the set without its ball."""
-
-    kernel_matrix: _core.KernelMatrix
 
     def product(self, duals: Array) -> Array:
         """f = K duals in float64."""
-
-    @property
-    def dot_product_degree(self) -> float:
-        """Of the kernel, in x.z."""
-
-    def diagonal(self) -> Array:
-        """The values k(x, x)."""
-
-    def matrix(self) -> Array:
-        """All of K: of few rows only."""
 
     def solve(
         self, mu: float, options: SolverOptions, start: ProgramSolution | None = None, exact: bool = True

@@ -14,7 +14,9 @@ from ...rows.protocol import FeatureSource, LinearWeights
 from .equations import from_rows, from_sums
 from .passes import Equations, Line
 
-FLAT_ENOUGH = 0.2  # of the slope where a step begins: a step with less at its end needs no line search
+# What may be left of the slope without a line search, and of the predicted gain after one. The core, for which rows are
+# near, uses 0.1 and 2e-3: measured on 240 problems, as many steps and as accurate, but 9 % more passes over the rows.
+FLAT_ENOUGH, LINE_SEARCH_TOL = 0.2, 2e-2
 COARSE_ROWS, COARSE_ROWS_PER_FEATURE = (
     20_000,
     500,
@@ -170,7 +172,7 @@ def line_search(rows: FeatureSource, loss: Any, which: Array, V: Array, D: Array
     The derivative is increasing: ``-2 gain`` at t = 0, and to be at most a hundredth of that. A pass looks at three
     places at once; then Newton's steps from either end of the bracket, and the secant between, are the next three.
     """
-    accuracy = 2e-2 * gain
+    accuracy = LINE_SEARCH_TOL * gain
     slope, bend = (V[:, :-1] * D[:, :-1]).sum(axis=1)[:, None], (D[:, :-1] ** 2).sum(axis=1)[:, None]
     work, outputs = Line(loss), len(which)
     t = np.tile([0.5, 1.0, 2.0], (outputs, 1))
