@@ -509,7 +509,7 @@ def test_order_and_copies_of_vectors_change_nothing(moons):
         0.5 * np.hstack([machine.coef, machine.coef])[:, np.append(order, order + len(order))],
         machine.bias,
     )
-    first, second = (Compressor(Original.of(m, source.goal, 1.0)).margin(6) for m in (machine, twice))
+    first, second = (Compressor(Original.of(m, source.task, 1.0)).margin(6) for m in (machine, twice))
     np.testing.assert_array_equal(first.vectors, second.vectors)
     np.testing.assert_array_equal(first.coef, second.coef)
 
@@ -700,7 +700,7 @@ def test_progress_is_shown(capsys, moons):
 def test_two_classes_at_zero():
     """scikit-learn gives the second class to a value of exactly 0, this library the first."""
     goal = Classification(np.ones(2), outputs(2, "ovo"), Votes())
-    np.testing.assert_array_equal(goal.answers(np.array([[-1.0], [0.0], [1.0]])), [0, 0, 1])
+    np.testing.assert_array_equal(goal.predictions(np.array([[-1.0], [0.0], [1.0]])), [0, 0, 1])
     X, y = np.array([[-1.0], [1.0]]), [0, 1]
     model = SVC(kernel="linear").fit(X, y)
     assert compress(model, 1).predict([[0.0]]) == model.predict([[0.0]])

@@ -16,7 +16,7 @@ from sklearn.svm import SVR
 
 import slimsvm
 from slimsvm import CompressedRegressor, SlimSVR, compress
-from slimsvm.compression import METHODS, Compressor, Known
+from slimsvm.compression import METHODS, Compressor, distinct_rows
 from slimsvm.estimators.adapters import source_model
 from slimsvm.export import quantize
 
@@ -130,7 +130,7 @@ def test_the_unit_of_a_target_scales_its_predictions_and_nothing_else(model, dat
     scaled = replace(source, expansion=replace(machine, coef=size[:, None] * machine.coef, bias=size * machine.bias))
     found = []
     for one, labels in ((source, Y), (scaled, Y * size)):
-        compressor = Compressor(one.original(), Known.of(X, np.ones(len(X)), labels))
+        compressor = Compressor(one.original(), distinct_rows(X, np.ones(len(X)), targets=labels))
         found.append(METHODS[method](compressor, 8))
     assert_array_equal(found[1].vectors, found[0].vectors)
     assert_allclose(found[1].coef, size[:, None] * found[0].coef, rtol=1e-9)
@@ -176,8 +176,8 @@ def test_rows_weights_and_threads(model, data):
 def test_equal_rows_keep_their_own_targets():
     X = np.ones((4, 2))
     y = np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 2.0], [1.0, 1.0]])
-    kept = Known.of(X, np.ones(4), y)
-    assert sorted(map(tuple, kept.y.tolist())) == [(1.0, 1.0), (1.0, 2.0), (2.0, 1.0)]
+    kept = distinct_rows(X, np.ones(4), targets=y)
+    assert sorted(map(tuple, kept.targets.tolist())) == [(1.0, 1.0), (1.0, 2.0), (2.0, 1.0)]
     assert kept.counts.sum() == 4
 
 

@@ -19,9 +19,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernel_table
 from slimsvm import Predictor, SlimOneClass, compress, load, save, to_micropython, to_sklearn
+from slimsvm.compression import one_class
+from slimsvm.compression.one_class import threshold
 from slimsvm.compression.tasks import OneClass
-from slimsvm.estimators import one_class
-from slimsvm.estimators.one_class import threshold
 from slimsvm.export import quantize
 
 MOONS = make_moons(400, noise=0.1, random_state=0)[0]
@@ -136,7 +136,7 @@ def test_rows_on_the_border_agree_on_either_side():
 @pytest.mark.parametrize("most", [20_000, 150])
 def test_the_order_of_rows_and_threads_change_nothing(most, monkeypatch):
     """Also where some of the rows are drawn."""
-    monkeypatch.setattr(one_class, "MOST_ROWS", most)
+    monkeypatch.setattr(one_class, "MAX_TRAINING_ROWS", most)
     order = np.random.default_rng(0).permutation(len(MOONS))
     first = SlimOneClass(6, contamination=0.1).fit(MOONS)
     same_model(first, SlimOneClass(6, contamination=0.1).fit(MOONS[order]))
@@ -145,7 +145,7 @@ def test_the_order_of_rows_and_threads_change_nothing(most, monkeypatch):
 
 @pytest.mark.parametrize("most", [20_000, 100])
 def test_a_weight_counts_copies(most, monkeypatch):
-    monkeypatch.setattr(one_class, "MOST_ROWS", most)
+    monkeypatch.setattr(one_class, "MAX_TRAINING_ROWS", most)
     weight = np.random.default_rng(0).integers(0, 4, len(MOONS))
     weighted = SlimOneClass(6, contamination=0.1).fit(MOONS, sample_weight=weight)
     same_model(weighted, SlimOneClass(6, contamination=0.1).fit(np.repeat(MOONS, weight, axis=0)))
@@ -155,7 +155,7 @@ def test_a_sample_is_enough(monkeypatch):
     """A detector from a third of the rows is nearly that of all."""
     X = make_moons(3000, noise=0.1, random_state=3)[0]
     whole = SlimOneClass(12).fit(X)
-    monkeypatch.setattr(one_class, "MOST_ROWS", 1000)
+    monkeypatch.setattr(one_class, "MAX_TRAINING_ROWS", 1000)
     some = SlimOneClass(12).fit(X)
     assert some.compression_.vectors_before < whole.compression_.vectors_before
     assert np.mean(some.predict(ROWS) == whole.predict(ROWS)) > 0.97
@@ -319,7 +319,7 @@ def blocks_of(X, *others):
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
 def test_rows_elsewhere_give_the_model_of_the_same_rows_in_memory(far_data, weighted, contamination, most, monkeypatch):
     da = pytest.importorskip("dask.array")
-    monkeypatch.setattr(one_class, "MOST_ROWS", most)
+    monkeypatch.setattr(one_class, "MAX_TRAINING_ROWS", most)
     X, weight = far_data
     given = (weight,) if weighted else ()
     model = SlimOneClass(8, contamination=contamination)

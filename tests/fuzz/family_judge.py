@@ -22,7 +22,7 @@ import numpy as np
 from sklearn.base import clone
 
 from longdouble import LONG, long
-from slimsvm.estimators.sklearn_svm import classifiers
+from slimsvm.estimators.sklearn_svm import training
 from slimsvm.solvers.dual import sklearn_svm
 
 from . import exact
@@ -173,7 +173,7 @@ def with_duals(fitted):
     """Refit without the replacement by f = 0, to get its duals: like any others, they prove what they prove."""
     with (
         patch.object(sklearn_svm, "_zero_without_margin", lambda machine, view, problem, found: found),
-        patch.object(classifiers, "zero_if_rounding", lambda machine, view, solution: solution),
+        patch.object(training, "zero_if_rounding", lambda machine, view, solution: solution),
     ):
         model = clone(fitted.model).fit(fitted.X, fitted.y, fitted.weight)
     return replace(fitted, model=model)

@@ -1,7 +1,7 @@
-"""As few vectors as agree with the original on rows that neither has seen.
+"""As few vectors as agree with the original on held-out rows.
 
-Training rows say too little of that: many lie on the border of a machine over few rows, or well inside of it, and one
-vector may agree with it on all of them. So machines over parts of the rows are made small, and judged on the others.
+Training rows say too little of that: many lie on the border of a model over few rows, or well inside of it, and one
+vector may agree with it on all of them. So models over parts of the rows are compressed, and judged on the others.
 """
 
 from __future__ import annotations
@@ -11,63 +11,56 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..model.expansion import Expansion
+from ..data.dataset import Dataset
 from .methods import Compressor
-from .original import Original, WeightedRows
-from .sizes import half_of, not_reached, small_version, smallest
+from .original import Original
+from .sizes import SmallModel, half_size, not_reached, small_model, smallest
 
-PARTS = 4  # of the rows, each judged by a machine over the others
-ENOUGH = 500  # rows that are judged: no more parts then
-LEAST = 2 * PARTS  # rows
+N_FOLDS = 4
+MAX_JUDGED_ROWS = 500  # of all folds together: further folds are left out
+MIN_ROWS = 2 * N_FOLDS
 
 
-def agreeing_on_unseen(
-    compressor: Compressor,
-    rows: WeightedRows,
-    method: str,
-    agreement: float,
-    machine_over: Callable[[WeightedRows], Original],
-) -> tuple[Expansion, str, str]:
-    """What `small_version` gives for "auto", where the size must do on unseen rows as well."""
-    if len(rows.counts) < LEAST:
-        return small_version(compressor, method, "auto", agreement)
-    trials = [
-        HeldOutModel(replace(compressor, original=machine_over(seen), known=seen), rest) for seen, rest in parts(rows)
+def small_model_by_holdout(
+    compressor: Compressor, rows: Dataset, method: str, agreement: float, train: Callable[[Dataset], Original]
+) -> SmallModel:
+    """As `small_model` for "auto", where the size must also do on held-out rows; ``train`` makes originals of rows."""
+    if rows.size < MIN_ROWS:
+        return small_model(compressor, method, "auto", agreement)
+    held_out = [
+        HeldOutModel(replace(compressor, original=train(seen), given_rows=seen), unseen) for seen, unseen in folds(rows)
     ]
-    weights = [float(trial.unseen.counts.sum()) for trial in trials]
+    weights = [float(fold.unseen.counts.sum()) for fold in held_out]
 
-    def made(size: int) -> tuple[int, tuple[Expansion, str, str]]:
-        return size, small_version(compressor, method, size, agreement)
+    def compress(size: int) -> tuple[int, SmallModel]:
+        return size, small_model(compressor, method, size, agreement)
 
-    def agrees(found: tuple[int, tuple[Expansion, str, str]]) -> bool:
-        size, (small, _, _) = found
-        if compressor.agreement(small) < agreement:
+    def agrees(candidate: tuple[int, SmallModel]) -> bool:
+        size, small = candidate
+        if compressor.agreement(small.expansion) < agreement:
             return False
-        unseen = [trial.agreement(method, size) for trial in trials]
-        return float(np.average(unseen, weights=weights)) >= agreement
+        return float(np.average([fold.agreement(method, size) for fold in held_out], weights=weights)) >= agreement
 
-    (_, (small, used, note)), reached = smallest(half_of(compressor.original), made, agrees)
-    return small, used, note if reached else not_reached(agreement, small)
+    (_, small), reached = smallest(half_size(compressor.original), compress, agrees)
+    return small if reached else small._replace(note=not_reached(agreement, small.expansion))
 
 
 @dataclass(frozen=True)
 class HeldOutModel:
-    """A machine over a part of the rows, and rows that are not among them."""
+    """A model over some of the rows, to be compressed, and rows that are not among them."""
 
     compressor: Compressor
-    unseen: WeightedRows
+    unseen: Dataset
 
     def agreement(self, method: str, size: int) -> float:
-        """Of so many vectors with the machine, on the rows that both have not seen."""
-        small, _, _ = small_version(self.compressor, method, size, 1.0)
-        original = self.compressor.original
-        before, after = (self.compressor.values(one, self.unseen.X) for one in (original.expansion, small))
-        return original.goal.agreement(before, after, self.unseen.counts)
+        """Of the compressed model of this size with the model, on the held-out rows."""
+        small, original = small_model(self.compressor, method, size, 1.0), self.compressor.original
+        before, after = (self.compressor.values(f, self.unseen.X) for f in (original.expansion, small.expansion))
+        return original.task.agreement(before, after, self.unseen.counts)
 
 
-def parts(rows: WeightedRows) -> Iterator[tuple[WeightedRows, WeightedRows]]:
-    """Rows to be seen, and the others; the same for rows in any order, as theirs is one of their own."""
-    n = len(rows.counts)
-    part = np.random.default_rng(0).permutation(n) % PARTS
-    for k in range(min(PARTS, -(-ENOUGH * PARTS // n))):
-        yield rows.some(np.flatnonzero(part != k)), rows.some(np.flatnonzero(part == k))
+def folds(rows: Dataset) -> Iterator[tuple[Dataset, Dataset]]:
+    """Rows to train on, and the held-out rows; they do not depend on the order in which rows were given."""
+    fold = np.random.default_rng(0).permutation(rows.size) % N_FOLDS
+    for k in range(min(N_FOLDS, -(-MAX_JUDGED_ROWS * N_FOLDS // rows.size))):
+        yield rows.take(fold != k), rows.take(fold == k)

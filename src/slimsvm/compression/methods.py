@@ -1,4 +1,4 @@
-"""The ways to make a machine small."""
+"""The methods of compression that users name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import scipy.sparse as sp
 from ..basis.distillation import distill, distilled_coefficients
 from ..basis.reduced_set import has_norm, reduced_set
 from ..data.dataset import Dataset, ProblemGroup
-from ..data.duplicates import row_keys
 from ..linalg.arrays import Array
 from ..model.expansion import Expansion
 from ..problem.bases import Learned, dense
@@ -22,23 +21,22 @@ from ..problem.regularizers import Identity, KernelNorm, Regularizer
 from ..rows.labels import join_groups
 from ..solvers.primal.coefficients import fit_coefficients
 from ..utils.progress import Iterations
-from .original import Original, WeightedRows, in_columns
+from .original import Original, distinct_rows, draw_rows, target_columns, unmerged_rows
 from .tasks import DistillationTargets, PredictionTask
 
-# Cost of a row that the original teaches, in units of its own C. Chosen on test sets: see docs/compress.md.
-TEACHING = 5.0
-ITERATIONS = {"reduced set": 100, "one problem": 100, "all classes": 60}
-EXACTLY = 1e3  # times C: the cost of a value that is to be met
-# Multiplications of one Newton step of learning: rows are drawn where there are more.
-MOST_WORK = 4e9
+# Cost of the original's value at a row, in units of its C. Chosen on test sets: see docs/compress.md.
+DISTILLATION_COST = 5.0
+EXACT_COST = 1e3  # times C: of values that are to be met
+MAX_ITERATIONS = {"reduced set": 100, "one problem": 100, "one-vs-rest": 60}
+MAX_NEWTON_MULTIPLIES = 4e9  # of one Newton step while vectors move: rows are drawn where there are more
 
 
 @dataclass(frozen=True)
 class Compressor:
-    """The ways to make one machine small; ``known`` are rows other than its vectors, if there are any."""
+    """Makes compressed models of one original; ``given_rows`` are rows other than its vectors, if there are any."""
 
     original: Original
-    known: WeightedRows | None = None
+    given_rows: Dataset | None = None
     seed: int = 0
     threads: int = 1
     verbose: bool = False
@@ -49,93 +47,88 @@ class Compressor:
 
     @cached_property
     def _has_norm(self) -> bool:
-        """Is there a norm in which the small machine can be near the original?"""
+        """Is there a norm in which the compressed model can be near the original?"""
         return has_norm(self._kernel, self.original.expansion.vectors) and self.original.has_norms
 
     @property
-    def _norm(self) -> Regularizer:
-        """What coefficients pay for: without a norm of functions, their own squares."""
+    def _regularizer(self) -> Regularizer:
+        """The kernel's norm; without one, the squares of the coefficients."""
         return KernelNorm() if self._has_norm else Identity()
 
     @cached_property
-    def rows(self) -> WeightedRows:
-        """The rows to teach on."""
-        return self._as_known(self._examples) if self.known is None else self.known
+    def rows(self) -> Dataset:
+        """The rows to train on: those that were given, or examples made from the original's vectors."""
+        return self._examples if self.given_rows is None else self.given_rows
 
     @cached_property
-    def _examples(self) -> Any:
-        return self.original.goal.examples(self.original.expansion.vectors, self._rng())
-
-    def _as_known(self, X: Any) -> WeightedRows:
-        return WeightedRows(X, np.ones(X.shape[0]), row_keys(X))
+    def _examples(self) -> Dataset:
+        X = self.original.task.example_rows(self.original.expansion.vectors, self._rng())
+        return unmerged_rows(X, np.ones(X.shape[0]))
 
     @cached_property
-    def judged(self) -> Array:
+    def original_values(self) -> Array:
         """The original's values of these rows."""
         return self.values(self.original.expansion, self.rows.X)
 
     @cached_property
     def units(self) -> Array:
-        """What outputs are measured in where vectors serve all of them: one for each, or for all."""
-        return self.original.goal.units(self.judged, self.rows.counts)
+        """The units in which errors of the outputs are added up: one for each, or for all."""
+        return self.original.task.units(self.original_values, self.rows.counts)
 
-    def values(self, machine: Expansion, X: Any) -> Array:
+    def values(self, expansion: Expansion, X: Any) -> Array:
         """Values of all outputs at rows X, in float64."""
-        return machine.decision(X.astype(np.float64, copy=False), self.threads)
+        return expansion.decision(X.astype(np.float64, copy=False), self.threads)
 
     def agreement(self, small: Expansion) -> float:
-        """With the original, on the rows to teach on."""
-        return self.original.goal.agreement(self.judged, self.values(small, self.rows.X), self.rows.counts)
+        """With the original, on the rows to train on."""
+        return self.original.task.agreement(self.original_values, self.values(small, self.rows.X), self.rows.counts)
 
-    def likeness(self, small: Expansion) -> float:
-        """To the original, on the same rows."""
-        return self.original.goal.likeness(self.judged, self.values(small, self.rows.X), self.rows.counts)
-
-    def knowing(self, rows: Dataset) -> Compressor:
-        """The same, with other rows to teach on."""
-        return replace(self, known=WeightedRows(rows.X, rows.counts, rows.keys, rows.codes), verbose=False)
+    def similarity(self, small: Expansion) -> float:
+        """To the original, on the rows to train on."""
+        return self.original.task.similarity(self.original_values, self.values(small, self.rows.X), self.rows.counts)
 
     # --- the methods that users name ---
 
     def reduced_set(self, count: int, thorough: bool = True) -> Expansion:
         """The expansion of so many vectors that is nearest in the kernel's space; the bias is the original's.
 
-        For teaching, the nearest of very few vectors is no better a start: ``thorough`` is for the set itself.
+        As a start for the other methods, the nearest of very few vectors is no better: ``thorough`` is for the set
+        itself.
         """
-        machine = self.original.expansion
+        original = self.original.expansion
         watch = self._watch(f"reduced set of {count} vectors")
-        found = reduced_set(
+        nearest = reduced_set(
             self._kernel,
-            machine.vectors,
-            machine.coef / self.units[:, None],
+            original.vectors,
+            original.coef / self.units[:, None],
             count,
             self._rng(),
-            ITERATIONS["reduced set"] if self._has_norm else 0,
+            MAX_ITERATIONS["reduced set"] if self._has_norm else 0,
             threads=self.threads,
             callback=watch,
             restarts=thorough,
         )
         if watch is not None:
-            watch.finish(found.n_iter, found.value)
-        # Vectors that could not move are rows of the original, kept as it keeps them.
-        still = not self._kernel.differentiable and sp.issparse(machine.vectors)
-        vectors = sp.csr_array(found.vectors) if still else found.vectors
-        small = replace(machine, vectors=vectors, coef=found.coef * self.units[:, None])
+            watch.finish(nearest.n_iter, nearest.value)
+        # Vectors that could not move are vectors of the original, kept in its container.
+        fixed = not self._kernel.differentiable and sp.issparse(original.vectors)
+        vectors = sp.csr_array(nearest.vectors) if fixed else nearest.vectors
+        small = replace(original, vectors=vectors, coef=nearest.coef * self.units[:, None])
         if self._has_norm:
             return small
-        # Without a norm, values at the original's vectors are all that can be near.
-        F = self.values(machine, machine.vectors)
-        exact = ProblemGroup(None, np.stack([F, F], axis=-1), np.full(F.shape, EXACTLY * self.original.cost))
-        return self._with_coefficients(small, self._as_known(machine.vectors), DistillationTargets([exact], exact))
+        # Without a norm, only values can be near: those at the original's vectors.
+        F = self.values(original, original.vectors)
+        exact = ProblemGroup(None, np.stack([F, F], axis=-1), np.full(F.shape, EXACT_COST * self.original.cost))
+        return self._with_coefficients(small, original.vectors, DistillationTargets([exact], exact))
 
     def refit(self, count: int) -> Expansion:
-        """The vectors of the reduced set; coefficients and biases fitted to rows with labels."""
+        """The vectors of the reduced set, with coefficients and biases fitted to labels."""
         small, rows = self.reduced_set(count), self.rows
-        binary = self.original.goal.binary(rows.y, self._label_costs())
+        binary = self.original.task.binary_problems(rows, self._label_costs())
         if binary is None:
-            return self.relearned(small)
-        norm = self._norm.among(self._kernel, rows.X, True)
-        found = fit_coefficients(
+            return self.with_coefficients_from_labels(small)
+        norm = self._regularizer.among(self._kernel, rows.X, True)
+        fitted = fit_coefficients(
             self._kernel,
             rows.X,
             small.vectors,
@@ -145,102 +138,106 @@ class Compressor:
             tol=1e-6,
             threads=self.threads,
         )
-        return replace(small, coef=found.coef, bias=found.bias)
+        return replace(small, coef=fitted.coef, bias=fitted.bias)
 
     def margin(self, count: int) -> Expansion:
-        """A reduced set that is taught the original's own values of rows, where that makes it more like it.
+        """The most similar to the original of a reduced set, the same with coefficients fitted to the original's
+        values, and the same with vectors learned from them.
 
-        Of several classes' vectors, which serve all pairs at once when they move, the start may be the better ones.
+        The vectors of several classes serve all pairs at once when they move: the start may be better.
         """
         start = self.reduced_set(count, thorough=False)
-        lesson = self.original.goal.taught(self.judged, TEACHING * self.original.cost * self.rows.counts)
-        found = [start, self._with_coefficients(start, self.rows, lesson), self._taught(start, lesson)]
-        return max(found, key=self.likeness)  # the first of the best
+        costs = DISTILLATION_COST * self.original.cost * self.rows.counts
+        targets = self.original.task.targets_from_values(self.original_values, costs)
+        candidates = [start, self._with_coefficients(start, self.rows.X, targets), self._distilled(start, targets)]
+        return max(candidates, key=self.similarity)  # the first of the best
 
     def learn(self, count: int) -> Expansion:
-        """A reduced set that is taught labels.
+        """A reduced set whose vectors and coefficients are then learned from labels.
 
         Where their cost is estimated, also train with a penalty for leaving the original, and keep the model that
         agrees with it on more rows.
         """
-        start, lesson = self.reduced_set(count, thorough=False), self._lesson_of_labels()
-        both = self.original.cost_is_estimated and not lesson.near
-        lessons = [lesson, replace(lesson, near=True)] if both else [lesson]
-        return max((self._taught(start, lesson) for lesson in lessons), key=self.likeness)
+        start, targets = self.reduced_set(count, thorough=False), self._targets_from_labels()
+        both = self.original.cost_is_estimated and not targets.near
+        variants = [targets, replace(targets, near=True)] if both else [targets]
+        return max((self._distilled(start, variant) for variant in variants), key=self.similarity)
 
-    def relearned(self, small: Expansion) -> Expansion:
+    def with_coefficients_from_labels(self, small: Expansion) -> Expansion:
         """The best coefficients over these vectors by the labels of the rows."""
-        return self._with_coefficients(small, self.rows, self._lesson_of_labels())
+        return self._with_coefficients(small, self.rows.X, self._targets_from_labels())
 
     # --- what they share ---
 
-    def _lesson_of_labels(self) -> DistillationTargets:
-        goal, rows = self.original.goal, self.rows
-        return goal.from_labels(rows.y, self._label_costs())
+    def _targets_from_labels(self) -> DistillationTargets:
+        return self.original.task.targets_from_labels(self.rows, self._label_costs())
 
     def _label_costs(self) -> Array:
-        return self.original.cost * self.rows.counts * self.original.goal.weights(self.rows.y)
+        return self.original.cost * self.rows.counts * self.original.task.class_weights(self.rows)
 
-    def _taught(self, start: Expansion, lesson: DistillationTargets) -> Expansion:
-        """Vectors moved for the lesson, on some of the rows where those are many; then coefficients on all rows."""
+    def _distilled(self, start: Expansion, targets: DistillationTargets) -> Expansion:
+        """Move the vectors towards the targets, on some of the rows where those are many; then fit coefficients on all
+        rows."""
         if self._kernel.differentiable:
-            start = replace(start, vectors=self._moved(start, lesson))
-        return self._with_coefficients(start, self.rows, lesson)
+            start = replace(start, vectors=self._moved_vectors(start, targets))
+        return self._with_coefficients(start, self.rows.X, targets)
 
-    def _moved(self, start: Expansion, lesson: DistillationTargets) -> Array:
-        rows, moving, count = self.rows, lesson.moving, start.coef.shape[1]
+    def _moved_vectors(self, start: Expansion, targets: DistillationTargets) -> Array:
+        rows, moving, count = self.rows, targets.moving, start.coef.shape[1]
         work = moving.Y.shape[1] * count**2
-        most = int(min(Learned().most_rows(count), max(5000, MOST_WORK / work)))
-        some, counts = rows.sample(most, self.original.goal.codes(self.judged), self._rng())
+        size = int(min(Learned().most_rows(count), max(5000, MAX_NEWTON_MULTIPLIES / work)))
+        some, counts = draw_rows(rows, size, self.original.task.strata(self.original_values), self._rng())
         C = moving.C[some] * (counts / rows.counts[some])[:, None]
-        X, targets = rows.X[some], ProblemGroup(None, moving.Y[some] / self.units[:, None], C)
-        pull, squares = np.zeros(targets.C.shape), 0.0
-        if lesson.near and not lesson.others and self._has_norm:
-            X, (targets,), pull = self._beside(X, [targets])
+        X, group = rows.X[some], ProblemGroup(None, moving.Y[some] / self.units[:, None], C)
+        pull, squares = np.zeros(group.C.shape), 0.0
+        if targets.near and not targets.one_vs_rest and self._has_norm:
+            X, (group,), pull = self._with_original_vectors(X, [group])
             pull, squares = pull / self.units, float((self.original.norms / self.units**2).sum())
-        places = _not_constant(targets, pull)
-        if not places.any():
+        used = _depend_on_vectors(group, pull)
+        if not used.any():
             return dense(start.vectors)
-        targets, pull = ProblemGroup(None, targets.Y[:, places], targets.C[:, places]), pull[:, places]
+        group, pull = ProblemGroup(None, group.Y[:, used], group.C[:, used]), pull[:, used]
         watch = self._watch(f"teaching {count} vectors on {len(some)} rows")
-        found = distill(
+        learned = distill(
             self._kernel,
             X,
-            targets,
+            group,
             pull,
             squares,
             dense(start.vectors),
             self._rng(),
-            lesson.loss,
-            self._norm,
-            ITERATIONS["all classes" if lesson.others else "one problem"],
+            targets.loss,
+            self._regularizer,
+            MAX_ITERATIONS["one-vs-rest" if targets.one_vs_rest else "one problem"],
             threads=self.threads,
             callback=watch,
         )
         if watch is not None:
-            watch.finish(found.n_iter, found.value)
-        return found.vectors
+            watch.finish(learned.n_iter, learned.value)
+        return learned.vectors
 
-    def _with_coefficients(self, small: Expansion, rows: WeightedRows, lesson: DistillationTargets) -> Expansion:
-        """The best coefficients over the vectors as they are."""
-        X, lessons = rows.X, lesson.outputs
+    def _with_coefficients(self, small: Expansion, X: Any, targets: DistillationTargets) -> Expansion:
+        """The best coefficients over fixed vectors."""
+        groups = targets.outputs
         pull = np.zeros((X.shape[0], len(small.coef)))
-        if lesson.near and self._has_norm:
-            X, lessons, pull = self._beside(X, lessons)
+        if targets.near and self._has_norm:
+            X, groups, pull = self._with_original_vectors(X, groups)
         coef, bias = distilled_coefficients(
-            self._kernel, X, small.vectors, lessons, pull, small.bias, lesson.loss, self._norm, self.threads
+            self._kernel, X, small.vectors, groups, pull, small.bias, targets.loss, self._regularizer, self.threads
         )
         return replace(small, coef=coef, bias=bias)
 
-    def _beside(self, X: Any, lessons: list[ProblemGroup]) -> tuple[Any, list[ProblemGroup], Array]:
-        """Rows, and behind them the original's vectors, which teach nothing but hold it near; their coefficients."""
-        machine = self.original.expansion
-        if X is machine.vectors:
-            return X, lessons, machine.coef.T
+    def _with_original_vectors(self, X: Any, groups: list[ProblemGroup]) -> tuple[Any, list[ProblemGroup], Array]:
+        """Append the original's vectors to the rows: they have no targets, and their coefficients keep the model near
+        the original."""
+        original = self.original.expansion
+        if X is original.vectors:
+            return X, groups, original.coef.T
         n, m = X.shape[0], self.original.size
         stack = sp.vstack if sp.issparse(X) else np.vstack
-        pull = np.vstack([np.zeros((n, len(machine.coef))), machine.coef.T])
-        return stack([X, machine.vectors.astype(X.dtype, copy=False)]), [_padded(t, m) for t in lessons], pull
+        pull = np.vstack([np.zeros((n, len(original.coef))), original.coef.T])
+        vectors = original.vectors.astype(X.dtype, copy=False)
+        return stack([X, vectors]), [_with_free_rows(group, m) for group in groups], pull
 
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng(self.seed)
@@ -249,33 +246,34 @@ class Compressor:
         return Iterations(label) if self.verbose else None
 
 
-def _not_constant(targets: ProblemGroup, pull: Array) -> Array:
-    """Outputs for which it matters where vectors are: no constant is in all intervals, or a function is to be near."""
+def _depend_on_vectors(targets: ProblemGroup, pull: Array) -> Array:
+    """Outputs that a constant does not solve: none is in all intervals, or a function is to be near."""
     return (targets.Y[..., 0].max(axis=0) > targets.Y[..., 1].min(axis=0)) | pull.any(axis=0)
 
 
-def _padded(targets: ProblemGroup, more: int) -> ProblemGroup:
-    """With so many rows behind that may have any value."""
+def _with_free_rows(targets: ProblemGroup, count: int) -> ProblemGroup:
+    """With so many further rows that may have any value."""
     if targets.rows is not None:
         return targets
-    outputs = targets.Y.shape[1]
-    free = np.broadcast_to(np.array([-np.inf, np.inf]), (more, outputs, 2))
-    return ProblemGroup(None, np.concatenate([targets.Y, free]), np.concatenate([targets.C, np.zeros((more, outputs))]))
+    n_outputs = targets.Y.shape[1]
+    free = np.broadcast_to(np.array([-np.inf, np.inf]), (count, n_outputs, 2))
+    costs = np.concatenate([targets.C, np.zeros((count, n_outputs))])
+    return ProblemGroup(None, np.concatenate([targets.Y, free]), costs)
 
 
 @dataclass(frozen=True)
-class Relearned:
+class RegressionRefit:
     """Coefficients of a regressor over other vectors, by targets of rows: `slimsvm.solvers.primal.refit.Refit`."""
 
-    goal: PredictionTask
+    task: PredictionTask
     cost: float
 
     def coefficients(self, machine: Any, kernel: Any, Z: Array, X: Array, y: Array) -> tuple[Array, Array]:
         before = replace(machine.expansion, kernel=kernel)
-        known = WeightedRows.of(X, np.ones(len(X)), in_columns(y, len(before.bias)))
-        compressor = Compressor(Original.of(before, self.goal, self.cost), known)
-        found = compressor.relearned(replace(before, vectors=Z))
-        return found.coef, found.bias
+        rows = distinct_rows(X, np.ones(len(X)), targets=target_columns(y, len(before.bias)))
+        compressor = Compressor(Original.of(before, self.task, self.cost), rows)
+        refitted = compressor.with_coefficients_from_labels(replace(before, vectors=Z))
+        return refitted.coef, refitted.bias
 
 
 METHODS: dict[str, Callable[[Compressor, int], Expansion]] = {

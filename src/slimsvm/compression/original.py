@@ -1,4 +1,4 @@
-"""What is to be made small, and the rows that are known."""
+"""The model that is compressed, and the rows that its compressed form is trained on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sklearn.utils import check_array
 
 from ..basis.reduced_set import function_values
 from ..data.dataset import Dataset
-from ..data.duplicates import group_equal_rows, row_keys
+from ..data.duplicates import group_equal_rows, merge_duplicates, row_keys
 from ..linalg.arrays import Array
 from ..model.expansion import Expansion
 from .tasks import PredictionTask
@@ -19,19 +19,18 @@ from .tasks import PredictionTask
 
 @dataclass(frozen=True)
 class Original:
-    """A machine: its expansion, what its values mean, the cost C of a row's slack; and the expansion as it was given,
-    in which a vector may come twice. ``cost_is_estimated``: no parameter gives C, so that it was taken from the largest
-    coefficient."""
+    """An expansion with each vector once, the task of its values, the cost C of a row's slack, and the expansion as it
+    was given. ``cost_is_estimated``: no parameter gives C, so that it was taken from the largest coefficient."""
 
     expansion: Expansion
-    goal: PredictionTask
+    task: PredictionTask
     cost: float
     given: Expansion
     cost_is_estimated: bool = False
 
     @classmethod
-    def of(cls, expansion: Expansion, goal: PredictionTask, cost: float | None) -> Original:
-        """Each vector once, in an order that does not depend on that of the training rows.
+    def of(cls, expansion: Expansion, task: PredictionTask, cost: float | None) -> Original:
+        """Merge equal vectors, and put them in an order that does not depend on that of the training rows.
 
         Without a cost, estimate C: a row inside the margin has the coefficient C times its class weight, so take the
         largest coefficient, over the largest class weight.
@@ -39,7 +38,7 @@ class Original:
         X, coef = expansion.vectors, np.asarray(expansion.coef, dtype=np.float64)
         cost_is_estimated = cost is None
         if cost is None:
-            cost = float(np.abs(coef).max(initial=0.0)) / goal.largest_weight or 1.0
+            cost = float(np.abs(coef).max(initial=0.0)) / task.max_class_weight or 1.0
         used = np.flatnonzero(coef.any(axis=0))
         X, coef = X[used], coef[:, used]
         keys = row_keys(X)
@@ -49,8 +48,8 @@ class Original:
             np.add.at(summed.T, groups.group, coef.T)
             X, coef, keys = X[groups.first], summed, keys[groups.first]
         order = np.argsort(keys, kind="stable")
-        machine = replace(expansion, vectors=X[order], coef=np.ascontiguousarray(coef[:, order]))
-        return cls(machine, goal, cost, expansion, cost_is_estimated)
+        distinct = replace(expansion, vectors=X[order], coef=np.ascontiguousarray(coef[:, order]))
+        return cls(distinct, task, cost, expansion, cost_is_estimated)
 
     @property
     def size(self) -> int:
@@ -59,74 +58,65 @@ class Original:
     @cached_property
     def norms(self) -> Array:
         """``|f_o|^2`` of each output."""
-        machine = self.expansion
-        return np.einsum("io,oi->o", function_values(machine.kernel, machine.vectors, machine.coef), machine.coef)
+        f = self.expansion
+        return np.einsum("io,oi->o", function_values(f.kernel, f.vectors, f.coef), f.coef)
 
     @property
     def has_norms(self) -> bool:
-        """Are these the sizes of functions, not all of which are constant? Some kernels make no norm."""
+        """Is the squared norm of every output that is not constant positive? Kernels that make no norm fail here."""
         constant = ~self.expansion.coef.any(axis=1)
         return not constant.all() and bool((constant | (self.norms > 0)).all())
 
 
-def in_columns(y: Any, targets: int) -> Array:
-    """Target values, a column for each target of a machine."""
+def target_columns(y: Any, n_targets: int) -> Array:
+    """Target values, a column for each target of a model."""
     y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
     y = y.reshape(len(y), -1)
-    if y.shape[1] != targets:
-        raise ValueError(f"y has {y.shape[1]} columns, the model has {targets} targets; give a column for each")
+    if y.shape[1] != n_targets:
+        raise ValueError(f"y has {y.shape[1]} columns, the model has {n_targets} targets; give a column for each")
     return y
 
 
-@dataclass(frozen=True)
-class WeightedRows:
-    """Rows to teach on, each once, in an order of their own; labels where there are any."""
+# --- rows to train on -------------------------------------------------------------------------------------------
 
-    X: Any
-    counts: Array
-    keys: Array
-    y: Any = None
 
-    @classmethod
-    def of(cls, X: Any, counts: Array, y: Array | None = None) -> WeightedRows:
-        """Rows that count; equal rows (with equal labels) are one row of their weights. Labels may have columns."""
-        rows = np.flatnonzero(counts)
-        X, counts, y = X[rows], counts[rows], None if y is None else y[rows]
-        keys = row_keys(X)
-        codes = None if y is None else np.unique(y, axis=0, return_inverse=True)[1].reshape(-1)
-        groups = group_equal_rows(X, keys, codes)
-        if groups.has_duplicates:
-            first = groups.first
-            counts = np.bincount(groups.group, weights=counts)
-            X, keys, y = X[first], keys[first], None if y is None else y[first]
-        order = np.lexsort((keys,) if y is None else (*y.reshape(len(y), -1).T, keys))
-        return cls(X[order], counts[order], keys[order], None if y is None else y[order])
+def unmerged_rows(X: Any, counts: Array, threads: int = 1, **labels: Any) -> Dataset:
+    """All rows, as they come; ``labels`` are fields of a `Dataset`, none where rows have no labels."""
+    n = X.shape[0]
+    fields = {"codes": np.zeros(n, dtype=np.int8), "classes": np.zeros(1), "class_weights": np.ones(1)} | labels
+    return Dataset(
+        X=X, counts=counts, indices=np.arange(n), keys=row_keys(X), kernel=None, n_samples=n, threads=threads, **fields
+    )
 
-    def sample(self, most: int, codes: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Numbers of at most so many rows, from each group in proportion, and how often each then counts."""
-        numbers = np.arange(len(codes))
-        if len(numbers) <= most:
-            return numbers, self.counts
-        groups, codes = np.unique(codes, return_inverse=True)
-        # The draw needs the keys of rows, not the rows.
-        drawn = self.dataset(numbers[:, None], codes, np.ones(len(groups))).sample(most, rng)
-        return drawn.indices, drawn.counts
 
-    def drawn(self, most: int, rng: np.random.Generator) -> WeightedRows:
-        """At most so many rows, by weight; what they count is what all do."""
-        numbers, counts = self.sample(most, np.zeros(len(self.counts), dtype=np.intp), rng)
-        return self if len(numbers) == len(self.counts) else replace(self.some(numbers), counts=counts)
+def distinct_rows(X: Any, counts: Array, threads: int = 1, **labels: Any) -> Dataset:
+    """Rows of positive count; equal rows with equal labels are one row of their summed counts. Their order depends on
+    their contents alone."""
+    rows = unmerged_rows(X, counts, threads, **labels).take(np.flatnonzero(counts))
+    rows = merge_duplicates(rows, rows.X)
+    labels_of_keys = (rows.codes,) if rows.targets is None else rows.targets.T
+    return rows.take(np.lexsort((*labels_of_keys, rows.keys)))
 
-    def some(self, numbers: Array) -> WeightedRows:
-        """The rows of these numbers."""
-        labels = None if self.y is None else self.y[numbers]
-        return WeightedRows(self.X[numbers], self.counts[numbers], self.keys[numbers], labels)
 
-    def in_double(self) -> WeightedRows:
-        """With rows in float64."""
-        return replace(self, X=self.X.astype(np.float64, copy=False))
+def has_labels(rows: Dataset) -> bool:
+    return rows.targets is not None or rows.n_classes > 1
 
-    def dataset(self, X: Any, codes: Array, factors: Array, threads: int = 1) -> Dataset:
-        """Rows X in place of these, with classes and their weights."""
-        numbers, classes = np.arange(len(codes)), np.arange(len(factors))
-        return Dataset(X, codes, self.counts, factors, numbers, self.keys, classes, None, len(codes), threads)
+
+def draw_rows(rows: Dataset, size: int, strata: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    """The numbers of at most ``size`` rows, from each stratum in proportion, and their counts."""
+    numbers = np.arange(rows.size)
+    if rows.size <= size:
+        return numbers, rows.counts
+    groups, codes = np.unique(strata, return_inverse=True)
+    # The draw needs the keys of rows, not the rows.
+    stratified = replace(
+        rows,
+        X=numbers[:, None],
+        codes=codes,
+        indices=numbers,
+        classes=groups,
+        class_weights=np.ones(len(groups)),
+        targets=None,
+    )
+    drawn = stratified.sample(size, rng)
+    return drawn.indices, drawn.counts

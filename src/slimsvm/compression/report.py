@@ -1,4 +1,4 @@
-"""What compression did."""
+"""The report of a compression."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from ..model.expansion import Expansion
 from ..utils.warnings import without_control_characters
 from .methods import Compressor
 from .original import Original
+from .sizes import SmallModel
 
 
-def multiply_adds(machine: Expansion) -> int:
-    """Of one row: a product with each vector, and one for each coefficient that is not zero."""
-    vectors = machine.vectors
-    return int((vectors.nnz if sp.issparse(vectors) else vectors.size) + np.count_nonzero(machine.coef))
+def multiply_adds(f: Expansion) -> int:
+    """Of one prediction: a product with each vector, and one for each coefficient that is not zero."""
+    return int((f.vectors.nnz if sp.issparse(f.vectors) else f.vectors.size) + np.count_nonzero(f.coef))
 
 
 def distances(original: Original, small: Expansion, units: Array) -> tuple[Array, float]:
     """``|f - g| / |f|`` in the kernel's space, biases aside, of each output and, in these units, of all together; NaN
     without a norm."""
-    machine = original.expansion
-    v = dot(machine.kernel(small.vectors, machine.vectors), machine.coef.T)
+    f = original.expansion
+    v = dot(f.kernel(small.vectors, f.vectors), f.coef.T)
     beta = small.coef.T
-    own = (beta * dot(machine.kernel(small.vectors, small.vectors), beta)).sum(axis=0)
+    own = (beta * dot(f.kernel(small.vectors, small.vectors), beta)).sum(axis=0)
     norms = original.norms
     squares = np.maximum(norms - 2 * (beta * v).sum(axis=0) + own, 0)
     if not norms.any() and not squares.any():
         return np.zeros(len(norms)), 0.0
-    if not has_norm(machine.kernel, machine.vectors) or not original.has_norms:
+    if not has_norm(f.kernel, f.vectors) or not original.has_norms:
         return np.full(len(norms), np.nan), np.nan
     each = squares / np.where(norms > 0, norms, units**2)  # a constant has the norm 0
     return np.sqrt(each), float(np.sqrt((squares / units**2).sum() / (norms / units**2).sum()))
@@ -81,24 +81,24 @@ class Compression:
     note: str = ""
 
     @classmethod
-    def of(cls, compressor: Compressor, small: Expansion, method: str, note: str) -> Compression:
-        """The report on a small machine."""
-        original = compressor.original
-        goal, machine = original.goal, original.expansion
-        before, after = (compressor.values(m, machine.vectors) for m in (machine, small))
+    def of(cls, compressor: Compressor, model: SmallModel) -> Compression:
+        """Compare a compressed model with its original."""
+        original, small = compressor.original, model.expansion
+        vectors = original.expansion.vectors
+        before, after = (compressor.values(f, vectors) for f in (original.expansion, small))
         each, together = distances(original, small, compressor.units)
         return cls(
-            method,
+            model.method,
             original.given.vectors.shape[0],
             small.coef.shape[1],
             original.given.float_bytes,
             small.float_bytes,
-            goal.agreement(before, after, np.ones(original.size)) if original.size else 1.0,
-            None if compressor.known is None else compressor.agreement(small),
+            original.task.agreement(before, after, np.ones(original.size)) if original.size else 1.0,
+            None if compressor.given_rows is None else compressor.agreement(small),
             together,
             each,
             max(1, multiply_adds(original.given)) / max(1, multiply_adds(small)),
-            note,
+            model.note,
         )
 
     def __str__(self) -> str:

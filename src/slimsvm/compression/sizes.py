@@ -1,11 +1,11 @@
-"""How many vectors: a number, a part of what there is, or as few as agree."""
+"""How many vectors: a number, a fraction of the original's, or as few as agree with it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -15,41 +15,48 @@ from ..problem.bases import dense
 from .methods import METHODS, Compressor
 from .original import Original
 
-Small = TypeVar("Small")
+Candidate = TypeVar("Candidate")
 
 
-def small_version(compressor: Compressor, method: str, n_vectors: Any, agreement: float) -> tuple[Expansion, str, str]:
-    """The small machine, the method as it was used, and a note."""
+class SmallModel(NamedTuple):
+    """A compressed model, the method that made it ("exact": it is the same function) and a note; often empty."""
+
+    expansion: Expansion
+    method: str
+    note: str = ""
+
+
+def small_model(compressor: Compressor, method: str, n_vectors: Any, agreement: float) -> SmallModel:
+    """Compress to a number of vectors, to a fraction of the original's, or to as few as agree ("auto")."""
     original = compressor.original
     if original.size < 2:
-        return original.expansion, "exact", f"The original has {_count(original.size)}: it is kept as it is."
-    count = _wanted(original, n_vectors)
+        return SmallModel(
+            original.expansion, "exact", f"The original has {_count(original.size)}: it is kept as it is."
+        )
+    count = _max_vectors(original, n_vectors)
     exact = weight_vectors(original)
     if exact is not None and len(exact.coef.T) <= min(original.size, count):
-        return exact, "exact", "The kernel is a product: weight vectors are the same function."
+        return SmallModel(exact, "exact", "The kernel is a product: weight vectors are the same function.")
     if isinstance(n_vectors, str):
         small, reached = smallest(
-            half_of(original),
+            half_size(original),
             lambda size: METHODS[method](compressor, size),
             lambda small: compressor.agreement(small) >= agreement,
         )
-        return small, method, "" if reached else not_reached(agreement, small)
+        return SmallModel(small, method, "" if reached else not_reached(agreement, small))
     if count >= original.size:
-        has = f"The original has {_count(original.size)}{_distinct(original)}"
-        return original.expansion, "exact", f"{has}, {count} were asked for: it is kept as it is."
-    return METHODS[method](compressor, count), method, ""
+        distinct = " that differ" if original.size < original.given.vectors.shape[0] else ""
+        has = f"The original has {_count(original.size)}{distinct}"
+        return SmallModel(original.expansion, "exact", f"{has}, {count} were asked for: it is kept as it is.")
+    return SmallModel(METHODS[method](compressor, count), method)
 
 
-def _wanted(original: Original, n_vectors: Any) -> int:
-    """Vectors to keep at most: a number, a fraction of those that there are, or all of them ("auto")."""
+def _max_vectors(original: Original, n_vectors: Any) -> int:
+    """The number itself, that of a fraction, or all vectors ("auto")."""
     size = original.given.vectors.shape[0]
     if isinstance(n_vectors, str):
         return size
     return int(n_vectors) if isinstance(n_vectors, Integral) else max(1, round(n_vectors * size))
-
-
-def _distinct(original: Original) -> str:
-    return " that differ" if original.size < original.given.vectors.shape[0] else ""
 
 
 def _count(vectors: int) -> str:
@@ -57,20 +64,21 @@ def _count(vectors: int) -> str:
 
 
 def weight_vectors(original: Original) -> Expansion | None:
-    """The same function over one weight vector for each output, or fewer, where the kernel is a plain product."""
-    machine = original.expansion
-    inputs = machine.vectors.shape[1]
-    if machine.kernel.dimensions(inputs) > inputs:
+    """The same function over a weight vector for each output, or over one for each input if those are fewer; None
+    unless the kernel is a plain product."""
+    f = original.expansion
+    n_inputs = f.vectors.shape[1]
+    if f.kernel.dimensions(n_inputs) > n_inputs:
         return None
     # k(., z) is linear in z: sum_i a_i k(., x_i) = k(., sum_i a_i x_i).
-    weights = dense(dot(machine.vectors.T, machine.coef.T)).T
-    if len(weights) <= inputs:
-        return replace(machine, vectors=weights, coef=np.eye(len(weights)))
-    return replace(machine, vectors=np.eye(inputs), coef=weights)
+    weights = dense(dot(f.vectors.T, f.coef.T)).T
+    if len(weights) <= n_inputs:
+        return replace(f, vectors=weights, coef=np.eye(len(weights)))
+    return replace(f, vectors=np.eye(n_inputs), coef=weights)
 
 
-def half_of(original: Original) -> int:
-    """The most vectors of a machine that is called small."""
+def half_size(original: Original) -> int:
+    """The largest size that is tried where the size is searched."""
     return max(1, original.size // 2)
 
 
@@ -81,24 +89,26 @@ def not_reached(agreement: float, small: Expansion) -> str:
     )
 
 
-def smallest(most: int, made: Callable[[int], Small], agrees: Callable[[Small], bool]) -> tuple[Small, bool]:
-    """What is made of the fewest vectors, of the sizes tried, and agrees; if nothing does, of the most, and False.
+def smallest(
+    max_size: int, train: Callable[[int], Candidate], agrees: Callable[[Candidate], bool]
+) -> tuple[Candidate, bool]:
+    """The candidate of the smallest size tried that agrees, and True; if none does, that of the largest, and False.
 
     Sizes double until one agrees; then the gap to the last that does not is halved, down to an eighth of the size.
     """
-    low, size = 0, min(2, most)
+    low, size = 0, min(2, max_size)
     while True:
-        best = made(size)
+        best = train(size)
         if agrees(best):
             break
-        if size == most:
+        if size == max_size:
             return best, False
-        low, size = size, min(2 * size, most)
+        low, size = size, min(2 * size, max_size)
     while size - low > max(1, size // 8):
         middle = (low + size) // 2
-        small = made(middle)
-        if agrees(small):
-            best, size = small, middle
+        candidate = train(middle)
+        if agrees(candidate):
+            best, size = candidate, middle
         else:
             low = middle
     return best, True

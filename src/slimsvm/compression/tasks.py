@@ -1,15 +1,15 @@
-"""What the values of a machine mean, and so what rows teach a smaller one: intervals that its values are to lie in."""
+"""What decision values mean, and the targets that a compressed model is trained on: intervals for its values."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from ..basis.distillation import QUADRATIC
-from ..data.dataset import Output, ProblemGroup, class_signs
+from ..data.dataset import Dataset, Output, ProblemGroup
 from ..data.targets import TargetScaler
 from ..linalg.arrays import Array
 from ..linalg.matrix import dot
@@ -21,68 +21,83 @@ ROUNDED_HINGE = Between(width=0.5, most=1.0)  # as vectors are learned for the h
 
 @dataclass(frozen=True)
 class DistillationTargets:
-    """Intervals that decision values are to lie in, rows x outputs x 2, and costs.
+    """Intervals for decision values (rows x outputs x 2) and the costs of values outside.
 
-    ``outputs`` are the lessons of the outputs, each over its own rows, and ``near`` says whether they keep near the
-    original. The vectors move for ``moving``, over all rows; these are the same outputs or, where each of those has its
-    own rows, ``others``.
+    The coefficients of the outputs are fitted to ``outputs``, each over its own rows; ``near``: with a penalty for
+    leaving the original. The vectors move for ``moving``, over all rows: the same outputs or, where each of those has
+    its own rows, ``one_vs_rest``.
     """
 
     outputs: list[ProblemGroup]
     moving: ProblemGroup
     near: bool = True
-    others: bool = False
+    one_vs_rest: bool = False
     loss: Between = QUADRATIC
 
 
-class PredictionTask(Protocol):
-    """What the values of a machine mean."""
+class PredictionTask:
+    """What decision values F (rows x outputs) mean; rows are a `Dataset` with the labels of the task."""
 
-    labelled: ClassVar[bool]  # can rows have labels?
+    has_labels: ClassVar[bool] = True
 
     @property
-    def largest_weight(self) -> float:
-        """The most that `weights` gives."""
+    def max_class_weight(self) -> float:
+        """The largest weight of a class."""
+        return 1.0
 
-    def answers(self, F: Array) -> Array:
-        """What is predicted from values, rows x outputs."""
+    def predictions(self, F: Array) -> Array:
+        """What is predicted from decision values."""
+        return F
 
     def agreement(self, F: Array, G: Array, weights: Array) -> float:
-        """How far the answers from F and G are the same: 1 at best."""
+        """How far predictions from F and G are the same: 1 at best."""
+        raise NotImplementedError
 
-    def likeness(self, F: Array, G: Array, weights: Array) -> float:
-        """By which machines that are to be like F are compared: 1 at best."""
+    def similarity(self, F: Array, G: Array, weights: Array) -> float:
+        """By which compressed models, with values G, are compared: 1 at best."""
+        return self.agreement(F, G, weights)
 
     def units(self, F: Array, weights: Array) -> Array:
-        """What outputs with these values are measured in where their errors are added up: one for each, or for all."""
+        """The units in which errors of the outputs are added up: one for each, or for all."""
+        return np.ones(1)
 
-    def codes(self, F: Array) -> Array:
+    def strata(self, F: Array) -> Array:
         """A number for each row: groups from which rows are drawn in proportion."""
+        return np.zeros(len(F), dtype=np.intp)
 
-    def examples(self, X: Any, rng: np.random.Generator) -> Any:
-        """Rows on which a machine with the vectors X shows what it does, where there are no others."""
+    def example_rows(self, X: Any, rng: np.random.Generator) -> Any:
+        """Rows to train on where no others are given: the original's vectors X, which are where decisions are close."""
+        return X
 
-    def taught(self, F: Array, costs: Array) -> DistillationTargets:
-        """What rows with these values of the original teach."""
+    def dataset_fields(self, labels: Array) -> dict[str, Any]:
+        """The fields of a `Dataset` that hold labels."""
+        raise NotImplementedError
 
-    def weights(self, y: Array) -> Array:
-        """What rows with these labels count: the weights of their classes."""
+    def class_weights(self, rows: Dataset) -> Array:
+        """The weight of each row's class."""
+        return np.ones(rows.size)
 
-    def from_labels(self, y: Array, costs: Array) -> DistillationTargets:
-        """What rows with these labels teach."""
+    def targets_from_values(self, F: Array, costs: Array) -> DistillationTargets:
+        """Targets from the original's values of the rows: those values."""
+        return _targets_within(F, 0.0, costs)
 
-    def binary(self, y: Array, costs: Array) -> list[ProblemGroup] | None:
-        """The same as binary problems, where it is one."""
+    def targets_from_labels(self, rows: Dataset, costs: Array) -> DistillationTargets:
+        """Targets from labels."""
+        raise NotImplementedError
+
+    def binary_problems(self, rows: Dataset, costs: Array) -> list[ProblemGroup] | None:
+        """Labels as binary problems; None where the task has none."""
+        return None
 
 
-def _sides(F: Array) -> Array:
-    """Intervals of values that are on the side of F, and as far inside as F is or by the margin 1; all where F is 0."""
+def _margin_intervals(F: Array) -> Array:
+    """Intervals of values with the sign of F, as far from zero as F or the margin 1 at least; of F = 0 all values."""
     margin = np.sign(F) * np.minimum(np.abs(F), 1)
     return np.stack([np.where(F > 0, margin, -np.inf), np.where(F < 0, margin, np.inf)], axis=-1)
 
 
 @dataclass(frozen=True)
-class Classification:
+class Classification(PredictionTask):
     """Values of binary problems.
 
     ``votes`` make a class of them; ``shown`` are those whose scores `decision_function` shows, or None: the values.
@@ -92,70 +107,57 @@ class Classification:
     problems: list[Output]
     votes: Votes
     shown: Votes | None = None
-    labelled: ClassVar[bool] = True
 
     @property
     def n_classes(self) -> int:
         return len(self.factors)
 
     @property
-    def largest_weight(self) -> float:
+    def max_class_weight(self) -> float:
         return float(self.factors.max())
 
-    def answers(self, F: Array) -> Array:
+    def predictions(self, F: Array) -> Array:
         """Class numbers."""
         return self.votes.leaders(F, self.n_classes)
 
-    def decision(self, F: Array) -> Array:
-        """What `decision_function` shows, rows x outputs."""
-        return F if self.shown is None else self.shown.scores(F, self.n_classes)
-
     def agreement(self, F: Array, G: Array, weights: Array) -> float:
-        """The part of the rows with the same class."""
-        return float(np.average(self.answers(F) == self.answers(G), weights=weights))
+        """The share of rows with the same class."""
+        return float(np.average(self.predictions(F) == self.predictions(G), weights=weights))
 
-    likeness = agreement
-    codes = answers
+    def strata(self, F: Array) -> Array:
+        return self.predictions(F)
 
-    def units(self, F: Array, weights: Array) -> Array:
-        """Margins: the same for all."""
-        return np.ones(1)
+    def dataset_fields(self, labels: Array) -> dict[str, Any]:
+        return {"codes": labels, "classes": np.arange(self.n_classes), "class_weights": self.factors}
 
-    def examples(self, X: Any, rng: np.random.Generator) -> Any:
-        """The vectors themselves: they are where decisions are close."""
-        return X
+    def class_weights(self, rows: Dataset) -> Array:
+        return self.factors[rows.codes]
 
-    def taught(self, F: Array, costs: Array) -> DistillationTargets:
-        return self._lesson(F, self.answers(F), costs)
+    def targets_from_values(self, F: Array, costs: Array) -> DistillationTargets:
+        return self._targets(F, self.predictions(F), costs)
 
-    def weights(self, y: Array) -> Array:
-        return self.factors[y]
+    def targets_from_labels(self, rows: Dataset, costs: Array) -> DistillationTargets:
+        """Problems over all rows are the original's own, over few vectors; pairs of classes stay near the original."""
+        targets = self._targets(rows.labels(self.problems), rows.codes, costs)
+        return targets if targets.one_vs_rest else replace(targets, near=False, loss=ROUNDED_HINGE)
 
-    def from_labels(self, y: Array, costs: Array) -> DistillationTargets:
-        """Problems over all rows are the original's own, over few vectors; pairs of classes keep near the original."""
-        lesson = self._lesson(self._labels(y), y, costs)
-        return lesson if lesson.others else replace(lesson, near=False, loss=ROUNDED_HINGE)
+    def binary_problems(self, rows: Dataset, costs: Array) -> list[ProblemGroup]:
+        return self._groups(rows.labels(self.problems), rows.codes, costs)
 
-    def binary(self, y: Array, costs: Array) -> list[ProblemGroup]:
-        return self._groups(self._labels(y), y, costs)
-
-    def _labels(self, y: Array) -> Array:
-        """Rows x problems: +1 and -1, or 0 where a row takes no part."""
-        return class_signs(self.n_classes, self.problems)[y]
-
-    def _lesson(self, F: Array, codes: Array, costs: Array) -> DistillationTargets:
-        groups = self._groups(_sides(F), codes, costs)
+    def _targets(self, F: Array, codes: Array, costs: Array) -> DistillationTargets:
+        groups = self._groups(_margin_intervals(F), codes, costs)
         if self._over_all_rows:
             return DistillationTargets(groups, groups[0])
-        against = _sides(self._against_others(F))
-        return DistillationTargets(groups, ProblemGroup(None, against, _columns(costs, self.n_classes)), others=True)
+        intervals = _margin_intervals(self._one_vs_rest(F))
+        moving = ProblemGroup(None, intervals, _columns(costs, self.n_classes))
+        return DistillationTargets(groups, moving, one_vs_rest=True)
 
     @property
     def _over_all_rows(self) -> bool:
         return all(len(problem.members) == self.n_classes for problem in self.problems)
 
     def _groups(self, Y: Array, codes: Array, costs: Array) -> list[ProblemGroup]:
-        """Problems over all rows together, others each over the rows of its classes."""
+        """Problems over all rows in one group; each other problem over the rows of its classes."""
         if self._over_all_rows:
             return [ProblemGroup(None, Y, _columns(costs, Y.shape[1]))]
         groups = []
@@ -164,120 +166,83 @@ class Classification:
             groups.append(ProblemGroup(rows, Y[rows, o][:, None], costs[rows, None]))
         return groups
 
-    def _against_others(self, F: Array) -> Array:
-        """Each class against its closest rival: the least of its values in pairs."""
-        least = np.full((len(F), self.n_classes), np.inf)
+    def _one_vs_rest(self, F: Array) -> Array:
+        """For each class its smallest value in pairs: that against its closest rival."""
+        smallest = np.full((len(F), self.n_classes), np.inf)
         for o, problem in enumerate(self.problems):
             first, second = problem.positive, problem.negative[0]
-            np.minimum(least[:, first], F[:, o], out=least[:, first])
-            np.minimum(least[:, second], -F[:, o], out=least[:, second])
-        return least
+            np.minimum(smallest[:, first], F[:, o], out=smallest[:, first])
+            np.minimum(smallest[:, second], -F[:, o], out=smallest[:, second])
+        return smallest
 
 
 @dataclass(frozen=True)
-class Regression:
-    """Values that are the answer themselves, of one target or several; labels are to be met to within ``epsilon``."""
+class Regression(PredictionTask):
+    """Values are the predictions, of one target or several; labels are to be met to within ``epsilon``."""
 
     epsilon: float = 0.0
-    labelled: ClassVar[bool] = True
-    largest_weight: ClassVar[float] = 1.0
-
-    def answers(self, F: Array) -> Array:
-        """The values."""
-        return F
 
     def agreement(self, F: Array, G: Array, weights: Array) -> float:
         """R^2 of G, taken as a prediction of F: the mean over the targets."""
-        return float(np.mean([_explained(f, g, weights) for f, g in zip(F.T, G.T, strict=True)]))
-
-    likeness = agreement
+        return float(np.mean([_r2(f, g, weights) for f, g in zip(F.T, G.T, strict=True)]))
 
     def units(self, F: Array, weights: Array) -> Array:
-        """Of several targets the spread of each; one is compared with no other."""
+        """Of several targets the standard deviation of each; one is compared with no other."""
         return TargetScaler.fit(F, weights, alike=False).size if F.shape[1] > 1 else np.ones(1)
 
-    def codes(self, F: Array) -> Array:
-        return np.zeros(len(F), dtype=np.intp)
+    def dataset_fields(self, labels: Array) -> dict[str, Any]:
+        return {"targets": labels}
 
-    def examples(self, X: Any, rng: np.random.Generator) -> Any:
-        return X
-
-    def taught(self, F: Array, costs: Array) -> DistillationTargets:
-        return _near(F, 0.0, costs)
-
-    def weights(self, y: Array) -> Array:
-        return np.ones(len(y))
-
-    def from_labels(self, y: Array, costs: Array) -> DistillationTargets:
-        return _near(y.reshape(len(y), -1), self.epsilon, costs)
-
-    def binary(self, y: Array, costs: Array) -> None:
-        return None
+    def targets_from_labels(self, rows: Dataset, costs: Array) -> DistillationTargets:
+        return _targets_within(rows.targets, self.epsilon, costs)
 
 
 @dataclass(frozen=True)
-class OneClass:
+class OneClass(PredictionTask):
     """Values above zero are inside.
 
-    ``border``: a value so small is zero as far as the machine's solver knows. Many training rows have it (all vectors
-    whose coefficients are not at a bound), and it is chance on which side of zero it is.
+    ``border``: values of at most this size are zero as far as the solver's tolerance tells. Many training rows have
+    one (all vectors whose coefficients are not at a bound), and it is chance on which side of zero it is.
     """
 
     border: float = 0.0
-    labelled: ClassVar[bool] = False
-    largest_weight: ClassVar[float] = 1.0
+    has_labels: ClassVar[bool] = False
 
-    def answers(self, F: Array) -> Array:
+    def predictions(self, F: Array) -> Array:
         """1 inside, -1 outside."""
         return np.where(F[:, 0] > 0, 1, -1)
 
     def agreement(self, F: Array, G: Array, weights: Array) -> float:
-        """The part of the rows on the same side; rows on the border may be on either."""
-        same = (self.answers(F) == self.answers(G)) | (np.abs(F[:, 0]) <= self.border)
+        """The share of rows on the same side; rows on the border may be on either."""
+        same = (self.predictions(F) == self.predictions(G)) | (np.abs(F[:, 0]) <= self.border)
         return float(np.average(same, weights=weights))
 
-    def likeness(self, F: Array, G: Array, weights: Array) -> float:
-        """Of the values: sides, of rows near the border above all, say less of rows to come."""
-        return _explained(F[:, 0], G[:, 0], weights)
+    def similarity(self, F: Array, G: Array, weights: Array) -> float:
+        """R^2 of the values: sides, above all of rows near the border, say less of new rows."""
+        return _r2(F[:, 0], G[:, 0], weights)
 
-    def units(self, F: Array, weights: Array) -> Array:
-        return np.ones(1)
-
-    def codes(self, F: Array) -> Array:
+    def strata(self, F: Array) -> Array:
         return (F[:, 0] > 0).astype(np.intp)
 
-    def examples(self, X: Any, rng: np.random.Generator) -> Any:
+    def example_rows(self, X: Any, rng: np.random.Generator) -> Any:
         """All vectors are on the border or outside; many of the points halfway between two of them are inside."""
         stack = sp.vstack if sp.issparse(X) else np.vstack
         n = X.shape[0]
         others = [(np.arange(n) + rng.integers(1, n, size=n)) % n for _ in range(2)]
         return stack([X, *((X + X[other]) * 0.5 for other in others)])
 
-    def taught(self, F: Array, costs: Array) -> DistillationTargets:
-        """Values, not sides, which say too little near the border."""
-        return _near(F, 0.0, costs)
 
-    def weights(self, y: Array) -> Array:
-        raise NotImplementedError("rows of such a machine have no labels")
-
-    def from_labels(self, y: Array, costs: Array) -> DistillationTargets:
-        raise NotImplementedError("rows of such a machine have no labels")
-
-    def binary(self, y: Array, costs: Array) -> None:
-        raise NotImplementedError("rows of such a machine have no labels")
-
-
-def _explained(f: Array, g: Array, weights: Array) -> float:
+def _r2(f: Array, g: Array, weights: Array) -> float:
     """R^2 of g, taken as a prediction of f."""
-    around = float(dot(weights, (f - np.average(f, weights=weights)) ** 2))
-    return 1 - float(dot(weights, (f - g) ** 2)) / around if around > 0 else float(np.allclose(f, g))
+    variation = float(dot(weights, (f - np.average(f, weights=weights)) ** 2))
+    return 1 - float(dot(weights, (f - g) ** 2)) / variation if variation > 0 else float(np.allclose(f, g))
 
 
-def _columns(costs: Array, outputs: int) -> Array:
+def _columns(costs: Array, n_outputs: int) -> Array:
     """The same costs for each output."""
-    return np.repeat(costs[:, None], outputs, axis=1)
+    return np.repeat(costs[:, None], n_outputs, axis=1)
 
 
-def _near(F: Array, epsilon: float, costs: Array) -> DistillationTargets:
+def _targets_within(F: Array, epsilon: float, costs: Array) -> DistillationTargets:
     targets = ProblemGroup(None, np.stack([F - epsilon, F + epsilon], axis=-1), _columns(costs, F.shape[1]))
     return DistillationTargets([targets], targets)

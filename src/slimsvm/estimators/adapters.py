@@ -1,4 +1,4 @@
-"""What can be compressed: fitted machines of scikit-learn and of this library, each as an `Original`."""
+"""What can be compressed: fitted estimators of scikit-learn and of this library, each as a `SourceModel`."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ from ..model.expansion import Expansion
 from ..model.voting import Votes
 from ..problem import kernels, losses
 from ..utils.sklearn_private import gamma_of, training_rows
+from . import validation
 from .all_rows import AllRowsClassifier
 from .base import KernelClassifier, KernelRegressor
+from .sklearn_svm import SVR as OurSVR
 from .sklearn_svm import NuSVC as OurNuSVC
-from .sklearn_svm import OneClassSVM as FullOutlierDetector
-from .sklearn_svm.regressors import FullRegressor
+from .sklearn_svm import NuSVR as OurNuSVR
+from .sklearn_svm import OneClassSVM as OurOneClassSVM
 
 ALLOWED = (
     "SVC, NuSVC, SVR, NuSVR or OneClassSVM of scikit-learn or slimsvm, another estimator of slimsvm, or a Pipeline "
@@ -41,19 +43,18 @@ class SourceModel:
     """
 
     expansion: Expansion
-    goal: PredictionTask
+    task: PredictionTask
     cost: float | None
     classes: Array | None = None
     single: bool = True
 
     def original(self) -> Original:
-        """What is to be made small."""
-        return Original.of(self.expansion, self.goal, self.cost)
+        return Original.of(self.expansion, self.task, self.cost)
 
 
 @singledispatch
 def source_model(model: Any) -> SourceModel:
-    """The machine that a fitted estimator is."""
+    """The model of a fitted estimator."""
     hint = ""
     if hasattr(model, "best_estimator_") or hasattr(model, "param_grid"):
         hint = "; pass its best_estimator_"
@@ -78,8 +79,8 @@ def _classifier(model: Any) -> SourceModel:
         # `predict` has the first of the classes with most votes; scores, and with them `break_ties`, go by values, too.
         shown = Votes(pairs=True, zero_is_positive=True) if model.decision_function_shape == "ovr" else None
         votes = shown if shown and model.break_ties else Votes(pairs=True, by_value=False)
-    goal = Classification(np.asarray(model.class_weight_, dtype=np.float64), outputs(n, "ovo"), votes, shown)
-    return SourceModel(_expansion(model, coef), goal, _cost(model), model.classes_)
+    task = Classification(np.asarray(model.class_weight_, dtype=np.float64), outputs(n, "ovo"), votes, shown)
+    return SourceModel(_expansion(model, coef), task, _cost(model), model.classes_)
 
 
 @source_model.register(NuSVC)
@@ -93,8 +94,8 @@ def _regressor(model: Any) -> SourceModel:
     check_is_fitted(model)
     coef = _dense(model.dual_coef_)
     # The tube of NuSVR is not kept with the model: its labels are to be met.
-    goal = Regression(float(model.get_params()["epsilon"]) if "epsilon" in model.get_params() else 0.0)
-    return SourceModel(_expansion(model, coef), goal, _cost(model))
+    task = Regression(float(model.get_params()["epsilon"]) if "epsilon" in model.get_params() else 0.0)
+    return SourceModel(_expansion(model, coef), task, _cost(model))
 
 
 @source_model.register(OneClassSVM)
@@ -105,47 +106,48 @@ def _one_class(model: Any) -> SourceModel:
 
 
 @source_model.register(KernelClassifier)
-def _ours(model: Any) -> SourceModel:
-    expansion = model._expansion()
-    if expansion.kernel.keeps_rows:
-        raise ValueError(PRECOMPUTED)
-    n, votes = len(model.classes_), model._votes
+def _our_classifier(model: Any) -> SourceModel:
+    expansion, n, votes = _our_expansion(model), len(model.classes_), model._votes
     problems = outputs(n, "ovo" if votes.pairs else "ovr")
-    goal = Classification(model._factors, problems, votes, model._decision_votes())
-    return SourceModel(expansion, goal, _cost(model), model.classes_)
+    task = Classification(model._factors, problems, votes, model._decision_votes())
+    return SourceModel(expansion, task, _cost(model), model.classes_)
 
 
 @source_model.register(OurNuSVC)
-def _our_nu_classifier(model: Any) -> SourceModel:
-    return _without_class_weights(_ours(model))
+def _our_nu_svc(model: Any) -> SourceModel:
+    return _without_class_weights(_our_classifier(model))
 
 
 @source_model.register(AllRowsClassifier)
-def _ours_over_all_rows(model: Any) -> SourceModel:
+def _our_classifier_of_a_norm(model: Any) -> SourceModel:
     """C of a norm that is no sum over rows is not the cost of one row."""
-    source = _ours(model)
+    source = _our_classifier(model)
     return source if model._norm()[0].loss is not None else replace(source, cost=None)
 
 
-@source_model.register(FullRegressor)
-@source_model.register(FullOutlierDetector)
-def _our_machine(model: Any) -> SourceModel:
-    expansion = model._expansion()
-    if expansion.kernel.keeps_rows:
-        raise ValueError(PRECOMPUTED)
-    return SourceModel(expansion, model._goal(), _cost(model))
+@source_model.register(OurSVR)
+def _our_svr(model: Any) -> SourceModel:
+    return SourceModel(_our_expansion(model), Regression(float(model.epsilon)), _cost(model))
+
+
+@source_model.register(OurNuSVR)
+def _our_nu_svr(model: Any) -> SourceModel:
+    """The tube is not kept with the model: its labels are to be met."""
+    return SourceModel(_our_expansion(model), Regression(), _cost(model))
+
+
+@source_model.register(OurOneClassSVM)
+def _our_one_class(model: Any) -> SourceModel:
+    return SourceModel(_our_expansion(model), OneClass(), _cost(model))
 
 
 @source_model.register(KernelRegressor)
 def _our_regressor(model: Any) -> SourceModel:
-    expansion = model._expansion()
-    if expansion.kernel.keeps_rows:
-        raise ValueError(PRECOMPUTED)
-    loss = losses.resolve(model.loss, model.epsilon)
+    expansion, loss = _our_expansion(model), losses.resolve(model.loss, model.epsilon)
     return SourceModel(expansion, Regression(float(loss.epsilon)), _cost(model), single=model._single)
 
 
-# --- parts of machines ------------------------------------------------------------------------------------------------
+# --- parts of models --------------------------------------------------------------------------------------------
 
 
 PRECOMPUTED = (
@@ -158,13 +160,20 @@ def _name(model: Any) -> str:
     return model.__name__ + " (a class)" if isinstance(model, type) else type(model).__name__
 
 
+def _our_expansion(model: Any) -> Expansion:
+    expansion = model._expansion()
+    if expansion.kernel.keeps_rows:
+        raise ValueError(PRECOMPUTED)
+    return expansion
+
+
 def _dense(coef: Any) -> Array:
     return np.asarray(coef.toarray() if sp.issparse(coef) else coef, dtype=np.float64)
 
 
 def _expansion(model: Any, coef: Array) -> Expansion:
-    """A machine of scikit-learn; with a function for kernel it keeps no vectors but all rows."""
-    if isinstance(model.kernel, str) and model.kernel == "precomputed":
+    """That of an estimator of scikit-learn; with a function for kernel it keeps no vectors but all rows."""
+    if validation.is_precomputed(model.kernel):
         raise ValueError(PRECOMPUTED)
     if callable(model.kernel):
         kernel, vectors = kernels.resolve(model.kernel), training_rows(model)[model.support_]
@@ -192,13 +201,11 @@ def _coefficients_of_pairs(dual_coef: Array, n_support: Array) -> Array:
 
 def _cost(model: Any) -> float | None:
     """C as it was used, where there is one."""
-    found = getattr(model, "C_", model.get_params().get("C"))
-    if found is None or isinstance(found, str) or np.max(found) == np.inf:
-        return None
-    return float(np.mean(found))
+    C = vars(model).get("C_", model.get_params().get("C"))
+    return None if C is None or isinstance(C, str) or np.max(C) == np.inf else float(np.mean(C))
 
 
 def _without_class_weights(source: SourceModel) -> SourceModel:
     """A nu-SVC has no C that weights of classes would change: they change nothing, in scikit-learn and here."""
-    assert isinstance(source.goal, Classification)
-    return replace(source, goal=replace(source.goal, factors=np.ones(source.goal.n_classes)))
+    task: Any = source.task
+    return replace(source, task=replace(task, factors=np.ones(task.n_classes)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,10 @@ def checked_dataset(
     if remote is not None:
         return remote
     X, y, sample_weight = (to_numpy(v) for v in (X, y, sample_weight))
-    X, y = validation.check_data(estimator, X, y=y, **targets.checks)
+    if targets.kind.needed:
+        X, y = validation.check_data(estimator, X, y=y, **targets.checks)
+    else:
+        X, y = validation.check_data(estimator, X, y="no_validation"), None
     kernel, contents = estimator.kernel, X
     if validation.is_precomputed(kernel):
         X = contents = X.toarray() if sp.issparse(X) else X
@@ -60,18 +64,38 @@ def checked_dataset(
     elif sp.issparse(X):
         X = contents = validation.canonical(X)
     weight = validation.sample_weights(estimator, sample_weight, X)
-    n_samples, rows = len(y), RowRange(len(y)) if weight is None or weight.all() else np.flatnonzero(weight)
-    counts = np.broadcast_to(1.0, n_samples) if weight is None else weight
-    if len(rows) < n_samples:
-        X, contents, y, counts = X[rows], contents[rows], y[rows], counts[rows]
-    threads = thread_count(estimator.n_jobs)
-    keys = row_keys(contents, threads)
-    fields = targets.fields(y, counts, weight)
-    whole = Dataset(
-        X=X, counts=counts, indices=rows, keys=keys, kernel=kernel, n_samples=n_samples, threads=threads, **fields
+    threads, fields = thread_count(estimator.n_jobs), partial(targets.fields, weight=weight)
+    dataset, contents = dataset_in_memory(X, contents, kernel, y, weight, fields, threads)
+    dataset = merge_duplicates(dataset, contents if merge else None)
+    return dataset.with_scaled_targets(targets.alike) if isinstance(targets, RegressionTargets) else dataset
+
+
+def dataset_in_memory(
+    X: Any,
+    contents: Any,
+    kernel: Any,
+    y: Any,
+    weight: Array | None,
+    fields: Callable[..., dict[str, Any]],
+    threads: int,
+) -> tuple[Dataset, Any]:
+    """Checked rows of positive weight, and their ``contents``, which make rows equal; ``fields(y, counts)`` are labels
+    as fields of a `Dataset`."""
+    n, used = X.shape[0], None if weight is None or (weight > 0).all() else np.flatnonzero(weight > 0)
+    counts = np.broadcast_to(1.0, n) if weight is None else weight
+    if used is not None:
+        X, contents, counts, y = X[used], contents[used], counts[used], None if y is None else y[used]
+    dataset = Dataset(
+        X=X,
+        counts=counts,
+        indices=RowRange(n) if used is None else used,
+        keys=row_keys(contents, threads),
+        kernel=kernel,
+        n_samples=n,
+        threads=threads,
+        **fields(y, counts),
     )
-    whole = merge_duplicates(whole, contents if merge else None)
-    return whole.with_scaled_targets(targets.alike) if isinstance(targets, RegressionTargets) else whole
+    return dataset, contents
 
 
 @contextmanager

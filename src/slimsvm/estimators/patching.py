@@ -1,4 +1,4 @@
-"""The names of `sklearn.svm` for our machines: programs that import them from there get ours."""
+"""The classes of slimsvm under their names in `sklearn.svm`: programs that import them from there get these."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import sklearn.svm
 
 from . import FAMILY
 
-_OURS = {kind.__name__: kind for kind in FAMILY}
-_THEIRS: dict[str, Any] = {name: getattr(sklearn.svm, name) for name in _OURS}
+_CLASSES = {kind.__name__: kind for kind in FAMILY}
+_SKLEARN_CLASSES: dict[str, Any] = {name: getattr(sklearn.svm, name) for name in _CLASSES}
 
 
 def patch_sklearn() -> None:
@@ -40,15 +40,15 @@ def patch_sklearn() -> None:
     >>> SVC is slimsvm.SVC
     False
     """
-    _set(_OURS)
+    _set_names(_CLASSES)
 
 
 def unpatch_sklearn() -> None:
     """Put scikit-learn's own classes back into `sklearn.svm`; see `patch_sklearn`."""
-    _set(_THEIRS)
+    _set_names(_SKLEARN_CLASSES)
 
 
-def _set(classes: dict[str, Any]) -> None:
+def _set_names(classes: dict[str, Any]) -> None:
     module = sys.modules["sklearn.svm"]
     for name, kind in classes.items():
         setattr(module, name, kind)

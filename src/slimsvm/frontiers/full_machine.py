@@ -17,7 +17,8 @@ from ..estimators import validation
 from ..estimators.any_norm import AnyNormSVC
 from ..estimators.base import with_model
 from ..estimators.sklearn_svm import SVR
-from ..estimators.sklearn_svm.rows import CheckedRows
+from ..estimators.sklearn_svm.rows import SvmRows
+from ..estimators.sklearn_svm.training import train_svm
 from ..estimators.slim_parameters import spec_of
 from ..linalg.arrays import Array
 from ..problem import losses
@@ -129,10 +130,8 @@ def _fit_regressors(unit: Array, model: Any, costs: _Costs, gamma: float, rows: 
 
 def _fit_svr(machine: Any, rows: Dataset, y: Array) -> Any:
     """`SVR.fit` without its checks of rows; `support_` are places among the user's rows."""
-    local = replace(rows, indices=np.arange(rows.size), n_samples=rows.size)
-    model, solutions = machine._solved(local, np.ascontiguousarray(y))
-    machine._tell(solutions)
-    machine._keep_rows(CheckedRows(local, y, local.X, None, local.indices, local.counts), model)
-    machine.fit_status_ = int(not all(one.converged for one in solutions))
+    target: dict[str, Any] = {"targets": np.ascontiguousarray(y)[:, None], "target_scaler": None}
+    local = SvmRows(replace(rows, indices=np.arange(rows.size), n_samples=rows.size, **target), rows.X)
+    machine._set_svm(local, train_svm(local.dataset, machine._spec()))
     machine.support_ = np.asarray(rows.indices)[machine.support_].astype(np.int32)
     return machine

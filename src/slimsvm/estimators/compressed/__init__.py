@@ -1,4 +1,4 @@
-"""Compression of fitted machines, and estimators that fit one and keep the small version."""
+"""Compression of fitted models, and estimators that fit a model and compress it."""
 
 from .classifier import CompressedClassifier
 from .outliers import CompressedOutlierDetector

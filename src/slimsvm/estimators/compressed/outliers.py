@@ -1,4 +1,4 @@
-"""An outlier detector, and the small version of it."""
+"""An outlier detector that is fitted and compressed."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from typing import Any
 from sklearn.svm import OneClassSVM
 
 from ...compression.tasks import OneClass
-from ...model.expansion import Expansion
 from .. import validation
-from ..adapters import SourceModel
-from ..base import OutlierDetector
+from ..base import OutlierDetector, atomic
 from ..documentation import documented
-from .model import CompressedModel
+from . import training
+from .training import CompressedFit, CompressedKind
 
 
 @documented
-class CompressedOutlierDetector(CompressedModel, OutlierDetector):
+class CompressedOutlierDetector(OutlierDetector):
     """Outlier detector that fits a one-class support vector machine and keeps a small version of it.
 
     `compress` returns one of these, fitted; on its own it is for cross-validation and grid search.
@@ -53,14 +52,54 @@ class CompressedOutlierDetector(CompressedModel, OutlierDetector):
     [1, -1]
     """
 
-    _goals = OneClass
+    _kind = CompressedKind(OneClass, OneClassSVM)
 
-    def _default(self) -> Any:
-        return OneClassSVM()
+    def __init__(
+        self,
+        estimator: Any = None,
+        n_vectors: Any = 20,
+        *,
+        fit_to: str = "auto",
+        method: str = "auto",
+        agreement: float = 0.99,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ):
+        self.estimator = estimator
+        self.n_vectors = n_vectors
+        self.fit_to = fit_to
+        self.method = method
+        self.agreement = agreement
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
-    def _checked(self, X: Any, y: Any, sample_weight: Any) -> None:
+    @atomic
+    def fit(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+        """Fit a clone of the estimator, and compress it with the help of the same rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows.
+        y : Ignored
+        **fit_params : dict
+            Passed on to the estimator's fit; ``sample_weight`` counts for the compression too.
+
+        Returns
+        -------
+        self
+        """
+        training.check_params(self)
+        self._set_compressed(training.fit_inner(self, X, y, fit_params, self._check_data))
+
+    def _check_data(self, X: Any, y: Any, sample_weight: Any) -> None:
         validation.check_data(self, X, y="no_validation")
 
-    def _keep(self, source: SourceModel, small: Expansion, cost: float) -> None:
-        super()._keep(source, small, cost)
+    def _set_compressed(self, fit: CompressedFit) -> None:
+        self._set_expansion(fit.expansion)
+        self.compression_, self._goal, self._cost = fit.report, fit.source.task, fit.cost
         self.offset_ = -self.intercept_
+
+    get_metadata_routing = training.get_metadata_routing

@@ -1,4 +1,4 @@
-"""A regressor, and the small version of it."""
+"""A regressor that is fitted and compressed."""
 
 from __future__ import annotations
 
@@ -7,23 +7,25 @@ from typing import Any
 from sklearn.svm import SVR
 from sklearn.utils import get_tags
 
-from ...compression import Relearned, in_columns
+from ...compression import RegressionRefit, target_columns
 from ...compression.tasks import Regression
 from ...linalg.arrays import Array
-from ...model.expansion import Expansion
 from ...solvers.primal.refit import Refit
-from ...utils.warnings import warn
 from .. import validation
 from ..adapters import SourceModel
-from ..base import KernelRegressor
+from ..base import KernelRegressor, atomic
 from ..documentation import documented
-from .model import CompressedModel
+from . import training
+from .training import CompressedFit, CompressedKind
 
-FAR = 0.3  # of a norm: values that are this far off elsewhere are of little use
+
+def target_values(y: Any, source: SourceModel) -> Array:
+    """Target values, a column for each target."""
+    return target_columns(y, len(source.expansion.bias))
 
 
 @documented
-class CompressedRegressor(CompressedModel, KernelRegressor):
+class CompressedRegressor(KernelRegressor):
     """Regressor that fits a support vector machine and keeps a small version of it.
 
     `compress` returns one of these, fitted; on its own it is for cross-validation and grid search.
@@ -63,38 +65,70 @@ class CompressedRegressor(CompressedModel, KernelRegressor):
     (30, True)
     """
 
-    _goals = Regression
+    _kind = CompressedKind(Regression, SVR, target_values)
+    _goal: Any  # a Regression
+    _cost: float
 
-    def _default(self) -> Any:
-        return SVR()
+    def __init__(
+        self,
+        estimator: Any = None,
+        n_vectors: Any = 20,
+        *,
+        fit_to: str = "auto",
+        method: str = "auto",
+        agreement: float = 0.99,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ):
+        self.estimator = estimator
+        self.n_vectors = n_vectors
+        self.fit_to = fit_to
+        self.method = method
+        self.agreement = agreement
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
-    def _checked(self, X: Any, y: Any, sample_weight: Any) -> None:
+    @atomic
+    def fit(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+        """Fit a clone of the estimator, and compress it with the help of the same rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Target values.
+        **fit_params : dict
+            Passed on to the estimator's fit; ``sample_weight`` counts for the compression too.
+
+        Returns
+        -------
+        self
+        """
+        training.check_params(self)
+        self._set_compressed(training.fit_inner(self, X, y, fit_params, self._check_data))
+
+    def _check_data(self, X: Any, y: Any, sample_weight: Any) -> None:
         validation.check_data(self, X, y=y, y_numeric=True, multi_output=self._takes_columns)
 
     @property
     def _takes_columns(self) -> bool:
-        return bool(get_tags(self._inner()).target_tags.multi_output)
+        return bool(get_tags(training.inner_estimator(self)).target_tags.multi_output)
 
-    def _labels(self, y: Any, source: SourceModel) -> Array:
-        return in_columns(y, len(source.expansion.bias))
-
-    def _keep(self, source: SourceModel, small: Expansion, cost: float) -> None:
-        super()._keep(source, small, cost)
-        self.__dict__.pop("_single", None)  # of an earlier fit; kept with a model only where not
-        if not source.single:
+    def _set_compressed(self, fit: CompressedFit) -> None:
+        self._set_expansion(fit.expansion)
+        self.compression_, self._goal, self._cost = fit.report, fit.source.task, fit.cost
+        self.__dict__.pop("_single", None)  # of an earlier fit; kept with a model only where targets have columns
+        if not fit.source.single:
             self._single = False
-
-    def _tell_of_distance(self) -> None:
-        if self.compression_.distance > FAR:
-            warn(
-                f"the small model is {self.compression_.distance:.2f} of the original's norm away from it, and without "
-                "rows only its own vectors could be looked at: pass rows like those to be predicted, compress(model, "
-                "n_vectors, X), or keep more vectors"
-            )
 
     def _refit_problem(self) -> Refit:
         """Targets are met as the original meets them; for the rest, the model stays what it is."""
-        return Relearned(self._goal, self._cost)
+        return RegressionRefit(self._goal, self._cost)
+
+    get_metadata_routing = training.get_metadata_routing
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,4 +1,4 @@
-"""`compress`: a fitted machine becomes a small one."""
+"""`compress`: a fitted estimator becomes a compressed one."""
 
 from __future__ import annotations
 
@@ -8,27 +8,30 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from ...compression.tasks import Classification, OneClass, Regression
+from ...utils.warnings import warn
 from ..adapters import SourceModel, source_model
+from ..base import COLUMNS_KNOWN
 from ..documentation import documented
 from .classifier import CompressedClassifier
-from .model import CompressedModel
 from .outliers import CompressedOutlierDetector
 from .regressor import CompressedRegressor
+from .training import check_params, compress_source
 
-# The estimator for what values mean.
-KINDS: dict[type, type[CompressedModel]] = {
+ESTIMATORS: dict[type, Any] = {
     Classification: CompressedClassifier,
     Regression: CompressedRegressor,
     OneClass: CompressedOutlierDetector,
 }
+MAX_DISTANCE = 0.3  # of a norm: values that are this far off elsewhere are of little use
 
 
-@source_model.register(CompressedModel)
-def _small_one(model: Any) -> SourceModel:
-    """A small version can be made smaller."""
-    return SourceModel(
-        model._expansion(), model._goal, model._cost, getattr(model, "classes_", None), getattr(model, "_single", True)
-    )
+@source_model.register(CompressedClassifier)
+@source_model.register(CompressedRegressor)
+@source_model.register(CompressedOutlierDetector)
+def _compressed(model: Any) -> SourceModel:
+    """A compressed model can be compressed further."""
+    state = vars(model)
+    return SourceModel(model._expansion(), model._goal, model._cost, state.get("classes_"), state.get("_single", True))
 
 
 @documented
@@ -107,13 +110,19 @@ def compress(
         small = compress(last, X=X, y=y, probability=probability, sample_weight=sample_weight, **options)
         return Pipeline([*model.steps[:-1], (name, small)], memory=model.memory, verbose=model.verbose)
     source = source_model(model)
-    small = KINDS[type(source.goal)](clone(model), **options)
-    small._ask_for_probabilities(probability)
-    small._check_params()
-    for name in ("n_features_in_", "feature_names_in_"):
-        if hasattr(model, name):
-            setattr(small, name, getattr(model, name))
-    small._compress(source, X, y, sample_weight)
-    if X is None:
-        small._tell_of_distance()
+    small = ESTIMATORS[type(source.task)](clone(model), **options)
+    if type(source.task) is Classification:
+        small.probability = probability
+    elif probability:
+        raise ValueError(f"probability={probability!r} is for classifiers; {type(small).__name__} has no classes")
+    check_params(small)
+    vars(small).update({name: value for name, value in vars(model).items() if name in COLUMNS_KNOWN})
+    small._set_compressed(compress_source(small, source, X, y, sample_weight))
+    distance = small.compression_.distance
+    if X is None and type(source.task) is Regression and distance > MAX_DISTANCE:
+        warn(
+            f"the small model is {distance:.2f} of the original's norm away from it, and without "
+            "rows only its own vectors could be looked at: pass rows like those to be predicted, compress(model, "
+            "n_vectors, X), or keep more vectors"
+        )
     return small

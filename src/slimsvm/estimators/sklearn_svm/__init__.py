@@ -1,4 +1,5 @@
-"""Machines of `sklearn.svm` by their own names: the same constructors, attributes and behaviour, over our solvers."""
+"""`SVC`, `NuSVC`, `SVR`, `NuSVR` and `OneClassSVM` of `sklearn.svm`: the same constructors, attributes and behaviour,
+over our solvers."""
 
 from .classifiers import SVC, NuSVC
 from .one_class import OneClassSVM

@@ -1,4 +1,4 @@
-"""The drop-in classifiers: `SVC` and `NuSVC`."""
+"""The classifiers of `sklearn.svm`: `SVC` and `NuSVC`."""
 
 from __future__ import annotations
 
@@ -9,82 +9,87 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from ...data.dataset import Dataset, outputs
 from ...linalg.arrays import Array
 from ...linalg.matrix import dot
-from ...model.expansion import Model
 from ...model.voting import Votes
 from ...problem import slacks
-from ...solvers.dual.programs import SolverOptions
-from ...solvers.dual.sklearn_svm import DualProblem, SvmSolution, classification, nu_classification
-from ...solvers.dual.training import RowsByClass, Subproblem, subproblems
-from ...solvers.dual.zero import ZERO_FUNCTION_WARNING, zero_if_rounding
+from ...solvers.dual.sklearn_svm import DualProblem, classification, nu_classification
+from ...solvers.dual.training import Subproblem
 from ...solvers.primal.refit import ClassProblem
 from ...utils.warnings import warn
 from .. import validation
-from ..base import KernelClassifier, lazy_on_dask
+from ..base import KernelClassifier, atomic, lazy_on_dask
 from ..documentation import documented
-from .base import SklearnSvm
-from .probability import layer_of
-from .rows import ONE_CLASS_LEFT, CheckedRows, prepared
+from . import layout
+from .probability import fit_sigmoids
+from .rows import ONE_CLASS_LEFT, SvmClasses, SvmRows, checked_rows
+from .training import SvmSpec, TrainedSvm, check_params, train_svm, warn_unsolved, warn_zero_functions
+
+TIES_BY_VALUE = Votes(pairs=True, zero_is_positive=True)
 
 
-class FullClassifier(SklearnSvm, KernelClassifier):
-    """A machine for each pair of classes, with votes as scikit-learn counts them."""
+class SvmClassifier(KernelClassifier):
+    """A problem for each pair of classes, with votes as scikit-learn counts them; subclasses say which problem."""
 
     class_weight: Any
     break_ties: Any
     probability: Any
     _one_class_left = ONE_CLASS_LEFT
-    _remedy_for_zero = ""  # what else may give a function
+    _remedy_for_zero = ""  # of the warning that decision functions are zero
 
     def _check_params(self) -> None:
-        super()._check_params()
+        """Raise ValueError for parameters that make no sense."""
+        check_params(self)
         validation.check_yes_or_no("break_ties", self.break_ties)
 
-    def _prepared(self, X: Any, y: Any, sample_weight: Any) -> CheckedRows:
-        return prepared(self, X, y, sample_weight, True, {"y": y})
+    def _spec(self) -> SvmSpec:
+        """What is solved."""
+        raise NotImplementedError
 
-    def _subproblems(self, dataset: Dataset, targets: Array) -> tuple[RowsByClass, list[Subproblem]]:
-        return subproblems(dataset, outputs(dataset.n_classes, "ovo"))
+    @atomic
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Fit the classifier.
 
-    def _solutions(self, machine: Any, problems: list[Subproblem], limits: SolverOptions) -> list[Any]:
-        solutions = super()._solutions(machine, problems, limits)
-        return [zero_if_rounding(machine, p.segments, s) for p, s in zip(problems, solutions, strict=True)]
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows; for ``kernel="precomputed"`` the square kernel matrix; for a function as kernel whatever that
+            function takes.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            Factors of C for each row: weight k is k copies. Rows of weight 0 or less are left out.
 
-    def _tell(self, solutions: list[SvmSolution]) -> None:
-        super()._tell(solutions)
-        zeros = sum(s.replaced_by_zero for s in solutions)
-        if zeros:
-            warn(
-                ZERO_FUNCTION_WARNING.format(
-                    zeros, len(solutions), "all rows get one class there", self._remedy_for_zero
-                )
-            )
+        Returns
+        -------
+        self
+        """
+        self._check_params()
+        rows = checked_rows(self, X, y, sample_weight, SvmClasses(self.class_weight, self._one_class_left))
+        self._set_svm(rows, train_svm(rows.dataset, self._spec()))
 
-    def _train(self, dataset: Dataset) -> Model:
-        return self._solved(dataset, dataset.codes)[0]
-
-    def _keep_rows(self, rows: CheckedRows, model: Model) -> None:
-        super()._keep_rows(rows, model)
+    def _set_svm(self, rows: SvmRows, trained: TrainedSvm) -> None:
+        warn_unsolved(trained, self)
+        warn_zero_functions(trained, self._remedy_for_zero)
+        layout.set_svm(self, rows, trained)
         dataset = rows.dataset
         self.classes_, self.class_weight_, self._factors = dataset.classes, dataset.class_weights, dataset.class_weights
         # `predict` has the first of the classes with most votes, unless ties are broken by values.
         by_value = bool(self.break_ties) and self.decision_function_shape == "ovr"
-        self._votes = SHOWN if by_value else Votes(True, by_value=False)
+        self._votes = TIES_BY_VALUE if by_value else Votes(pairs=True, by_value=False)
         if dataset.n_classes == 2:
             self._votes = Votes(zero_is_positive=True)
         if self._wants_probabilities():
-            slopes, offsets, weights = layer_of(self._train, dataset, model.expansion)
+            spec = self._spec()
+            slopes, offsets, weights = fit_sigmoids(
+                lambda train: train_svm(train, spec).model, dataset, trained.model.expansion
+            )
             self.probability_coef_ = dot(weights * slopes, self.vector_coef_)
             self.probability_intercept_ = dot(weights, slopes * self.intercept_ + offsets)
             self._sigmoids = np.stack([slopes, offsets])
 
-    def _steps(self, n_iter: Array) -> Any:
-        return n_iter.astype(np.int32)
-
     def _decision_votes(self) -> Votes | None:
-        return SHOWN if len(self.classes_) > 2 and self.decision_function_shape == "ovr" else None
+        return TIES_BY_VALUE if len(self.classes_) > 2 and self.decision_function_shape == "ovr" else None
 
     @lazy_on_dask
     def predict(self, X: Any) -> Array:
@@ -105,6 +110,15 @@ class FullClassifier(SklearnSvm, KernelClassifier):
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
         return super().predict(X)
 
+    _values = layout.svm_values
+    _sparse = property(layout.is_sparse)
+    _gamma = property(layout.gamma)
+    support_vectors_ = property(layout.support_vectors)
+    dual_coef_ = property(layout.dual_coef)
+    coef_ = property(layout.linear_coef)
+
+    # --- probabilities ---
+
     def _wants_probabilities(self) -> bool:
         return bool(self.probability) and self.probability != validation.NOT_SAID
 
@@ -113,7 +127,7 @@ class FullClassifier(SklearnSvm, KernelClassifier):
 
     def _log_probabilities(self, X: Any) -> Array:
         check_is_fitted(self)
-        if not hasattr(self, "probability_coef_"):
+        if "probability_coef_" not in vars(self):
             raise NotFittedError("predict_proba is not available when fitted with probability=False")
         return super()._log_probabilities(X)
 
@@ -133,25 +147,12 @@ class FullClassifier(SklearnSvm, KernelClassifier):
         warn(f"Attribute `{name}` was deprecated by scikit-learn 1.9, which removes it in 1.11", FutureWarning)
         return self._sigmoids[which] if "probability_coef_" in vars(self) else np.empty(0)
 
-    def _packed(self) -> Array:
-        """Two classes: one row. More: of each vector its coefficients in the pairs with the other classes, in order."""
-        n = len(self.classes_)
-        if n == 2:
-            return self.vector_coef_
-        ends = np.cumsum(self.n_support_)
-        own = [slice(end - size, end) for end, size in zip(ends, self.n_support_, strict=True)]
-        packed = np.empty((n - 1, len(self.support_)))
-        for row, pair in zip(self.vector_coef_, outputs(n, "ovo"), strict=True):
-            i, j = pair.positive, pair.negative[0]
-            packed[j - 1, own[i]], packed[i, own[j]] = row[own[i]], row[own[j]]
-        return packed
-
-
-SHOWN = Votes(pairs=True, zero_is_positive=True)
+    def __sklearn_tags__(self) -> Any:
+        return layout.without_sparse_matrices(super().__sklearn_tags__())
 
 
 @documented
-class SVC(FullClassifier):
+class SVC(SvmClassifier):
     """Support vector classifier: `sklearn.svm.SVC`, solved to a certified duality gap.
 
     Minimises ``1/2 |f|^2 + C sum_i w_i max(0, 1 - y_i (f(x_i) + b))`` for each pair of classes.
@@ -227,15 +228,15 @@ class SVC(FullClassifier):
         super()._check_params()
         validation.check_cost(self.C)
 
-    def _costs(self, problem: Subproblem, C: float) -> DualProblem:
-        return classification(problem.y, C, problem.weights)
+    def _spec(self) -> SvmSpec:
+        return SvmSpec.of(self, lambda problem, C: classification(problem.y, C, problem.weights), self.C)
 
     def _refit_problem(self) -> ClassProblem:
         return ClassProblem(self.C, partial(validation.factors_of, self), slacks.loss("l1"), tol=self.tol)
 
 
 @documented
-class NuSVC(FullClassifier):
+class NuSVC(SvmClassifier):
     """Support vector classifier with a bound on the part of margin errors: `sklearn.svm.NuSVC`, with a certificate.
 
     Minimises ``1/2 |f|^2 - nu r + 1/n sum_i max(0, r - y_i (f(x_i) + b))`` over f, b and the margin r for each pair of
@@ -316,6 +317,9 @@ class NuSVC(FullClassifier):
         super()._check_params()
         validation.check_share("nu", self.nu)
 
-    def _costs(self, problem: Subproblem, C: float) -> DualProblem:
-        counts = np.asarray(problem.dataset.counts)[problem.rows]  # there is no C that weights of classes would change
-        return nu_classification(problem.y, float(self.nu), counts)
+    def _spec(self) -> SvmSpec:
+        def formulation(problem: Subproblem, C: float) -> DualProblem:
+            counts = np.asarray(problem.dataset.counts)[problem.rows]  # no C that weights of classes would change
+            return nu_classification(problem.y, float(self.nu), counts)
+
+        return SvmSpec.of(self, formulation)

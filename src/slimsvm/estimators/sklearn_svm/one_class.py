@@ -1,22 +1,21 @@
-"""The drop-in outlier detector: `OneClassSVM`."""
+"""The outlier detector of `sklearn.svm`: `OneClassSVM`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ...compression.tasks import OneClass
-from ...model.expansion import Model
-from ...solvers.dual.sklearn_svm import DualProblem, one_class
-from ...solvers.dual.training import Subproblem
+from ...solvers.dual.sklearn_svm import one_class
 from .. import validation
-from ..base import OutlierDetector, including_border
+from ..base import OutlierDetector, atomic, including_border
 from ..documentation import documented
-from .base import SklearnSvm
-from .rows import UNLABELLED, CheckedRows, prepared
+from ..targets import NoTargets
+from . import layout
+from .rows import checked_rows
+from .training import SvmSpec, check_params, train_svm, warn_unsolved
 
 
 @documented
-class OneClassSVM(SklearnSvm, OutlierDetector):
+class OneClassSVM(OutlierDetector):
     """Outlier detection by the support of a distribution: `sklearn.svm.OneClassSVM`, with a certificate.
 
     Minimises ``1/2 |f|^2 - n nu rho + sum_i w_i max(0, rho - f(x_i))`` over f and rho.
@@ -73,19 +72,44 @@ class OneClassSVM(SklearnSvm, OutlierDetector):
         self.n_jobs = n_jobs
 
     def _check_params(self) -> None:
-        super()._check_params()
+        check_params(self)
         validation.check_share("nu", self.nu)
 
-    def _prepared(self, X: Any, y: Any, sample_weight: Any) -> CheckedRows:
-        return prepared(self, X, None, sample_weight, False, {"y": UNLABELLED})
+    def _spec(self) -> SvmSpec:
+        nu = float(self.nu)
+        return SvmSpec.of(self, lambda problem, C: one_class(nu, problem.weights))
 
-    def _goal(self) -> OneClass:
-        return OneClass()
+    @atomic
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Fit the detector.
 
-    def _costs(self, problem: Subproblem, C: float) -> DualProblem:
-        return one_class(float(self.nu), problem.weights)
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows; for ``kernel="precomputed"`` the square kernel matrix; for a function as kernel whatever that
+            function takes.
+        y : Ignored
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight k is k copies. Rows of weight 0 or less are left out.
 
-    def _keep_rows(self, rows: CheckedRows, model: Model) -> None:
-        super()._keep_rows(rows, model)
+        Returns
+        -------
+        self
+        """
+        self._check_params()
+        rows = checked_rows(self, X, None, sample_weight, NoTargets())
+        trained = train_svm(rows.dataset, self._spec())
+        warn_unsolved(trained, self)
+        layout.set_svm(self, rows, trained)
         self.intercept_ = including_border(self.intercept_)
         self.offset_ = -self.intercept_
+
+    _values = layout.svm_values
+    _sparse = property(layout.is_sparse)
+    _gamma = property(layout.gamma)
+    support_vectors_ = property(layout.support_vectors)
+    dual_coef_ = property(layout.dual_coef)
+    coef_ = property(layout.linear_coef)
+
+    def __sklearn_tags__(self) -> Any:
+        return layout.without_sparse_matrices(super().__sklearn_tags__())

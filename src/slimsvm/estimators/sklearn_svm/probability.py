@@ -1,16 +1,15 @@
-"""Probabilities of a machine over all rows: Platt's sigmoids over decision values of rows that it has not seen.
+"""Probabilities of a model over all rows: Platt's sigmoids of decision values of held-out rows.
 
-Values of the training rows themselves would be too sure: the machines of the folds are fitted without the rows that
-they judge. Each pair of classes has its sigmoid, ``log p_i / p_j = a f + b``. Of several classes these are more
-equations than unknowns: log-probabilities are their least-squares solution, ``log p_i = t/k sum_j (a f + b)_ij`` up to
-a constant, with a common factor t that makes the labels most likely. That is an expansion over the vectors again.
+Values of the training rows themselves would be too sure: the models of the folds are fitted without the rows that they
+judge. Each pair of classes has its sigmoid, ``log p_i / p_j = a f + b``. Of several classes these are more equations
+than unknowns: log-probabilities are their least-squares solution, ``log p_i = t/k sum_j (a f + b)_ij`` up to a
+constant, with a common factor t that makes the labels most likely. That is an expansion over the vectors again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -22,22 +21,24 @@ from ...linalg.matrix import dot
 from ...model.expansion import Expansion, Model
 from ...training.probabilities import calibration_splits
 
-STEPS, ENOUGH = 100, 1e-10
+MAX_NEWTON_STEPS = 100
+GRADIENT_TOL = 1e-10  # times the sum of the weights
+MIN_STEP_SIZE = 1e-10
 
 
-def layer_of(train: Callable[[Dataset], Model], dataset: Dataset, machine: Expansion) -> tuple[Array, Array, Array]:
+def fit_sigmoids(train: Callable[[Dataset], Model], dataset: Dataset, model: Expansion) -> tuple[Array, Array, Array]:
     """Slopes and offsets of the pairs' sigmoids, and the weights of their log-odds in each output of the layer."""
-    values = _held_out(train, dataset)
+    values = _held_out_values(train, dataset)
     if values is None or len(np.unique(values.codes)) < dataset.n_classes:  # too few rows
-        values = replace(dataset, X=machine.decision(dataset.X, dataset.threads), duplicates=None)
+        values = replace(dataset, X=model.decision(dataset.X, dataset.threads), duplicates=None)
     problems = outputs(dataset.n_classes, "ovo")
     labels, weights = values.labels(problems), values.weights
     fits = [sigmoid(F, y, weights * (y != 0)) for F, y in zip(values.X.T, labels.T, strict=True)]
     slopes, offsets = np.array(fits).T
     if dataset.n_classes == 2:
         return slopes, offsets, np.ones((1, 1))
-    side = class_signs(dataset.n_classes, problems) / dataset.n_classes
-    return slopes, offsets, side * _temperature(dot(values.X * slopes + offsets, side.T), values.codes, weights)
+    signs = class_signs(dataset.n_classes, problems) / dataset.n_classes
+    return slopes, offsets, signs * _temperature(dot(values.X * slopes + offsets, signs.T), values.codes, weights)
 
 
 def sigmoid(f: Array, y: Array, weights: Array) -> tuple[float, float]:
@@ -47,29 +48,29 @@ def sigmoid(f: Array, y: Array, weights: Array) -> tuple[float, float]:
     """
     scale = float(np.abs(f[weights > 0]).max(initial=0.0)) or 1.0
     x = np.stack([f / scale, np.ones(len(f))])
-    up, down = weights[y > 0].sum(), weights[y < 0].sum()
-    target = np.where(y > 0, (up + 1) / (up + 2), 1 / (down + 2))
+    positive, negative = weights[y > 0].sum(), weights[y < 0].sum()
+    target = np.where(y > 0, (positive + 1) / (positive + 2), 1 / (negative + 2))
 
     def loss(ab: Array) -> float:
         z = ab @ x
         return float(weights @ (np.logaddexp(0, z) - target * z))
 
-    ab = np.array([0.0, np.log((up + 1) / (down + 1))])
-    least = loss(ab)
-    for _ in range(STEPS):
+    ab = np.array([0.0, np.log((positive + 1) / (negative + 1))])
+    value = loss(ab)
+    for _ in range(MAX_NEWTON_STEPS):
         p = expit(ab @ x)
-        slope = x @ (weights * (p - target))
-        if np.abs(slope).max() <= ENOUGH * (up + down):
+        gradient = x @ (weights * (p - target))
+        if np.abs(gradient).max() <= GRADIENT_TOL * (positive + negative):
             break
-        bend = (x * (weights * p * (1 - p))) @ x.T
-        step = -np.linalg.solve(bend + 1e-12 * (1 + np.trace(bend)) * np.eye(2), slope)
+        hessian = (x * (weights * p * (1 - p))) @ x.T
+        step = -np.linalg.solve(hessian + 1e-12 * (1 + np.trace(hessian)) * np.eye(2), gradient)
         size = 1.0
-        while size > 1e-10 and loss(ab + size * step) > least + 1e-4 * size * float(slope @ step):
+        while size > MIN_STEP_SIZE and loss(ab + size * step) > value + 1e-4 * size * float(gradient @ step):
             size /= 2
-        if size <= 1e-10:
+        if size <= MIN_STEP_SIZE:
             break
         ab = ab + size * step
-        least = loss(ab)
+        value = loss(ab)
     return float(ab[0]) / scale, float(ab[1])
 
 
@@ -84,15 +85,20 @@ def _temperature(logits: Array, codes: Array, weights: Array) -> float:
     return float(np.exp(minimize_scalar(loss, bounds=(-3.0, 3.0), method="bounded").x))
 
 
-def _held_out(train: Callable[[Dataset], Model], dataset: Dataset) -> Dataset | None:
-    """Rows with their values by machines that were fitted without them."""
+def _held_out_values(train: Callable[[Dataset], Model], dataset: Dataset) -> Dataset | None:
+    """Held-out rows with, in the place of their features, their values by models that were fitted without them; None
+    where the rows do not allow it."""
     folds = calibration_splits(dataset, np.random.default_rng(0))
-    found = [(train(fold.train).expansion.decision(fold.test.X, dataset.threads), fold.test) for fold in folds]
-    if not found:
+    if not folds:
         return None
-
-    def joined(name: str) -> Array:
-        return np.concatenate([np.asarray(getattr(test, name)) for _, test in found])
-
-    same: dict[str, Any] = {name: joined(name) for name in ("codes", "counts", "indices", "keys")}
-    return replace(dataset, X=np.concatenate([F for F, _ in found]), duplicates=None, **same)
+    values = np.concatenate([train(fold.train).expansion.decision(fold.test.X, dataset.threads) for fold in folds])
+    tests = [fold.test for fold in folds]
+    return replace(
+        dataset,
+        X=values,
+        codes=np.concatenate([test.codes for test in tests]),
+        counts=np.concatenate([test.counts for test in tests]),
+        indices=np.concatenate([np.asarray(test.indices) for test in tests]),
+        keys=np.concatenate([test.keys for test in tests]),
+        duplicates=None,
+    )

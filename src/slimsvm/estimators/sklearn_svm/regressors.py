@@ -1,26 +1,70 @@
-"""The drop-in regressors: `SVR` and `NuSVR`."""
+"""The regressors of `sklearn.svm`: `SVR` and `NuSVR`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ...compression.tasks import Regression
-from ...solvers.dual.sklearn_svm import DualProblem, nu_regression, regression
-from ...solvers.dual.training import Subproblem
+from ...solvers.dual.sklearn_svm import nu_regression, regression
 from .. import validation
-from ..base import KernelRegressor
+from ..base import KernelRegressor, atomic
 from ..documentation import documented
-from .base import SklearnSvm
+from . import layout
+from .rows import SvmRegression, SvmRows, checked_rows
+from .training import SvmSpec, TrainedSvm, check_params, train_svm, warn_unsolved
 
 
-class FullRegressor(SklearnSvm, KernelRegressor):
-    """Values are the answer."""
+class SvmRegressor(KernelRegressor):
+    """A regressor of one target over all rows; subclasses say which problem is solved."""
 
     C: float
 
+    def _check_params(self) -> None:
+        """Raise ValueError for parameters that make no sense."""
+        check_params(self)
+
+    def _spec(self) -> SvmSpec:
+        """What is solved."""
+        raise NotImplementedError
+
+    @atomic
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Fit the regressor.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows; for ``kernel="precomputed"`` the square kernel matrix; for a function as kernel whatever that
+            function takes.
+        y : array-like of shape (n_samples,)
+            Target values.
+        sample_weight : array-like of shape (n_samples,), optional
+            Factors of C for each row: weight k is k copies. Rows of weight 0 or less are left out.
+
+        Returns
+        -------
+        self
+        """
+        self._check_params()
+        rows = checked_rows(self, X, y, sample_weight, SvmRegression())
+        self._set_svm(rows, train_svm(rows.dataset, self._spec()))
+
+    def _set_svm(self, rows: SvmRows, trained: TrainedSvm) -> None:
+        warn_unsolved(trained, self)
+        layout.set_svm(self, rows, trained)
+
+    _values = layout.svm_values
+    _sparse = property(layout.is_sparse)
+    _gamma = property(layout.gamma)
+    support_vectors_ = property(layout.support_vectors)
+    dual_coef_ = property(layout.dual_coef)
+    coef_ = property(layout.linear_coef)
+
+    def __sklearn_tags__(self) -> Any:
+        return layout.without_sparse_matrices(super().__sklearn_tags__())
+
 
 @documented
-class SVR(FullRegressor):
+class SVR(SvmRegressor):
     """Support vector regression with a tube: `sklearn.svm.SVR`, solved to a certified duality gap.
 
     Minimises ``1/2 |f|^2 + C sum_i w_i max(0, |y_i - f(x_i) - b| - epsilon)``.
@@ -85,15 +129,13 @@ class SVR(FullRegressor):
         validation.check_cost(self.C)
         validation.check_number("epsilon", self.epsilon, at_least=0)
 
-    def _goal(self) -> Regression:
-        return Regression(float(self.epsilon))
-
-    def _costs(self, problem: Subproblem, C: float) -> DualProblem:
-        return regression(problem.y, C, float(self.epsilon), problem.weights)
+    def _spec(self) -> SvmSpec:
+        tube = float(self.epsilon)
+        return SvmSpec.of(self, lambda problem, C: regression(problem.y, C, tube, problem.weights), self.C)
 
 
 @documented
-class NuSVR(FullRegressor):
+class NuSVR(SvmRegressor):
     """Support vector regression with a bound on the part of rows outside the tube: `sklearn.svm.NuSVR`.
 
     Minimises ``1/2 |f|^2 + C (n nu e + sum_i w_i max(0, |y_i - f(x_i) - b| - e))`` over f, b and the tube's width e.
@@ -158,8 +200,6 @@ class NuSVR(FullRegressor):
         validation.check_number("C", self.C, above=0)
         validation.check_share("nu", self.nu)
 
-    def _goal(self) -> Regression:
-        return Regression()  # labels are to be met
-
-    def _costs(self, problem: Subproblem, C: float) -> DualProblem:
-        return nu_regression(problem.y, C, float(self.nu), problem.weights)
+    def _spec(self) -> SvmSpec:
+        nu = float(self.nu)
+        return SvmSpec.of(self, lambda problem, C: nu_regression(problem.y, C, nu, problem.weights), self.C)
