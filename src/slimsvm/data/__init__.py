@@ -1,1 +1,1 @@
-"""Labelled rows: the data set, equal rows, weights, folds, the reservoir of a stream."""
+"""Labelled rows: the data set, duplicates, weights, folds, the reservoir of a stream."""

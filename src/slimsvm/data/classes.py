@@ -1,4 +1,4 @@
-"""Class numbers of labels, and sums over the rows of each class."""
+"""Encodes labels as class numbers, and sums weights over each class."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .duplicates import row_slices
 
 
 def class_numbers(y: Array) -> tuple[Array, Array]:
-    """The sorted classes, and each row's class number in the smallest integer type that holds it."""
+    """The sorted classes, and the class number of each row in the smallest sufficient integer type."""
     found = [np.unique(y[rows]) for rows in row_slices(len(y))]
     classes = np.unique(np.concatenate(found)) if found else y
     codes = np.empty(len(y), dtype=np.min_scalar_type(-1 - len(classes)))
@@ -20,7 +20,7 @@ def class_numbers(y: Array) -> tuple[Array, Array]:
 
 
 def class_sums(codes: Array, n_classes: int, weights: Array | None = None) -> Array:
-    """The sum of the weights of each class's rows; without weights, their number."""
+    """The sum of the weights of each class; without weights, its number of rows."""
     if weights is None or weights.strides == (0,):
         sums = np.zeros(n_classes, dtype=np.int64)
         for rows in row_slices(len(codes)):

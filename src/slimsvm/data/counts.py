@@ -1,4 +1,4 @@
-"""Sums of counts that do not depend on the order of rows, and counts of rows that are not in memory."""
+"""Exact sums of counts (sample weights), whatever the order of rows, and the counts of remote rows."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..linalg.arrays import Array
 from .duplicates import row_slices
 
 LOW_HALF_BITS = 26  # bits of a number's lower half
-SUM_SCALE_BITS = 1200  # sums are integers in units of 2^-1200: no float64 has a bit below 2^-1074
-DROPPED_BITS = 47  # bits of a count that its `head` leaves out: what is left has 5 bits behind the leading one
+SUM_SCALE_BITS = 1200  # sums are integers in units of 2^-1200; no float64 has a bit below 2^-1074
+DROPPED_BITS = 47  # low bits that `leading_bits` drops from a float64: sign, exponent and 5 bits of the mantissa remain
 
 
 def exact_sums(values: Array, codes: Array | None = None, n_classes: int = 1) -> list[int]:
-    """The sums over the rows of each class (or over all rows), exact in units of 2^-SUM_SCALE_BITS, in any order."""
+    """Exact sums of values over each class (without codes: over all rows), as integers times 2^-SUM_SCALE_BITS."""
     sums = [0] * n_classes
     for rows in row_slices(len(values)):
         parts, powers = np.frexp(values[rows])
@@ -25,7 +25,7 @@ def exact_sums(values: Array, codes: Array | None = None, n_classes: int = 1) ->
         low = np.ldexp(np.ldexp(parts, LOW_HALF_BITS + 1) - high, LOW_HALF_BITS)
         least, span = int(powers.min()), int(np.ptp(powers)) + 1
         place = powers - least if codes is None else codes[rows].astype(np.int64) * span + (powers - least)
-        upper, lower = (np.bincount(place, half, n_classes * span) for half in (high, low))  # exact: few are added
+        upper, lower = (np.bincount(place, half, n_classes * span) for half in (high, low))  # exact: rows are few
         for k in np.flatnonzero((upper != 0) | (lower != 0)).tolist():
             c, power = divmod(k, span)
             sums[c] += ((int(upper[k]) << LOW_HALF_BITS) + int(lower[k])) << (
@@ -47,15 +47,15 @@ def exact_total(counts: Any) -> float:
 
 
 def leading_bits(counts: Array) -> Array:
-    """The leading bits of positive float64 numbers, in two bytes."""
+    """The leading 17 bits of positive float64 numbers: the sign, which is 0, and two bytes."""
     return (np.ascontiguousarray(counts, dtype=np.float64).view(np.uint64) >> np.uint64(DROPPED_BITS)).astype(np.uint16)
 
 
 @dataclass(frozen=True)
 class RemoteCounts:
-    """Counts that stay with their remote rows; ``counts[rows]`` fetches some.
+    """Counts of remote rows; ``counts[rows]`` fetches those of some rows.
 
-    The leading bits of each are in memory: enough to rule out nearly all rows that a draw by weight leaves out.
+    The leading bits of each count are in memory: enough for sampling by weight to discard nearly all other rows.
     """
 
     leading_bits: Array
@@ -71,7 +71,7 @@ class RemoteCounts:
 
 
 def count_bounds(counts: Any, rows: Array) -> tuple[Array, Array]:
-    """Lower and upper bounds of the counts of rows, from what is in memory."""
+    """Lower and upper bounds of the counts of rows, without fetching: equal to the counts if these are in memory."""
     if not isinstance(counts, RemoteCounts):
         mine = counts[rows]
         return mine, mine

@@ -1,8 +1,8 @@
 """The data set of a fit: labelled rows, and the binary problems or regression targets over them.
 
-Equal rows of one class (with the same targets) are one row that carries their weights: exact for every method here,
-where weight k means k copies. Draws are made in the order of keys that depend on a row's contents alone, so neither the
-order of the rows nor the way in which copies are written changes a model.
+Equal rows of one class (with the same targets) are merged into one row with the sum of their weights. This is exact:
+weight k means k copies in every method here. Random draws go through rows in the order of hashes of their contents, so
+a model depends neither on the order of the rows nor on whether copies are repeated or weighted.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from .duplicates import Duplicates, row_keys, row_slices, rows_by_key
 from .sampling import PriorityCandidates, highest_priorities
 from .targets import TargetScaler
 
-KEYS_PER_ROW = 8  # numbers that a draw makes for each row that it looks at
+KEYS_PER_ROW = 8  # temporary numbers per row while sampling
 
 
 @dataclass(frozen=True)
 class Output:
-    """One binary problem: a class against another one, or against all others; or a target, by its number."""
+    """One output of a model: a binary problem (one class against one other or all others), or a regression target."""
 
     positive: int
     negative: tuple[int, ...]
 
     @property
     def members(self) -> list[int]:
-        """The sorted classes that take part."""
+        """The sorted classes of the binary problem."""
         return sorted((self.positive, *self.negative))
 
 
 def outputs(n_classes: int, scheme: str) -> list[Output]:
-    """Two classes: one problem. More: each pair of classes ("ovo"; the first of a pair is positive), or each class
-    against the others ("ovr")."""
+    """The binary problems: one for two classes; for more, each pair of classes ("ovo", the first of a pair is positive)
+    or each class against the others ("ovr")."""
     if n_classes == 2:
         return [Output(1, (0,))]
     if scheme == "ovo":
@@ -49,7 +49,7 @@ def outputs(n_classes: int, scheme: str) -> list[Output]:
 
 
 def class_signs(n_classes: int, problems: list[Output]) -> Array:
-    """Classes x problems: +1 and -1, or 0 where a class takes no part."""
+    """The sign of each class in each problem (classes x problems): +1, -1, or 0 where the class takes no part."""
     signs = np.zeros((n_classes, len(problems)))
     for o, output in enumerate(problems):
         signs[list(output.negative), o] = -1
@@ -59,7 +59,7 @@ def class_signs(n_classes: int, problems: list[Output]) -> Array:
 
 @dataclass(frozen=True)
 class ProblemGroup:
-    """Labels (+-1, or 0 where a row takes no part) and costs of binary problems over the same rows: rows x problems."""
+    """Binary problems over the same rows: labels (+-1, or 0 where a row takes no part) and costs, rows x problems."""
 
     rows: Array | None  # None: all of them
     Y: Array
@@ -68,7 +68,7 @@ class ProblemGroup:
 
 @dataclass(frozen=True)
 class RowRange:
-    """The row numbers 0, 1, 2 ... of a data set that leaves no row out; made only for rows that are asked for."""
+    """The row numbers 0, 1, 2 ... of a data set that keeps all rows, like an array that takes no memory."""
 
     size: int
 
@@ -84,26 +84,26 @@ class RowRange:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Rows to learn from, each distinct row of a class once, with the kernel of the fit.
+    """The distinct rows of each class with their weights, and the kernel of the fit.
 
-    Rows of weight 0 are left out. The rows of a precomputed kernel are row numbers. Where rows are very many and few of
-    them are ``duplicates``, those stay in X: removing them would copy all others. Draws see each row once all the same.
+    Rows of weight 0 are left out. With a precomputed kernel, X holds row numbers. A few ``duplicates`` among very many
+    rows stay in X, as removing them would copy all others; random draws skip them.
     """
 
     X: Any
     codes: Array  # class number of each row, in the smallest integer type
-    counts: Any  # sample weights: how often a row counts; takes no memory where all are 1
+    counts: Any  # sample weights: how often a row counts; a broadcast scalar where all are 1
     class_weights: Array
-    indices: Any  # row numbers in the user's data, of duplicates the first
+    indices: Any  # row numbers in the user's data; the first of equal rows
     keys: Array  # 64-bit hashes of the rows' contents: the order of all draws
     classes: Array  # labels
     kernel: Any
     n_samples: int  # rows of the user's data
     threads: int = 1
     duplicates: Duplicates | None = None
-    targets: Any = None  # rows x outputs, where there is but one class
-    target_scaler: TargetScaler | None = None  # once targets are scaled
-    single_target: bool = True  # whether there is one target, given as a vector
+    targets: Any = None  # rows x outputs, for regression (one class)
+    target_scaler: TargetScaler | None = None  # set once the targets are scaled
+    single_target: bool = True  # whether y was a vector
 
     @property
     def size(self) -> int:
@@ -111,7 +111,7 @@ class Dataset:
 
     @property
     def n_distinct(self) -> int:
-        """Rows that are no duplicates."""
+        """The number of rows without duplicates."""
         return self.size - (0 if self.duplicates is None else len(self.duplicates.rows))
 
     @property
@@ -120,11 +120,11 @@ class Dataset:
 
     @cached_property
     def merge_keys(self) -> Array:
-        """What equal rows must share to be merged: class numbers, or hashes of the targets."""
+        """Equal rows are merged if these agree: class numbers, or hashes of the targets."""
         return self.codes if self.targets is None else row_keys(self.targets)
 
     def outputs(self, scheme: str) -> list[Output]:
-        """The problems of a scheme (`outputs`), or one for each target."""
+        """The binary problems of a scheme (`outputs`), or one output for each target."""
         if self.targets is None:
             return outputs(self.n_classes, scheme)
         return [Output(o, ()) for o in range(self.targets.shape[1])]
@@ -150,7 +150,7 @@ class Dataset:
         return weights
 
     def take(self, rows: Array) -> Dataset:
-        """Some of the rows (numbers or a mask), without duplicates, which add to the counts of their originals."""
+        """The rows of these numbers or this mask; duplicates are merged into the rows that they repeat."""
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows
         rows = rows if self.duplicates is None else self.duplicates.without(rows)
         X = self.X.take(rows) if is_remote(self.X) else self.X[rows]
@@ -171,18 +171,18 @@ class Dataset:
         return replace(self, X=to_memory(self.X))
 
     def _merged_counts(self, rows: Array) -> Array:
-        """Counts of rows that are no duplicates, each with those of its duplicates."""
+        """Counts of rows without duplicates, each including those of its duplicates."""
         equal = self.counts.strides == (0,)
         counts = np.broadcast_to(self.counts[:1], len(rows)) if equal and len(rows) else self.counts[rows]
         return counts if self.duplicates is None else self.duplicates.add_counts(rows, counts)
 
     def _ordered(self) -> Iterator[Array]:
-        """Rows that are no duplicates in canonical order, some at a time."""
+        """Row numbers in canonical order without duplicates, a part at a time."""
         for rows in rows_by_key(self.keys, self.merge_keys, self.threads):
             yield rows if self.duplicates is None else self.duplicates.without(rows)
 
     def canonical(self) -> Array:
-        """Row numbers, without duplicates, in an order that does not depend on that of the rows."""
+        """Row numbers without duplicates, sorted by the rows' contents: the same order however the rows are given."""
         order, start = np.empty(self.n_distinct, dtype=np.intp), 0
         for part in self._ordered():
             order[start : start + len(part)] = part
@@ -190,21 +190,21 @@ class Dataset:
         return order
 
     def ranks(self) -> Array:
-        """The place of each row in canonical order; duplicates come last."""
+        """The position of each row in canonical order; duplicates come last."""
         ranks = np.full(self.size, self.size)
         order = self.canonical()
         ranks[order] = np.arange(len(order))
         return ranks
 
     def sorted(self) -> Dataset:
-        """All rows in canonical order: for methods whose path depends on the last bits of sums."""
+        """The rows in canonical order: for methods whose path depends on the last bits of sums."""
         return self.take(self.canonical())
 
     def sample(self, size: int, rng: np.random.Generator) -> Dataset:
-        """At most ``size`` rows in canonical order, from each class in proportion and at least one of each.
+        """A random sample of at most ``size`` rows in canonical order, stratified, with at least one row of each class.
 
-        Rows are drawn by weight and then count so that every sum over rows is estimated without bias (Duffield, Lund
-        and Thorup's priority sampling): rows of equal weight keep equal weights.
+        Rows are drawn by weight and reweighted so that sums over the sample are unbiased estimates of sums over all
+        rows (priority sampling of Duffield, Lund and Thorup). Rows of equal weight keep equal weights.
         """
         if self.n_distinct <= size:
             return self.sorted()
@@ -222,31 +222,31 @@ class Dataset:
         return replace(drawn, counts=weights * (self.total / weights.sum()))
 
     def _class_shares(self, size: int) -> Array:
-        """How many rows of each class a sample has."""
+        """The number of rows of each class in a sample of ``size`` rows."""
         totals = class_sums(self.codes, self.n_classes)
         if self.duplicates is not None:
             totals -= class_sums(self.codes[self.duplicates.rows], self.n_classes)
         shares = np.maximum(np.minimum(totals, 1), (totals * (size / self.n_distinct)).astype(int))
-        while shares.sum() > max(size, np.count_nonzero(totals)):  # small classes got more than their proportion
+        while shares.sum() > max(size, np.count_nonzero(totals)):  # small classes: rounded up to 1
             shares[shares.argmax()] -= 1
         return shares
 
     def _count_bounds(self, rows: Array) -> tuple[Array, Array]:
-        """Bounds of the counts of rows that are no duplicates, each with those of its duplicates."""
+        """Lower and upper bounds of the counts of rows, each including those of its duplicates."""
         lower, upper = count_bounds(self.counts, rows)
         if self.duplicates is None:
             return lower, upper
         return self.duplicates.add_counts(rows, lower), self.duplicates.add_counts(rows, upper)
 
     def drawn_by_weight(self, rng: np.random.Generator) -> Array:
-        """All row numbers in random order: a row of twice the weight comes first twice as likely."""
+        """All row numbers in a random order by weight: a row of twice the weight is twice as likely to come first."""
         order = self.canonical()
         arrival = rng.exponential(size=len(order))
         arrival /= self._merged_counts(order)
         return order[np.argsort(arrival, kind="stable")]
 
     def labels(self, problems: list[Output]) -> Array:
-        """Rows x problems: +1 and -1, or 0 where a row takes no part; or targets."""
+        """Labels (rows x problems): +1, -1, or 0 where a row takes no part; in regression the targets."""
         if self.targets is not None:
             return self.targets
         signs, labels = class_signs(self.n_classes, problems), np.empty((self.size, len(problems)))
@@ -255,13 +255,13 @@ class Dataset:
         return labels
 
     def binary(self, output: Output) -> tuple[Array, Array, Array]:
-        """Row numbers of one problem, their labels (+-1) and weights."""
+        """The rows of one binary problem: their numbers, labels (+-1) and weights."""
         rows = np.flatnonzero(np.isin(self.codes, output.members))
         codes = self.codes[rows]
         return rows, np.where(codes == output.positive, 1.0, -1.0), self.counts[rows] * self.class_weights[codes]
 
     def name(self, output: Output) -> str:
-        """A problem in words, for the progress line."""
+        """The name of an output in progress lines."""
         if len(output.negative) > 1:
             return f"class {self.classes[output.positive]!s}"
         first, second = (self.classes[c] for c in output.members)

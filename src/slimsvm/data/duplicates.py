@@ -1,6 +1,6 @@
-"""Equal rows: hashes of their contents, the order of these hashes, and the one place that finds and merges duplicates.
+"""Finds and merges duplicate rows, by hashes (keys) of their contents; sorts rows by key.
 
-All of it works on parts of the rows, so that many rows take few bytes each beside themselves.
+Rows are processed in parts, so that temporary arrays are small beside the rows.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 MAX_CACHED_COLUMNS = 4096  # columns whose hash constants are kept
-BLOCK_ENTRIES = 1 << 16  # entries that are looked at together
+BLOCK_ENTRIES = 1 << 16  # entries that are processed at a time
 MIN_PART_ROWS = 1 << 16  # rows that are sorted together, at least
 MAX_PART_BITS = 5  # at most 2^5 parts of the rows are sorted one after the other
-# Duplicates stay in place where removing them would copy much: at most one of so many rows, more than so many bytes.
+# Duplicates stay in place if they are at most one row in ROWS_PER_KEPT_DUPLICATE and the rows take more than
+# MIN_BYTES_TO_KEEP_DUPLICATES: removing them would copy much.
 ROWS_PER_KEPT_DUPLICATE = 16
 MIN_BYTES_TO_KEEP_DUPLICATES = 1 << 26
 
 
 def row_slices(n: int, width: int = 1) -> Iterator[slice]:
-    """Slices of n rows of ``width`` entries that have at most `BLOCK_ENTRIES` each."""
+    """Slices of at most `BLOCK_ENTRIES` entries each, for n rows of ``width`` entries."""
     rows = max(1, BLOCK_ENTRIES // max(1, width))
     return (slice(i, min(i + rows, n)) for i in range(0, n, rows))
 
@@ -41,13 +42,13 @@ def row_slices(n: int, width: int = 1) -> Iterator[slice]:
 
 
 def row_keys(X: Any, threads: int = 1) -> Array:
-    """A 64-bit hash of each row's contents: the same for float32, float64 and sparse."""
+    """A 64-bit hash of each row's contents, equal for equal values in float32, float64 and sparse rows."""
     X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
     return _core.row_keys(core_rows(X), column_constants(X.shape[1]), threads)
 
 
 def column_constants(count: int) -> Array:
-    """An odd 64-bit factor for each column; the first ones are the same for any count."""
+    """An odd 64-bit hash factor for each column; a column has the same factor whatever ``count`` is."""
     return _cached_constants()[:count] if count <= MAX_CACHED_COLUMNS else _constants(count)
 
 
@@ -65,7 +66,7 @@ def _cached_constants() -> Array:
 
 
 def rows_by_key(keys: Array, codes: Array, threads: int = 1) -> Iterator[Array]:
-    """All row numbers in the order of keys, then of classes, then of the rows; some at a time."""
+    """All row numbers, sorted by key, then by class, then by number; a part at a time."""
     return _map_parts(lambda rows: _sort_ties_by_class(rows, keys[rows], codes), keys, threads)
 
 
@@ -79,26 +80,26 @@ def _sort_ties_by_class(rows: Array, keys: Array, codes: Array) -> Array:
 
 
 def n_distinct(keys: Array, threads: int = 1) -> int:
-    """How many different keys there are."""
+    """The number of distinct keys."""
     return sum(_map_parts(lambda rows: len(rows) - int(_repeats_previous(keys[rows]).sum()), keys, threads))
 
 
 def _with_shared_keys(keys: Array, rows: Array) -> Array:
-    """Those of rows, sorted by their keys, whose key another of them has too."""
+    """Those of the rows, which are sorted by key, that share their key with another."""
     repeated = _repeats_previous(keys[rows])
     return rows[repeated | np.append(repeated[1:], False)] if repeated.any() else rows[:0]
 
 
 def _repeats_previous(numbers: Array) -> Array:
-    """Which of sorted numbers are equal to the one before."""
+    """A mask of the sorted numbers that equal their predecessor."""
     repeated = np.zeros(len(numbers), dtype=bool)
     np.equal(numbers[1:], numbers[:-1], out=repeated[1:])
     return repeated
 
 
 def _map_parts(work: Callable[[Array], Result], keys: Array, threads: int = 1) -> Iterator[Result]:
-    """The results of a function of row numbers sorted by key, for one part of the rows after the other: those whose
-    keys begin with the same bits."""
+    """Apply a function to each part of the rows in turn. A part has the rows whose keys begin with the same bits, as
+    row numbers sorted by key."""
     bits = min(MAX_PART_BITS, (len(keys) // MIN_PART_ROWS).bit_length())
     return map_in_order(lambda part: work(_core.key_part(keys, bits, part)), range(1 << bits), threads)
 
@@ -107,9 +108,9 @@ def _map_parts(work: Callable[[Array], Result], keys: Array, threads: int = 1) -
 
 
 def find_duplicates(X: Any, keys: Array, codes: Array | None = None, threads: int = 1) -> tuple[Array, Array]:
-    """Ascending numbers of rows that repeat an earlier row (of their class), and the first row that each repeats.
+    """Ascending numbers of rows that equal an earlier row (of their class), and the first row that each equals.
 
-    ``keys`` are those of `row_keys`; without X, equal keys are taken for equal rows.
+    ``keys`` come from `row_keys`; without X, rows with equal keys are taken to be equal.
     """
     codes = np.broadcast_to(np.int8(0), len(keys)) if codes is None else codes
     rows = np.concatenate(list(_map_parts(lambda part: _with_shared_keys(keys, part), keys, threads)))
@@ -121,7 +122,7 @@ def find_duplicates(X: Any, keys: Array, codes: Array | None = None, threads: in
     copies = np.flatnonzero(repeated)
     for some in [] if X is None else np.array_split(copies, 1 + len(copies) * X.shape[1] // (16 * BLOCK_ENTRIES)):
         a, b = X[rows[some]], X[rows[some - 1]]
-        if (a != b).nnz if sp.issparse(X) else (a != b).any():  # two rows share a key: once in 10^19 / n^2 data sets
+        if (a != b).nnz if sp.issparse(X) else (a != b).any():  # a hash collision: in one of 10^19 / n^2 data sets
             return _find_by_contents(X, np.sort(rows), codes)
     firsts = np.maximum.accumulate(np.where(repeated, 0, np.arange(len(rows))))
     order = np.argsort(rows[copies])
@@ -129,7 +130,7 @@ def find_duplicates(X: Any, keys: Array, codes: Array | None = None, threads: in
 
 
 def _find_by_contents(X: Any, rows: Array, codes: Array) -> tuple[Array, Array]:
-    """`find_duplicates` among some rows by comparing their contents."""
+    """`find_duplicates` among some rows, by their contents instead of their keys."""
     seen: dict[bytes, int] = {}
     contents = X[rows].toarray() if sp.issparse(X) else X[rows]
     keys = (np.append(row + 0.0, code).tobytes() for row, code in zip(contents, codes[rows], strict=True))
@@ -139,7 +140,7 @@ def _find_by_contents(X: Any, rows: Array, codes: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class RowGrouping:
-    """Rows grouped by equality, groups in the order in which they first appear."""
+    """Groups of equal rows, numbered in order of their first rows."""
 
     first: Array  # the first row of each group, ascending
     group: Array  # the group of each row
@@ -150,7 +151,7 @@ class RowGrouping:
 
 
 def group_equal_rows(X: Any, keys: Array | None = None, codes: Array | None = None) -> RowGrouping:
-    """Groups of equal rows (of one class); ``keys`` are those of `row_keys`, computed here if left out."""
+    """Group equal rows (of the same class); ``keys`` come from `row_keys`, and are computed if left out."""
     keys = row_keys(X) if keys is None else keys
     copies, firsts = find_duplicates(X, keys, codes)
     is_first = np.ones(len(keys), dtype=bool)
@@ -162,27 +163,27 @@ def group_equal_rows(X: Any, keys: Array | None = None, codes: Array | None = No
 
 @dataclass(frozen=True)
 class Duplicates:
-    """Rows of a data set that repeat an earlier row, and the counts of the rows that they repeat."""
+    """The rows of a data set that equal an earlier row (its original), and the merged counts of the originals."""
 
     rows: Array  # ascending
-    originals: Array  # the rows that they repeat: ascending, each once
+    originals: Array  # ascending, each once
     counts: Array  # of the originals with all their duplicates
 
     def without(self, rows: Array) -> Array:
-        """Those of the rows that are no duplicates."""
+        """The given rows without duplicates."""
         return rows[_positions(self.rows, rows) < 0]
 
     def add_counts(self, rows: Array, counts: Array) -> Array:
-        """The counts of rows, each with those of its duplicates."""
+        """The counts of rows, each including those of its duplicates."""
         place = _positions(self.originals, rows)
         return np.where(place < 0, counts, self.counts[place])
 
 
 def merge_duplicates(dataset: Dataset, contents: Any) -> Dataset:
-    """The data set with equal rows of a class (with the same targets) as one row that has the sum of their weights.
+    """Merge equal rows of a class (with the same targets) into one row with the sum of their weights.
 
-    Rows stay in the order in which they first appear. ``contents`` are what makes rows equal: the rows themselves, or
-    those of a kernel matrix; None: no two are equal. Few duplicates among many rows are only marked as such.
+    Rows stay in the order in which they first appear. ``contents`` are compared: the rows themselves, or those
+    of a kernel matrix; None: no two rows are equal. Few duplicates among many rows are marked but stay in place.
     """
     if contents is None:
         return dataset
@@ -196,7 +197,7 @@ def merge_duplicates(dataset: Dataset, contents: Any) -> Dataset:
 
 
 def mark_duplicates(dataset: Dataset, copies: Array, firsts: Array) -> Dataset:
-    """The data set that knows its duplicates (see `find_duplicates`), which stay in place."""
+    """The data set with its duplicates (see `find_duplicates`) marked but still in place."""
     if not len(copies):
         return dataset
     originals, place = np.unique(firsts, return_inverse=True)
@@ -210,7 +211,7 @@ def _nbytes(X: Any) -> int:
 
 
 def _positions(ordered: Array, numbers: Array) -> Array:
-    """Where numbers stand in an ordered array; -1 where they do not."""
+    """The position of each number in a sorted array; -1 if it is absent."""
     place = np.minimum(np.searchsorted(ordered, numbers), len(ordered) - 1)
     place[ordered[place] != numbers] = -1
     return place

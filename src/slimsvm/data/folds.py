@@ -1,4 +1,4 @@
-"""Folds: rows to train on and held-out rows, stratified by class, with equal rows on the same side."""
+"""Stratified folds of training and held-out rows that never separate equal rows."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from .classes import class_sums
 from .dataset import Dataset
 from .duplicates import n_distinct, row_slices, rows_by_key
 
-MOSTLY_DUPLICATES = 10  # mean weight of a distinct row from which on the training rows themselves are the best test
+MOSTLY_DUPLICATES = 10  # mean weight of a distinct row from which on models are tested on their training rows
 
 
 class Fold(NamedTuple):
-    """Rows to train on, and held-out rows to test on."""
+    """Training rows and held-out rows."""
 
     train: Dataset
     test: Dataset
 
     @property
     def keys(self) -> Array:
-        """Keys of the held-out rows: equal for equal rows."""
+        """Keys of the held-out rows (see `row_keys`)."""
         return self.test.keys
 
 
 @dataclass(frozen=True)
 class RowGroups:
-    """Groups of equal rows of a dataset, whatever their labels, in the order of their keys."""
+    """Groups of equal rows of a data set, whatever their labels, sorted by key."""
 
     dataset: Dataset
 
@@ -42,13 +42,13 @@ class RowGroups:
 
     @property
     def mostly_duplicates(self) -> bool:
-        """Whether rows have many copies each: models trained without any copy of a row would face another problem."""
+        """Whether rows have many copies each. Holding out all copies of a row would then change the problem."""
         return MOSTLY_DUPLICATES * self.size <= self.dataset.total
 
     def assign(
         self, n_parts: int, rng: np.random.Generator, max_groups: int | None = None, min_per_class: int = 1
     ) -> Array:
-        """The part of each row, 0 to ``n_parts`` - 1; each part gets about as many groups of a class as any other.
+        """Split groups at random into ``n_parts`` parts, stratified by class; return the part of each row, from 0.
 
         At most ``max_groups`` groups are drawn, in proportion to their classes, but at least ``min_per_class`` of each
         class; rows of other groups have part -1.
@@ -67,7 +67,7 @@ class RowGroups:
         return part_of_row
 
     def _rows_and_groups(self) -> Iterator[tuple[Array, Array]]:
-        """Rows by their keys and classes, and the group of each row; some rows at a time."""
+        """Row numbers sorted by key and class, and the group of each row; a part at a time."""
         start = 0
         for rows in rows_by_key(self.dataset.keys, self.dataset.merge_keys, self.dataset.threads):
             if len(rows):
@@ -77,29 +77,29 @@ class RowGroups:
                 yield rows, groups
 
     def _codes(self) -> Array:
-        """The class of each group: the first of the classes of its rows."""
+        """The class of each group: the lowest class number of its rows."""
         codes = np.empty(self.size, dtype=self.dataset.codes.dtype)
         for rows, groups in self._rows_and_groups():
-            codes[groups[::-1]] = self.dataset.codes[rows[::-1]]  # of several values numpy keeps the last
+            codes[groups[::-1]] = self.dataset.codes[rows[::-1]]  # numpy keeps the last assignment
         return codes
 
 
 def split(
     dataset: Dataset, n_parts: int, rng: np.random.Generator, n_folds: int | None = None, parts_per_fold: int = 1
 ) -> list[Fold]:
-    """Stratified folds: of ``n_parts`` parts of the rows, each fold holds out the next ``parts_per_fold``."""
+    """Split the rows into ``n_parts`` stratified parts; each fold holds out the next ``parts_per_fold`` of them."""
     fold_of_row = RowGroups(dataset).assign(n_parts, rng) // parts_per_fold
     return make_folds(dataset, (fold_of_row == f for f in range(n_folds or n_parts // parts_per_fold)))
 
 
 def make_folds(dataset: Dataset, held_out: Iterable[Array]) -> list[Fold]:
-    """A fold for each mask of held-out rows, but none whose training rows lack a class."""
+    """A fold for each mask of held-out rows, without folds whose training rows lack a class."""
     folds = [Fold(dataset.take(~mask), dataset.take(mask)) for mask in held_out if mask.any()]
     return [fold for fold in folds if len(np.unique(fold.train.codes)) == dataset.n_classes]
 
 
 def _first_of_class(order: Array, codes: Array, code: int, count: int) -> Array:
-    """The first ``count`` groups of a class."""
+    """The first ``count`` groups of a class in this order."""
     found = [order[:0]]
     for some in row_slices(len(order)):
         if count <= 0:

@@ -1,4 +1,4 @@
-"""Priority sampling (Duffield, Lund and Thorup): rows drawn by weight, so that sums over rows stay unbiased."""
+"""Priority sampling (Duffield, Lund and Thorup) of rows by weight, with unbiased estimates of sums over rows."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from ..linalg.arrays import Array
 
 
 class PriorityCandidates:
-    """The rows that may have the highest priorities of their class, of rows that come some at a time.
+    """Of rows added in parts, collects those that may be among the ``shares`` + 1 highest priorities of their class.
 
-    A priority is a row's count divided by a uniform random number. Bounds of the counts are enough to choose
-    candidates: each class keeps all rows that may be among its ``shares`` + 1 highest. Candidates keep their order.
+    A row's priority is its count divided by a uniform random number. Bounds of the counts suffice to discard rows.
+    Candidates stay in the order in which they were added.
     """
 
     def __init__(self, shares: Array) -> None:
         self.shares = shares
-        self.thresholds = np.full(len(shares), -np.inf)  # lower bounds of the priorities needed, by class
+        self.thresholds = np.full(len(shares), -np.inf)  # for each class a lower bound of the priority needed
         nothing = np.empty(0)
         self.kept: tuple[Array, ...] = (np.empty(0, dtype=np.intp),) * 2 + (nothing,) * 3
         self.new: list[tuple[Array, ...]] = []
 
     def add(self, rows: Array, codes: Array, lower: Array, upper: Array, uniform: Array) -> None:
-        """Add rows, after all that were added before, with bounds of their counts and their random numbers."""
+        """Add rows with lower and upper bounds of their counts, and their uniform random numbers."""
         low, high = lower / uniform, upper / uniform
         new = np.flatnonzero(high >= self.thresholds[codes])
         self.new.append((rows[new], codes[new], low[new], high[new], uniform[new]))
@@ -40,14 +40,14 @@ class PriorityCandidates:
         self.kept, self.new = tuple(part[possible] for part in self.kept), []
 
     def result(self) -> tuple[Array, Array]:
-        """The candidate rows, and their random numbers."""
+        """The candidate rows and their random numbers."""
         self._drop()
         return self.kept[0], self.kept[-1]
 
 
 def highest_priorities(codes: Array, priority: Array, shares: Array) -> tuple[Array, Array]:
-    """The rows of each class with the highest priorities, its share of them, and the least count of each: the next
-    lower priority of its class. Ties go to the earlier row."""
+    """The ``shares[c]`` rows of each class c with the highest priorities, and for each row its threshold: the highest
+    priority in its class that was not drawn. Ties go to the earlier row."""
     chosen, thresholds = np.zeros(len(codes), dtype=bool), np.full(len(shares), -np.inf)
     for c, share in enumerate(shares.tolist()):
         mine = np.flatnonzero(codes == c)
@@ -62,6 +62,6 @@ def highest_priorities(codes: Array, priority: Array, shares: Array) -> tuple[Ar
 
 
 def _nth_largest(values: Array, n: int) -> float:
-    """The value that n others (or equals of it) come before in descending order."""
+    """Element n, counted from 0, of the values in descending order."""
     place = len(values) - n - 1
     return float(np.partition(values, place)[place])

@@ -1,4 +1,4 @@
-"""Regression targets: their scaling to mean 0 and variance 1, and rounding."""
+"""Scales regression targets to mean 0 and variance 1, and rounds them."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from .duplicates import row_slices
 
 TARGET_STEPS = 2.0**32  # scaled targets are multiples of 2^-32
 TARGET_ROUNDING = 0.5 / TARGET_STEPS  # the largest rounding error of a scaled target
-TARGET_STEPS_PER_IQR = 2.0**16  # resolution of targets that vectors are learned for
-MAX_TARGET_STD = 1e150  # and its inverse is the smallest: squares stay finite and nonzero
+TARGET_STEPS_PER_IQR = 2.0**16  # resolution of the targets while vectors are learned
+MAX_TARGET_STD = 1e150  # the smallest is its inverse: squares stay finite and nonzero
 
 
 @dataclass(frozen=True)
 class TargetScaler:
-    """Centre and scale of each target: the user's values are ``centre + size * target``."""
+    """The affine scaling of each target: the user's value is ``centre + size * target``."""
 
     centre: Array
     size: Array
 
     @classmethod
     def fit(cls, values: Any, counts: Any, alike: bool) -> TargetScaler:
-        """The scaler that gives values (rows x outputs) mean 0 and variance 1, or with ``alike`` one common scale and a
-        mean variance of 1. Its sums are exact, so they do not depend on the order of the rows."""
+        """Fit the scaler to mean 0 and variance 1 of each column of values (rows x outputs); with ``alike`` all columns
+        share one scale and their mean variance is 1. Sums are exact, so the order of the rows does not matter."""
         mass = exact_total(counts)
         maxima = [np.abs(values[rows]).max(axis=0) for rows in row_slices(len(values), values.shape[1])]
         largest = np.max(maxima, axis=0)
@@ -41,7 +41,7 @@ class TargetScaler:
 
         centre = np.array([moment(o, 0.0, 1) for o in range(len(largest))])
         variance = np.array([moment(o, c, 2) for o, c in enumerate(centre.tolist())])
-        constant = np.sqrt(variance) <= 4 * np.finfo(float).eps  # but for rounding
+        constant = np.sqrt(variance) <= 4 * np.finfo(float).eps  # up to rounding
         size = np.where(constant, 0.0, np.sqrt(variance) * largest)
         if alike:
             size = np.full(len(size), np.sqrt(np.mean((size / largest.max()) ** 2)) * largest.max())
@@ -53,17 +53,17 @@ class TargetScaler:
         return cls(centre * largest, np.where(size > 0, size, 1.0))
 
     def transform(self, values: Any) -> Array:
-        """Scaled values, rounded to multiples of 2^-32: the digits beyond are rounding errors of the scaling, and
-        learning amplifies such differences until vectors end in different places."""
+        """Scale values and round them to multiples of 2^-32. Digits beyond are rounding errors of the scaling, which
+        learning would amplify until vectors end in different places."""
         return np.rint((values - self.centre) / self.size * TARGET_STEPS) / TARGET_STEPS
 
 
 def rounded_targets(targets: Array) -> Array:
-    """Targets rounded to 2^-16 of the interquartile range of their distinct values (to the power of 2 that is at most
-    that, and at least 2^-32), so that shifting or scaling y does not change the learned vectors.
+    """Round targets so that shifting or scaling y does not change the learned vectors.
 
-    Shifts and scales cost the targets their last digits, and learning amplifies such differences by many orders of
-    magnitude. Outliers do not change an interquartile range.
+    The step is 2^-16 of the interquartile range of the distinct values (robust to outliers), rounded down to a power of
+    2, but at least 2^-32. Shifting or scaling y changes its last digits, which learning would amplify by many orders of
+    magnitude.
     """
     rounded = np.empty_like(targets)
     for o, column in enumerate(targets.T):

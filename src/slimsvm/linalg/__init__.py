@@ -1,1 +1,1 @@
-"""Arrays as the core sees them, products and factors, L-BFGS, the array API."""
+"""Views of arrays for the core, matrix products and factors, L-BFGS, the array API."""

@@ -1,5 +1,6 @@
-"""Arrays of other libraries on any device, through the Python array API standard: code is written once, over the
-namespace of an array; that of a numpy array is numpy.
+"""Helpers of code that runs on arrays of any library and device, through the Python array API standard.
+
+Such code calls functions of the `namespace` of its array; the namespace of a numpy array is numpy.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ def is_array_api(X: Any) -> bool:
 
 
 def stays_on_device(X: Any) -> bool:
-    """Whether work on X is done where it is: always on a device, in host memory where scikit-learn's
-    ``array_api_dispatch`` asks for results of the same library."""
+    """Whether to compute with X's own library: always on a device; in host memory only if scikit-learn's
+    ``array_api_dispatch`` is on."""
     if not is_array_api(X):
         return False
     if not in_cpu_memory(X):
@@ -36,7 +37,7 @@ def stays_on_device(X: Any) -> bool:
 
 
 def in_cpu_memory(X: Any) -> bool:
-    """Whether X is in host memory, as numpy's arrays are."""
+    """Whether X is in host memory."""
     return "cpu" in str(device(X)).lower()
 
 
@@ -65,7 +66,7 @@ def to_numpy(X: Any) -> Any:
     """An array of another library as a numpy array; anything else unchanged."""
     if not is_array_api(X):
         return X
-    if hasattr(X, "detach"):  # torch, whose shortest floats numpy does not know
+    if hasattr(X, "detach"):  # torch; numpy has no bfloat16
         X = X.detach().cpu()
         return (X.float() if "bfloat16" in str(X.dtype) else X).numpy()
     if hasattr(X, "get") and hasattr(X, "data"):  # CuPy
@@ -76,17 +77,17 @@ def to_numpy(X: Any) -> Any:
 
 
 def asarray_like(X: Any, values: Any, dtype: Any = None) -> Any:
-    """Values as an array of the same library, on the same device; numpy arrays of the same type stay what they are."""
+    """Values as an array of X's library on X's device; no copy for numpy arrays of this dtype."""
     if isinstance(X, np.ndarray):
         return np.asarray(values, dtype=dtype)
     values = np.asarray(values)
-    if not (values.flags.writeable and values.flags.c_contiguous):  # torch warns of memory that is read-only
+    if not (values.flags.writeable and values.flags.c_contiguous):  # torch warns of read-only memory
         values = values.copy(order="C")
     return namespace(X).asarray(values, dtype=dtype, device=device(X))
 
 
 def cast(X: Any, dtype: Any) -> Any:
-    """X in another dtype, without a copy where it has it already."""
+    """X in this dtype, without a copy if it has it already."""
     if X.dtype == dtype:
         return X
     return X.astype(dtype) if isinstance(X, np.ndarray) else namespace(X).astype(X, dtype)
@@ -109,7 +110,7 @@ def has_float64(X: Any) -> bool:
     if key not in _float64_known:
         try:
             _float64_known[key] = bool(xp.zeros(1, dtype=xp.float64, device=place).dtype == xp.float64)
-        except (TypeError, ValueError, RuntimeError):  # as torch says of Apple's devices
+        except (TypeError, ValueError, RuntimeError):  # raised by torch on Apple's GPUs
             _float64_known[key] = False
     return _float64_known[key]
 

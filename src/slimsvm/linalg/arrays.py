@@ -1,4 +1,4 @@
-"""Arrays as the core reads them, and rows that are not in memory."""
+"""The core's views of dense and sparse arrays, and the base class of rows outside memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Array = NDArray[Any]
 
 
 class RemoteArray:
-    """The base of row sources that are no array in memory but serve as a dataset's X, see `rows.remote.RemoteRows`."""
+    """Base of `rows.remote.RemoteRows`, which can be the X of a data set in place of an array in memory."""
 
     if TYPE_CHECKING:
 
@@ -24,7 +24,7 @@ class RemoteArray:
 
 
 def is_remote(X: Any) -> bool:
-    """Whether the rows are outside the memory of this process: in files, on workers, or on a device."""
+    """Whether the rows are outside the memory of this process: in files, on Dask workers, or on a device."""
     return isinstance(X, RemoteArray)
 
 
@@ -34,17 +34,17 @@ def to_memory(X: Any) -> Any:
 
 
 def aligned(X: Array) -> Array:
-    """X, or a copy where its entries are not aligned, as in a record array or a buffer of bytes."""
+    """X, copied if its entries are not aligned, as in a record array or a buffer of bytes."""
     return X if X.flags.aligned and not any(step % X.itemsize for step in X.strides) else X.copy()
 
 
 def as_float64(X: Any) -> Any:
-    """float32 rows as float64; row numbers of a precomputed kernel stay what they are."""
+    """Convert float32 rows to float64; other dtypes, such as the row numbers of a precomputed kernel, stay."""
     return X.astype(np.float64) if X.dtype == np.float32 else X
 
 
 def core_rows(X: Any, offset: Array | None = None, scales: Array | None = None) -> _core.Rows:
-    """The core's view of X, or of X times a scale for each input: no copy for floats of any layout and for CSR."""
+    """The core's view of X, or of X scaled input by input; floats of any layout and CSR are not copied."""
     if sp.issparse(X):
         X = X.tocsr()
         if not X.has_canonical_format:

@@ -1,4 +1,4 @@
-"""L-BFGS: the function is a Python callable; all the rest runs in the core, without the interpreter's lock."""
+"""L-BFGS with bounds: the core computes the steps, Python the function and its gradient."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from .. import _core
 from .arrays import Array
 
 MEMORY = 20
-VALUE, LOOK, CONVERGED = range(3)  # what the core wishes for; else it is stuck
+# The core's next request: a value, a look at the new iterate, or none. Any other code: no further progress.
+VALUE, LOOK, CONVERGED = range(3)
 
-Function = Callable[[Array], tuple[float, Array]]  # value and gradient
+Function = Callable[[Array], tuple[float, Array]]  # returns value and gradient
 
 
 @dataclass(frozen=True)
 class Minimum:
-    """The last iterate, its value, and whether a limit ended the search."""
+    """The last iterate, its value, the counts, and whether a limit ended the search."""
 
     x: Array
     value: float
@@ -38,11 +39,11 @@ def lbfgs(
     memory: int = MEMORY,
     watch: Callable[[float], None] | None = None,
 ) -> Minimum:
-    """A local minimum of a smooth function, as L-BFGS-B finds it.
+    """A local minimum of a smooth function, by L-BFGS-B.
 
-    It ends where an iteration gains less than ``tol`` of the value (or of 1), or no derivative that a variable could
-    follow exceeds ``gradient_tol``. ``memory`` is the number of steps that are remembered; ``watch`` gets the value of
-    each iterate.
+    The search ends when an iteration decreases the value by less than ``tol`` (relative, and absolute below 1), or when
+    the projected gradient is at most ``gradient_tol``. ``memory`` is the number of stored steps; ``watch`` is called
+    with the value of each iterate.
     """
     lower, upper = (None, None) if bounds is None else (np.asarray(b, dtype=np.float64) for b in bounds)
     steps = _core.Lbfgs(np.array(start, dtype=np.float64), memory, lower, upper, tol, gradient_tol)

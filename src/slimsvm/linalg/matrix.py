@@ -1,8 +1,8 @@
-"""Products and factors of matrices: the one place where the library multiplies.
+"""Matrix products and factors with the same bits on any number of threads.
 
-They run in the core, on as many threads as they are told, and give the same bits whatever that number is. BLAS would
-take its threads from a setting of the whole process. numpy multiplies what is so small that BLAS keeps to one thread,
-and what is not float32 or float64; sparse matrices, and arrays of other libraries, multiply themselves.
+They run in the core on the given number of threads, not in BLAS, whose threads are a setting of the whole process.
+numpy multiplies matrices so small that BLAS uses one thread, and dtypes other than float32 and float64; sparse matrices
+and arrays of other libraries use their own products.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import numpy as np
 from .. import _core
 from .arrays import Array, aligned
 
-# OpenBLAS takes threads from 2^18 multiplications on in a product of matrices, from 9216 on with a vector.
-MAX_NUMPY_PRODUCT = 1 << 15  # multiplications of two matrices that numpy does
-MAX_NUMPY_VECTOR_PRODUCT = 1 << 12  # multiplications with a vector, or of a matrix with its transpose
-MAX_LAPACK_UNKNOWNS = 100  # unknowns up to which LAPACK keeps to one thread, too
+# OpenBLAS uses threads from 2^18 multiplications on in matrix products, from 9216 on in matrix-vector products.
+MAX_NUMPY_PRODUCT = 1 << 15  # multiplications up to which numpy computes a product of matrices
+MAX_NUMPY_VECTOR_PRODUCT = 1 << 12  # the same with a vector, or of a matrix with its transpose
+MAX_LAPACK_UNKNOWNS = 100  # unknowns up to which LAPACK uses one thread
 CORE_DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 LOWER, LOWER_TRANSPOSED, UNIT_LOWER, UPPER = range(4)  # triangles, as the core numbers them
 
@@ -29,7 +29,7 @@ class NotPositiveDefinite(np.linalg.LinAlgError):
 def dot(A: Any, B: Any, threads: int = 1) -> Any:
     """``A @ B``."""
     if type(A) is not np.ndarray or type(B) is not np.ndarray:
-        plain = isinstance(A, np.ndarray) and isinstance(B, np.ndarray)  # memory maps, and the like
+        plain = isinstance(A, np.ndarray) and isinstance(B, np.ndarray)  # subclasses such as memory maps
         return dot(np.asarray(A), np.asarray(B), threads) if plain else A @ B
     size = A.size * B.shape[-1] if B.ndim == 2 else A.size
     if size <= MAX_NUMPY_VECTOR_PRODUCT or A.ndim not in (1, 2) or B.ndim not in (1, 2):
@@ -55,7 +55,7 @@ def dot(A: Any, B: Any, threads: int = 1) -> Any:
 
 
 def _is_transpose(A: Array, B: Array) -> bool:
-    """Whether B is the transpose of A in the same memory: then half of the product is enough."""
+    """Whether B is the transpose of A in the same memory: half of the symmetric product is then enough."""
     return (
         A.shape[0] > 1
         and A.shape == B.shape[::-1]
@@ -66,7 +66,7 @@ def _is_transpose(A: Array, B: Array) -> bool:
 
 
 def subtract_dot(C: Array, A: Array, B: Array, threads: int = 1) -> None:
-    """``C -= A @ B``, all in float64; C may be a part of a matrix, apart from A and B."""
+    """``C -= A @ B`` in place, in float64; C may be a view, but must not overlap A or B."""
     _core.product(A, B, C, threads, False, True)
 
 
@@ -76,9 +76,9 @@ def norm(x: Array) -> float:
 
 
 def cholesky(A: Array, threads: int = 1, overwrite: bool = False) -> Array:
-    """The lower factor of a positive definite matrix, of which the lower triangle counts; in the place of A if wished.
+    """The lower Cholesky factor of a matrix, from its lower triangle; ``overwrite`` reuses the memory of A.
 
-    Raises `NotPositiveDefinite` where there is none.
+    Raises `NotPositiveDefinite` if there is none.
     """
     L = np.array(A, dtype=np.float64, order="C", copy=not overwrite or None)
     if not _core.cholesky(L, threads):
@@ -87,8 +87,8 @@ def cholesky(A: Array, threads: int = 1, overwrite: bool = False) -> Array:
 
 
 def jittered_cholesky(A: Array, threads: int = 1) -> Array:
-    """The lower factor of a matrix that rounding may have made indefinite, with the smallest jitter that is enough: its
-    diagonal grows by at most a factor of 1 + 1e-9."""
+    """The lower Cholesky factor of a matrix that is positive semidefinite up to rounding, with the smallest jitter that
+    suffices: the diagonal grows by at most a factor of 1 + 1e-9."""
     for lift in (0.0, 1e-15, 1e-13, 1e-11, 1e-9):
         L = np.array(A, dtype=np.float64, order="C")
         L.flat[:: len(L) + 1] *= 1 + lift
@@ -105,36 +105,36 @@ def is_positive_definite(A: Array, lift: float = 0.0) -> bool:
 
 
 def inverse_lower(L: Array, threads: int = 1, overwrite: bool = False) -> Array:
-    """The inverse of a lower triangle; entries above the diagonal are ignored."""
+    """The inverse of a lower triangular matrix; entries above the diagonal are ignored."""
     inverse = np.array(L, dtype=np.float64, order="C", copy=not overwrite or None)
     _core.inverse_lower(inverse, threads)
     return inverse
 
 
 def cho_solve(L: Array, B: Array, threads: int = 1) -> Array:
-    """The solution of ``L L' x = b``, for a vector or for each column."""
+    """Solve ``L L' x = b`` for a vector, or for each column of a matrix."""
     return _solve_triangles(L, B, [LOWER, LOWER_TRANSPOSED], threads)
 
 
 def solve_lower(L: Array, B: Array, transposed: bool = False, threads: int = 1) -> Array:
-    """``L^-1 B`` for a lower triangle, or ``L'^-1 B``; what is above the diagonal does not count."""
+    """``L^-1 B``, or ``L'^-1 B`` if transposed; entries above the diagonal of L are ignored."""
     return _solve_triangles(L, B, [LOWER_TRANSPOSED if transposed else LOWER], threads)
 
 
 def solve_upper(U: Array, B: Array, threads: int = 1) -> Array:
-    """``U^-1 B`` for an upper triangle."""
+    """``U^-1 B`` for an upper triangular matrix."""
     return _solve_triangles(U, B, [UPPER], threads)
 
 
 class LUFactors:
-    """A square matrix as a product of two triangles, its rows exchanged: Gaussian elimination."""
+    """The LU factors of a square matrix, with row pivoting."""
 
     def __init__(self, A: Array, threads: int = 1, overwrite: bool = False):
         self.factor, self.threads = np.array(A, dtype=np.float64, order="C", copy=not overwrite or None), threads
         self.order, self.regular = _core.eliminate(self.factor, threads)
 
     def solve(self, B: Array) -> Array:
-        """``A^-1 B``; a zero among the pivots gives infinities."""
+        """``A^-1 B``; a zero pivot gives infinities."""
         return _solve_triangles(self.factor, B[self.order], [UNIT_LOWER, UPPER], self.threads)
 
 
@@ -147,7 +147,7 @@ def solve(A: Array, B: Array, threads: int = 1) -> Array:
 
 
 def qr(A: Array, threads: int = 1) -> tuple[Array, Array]:
-    """``A = Q R`` with orthonormal columns of Q, as many as A has rows or columns, and an upper triangle R."""
+    """The reduced QR factors of A: orthonormal columns Q, and an upper triangle R."""
     R = np.array(A, dtype=np.float64, order="C")
     Q = np.empty((len(R), min(R.shape)))
     _core.orthogonal(R, Q, threads)
@@ -155,10 +155,10 @@ def qr(A: Array, threads: int = 1) -> tuple[Array, Array]:
 
 
 def pivoted_qr_triangle(A: Array) -> tuple[Array, Array]:
-    """The triangle R of ``A[:, order] = Q R``, always the largest column of what is left first, and that order; A has
-    at least as many rows as columns."""
+    """R and ``order`` of the column-pivoted QR factorisation ``A[:, order] = Q R``; A has at least as many rows as
+    columns."""
     most = float(np.abs(A).max(initial=0.0))
-    power = np.frexp(most)[1] if np.isfinite(most) else 0  # numbers of size 1 have squares that can be added
+    power = np.frexp(most)[1] if np.isfinite(most) else 0  # squares must not overflow
     columns = np.ascontiguousarray(np.ldexp(A.T, -power))
     order = _core.triangularize(columns)
     n = len(columns)
@@ -166,7 +166,7 @@ def pivoted_qr_triangle(A: Array) -> tuple[Array, Array]:
 
 
 def pivoted_cholesky(A: Array, least: float) -> tuple[Array, Array]:
-    """Rows of a factor, ``A ~ G'G``, and the pivots, largest first, down to ``least`` of the diagonal that is left.
+    """The pivoted Cholesky factor ``A ~ G'G`` and its pivots; it ends when the remaining diagonal is at most ``least``.
 
     Column ``pivots[k]`` of G is zero from row k + 1 on.
     """
@@ -177,7 +177,7 @@ def pivoted_cholesky(A: Array, least: float) -> tuple[Array, Array]:
 
 
 def solve_batch(A: Array, b: Array) -> tuple[Array, Array]:
-    """Solutions of ``A x = b`` for each of several matrices and vectors, and the logarithms of the determinants."""
+    """Solve ``A x = b`` for each of several matrices and vectors; return also the logarithms of ``|det A|``."""
     if A.shape[-1] <= MAX_LAPACK_UNKNOWNS:
         return np.linalg.solve(A, b[..., None])[..., 0], np.linalg.slogdet(A)[1]
     factors = [LUFactors(one) for one in A]

@@ -1,1 +1,1 @@
-"""Fitted models: the expansion over vectors, votes, probabilities, prediction."""
+"""Fitted models: the kernel expansion over vectors, votes, probabilities, prediction."""

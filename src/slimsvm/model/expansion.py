@@ -1,4 +1,4 @@
-"""Fitted models: an expansion over a few vectors is all that prediction needs."""
+"""A fitted model: its kernel expansion over vectors, and the certificate of each output."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Expansion:
     bias: Array
 
     def decision(self, X: Any, threads: int = 1) -> Array:
-        """Values of all outputs, one row for each row of X."""
+        """Decision values, rows of X x outputs."""
         return self.kernel.decision(X, self.vectors, self.coef, self.bias, threads)
 
     @property
     def float_bytes(self) -> int:
-        """Four bytes (float32) for each number of the vectors, each coefficient that is not zero and each bias.
+        """The size in float32: four bytes for each entry of the vectors, each nonzero coefficient and each bias.
 
-        A number of a sparse vector takes four more, for its place.
+        An entry of a sparse vector takes eight bytes, with its column number.
         """
         numbers = 2 * self.vectors.nnz if sp.issparse(self.vectors) else self.vectors.size
         return 4 * int(numbers + np.count_nonzero(self.coef) + len(self.bias))
@@ -38,8 +38,8 @@ class Expansion:
 
 @dataclass(frozen=True)
 class Model:
-    """What training gives: an expansion, which rows of the user's data its vectors are (None if they are none of them),
-    the certificate of each output, and further fitted attributes of a method, by name."""
+    """The result of training: an expansion, the numbers of the training rows that are its vectors (None if they are no
+    training rows), the certificate of each output, and further fitted attributes of a method."""
 
     expansion: Expansion
     rows: Array | None
@@ -47,15 +47,15 @@ class Model:
     gap: Array | None  # None: the method has no dual
     n_iter: Array
     more: dict[str, Any] = field(default_factory=dict)
-    scheme: str = "ovo"  # outputs of classes are pairs of them ("ovo"), or each against the others ("ovr")
-    limits: tuple[str, ...] = ()  # what ended each output: "" (it is solved), "max_iter=..." or "rounding"
+    scheme: str = "ovo"  # binary problems: each pair of classes ("ovo"), or each class against the others ("ovr")
+    limits: tuple[str, ...] = ()  # why each output stopped: "" (converged), "max_iter=..." or "rounding"
 
     def with_attributes(self, **more: Any) -> Model:
         """The model with further fitted attributes."""
         return replace(self, more=self.more | more)
 
     def without_idle_vectors(self) -> Model:
-        """Vectors that no output uses left out."""
+        """The model without vectors whose coefficients are zero in every output."""
         expansion = self.expansion
         used = np.flatnonzero(expansion.coef.any(axis=0))
         if len(used) == expansion.coef.shape[1]:
@@ -66,7 +66,8 @@ class Model:
 
 
 def join_outputs(kept: Sequence[Array], coefs: Sequence[Array], place: Array) -> tuple[Array, Array]:
-    """Rows that any output keeps, each once and by their place, and all coefficients over them (outputs x rows)."""
+    """The union of the outputs' vectors, sorted by ``place``, and the coefficients of all outputs over them (outputs x
+    vectors)."""
     rows, output = np.concatenate(kept), np.repeat(np.arange(len(kept)), [len(mine) for mine in kept])
     used = np.zeros(len(place), dtype=bool)
     used[rows] = True

@@ -1,4 +1,4 @@
-"""A fitted model as other languages see it: what is computed from a user's row to an answer, and nothing else."""
+"""The whole computation of a fitted model, from a user's row to the prediction, as plain data for exports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .voting import Votes
 
 @dataclass(frozen=True)
 class Affine:
-    """Rows of the model from rows of the user: ``(x - mean) / scale``."""
+    """Scaling of the user's rows before the kernel, ``(x - mean) / scale``; ``folded`` if it is a pipeline's."""
 
     mean: Array
     scale: Array
@@ -24,7 +24,7 @@ class Affine:
 
     @classmethod
     def none(cls, inputs: int) -> Affine:
-        """The same rows."""
+        """No scaling."""
         return cls(np.zeros(inputs), np.ones(inputs))
 
     def inverse(self, Z: Array) -> Array:
@@ -36,11 +36,11 @@ class Affine:
 
 @dataclass(frozen=True)
 class ProbabilityLayer:
-    """Values whose softmax (two classes: whose sigmoid, of the one value) are the probabilities.
+    """A second expansion over the same vectors, whose softmax (two classes: sigmoid) gives the class probabilities.
 
-    Values come from an expansion of their own over the same vectors; with ``shares`` each is a class against the
-    others, and the sigmoids are made to sum to one. The class that is predicted is the likeliest: where the layer says
-    otherwise, `slimsvm.model.probabilities.align_with_winners` moves its probabilities.
+    With ``shares`` each output is a class against the others, and their sigmoids are normalised to sum to one. Where
+    another class is likelier than the predicted one, `slimsvm.model.probabilities.align_with_winners` changes the
+    probabilities until the predicted class is a likeliest one.
     """
 
     coef: Array
@@ -50,11 +50,11 @@ class ProbabilityLayer:
 
 @dataclass(frozen=True)
 class InferenceModel:
-    """All that a fitted model computes with.
+    """A fitted model as data: scaling, kernel expansion, votes, probability layer.
 
-    ``values(x) = coef k(vectors, inputs(x)) + bias``, one for each output; ``votes`` make a class of them. Regressors
-    have neither classes nor votes: their values are the answer. ``shown`` are the votes whose scores
-    `decision_function` shows, or None: it shows the values.
+    Decision values are ``coef k(vectors, inputs(x)) + bias``, one for each output; ``votes`` turn them into a class.
+    Regressors have neither classes nor votes and predict the values. `decision_function` returns the scores of the
+    votes ``shown``, or the decision values if ``shown`` is None.
     """
 
     expansion: Expansion  # with dense vectors
@@ -70,7 +70,7 @@ class InferenceModel:
         return len(self.inputs.mean)
 
     def between_vectors(self, count: int = 2000) -> Array:
-        """Rows of the user between two vectors each, where no others are known."""
+        """Random rows between pairs of vectors, in the user's units: test rows where no others are given."""
         Z = np.asarray(self.expansion.vectors, dtype=np.float64)
         Z = Z if len(Z) else np.zeros((1, self.n_inputs))
         rng = np.random.default_rng(0)
@@ -80,7 +80,7 @@ class InferenceModel:
 
 
 def inference_model(model: Any) -> InferenceModel:
-    """What a fitted estimator of this library, or a pipeline of scalers that ends in one, computes."""
+    """The inference model of a fitted estimator of slimsvm, or of a pipeline of scalers that ends in one."""
     scalers, estimator = last_step(model)
     names = getattr(scalers[0] if scalers else estimator, "feature_names_in_", None)
     expansion = estimator._expansion()
@@ -97,7 +97,7 @@ def inference_model(model: Any) -> InferenceModel:
 
 
 def last_step(model: Any) -> tuple[list[Any], Any]:
-    """Earlier steps of a pipeline, and the fitted estimator that ends it."""
+    """Split a pipeline into its earlier steps and the fitted estimator at its end."""
     steps = _flat(model)
     estimator = steps[-1] if steps else model
     if hasattr(estimator, "vector_coef_"):
@@ -114,18 +114,18 @@ def last_step(model: Any) -> tuple[list[Any], Any]:
 
 
 def _flat(model: Any) -> list[Any]:
-    """Steps of a pipeline, and of pipelines in it, that do something."""
+    """Steps of a pipeline and of nested pipelines, without passthrough."""
     if not hasattr(model, "steps"):
         return [model]
     steps = [step for _, step in model.steps if step is not None and step != "passthrough"]
     return [inner for step in steps for inner in _flat(step)]
 
 
-FAR_ROW = 2.0**40  # between rows that tell a slope: the farther, the more digits it has
+FAR_ROW = 2.0**40  # where the slope of a scaler is measured: the farther, the more digits
 
 
 def folded_scalers(scalers: list[Any], inputs: int) -> Affine:
-    """Steps before the classifier as one affine map of each input."""
+    """Fuse the steps before the classifier into one affine map of each input; ValueError if they are not affine."""
     if not scalers:
         return Affine.none(inputs)
     names = ", ".join(type(scaler).__name__ for scaler in scalers)
@@ -149,13 +149,13 @@ def folded_scalers(scalers: list[Any], inputs: int) -> Affine:
             "(model[1:] of a pipeline), and fill gaps before"
         )
     mean = -rows[0] / slope
-    # What is left at the mean corrects it: near it a scaler has all digits.
+    # One correction step: near the mean a scaler loses no digits.
     mean -= _scaled(scalers, mean[None])[0] / slope
     return Affine(mean, 1 / slope, folded=True)
 
 
 def _fill_gaps(steps: list[Any], inputs: int) -> bool:
-    """Does a step, such as an imputer, make a number of what is missing?"""
+    """Whether a step, such as an imputer, replaces missing values by numbers."""
     try:
         return bool(np.isfinite(_scaled(steps, np.full((1, inputs), np.nan))).any())
     except ValueError:  # missing values are not accepted

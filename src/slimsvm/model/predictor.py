@@ -1,4 +1,4 @@
-"""A fitted model for hot loops: checked once, no more than arithmetic afterwards."""
+"""Predicts one row in about a microsecond: the model is checked once, and calls only compute."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def _has_probabilities(predictor: Any) -> bool:
 class Predictor:
     """A fitted model for one row at a time: about a microsecond where `predict` of the model takes many.
 
-    The model is looked at once. After that a call does the arithmetic and two cheap checks, of the length of a row and
-    of its type.
+    The model is checked once, when the predictor is made. After that a call only checks the length and the type of the
+    row.
 
     Parameters
     ----------
     model : fitted estimator of slimsvm, or Pipeline of scalers that ends in one
-        Scalers that treat each input by itself, such as `StandardScaler`, become part of the arithmetic. What the model
-        keeps is copied: it may be fitted again, changed or deleted.
+        Scalers that treat each input by itself, such as `StandardScaler`, become part of the arithmetic. The
+        predictor copies what it needs: the model may be fitted again, changed or deleted.
 
     Attributes
     ----------
@@ -46,12 +46,12 @@ class Predictor:
 
     Notes
     -----
-    Rows are not searched for NaN or infinite values, for which the answers mean nothing, and names of columns are not
-    looked at: numbers come in the order that the model was fitted with.
+    Rows are not checked for NaN or infinite values, whose predictions mean nothing. Column names are ignored: inputs
+    come in the order in which the model was fitted.
 
-    The core evaluates all kernels but functions of Python and ``"precomputed"``, which take as long as NumPy needs. Of
-    those that it evaluates, answers are the model's bit for bit where the model is no pipeline and its vectors are
-    dense. All others differ from the model's by rounding.
+    The core evaluates all kernels except Python functions and ``"precomputed"``, which run at NumPy's speed. With a
+    kernel of the core, dense vectors and no pipeline, predictions are the model's bit for bit. Otherwise they differ
+    from the model's by rounding.
 
     One row is a 1-D array of float64 or float32, also `array.array` and `memoryview`. Lists, integers and 2-D arrays
     are taken too, with more work.
@@ -127,7 +127,7 @@ class Predictor:
         return self._predicted(self._checked(X)) if number is None else self._labels[number]
 
     def decision_function(self, X: Any) -> Any:
-        """What `decision_function` of the model gives.
+        """The model's `decision_function`.
 
         Parameters
         ----------
@@ -144,7 +144,7 @@ class Predictor:
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes, where the model has them. NumPy makes them, in some tens of microseconds.
+        """Probabilities of the classes, if the model has them; NumPy computes them in some tens of microseconds.
 
         Parameters
         ----------
@@ -175,7 +175,7 @@ class Predictor:
         return self._computed(self._checked(X)) if shown is None else shown
 
     def _computed(self, X: Array) -> Any:
-        """The decision values shown for an array that the row model did not take as it was."""
+        """`decision_function` for input that needed conversion, or several rows."""
         shown = self._row.shown(X)
         if shown is not None:
             return shown
@@ -185,7 +185,7 @@ class Predictor:
         return F[0] if X.ndim == 1 else F
 
     def _predicted(self, X: Array) -> Any:
-        """Labels of such an array."""
+        """`predict` for input that needed conversion, or several rows."""
         assert self._labels is not None
         assert self.classes_ is not None
         number = self._row.winner(X)
@@ -199,12 +199,12 @@ class Predictor:
         return self._model.votes.leaders(F, self._n_classes)
 
     def _decided(self, X: Array, expansion: Expansion) -> Array:
-        """Values of several rows, or of one where Python evaluates the kernel."""
+        """Decision values of a 2-D array, or of one row where Python evaluates the kernel."""
         X = np.atleast_2d(X)
         return expansion.decision(self._model.inputs(X) if self._model.inputs.folded else X)
 
     def _checked(self, X: Any) -> Array:
-        """One row or several, of float64 or float32."""
+        """One row or several as a float64 or float32 array, checked for shape and type."""
         if sp.issparse(X):
             raise TypeError("a Predictor takes dense rows; give X.toarray(), or use the model itself")
         given = np.asarray(X)
@@ -224,7 +224,7 @@ class Predictor:
 
 
 class _PythonRowModel:
-    """Stands for a row model where Python evaluates the kernel: it takes no row."""
+    """Placeholder for the core's row model where Python evaluates the kernel: it returns None for every row."""
 
     def winner(self, row: Any) -> None:
         return None
@@ -232,7 +232,7 @@ class _PythonRowModel:
     shown = values = winner
 
     def decide(self, *votes: Any) -> None:
-        """There is nothing to prepare."""
+        """No-op."""
 
     show_scores = decide
 
@@ -249,7 +249,8 @@ def _own_layer(layer: ProbabilityLayer | None) -> ProbabilityLayer | None:
 
 
 def _stacked(expansion: Expansion, layer: ProbabilityLayer) -> Expansion:
-    """Both in one pass; of a layer that is the classifier itself gives its own probabilities."""
+    """Outputs of the expansion and of the probability layer in one expansion; only the layer if both have the same
+    coefficients."""
     if np.array_equal(layer.coef, expansion.coef):
         return replace(expansion, coef=layer.coef, bias=layer.bias)
     coef, bias = np.vstack([expansion.coef, layer.coef]), np.append(expansion.bias, layer.bias)

@@ -1,4 +1,4 @@
-"""Probabilities of classes from the values of a logistic or softmax layer."""
+"""Class probabilities from the values of a logistic or softmax layer."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from scipy.special import log_expit, log_softmax
 
 from ..linalg.arrays import Array
 
-TIE_MARGIN = 1e-12  # between the log-probabilities of the winner and of classes that tie with it
+TIE_MARGIN = 1e-12  # the log-probabilities of tied classes are this much below the winner's
 
 
 def log_probabilities(F: Array) -> Array:
-    """Logarithms of the classes' probabilities, from the values of one output (two classes) or of one for each class.
+    """Logarithms of the class probabilities: log-sigmoids of one output (two classes), or log-softmax of one per class.
 
-    None is minus infinity as long as the values are finite.
+    They are finite for finite values.
     """
     F = np.asarray(F, dtype=np.float64)
     return np.hstack([log_expit(-F), log_expit(F)]) if F.shape[1] == 1 else log_softmax(F, axis=1)
 
 
 def align_with_winners(winners: Array, log_p: Array) -> Array:
-    """The nearest distributions (in squared distance) in which no class is likelier than the row's winner.
+    """Project each row's probabilities onto the distributions in which no class is likelier than the row's winner.
 
-    The winner shares evenly with the classes above it: all of them get the mean of as many of the largest as make that
-    mean largest.
+    The projection (in squared distance) replaces the probabilities of the winner and of the k likeliest other
+    classes by their mean, with the k that makes this mean largest.
     """
     rows = np.flatnonzero(log_p.argmax(axis=1) != winners)
     if not len(rows):

@@ -1,4 +1,4 @@
-"""Classes from the decision values of binary problems: voting and its ties."""
+"""Combines the decision values of binary problems into a class: one-vs-one votes with ties, or the largest value."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ..linalg.matrix import dot
 
 @dataclass(frozen=True)
 class Votes:
-    """How values, rows x problems, become a class.
+    """The rule that turns decision values (rows x problems) into a class.
 
-    The one problem of two classes decides. Of several classes each has a value, and the largest wins; or, with
-    ``pairs``, each pair of them votes. Among classes of equally many votes that of the largest summed values wins or,
-    without ``by_value``, the first. ``zero_is_positive`` says on which side of a problem the value 0 is.
+    For two classes the sign of the one value decides. For several classes the largest value wins or, with ``pairs``,
+    the class with most one-vs-one votes. Ties of votes go to the class with the largest sum of values or, without
+    ``by_value``, to the first class. With ``zero_is_positive`` the value 0 counts as positive.
     """
 
     pairs: bool = False
@@ -29,9 +29,9 @@ class Votes:
     zero_is_positive: bool = False
 
     def scores(self, F: Array, n_classes: int) -> Array:
-        """A score for each class, the first of the largest of which wins.
+        """A score for each class; the largest score wins, the first class among equals.
 
-        Summed values are squeezed into (-1/3, 1/3), so that they never outweigh a vote.
+        Sums of values are squeezed into (-1/3, 1/3) and added to the votes: they break ties but never outweigh a vote.
         """
         if F.shape[1] == 1:
             wins = self._wins(F)
@@ -44,13 +44,13 @@ class Votes:
         return _core.pair_scores(F, n_classes, self.by_value, self.zero_is_positive)
 
     def leaders(self, F: Array, n_classes: int) -> Array:
-        """The class number of the highest score in each row."""
+        """The class number with the highest score in each row."""
         if F.shape[1] == 1:
             return cast(self._wins(F)[:, 0], np.intp if isinstance(F, np.ndarray) else namespace(F).int64)
         return namespace(F).argmax(self.scores(F, n_classes), axis=1)
 
     def winners(self, F: Array, n_classes: int) -> Array:
-        """The same class numbers without rounding, for integers of any size, too."""
+        """The class numbers of `leaders`, with exact ties: also for integer values of any size."""
         if F.shape[1] == 1 or not self.pairs:
             return self.leaders(F, n_classes)
         votes, sums = self._counted(F, n_classes)
@@ -63,7 +63,7 @@ class Votes:
         return F >= 0 if self.zero_is_positive else F > 0
 
     def _pair_scores(self, F: Any, n_classes: int) -> Any:
-        """The core's pair scores, computed on the device of F."""
+        """`_core.pair_scores`, computed on the device of F."""
         F = cast(F, widest_float(F))
         side = asarray_like(F, _sides_of_pairs(n_classes), F.dtype)
         votes = (cast(self._wins(F), F.dtype) - 0.5) @ side + (n_classes - 1) / 2
@@ -71,7 +71,7 @@ class Votes:
         return votes + sums / (3 * (namespace(F).abs(sums) + 1)) if self.by_value else votes
 
     def _counted(self, F: Array, n_classes: int) -> tuple[Array, Array]:
-        """Votes and summed values of the classes."""
+        """The votes and the sums of values of each class."""
         side = _sides_of_pairs(n_classes)
         sums = dot(F, side.astype(F.dtype) if F.dtype.kind == "i" else side)
         return dot(np.where(self._wins(F), 1.0, -1.0), side) / 2 + (n_classes - 1) / 2, sums
@@ -79,5 +79,5 @@ class Votes:
 
 @lru_cache(maxsize=16)
 def _sides_of_pairs(n_classes: int) -> Array:
-    """Pairs x classes: +1 for the first of a pair, -1 for the second."""
+    """The sign of each class in each pair (pairs x classes): +1 for the first of a pair, -1 for the second."""
     return np.ascontiguousarray(class_signs(n_classes, outputs(n_classes, "ovo")).T)

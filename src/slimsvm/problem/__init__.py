@@ -1,1 +1,1 @@
-"""What is solved, declared: kernels, slack norms, losses, regularizers, bases."""
+"""The optimisation problem, declared: kernels, slack norms, losses, regularizers, bases."""

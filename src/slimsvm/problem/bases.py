@@ -1,7 +1,7 @@
 """Bases: where the vectors of a small classifier come from.
 
-A basis chooses training rows (`Choice.rows` then holds their numbers), computes vectors, or holds given ones. The
-computation is that of the `Candidates` that it is asked to choose from.
+A basis chooses training rows (`Choice.rows` then holds their numbers), learns vectors, or holds given ones. It calls
+methods of the `Candidates`, which do the computation.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ __all__ = [
 # For ``Learned(rows="auto")``: rows times vectors, and the smallest and largest number of rows.
 AUTO_WORK, AUTO_ROWS = 10_000_000, (100_000, 320_000)
 MAX_LEARNING_FEATURES = 1 << 27  # features of the rows that vectors are learned on: half a gigabyte
-INDEPENDENCE = 1e-10  # rows whose squared distance to the span of others, relative to k(x, x), is below are duplicates
+INDEPENDENCE = 1e-10  # a row nearer to the span of others (squared, relative to k(x, x)) is a duplicate
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Vectors, which rows of the user's data they are (None if they are not training rows), the kernel where its
-    scales were learned with them, and how learning went."""
+    """The chosen vectors, their row numbers in the user's data (None if they are no training rows), the kernel if its
+    scales were learned too, and the result of learning."""
 
     vectors: Any
     rows: Array | None = None
@@ -51,7 +51,7 @@ class Choice:
 
 
 class Candidates(Protocol):
-    """Rows to choose vectors from, for problems that will share them; `slimsvm.basis.selection` does the work."""
+    """Training rows with methods that choose or learn vectors for all outputs; see `slimsvm.basis.selection`."""
 
     @property
     def kernel(self) -> Any:
@@ -62,39 +62,41 @@ class Candidates(Protocol):
         """The rows."""
 
     def sample(self, most: int) -> Any:
-        """The same for at most ``most`` rows, drawn from each class in proportion."""
+        """The candidates restricted to a sample of at most ``most`` rows, stratified by class."""
 
     def choice(self, rows: Array) -> Choice:
-        """These rows as vectors."""
+        """The rows of these numbers as vectors."""
 
     def at_random(self) -> Array:
-        """All rows in random order."""
+        """The numbers of all rows in random order."""
 
     def independent(self, eta: float, order: Array | None = None, most: int | None = None) -> Array:
-        """Rows, met in order, whose squared distance to the span of those before is above ``eta`` max k(x, x)."""
+        """Choose, in order, each row whose squared distance to the span of those chosen before is above ``eta``
+        max k(x, x)."""
 
     def pivoted(self, eta: float, most: int) -> Array:
-        """Rows one by one, always the one farthest from the span of those before, until none is above ``eta``."""
+        """Choose rows one by one, each the farthest from the span of those before, until no squared distance is above
+        ``eta`` max k(x, x)."""
 
     def forward(self, count: int, candidates: int | None) -> Array:
-        """Rows one by one, each the one of some candidates that gains most in the objective."""
+        """Choose rows one by one, each the one among ``candidates`` random rows that decreases the objective most."""
 
     def centres(self, count: int, max_iter: int) -> Array:
-        """Centres of clusters within each class."""
+        """k-means centres within each class."""
 
     def learned(self, start: Basis, count: int, iterations: Any, smoothing: float, overwrite_x: bool = False) -> Choice:
-        """Vectors moved from their start so that the objective of the best classifier over them falls.
-        ``overwrite_x``: the rows are a temporary sample and may be changed."""
+        """Move vectors by gradient steps from ``start`` to decrease the objective of the best model over them.
+        ``overwrite_x``: the rows are a temporary sample and may be overwritten."""
 
 
 class Basis(Protocol):
     """A way to choose vectors."""
 
-    keeps_rows: ClassVar[bool]  # are the vectors training rows?
-    learns: ClassVar[bool]  # are they moved by gradients?
+    keeps_rows: ClassVar[bool]  # whether the vectors are training rows
+    learns: ClassVar[bool]  # whether the vectors are learned by gradient steps
 
     def choose(self, rows: Candidates, count: int) -> Choice:
-        """At most ``count`` vectors."""
+        """Choose at most ``count`` vectors."""
 
 
 @dataclass(frozen=True)
@@ -121,10 +123,11 @@ class Random(Part):
 
 @dataclass(frozen=True)
 class Cholesky(Part):
-    """Rows that are independent in the kernel's space: their distance to the span of the others is above eta.
+    """Rows that are linearly independent in the kernel's feature space, by incomplete Cholesky factorisation.
 
-    ``eta`` is relative to the largest k(x, x). ``selection="order"`` takes rows as they come, ``"pivoted"`` the
-    farthest first, which needs fewer of them for the same eta.
+    Each row's squared distance to the span of those chosen before is above ``eta`` times the largest k(x, x).
+    ``selection="order"`` goes through the rows in order; ``"pivoted"`` takes the farthest row first and needs fewer
+    rows for the same eta.
     """
 
     eta: float = 1e-3
@@ -140,7 +143,7 @@ class Cholesky(Part):
 
 @dataclass(frozen=True)
 class Forward(Part):
-    """Rows chosen one by one for what they gain in the objective (Keerthi, Chapelle and DeCoste)."""
+    """Rows chosen one by one, each to decrease the objective most (Keerthi, Chapelle and DeCoste)."""
 
     candidates: int | None = 59
     most_rows: int = 20000
@@ -199,11 +202,11 @@ class Learned(Part):
         regression from rows far from each other, too) and keeps the start with the lowest objective, unless ``init``
         is an array.
     iterations : "auto" or int, default="auto"
-        Most iterations of learning on the same rows. "auto": 100; 200 where scales are learned too, and for
+        The maximal number of iterations on the same rows. "auto": 100; 200 where scales are learned too, and for
         regression.
     rows : "auto" or int, default="auto"
         Vectors are learned on at most this many rows, drawn from each class in proportion; the coefficients
-        are then fitted to all rows. Most iterations are on a part of these rows, the last ones on all of them.
+        are then fitted to all rows. Most of the iterations use a part of these rows, the last ones all of them.
         "auto": 10 million for all vectors together, but at least 100000 rows and at most 320000; fewer where
         vectors are so many that their features would take much memory.
     smoothing : float, default=0.5
@@ -223,11 +226,11 @@ class Learned(Part):
         start = resolve(self.init, "init")
         if start.learns:
             raise ValueError(f"init={self.init!r}: learned vectors must start somewhere; use 'kmeans' or 'forward'")
-        some = rows.sample(self.most_rows(count))  # a copy of the rows
+        some = rows.sample(self.most_rows(count))  # a copy of its rows
         return some.learned(start, count, self.iterations, self.smoothing, overwrite_x=True)
 
     def most_rows(self, count: int) -> int:
-        """Rows that so many vectors are learned on at most."""
+        """The maximal number of rows on which ``count`` vectors are learned."""
         if not isinstance(self.rows, str):
             return int(self.rows)
         wanted = int(np.clip(AUTO_WORK // count, *AUTO_ROWS))
@@ -264,8 +267,8 @@ def resolve(basis: Any, parameter: str = "basis") -> Any:
 
 
 def is_array(basis: Any) -> bool:
-    """Is it an array of vectors, rather than a name or an object that chooses them?"""
-    if isinstance(basis, np.ndarray) or sp.issparse(basis) or is_array_api(basis):  # an array has a method choose, too
+    """Whether the basis is an array of vectors, not a name or a basis object."""
+    if isinstance(basis, np.ndarray) or sp.issparse(basis) or is_array_api(basis):  # arrays have a method choose, too
         return True
     return not isinstance(basis, (str, type)) and lacking(basis, ("choose", "__len__")) == ["choose"]
 

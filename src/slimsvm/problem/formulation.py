@@ -37,7 +37,7 @@ class Part:
     """
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Fields of this part and their values, and with ``deep`` those of the parts among them."""
+        """The fields of this part and their values; with ``deep`` also those of nested parts, as ``kernel__gamma``."""
         own = {f.name: getattr(self, f.name) for f in fields(self) if f.init}  # type: ignore[arg-type]
         if not deep:
             return own
@@ -45,7 +45,7 @@ class Part:
         return own | {f"{name}__{key}": value for name, inner in parts.items() for key, value in inner.items()}
 
     def with_params(self, **params: Any) -> Any:
-        """A part like this one with other values; ``kernel__gamma`` is the gamma of the part ``kernel``."""
+        """A copy of this part with other values; ``kernel__gamma`` is the gamma of the part ``kernel``."""
         allowed = self.get_params(deep=False)
         changed: dict[str, Any] = {}
         for key, value in params.items():
@@ -77,12 +77,12 @@ def _digest(value: Any) -> Any:
 
 
 def named(value: Any, table: Mapping[str, T]) -> T | None:
-    """The entry of a table for a name; None for other names, and for what is no name."""
+    """The entry of a table under this name; None if there is none, or if the value is no string."""
     return table.get(value) if isinstance(value, str) else None
 
 
 def lacking(part: Any, names: Iterable[str]) -> list[str]:
-    """Those of the names that are no attributes of a part."""
+    """The names that a part lacks as attributes."""
     return [name for name in names if not hasattr(part, name)]
 
 
@@ -91,10 +91,10 @@ def is_number(value: Any) -> bool:
 
 
 class Constraint(ABC):
-    """How slacks follow from decision values, and what that leaves to the duals."""
+    """How slacks are computed from decision values, and the bounds of the duals that follow."""
 
     name: ClassVar[str]
-    one_sided: ClassVar[bool]  # slacks and alpha = y * a are at least zero
+    one_sided: ClassVar[bool]  # whether slacks and alpha = y * a are nonnegative
 
     @abstractmethod
     def slacks(self, y: Array, f: Array, bias: float, error: Array | float = 0.0) -> Array:
@@ -102,11 +102,11 @@ class Constraint(ABC):
 
     @abstractmethod
     def box(self, y: Array, most: Array) -> tuple[Array, Array]:
-        """Bounds of the signed duals whose sizes are at most ``most``."""
+        """Lower and upper bounds of the signed duals with ``|a| <= most``."""
 
     @abstractmethod
     def sides(self, y: Array) -> tuple[Array, Array]:
-        """Which rows are in error above the bias that would suit them, and which below, as masks."""
+        """Masks of the rows that can have an error because the bias is too small, and because it is too large."""
 
     @abstractmethod
     def reach_in_box(self, y: Array, weights: Array) -> float:
@@ -118,7 +118,7 @@ class Constraint(ABC):
 
 
 class Inequality(Constraint):
-    """``xi >= 1 - y (f + b)`` and ``xi >= 0``: a row beyond its margin costs nothing."""
+    """``xi >= 1 - y (f + b)`` and ``xi >= 0``: rows beyond the margin cost nothing."""
 
     name, one_sided = "inequality", True
 
@@ -140,7 +140,7 @@ class Inequality(Constraint):
 
 
 class Equality(Constraint):
-    """``xi = 1 - y (f + b)``, of either sign: a row beyond its margin costs as much as one short of it."""
+    """``xi = 1 - y (f + b)``, of either sign: rows beyond the margin cost as much as rows short of it."""
 
     name, one_sided = "equality", False
 
@@ -176,10 +176,10 @@ def constraint(name: Any) -> Constraint:
 
 @dataclass(frozen=True)
 class FeasibleSet:
-    """Where the signed duals may lie, in numbers: all that the solver knows of a slack norm.
+    """The feasible set of the signed duals, as arrays: all that the dual solver knows of a slack norm.
 
-    ``lower <= a <= upper``, and where they are finite a cap ``sum(|a|) <= total`` and a ball
-    ``sum(stretch * |a|**power) <= radius**power``, or ``a'metric a <= radius**2`` where a metric is given.
+    The set is ``lower <= a <= upper``, intersected with a cap ``sum(|a|) <= total`` if total is finite and a ball
+    ``sum(stretch * |a|**power) <= radius**power`` (with a metric ``a'metric a <= radius**2``) if radius is finite.
     ``ridge`` is added to the kernel's diagonal.
     """
 
@@ -194,11 +194,11 @@ class FeasibleSet:
 
     @classmethod
     def box(cls, y: Array, most: Array | float, constraint: Constraint, **others: Any) -> FeasibleSet:
-        """``alpha = y * a`` in [0, most], or in [-most, most] with equality constraints; the rest as given."""
+        """``alpha = y * a`` in [0, most], or in [-most, most] with equality constraints; ``others`` are fields."""
         return cls(*constraint.box(y, np.broadcast_to(np.asarray(most, dtype=np.float64), y.shape)), **others)
 
     def norm(self, duals: Array) -> float:
-        """The norm whose ball it is."""
+        """The norm of the ball at these duals."""
         if self.metric is not None:
             return float(np.sqrt(max(float(dot(dot(duals, self.metric), duals)), 0.0)))
         sizes = np.abs(duals)
@@ -208,7 +208,7 @@ class FeasibleSet:
         return most * float(np.sum(self.stretch * (sizes / most) ** self.power)) ** (1 / self.power)
 
     def max_scaling(self, duals: Array) -> float:
-        """The largest t >= 0 with ``t * duals`` in the set, whatever their sum; the set is convex and holds zero."""
+        """The largest t >= 0 with ``t * duals`` in the set, which is convex and contains zero."""
         sizes = np.abs(duals)
         nonzero = sizes > 0
         if not nonzero.any():
@@ -229,48 +229,48 @@ class Slack(Protocol):
     under equality.
     """
 
-    counts_rows: ClassVar[bool]  # does the weight of a row matter, beyond whether it is zero?
-    merges_copies: ClassVar[bool]  # may copies of a row be merged into one row of their total weight?
+    counts_rows: ClassVar[bool]  # whether a row's weight matters beyond being zero or not
+    merges_copies: ClassVar[bool]  # whether copies of a row may be merged into one row of their total weight
     loss: ClassVar[Any]  # phi as a sum of losses of rows, an object of slimsvm.losses; None where it is no such sum
 
     def at(self, rows: Array, n_samples: int) -> Slack:
         """The norm for these rows of n_samples, in this order."""
 
     def feasible_set(self, y: Array, C: float, weights: Array, constraint: Constraint) -> FeasibleSet:
-        """The dual set of ``C * phi``."""
+        """The feasible set of the duals of ``C * phi``."""
 
     def value(self, slacks: Array, weights: Array, constraint: Constraint) -> float:
-        """``phi`` itself, without C."""
+        """``phi``, without C."""
 
     def bias(self, residuals: Array, y: Array, weights: Array, constraint: Constraint) -> float:
-        """The b that makes phi least for fixed f, given the residuals ``y - f``."""
+        """The b that minimises phi for fixed f, given the residuals ``y - f``."""
 
 
 class Kernel(Protocol):
-    """A kernel k(x, z). `slimsvm.kernels.Base` has defaults for all but the call and `diagonal`."""
+    """A kernel k(x, z). `slimsvm.kernels.Base` has defaults for all but the call."""
 
     name: ClassVar[str]
-    translation_invariant: ClassVar[bool]  # does k(x, z) depend on x - z only?
-    positive_semidefinite: ClassVar[bool]  # surely?
-    keeps_rows: ClassVar[bool]  # can it compare training rows only?
+    translation_invariant: ClassVar[bool]  # whether k(x, z) depends on x - z only
+    positive_semidefinite: ClassVar[bool]  # whether known to be
+    keeps_rows: ClassVar[bool]  # whether it is defined for training rows only
 
-    is_linear: ClassVar[bool]  # are values linear in x?
+    is_linear: ClassVar[bool]  # whether k(x, z) is linear in x
 
     @property
     def differentiable(self) -> bool:
-        """Can vectors be learned for it (has it a method `pullback`)?"""
+        """Whether it has a derivative, the method `pullback`, so that vectors can be learned."""
 
     @property
     def gamma(self) -> float | None:
-        """The factor of distances or products, if there is one."""
+        """The factor of distances or products, or None."""
 
     @property
     def scales(self) -> Any:
-        """A factor for each input; 1.0 where all inputs count the same."""
+        """A factor for each input; 1.0 if inputs are not scaled."""
 
     @property
     def unscaled(self) -> tuple[Any, Array]:
-        """The kernel without the scales of its inputs, and these."""
+        """The kernel without its input scales, and the scales."""
 
     def __call__(self, X: Any, Z: Any, out: Array | None = None, threads: int = 1) -> Array:
         """The matrix k(x_i, z_j), written into ``out`` if that is given."""
@@ -282,23 +282,23 @@ class Kernel(Protocol):
         """A distance over which the kernel changes: the natural unit of vectors among these rows."""
 
     def dimensions(self, inputs: int) -> float:
-        """Dimensions of the kernel's space, as far as is known."""
+        """The dimension of the kernel's feature space, infinity if unknown."""
 
     def training_matrix(self, X: Any, order: Array, lengths: list[int], cache_bytes: int, threads: int) -> Any:
         """The kernel matrix of the rows ``X[order]`` for the core's solver."""
 
     def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int) -> Array:
-        """``k(X, vectors) @ coef.T + bias`` without the whole kernel matrix."""
+        """``k(X, vectors) @ coef.T + bias``, without holding the whole kernel matrix."""
 
     def row_model(self, vectors: Array, coef: Array, bias: Array) -> Any:
-        """The same for one row at a time, in the core; None where Python evaluates the kernel."""
+        """The core's decision function of one row at a time; None if Python evaluates the kernel."""
 
     def fitted(self, vectors: Any) -> tuple[Any, Any]:
         """The kernel and the vectors as a fitted model keeps them."""
 
 
 class DifferentiableKernel(Kernel, Protocol):
-    """A kernel that vectors can be learned for."""
+    """A kernel with a derivative, for which vectors can be learned."""
 
     def pullback(self, X: Any, Z: Array, W: Array, K: Array | None = None) -> Array:
-        """``sum_i W_ij dk(x_i, z_j)/dz_j``, a row for each z; K is ``k(X, Z)`` where it is known already."""
+        """``sum_i W_ij dk(x_i, z_j)/dz_j``, one row for each z_j; K is ``k(X, Z)`` if already computed."""

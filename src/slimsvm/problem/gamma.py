@@ -1,4 +1,4 @@
-"""What ``gamma="scale"`` and ``gamma="auto"`` stand for: a number that goes with the spread of the rows."""
+"""Computes the number for ``gamma="scale"`` and ``gamma="auto"``, as scikit-learn does, with weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .formulation import is_number
 
 
 def scale_gamma(gamma: float | str, X: Any, weight: Array | None = None) -> float:
-    """The number that ``gamma="scale"``, ``"auto"`` or a number stands for, as in scikit-learn.
+    """The number for ``gamma="scale"``, ``"auto"`` or a number, as in scikit-learn.
 
     Rows count by their weights: a row of weight 2 counts as two rows.
     """
@@ -24,7 +24,7 @@ def scale_gamma(gamma: float | str, X: Any, weight: Array | None = None) -> floa
             return 1.0 / X.shape[1]
         if gamma == "scale":
             variance = _variance(X, np.broadcast_to(1.0, X.shape[0]) if weight is None else weight)
-            # Ten digits: the order of the rows changes the last ones, and learning might end in another minimum.
+            # Round to ten digits: the order of the rows changes the last ones, which could change learned vectors.
             return float(f"{1.0 / (X.shape[1] * variance):.10g}") if variance > 0 else 1.0
     elif is_number(gamma) and 0 < gamma < np.inf:
         return float(gamma)
@@ -32,7 +32,7 @@ def scale_gamma(gamma: float | str, X: Any, weight: Array | None = None) -> floa
 
 
 def _variance(X: Any, weight: Array) -> float:
-    """Variance of all entries, a block of rows at a time."""
+    """The weighted variance of all entries, computed a block of rows at a time."""
     if is_remote(X):
         return X.variance()
     size = float(weight.sum()) * X.shape[1]
@@ -44,12 +44,12 @@ def _variance(X: Any, weight: Array) -> float:
     for b in parts:
         around = np.subtract(X[b], mean, dtype=np.float64)
         total += float(dot(np.ascontiguousarray(weight[b]), np.einsum("ij,ij->i", around, around)))
-    rounding = 8 * np.finfo(np.float64).eps * abs(mean)  # of the mean: all that entries differ by, where they are equal
+    rounding = 8 * np.finfo(np.float64).eps * abs(mean)  # of the mean: equal entries seem to differ by it
     return total / size if total / size > rounding**2 else 0.0
 
 
 def _sparse_variance(X: Any, weight: Array, size: float) -> float:
-    """The same of CSR; entries that are not stored count as zeros."""
+    """The weighted variance of all entries of a CSR matrix, with zeros for entries that are not stored."""
 
     def stored() -> Iterator[tuple[Array, Array]]:
         for b in row_slices(X.shape[0], X.nnz // max(1, X.shape[0])):

@@ -1,4 +1,4 @@
-"""What kernels inherit: `Base` for any kernel, `ProductKernel` and the like for those that the core evaluates."""
+"""Base classes of kernels: `Base` for any kernel, `DistanceKernel` and `ProductKernel` for those of the core."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ..linalg.arrays import Array, core_rows, is_remote
 from ..linalg.matrix import dot
 from .formulation import Part
 
-BLOCK_VALUES = 2 << 20  # kernel values, or inputs, that are computed at a time
+BLOCK_VALUES = 2 << 20  # kernel values, or scaled inputs, that are computed at a time
 
 
 def floating(X: Any) -> Any:
-    """Rows in float32 or float64, or an array of another library as it is."""
+    """Rows as float32 or float64; arrays of other libraries are unchanged."""
     if is_array_api(X):
         return X
     X = X if sp.issparse(X) else np.asarray(X)
@@ -46,38 +46,38 @@ def _weighted_sums(W: Array, X: Any) -> Array:
 
 
 def _differences(X: Any, Z: Any) -> Any:
-    """``x_ik - z_jk`` for one column k after the other."""
+    """The matrices ``x_ik - z_jk``, one column k after the other."""
     for k in range(X.shape[1]):
         x = np.ravel(X[:, [k]].toarray()) if sp.issparse(X) else X[:, k]
         yield x[:, None] - Z[:, k]
 
 
 class Base(Part):
-    """What a kernel declares. A class of your own inherits it, and has the call and `diagonal` at least."""
+    """Base class of kernels, also of your own; a subclass implements at least ``__call__``."""
 
     name: ClassVar[str] = "own"
     translation_invariant: ClassVar[bool] = False
     positive_semidefinite: ClassVar[bool] = False
     keeps_rows: ClassVar[bool] = False
-    in_core: ClassVar[bool] = False  # does the core evaluate it?
-    core_slopes: ClassVar[bool] = False  # do passes over the rows sum its derivative, for `gradients`?
-    is_linear: ClassVar[bool] = False  # are values linear in x?
+    in_core: ClassVar[bool] = False  # whether the core evaluates it
+    core_slopes: ClassVar[bool] = False  # whether passes of the core sum its derivative, for `gradients`
+    is_linear: ClassVar[bool] = False  # whether k(x, z) is linear in x
     gamma: float | None = None
     scales: Any = 1.0
 
     @classmethod
     def parameters(cls) -> tuple[str, ...]:
-        """Names of what makes a kernel of this class: gamma, coef0 and degree, as far as it has them."""
+        """The names of the kernel's parameters, such as gamma, coef0 and degree."""
         return tuple(f.name for f in fields(cls))  # type: ignore[arg-type]
 
     @property
     def differentiable(self) -> bool:
-        """Does it have a derivative (a method ``pullback``)?"""
+        """Whether it has a derivative, the method `pullback`."""
         return type(self).pullback is not Base.pullback
 
     @property
     def unscaled(self) -> tuple[Any, Array]:
-        """The kernel without the scales of its inputs, and these."""
+        """The kernel without its input scales, and the scales."""
         return self, np.ones(1)
 
     def __call__(self, X: Any, Z: Any, out: Array | None = None, threads: int = 1) -> Array:
@@ -92,20 +92,20 @@ class Base(Part):
         return namespace(parts[0]).concat(parts) if parts else np.empty(0)
 
     def pullback(self, X: Any, Z: Array, W: Array, K: Array | None = None) -> Array:
-        """``sum_i W_ij dk(x_i, z_j)/dz_j``, a row for each z; K is ``k(X, Z)`` where it is known already."""
+        """``sum_i W_ij dk(x_i, z_j)/dz_j``, one row for each z_j; K is ``k(X, Z)`` if already computed."""
         raise NotImplementedError(f"{type(self).__name__} has no derivative")
 
     def apply(self, X: Any) -> Any:
-        """The rows as the kernel compares them: scaled, where the inputs have scales."""
+        """The rows times the kernel's input scales, if it has any."""
         return X
 
     def length(self, X: Any) -> float:
-        """The root of the mean square of all entries: a kernel of products has no other length."""
+        """The root mean square of all entries: kernels of products have no length scale of their own."""
         square = X.mean_square() if is_remote(X) else X.power(2).mean() if sp.issparse(X) else np.mean(X**2)
         return float(np.sqrt(square)) or 1.0
 
     def dimensions(self, inputs: int) -> float:
-        """Of the kernel's space, as far as is known: more vectors than that are never needed."""
+        """The dimension of the kernel's feature space, infinity if unknown: more vectors are never needed."""
         return np.inf
 
     def training_matrix(
@@ -125,11 +125,11 @@ class Base(Part):
         return np.concatenate(parts) if parts else np.empty((0, len(bias)))
 
     def row_model(self, vectors: Array, coef: Array, bias: Array) -> _core.RowModel | None:
-        """The same for one row at a time, in the core; None where Python evaluates the kernel."""
+        """The core's decision function of one row at a time; None if Python evaluates the kernel."""
         return None
 
     def fitted(self, vectors: Any) -> tuple[Any, Any]:
-        """Kernel and vectors as a fitted model keeps them: a copy, as the user's own object may change."""
+        """The kernel and vectors that a fitted model keeps: a copy of the kernel, as the user's object may change."""
         return copy(self), vectors
 
 
@@ -137,9 +137,9 @@ class Base(Part):
 
 
 def _common_offset(X: Any) -> Array | None:
-    """A common offset to take out of the rows before they are rounded to float32, if it is large beside their spread.
+    """The mean of a sample of rows, if it is large beside their spread, else None.
 
-    Rounding and differences of squares lose the digits that a common offset takes.
+    Subtracting it before rounding to float32 saves the digits that rounding and differences of squares would lose.
     """
     if sp.issparse(X) or X.shape[0] == 0:
         return None
@@ -147,54 +147,56 @@ def _common_offset(X: Any) -> Array | None:
     with np.errstate(over="ignore", invalid="ignore"):
         center = rows.sum(axis=0) / len(rows)
         offset = np.dot(center, center)
-        # What is lost where this spread is small beside the offset does not change the verdict.
+        # Cancellation in a spread that is small beside the offset does not change the comparison below.
         spread = np.einsum("ij,ij->", rows, rows) / len(rows) - offset
     return center if 4 * spread < offset < np.inf else None
 
 
 class CoreKernel(Base, ABC):
-    """A kernel that the core evaluates. `DistanceKernel` and `ProductKernel` say what is left to declare."""
+    """Base class of kernels that the core evaluates, see `DistanceKernel` and `ProductKernel`."""
 
     positive_semidefinite: ClassVar[bool] = True
     in_core: ClassVar[bool] = True
     core_slopes: ClassVar[bool] = True
-    power: ClassVar[int | None] = None  # of the differences that values depend on; None: values depend on products
+    power: ClassVar[int | None] = None  # 1 or 2: a function of |x - z|_1 or |x - z|^2; None: a function of x.z
 
     @abstractmethod
     def core(self) -> _core.Kernel:
-        """The core's object for this kernel; ValueError for parameters that make no sense."""
+        """The core's object for this kernel; ValueError for invalid parameters."""
 
     @abstractmethod
     def portable(self, X: Any, Z: Any) -> Any:
-        """The matrix k(x_i, z_j) for arrays of another library, where they are and in their precision."""
+        """The matrix k(x_i, z_j) for arrays of another library, on their device and in their precision."""
 
     @property
     @abstractmethod
     def rate(self) -> float:
-        """The factor of distances or products."""
+        """The factor of distances or products in the kernel: gamma or 1."""
 
     @property
     @abstractmethod
     def slope_factor(self) -> float:
-        """What `slopes` is to be multiplied by."""
+        """The constant factor of the derivative that `slopes` leaves out."""
 
     @abstractmethod
     def slopes(self, X: Any, Z: Any, K: Any = None) -> Any:
-        """The derivative at each pair of rows, but for `slope_factor`; K is ``k(X, Z)`` where it is known already."""
+        """The derivative at each pair of rows without `slope_factor`; K is ``k(X, Z)`` if already computed."""
 
     @abstractmethod
     def gradients(self, products: Array, squares: Array, Z: Array) -> tuple[Array, Array]:
-        """`pullback` from the sums of a pass, with ``M = W slopes``: ``M'[x 1]`` and ``sum_ij M_ij x_i^2``.
+        """`pullback` and ``sum_ij W_ij x_i dk(x_i, z_j)/dx_i`` (input by input), from the sums of a pass.
 
-        Also ``sum_i x_i`` times the derivative with respect to x_i, input by input: what scales of the inputs need.
+        With ``M = W slopes`` the sums are ``products = M'[X 1]`` and ``squares = sum_ij M_ij x_i^2``. The second result
+        is the rows' part of the derivative with respect to the logarithms of input scales.
         """
 
     def offset(self, X: Any) -> Array | None:
-        """What to take out of all rows: only differences of rows stay what they are without it."""
+        """The offset to subtract from all rows, which leaves differences unchanged; None if the kernel is not
+        translation-invariant or the offset is small."""
         return _common_offset(X) if self.translation_invariant else None
 
     def __call__(self, X: Any, Z: Any, out: Array | None = None, threads: int = 1) -> Array:
-        """The matrix k(x_i, z_j), in float64 or the type of ``out``."""
+        """The matrix k(x_i, z_j), in float64 or the dtype of ``out``."""
         if is_array_api(X):
             return self.portable(X, Z)
         X, kernel, Z = self.core_view(floating(X), floating(Z))
@@ -203,7 +205,7 @@ class CoreKernel(Base, ABC):
         return out
 
     def core_view(self, X: Any, Z: Any, scales: Array | None = None) -> tuple[_core.Rows, _core.Kernel, _core.Rows]:
-        """Rows, kernel and vectors as the core sees them, without a copy; it scales the inputs while it reads them."""
+        """The core's views of rows, kernel and vectors, without copies; the core scales inputs while it reads them."""
         mixed = sp.issparse(X) or sp.issparse(Z)
         offset = None if mixed else self.offset(Z if scales is None else Z * scales)
         return core_rows(X, offset, scales), self.core(), core_rows(Z, offset, scales)
@@ -217,8 +219,8 @@ class CoreKernel(Base, ABC):
         )
 
     def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int = 1) -> Array:
-        """``k(X, vectors) @ coef.T + bias``, in float32 where X is."""
-        # The core compares a few rows with vectors in memory by differences, which lose no digits.
+        """``k(X, vectors) @ coef.T + bias``, in float32 if X is."""
+        # For few rows and dense vectors the core computes distances from differences, which lose no digits.
         few = X.shape[0] <= _core.few_rows and not sp.issparse(vectors)
         vectors = np.ascontiguousarray(vectors) if few else vectors
         offset = None if few or sp.issparse(X) else self.offset(vectors)
@@ -232,9 +234,9 @@ class CoreKernel(Base, ABC):
 
 
 class DistanceKernel(CoreKernel):
-    """A function `profile` of ``-rate d``, where d is ``|x - z|^2`` or, with `power` 1, ``|x - z|_1``; it is 1 at 0.
+    """Base of kernels ``profile(-rate d)`` with ``d = |x - z|^2`` or, with `power` 1, ``|x - z|_1``; profile(0) = 1.
 
-    The derivative with respect to d is ``-slope_factor slopes``: as here for an exponential, or as a subclass has it.
+    The derivative with respect to d is ``-slope_factor slopes``; the default is that of the exponential.
     """
 
     translation_invariant: ClassVar[bool] = True
@@ -262,7 +264,7 @@ class DistanceKernel(CoreKernel):
             return -self.rate * sum(abs(apart) for apart in _differences(X, Z))
         if not is_array_api(X):
             return -self.rate * sum(apart * apart for apart in _differences(X, densified(Z)))
-        # In one product: what is done to as many numbers as there are kernel values is what takes time.
+        # One matrix product computes all squared distances: elementwise steps over all pairs are what takes time.
         xp, ones = namespace(X), (namespace(X).ones_like(part[:, :1]) for part in (X, Z))
         left, right = (-self.rate * xp.sum(part * part, axis=1)[:, None] for part in (X, Z))
         rows, vectors = [2 * self.rate * X, left, next(ones)], [Z, next(ones), right]
@@ -275,9 +277,9 @@ class DistanceKernel(CoreKernel):
         return asarray_like(X, np.ones(X.shape[0]), widest_float(X)) if is_array_api(X) else np.ones(X.shape[0])
 
     def pullback(self, X: Any, Z: Array, W: Array, K: Array | None = None) -> Array:
-        """``power slope_factor sum_i M_ij (x_i - z_j)`` with ``M = W slopes``; signs of differences where power is 1.
+        """``power slope_factor sum_i M_ij (x_i - z_j)`` with ``M = W slopes``; with power 1, signs of the differences.
 
-        The derivative of ``|x - z|_1`` is taken to be zero where a coordinate is the same in both.
+        Where a coordinate is equal in x and z, the derivative of ``|x - z|_1`` is set to zero.
         """
         M, Z = W * self.slopes(X, Z, K), densified(Z)
         if self.power == 2:
@@ -291,7 +293,7 @@ class DistanceKernel(CoreKernel):
 
 
 class ProductKernel(CoreKernel):
-    """A function of ``x.z``, `of_products`; a subclass declares its derivative in `slopes` and `slope_factor`."""
+    """Base class of kernels ``of_products(x.z)``; a subclass declares the derivative in `slopes` and `slope_factor`."""
 
     @property
     def rate(self) -> float:
@@ -321,7 +323,7 @@ class ProductKernel(CoreKernel):
 
 
 def ones(X: Any, Z: Any) -> Any:
-    """One for each pair of rows, of the kind that the rows are."""
+    """A matrix of ones for all pairs of rows, of the rows' library and device."""
     if not is_array_api(X):
         return np.ones((X.shape[0], Z.shape[0]))
     return namespace(X).ones((X.shape[0], Z.shape[0]), dtype=X.dtype, device=device(X))

@@ -168,7 +168,7 @@ class Scaled(Base):
 
     @property
     def gamma(self) -> float | None:  # type: ignore[override]
-        """That of the kernel."""
+        """The gamma of the unscaled kernel."""
         return self.kernel.gamma
 
     @property
@@ -188,7 +188,7 @@ class Scaled(Base):
         return self.kernel.is_linear
 
     def core_view(self, X: Any, Z: Any) -> tuple[_core.Rows, _core.Kernel, _core.Rows]:
-        """Rows, kernel and vectors as the core sees them: it scales the inputs while it reads them."""
+        """The core's views of rows, kernel and vectors; the core scales inputs while it reads them."""
         kernel, scales = self.unscaled
         return kernel.core_view(floating(X), floating(Z), np.array(np.broadcast_to(scales, X.shape[1:])))
 
@@ -224,14 +224,14 @@ class Scaled(Base):
         return self.kernel(self.apply(X), self.apply(Z), out=out, threads=threads)
 
     def slopes(self, X: Any, Z: Any, K: Any = None) -> Any:
-        """Those of the kernel over scaled rows."""
+        """The unscaled kernel's slopes at the scaled rows."""
         return self.kernel.slopes(self.apply(X), self.apply(Z), K)
 
     def diagonal(self, X: Any) -> Array:
         return self.kernel.diagonal(self.apply(X))
 
     def pullback(self, X: Any, Z: Array, W: Array, K: Array | None = None) -> Array:
-        """The scales times the kernel's own pullback."""
+        """The scales times the unscaled kernel's pullback at the scaled rows."""
         return np.asarray(self.scales) * self.kernel.pullback(self.apply(X), self.apply(Z), W, K)
 
     def training_matrix(
@@ -240,7 +240,7 @@ class Scaled(Base):
         return self.kernel.training_matrix(self.apply(X), order, lengths, cache_bytes, threads)
 
     def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int = 1) -> Array:
-        """Row blocks, so that the scaled rows take little memory."""
+        """``k(X, vectors) @ coef.T + bias``, in row blocks so that the scaled rows take little memory."""
         rows = max(1, BLOCK_VALUES // max(1, X.shape[1]))
         Z = self.apply(vectors)
         if X.shape[0] <= rows:
@@ -264,20 +264,20 @@ def _into(out: Array | None, K: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Precomputed(Base):
-    """Kernel values from a matrix. While fitting, ``matrix`` is k(X, X) and a row is its number, as in a column vector.
-    A fitted model has no matrix: a row is ``k(x, training rows)``, and vectors are numbers of training rows."""
+    """Kernel values from a matrix. While fitting, ``matrix`` is k(X, X) and X holds row numbers, in one column. In a
+    fitted model ``matrix`` is None, a row is ``k(x, training rows)``, and vectors are numbers of training rows."""
 
     matrix: Any = None
     name: ClassVar[str] = "precomputed"
     keeps_rows: ClassVar[bool] = True
 
     def __call__(self, X: Any, Z: Any, out: Array | None = None, threads: int = 1) -> Array:
-        """The entries at the given numbers."""
+        """The entries of the matrix at these row and vector numbers."""
         K = np.asarray(X)[:, Z] if self.matrix is None else self.matrix[np.ix_(X[:, 0], Z[:, 0])]
         return _into(out, K.astype(np.float64, copy=False))
 
     def diagonal(self, X: Any) -> Array:
-        """``k(x, x)``; only while fitting."""
+        """``k(x, x)``, available only while fitting."""
         return self.matrix[X[:, 0], X[:, 0]].astype(np.float64)
 
     def training_matrix(
@@ -287,7 +287,7 @@ class Precomputed(Base):
         return _core.KernelMatrix.of_matrix(aligned(self.matrix), rows, lengths, cache_bytes, threads)
 
     def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int = 1) -> Array:
-        """Of rows of kernel values; a row's value does not depend on the other rows."""
+        """Decision values of rows of kernel values; that of a row does not depend on the other rows."""
         if self.matrix is not None:
             return dot(self(X, vectors), coef.T, threads) + bias
         columns = X[:, vectors]
@@ -302,8 +302,8 @@ class Precomputed(Base):
 class Function(Base):
     """Any function ``k(X, Z)`` that returns the matrix of kernel values.
 
-    It gets float32 rows as float64, a block at a time: values in float32 would depend on the block, and the duality gap
-    would have their rounding errors.
+    The function gets float32 rows as float64, a block at a time. In float32 its values would depend on the block, and
+    their rounding errors would show in the duality gap.
     """
 
     function: Callable[[Any, Any], Any]
@@ -338,7 +338,7 @@ class Function(Base):
         return _into(out, K)
 
     def decision(self, X: Any, vectors: Any, coef: Array, bias: Array, threads: int = 1) -> Array:
-        """Rows come to the function as the vectors are: dense or sparse."""
+        """``k(X, vectors) @ coef.T + bias``; the function gets X dense or sparse as the vectors are."""
         if sp.issparse(X) != sp.issparse(vectors):
             X = sp.csr_array(X) if sp.issparse(vectors) else X.toarray()
         return super().decision(X, vectors, coef, bias, threads)
@@ -348,21 +348,21 @@ class DifferentiableFunction(Function):
     """A function object with a method ``pullback(X, Z, W, K)``."""
 
     def pullback(self, X: Any, Z: Array, W: Array, K: Array | None = None) -> Array:
-        """The function's own."""
+        """The function's own pullback."""
         return self.function.pullback(as_float64(X), as_float64(Z), W, K)  # type: ignore[attr-defined]
 
 
 ALL: tuple[type, ...] = (Linear, Gaussian, Laplacian, Polynomial, Sigmoid, Scaled, Precomputed, Function)
 
 
-# Those that estimators take by name, in the order of messages: scikit-learn's and then others.
+# Kernels that estimators accept by name, scikit-learn's first, in the order in which error messages list them.
 NAMED: tuple[type[Base], ...] = (Linear, Polynomial, Gaussian, Sigmoid, Laplacian)
 SEMIDEFINITE = tuple(kind for kind in NAMED if kind.positive_semidefinite)
 _BY_NAME: dict[str, type[Base]] = {kind.name: kind for kind in NAMED} | {Precomputed.name: Precomputed}
 
 
 def check(kernel: Any) -> None:
-    """Raise ValueError for what is no kernel."""
+    """Raise ValueError if this is no kernel."""
     if isinstance(kernel, type):
         raise ValueError(f"kernel={kernel.__name__} is a class; pass an object of it, such as kernels.Gaussian(0.5)")
     if named(kernel, _BY_NAME) is None and not callable(kernel):
@@ -373,7 +373,7 @@ def check(kernel: Any) -> None:
 
 
 def resolve(kernel: Any, gamma: float = 1.0, degree: int = 3, coef0: float = 0.0) -> Any:
-    """The kernel object for a name, a function or an object; gamma, degree and coef0 go with a name."""
+    """The kernel object for a name (with gamma, degree and coef0), a function or a kernel object."""
     check(kernel)
     kind = named(kernel, _BY_NAME)
     if kind is not None:
@@ -387,12 +387,12 @@ def resolve(kernel: Any, gamma: float = 1.0, degree: int = 3, coef0: float = 0.0
 
 
 def takes_gamma(kernel: Any) -> bool:
-    """Is it a name whose kernel has the parameter gamma?"""
+    """Whether this is the name of a kernel with the parameter gamma."""
     kind = named(kernel, _BY_NAME)
     return kind is not None and "gamma" in kind.parameters()
 
 
 def in_sentence(kinds: Iterable[type[Base]]) -> list[str]:
-    """Names of some of the kernels `NAMED`: functions of distances come first, the linear kernel last."""
+    """Names of these kernels for a sentence: functions of distances first, the linear kernel last."""
     some = sorted(set(kinds), key=lambda kind: (not kind.translation_invariant, kind.is_linear, NAMED.index(kind)))
     return [kind.name for kind in some]

@@ -1,4 +1,4 @@
-"""Losses of decision values, as the feature-space solver sees them.
+"""Losses of decision values: their values, conjugates and derivatives for the primal solver.
 
 A loss is convex in the decision values F (rows x outputs). Y holds +-1, or 0 where a row takes no part in an
 output; C holds the cost of each row in each output, 0 where it takes no part. Signed duals are A = -dloss/dF.
@@ -36,18 +36,18 @@ __all__ = [
 
 
 class Loss(Protocol):
-    """A convex loss; values are summed over rows, one number for each output."""
+    """A convex loss; its value is one sum over rows for each output."""
 
     smooth: ClassVar[bool]
 
     def value(self, F: Array, Y: Array, C: Array) -> Array:
-        """The loss."""
+        """The loss, summed over rows, for each output."""
 
     def conjugate(self, A: Array, Y: Array, C: Array) -> Array:
-        """The dual objective's share of feasible duals: ``-loss*(-A)``."""
+        """The loss's term in the dual objective at feasible duals: ``-loss*(-A)``."""
 
     def dual_box(self, C: Array) -> tuple[Array, Array]:
-        """Ridge and upper bound of the duals ``alpha = y a >= 0``, as the interior point needs them."""
+        """The ridge and the upper bound of the duals ``alpha = y a >= 0``, for the interior-point method."""
 
 
 class SmoothLoss(Loss, Protocol):
@@ -57,33 +57,33 @@ class SmoothLoss(Loss, Protocol):
         """``-dloss/dF`` of each row."""
 
     def curvature(self, F: Array, Y: Array, C: Array) -> Array:
-        """``d2loss/dF2`` of each row (a generalised one where the second derivative jumps)."""
+        """``d2loss/dF2`` of each row (a generalised derivative where it jumps)."""
 
     @property
     def pieces(self) -> tuple[Any, ...] | None:
-        """Width, least and most, if the loss is piecewise quadratic: its slope is ``clip(xi / width, least, most)``.
+        """(width, least, most) of a piecewise quadratic loss with slope ``clip(xi / width, least, most)``, else None.
 
-        Width 0 is the hinge. Of targets, a tube and True come after them: see `RegressionLoss`.
+        Width 0 is the hinge. A regression loss appends epsilon and True: see `RegressionLoss`.
         """
 
 
 def reads_targets(loss: Any) -> bool:
-    """Does Y hold targets of regression? A user's loss need not declare it."""
+    """Whether the loss is for regression, where Y holds targets; a user's loss need not declare it."""
     return getattr(loss, "targets", False)
 
 
 def quadratic_pieces(loss: Any) -> tuple[Any, ...] | None:
-    """The numbers of a piecewise quadratic loss, see `SmoothLoss.pieces`; None for others. A user's may lack them."""
+    """`SmoothLoss.pieces` of a piecewise quadratic loss; None for other losses, also for users' without `pieces`."""
     return getattr(loss, "pieces", None)
 
 
-TARGET_BITS = 40  # of the mantissas of numbers in units of the targets
-LEARNING_BITS = 16  # of these while vectors are learned
+TARGET_BITS = 40  # bits of the mantissa of numbers in units of the targets
+LEARNING_BITS = 16  # the same while vectors are learned
 NEGLIGIBLE_COST = 1e-9  # relative to the costs of all rows: objectives of targets of unit size below it count as zero
 
 
 def gap_floor(loss: Any, costs: Any) -> Any:
-    """The smallest objective that gaps are taken relative to: targets may be fitted without any loss, labels cannot.
+    """A lower bound of the objective for relative gaps: zero loss is possible in regression, not in classification.
 
     ``costs`` is the sum of the costs of all rows.
     """
@@ -95,12 +95,12 @@ def _excess(F: Array, Y: Array) -> Array:
 
 
 def _summed(values: Array) -> Array:
-    """Over the rows."""
+    """Sum over the rows."""
     return namespace(values).sum(values, axis=0)
 
 
 def _where(used: Array, C: Array) -> Array:
-    """Costs of some of the rows, 0 for the others."""
+    """The costs of the rows in the mask, 0 for the others."""
     return namespace(C).where(used, C, 0.0)
 
 
@@ -121,7 +121,7 @@ class Hinge(Part):
         return _summed(C * _excess(F, Y))
 
     def duals(self, F: Array, Y: Array, C: Array) -> Array:
-        """At their bounds: right for rows that are not on the margin."""
+        """Duals at their bounds, which are exact for rows off the margin."""
         return _where(Y * F < 1, C * Y)
 
     def conjugate(self, A: Array, Y: Array, C: Array) -> Array:
@@ -208,8 +208,8 @@ class LeastSquares(Part):
 class Between(Part):
     """``C/2 d^2``, where d is the distance of f to an interval: Y holds both its ends, rows x outputs x 2.
 
-    Ends may be infinite: ``[m, inf]`` is a squared hinge of margin m, ``[y, y]`` the squared error. With a width and a
-    largest slope it is ``C d^2 / (2 width)`` up to that slope, ``C most``, and goes on straight from there.
+    Ends may be infinite: ``[m, inf]`` gives the squared hinge of margin m, ``[y, y]`` the squared error. With a
+    ``width`` and a largest slope ``most`` it is ``C d^2 / (2 width)`` up to the slope ``C most``, then linear.
     """
 
     width: float = 1.0
@@ -236,7 +236,7 @@ class Between(Part):
         return (C / self.width) * (((lower >= F) | (upper <= F)) & curved)
 
     def _missed(self, F: Array, Y: Array) -> Array:
-        """From f to the nearest point of the interval."""
+        """The signed distance from f to the nearest point of the interval."""
         return np.clip(F, Y[..., 0], Y[..., 1]) - F
 
 
@@ -253,8 +253,8 @@ def round_mantissa(number: float, digits: int = TARGET_BITS) -> float:
 
 
 class RegressionLoss(Part):
-    """Of the residual ``r = y - f``: its slope is ``clip(d / width, -most, most)``, where d is what is left of r beyond
-    a tube, ``d = r - clip(r, -epsilon, epsilon)``.
+    """A loss of the residual ``r = y - f`` with slope ``clip(d / width, -most, most)``, where d is the part of r
+    outside the tube, ``d = r - clip(r, -epsilon, epsilon)``.
 
     It is the sum of two one-sided losses, of ``(y - epsilon) - f`` and of ``f - (y + epsilon)``.
     """
@@ -262,7 +262,7 @@ class RegressionLoss(Part):
     targets: ClassVar[bool] = True
     smooth: ClassVar[bool] = True
     most: ClassVar[float] = np.inf
-    scale_invariant: ClassVar[bool] = False  # is it the same in any unit?
+    scale_invariant: ClassVar[bool] = False  # whether a change of units only multiplies the loss
     width: Any = 1.0
     epsilon: Any = 0.0
 
@@ -271,11 +271,11 @@ class RegressionLoss(Part):
         return self.width, -self.most, self.most, self.epsilon, True
 
     def in_units(self, size: float) -> tuple[Any, float]:
-        """A loss and a factor: this loss of ``size * r`` is the factor times that loss of r."""
+        """The loss and the factor such that this loss at ``size * r`` is the factor times that loss at r."""
         raise NotImplementedError
 
     def smooth_surrogate(self) -> SquaredEpsilonInsensitive:
-        """A loss without corners and bounds, and near it."""
+        """A similar loss without corners and bounds on the duals."""
         return SquaredEpsilonInsensitive(self.epsilon)
 
     def value(self, F: Array, Y: Array, C: Array) -> Array:
@@ -287,7 +287,7 @@ class RegressionLoss(Part):
         return linear - 0.5 * self.width * _ridge(A, C) if self.width else linear
 
     def dual_box(self, C: Array) -> tuple[Array, Array]:
-        """Of each of the two one-sided losses."""
+        """The ridge and the upper bound of the duals, for each of the two one-sided losses."""
         return self.width / C, self.most * C
 
     def duals(self, F: Array, Y: Array, C: Array) -> Array:
@@ -299,7 +299,7 @@ class RegressionLoss(Part):
         return _where(((size > 0) | (self.epsilon == 0)) & (size < self.width * self.most), C / self.width)
 
     def _slope(self, F: Array, Y: Array) -> tuple[Array, Array]:
-        """What is left of residuals beyond the tube, and the slope there for each unit of cost."""
+        """The part of the residuals outside the tube, and the slope there per unit of cost."""
         xp, r = namespace(F), Y - F
         d = r - xp.clip(r, -self.epsilon, self.epsilon)
         if not self.width:
@@ -334,7 +334,7 @@ class SquaredEpsilonInsensitive(RegressionLoss):
 
 @dataclass(frozen=True)
 class Huber(RegressionLoss):
-    """``C d^2 / (2 width)`` up to ``|d| = width``, then ``C (|d| - width/2)``: far rows count less than squared."""
+    """``C d^2 / (2 width)`` up to ``|d| = width``, then ``C (|d| - width/2)``: large residuals cost linearly."""
 
     width: float = 1.0
     epsilon: float = 0.0
@@ -357,12 +357,12 @@ class EpsilonInsensitive(RegressionLoss):
         return EpsilonInsensitive(round_mantissa(self.epsilon / size)), size
 
     def with_rounded_corners(self, width: float) -> Huber:
-        """Its corners rounded."""
+        """The loss with its corners rounded."""
         return Huber(width, self.epsilon)
 
 
 def resolve(loss: Any, epsilon: float) -> Any:
-    """The loss of a name, with this epsilon, or an object."""
+    """The loss object for a name (with this epsilon), or the object itself."""
     make = named(loss, _BY_NAME)
     if make is not None:
         return make(epsilon)
@@ -384,7 +384,7 @@ _BY_NAME: dict[str, Any] = {
 FOR_TARGETS: tuple[type, ...] = (SquaredError, SquaredEpsilonInsensitive, Huber, EpsilonInsensitive)
 
 
-# --- of either kind --------------------------------------------------------------------------------------------
+# --- any loss -------------------------------------------------------------------------------------------------
 
 
 def with_rounded_corners(loss: Any, width: float) -> Any:
@@ -393,7 +393,7 @@ def with_rounded_corners(loss: Any, width: float) -> Any:
 
 
 def with_rounded_parameters(loss: Any) -> Any:
-    """A loss of targets whose parameters have few digits, like the targets that `data.rounded_targets` makes."""
+    """A regression loss with parameters rounded to few digits, as `data.targets.rounded_targets` rounds targets."""
     if not reads_targets(loss) or not is_dataclass(loss) or isinstance(loss, type):
         return loss
     numbers = {one.name: getattr(loss, one.name) for one in fields(loss)}
@@ -402,5 +402,5 @@ def with_rounded_parameters(loss: Any) -> Any:
 
 
 def smooth_surrogate(loss: Any) -> Any:
-    """A loss without corners, near it."""
+    """A similar loss without corners."""
     return loss.smooth_surrogate() if reads_targets(loss) else SquaredHinge()

@@ -1,8 +1,7 @@
 """Regularisers ``1/2 beta' R beta`` of the coefficients over a basis.
 
-The solver works in coordinates w in which R is the identity: features ``P = k(X, Z) T``, coefficients
-``beta = T w``, where ``T' R T = I``. A direction in which R vanishes is left out: there the function
-``sum_j beta_j k(z_j, .)`` is zero.
+The solver works with whitened features ``P = k(X, Z) T`` and coefficients ``beta = T w``, where ``T' R T = I``, so that
+the penalty is ``1/2 |w|^2``. The null space of R is left out: there the function ``sum_j beta_j k(z_j, .)`` is zero.
 """
 
 from __future__ import annotations
@@ -22,15 +21,15 @@ __all__ = ["ALL", "Identity", "KernelNorm", "Regularizer", "ReweightedNorm", "re
 class Regularizer(Protocol):
     """A quadratic penalty on the coefficients.
 
-    One with ``R = k(Z, Z) + diag(epsilon + jitter |k(z, z)|)`` may say so in ``on_diagonal``, a pair: the core then
-    finds T.
+    If ``R = k(Z, Z) + diag(epsilon + jitter |k(z, z)|)``, the property ``on_diagonal`` may give ``(epsilon, jitter)``:
+    the core then computes T.
     """
 
-    follows_kernel: ClassVar[bool]  # does R change with the vectors as k(Z, Z) does?
-    reweighted: ClassVar[bool]  # is it a penalty that is solved by rounds of quadratic ones?
+    follows_kernel: ClassVar[bool]  # whether R depends on the vectors through k(Z, Z)
+    reweighted: ClassVar[bool]  # whether the penalty is minimised by iteratively reweighted quadratic ones
 
     def among(self, kernel: Any, X: Any, learned: bool) -> Any:
-        """The regulariser with all its numbers, for vectors (learned ones, or rows) among the rows X."""
+        """The regulariser with all parameters set to numbers, for vectors (learned or chosen) of the rows X."""
 
     def against(self, noise: float) -> Any:
         """This penalty plus ``noise / 2 |beta|^2``, the expected cost of independent errors of the kernel values."""
@@ -42,7 +41,7 @@ class Regularizer(Protocol):
         """R for the kernel matrix of the basis."""
 
     def whitening(self, gram: Array) -> Array:
-        """T for the kernel matrix of the basis, with ``T' R T = I``."""
+        """T with ``T' R T = I``, for the kernel matrix of the basis."""
 
 
 def rounding(size: int) -> float:
@@ -51,13 +50,13 @@ def rounding(size: int) -> float:
 
 
 def _scales(R: Array) -> Array:
-    """Factors that make the diagonal 1: vectors of any size are treated alike."""
+    """The diagonal scaling that makes the diagonal of R 1, so that the size of vectors does not matter."""
     sizes = np.abs(R.diagonal())
     return 1 / np.sqrt(np.where(sizes > 0, sizes, 1.0))
 
 
 def _safe_factor(R: Array) -> Array | None:
-    """The Cholesky factor of a matrix with diagonal 1, unless rounding may be what makes it positive definite."""
+    """The Cholesky factor of a matrix with diagonal 1, or None if it may be positive definite only by rounding."""
     try:
         L = cholesky(R)
     except NotPositiveDefinite:
@@ -68,7 +67,7 @@ def _safe_factor(R: Array) -> Array | None:
 def inverse_root(R: Array) -> Array:
     """T with ``T' R T = I`` on the numerical range of R.
 
-    A Cholesky factor where R is safely positive definite; else eigenvectors, without the null space.
+    It comes from the Cholesky factor if R is safely positive definite, else from eigenvectors without the null space.
     """
     s = _scales(R)
     unit = R * np.outer(s, s)
@@ -82,7 +81,7 @@ def inverse_root(R: Array) -> Array:
 
 @dataclass(frozen=True)
 class KernelNorm(Part):
-    """``R = k(Z, Z) + epsilon I``: the norm of f in the kernel's space. C then means what it does in the full machine.
+    """``R = k(Z, Z) + epsilon I``: the norm of f in the kernel's space. C then means the same as in the full SVM.
 
     ``epsilon`` keeps coefficients of vectors that nearly coincide from growing against each other. None: 1e-6 times the
     mean of k(x, x) where vectors are learned, else 0.
@@ -97,11 +96,11 @@ class KernelNorm(Part):
     reweighted: ClassVar[bool] = False
 
     def among(self, kernel: Any, X: Any, learned: bool) -> KernelNorm:
-        """With epsilon made a number: constant whatever the vectors, so that learning has one objective."""
+        """Set epsilon to a number that does not depend on the vectors, so that learning has one objective."""
         if self.epsilon is not None:
             return self
         size = X.mean_size(kernel) if is_remote(X) else float(kernel.diagonal(X).mean())
-        # Two digits: they depend neither on the order of the rows nor on a few copies.
+        # Round to two digits, which depend neither on the order of the rows nor on a few copies.
         return replace(self, epsilon=1e-6 * float(f"{size:.2g}") if learned else 0.0)
 
     def against(self, noise: float) -> KernelNorm:
@@ -174,7 +173,7 @@ class ReweightedNorm(Part):
 
     @property
     def follows_kernel(self) -> bool:
-        """As the base does."""
+        """The base's ``follows_kernel``."""
         return self.base.follows_kernel
 
     def against(self, noise: float) -> ReweightedNorm:
@@ -184,7 +183,7 @@ class ReweightedNorm(Part):
         return self
 
     def matrix(self, gram: Array) -> Array:
-        """R of the first round, when all coefficients are taken to be 1."""
+        """R of the first round, in which all coefficients are assumed to be 1."""
         return self.base.matrix(gram) + self.C_alpha * np.eye(len(gram))
 
     @property
@@ -196,7 +195,7 @@ class ReweightedNorm(Part):
         return inverse_root(self.matrix(gram))
 
     def check(self) -> None:
-        """Raise ValueError for numbers that make no sense."""
+        """Raise ValueError for invalid parameters."""
         if not 0 <= self.p <= 2 or self.p == 1:
             raise ValueError(
                 f"ReweightedNorm(p={self.p!r}): p must be a number from 0 to 2 other than 1; LpSVC has p=1 and infinity"
@@ -212,7 +211,7 @@ class ReweightedNorm(Part):
         return self.C_alpha * np.maximum(np.abs(coef), 1e-100) ** (self.p - 2)
 
     def penalty(self, coef: Array, least: float = 0.0) -> float:
-        """The penalty itself; coefficients below ``least`` count as that."""
+        """The penalty; sizes of coefficients below ``least`` count as ``least``."""
         size = np.maximum(np.abs(coef), least)
         terms = np.log(size) if self.p == 0 else size**self.p / self.p
         return self.C_alpha * float(terms.sum())

@@ -41,12 +41,12 @@ def _number(name: str, value: Any, above: float) -> float:
 
 
 class Norm(Part):
-    """What slack norms have in common: where a class of your own starts."""
+    """Base class of slack norms, also of your own."""
 
     counts_rows: ClassVar[bool] = True
     merges_copies: ClassVar[bool] = True
     loss: ClassVar[Loss | None] = None
-    # Is phi a sum over rows that the core can compute from the feasible set? A subclass must declare it itself.
+    # Whether phi is a sum over rows that the core can compute from the feasible set; every subclass must declare it.
     is_separable: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
@@ -54,11 +54,11 @@ class Norm(Part):
         cls.is_separable = "is_separable" in vars(cls) and cls.is_separable
 
     def at(self, rows: Array, n_samples: int) -> Slack:
-        """The norm for these rows of n_samples, in this order: itself, unless it has numbers for each row."""
+        """The norm for these rows of n_samples, in this order: the same norm, unless it has numbers for each row."""
         return self  # type: ignore[return-value]
 
     def pull(self, sizes: Array, weights: Array) -> Array:
-        """A subgradient of phi in the sizes of the slacks; only `bias` needs it."""
+        """A subgradient of phi with respect to ``|xi|``; only `bias` needs it."""
         raise NotImplementedError(f"{type(self).__name__} must implement pull or bias")
 
     def bias(self, residuals: Array, y: Array, weights: Array, constraint: Constraint) -> float:
@@ -81,10 +81,10 @@ class Norm(Part):
 
 
 def _interval(values: Array, weights: Array, target: float) -> tuple[float, float]:
-    """The points b where the weight of ``values <= b`` passes the target."""
+    """The interval of points b where the weight of ``values <= b`` passes the target: a weighted quantile."""
     order = np.argsort(values, kind="stable")
     mass = np.cumsum(weights[order])
-    # Sums of equal weights meet the target exactly but for rounding.
+    # Sums of equal weights meet the target exactly, up to rounding.
     k = int(np.searchsorted(mass, target * (1 - 1e-12)))
     if k + 1 < len(values) and mass[k] <= target * (1 + 1e-12):
         return float(values[order[k]]), float(values[order[k + 1]])
@@ -94,7 +94,7 @@ def _interval(values: Array, weights: Array, target: float) -> tuple[float, floa
 
 @dataclass(frozen=True)
 class OneNorm(Norm):
-    """``C * sum(|xi|)``: the hinge; with equality constraints the least-1-norm machine."""
+    """``C * sum(|xi|)``: the hinge; with equality constraints the least-1-norm classifier."""
 
     loss = Hinge()
     is_separable = True
@@ -115,7 +115,7 @@ class OneNorm(Norm):
 
 @dataclass(frozen=True)
 class SquaredTwoNorm(Norm):
-    """``C/2 * sum(xi**2)``: the squared hinge; with equality constraints the least-squares machine."""
+    """``C/2 * sum(xi**2)``: the squared hinge; with equality constraints the least-squares SVM."""
 
     loss = SquaredHinge()
     is_separable = True
@@ -149,7 +149,7 @@ class SquaredTwoNorm(Norm):
 
 @dataclass(frozen=True)
 class TwoNorm(Norm):
-    """``C * sqrt(sum(xi**2))``: as `SquaredTwoNorm`, with a C that adapts to the errors that are left."""
+    """``C * sqrt(sum(xi**2))``: as `SquaredTwoNorm`, with C divided by the norm of the remaining slacks."""
 
     def feasible_set(self, y: Array, C: float, weights: Array, constraint: Constraint) -> FeasibleSet:
         """Ball of radius C."""
@@ -161,7 +161,7 @@ class TwoNorm(Norm):
         return most * float(np.sqrt(dot(weights, (slacks / most) ** 2))) if most > 0 else 0.0
 
     def bias(self, residuals: Array, y: Array, weights: Array, constraint: Constraint) -> float:
-        """The same as without the root."""
+        """The bias of `SquaredTwoNorm`: the root is monotone."""
         return SquaredTwoNorm().bias(residuals, y, weights, constraint)
 
 
@@ -193,7 +193,7 @@ class PNorm(Norm):
         return most * float(dot(weights, (sizes / most) ** self.p)) ** (1 / self.p) if most > 0 else 0.0
 
     def pull(self, sizes: Array, weights: Array) -> Array:
-        """Up to a positive factor: its sign is all that matters."""
+        """The subgradient up to a positive factor, as `bias` needs only the sign of the slope."""
         most = sizes.max()
         return weights * (sizes / most) ** (self.p - 1) if most > 0 else np.zeros_like(sizes)
 
@@ -205,7 +205,7 @@ class MaxNorm(Norm):
     counts_rows = False
 
     def feasible_set(self, y: Array, C: float, weights: Array, constraint: Constraint) -> FeasibleSet:
-        """Cap: the sizes of all alpha sum to C at most."""
+        """Cap: ``sum(|alpha|) <= C``."""
         return FeasibleSet.box(y, np.inf, constraint, total=C)
 
     def value(self, slacks: Array, weights: Array, constraint: Constraint) -> float:
@@ -222,8 +222,8 @@ class MaxNorm(Norm):
 class TopSum(Norm):
     """``C`` times the sum of the ``budget`` largest \\|xi\\| (a fractional budget takes a fraction of the next).
 
-    From twice the smaller class on, this is `OneNorm`; at 2 and below, ``budget * MaxNorm``. In between
-    the machine is that of nu-SVM with ``nu = budget / n_samples``: C only scales f.
+    From twice the size of the smaller class on, this is `OneNorm`; at 2 and below, ``budget * MaxNorm``. In
+    between it is the nu-SVM with ``nu = budget / n_samples``: C only scales f.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ class TopSum(Norm):
         budget = _number("budget", self.budget, above=0)
         if budget >= constraint.reach_in_box(y, weights):
             return OneNorm().feasible_set(y, C, weights, constraint)
-        # The duals sum to zero: each side has half the cap.
+        # The duals sum to zero: each class has half the cap.
         bound = np.inf if budget <= 2 * weights.min() else C * weights
         return FeasibleSet.box(y, bound, constraint, total=budget * C)
 
@@ -252,8 +252,8 @@ class TopSum(Norm):
     def bias(self, residuals: Array, y: Array, weights: Array, constraint: Constraint) -> float:
         """Halfway between quantiles of the two classes, or the quantile of `OneNorm`.
 
-        phi is least over a threshold t >= 0 of ``budget * t + sum((|xi| - t)_+)``: a problem in t + b for the
-        residuals from above and one in t - b for those from below, unless t would be negative.
+        phi is the minimum over t >= 0 of ``budget * t + sum((|xi| - t)_+)``. This separates into a problem in t + b for
+        positive and one in t - b for negative errors, unless t would be negative.
         """
         plus, minus = constraint.sides(y)
         half = 0.5 * self.budget
@@ -294,13 +294,13 @@ class TopTwoNorm(Norm):
         return FeasibleSet.box(y, np.inf, constraint, total=np.sqrt(budget) * C, **ball)
 
     def threshold(self, sizes: Array, weights: Array) -> float:
-        """The t of the minimum. All sums are centred: differences of large sums would lose half the digits."""
+        """The minimising t. All sums are centred, as differences of large sums would lose half the digits."""
         reach = np.sqrt(self.budget)
         order = np.argsort(-sizes, kind="stable")
         s, w = np.append(sizes[order], 0.0), weights[order]
 
         def rises(k: int) -> bool:
-            """Does the function rise at t = s_k?"""
+            """Whether the function increases at t = s_k."""
             above = s[:k] - s[k]
             return float(dot(w[:k], above)) <= reach * float(np.sqrt(dot(w[:k], above**2)))
 
@@ -323,7 +323,7 @@ class TopTwoNorm(Norm):
         return TwoNorm().value(np.maximum(sizes - t, 0), weights, constraint) + float(np.sqrt(self.budget)) * t
 
     def pull(self, sizes: Array, weights: Array) -> Array:
-        """Up to a positive factor; on the largest alone where the cap alone counts."""
+        """The subgradient up to a positive factor; on the largest slack alone if only the cap is active."""
         above = np.maximum(sizes - self.threshold(sizes, weights), 0)
         most = above.max()
         return weights * (above / most if most > 0 else (sizes == sizes.max()).astype(np.float64))
@@ -352,7 +352,7 @@ class OneTwoNorm(Norm):
         return FeasibleSet.box(y, bound, constraint, radius=t * C, stretch=1 / weights)
 
     def level(self, sizes: Array, weights: Array) -> float:
-        """The slack from which on the cost is linear: ``sum(w min(1, |xi| / level)**2) = t**2``."""
+        """The slack above which the cost is linear: ``sum(w min(1, |xi| / level)**2) = t**2``."""
         order = np.argsort(-sizes, kind="stable")
         s, w = sizes[order], weights[order]
         full = np.cumsum(w) - w  # weight of the larger ones
@@ -384,7 +384,7 @@ class Mahalanobis(Norm):
     raising a slack above what a row needs could lower the cost, and the published dual would belong
     to the problem without ``xi >= 0``; such an M is refused. Equality constraints take any positive definite M.
 
-    Rows are either in or out: weights other than 0 and 1 are refused, as M says what a row counts.
+    Weights other than 0 and 1 are refused, as M determines how much a row counts.
 
     Parameters
     ----------
@@ -396,7 +396,7 @@ class Mahalanobis(Norm):
     merges_copies: ClassVar[bool] = False
 
     def at(self, rows: Array, n_samples: int) -> Mahalanobis:
-        """M for these rows only: the norm of slacks that are zero elsewhere."""
+        """The norm with M restricted to these rows: that of slacks that are zero on all others."""
         part = Mahalanobis(self._checked(n_samples)[np.ix_(rows, rows)])
         try:
             cholesky(part.M)
@@ -431,15 +431,15 @@ class Mahalanobis(Norm):
                 "constraint='equality', which is that problem, or another M, such as a graph Laplacian plus a "
                 "multiple of the identity"
             )
-        # No point of the ball is beyond C sqrt(M_ii).
+        # Every point of the ball has |a_i| <= C sqrt(M_ii).
         bound = C * np.sqrt(np.diag(self.M))
         return FeasibleSet.box(y, bound, constraint, radius=C, metric=y[:, None] * (inverse + inverse.T) / 2 * y)
 
     def _raised(self, slacks: Array, constraint: Constraint) -> Array:
-        """The slacks of least cost that are at least these; with equality constraints, just these."""
+        """The slacks of lowest cost among those not below the given ones; with equality constraints the given ones."""
         if not constraint.one_sided:
             return slacks
-        # Complementarity: raised by d >= 0, with M (xi + d) >= 0 and zero where d > 0; sets of signs change at once.
+        # Complementarity problem: d >= 0, M (xi + d) >= 0, one of them zero in each row. Flip all wrong rows at once.
         pull = dot(self.M, slacks)
         raised = pull < 0
         noise = 1e-13 * np.abs(self.M).max() * np.abs(slacks).max()
@@ -450,7 +450,7 @@ class Mahalanobis(Norm):
             if not wrong.any():
                 return slacks + d
             raised ^= wrong
-        factor = cholesky(self.M).T  # it went in circles
+        factor = cholesky(self.M).T  # the flips cycle: solve by nonnegative least squares
         return slacks + nnls(factor, dot(-factor, slacks))[0]
 
     def value(self, slacks: Array, weights: Array, constraint: Constraint) -> float:
@@ -459,14 +459,14 @@ class Mahalanobis(Norm):
         return float(np.sqrt(max(dot(dot(xi, self.M), xi), 0.0)))
 
     def bias(self, residuals: Array, y: Array, weights: Array, constraint: Constraint) -> float:
-        """Weighted mean of the residuals (equality), or a root of the slope."""
+        """The weighted mean of the residuals for equality constraints, else the root of the slope."""
         if not constraint.one_sided:
             pull = dot(self.M, y)
             return float(dot(pull, y * residuals) / dot(pull, y))
         return super().bias(residuals, y, weights, constraint)
 
     def pull(self, sizes: Array, weights: Array) -> Array:
-        """Up to a positive factor, for inequality constraints."""
+        """The subgradient up to a positive factor, for inequality constraints."""
         return np.maximum(dot(self.M, self._raised(sizes, INEQUALITY)), 0)
 
 
@@ -502,7 +502,7 @@ def resolve(slack: Any) -> Slack:
 
 
 def loss(slack: Any) -> Loss:
-    """The loss of each row, for a name, a slack norm that is a sum over rows, or a loss."""
+    """The loss object for a name, a slack norm that is a sum over rows, or a loss."""
     known = _named(slack)
     needed: tuple[str, ...] = ("smooth", "value", "conjugate")
     needed += ("duals", "curvature") if getattr(known, "smooth", False) else ("dual_box",)
@@ -513,7 +513,7 @@ def loss(slack: Any) -> Loss:
         if getattr(known, "loss", None) is not None:
             return known.loss
     sums = sorted(name for name, kind in _BY_NAME.items() if kind.loss is not None)
-    own = lacking(known, ("value", "feasible_set")) == ["feasible_set"]  # meant as a loss
+    own = lacking(known, ("value", "feasible_set")) == ["feasible_set"]  # looks like a user's loss
     some = f", which lacks {', '.join(missing)}," if own else ""
     raise ValueError(
         f"slack={slack!r}{some} is not known here; use one of {sums} or an object of slimsvm.losses. Other slack "
@@ -522,6 +522,6 @@ def loss(slack: Any) -> Loss:
 
 
 def _named(slack: Any) -> Any:
-    """The norm of this name; anything else as it is."""
+    """The slack norm for a name; other arguments are returned unchanged."""
     kind = named(slack, _BY_NAME)
     return slack if kind is None else kind()

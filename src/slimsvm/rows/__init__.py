@@ -1,6 +1,6 @@
 """Where rows live (memory, files, Dask, devices), and passes that return sums over them.
 
-`from_blocks`, `from_parquet`, `from_arrow`, `from_csv` and `from_svmlight` make labelled rows that are read a block at
+`from_blocks`, `from_parquet`, `from_arrow`, `from_csv` and `from_svmlight` give labelled rows that are read a block at
 a time: ``SlimSVC().fit(slimsvm.rows.from_parquet("rows.parquet", target="label"))``.
 """
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    """Loaded when asked for: the parts of the package that solve need none of it."""
+    """Import `blocks` and `files` on first use: solvers import this package and need neither."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from . import blocks, files

@@ -1,4 +1,4 @@
-"""Rows that are read a block at a time in each pass: from files, or from a function that makes new iterators."""
+"""Rows read a block at a time in each pass, from files or from a function that returns a new iterator."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from .remote import FeatureCache, RemoteRows, RowBlock
 from .target_kinds import CLASSES, TargetKind, check_same_targets, one_column
 
 Item = TypeVar("Item")
-RawBlock = tuple[Any, Any, Any]  # rows, labels and weights (or None) of a block
+RawBlock = tuple[Any, Any, Any]  # rows, labels, and weights or None
 
 
 class Blocks:
-    """Labelled rows in blocks: what `SlimSVC.fit` takes instead of X and y.
+    """Labelled rows in blocks, which `SlimSVC.fit` takes in place of X and y.
 
-    ``pieces`` makes a new iterator over blocks of rows, labels and weights (None where there are none). ``names`` are
-    those of the columns, if they have any; those of data frames are known when the first has come.
+    ``pieces`` returns a new iterator over blocks of rows, labels and weights (or None). ``names`` are the column names
+    or None; with data frames they are known once the first block is read.
     """
 
     def __init__(self, pieces: Callable[[], Iterator[RawBlock]], names: list[str] | None = None, what: str = "blocks"):
@@ -36,7 +36,7 @@ class Blocks:
         return f"<slimsvm.rows: {self.what}>"
 
     def __iter__(self) -> Iterator[RawBlock]:
-        """Checked blocks that have rows: floats, two-dimensional, finite, as many labels as rows."""
+        """The nonempty blocks, checked: 2-D, finite floats, a label for each row."""
         columns: int | None = None
         for number, (X, y, weight) in enumerate(self.pieces()):
             X = _floats(self._in_order(X, number), number)
@@ -49,7 +49,7 @@ class Blocks:
             yield X, y if y is None else _as_long(y, X, "y", number, columns=True), _weights(weight, X, number)
 
     def _in_order(self, X: Any, number: int) -> Any:
-        """Columns of a data frame as those of the first one, by their names."""
+        """Columns of a data frame in the order of the first block's, by name."""
         mine = list(getattr(X, "columns", ()))
         if not mine or not all(isinstance(name, str) for name in mine):
             return X
@@ -61,12 +61,12 @@ class Blocks:
         return X[self.names]
 
     def rows(self) -> Iterator[Any]:
-        """Rows alone."""
+        """The rows of each block, without labels."""
         return (X for X, _, _ in prefetched(iter(self)))
 
 
 def is_block_source(X: Any) -> bool:
-    """Whether X gives labelled rows block by block (`Blocks`)."""
+    """Whether X is a `Blocks`."""
     return isinstance(X, Blocks)
 
 
@@ -99,7 +99,7 @@ def _check_finite(X: Any, number: int, names: list[str] | None) -> None:
 
 
 def _as_long(y: Any, X: Any, name: str, number: int, columns: bool = False) -> Array:
-    """A value for each row, or with ``columns`` several."""
+    """A value for each row (with ``columns`` one or several), checked for length."""
     y = np.asarray(to_numpy(y))
     y = y if columns else one_column(y)
     if y.ndim not in ((1, 2) if columns else (1,)) or len(y) != X.shape[0]:
@@ -117,14 +117,14 @@ def _weights(weight: Any, X: Any, number: int) -> Array | None:
 
 
 def _common(types: set[Any]) -> Any:
-    """A dtype for labels of all these dtypes."""
+    """A common dtype for labels of these dtypes."""
     if len({kind.kind for kind in types} & set("US")) and len({kind.kind for kind in types}) > 1:
         raise ValueError(f"labels are words in some blocks and numbers in others: {sorted(map(str, types))}")
     return np.result_type(*types)
 
 
 def prefetched(items: Iterator[Item]) -> Iterator[Item]:
-    """The same items; another thread makes the next one while one is in use."""
+    """The same items; a thread computes the next item while the caller uses the current one."""
     done = object()
     with ThreadPoolExecutor(1) as pool:
         coming = pool.submit(next, items, done)
@@ -134,7 +134,7 @@ def prefetched(items: Iterator[Item]) -> Iterator[Item]:
 
 
 class ArrayParts:
-    """Arrays that arrive one after the other, concatenated without holding all of them twice."""
+    """Concatenates arrays that arrive one by one, without holding all of them twice."""
 
     def __init__(self) -> None:
         self.parts: list[Array] = []
@@ -143,7 +143,7 @@ class ArrayParts:
         self.parts.append(part)
 
     def concatenate(self) -> Array:
-        """The concatenated array; the parts are released."""
+        """Return the concatenated array and release the parts."""
         shape = sum(map(len, self.parts)), *self.parts[0].shape[1:]
         whole = np.empty(shape, dtype=np.result_type(*{part.dtype for part in self.parts}))
         start = 0
@@ -156,17 +156,17 @@ class ArrayParts:
 
 
 class BlockRows(RemoteRows):
-    """Rows that are read in each pass, with their weights; class numbers or targets of all rows are in memory."""
+    """Rows and weights that are read anew in each pass; class numbers or targets of all rows are in memory."""
 
     def __init__(self, source: Blocks, threads: int = 1, target_kind: TargetKind = CLASSES):
-        """One pass for classes, weights, and a key for each row. Rows of weight 0 are left out."""
+        """Read all blocks once for classes, weights and row keys; rows of weight 0 are left out."""
         self.source, self.cache = source, FeatureCache()
         targets, counts = ArrayParts(), ArrayParts()
         found: dict[Any, int] = {}
         lengths: list[int] = []
         codes, keys, weights = ArrayParts(), ArrayParts(), ArrayParts()
         units: list[int] = []  # exact sums of the weights of each class
-        kinds, types = set(), set()  # of rows, of labels
+        kinds, types = set(), set()  # dtypes of rows, dtypes of labels
         weighted: set[bool] = set()
         width = 0
         for X, y, weight in prefetched(iter(source)):
@@ -263,14 +263,14 @@ class BlockRows(RemoteRows):
 
 
 def from_blocks(blocks: Iterable[Any] | Callable[[], Iterator[Any]], names: Iterable[str] | None = None) -> Blocks:
-    """Labelled rows from anything that gives blocks again and again.
+    """Labelled rows from an iterable of blocks that can be iterated repeatedly.
 
     Parameters
     ----------
     blocks : iterable, or function without arguments that returns an iterator
-        Blocks ``(X, y)`` or ``(X, y, weights)``: arrays, sparse matrices or data frames. They are gone through in every
-        pass, so an iterator that is used up after the first, such as a generator, is refused: pass the function that
-        makes it.
+        Blocks ``(X, y)`` or ``(X, y, weights)``: arrays, sparse matrices or data frames. Every pass
+        iterates over them again, so a one-time iterator such as a generator is refused: pass the function that makes
+        it.
     names : iterable of str, optional
         Names of the columns.
 

@@ -1,4 +1,4 @@
-"""Checks and encodes a block of a dask collection for passes: runs on workers before the first pass."""
+"""Checks a block of a Dask collection and encodes its labels; runs on the workers before the first pass."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from .dask_partitions import _row_values
 from .device import DeviceRows, check_finite
 from .target_kinds import TargetKind
 
-# Rows, labels, their numbers, weights, kept, given, targets; and what passes take: rows, class numbers, weights (or
-# None), the number of the first row, and targets (or None). Tuples, whose bytes dask can count.
+# Raw: rows, distinct labels, the label number of each row, weights, numbers of the kept rows (None: all), how many rows
+# were given, targets. Held, the input of passes: rows, class numbers, weights, the number of the first row, targets.
+# Weights and targets may be None. These are tuples because dask can measure the bytes of tuples.
 Raw = tuple[Any, Array, Array, Array | None, Array | None, int, Array | None]
 Held = tuple[Any, Array, Array | None, int, Array | None]
 
@@ -25,7 +26,7 @@ Held = tuple[Any, Array, Array | None, int, Array | None]
 def read_block(
     X: Any, y: Any, weight: Any, number: int, dtype: Any, names: list[str] | None, target_kind: TargetKind
 ) -> Raw:
-    """Checked rows of a weight above 0, with the labels among them and their numbers, or targets."""
+    """Check a block and drop rows of weight 0; return its rows, labels, weights and targets as `Raw`."""
     given = X.shape[0]
     X = _of_type(X, number, dtype, names)
     if is_array_api(X):
@@ -42,7 +43,7 @@ def read_block(
 
 
 def _labels(y: Array, number: int) -> tuple[Array, Array]:
-    """The labels of a block, and the number of each row's."""
+    """The distinct labels of a block, and the label number of each row."""
     try:
         labels, numbers = np.unique(y, return_inverse=True)
     except TypeError as error:
@@ -60,7 +61,7 @@ def _some(X: Any, rows: Array) -> Any:
 
 
 def _placed(X: Any, codes: Array, weight: Array | None, targets: Array | None) -> Any:
-    """Rows as passes take them: `DeviceRows` for arrays of other libraries."""
+    """The rows, as `DeviceRows` if they are an array of another library."""
     if not is_array_api(X):
         return X
     return DeviceRows(X, codes, np.broadcast_to(1.0, len(codes)) if weight is None else weight, targets)
@@ -77,26 +78,26 @@ def _of_type(X: Any, number: int, dtype: Any, names: list[str] | None = None) ->
 
 @dataclass(frozen=True)
 class BlockInfo:
-    """The size, the labels and the kept rows of a block."""
+    """Metadata of a block that the caller gathers: its size, its distinct labels, its kept rows, its targets."""
 
     rows: int
     columns: int
     labels: Array
-    given: int  # rows, those of weight 0 too
-    kept: Array | None  # a bit for each of them, where some are left out
+    given: int  # number of rows, with those of weight 0
+    kept: Array | None  # packed bits, one for each given row; None: all are kept
     targets: Array | None = None
-    weight: Array | None = None  # where there are targets
+    weight: Array | None = None  # None without targets
 
 
 def block_info(raw: Raw) -> BlockInfo:
-    """The info of a block that was read."""
+    """The metadata of a block from `read_block`."""
     X, labels, _, weight, kept, given, targets = raw
     bits = None if kept is None else np.packbits(np.bincount(kept, minlength=given).astype(bool))
     return BlockInfo(X.shape[0], X.shape[1], labels, given, bits, targets, None if targets is None else weight)
 
 
 class KeptRows:
-    """Numbers of the kept rows among the given ones, from one bit for each given row."""
+    """The numbers of the kept rows in the user's data, like an array, in one bit for each given row."""
 
     def __init__(self, found: list[BlockInfo]):
         self.found = found
@@ -122,13 +123,13 @@ class KeptRows:
 
 
 def _places(what: BlockInfo) -> Array:
-    """Places of the kept rows of a block."""
+    """Positions of the kept rows in a block."""
     assert what.kept is not None
     return np.flatnonzero(np.unpackbits(what.kept, count=what.given))
 
 
 def code_block(raw: Raw, classes: Array, first: int, scaler: TargetScaler | None) -> Held:
-    """The block with class numbers, or scaled targets."""
+    """Encode the labels of a block as class numbers, or scale its targets."""
     X, labels, numbers, weight, _, _, targets = raw
     if targets is not None and scaler is not None:
         targets = scaler.transform(targets.reshape(len(targets), -1))
@@ -147,7 +148,7 @@ def reread_block(
     key: Any,
     targets: Array | None,
 ) -> Held:
-    """`code_block` for a block that was checked before; ``key`` is that of its first row."""
+    """Recompute the result of `code_block` without its labels; ``key`` is the hash of the block's first row."""
     X = _of_type(X, 0, dtype, names)
     if weight is None:
         return _placed(_same(X, key), codes, None, targets), codes, None, first, targets
@@ -158,7 +159,7 @@ def reread_block(
 
 
 def _same(X: Any, key: Any) -> Any:
-    """X, if its first row is the one that it was."""
+    """X, after checking that the hash of its first row is still ``key``."""
     begin = to_numpy(X[:1, :]) if is_array_api(X) else X[:1]
     if row_keys(begin)[0] != key:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Dask collections as lists of matching blocks; this module does not import dask."""
+"""Splits Dask collections of rows, labels and weights into matching blocks, without importing dask."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .target_kinds import one_column
 
 
 def is_dask(X: Any) -> bool:
-    """Whether X is a dask collection."""
+    """Whether X is a Dask collection."""
     return type(X).__module__.split(".")[0] in ("dask", "dask_expr")
 
 
 def columns_and_dtype(X: Any, y: Any = None, needed: bool = False) -> tuple[list[str] | None, np.dtype]:
-    """Names of the columns, if all are strings, and the type that rows are to have; types that are none are refused."""
+    """Column names (None unless all are strings) and the float dtype of the rows; columns must be numeric."""
     if y is None and needed:
         raise ValueError("fit needs y, the labels of the rows: a dask array or series, or an array")
     if X.ndim != 2:
@@ -39,15 +39,15 @@ def columns_and_dtype(X: Any, y: Any = None, needed: bool = False) -> tuple[list
 
 
 def _float_of(types: list[Any]) -> np.dtype:
-    """float32 where all columns are."""
+    """float32 if all columns are float32, else float64."""
     return np.dtype(np.float32 if all(str(kind).lower() == "float32" for kind in types) else np.float64)
 
 
 def partitions(X: Any, y: Any, weight: Any, scheduler: Any) -> list[tuple[Any, Any, Any]]:
-    """Blocks of rows with their labels and weights (None where there are none), none of them computed.
+    """Delayed blocks of rows with their labels and weights (or None).
 
-    Collections of unknown lengths are taken to have the same blocks if they have as many; whether they do is seen on
-    the workers. Otherwise lengths are computed.
+    Collections of unknown lengths with equally many blocks are assumed to have blocks of equal lengths, which the
+    workers check. Otherwise lengths are computed.
     """
     rows, lengths = _parts(X)
     given = [(name, other) for name, other in (("y", y), ("sample_weight", weight)) if other is not None]
@@ -65,7 +65,7 @@ def partitions(X: Any, y: Any, weight: Any, scheduler: Any) -> list[tuple[Any, A
 
 
 def _row_values(other: Any, name: str, columns: bool = False) -> Array:
-    """A value for each row, or with ``columns`` several."""
+    """An array of one value for each row, or with ``columns`` several."""
     values = np.asarray(to_numpy(other))
     values = values if columns else one_column(values)
     if values.ndim not in ((1, 2) if columns else (1,)):
@@ -74,7 +74,7 @@ def _row_values(other: Any, name: str, columns: bool = False) -> Array:
 
 
 def _parts(collection: Any) -> tuple[list[Any], list[int] | None]:
-    """Delayed blocks, and how many rows each has if that is known."""
+    """Delayed blocks, and the number of rows of each, or None if unknown."""
     if not hasattr(collection, "chunks"):
         return list(collection.to_delayed()), None
     if collection.ndim > 1:
@@ -91,7 +91,7 @@ def _lengths(parts: list[Any], scheduler: Any) -> list[int]:
 
 
 def _cut(parts: list[Any], theirs: list[int], wanted: list[int], name: str) -> list[Any]:
-    """The same values in blocks of other lengths."""
+    """Rechunk values from blocks of lengths ``theirs`` to blocks of lengths ``wanted``."""
     import dask
 
     if sum(theirs) != sum(wanted):
@@ -103,7 +103,7 @@ def _cut(parts: list[Any], theirs: list[int], wanted: list[int], name: str) -> l
         for part, size, end in zip(parts, theirs, ends, strict=True):
             first, last = max(stop - length - end + size, 0), min(stop - end + size, size)
             if first < last:
-                here = isinstance(part, np.ndarray)  # then only what is needed is sent
+                here = isinstance(part, np.ndarray)  # slice here: only the needed rows are sent
                 pieces.append(part[first:last] if here else part)
                 cuts.append((0, last - first) if here else (first, last))
         blocks.append(join(pieces, cuts))
@@ -111,7 +111,7 @@ def _cut(parts: list[Any], theirs: list[int], wanted: list[int], name: str) -> l
 
 
 def joined(parts: list[Any], cuts: list[tuple[int, int]]) -> Array:
-    """Parts of blocks, one after the other."""
+    """Concatenate slices ``(start, stop)`` of blocks."""
     if not parts:
         return np.empty(0)
     return np.concatenate([np.asarray(part)[a:b] for part, (a, b) in zip(parts, cuts, strict=True)])

@@ -1,7 +1,7 @@
-"""Rows on the workers of a dask cluster, or in the graph of a dask collection where there is no cluster.
+"""Rows on the workers of a Dask cluster, or in the graph of a Dask collection without a cluster.
 
-Blocks are results of tasks that dask can run again: those of a lost worker come back by themselves. Workers also keep
-features between passes, as far as their memory allows; these are computed again where they are missing.
+Blocks are results of tasks, so dask recomputes those of a lost worker. Workers also cache features between passes, as
+far as their memory allows, and recompute missing ones.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ from .remote import FeatureMap, RemoteFeatures, RemoteRows, RowBlock
 from .sums import Sums
 from .target_kinds import CLASSES, TargetKind, check_same_targets
 
-MAX_WORKER_MEMORY_SHARE = 0.6  # of a worker's memory limit: beyond it no features are kept
-SECONDS_UNTIL_LOST = 2.0  # seconds until a worker may be thought lost
-LOCAL_BATCH = 64  # blocks that are worked on together where there is no cluster
-MAX_GROUP_BYTES = 1 << 25  # bytes of rows that one task looks at, where blocks are small
-SUMS_PER_TASK = 16  # sums of other workers that one adds up
+MAX_WORKER_MEMORY_SHARE = 0.6  # share of a worker's memory limit above which no features are cached
+SECONDS_UNTIL_LOST = 2.0  # seconds without a result until the caller looks for lost workers
+LOCAL_BATCH = 64  # blocks that are computed together without a cluster
+MAX_GROUP_BYTES = 1 << 25  # bytes of rows in one task; small blocks are grouped
+SUMS_PER_TASK = 16  # workers' sums that one task adds up
 
 
 # --- on the workers ------------------------------------------------------------------------------------------------
 
 
 class WorkerFeatureCache:
-    """Features that a worker's process keeps between passes: for each fit those of its latest feature map."""
+    """The features that a worker process keeps between passes: for each fit those of its latest feature map."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.fits: dict[str, tuple[str, dict[int, tuple[Any, int]]]] = {}
 
     def with_features(self, feature_map: CachedFeatureMap, row_block: RowBlock, rule: LabelRule) -> Any:
-        """The features of a block: cached ones, or new ones."""
+        """The features of a block, from the cache or computed."""
         size = len(row_block.codes) * feature_map.T.shape[1] * feature_map.dtype.itemsize
         with self.lock:
             if feature_map.fit not in self.fits or self.fits[feature_map.fit][0] != feature_map.token:
@@ -60,7 +60,7 @@ class WorkerFeatureCache:
             taken = sum(size for kept in self.fits.values() for _, size in kept[1].values())
             keeps = taken + size <= feature_map.cache_bytes and _has_room(size)
             if keeps:
-                mine[row_block.first] = None, size  # reserves the room
+                mine[row_block.first] = None, size  # reserves the memory
         source = replace(feature_map, cache_bytes=float(size) if keeps else 0.0).apply(row_block.X, rule.of(row_block))
         if keeps:
             with self.lock:
@@ -77,16 +77,16 @@ WORKER_CACHE = WorkerFeatureCache()
 
 
 def _has_room(size: int) -> bool:
-    """Whether this worker stays well below its memory limit with so many bytes more: dask ends workers near it.
+    """Whether ``size`` more bytes leave this worker well below its memory limit, near which dask restarts workers.
 
-    Cached features keep the rows of their block in memory, too: no room where dask has spilled blocks to disk.
+    Cached features also keep the rows of their block in memory: no room if dask has spilled blocks to disk.
     """
     try:
         from distributed import get_worker
 
         worker = get_worker()
     except (ImportError, ValueError):
-        return True  # no worker
+        return True  # not on a worker
     if len(getattr(worker.data, "slow", None) or ()):
         return False
     limit = worker.memory_manager.memory_limit
@@ -100,7 +100,7 @@ async def forget(fit: str) -> None:
 
 @dataclass(frozen=True)
 class CachedFeatureMap(FeatureMap):
-    """A feature map whose features stay on the workers; ``cache_bytes`` is for each of them."""
+    """A feature map whose features are cached on the workers; ``cache_bytes`` is the limit of each worker."""
 
     fit: str = ""
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
@@ -110,7 +110,7 @@ class CachedFeatureMap(FeatureMap):
 
 
 def _run(held: Any, sent: bytes, feature_map: bytes | None, own: Any = ()) -> Any:
-    """Apply a pickled function to a block; the feature map, if any, is its first argument after the block."""
+    """Apply a pickled function to a block; a feature map becomes its first argument after the block."""
     work, args = pickle.loads(sent)
     if feature_map is not None:
         args = pickle.loads(zlib.decompress(feature_map)), *args
@@ -133,7 +133,7 @@ def _last_sum(parts: list[Sums]) -> Sums:
 
 
 def _keys(row_block: RowBlock, n_classes: int, weighted: bool) -> tuple[Array, Array, Array | None, list[int]]:
-    """Keys, class numbers and leading bits of the counts of a block's rows, and the exact sums by class."""
+    """Keys, class numbers and leading bits of the counts of a block's rows, and the exact count sum of each class."""
     keys = row_block.X.row_keys() if is_remote(row_block.X) else row_keys(row_block.X)
     if not weighted:
         return (
@@ -169,18 +169,18 @@ def current_client() -> Any:
         return None
 
 
-Make = Callable[[], list[Any]]  # makes new tasks with each call
+Make = Callable[[], list[Any]]  # returns new tasks with each call
 
 
 class WorkerLost(Exception):
-    """A worker that has blocks is gone."""
+    """A worker that holds blocks was lost."""
 
 
 class Cluster:
-    """Runs tasks on the workers of a client and gives their results in order.
+    """Runs tasks on the workers of a client and returns their results in order.
 
-    Tasks of a block run on the worker that has it, and nowhere else: the features are there, and dask does not know
-    their cost. When that worker is lost, dask makes the block again elsewhere, and the tasks are made again.
+    The tasks of a block are pinned to the worker that holds it and its cached features, whose cost dask does not know.
+    When that worker is lost, dask recomputes the block elsewhere and the tasks are submitted again.
     """
 
     def __init__(self, client: Any):
@@ -193,21 +193,21 @@ class Cluster:
         return self.client.compute(tasks)
 
     def near(self, block: Any) -> Any:
-        """A context in which new tasks are pinned to the worker that has a block."""
+        """A context that pins new tasks to the worker of a block."""
         import dask
 
         place = self.places.get(block.key)
         return nullcontext() if place is None else dask.annotate(workers=[place], allow_other_workers=False)
 
     def locate(self, blocks: list[Any]) -> None:
-        """Ask once where the blocks are."""
+        """Ask the scheduler which worker holds each block."""
         if not self.places:
             found = self.client.who_has(blocks)
             self.places = {key: places[0] for key, places in found.items() if places}
             self.threads = self.client.nthreads()
 
     def groups_by_worker(self, blocks: list[Any]) -> list[tuple[list[int], int]]:
-        """Numbers of the blocks of each worker, with its threads; a block that is on no worker yet is alone."""
+        """The block numbers of each worker and its number of threads; a block on no worker forms its own group."""
         found: dict[str, list[int]] = {}
         for k, block in enumerate(blocks):
             found.setdefault(self.places.get(block.key, f"{k}"), []).append(k)
@@ -233,8 +233,8 @@ class Cluster:
                 self.client.cancel(left)
 
     def _result(self, future: Any) -> Any:
-        """The result of a future, without `result(timeout)`: the traceback of its TimeoutError would keep the future
-        alive, and with it data on the workers, until the garbage is collected."""
+        """The result of a future. `result(timeout)` is avoided: the traceback of its TimeoutError would keep the future
+        and its data on the workers alive until garbage collection."""
         if not future.done():
             ready = threading.Event()
             future.add_done_callback(lambda _: ready.set())
@@ -244,13 +244,13 @@ class Cluster:
         return future.result()
 
     def forget(self, fit: str) -> None:
-        """Drop the features of a fit on all workers."""
+        """Drop the cached features of a fit on all workers."""
         if self.client.status == "running":
             self.client.run(forget, fit, wait=False, on_error="ignore")
 
 
 class LocalScheduler:
-    """Runs tasks on dask's own scheduler: blocks are computed in each pass, unless the user persisted them."""
+    """Runs tasks on dask's local scheduler; each pass recomputes the blocks unless the user persisted them."""
 
     def persist(self, tasks: list[Any]) -> list[Any]:
         return tasks
@@ -262,7 +262,7 @@ class LocalScheduler:
         """No-op: blocks have no location."""
 
     def groups_by_worker(self, blocks: list[Any]) -> list[tuple[list[int], int]]:
-        """Each block alone."""
+        """A group for each block."""
         return [([k], 1) for k in range(len(blocks))]
 
     def results(self, make: Make) -> Iterator[Any]:
@@ -277,10 +277,10 @@ class LocalScheduler:
 
 
 class DaskRows(RemoteRows):
-    """Rows of dask collections; the keys and class numbers or targets of all rows are in memory."""
+    """Rows of Dask collections; the keys and the class numbers or targets of all rows are in the caller's memory."""
 
     def __init__(self, X: Any, y: Any, sample_weight: Any = None, target_kind: TargetKind = CLASSES):
-        """Two passes: one for the classes, one for class numbers and keys. Rows of weight 0 are left out."""
+        """Read all blocks twice, for the classes, then for class numbers and keys; rows of weight 0 are left out."""
         import cloudpickle
         import dask
 
@@ -302,11 +302,11 @@ class DaskRows(RemoteRows):
         blocks = [dataset(block, self.classes, first, self.target_scaler) for block, _, first in self._full(raw, found)]
         self.coded = self.scheduler.persist(blocks)
         self._gather(found)
-        if client is None:  # labels are here, and need not be made again with the rows
+        if client is None:  # keep the labels here: passes then recompute only the rows
             self.coded = [self._with_labels(block, what, first) for block, what, first in self._full(given, found)]
 
     def _full(self, given: list[Any], found: list[Any]) -> Iterator[tuple[Any, Any, int]]:
-        """Blocks that have rows, with their info and the number of their first row."""
+        """The nonempty blocks, with their metadata and the number of their first row."""
         first = 0
         for block, what in zip(given, found, strict=True):
             if what.rows:
@@ -334,7 +334,7 @@ class DaskRows(RemoteRows):
         self.weighted = weighted
 
     def _measure(self, found: list[Any], target_kind: TargetKind) -> None:
-        """Set the scaled targets of all rows, if they have any."""
+        """Set the scaled targets of all rows in regression."""
         if found[0].targets is None:
             return
         for number, what in enumerate(found):
@@ -348,7 +348,7 @@ class DaskRows(RemoteRows):
         self.targets = self.target_scaler.transform(values)
 
     def _gather(self, found: list[Any]) -> None:
-        """Set keys, class numbers and counts, and the rows' numbers in the user's data where some are left out."""
+        """Set keys, class numbers, counts, and the row numbers in the user's data if rows were left out."""
         n, k = self.shape[0], len(self.classes)
         self.keys = np.empty(n, dtype=np.uint64)
         self.codes = np.empty(n, dtype=np.min_scalar_type(-1 - k))
@@ -362,15 +362,15 @@ class DaskRows(RemoteRows):
             units = [a + b for a, b in zip(units, sums, strict=True)]
             start = rows.stop
         self.set_counts(bits, units)
-        left = [replace(what, targets=None, weight=None) for what in found]  # what is known of all rows is here by now
+        left = [replace(what, targets=None, weight=None) for what in found]  # both are gathered by now
         self.numbers = KeptRows(left) if n < self.n_samples else None
 
     def map_blocks(self, work: Callable[..., Any], *args: Any, each: list[Any] | None = None) -> Iterator[Any]:
         return self.scheduler.results(lambda: self._tasks(_run, work, *args, each=each))
 
     def sum_blocks(self, work: Callable[..., Any], *args: Any, each: list[Any]) -> tuple[Array, ...]:
-        """The sum of a function's results over all blocks. Each worker adds up its own, then workers add up these sums:
-        each sends one sum, and the total has the same bits wherever blocks are."""
+        """The sum of a function's results over all blocks. Each worker sums its own blocks, and workers add up these
+        sums. The total has the same bits wherever the blocks are."""
 
         def make() -> list[Any]:
             sent, feature_map = self._shared(work, args)
@@ -394,10 +394,10 @@ class DaskRows(RemoteRows):
         return total.whole()
 
     def _groups(self) -> Iterator[list[list[int]]]:
-        """For each worker its blocks, in groups where they are small."""
+        """The blocks of each worker, small ones in groups."""
         width = self.shape[1] * self.dtype.itemsize
         for blocks, threads in self.scheduler.groups_by_worker(self.coded):
-            most = max(1, -(-len(blocks) // threads))  # so that all threads have something to do
+            most = max(1, -(-len(blocks) // threads))  # so that all threads are busy
             groups: list[list[int]] = [[]]
             size = 0
             for k in blocks:
@@ -416,7 +416,7 @@ class DaskRows(RemoteRows):
         return [self._task(run, block, sent, feature_map, mine) for block, mine in zip(self.coded, own, strict=True)]
 
     def _shared(self, work: Any, args: tuple[Any, ...]) -> tuple[Any, Any]:
-        """The pickled function and arguments, sent once for all blocks, and the feature map, once for all passes."""
+        """Send the pickled function and arguments once for all blocks, and the feature map once for all passes."""
         feature_map = None
         if args and isinstance(args[0], CachedFeatureMap):
             feature_map, args = self._send(args[0]), args[1:]
@@ -427,9 +427,9 @@ class DaskRows(RemoteRows):
             return self.delayed(run, pure=False)(block, *given)
 
     def _send(self, feature_map: CachedFeatureMap) -> Any:
-        """The feature map on the workers, which keep the features of one map at a time."""
+        """Send a feature map to the workers, which cache the features of one map at a time."""
         if feature_map.token not in self.sent_maps:
-            sent = zlib.compress(self.dumps(feature_map), 1)  # T has many zeros; workers pass it on as it is
+            sent = zlib.compress(self.dumps(feature_map), 1)  # T has many zeros; workers pass it on compressed
             self.sent_maps = {feature_map.token: self.scheduler.persist([self.delayed(bytes, pure=False)(sent)])[0]}
         return self.sent_maps[feature_map.token]
 
@@ -453,7 +453,7 @@ class DaskRows(RemoteRows):
     def feature_source(
         self, kernel: Any, labels: Any, Z: Any, T: Array, dtype: Any, threads: int, cache_bytes: float
     ) -> RemoteFeatures:
-        """These rows with features ``k(X, Z) T``; each task computes on one thread."""
+        """The features ``k(X, Z) T`` of these rows; each task computes on one thread."""
         return DaskFeatures(
             self,
             self.with_totals(labels),
@@ -461,13 +461,13 @@ class DaskRows(RemoteRows):
         )
 
     def close(self) -> None:
-        """Drop all that workers have of this fit."""
+        """Release the data of this fit on all workers."""
         self.coded, self.sent_maps = [], {}
         self.scheduler.forget(self.fit)
 
 
 class DaskFeatures(RemoteFeatures):
-    """Remote features whose sums are added up on the workers."""
+    """Remote features whose passes are summed on the workers."""
 
     X: DaskRows
 
@@ -480,12 +480,12 @@ class DaskFeatures(RemoteFeatures):
 
 @dataclass(frozen=True)
 class BlockPrediction:
-    """A method of a fitted model as a function of a block."""
+    """A prediction method of a fitted model, as a function of a block of rows."""
 
     model: Any
     name: str
     columns: list[str] | None
-    none: Array | None = None  # the result for no rows
+    none: Array | None = None  # the result for an empty block
 
     def __call__(self, X: Any) -> Array:
         if self.none is not None and not X.shape[0]:
@@ -498,14 +498,14 @@ class BlockPrediction:
 
 
 def map_predictions(model: Any, name: str, X: Any) -> Any:
-    """A lazy dask array of the results of a fitted model's method for the rows of a dask collection."""
+    """Apply a prediction method of a fitted model to a Dask collection, as a lazy Dask array."""
     import dask.array as da
 
     names, dtype = columns_and_dtype(X)
     frame = hasattr(X, "columns")
     columns = [str(column) for column in X.columns] if frame else None
     answer = BlockPrediction(model, name, columns if names is not None else None)
-    # One row of zeros shows errors in the columns, and the dtype and shape of the results.
+    # Predict one row of zeros: it raises errors of the columns, and gives the dtype and shape of the results.
     sample = answer(X._meta_nonempty[:1].fillna(0) if frame else np.zeros((1, X.shape[1]), dtype=dtype))
     meta = np.empty((0,) * sample.ndim, dtype=sample.dtype)
     answer = replace(answer, none=sample[:0])

@@ -1,7 +1,7 @@
-"""Rows on a device, such as the memory of a GPU: passes run there, over the namespace of their arrays, and return sums.
+"""Rows on a device such as a GPU, where passes run through the array API and return sums.
 
-`DeviceRows` is the X of a data set. The host has a key and a class number for each row, and few rows where a method
-takes them one by one; repeated work on many rows (features, Newton's method, learning, certificates) runs there.
+`DeviceRows` is the X of a data set. The host holds a key and a class number for each row, and copies of the few rows
+that methods take one by one. Features, Newton's method, vector learning and certificates run on the device.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from .memory import ArrayBlock, feature_source, label_bytes
 from .protocol import Block, Pass, Pieces, total
 from .remote import MAX_FETCHED_BYTES, RemoteRows, RowBlock
 
-MAX_COPIED_ENTRIES = 1 << 19  # rows of at most so many entries are copied to the host
-# Bytes of features that a pass takes at a time: half of all, within these limits, so that the device has much to do.
+MAX_COPIED_ENTRIES = 1 << 19  # rows with at most this many entries in all are copied to the host
+# Bytes of features that a pass computes at a time: half of all features, within limits that keep the device busy.
 MIN_BLOCK_BYTES, MAX_BLOCK_BYTES = 1 << 27, 1 << 31
 
 
@@ -45,12 +45,12 @@ class DeviceRows(RemoteRows):
         self.lengths = np.array([some.stop - some.start for some in rows])
 
     def row_keys(self) -> Array:
-        """The hash of each row's contents, see `duplicates.row_keys`."""
+        """Hashes of the rows' contents, equal to those of `duplicates.row_keys`."""
         parts = [_device_row_keys(self.values[some, :]) for some in _slices(self.shape[0], 32 * self.shape[1])]
         return np.concatenate(parts) if len(parts) != 1 else parts[0]
 
     def map_blocks(self, work: Callable[..., Any], *args: Any, each: list[Any] | None = None) -> Iterator[Any]:
-        """Blocks are copied to the host one after the other: for work that is not written over namespaces."""
+        """``work`` on each block after copying it to the host: for functions that need numpy arrays."""
         for k, (first, length) in enumerate(zip(self.starts, self.lengths, strict=True)):
             rows = slice(int(first), int(first + length))
             targets = None if self.targets is None else self.targets[rows]
@@ -66,7 +66,7 @@ class DeviceRows(RemoteRows):
         return labels
 
     def take(self, rows: Array) -> Any:
-        """Some of the rows: on the device, or in host memory where they are so few that the core is faster."""
+        """Some of the rows: on the device, or in host memory if they are so few that the core is faster."""
         if len(rows) * self.shape[1] <= MAX_COPIED_ENTRIES:
             return self[rows]
         targets = None if self.targets is None else self.targets[rows]
@@ -76,7 +76,8 @@ class DeviceRows(RemoteRows):
         return namespace(self.values).take(self.values, asarray_like(self.values, rows.astype(np.int64)), axis=0)
 
     def centred(self, kernel: Any, dtype: Any) -> tuple[Any, DeviceRows]:
-        """The rows in another dtype, for translation-invariant kernels without their mean, which comes first."""
+        """The mean and the rows minus the mean, in another dtype; without centring (mean 0) if the kernel is not
+        translation-invariant."""
         xp, X = namespace(self.values), self.values
         kind = getattr(xp, np.dtype(dtype).name) if has_float64(X) else xp.float32
         if not kernel.translation_invariant:
@@ -96,7 +97,7 @@ class DeviceRows(RemoteRows):
         return squares / mass
 
     def spread(self) -> tuple[float, float, float]:
-        """The number of entries, their mean, and the sum of squares about it; rows count by their weights."""
+        """The weighted number of entries, their mean, and the sum of squared deviations from it."""
         xp, X = namespace(self.values), self.values
         parts = _slices(self.shape[0], 16 * self.shape[1])
         weights = [asarray_like(X, self.counts[some], widest_float(X)) for some in parts]
@@ -126,18 +127,18 @@ class DeviceRows(RemoteRows):
         return self.sizes(kernel)[1]
 
     def mean_square(self) -> float:
-        """Of all entries."""
+        """The mean square of all entries."""
         xp, X = namespace(self.values), self.values
         return float(self._sums(lambda part: xp.sum(cast(part, widest_float(X)) ** 2))) / (
             self.shape[0] * self.shape[1]
         )
 
     def decision(self, kernel: Any, vectors: Any, coef: Array, bias: Array) -> Array:
-        """``k(X, vectors) @ coef.T + bias`` in host memory."""
+        """``k(X, vectors) @ coef.T + bias``, copied to host memory."""
         return to_numpy(device_decision(kernel, self.values, vectors, coef, bias)).astype(np.float64, copy=False)
 
     def device_features(self, labels: Any, dtype: Any, cache_bytes: float) -> DeviceFeatures:
-        """These rows with features of vectors that `DeviceFeatures.set_features` sets, again and again."""
+        """Features of these rows whose vectors can be set repeatedly, by `DeviceFeatures.set_features`."""
         return DeviceFeatures(self, labels, dtype, cache_bytes)
 
     def feature_source(
@@ -149,7 +150,7 @@ class DeviceRows(RemoteRows):
 
 
 def check_finite(X: Any, name: str) -> None:
-    """Raise ValueError for rows on a device with values that are not finite."""
+    """Raise ValueError if rows on a device have NaN or infinite values."""
     xp = namespace(X)
     if not bool(xp.all(xp.isfinite(X))):
         bad = np.flatnonzero(~to_numpy(xp.all(xp.isfinite(X), axis=0)))
@@ -157,7 +158,7 @@ def check_finite(X: Any, name: str) -> None:
 
 
 def _device_row_keys(X: Any) -> Array:
-    """`row_keys` on the device where floats can be read as integers (torch, CuPy), else on the host."""
+    """`row_keys` computed on the device if floats can be viewed as integers (torch, CuPy), else on the host."""
     xp = namespace(X)
     if not (hasattr(X, "view") and has_float64(X)):
         return row_keys(to_numpy(X))
@@ -167,7 +168,7 @@ def _device_row_keys(X: Any) -> Array:
 
 
 def _mixed(bits: Any) -> Any:
-    """See core/rows/keys.hpp; integers wrap, and a shift takes the sign along."""
+    """The hash step of core/rows/keys.hpp in signed integers, which wrap and whose right shift keeps the sign."""
     bits = bits ^ ((bits >> 29) & ((1 << 35) - 1))
     bits = bits * (0xBF58476D1CE4E5B9 - (1 << 64))
     return bits ^ ((bits >> 32) & ((1 << 32) - 1))
@@ -217,7 +218,7 @@ class DeviceTargetLabels:
 
 
 def _counts_there(labels: Any, X: Any) -> tuple[Any, float]:
-    """The counts on the device of X; or None, and the one count of all rows."""
+    """The counts on the device of X and 1.0; if all counts are equal, None and that count."""
     same = labels.counts.strides == (0,)
     factor = float(labels.counts[0]) if same and labels.size else 1.0
     return None if same else asarray_like(X, labels.counts, widest_float(X)), factor
@@ -251,7 +252,7 @@ class DeviceBlock(ArrayBlock):
     source: Any = None
 
     def labels(self, which: Array) -> tuple[Any, Any]:
-        """Labels and costs; those of all outputs are kept for the next pass where features take much more memory."""
+        """Labels and costs of some outputs; those of all outputs are cached where features take much more memory."""
         known, outputs = self.source.sides, self.source.labels.outputs
         if not _all_of(which, outputs) or 4 * outputs > self.P.shape[1]:
             return self.own.of(self.rows, which)
@@ -260,7 +261,7 @@ class DeviceBlock(ArrayBlock):
         return known[self.rows.start]
 
     def slopes(self) -> tuple[Any, Any]:
-        """The rows as the kernel transforms them, and its derivatives (see `Pull`)."""
+        """The rows transformed by the kernel's scales, and the kernel's derivatives, for the pass `Pull`."""
         kernel = self.source.current_map[0]
         X = cast(self.source.X.values[self.rows, :], self.P.dtype)
         return kernel.apply(X), kernel.slopes(*self.source.about(X))
@@ -271,7 +272,7 @@ class DeviceBlock(ArrayBlock):
 
 
 class DeviceFeatures:
-    """Rows on a device with features ``k(X, Z) T``: kept where they take at most ``keep`` bytes, else computed in each
+    """Features ``k(X, Z) T`` of rows on a device: cached if they take at most ``cache_bytes``, else computed in each
     pass."""
 
     is_remote: ClassVar[bool] = True
@@ -282,25 +283,25 @@ class DeviceFeatures:
         self.kind = getattr(namespace(X.values), self.dtype.name)
         self.current_map: tuple[Any, Any, Array] | None = None
         self.P: dict[int, Any] = {}  # features, by the first row of a block
-        self.sides: dict[int, tuple[Any, Any]] = {}  # and costs, by the first row of a block
+        self.sides: dict[int, tuple[Any, Any]] = {}  # labels and costs, by the first row of a block
 
     def use_threads(self, threads: int) -> None:
-        """No-op: the device has threads of its own."""
+        """No-op: the device schedules its own threads."""
 
     def set_whitened_features(self, *_: Any) -> None:
-        """None: the matrix of the vectors is whitened on the host."""
+        """Always None: the kernel matrix of the vectors is whitened on the host."""
         return
 
     def set_features(self, kernel: Any, Z: Any, T: Array) -> DeviceFeatures:
-        """Set the kernel, the vectors Z and T."""
+        """Set the kernel, the vectors Z and the transform T."""
         values, n, m = self.X.values, self.X.shape[0], T.shape[1]
         Z = np.asarray(Z.toarray() if hasattr(Z, "toarray") else Z, dtype=np.float64)
-        # Distances lose no digits to a common offset if it is taken out of rows and vectors.
+        # Subtract a common offset from rows and vectors: distances would lose digits to it.
         self.offset = Z.mean(axis=0) if kernel.translation_invariant and len(Z) else np.zeros(Z.shape[1])
         self.shift = asarray_like(values, self.offset, self.kind)
         self.Z, self.T = asarray_like(values, Z - self.offset, self.kind), asarray_like(values, T, self.kind)
         if self.current_map is None or self.current_map[2].shape[1] != m:
-            self.sides = {}  # blocks are others
+            self.sides = {}  # the blocks have changed
         self.current_map = kernel, Z, T
         self.P = {}
         if n * m * self.dtype.itemsize <= self.cache_bytes:
@@ -309,7 +310,7 @@ class DeviceFeatures:
         return self
 
     def about(self, X: Any) -> tuple[Any, Any]:
-        """Rows and vectors without the common offset."""
+        """Rows and vectors minus the common offset."""
         return X - self.shift, self.Z
 
     def _features(self, X: Any) -> Any:
@@ -339,9 +340,9 @@ class DeviceFeatures:
         return (work(block, *sent) for block in self.blocks())
 
     def _send(self, part: Any) -> Any:
-        """Float arrays are copied to the device; row and output numbers stay on the host."""
+        """Copy a float array to the device; integer arrays (row and output numbers) stay on the host."""
         values = self.X.values
-        if isinstance(part, np.floating):  # which other arrays do not know
+        if isinstance(part, np.floating):  # other libraries do not accept numpy scalars
             return float(part)
         floats = isinstance(part, np.ndarray) and part.dtype.kind == "f"
         return asarray_like(values, part, widest_float(values)) if floats else part
@@ -350,7 +351,7 @@ class DeviceFeatures:
         return to_numpy(self._features(self.X._some(rows))).astype(np.float64, copy=False)
 
     def subsampled(self, step: int) -> Any:
-        """Every ``step``-th row (or fewer) in host memory, for a rough solution."""
+        """About every ``step``-th row (at most), in host memory, for a rough solution."""
         assert self.current_map is not None
         step = max(step, -(-self.X.shape[0] * self.X.shape[1] * self.X.dtype.itemsize // MAX_FETCHED_BYTES))
         some = slice(None, None, step)
@@ -359,7 +360,7 @@ class DeviceFeatures:
         )
 
     def newton(self, pieces: Pieces, *_: Any) -> None:
-        """None: there is no own method."""
+        """None: no Newton's method of its own."""
         return
 
 

@@ -1,4 +1,4 @@
-"""Labelled rows of files larger than memory: Parquet, Arrow, CSV and svmlight, a block at a time."""
+"""Reads labelled rows from Parquet, Arrow, CSV and svmlight files larger than memory, a block at a time."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def from_parquet(
     path : str, path or list of them
         A file, a folder of files, or several.
     target : str or list of str, optional
-        The column of the labels, or of numbers to regress on (a list: of several); may be left out for rows to predict.
+        The column of the class labels or regression targets (a list for several); not needed for rows to predict.
     columns : list of str, optional
-        The inputs, in this order; all other columns unless said. They must be numbers or truth values: categories and
-        dates are refused by name, and so are missing values when they are met.
+        The inputs, in this order; by default all other columns. They must be numeric or boolean: categories and dates
+        are refused by name, and so are missing values when they are read.
     weight : str, optional
         The column of the weights.
     block_rows : int, default=131072
-        Rows that are read together.
+        Rows in a block.
     dtype : {float32, float64}, optional
-        What inputs are read as. None: float32 where the file has no others, else float64. float32 takes half the
-        memory and time; whole numbers above 16,777,216 and times in seconds lose their last digits in it.
+        The dtype of the inputs. None: float32 if all inputs are float32 or shorter floats, else float64. float32
+        takes half the memory and time, but integers above 16,777,216 and times in seconds lose their last digits.
 
     Returns
     -------
@@ -79,7 +79,7 @@ def from_arrow(
     def batches() -> Iterator[Any]:
         if isinstance(data, arrow.Table):
             return iter(data.select(wanted).to_batches(max_chunksize=block_rows))
-        # In order and few at a time: the numbers of rows must not change, and memory is bounded.
+        # In order, so that row numbers are the same in each pass; few at a time, so that memory is bounded.
         return data.to_batches(columns=wanted, batch_size=block_rows, batch_readahead=2, fragment_readahead=1)
 
     def pieces() -> Iterator[RawBlock]:
@@ -109,7 +109,7 @@ def from_csv(
     path : str, path or list of them
         A file, or several with the same columns.
     target, columns, weight, block_rows, dtype
-        As for `from_parquet`.
+        As in `from_parquet`.
     **options
         For ``pandas.read_csv``: ``sep``, ``header``, ``names``, ``compression`` ...
 
@@ -157,11 +157,11 @@ def from_svmlight(
     ----------
     path : str, path or list of them
     n_features : int
-        The number of inputs: a row_block of the file does not know it.
+        The number of inputs, which a block of a sparse file does not show.
     block_rows, dtype
         As for `from_parquet`.
     zero_based : bool, default=False
-        Do columns begin with 0?
+        Whether column numbers begin with 0.
 
     Returns
     -------
@@ -200,7 +200,7 @@ def from_svmlight(
 
 
 def _float_type(dtype: Any, short: bool) -> np.dtype[Any]:
-    """What inputs are read as; ``short``: the file has float32 and shorter ones only."""
+    """The dtype of the inputs; ``short``: all of them are float32 or shorter floats."""
     if dtype is None:
         return np.dtype(np.float32 if short else np.float64)
     kind = np.dtype(dtype)
@@ -214,7 +214,7 @@ def _names(given: str | Sequence[str] | None) -> list[str]:
 
 
 def _answers(target: str | Sequence[str] | None, labels: Callable[[str], Any], column: Callable[[str], Any]) -> Any:
-    """Labels of one column, or numbers of several."""
+    """Labels from one column, or targets from several."""
     if target is None or isinstance(target, str):
         return None if target is None else labels(target)
     found = []
@@ -229,7 +229,7 @@ def _answers(target: str | Sequence[str] | None, labels: Callable[[str], Any], c
 def _inputs(
     found: list[str], target: str | Sequence[str] | None, columns: Iterable[str] | None, weight: str | None
 ) -> list[str]:
-    """The columns of the inputs."""
+    """The names of the input columns; ValueError for unknown ones."""
     if isinstance(columns, str):
         raise ValueError(f"columns={columns!r} is one name; give a list, [{columns!r}] or more of them")
     wanted = None if columns is None else list(columns)
@@ -261,7 +261,7 @@ def _inputs(
 
 
 def _some(names: list[str], most: int) -> str:
-    """The first few names, as a terminal may show them."""
+    """The first few names, safe to print."""
     return without_control_characters(", ".join(names[:most])) + (", ..." if len(names) > most else "")
 
 
@@ -289,7 +289,7 @@ def _check_arrow_types(arrow: Any, schema: Any, inputs: list[str]) -> None:
 
 
 def _numbers(column: Any) -> Any:
-    """A column of an Arrow batch or a data frame; missing values are NaN, which are refused by name later on."""
+    """A column of an Arrow batch or a data frame as numbers; missing values become NaN, which a later check refuses."""
     if not hasattr(column, "null_count"):
         return column.to_numpy()
     if column.null_count or str(column.type).startswith(("decimal", "bool")):
@@ -311,7 +311,7 @@ def _labels_in(batch: Any, name: str) -> Any:
 
 
 def _whole(y: Any, name: str) -> Any:
-    """Labels without missing ones."""
+    """The labels, after checking that none is missing."""
     missing = (
         np.isnan(y).sum() if y.dtype.kind == "f" else sum(one is None or one != one for one in y) * (y.dtype == object)
     )

@@ -1,4 +1,4 @@
-"""Labels and costs of rows in each binary problem, or their targets, made for a block of rows at a time."""
+"""Labels (or targets) and costs of each row in each output, computed for a block of rows at a time."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from ..data.counts import exact_total
 from ..data.dataset import Output, class_signs
 from ..linalg.arrays import Array
 
-Some = slice | Array  # of the rows
+Some = slice | Array  # selects rows
 
 
 class Labels(Protocol):
-    """Sides (+1, -1, or 0 where a row takes no part) and costs (0 there) of the outputs; or targets and costs."""
+    """The side (+1, -1, or 0 if it takes no part) or target of each row in each output, and its cost there."""
 
     @property
     def outputs(self) -> int:
-        """Binary problems."""
+        """The number of outputs."""
 
     @property
     def size(self) -> int:
-        """Rows."""
+        """The number of rows."""
 
     @property
     def totals(self) -> Array:
@@ -36,25 +36,25 @@ class Labels(Protocol):
         """Sides and costs of some rows, rows x outputs."""
 
     def members(self, output: int) -> Array | None:
-        """Rows that take part in an output; None: all."""
+        """Numbers of the rows that take part in an output; None: all."""
 
     def take(self, rows: Some, factor: float = 1.0) -> Labels:
-        """Labels of some rows, their costs times a factor."""
+        """Labels of some rows, with costs multiplied by a factor."""
 
     def passes(self, rows: _core.Rows, single: bool, cache_bytes: int, threads: int) -> _core.Passes:
         """The core's passes over rows with these labels."""
 
 
 class LabelRule(Protocol):
-    """The labels of blocks of remote rows: small, and the same rule for all blocks."""
+    """Computes the labels of any block of remote rows; small enough to be sent to workers."""
 
     def of(self, row_block: Any) -> Labels:
-        """Labels of a block."""
+        """The labels of a block."""
 
 
 @dataclass(frozen=True)
 class ClassLabelRule:
-    """Labels by tables of sides and costs, classes x outputs."""
+    """Labels from the class numbers of a block, by tables of sides and costs (classes x outputs)."""
 
     side: Array
     cost: Array
@@ -65,7 +65,7 @@ class ClassLabelRule:
 
 @dataclass(frozen=True)
 class TargetLabelRule:
-    """Targets of the block, at the costs of the outputs."""
+    """Targets of a block, with one cost for each output."""
 
     cost: Array
 
@@ -75,7 +75,7 @@ class TargetLabelRule:
 
 @dataclass(frozen=True)
 class ClassLabels:
-    """Labels by class numbers: tables, classes x outputs, of sides and costs, and the count of each row."""
+    """Labels from class numbers, by tables of sides and costs (classes x outputs), times the count of each row."""
 
     codes: Array
     counts: Array
@@ -112,7 +112,7 @@ class ClassLabels:
         return None if used.all() else np.flatnonzero(used[self.codes])
 
     def with_class_totals(self, class_totals: Array) -> ClassLabels:
-        """These labels with the sum of the counts of each class, which saves a pass."""
+        """These labels with the known sum of counts of each class, which saves a pass."""
         return SummedLabels(self.codes, self.counts, self.side, self.cost, class_totals)
 
     def take(self, rows: Some, factor: float = 1.0) -> ClassLabels:
@@ -127,7 +127,7 @@ class ClassLabels:
 
 @dataclass(frozen=True)
 class SummedLabels(ClassLabels):
-    """Labels of all rows, with the sum of the counts of each class."""
+    """Class labels with a known sum of counts of each class."""
 
     class_totals: Array
 
@@ -142,7 +142,7 @@ class SummedLabels(ClassLabels):
 
 @dataclass(frozen=True)
 class ClassMembers:
-    """Numbers of the rows of some classes, listed only on demand: they take eight bytes each."""
+    """The row numbers of some classes, like an array; computed on demand, as they take eight bytes each."""
 
     codes: Array
     used: Array  # a mask of the classes
@@ -156,7 +156,7 @@ class ClassMembers:
 
 @dataclass(frozen=True)
 class RowLabels:
-    """Sides and costs of each row, rows x outputs. Sides may be what a loss makes of them, such as intervals."""
+    """Sides and costs as arrays, rows x outputs. The loss `Between` has intervals for sides."""
 
     Y: Array
     C: Array
@@ -192,7 +192,7 @@ class RowLabels:
 
 @dataclass(frozen=True)
 class TargetLabels:
-    """Targets of the rows (rows x outputs), costs of the outputs, and the count of each row."""
+    """Regression targets (rows x outputs), with a cost for each output and a count for each row."""
 
     targets: Array
     counts: Array
@@ -211,7 +211,7 @@ class TargetLabels:
         return TargetLabelRule(self.cost)
 
     def with_class_totals(self, class_totals: Array) -> TargetLabels:
-        """These labels: the sum of all counts needs no pass."""
+        """Return these labels: regression has no classes to sum over."""
         return self
 
     @cached_property
@@ -234,7 +234,7 @@ class TargetLabels:
 
 
 def dataset_labels(dataset: Any, wanted: list[Output], C: Array | float) -> ClassLabels | TargetLabels:
-    """Labels of a data set's rows in binary problems, or their targets, at one cost or one for each problem."""
+    """The labels of a data set for some outputs, with one cost C for all outputs or one for each."""
     if dataset.targets is not None:
         return TargetLabels(
             dataset.targets, dataset.counts, np.array(np.broadcast_to(C, len(wanted)), dtype=np.float64)
@@ -256,7 +256,7 @@ def class_number_labels(codes: Array, counts: Array, factors: Array) -> ClassLab
 
 
 def join_groups(groups: Any, size: int) -> RowLabels:
-    """Groups of outputs (`ProblemGroup`), each over its own rows, as one: a row takes no part in other groups."""
+    """Join groups of outputs (`ProblemGroup`) over different rows; a row takes no part in other groups' outputs."""
     if len(groups) == 1 and groups[0].rows is None:
         return RowLabels(groups[0].Y, groups[0].C)
     outputs = sum(group.Y.shape[1] for group in groups)

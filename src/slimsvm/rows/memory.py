@@ -1,4 +1,4 @@
-"""Rows in memory, or in arrays that are mapped into it."""
+"""Features of rows in memory or in memory-mapped arrays: in the core, cached, or computed in each pass."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from .labels import Labels
 from .protocol import Block, Pass, Pieces, decision, total
 
 BLOCK_BYTES = 1 << 24
-# Multiplications of a Gram matrix up to which one thread of the core, which skips rows of weight 0, is enough.
+# Multiplications of a Gram matrix up to which the core's single-threaded Newton, which skips rows of cost 0, is used.
 MAX_SINGLE_THREAD_GRAM = 1 << 30
 
 
 def row_blocks(n: int, row_bytes: int) -> list[slice]:
-    """Slices of at most `BLOCK_BYTES`."""
+    """Slices of n rows of at most `BLOCK_BYTES` each."""
     size = max(1, BLOCK_BYTES // max(1, row_bytes))
     return [slice(i, min(i + size, n)) for i in range(0, max(n, 1), size)]
 
 
 def label_bytes(labels: Labels) -> int:
-    """Bytes of a row in what passes make of labels: sides, costs, values and duals of all outputs, and as much again
-    while these are computed."""
+    """Bytes per row of a pass's temporaries: sides, costs, values and duals of all outputs, and as much again while
+    these are computed."""
     return 8 * 8 * labels.outputs
 
 
 @dataclass(frozen=True)
 class ArrayBlock:
-    """Rows whose features are an array."""
+    """A block of rows whose features are an array."""
 
     P: Array
     own: Labels
@@ -59,7 +59,7 @@ class ArrayBlock:
 
 @dataclass(frozen=True)
 class DenseFeatures:
-    """Features in memory, and their labels."""
+    """Features in an array in memory, with labels."""
 
     P: Array
     labels: Labels
@@ -89,7 +89,7 @@ class DenseFeatures:
     def newton(
         self, pieces: Pieces, which: Array, V: Array, trifle: Array, tol: float, max_iter: int
     ) -> tuple[Array, Array, Array] | None:
-        """Newton's method of the core, one output after the other, where rows are few."""
+        """The core's Newton method for each output in turn; None if rows are many or digits were lost."""
         n, m = self.P.shape
         if self.P.dtype != np.float64 or n * m * m > MAX_SINGLE_THREAD_GRAM:
             return None
@@ -106,7 +106,7 @@ class DenseFeatures:
 
 @dataclass(frozen=True)
 class LazyFeatures:
-    """Features ``k(X, Z) T`` for any kernel, computed in each pass."""
+    """Features ``k(X, Z) T`` of any kernel, recomputed in each pass."""
 
     kernel: Any
     X: Any
@@ -130,7 +130,7 @@ class LazyFeatures:
 
     def _of(self, X: Any) -> Array:
         K = np.empty((X.shape[0], self.T.shape[0]), dtype=self.dtype)
-        # Whitening comes before any product of features: a whitened float32 Gram matrix is not definite.
+        # Multiply by T before any product of features: whitening a float32 Gram matrix would make it indefinite.
         return dot(self.kernel(X, self.Z, out=K, threads=self.threads), self.T.astype(self.dtype), self.threads)
 
     def total(self, work: Pass, *args: Any) -> tuple[Array, ...]:
@@ -150,13 +150,13 @@ class LazyFeatures:
         )
 
     def newton(self, *_: Any) -> None:
-        """None: there is no own method."""
+        """None: no Newton's method of its own."""
         return
 
 
 @dataclass(frozen=True)
 class CoreBlock:
-    """Rows that the core holds."""
+    """A block of rows in the core."""
 
     source: CoreFeatures
     rows: slice
@@ -181,9 +181,9 @@ class CoreBlock:
 
 
 class CoreFeatures:
-    """Features ``k(X, Z) T`` of a kernel that the core evaluates: a pass is fused over rows that stay in the cache.
+    """Features ``k(X, Z) T`` of a kernel that the core evaluates, with passes fused over blocks that fit the CPU cache.
 
-    Features are kept where they take at most ``cache_bytes``, else computed in each pass. `set_features` changes them.
+    Features are kept if they take at most ``cache_bytes``, else recomputed in each pass. `set_features` changes them.
     """
 
     is_remote: ClassVar[bool] = False
@@ -201,7 +201,7 @@ class CoreFeatures:
             self.threads = threads
 
     def set_features(self, kernel: Any, Z: Any, T: Array) -> CoreFeatures:
-        """Set the kernel, the vectors Z and T."""
+        """Set the kernel, the vectors Z and the transform T."""
         T = np.ascontiguousarray(T, dtype=np.float64)
         rows, core, vectors = kernel.core_view(self.X, Z)
         self.passes.set_features(rows, core, vectors, T)
@@ -210,7 +210,7 @@ class CoreFeatures:
 
     def set_whitened_features(self, kernel: Any, Z: Any, added: tuple[float, float]) -> Array | None:
         """Set the kernel, Z and a T with ``T'RT = I``, where R is ``k(Z, Z)`` plus a diagonal (see `Regularizer`), and
-        return k(Z, Z). Where R is not safely positive definite: return None and change nothing."""
+        return k(Z, Z). If R is not safely positive definite, return None and change nothing."""
         rows, core, vectors = kernel.core_view(self.X, Z)
         found = self.passes.set_whitened_features(rows, core, vectors, *added)
         if found is None:
@@ -241,7 +241,7 @@ class CoreFeatures:
         return self.passes.features(np.ascontiguousarray(rows, dtype=np.int64))
 
     def diagonal(self, rows: slice) -> Array:
-        """``k(x, x)``."""
+        """``k(x, x)`` of some rows."""
         assert self.current_map is not None
         return np.asarray(self.current_map[0].diagonal(as_float64(self.X[rows])))
 
@@ -257,7 +257,7 @@ class CoreFeatures:
     def newton(
         self, pieces: Pieces, which: Array, V: Array, trifle: Array, tol: float, max_iter: int
     ) -> tuple[Array, Array, Array] | None:
-        """Newton's method of the core."""
+        """The core's Newton method over its passes; None if digits were lost."""
         loss = _core.QuadraticLoss(*pieces)
         found, steps, converged, exact = self.passes.newton(which.tolist(), V, trifle, loss, tol, max_iter)
         return (found, np.array(steps), np.array(converged, dtype=bool)) if exact else None
@@ -273,8 +273,8 @@ def feature_source(
     threads: int = 1,
     cache_bytes: float = 2.0**30,
 ) -> Any:
-    """Rows with features ``k(X, Z) T``: in the core where it knows the kernel, else cached if they take at most
-    ``cache_bytes``, else computed in each pass. Remote rows have a method of their own."""
+    """The features ``k(X, Z) T`` of rows: in the core if it evaluates the kernel, else cached if they take at most
+    ``cache_bytes``, else recomputed in each pass. Remote rows use their own method `feature_source`."""
     if is_remote(X):
         return X.feature_source(kernel, labels, Z, T, dtype, threads, cache_bytes)
     if kernel.in_core:
@@ -283,7 +283,7 @@ def feature_source(
 
 
 def cache_features(source: LazyFeatures, cache_bytes: float) -> DenseFeatures | LazyFeatures:
-    """The features in an array, if they take at most so many bytes."""
+    """Compute the features into an array, if they take at most ``cache_bytes``."""
     n, m = source.shape
     if n * m * np.dtype(source.dtype).itemsize > cache_bytes:
         return source

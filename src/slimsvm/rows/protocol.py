@@ -1,12 +1,12 @@
-"""The protocol between solvers and rows.
+"""The protocol between solvers and rows: passes over blocks of rows that return sums.
 
-A *pass* is a pure function of one block of rows and a few small arrays, and returns sums; a solver sees their total
-over all blocks (`FeatureSource.total`) and nothing else, but for a few rows that it names (`FeatureSource.features`).
-So rows may be in memory, in files, on a GPU or on the workers of a cluster: each is a class with the methods of
+A *pass* is a pure function of one block of rows and a few small arrays that returns sums. A solver only sees their
+total over all blocks (`FeatureSource.total`) and the features of a few rows by number (`FeatureSource.features`). So
+one solver serves rows in memory, in files, on a GPU or on the workers of a cluster; each has a class that implements
 `FeatureSource`.
 
-Rows have features p (a row of P) and labels, see `labels`. Weights V of outputs are outputs x (features + 1), the bias
-last; decision values are ``[P 1] V'``.
+The features P are rows x features; for labels and costs see `labels`. The weights V are outputs x (features + 1), with
+the bias last; decision values are ``[P 1] V'``.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ Pieces = tuple[Any, ...]  # of a loss, see `SmoothLoss.pieces`
 
 
 class Block(Protocol):
-    """Some of the rows, as a pass sees them."""
+    """A block of rows, the input of a pass."""
 
     @property
     def first(self) -> int:
-        """The number of its first row."""
+        """The number of the block's first row."""
 
     def labels(self, which: Array) -> tuple[Array, Array]:
         """Sides and costs of some outputs, rows x outputs."""
 
     def values(self, which: Array, V: Array) -> Array:
-        """Decision values of outputs with the weights V, rows x outputs."""
+        """Decision values with the weights V of some outputs, rows x outputs."""
 
     def features(self, some: Array | None = None) -> Array:
         """Features of the rows, or of some of them."""
 
     def sizes(self) -> Array:
-        """``k(x, x)`` of the rows; zero where features are all that is known."""
+        """``k(x, x)`` of each row; zero if only the features are known."""
 
 
 class Pass:
-    """A pure function of a block and small arrays; its results are added up over blocks.
+    """A pure function of a block and small arrays, whose results are summed over blocks.
 
-    A pass that the core has too says so by the numbers of its loss, ``pieces``, and calls the core in `in_core`.
+    A pass that the core implements too has ``pieces``, the numbers of its loss, and calls the core in `in_core`.
     """
 
     pieces: Pieces | None = None
@@ -57,22 +57,22 @@ class Pass:
         raise NotImplementedError
 
     def in_core(self, passes: _core.Passes, *args: Any) -> tuple[Array, ...]:
-        """The total over all rows of the core."""
+        """The total over all rows, computed by the core."""
         raise NotImplementedError
 
     def within(self, first: int, last: int, *args: Any) -> tuple[Any, ...]:
-        """The arguments for rows ``first`` to before ``last`` alone, whose numbers there begin at 0."""
+        """The arguments for the rows ``first:last`` alone, with row numbers counted from ``first``."""
         return args
 
 
 class FeatureSource(Protocol):
-    """Labelled rows with features, wherever they are."""
+    """Features and labels of rows, wherever the rows are."""
 
     is_remote: ClassVar[bool]  # whether access to a row copies it from a file, a worker or a device
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and features."""
+        """The numbers of rows and of features."""
 
     @property
     def labels(self) -> Labels:
@@ -91,17 +91,17 @@ class FeatureSource(Protocol):
         """Features of some rows, in float64; row numbers are ascending."""
 
     def subsampled(self, step: int) -> FeatureSource:
-        """Every ``step``-th row, at as many times its cost."""
+        """Every ``step``-th row, with ``step`` times its cost."""
 
     def newton(
         self, pieces: Pieces, which: Array, V: Array, trifle: Array, tol: float, max_iter: int
     ) -> tuple[Array, Array, Array] | None:
-        """The source's own Newton's method for a piecewise quadratic loss: weights, steps and which outputs converged;
-        None if it has none, or digits were lost."""
+        """The source's own Newton method for a piecewise quadratic loss: weights, steps and convergence of each output.
+        None if the source has none, or if digits were lost."""
 
 
 def total(blocks: Iterator[Block], work: Pass, *args: Any) -> tuple[Array, ...]:
-    """The sum of a pass over blocks, in their order."""
+    """The sum of a pass over blocks, added in their order."""
     sums: tuple[Array, ...] | None = None
     for block in blocks:
         part = work(block, *args)
@@ -116,7 +116,7 @@ def decision(P: Array, V: Array) -> Array:
 
 
 class LinearWeights:
-    """Weights V of outputs, split into features and bias."""
+    """The weights V, split into feature weights and bias."""
 
     V: Array
 

@@ -1,9 +1,8 @@
-"""Rows that are not in memory: in files, on the workers of a cluster, or on a device.
+"""Base class of rows in files, on the workers of a cluster or on a device, with functions mapped over their blocks.
 
-They serve as the X of a dataset like an array: with a shape, a dtype and rows by number (``X[rows]``, which fetches
-them). All else goes through `RemoteRows.map_blocks`: a pure function of a block, run where the block is. The caller
-holds a key and a class number (or targets) for each row, and the leading bits of its weight where there are weights
-(`counts.RemoteCounts`).
+Remote rows are the X of a data set in place of an array: they have a shape and a dtype, and ``X[rows]`` fetches rows by
+number. `RemoteRows.map_blocks` runs a pure function of a block where the block is. The caller holds for each row a key,
+a class number or targets, and the leading bits of its weight, if rows are weighted (`counts.RemoteCounts`).
 """
 
 from __future__ import annotations
@@ -25,18 +24,18 @@ from .labels import LabelRule, Labels
 from .memory import feature_source
 from .protocol import Block, Pass
 
-MAX_FETCHED_BYTES = 1 << 26  # of rows that are fetched at a time
+MAX_FETCHED_BYTES = 1 << 26  # bytes of rows that are fetched at a time
 
 
 class FeatureCache:
-    """Features of blocks, kept for as long as the feature map stays the same."""
+    """Cached features of blocks, dropped when the feature map changes."""
 
     def __init__(self) -> None:
         self.feature_map: FeatureMap | None = None
         self.sources: dict[int, Any] = {}
 
     def __call__(self, feature_map: FeatureMap, first: int, made: Callable[[], Any]) -> Any:
-        """The cached features of the block that starts with row ``first``, made if they are missing."""
+        """The features of the block that starts with row ``first``, from the cache or computed by ``made``."""
         if not feature_map.cached:
             return made()
         if feature_map is not self.feature_map:
@@ -48,58 +47,58 @@ class FeatureCache:
 
 @dataclass(frozen=True)
 class RowBlock:
-    """A block of rows with their class numbers, counts and targets, if they have any."""
+    """A block of rows with their class numbers, counts and, in regression, targets."""
 
     X: Any
     codes: Array
     counts: Array
-    first: int  # number of its first row
+    first: int  # number of the block's first row
     cache: FeatureCache | None = None
     targets: Array | None = None  # rows x outputs
 
     def with_features(self, feature_map: FeatureMap, rule: LabelRule) -> Any:
-        """The features of the rows, with labels by a rule."""
+        """The features of the rows, with their labels."""
         made = partial(feature_map.apply, self.X, rule.of(self))
         return made() if self.cache is None else self.cache(feature_map, self.first, made)
 
 
 class RemoteRows(RemoteArray):
-    """Rows that are apart. Subclasses say how a function is run on all blocks (`mapped`), how rows come here
-    (`picked`), and how long the blocks are."""
+    """Rows outside memory. Subclasses implement `map_blocks`, which runs a function on all blocks, and `fetch`, which
+    copies rows to memory, and set the lengths of the blocks."""
 
     ndim = 2
     shape: tuple[int, int]
     dtype: Any
-    lengths: Array  # of the blocks
-    counts: Any  # of the rows
-    class_totals: Array  # the sums of these for each class
+    lengths: Array  # number of rows of each block
+    counts: Any  # sample weight of each row
+    class_totals: Array  # sum of the counts of each class
     targets: Array | None = None  # rows x outputs, scaled
-    single_target: bool = False  # whether there is one target, given as a vector
+    single_target: bool = False  # whether y was a vector
     target_scaler: TargetScaler | None = None
-    last_fetched: tuple[Array, Array] | None = None  # row numbers, and the counts of these rows
+    last_fetched: tuple[Array, Array] | None = None  # row numbers and counts of the last fetch
 
     def map_blocks(self, work: Callable[..., Any], *args: Any, each: list[Any] | None = None) -> Iterator[Any]:
         """``work(block, *args)`` for each `RowBlock`, in order; ``each`` holds a last argument for each block."""
         raise NotImplementedError
 
     def fetch(self, rows: Array) -> tuple[Any, Array]:
-        """Rows by ascending numbers, each once, and their counts."""
+        """The rows of these ascending, distinct numbers, and their counts."""
         raise NotImplementedError
 
     def set_counts(self, heads: Array | None, units: list[int]) -> None:
-        """Set the counts by their leading bits (None: all are 1), and the exact sum of each class."""
+        """Set the counts from their leading bits (None: all are 1) and the exact sum of each class."""
         ones = np.broadcast_to(1.0, self.shape[0])
         self.counts = ones if heads is None else RemoteCounts(heads, sum(units), self._fetch_counts)
         self.class_totals = np.array([sum_to_float(unit) for unit in units])
 
     def _fetch_rows(self, rows: Array) -> Any:
-        """Rows by ascending numbers, each once."""
+        """The rows of these ascending, distinct numbers."""
         X, counts = self.fetch(rows)
         self.last_fetched = rows, counts
         return X
 
     def _fetch_counts(self, rows: Any) -> Array:
-        """Counts of rows; those of the rows that were fetched last are at hand."""
+        """The counts of rows; those of the rows fetched last are not fetched again."""
         numbers = self._numbers(rows)
         if not len(numbers):
             return np.empty(0)
@@ -117,7 +116,7 @@ class RemoteRows(RemoteArray):
 
     @property
     def starts(self) -> Array:
-        """Numbers of the blocks' first rows."""
+        """The number of each block's first row."""
         return np.append(0, np.cumsum(self.lengths)[:-1])
 
     def __getitem__(self, rows: Any) -> Array:
@@ -131,7 +130,7 @@ class RemoteRows(RemoteArray):
         return X if len(distinct) == len(numbers) and (numbers[1:] > numbers[:-1]).all() else X[place]
 
     def take(self, rows: Array) -> Any:
-        """Some rows by number, for repeated work on them."""
+        """Some rows by number, copied for repeated use."""
         return np.ascontiguousarray(found) if not sp.issparse(found := self[rows]) else found
 
     def variance(self) -> float:
@@ -140,7 +139,7 @@ class RemoteRows(RemoteArray):
         for more, other, theirs in self.map_blocks(_spread):
             mass += more
             step = (other - mean) * more / mass
-            squares += theirs + step * (other - mean) * (mass - more)  # of the means about the new one
+            squares += theirs + step * (other - mean) * (mass - more)  # of the means
             mean += step
         return squares / mass
 
@@ -157,16 +156,16 @@ class RemoteRows(RemoteArray):
         return float(max(largest for _, largest in self.map_blocks(_sizes, kernel)))
 
     def with_totals(self, labels: Any) -> Any:
-        """Labels of these rows with the sums of their counts."""
+        """The labels with the count sums of these rows' classes."""
         return labels.with_class_totals(self.class_totals)
 
     def close(self) -> None:
-        """Give back what the rows hold; nothing is asked of them afterwards."""
+        """Release all resources; the rows are not used afterwards."""
 
     def feature_source(
         self, kernel: Any, labels: Any, Z: Any, T: Array, dtype: Any, threads: int, cache_bytes: float
     ) -> RemoteFeatures:
-        """These rows with features ``k(X, Z) T``, cached where they and the rows take at most ``cache_bytes``."""
+        """The features ``k(X, Z) T`` of these rows, cached if they and the rows take at most ``cache_bytes``."""
         n, d = self.shape
         size = n * (T.shape[1] * np.dtype(dtype).itemsize + d * self.dtype.itemsize)
         return RemoteFeatures(
@@ -177,7 +176,7 @@ class RemoteRows(RemoteArray):
 
 
 def _spread(row_block: RowBlock) -> tuple[float, float, float]:
-    """The weighted number of entries, their mean, and the sum of squares about it."""
+    """The weighted number of entries, their mean, and the sum of squared deviations from it."""
     X, w = row_block.X, row_block.counts
     if is_remote(X):  # a block on a device
         return X.spread()
@@ -202,8 +201,8 @@ def _sizes(row_block: RowBlock, kernel: Base) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class FeatureMap:
-    """The map from rows to features ``k(X, Z) T``. Features of a block take at most ``cache_bytes``; if
-    those of all blocks do together, they are ``cached`` from one pass to the next."""
+    """The map from rows to features ``k(X, Z) T``. Features of a block are kept within a pass if they take at most
+    ``cache_bytes``; they are ``cached`` between passes if those of all blocks together take no more."""
 
     kernel: Any
     Z: Any
@@ -214,17 +213,17 @@ class FeatureMap:
     cached: bool = False
 
     def apply(self, X: Any, labels: Labels) -> Any:
-        """Features of rows in memory."""
+        """The features of rows in memory."""
         return feature_source(self.kernel, X, labels, self.Z, self.T, self.dtype, self.threads, self.cache_bytes)
 
     def apply_to_block(self, row_block: RowBlock, rule: LabelRule) -> Any:
-        """Features of a block, with labels by a rule."""
+        """The features of a block, with labels by the rule."""
         return row_block.with_features(self, rule)
 
 
 @dataclass(frozen=True)
 class OffsetBlock:
-    """A block within a block of rows: its first row has another number."""
+    """A part of a remote block, whose row numbers are shifted by those of the rows before that block."""
 
     block: Block
     start: int
@@ -254,10 +253,10 @@ def _identity(row_block: RowBlock) -> RowBlock:
 
 @dataclass(frozen=True)
 class RemoteFeatures:
-    """Features of remote rows: passes run where the blocks are, and return sums."""
+    """Features of remote rows: passes run where the blocks are and return sums to the caller."""
 
     X: RemoteRows
-    labels: Any  # with a rule for blocks
+    labels: Any  # have a `LabelRule` for blocks
     feature_map: FeatureMap
     is_remote: ClassVar[bool] = True
 
@@ -273,7 +272,7 @@ class RemoteFeatures:
         return self.summed(_total, self.feature_map, self.labels.rule, work, each=each)
 
     def summed(self, work: Callable[..., Any], *args: Any, each: list[Any]) -> tuple[Array, ...]:
-        """The sum over blocks, in their order."""
+        """The sum of a function over blocks, added in their order."""
         sums: tuple[Array, ...] | None = None
         for part in self.X.map_blocks(work, *args, each=each):
             sums = part if sums is None else tuple(a + b for a, b in zip(sums, part, strict=True))
@@ -281,7 +280,7 @@ class RemoteFeatures:
         return sums
 
     def blocks(self) -> Iterator[Block]:
-        """Blocks fetched one after the other."""
+        """The blocks, fetched one after the other."""
         for row_block in self.X.map_blocks(_identity):
             source = row_block.with_features(self.feature_map, self.labels.rule)
             for block in source.blocks():
@@ -297,11 +296,11 @@ class RemoteFeatures:
         return dot(K, self.feature_map.T)
 
     def subsampled(self, step: int) -> Any:
-        """Every ``step``-th row (or fewer) in memory, for a rough solution."""
+        """About every ``step``-th row (at most), copied to memory, for a rough solution."""
         step = max(step, -(-self.X.shape[0] * self.X.shape[1] * self.X.dtype.itemsize // MAX_FETCHED_BYTES))
         some = slice(None, None, step)
         return self.feature_map.apply(self.X[some], self.labels.take(some, step))
 
     def newton(self, *_: Any) -> None:
-        """None: there is no own method."""
+        """None: no Newton's method of its own."""
         return

@@ -1,4 +1,4 @@
-"""Sums over blocks of rows that have the same bits in whatever order blocks are added up."""
+"""Double-double sums over blocks of rows, so that rounded totals do not depend on the order of the blocks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..linalg.arrays import Array
 class Sums:
     """Arrays of sums in double-double precision: ``high`` float64 parts and ``low`` remainders (None: zero).
 
-    With twice the digits the order of addition changes the rounded result once in some 10^15 sums. Symmetric matrices
+    The order of addition changes the rounded result in about one of 10^15 sums. Symmetric matrices
     are stored as their upper triangles; ``sizes`` are their sizes, 0 for other arrays.
     """
 
@@ -25,7 +25,7 @@ class Sums:
 
     @classmethod
     def of(cls, found: tuple[Any, ...]) -> Sums:
-        """The results of a pass."""
+        """The sums of one block, from the results of a pass."""
         arrays = [np.asarray(part) for part in found]
         sizes = tuple(_symmetric(part) for part in arrays)
         return cls(tuple(_half(part) if n else part for part, n in zip(arrays, sizes, strict=True)), None, sizes)
@@ -45,12 +45,12 @@ class Sums:
         return Sums(tuple(a + b for a, b in zip(self.high, low, strict=False)), None, self.sizes)
 
     def whole(self) -> tuple[Array, ...]:
-        """The arrays."""
+        """The arrays, with symmetric matrices unpacked."""
         return tuple(_whole(part, n) if n else part for part, n in zip(self.rounded().high, self.sizes, strict=True))
 
 
 def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
-    """The sum, and its exact rounding error; 0 where the sum is infinite."""
+    """The rounded sum and its exact rounding error, 0 where the sum is infinite."""
     with np.errstate(invalid="ignore"):
         total = a + b
         other = total - a
@@ -59,7 +59,7 @@ def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def _symmetric(part: Array) -> int:
-    """The size of symmetric matrices, else 0."""
+    """The size of an array of symmetric matrices, 0 for other arrays."""
     square = part.ndim > 1 and 1 < part.shape[-1] == part.shape[-2]
     return part.shape[-1] if square and np.array_equal(part, part.swapaxes(-1, -2)) else 0
 

@@ -1,4 +1,4 @@
-"""How the y of a block is read: class labels, regression targets, or nothing."""
+"""Reads the y of a block as class labels, as regression targets, or not at all."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ..linalg.arrays import Array
 
 
 class TargetKind(Protocol):
-    """How a block's y is read."""
+    """How the y of a block is read: for classification, regression or outlier detection."""
 
     @property
     def needed(self) -> bool:
-        """Whether there must be a y."""
+        """Whether y is required."""
 
     def read(self, y: Any, size: int, number: int) -> tuple[Array, Array | None]:
-        """Class labels of the rows of a block, and targets, in the shape of y, if they have any; ``number`` is that of
-        the block, which errors name."""
+        """The class labels of a block's rows, and their targets (in the shape of y) or None; error messages have the
+        ``number`` of the block."""
 
     def units(self, targets: Array, counts: Array) -> TargetScaler:
-        """The scaler of the targets."""
+        """The scaler fitted to the targets."""
 
 
 def one_column(y: Array) -> Array:
@@ -32,7 +32,7 @@ def one_column(y: Array) -> Array:
 
 
 def check_same_targets(number: int, shape: tuple[int, ...], first: tuple[int, ...]) -> None:
-    """Shapes of the targets of this block and of the first: a vector is not a column."""
+    """Raise ValueError if the targets of a block differ from the first block's in columns; a vector is not a column."""
     if shape[1:] != first[1:]:
         raise ValueError(
             f"block {number} has y of shape {shape}, but the first block has y of shape {first}: give every block a "
@@ -61,7 +61,7 @@ CLASSES = ClassLabelKind()
 
 @dataclass(frozen=True)
 class RegressionTargetKind:
-    """Regression targets; ``alike``: all have the same scale (see `TargetScaler`)."""
+    """Regression targets; with ``alike`` all outputs share one scale (see `TargetScaler`)."""
 
     alike: bool
     needed: bool = True

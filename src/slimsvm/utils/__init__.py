@@ -1,1 +1,1 @@
-"""Warnings, progress lines, threads, versions, helpers of plots, scikit-learn's private names."""
+"""Warnings, progress lines, threads, versions, plot helpers, scikit-learn's private API."""

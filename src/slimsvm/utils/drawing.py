@@ -1,4 +1,4 @@
-"""What all displays share: axes, colours and labels that fit."""
+"""Helpers of all displays: axes, colours, and labels that fit."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-MAX_NAME_CHARACTERS = 22  # characters of a name beside a picture
+MAX_NAME_CHARACTERS = 22  # characters of a name beside a plot
 
 
 def pyplot() -> Any:
-    """matplotlib, or what to do to have it."""
+    """Import matplotlib.pyplot, or raise an error that says how to install it."""
     try:
         import matplotlib.pyplot as plt
     except ImportError:
@@ -24,20 +24,20 @@ def pyplot() -> Any:
 
 
 def axes_for(ax: Any, size: tuple[float, float] | None = None) -> Any:
-    """The axes that are given, or those of a new figure."""
+    """The given axes, or the axes of a new figure."""
     plt = pyplot()
     return plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
 
 
 def text_color() -> str:
-    """The colour of text: black on white, unless a style says otherwise."""
+    """The text colour of the current style."""
     import matplotlib
 
     return matplotlib.rcParams["text.color"]
 
 
 def colors(count: int) -> list[Any]:
-    """So many different ones: those of the style, or of a rainbow where it has too few."""
+    """``count`` different colours: from the current style, or from a rainbow if the style has too few."""
     import matplotlib
 
     cycle = matplotlib.rcParams["axes.prop_cycle"].by_key().get("color", ["C0"])
@@ -47,7 +47,7 @@ def colors(count: int) -> list[Any]:
 
 
 def diverging_colormap(low: Any, high: Any) -> Any:
-    """A colour map from one colour through nothing to another: the page shows where values are in the middle."""
+    """A colour map from one colour through transparent to another."""
     from matplotlib.colors import LinearSegmentedColormap, to_rgb
 
     ends = [(*to_rgb(low), 0.95), (*to_rgb(low), 0.0), (*to_rgb(high), 0.0), (*to_rgb(high), 0.95)]
@@ -55,25 +55,25 @@ def diverging_colormap(low: Any, high: Any) -> Any:
 
 
 def without_frame(ax: Any) -> None:
-    """Neither ticks nor lines around."""
+    """Remove ticks and spines."""
     ax.set(xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
 
 
 def open_frame(ax: Any) -> None:
-    """Lines at the left and below only."""
+    """Keep the left and bottom spines only."""
     ax.spines[["top", "right"]].set_visible(False)
 
 
 def short(name: Any, longest: int = MAX_NAME_CHARACTERS) -> str:
-    """A name that fits; dollar signs are no formulas."""
+    """A name cut to a length, with dollar signs escaped."""
     text = str(name)
     text = text if len(text) <= longest else f"{text[: longest - 1]}…"
     return text.replace("$", r"\$")
 
 
 def wrapped(text: str, ax: Any) -> str:
-    """Lines of small letters as wide as the axes."""
+    """Wrap small text to the width of the axes."""
     from matplotlib.font_manager import FontProperties
 
     letter = 0.55 * FontProperties(size="small").get_size_in_points()
@@ -82,14 +82,14 @@ def wrapped(text: str, ax: Any) -> str:
 
 
 def legend_below(ax: Any) -> Any:
-    """The legend of the axes outside, where it hides nothing; the figure must have a layout that makes room."""
+    """The legend of the axes, below them; the figure must have a constrained layout."""
     handles, labels = ax.get_legend_handles_labels()
     columns = 3 if len(labels) <= 6 else 5
     return ax.figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
 
 
 def spaced_places(places: NDArray[Any], gap: float, first: Sequence[int] = ()) -> list[int]:
-    """Numbers of places that are at least a gap from each other: the ends, those to be taken first, then the others."""
+    """Indices of places at least ``gap`` apart, chosen greedily: those in ``first``, the ends, then the others."""
     order = [*first, len(places) - 1, 0, *range(len(places))]
     kept: list[int] = []
     for k in order:

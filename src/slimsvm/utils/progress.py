@@ -1,4 +1,4 @@
-"""Progress of long work: one updating line on a terminal, now and then a line elsewhere."""
+"""Progress of long work: one updating line on a terminal, a line every few seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-Show = Callable[[str, str], None]  # of a label and a state
+Show = Callable[[str, str], None]  # called with a label and a state
 _shows: list[Show] = []
 
 
@@ -23,7 +23,7 @@ def shown_by(show: Show) -> Iterator[None]:
 
 
 class ProgressLine:
-    """What is done so far, and for how long."""
+    """A progress line with a label, the current state and the elapsed time."""
 
     def __init__(self, label: str, stream: TextIO | None = None):
         self.label = label
@@ -32,7 +32,7 @@ class ProgressLine:
         self.start = self.last = time.perf_counter()
 
     def update(self, text: str) -> None:
-        """Show the state: at once on a terminal, every few seconds elsewhere."""
+        """Show the state, at most every 0.1 seconds on a terminal and every 5 seconds elsewhere."""
         now = time.perf_counter()
         if self.show is not None or self.stream.isatty():
             if now - self.last > 0.1:
@@ -43,7 +43,7 @@ class ProgressLine:
             self._write(text, end="\n")
 
     def finish(self, text: str) -> None:
-        """The last state, and a new line."""
+        """Show the last state and end the line."""
         self._write(text, end="\n")
 
     def _write(self, text: str, end: str) -> None:
@@ -56,7 +56,7 @@ class ProgressLine:
 
 
 class Iterations:
-    """The line of a search for vectors: called with each iteration and its objective."""
+    """The progress line of vector learning: called with each iteration and its objective."""
 
     def __init__(self, label: str):
         self.line = ProgressLine(label)
@@ -65,5 +65,5 @@ class Iterations:
         self.line.update(f"iteration {iteration}, objective {value:.6g}")
 
     def finish(self, iterations: int, value: float) -> None:
-        """The last state."""
+        """Show the last state."""
         self.line.finish(f"{iterations} iterations, objective {value:.6g}")

@@ -1,6 +1,6 @@
-"""All uses of scikit-learn's private API; no other module imports any.
+"""All uses of scikit-learn's private API; no other module uses it.
 
-`tests/test_sklearn_private.py` says what each is to do; the oldest and the newest version that are allowed run it.
+`tests/test_sklearn_private.py` tests each of them on the oldest and the newest supported version.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ __all__ = [
     "training_rows",
 ]
 
-ARRAY_API_COMPAT = "sklearn.externals.array_api_compat"  # a copy, of versions that have one
+ARRAY_API_COMPAT = "sklearn.externals.array_api_compat"  # a copy of array-api-compat, in versions that have one
 
 
 def svm_class(name: str) -> Any:
-    """`SVC` and the like from where pickles find them: `patch_sklearn` changes only the names in `sklearn.svm`."""
+    """scikit-learn's own `SVC`, `SVR` ..., also after `patch_sklearn`, which only changes names in `sklearn.svm`."""
     return getattr(importlib.import_module("sklearn.svm._classes"), name)
 
 
 def gamma_of(estimator: Any) -> float:
-    """The kernel's width of a fitted `SVC` and the like, as a number."""
+    """The number gamma of a fitted `SVC`, `SVR` ... of scikit-learn."""
     return float(estimator._gamma)
 
 
 def training_rows(estimator: Any) -> Any:
-    """All rows that a fitted `SVC` and the like was given; it keeps them where its kernel is a function."""
+    """The training rows of a fitted `SVC`, `SVR` ... whose kernel is a function: scikit-learn keeps them."""
     return estimator._BaseLibSVM__Xfit
 
 
 def fill_libsvm(estimator: Any, dual_coef: NDArray[Any], intercept: NDArray[Any], sizes: list[int], sign: int) -> None:
-    """Coefficients and biases of a fitted `SVC` and the like, and how many vectors each class has; ``sign`` is -1 where
-    libsvm has the signs the other way."""
+    """Set the coefficients, the biases and the number of vectors of each class of an `SVC`, `SVR` ... of scikit-learn;
+    ``sign`` is -1 where libsvm has the opposite signs."""
     estimator._n_support = np.array(sizes, dtype=np.int32)
     estimator.dual_coef_, estimator.intercept_ = np.ascontiguousarray(dual_coef), np.array(intercept)
     estimator._dual_coef_, estimator._intercept_ = sign * estimator.dual_coef_, sign * estimator.intercept_

@@ -1,4 +1,4 @@
-"""Threads: how many a fit may use, and work that is spread over them."""
+"""The number of threads of a fit, and an ordered map over threads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Made = TypeVar("Made")
 
 
 def thread_count(n_jobs: int | None) -> int:
-    """Threads for ``n_jobs``: None follows joblib's ``parallel_config`` (else one), -1 all cores, -2 all but one."""
+    """The number of threads: -1 all cores, -2 all but one, None that of joblib's ``parallel_config`` (else one)."""
     if n_jobs is None:
         return max(1, joblib.effective_n_jobs(None))
     if n_jobs == 1:
@@ -26,7 +26,7 @@ def thread_count(n_jobs: int | None) -> int:
 
 
 def map_in_order(work: Callable[[Item], Made], items: Iterable[Item], threads: int) -> Iterator[Made]:
-    """``work(item)`` for each item, in order; at most one result for each thread waits to be taken."""
+    """``work(item)`` for each item, in order; at most ``threads`` results wait for the caller."""
     if threads == 1:
         yield from map(work, items)
         return

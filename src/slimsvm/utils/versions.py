@@ -1,4 +1,4 @@
-"""What a bug report needs: versions of everything that takes part in a fit, and what the core was built for."""
+"""Versions for a bug report: slimsvm, its core, the system, packages and thread pools."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sysconfig
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
 
-# Packages that slimsvm needs, then those that one of its extras uses.
+# Packages that slimsvm requires, and packages of its extras.
 REQUIRED = ("numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl")
 OPTIONAL = ("pandas", "polars", "pyarrow", "matplotlib", "onnx", "skl2onnx", "onnxruntime", "skops", "typer", "rich")
 
@@ -75,7 +75,7 @@ def _version_of(name: str) -> str | None:
 
 
 def _thread_pools() -> dict[str, str]:
-    """Each library once, by its kind: two copies of a BLAS in a process are worth knowing about."""
+    """Every loaded BLAS and OpenMP library, each copy by itself: a process may have loaded a BLAS twice."""
     from threadpoolctl import threadpool_info
 
     pools = sorted(threadpool_info(), key=lambda pool: (pool["user_api"], pool["prefix"], str(pool["version"])))
