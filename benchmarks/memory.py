@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from slimsvm import SlimSVC, rows
-from slimsvm.data.folds import Groups
+from slimsvm.data.folds import RowGroups
 from slimsvm.estimators import checked_data
 from slimsvm.estimators.targets import ClassTargets
 from slimsvm.problem import kernels
@@ -82,7 +82,7 @@ def stages(kind: str, X: Array, y: Array, weight: Array | None) -> Iterator[tupl
     yield "checks", lambda: held.update(dataset=checked_data.checked_dataset(model, X, y, weight, ClassTargets()))
     dataset = held["dataset"]
     yield "gamma='scale'", lambda: kernels.scale_gamma("scale", dataset.X, dataset.counts)
-    yield "copies counted", lambda: Groups.of(dataset).known_well
+    yield "copies counted", lambda: RowGroups(dataset).mostly_duplicates
     for most in SAMPLES:
         yield f"sample of {most:,}", lambda most=most: dataset.sample(most, np.random.default_rng(0))
 
