@@ -182,7 +182,7 @@ def test_doubt_about_f_widens_the_gap():
     problem, K = binary(slacks.OneNorm())
     a = balanced(problem.y * np.full(20, 0.1))
     sure = problem.certify(a, K @ a, 1.0)
-    unsure = problem.blurred(sure, a, K @ a, np.full(20, 1e-3))
+    unsure = problem.charged(sure, a, K @ a, np.full(20, 1e-3))
     assert unsure.rounding > 0
     assert unsure.gap == pytest.approx(sure.gap + unsure.rounding, rel=1e-6)
 

@@ -39,7 +39,7 @@ class EqualParts(Part):
 
     def choose(self, rows: Any, count: int) -> bases.Choice:
         order = rows.at_random()
-        codes = rows.task.codes[order]
+        codes = rows.dataset.codes[order]
         turn = np.empty(len(order), dtype=int)
         for code in np.unique(codes):
             turn[codes == code] = np.arange(np.count_nonzero(codes == code))
