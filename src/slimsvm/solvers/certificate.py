@@ -1,17 +1,15 @@
-"""Values of primal and dual, and the gap between them: every `objective_` and `duality_gap_` comes from here.
+"""Duality certificates: primal and dual values and the gap between them, kept as `objective_` and `duality_gap_`.
 
-A solver supplies what differs between problems: the values of primal and dual at its solution, and how far rounding may
-have moved them. `Certifier` is for duals of all rows, `certify_rows` for coefficients over vectors Z: the model that is
-returned, f = k(., Z) beta + b, is evaluated once more in float64:
+`Certifier` certifies duals of all rows: a `DualObjective` supplies the primal and dual values and their rounding error.
+`certify_rows` certifies coefficients over vectors Z: it evaluates the returned model, f = k(., Z) beta + b, in float64:
 
     primal  1/2 beta'R beta + sum loss(f)           dual  conjugate(A) - 1/2 v'R^-1 v,   v = k(Z, X) A,  sum(A) = 0.
 
-Both are the values of one convex problem, whose R is that of the settled regulariser (`Regularizer.settled`), so one
-bounds the other however close to singular k(Z, Z) is. Rounding counts as part of the gap: kernel values are known to
-``e (k(x, x) k(z, z))^1/2`` with e = 4 eps, so primal and dual are known to ``e (sum_ij A_i^2 k(x_i, x_i) k(z_j, z_j)
-beta_j^2)^1/2`` each, and the norm to ``e/2 sum_j R_jj beta_j^2``: what independent errors do to such sums. Where
-k(Z, Z) is not positive semidefinite, coefficients are held to the directions in which R is positive, and so is the
-proof.
+Both belong to the same convex problem, with the R of `Regularizer.settled`, so the dual value is a lower bound however
+close to singular k(Z, Z) is. The gap includes rounding errors, which are taken as independent: kernel values have the
+error ``e (k(x, x) k(z, z))^1/2`` with e = 4 eps, so primal and dual have the error ``e (sum_ij A_i^2 k(x_i, x_i)
+k(z_j, z_j) beta_j^2)^1/2`` each, and the norm has ``e/2 sum_j R_jj beta_j^2``. Where k(Z, Z) is not positive
+semidefinite, coefficients and certificate are restricted to the directions in which R is positive.
 """
 
 from __future__ import annotations
@@ -46,34 +44,33 @@ from .primal.passes import (
 from .rounding import KERNEL_ROUNDING, accurate_product, error_of_product
 
 SMALLEST_NORMAL = np.finfo(float).tiny
-MAX_FACTORED_ROWS = 768  # whose kernel matrix may be kept and factorised as a last resort
+MAX_FACTORED_ROWS = 768  # up to so many rows, the kernel matrix may be kept and factorised as a last resort
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """Values of primal and dual at one point, between which every optimum lies; numbers, or arrays of several outputs.
+    """Primal and dual values at one point, which enclose the optimum; scalars, or arrays with an entry per output.
 
-    The gap is relative, and charged with what rounding may have moved the values by.
+    The gap is relative and includes the rounding error of both values.
     """
 
     bias: Any
     primal: Any
     dual: Any
     gap: Any
-    void: bool = False  # f = 0 as far as the gap tells
-    rounding: float = 0.0  # the part of the gap that is the charge for rounding
-    sum_cost: float = 0.0  # the part of the gap that is due to duals which do not sum to zero
-    violation: float = 0.0  # of the optimality conditions
+    void: bool = False  # within the gap, f cannot be told from 0
+    rounding: float = 0.0  # the part of the gap that is due to rounding errors
+    sum_cost: float = 0.0  # bound on the change of the dual value because the duals do not sum to zero exactly
+    violation: float = 0.0  # largest violation of the optimality conditions
 
     @classmethod
     def between(cls, primal: Any, dual: Any, bias: Any = 0.0, charge: Any = 0.0, least: Any = 0.0) -> Self:
-        """Of these values; ``least`` is the smallest unit of the gap."""
+        """A certificate of these values: ``charge`` is the rounding error, ``least`` bounds the gap's denominator."""
         return cls(bias, primal, dual, relative_gap(primal + charge, dual, least))
 
 
 def relative_gap(primal: Any, dual: Any, least: Any = 0.0) -> Any:
-    """``(primal - dual) / dual``, or relative to ``least`` where that is more; infinite if the larger of the two
-    is not positive or the primal is NaN."""
+    """Gap ``(primal - dual) / max(dual, least)``; infinite if the denominator is not positive or primal is NaN."""
     unit = np.maximum(dual, least)
     proved = (unit > 0) & ~np.isnan(primal)
     gap = np.where(proved, np.maximum(primal - dual, 0) / np.where(proved, unit, 1.0), np.inf)
@@ -84,31 +81,34 @@ def relative_gap(primal: Any, dual: Any, least: Any = 0.0) -> Any:
 
 
 def balancing(up: Array, down: Array) -> tuple[Array, Array]:
-    """Factors, at most 1, of the positive and of the negative duals that make these sums of their sizes equal."""
+    """Factors, at most 1, that scale positive duals of sum ``up`` and negative duals of sum ``-down`` to equal sums."""
     least = np.minimum(up, down)
     return least / np.maximum(up, SMALLEST_NORMAL), least / np.maximum(down, SMALLEST_NORMAL)
 
 
 def balanced(duals: Array) -> Array:
-    """Signed duals (a vector, or a column for each output) whose heavier side is scaled down: they sum to zero."""
+    """Scale down the heavier sign of signed duals (a vector, or a column for each output) so that they sum to zero."""
     up, down = balancing(np.maximum(duals, 0).sum(axis=0), -np.minimum(duals, 0).sum(axis=0))
     return np.where(duals > 0, duals * up, duals * down)
 
 
 def cost_of_sum(duals: Array, largest: float, primal: float) -> float:
-    """What the best bias times the sum of the duals, which should be zero, costs at most: ``|b| <= 1 + max|f|``, where
-    ``|f(x)| <= |f| largest`` for all rows, whose largest k(x, x) has the root ``largest``."""
+    """Bound ``|b sum(duals)|``, the error of the dual value where the duals do not sum exactly to zero.
+
+    The best bias has ``|b| <= 1 + max|f|``, and ``|f(x)| <= |f| largest``, where ``largest`` is the root of the largest
+    k(x, x).
+    """
     return abs(fsum(duals.tolist())) * (1 + largest * sqrt(2 * max(primal, 0.0)))
 
 
 class DualObjective(Protocol):
-    """A dual problem over all rows, what differs between problems."""
+    """Primal and dual values of one kind of dual problem over all rows."""
 
     def certify(self, duals: Array, f: Array, largest: float) -> Certificate:
-        """Values at these duals and f = K duals, with the best bias."""
+        """The certificate of duals and f = K duals, with the best bias; ``largest`` is the largest k(x, x)^1/2."""
 
     def charged(self, certificate: Certificate, duals: Array, f: Array, error: Array) -> Certificate:
-        """The same where f is known up to ``error``, of any sign."""
+        """The certificate where f may be off by ``error``, of either sign."""
 
 
 class KernelRows(Protocol):
@@ -116,17 +116,17 @@ class KernelRows(Protocol):
 
     @property
     def dot_product_degree(self) -> float:
-        """Of the kernel, in x.z."""
+        """Degree of the kernel in the dot product x.z; 0 if it has none."""
 
     def diagonal(self) -> Array:
         """The values k(x, x)."""
 
     def matrix(self) -> Array:
-        """All of it: of few rows only."""
+        """The whole matrix; for few rows only."""
 
 
 class Certifier:
-    """Certificates of one dual problem over one kernel; the core makes those of many at once (core/smo/certify.hpp)."""
+    """Certifies solutions of one dual problem; for many problems at once the core does it (core/smo/certify.hpp)."""
 
     def __init__(self, objective: DualObjective, rows: KernelRows, tol: float):
         self.objective, self.rows, self.tol = objective, rows, tol
@@ -134,12 +134,12 @@ class Certifier:
         self.largest = float(self.sizes.max())
 
     def __call__(self, duals: Array, f: Array) -> Certificate:
-        """Of f as it was computed; how well that is known matters only where the rest of the gap is small enough."""
+        """Certify duals with f as computed; rounding errors are added only if the gap is at most ``tol``."""
         certificate = self.objective.certify(duals, f, self.largest)
         return certificate if certificate.gap > self.tol else self.charged(certificate, duals, f)
 
     def charged(self, certificate: Certificate, duals: Array, f: Array) -> Certificate:
-        """With the rounding of f. Where that tells, f is computed once more, more accurately."""
+        """Add the rounding error of f; where it matters, f is first recomputed more accurately."""
         degree = self.rows.dot_product_degree
         charged = self.objective.charged(certificate, duals, f, error_of_product(self.sizes, duals, degree))
         if charged.rounding <= 0.01 * self.tol or len(duals) > MAX_FACTORED_ROWS:
@@ -153,7 +153,7 @@ class Certifier:
 
 @dataclass(frozen=True)
 class RegularizedBasis:
-    """Vectors as the dual sees them: the regulariser's matrix R, T with ``T' R T = I``, and the values k(z, z)."""
+    """The regulariser's matrix R over the vectors, its whitening T with ``T' R T = I``, and the values k(z, z)."""
 
     R: Array
     T: Array
@@ -161,11 +161,11 @@ class RegularizedBasis:
 
     @classmethod
     def of(cls, regularizer: Regularizer, gram: Array) -> RegularizedBasis:
-        """Vectors with this kernel matrix."""
+        """The basis of vectors with this kernel matrix."""
         return cls(regularizer.matrix(gram), regularizer.whitening(gram), np.abs(gram.diagonal()))
 
     def weights(self, coef: Array, bias: Array) -> Array:
-        """Weights of the whitened features, the bias last, that mean such coefficients (outputs x vectors)."""
+        """Weights of the whitened features, the bias last, from coefficients (outputs x vectors)."""
         return np.hstack([dot(dot(coef, self.R), self.T), bias[:, None]])
 
     def norms(self, coef: Array) -> Array:
@@ -173,7 +173,7 @@ class RegularizedBasis:
         return 0.5 * (coef * dot(self.R, coef)).sum(axis=0)
 
     def rounding_charge(self, coef: Array) -> Array:
-        """How far rounding of R may have moved `norms`."""
+        """Estimate the error of `norms` due to rounding of R."""
         return dot(0.5 * KERNEL_ROUNDING * np.abs(self.R.diagonal()), coef**2)
 
 
@@ -187,8 +187,10 @@ def _shares(
     shrink: Array,
     v: Array,
 ) -> tuple[Array, Array]:
-    """How much of the duals is taken for each machine, and their conjugate, for a loss that need not be quadratic:
-    ``shrink`` is what a quadratic one would take, and all of them may prove more."""
+    """Choose, for each output and any loss, the multiple of the duals with the larger dual value; and its conjugate.
+
+    The multiples compared are ``shrink``, which is the best one for a quadratic loss, and 1.
+    """
     squares = 0.5 * (v**2).sum(axis=0)
 
     def conjugate(share: Array) -> Array:
@@ -196,7 +198,7 @@ def _shares(
 
     whole = np.ones_like(shrink)
     sums = conjugate(shrink)
-    if (shrink > 1 - 1e-6).all():  # the dual is flat there
+    if (shrink > 1 - 1e-6).all():  # the dual value is flat near a multiple of 1
         return shrink, sums
     other = conjugate(whole)
     better = other - squares > sums - shrink**2 * squares
@@ -212,11 +214,11 @@ def certify_rows(
     known_duals: KnownDuals = (),
     rounding: bool = True,
 ) -> Certificate:
-    """The certificate of models with the weights V (outputs x features + 1), in one pass over the rows.
+    """Certify the models with the weights V (outputs x features + 1), in one pass over the rows.
 
-    Features are kernel values of the vectors of a ``basis``, or without one such that the norm of f is that of its
-    weights. Signed duals are the known ones (rows and values for each output), or those of the loss at the decision
-    values. ``rounding`` counts as part of the gap.
+    Features are kernel values of the vectors of ``basis``; without one, the norm of f is that of its weights. Signed
+    duals are ``known_duals`` (row numbers and values for each output), and elsewhere those of the loss at the decision
+    values. ``rounding``: the gap includes rounding errors.
     """
     V = np.ascontiguousarray(V)
     coef, bias = V[:, :-1].T, V[:, -1]
@@ -232,7 +234,7 @@ def certify_rows(
     gain = scale_up * sums[:, UP_GAIN] + scale_down * sums[:, DOWN_GAIN]
     ridge = scale_up**2 * sums[:, UP_RIDGE] + scale_down**2 * sums[:, DOWN_RIDGE]
     bend = ridge + (v**2).sum(axis=0)
-    # Zero is feasible, so all between is; far from the solution shrinking is what makes the dual a bound at all.
+    # Zero is feasible, and so is every multiple up to 1; far from the solution only a small one gives a useful bound.
     shrink = np.where(bend > gain, np.maximum(gain, 0) / np.where(bend > 0, bend, 1.0), 1.0)
     if quadratic_pieces(loss) is None:
         shrink, conjugate = _shares(rows, loss, which, V, known_duals, (scale_up, scale_down), shrink, v)

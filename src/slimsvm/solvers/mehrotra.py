@@ -1,8 +1,8 @@
-"""Steps of an interior point method: Mehrotra's predictor and corrector.
+"""Mehrotra's predictor-corrector steps for primal-dual interior point methods.
 
 At the solution the products of positive variables and their multipliers are zero. Newton's method follows the points
-where these products are equal (complementarity mu) while mu falls to zero. The predictor, a step straight to zero,
-tells how far mu may fall at once and what the corrector has to make up for: both come from one factorisation.
+where these products are equal (complementarity mu) while mu falls to zero. The predictor, a step to mu = 0, determines
+the mu that the corrector aims at and its second-order terms; both steps come from one factorisation.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from ..linalg.arrays import Array
 from ..linalg.matrix import dot
 from .certificate import SMALLEST_NORMAL
 
-FRACTION_TO_BOUNDARY = 0.995  # of the way to the nearest bound that a step goes
+FRACTION_TO_BOUNDARY = 0.995  # of the distance to the nearest bound: a step goes no farther
 
-# Newton's step to points where the products have these values; rounds after the first refine it.
+# Newton's step to points where the products equal given targets; rounds after the first are iterative refinement.
 Towards = Callable[[Sequence[Array | float], int], Any]
 
 
 class PrimalDualPoint:
-    """A point, or a step between points, of a dataclass whose fields are numbers and arrays."""
+    """A primal-dual point, or a step between points: a dataclass of numbers and arrays."""
 
     def pairs(self) -> tuple[tuple[Array, Array], ...]:
-        """Positive variables and their multipliers; linear in the point, so that a step has pairs, too."""
+        """Positive variables and their multipliers; linear in the point, so that steps have pairs, too."""
         raise NotImplementedError
 
     def moved(self, t: float, step: Self) -> Self:
-        """This point after t times a step."""
+        """This point plus t times a step."""
         return type(self)(*(x + t * d for x, d in zip(vars(self).values(), vars(step).values(), strict=True)))
 
     @property
@@ -40,7 +40,7 @@ class PrimalDualPoint:
 
 
 def complementarity(point: PrimalDualPoint) -> float:
-    """mu, the mean of the products that are zero at the solution."""
+    """mu, the mean product of a variable and its multiplier; zero at the solution."""
     pairs = point.pairs()
     return max(sum(float(dot(x, z)) for x, z in pairs), SMALLEST_NORMAL) / sum(len(x) for x, _ in pairs)
 
@@ -53,19 +53,19 @@ def longest_step(point: PrimalDualPoint, step: PrimalDualPoint) -> float:
 
 
 def predictor(point: Any, towards: Towards) -> tuple[Any, float, float]:
-    """The step towards products of zero, how far it can go, and mu at its end."""
+    """The step towards products of zero, its longest feasible length (at most 1), and mu at its end."""
     step = towards([0.0] * len(point.pairs()), 1)
     length = longest_step(point, step)
     return step, length, complementarity(point.moved(length, step))
 
 
 def corrector(towards: Towards, centre: float, predicted: Any) -> Any:
-    """The step towards products of ``centre``, with the second-order terms of a predicted step."""
+    """The step towards products equal to ``centre``, with the second-order terms of the predicted step."""
     return towards([centre - dx * dz for dx, dz in predicted.pairs()], 2)
 
 
 def advanced(point: Any, towards: Towards) -> Any:
-    """The next point; None if rounding has made the equations useless."""
+    """The point after one predictor-corrector step; None if rounding has made the equations useless."""
     mu = complementarity(point)
     predicted, _, after = predictor(point, towards)
     step = corrector(towards, mu * (after / mu) ** 3, predicted)

@@ -1,4 +1,4 @@
-"""Partial Cholesky factorisations of a kernel matrix: rows that are independent of each other."""
+"""Partial Cholesky factorisations of a kernel matrix, which select linearly independent rows."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ..rows.remote import MAX_FETCHED_BYTES
 
 
 def independent_rows(kernel: Kernel, X: Any, eta: float, order: Array | None = None, most: int | None = None) -> Array:
-    """Rows, met in order, whose squared distance to the span of those kept before is above ``eta``.
+    """Select rows, in ``order``, whose squared distance (in feature space) to the span of those kept is above ``eta``.
 
-    A block of rows is compared with all rows kept so far at once (one product, one triangular solve); what is left
-    of it is eliminated within the block. The rows are those of the row by row definition.
+    A block of rows is first compared with all rows kept so far (one product, one triangular solve), then eliminated row
+    by row. The result is the same as if each row were compared on its own.
     """
     order = np.arange(X.shape[0]) if order is None else order
     most = len(order) if most is None else most
@@ -42,7 +42,7 @@ def independent_rows(kernel: Kernel, X: Any, eta: float, order: Array | None = N
 
 
 def _in_blocks(X: Any, order: Array, size: int) -> Iterator[tuple[Array, Any]]:
-    """Row numbers in order, and their rows, so many at a time; of those that have to come from elsewhere ever more."""
+    """Row numbers in order and their rows, ``size`` at a time; remote rows are fetched in growing chunks."""
     far = is_remote(X)
     most = max(size, MAX_FETCHED_BYTES // max(1, X.shape[1] * X.dtype.itemsize)) if far else size
     together, begin = 4 * size if far else size, 0
@@ -60,7 +60,7 @@ def _stacked(above: Any, below: Any) -> Any:
 
 
 def _eliminate(residual: Array, rest: Array, eta: float, most: int) -> tuple[list[int], Array]:
-    """Rows of one block to keep, and their part of the Cholesky factor."""
+    """Positions of the rows of one block to keep, and their part of the Cholesky factor."""
     columns = np.empty((min(most, len(rest)), len(rest)))
     chosen: list[int] = []
     for a in range(len(rest)):
@@ -76,10 +76,10 @@ def _eliminate(residual: Array, rest: Array, eta: float, most: int) -> tuple[lis
 def pivoted_factor(
     kernel: Kernel, X: Any, eta: float, most: int, threads: int = 1, rank: Array | None = None
 ) -> tuple[Array, Array, Array]:
-    """Rows one by one, always the one farthest from the span of those before, until none is above ``eta``.
+    """Select rows greedily: each is farthest from the span of those before, until no squared distance is above ``eta``.
 
-    Also the factor G (rank x rows of X) with ``k(X, X) ~ G'G``, and the diagonal's rest. Of rows that are equally far
-    the one of the lowest ``rank`` is taken (the first, without ranks).
+    Returns the rows, the factor G (rows selected x rows of X) with ``k(X, X) ~ G'G``, and the diagonal of ``k(X, X) -
+    G'G``. Among rows that are equally far, the one of lowest ``rank`` is taken (without ranks, the first).
     """
     rest = kernel.diagonal(X)
     G = np.empty((min(most, len(rest)), len(rest)))

@@ -1,4 +1,4 @@
-"""Rounding errors of kernel values, of their sums ``f = K duals`` and of slacks.
+"""Estimates of rounding errors of kernel values, of their sums ``f = K duals`` and of slacks.
 
 Errors are taken as independent; an estimate is three standard deviations, as in core/smo/certify.hpp. ``sizes`` are the
 roots of k(x, x), ``degree`` is that of the kernel in the product x.z (0: none; core/kernels/forms.hpp).
@@ -27,16 +27,16 @@ def error_of_product(sizes: Array, duals: Array, degree: float) -> Array:
 
 
 def error_of_slacks(error: Array, f: Array, bias: float) -> Array:
-    """The error of ``y - f - bias`` where f has this one."""
+    """Estimate the error of ``y - f - bias`` from the error of f."""
     return error + ROUNDOFF * (1 + np.abs(f) + abs(bias))
 
 
 def accurate_product(K: Array, sizes: Array, duals: Array, degree: float) -> tuple[Array, Array]:
-    """Compute ``f = K duals`` with compensated sums, and the error that is left: that of the kernel values."""
+    """Compute ``f = K duals`` with compensated sums, and estimate its error, which is that of the kernel values."""
     values = np.abs(K)
-    if degree > 0:  # where x.z cancels, an error of its terms is large beside it
+    if degree > 0:  # where the terms of x.z cancel, their errors are large compared with x.z
         values = degree * values ** (1 - 1 / degree) * np.outer(sizes, sizes) ** (1 / degree)
-    else:  # an exponential is rounded as its exponent is
+    else:  # the relative error of an exponential is the absolute error of its exponent
         values = values + np.maximum(entr(values), 0.0)
     return compensated_sums(K * duals), ROUNDOFF * np.sqrt(((values * duals) ** 2).sum(axis=1))
 

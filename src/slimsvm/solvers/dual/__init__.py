@@ -1,1 +1,1 @@
-"""Machines over all rows: the dual, solved by the core."""
+"""Dual problems over all training rows, solved by the core."""

@@ -1,7 +1,7 @@
-"""Many binary problems over the same rows: solved in one call of the core.
+"""Solves many binary problems over the same rows in one call of the core.
 
-A cost that is a sum over rows is certified there, too. What the core leaves open (a gap that is not closed, digits that
-are missing) goes on from its solution, one problem at a time, as does every norm with a ball.
+The core also certifies problems whose cost is a sum over rows. Problems that it leaves with too large a gap go on from
+its solution, one at a time in Python, as do all whose feasible set has a ball.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .programs import BoxProgram, ProgramSolution, SolverOptions, make_program
 from .solve import BinaryDual, DualProgress, DualSolution, first_steps, solve_dual
 from .training import Subproblem
 
-MAX_VARIABLES_AT_ONCE = 1 << 18  # variables in one call: what they need beside the rows stays small
+MAX_VARIABLES_AT_ONCE = 1 << 18  # in one call, which bounds the memory beside the kernel rows
 
 
 @dataclass(frozen=True)
 class Cost:
-    """``C * phi`` of the slacks, for the rows of any binary problem; ``numbers`` are those of the user's rows."""
+    """The cost ``C * phi(slacks)`` for the rows of any binary problem; ``numbers`` are those of the user's rows."""
 
     slack: Slack
     constraint: Constraint
@@ -44,7 +44,7 @@ class Cost:
         return BinaryDual(problem.y, own, self.C, problem.weights, self.constraint)
 
     def bounds(self, problems: list[Subproblem]) -> tuple[Array, FeasibleSet]:
-        """Labels and feasible set of several problems, one after the other, for a cost that is a sum over rows."""
+        """Concatenated labels and feasible set of several problems, for a cost that is a sum over rows."""
         if len(problems) == 1:
             y, weights = problems[0].y, problems[0].weights
         else:
@@ -60,7 +60,7 @@ def solve_all(
     options: SolverOptions,
     verbose: bool = False,
 ) -> list[DualSolution]:
-    """A solution for each problem, in order. With ``verbose`` one problem at a time, each with a progress line."""
+    """Solve the problems, in order; with ``verbose`` one at a time, each with a progress line."""
     solutions: list[DualSolution] = []
     if verbose:
         for problem in problems:
@@ -94,7 +94,7 @@ def _solve_some(
 def _by_row(
     kernel_matrix: _core.KernelMatrix, problems: list[Subproblem], cost: Cost, options: SolverOptions
 ) -> Iterator[DualSolution]:
-    """One call of the core for all problems; Python goes on with those whose gap is still too large."""
+    """Solve all problems in one call of the core; Python continues with those whose gap is still too large."""
     y, feasible = cost.bounds(problems)
     lengths = [len(problem.y) for problem in problems]
     ridge = np.empty(len(y))
@@ -135,7 +135,7 @@ def _by_row(
 def _one_set_each(
     kernel_matrix: _core.KernelMatrix, problems: list[Subproblem], cost: Cost, options: SolverOptions
 ) -> Iterator[DualSolution]:
-    """Feasible sets that couple rows: those without a ball are still solved together."""
+    """Solve problems whose feasible set couples rows; the core solves those without a ball together."""
     binaries = [cost.binary(problem) for problem in problems]
     programs = [
         make_program(kernel_matrix, p.segments, b.y, b.feasible) for p, b in zip(problems, binaries, strict=True)
@@ -151,7 +151,7 @@ def _one_set_each(
 def _first_points(
     kernel_matrix: _core.KernelMatrix, programs: list[Any], options: SolverOptions
 ) -> Iterator[ProgramSolution]:
-    """Solutions of programs without a ball."""
+    """Solve programs without a ball in one call of the core."""
     if not programs:
         return
     lengths = [len(program.linear) for program in programs]
@@ -181,21 +181,21 @@ def _first_points(
 
 
 class _CoreSolutions:
-    """Solutions by the core: arrays of all problems, one after the other."""
+    """Solutions of the core, in arrays that concatenate all problems."""
 
     def __init__(self, lengths: list[int], table: dict[str, Array]):
         self.table = table
         self.places = [slice(end - length, end) for end, length in zip(accumulate(lengths), lengths, strict=True)]
 
     def rows(self, *names: str) -> Iterator[tuple[float, ...]]:
-        """These columns, a tuple for each problem."""
+        """Values of these columns, a tuple for each problem."""
         return zip(*(self.table[name].tolist() for name in names), strict=True)
 
     def duals(self, k: int) -> Array:
         return self.table["duals"][self.places[k]]
 
     def solution(self, program: BoxProgram, k: int) -> ProgramSolution:
-        """The solution of one of them, as a program gives it."""
+        """The solution of problem k as a `ProgramSolution`."""
         gap, violation, steps, indefinite = (
             self.table[name][k] for name in ("program_gap", "violation", "steps", "negative_curvature")
         )

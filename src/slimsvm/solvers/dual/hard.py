@@ -1,7 +1,7 @@
-"""No slack at all, C = inf: the same problem with a C that no dual variable reaches.
+"""Hard margins (no slack, C = inf), solved with a finite C that no dual variable reaches.
 
 Where a solution without slack exists its dual variables are finite, and it is the solution for every C above the
-largest of them. Where there is none they grow with C for ever.
+largest of them. Where there is none, they grow with C without bound.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import numpy as np
 from ...linalg.arrays import Array
 from .training import Subproblem
 
-STAND_INS_FOR_INFINITY = (1e4, 1e7, 1e10)  # in the unit of the dual variables
-CLEARLY_FREE = 0.5  # of C: a dual variable beyond it may be at its bound but for the tolerance of a solver
+STAND_INS_FOR_INFINITY = (1e4, 1e7, 1e10)  # in units of the dual variables, see `_unit`
+CLEARLY_FREE = 0.5  # share of C: above it, a dual variable may be at its bound up to the tolerance of the solver
 
 
 def at_cost(
     C: float, solve: Callable[[float], list[Any]], kernel_matrix: Any, problems: Sequence[Subproblem]
 ) -> list[Any]:
-    """Solutions of all problems for this C, which may be infinite; ``solve`` takes those that are not.
+    """Solve all problems for this C, which may be infinite; ``solve`` takes a finite C.
 
-    Of a problem that cannot be solved without slack: the solution of a very large C, which has not converged.
+    A problem that has no solution without slack gets that of a very large C, marked as not converged.
     """
     if isfinite(C):
         return solve(C)
@@ -46,7 +46,7 @@ def _free(duals: Array, weights: Array, C: float) -> bool:
 
 
 def _unit(kernel_matrix: Any, problem: Subproblem) -> float:
-    """Dual variables times kernel values are targets."""
+    """The natural size of dual variables: the range of the targets over the largest k(x, x)."""
     largest = float(kernel_matrix.diagonal(problem.segments).max())
     target_range = float(np.ptp(problem.y))
     return target_range / largest if target_range > 0 and largest > 0 else 1.0

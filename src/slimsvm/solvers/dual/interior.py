@@ -1,19 +1,19 @@
-"""Interior points for few rows with numbers of very different size: boxes, given sums, caps and balls.
+"""Interior point method for small, badly scaled dual problems: boxes, given sums, caps and balls.
 
     min_x  1/2 a'K a - linear'x + 1/2 sum(ridge x^2)    s.t.  lower <= x <= upper,  G x = sums,
                                                               sum(x) <= total,  norm(x) <= 1
 
-Each row has one variable or two, the dual of a row is ``a = sum(sign x)`` over its variables. Under a cap or a p-norm
-ball every variable is the size of the duals of one sign, ``x >= 0``. G has a row for ``sum(a)`` and, where the sums of
-both sides are given, one for their difference: large sums that cancel are told apart by these two. The conditions of
-optimality are
+Each row has one variable or two; the dual of a row is ``a = sum(sign x)`` over its variables. Under a cap or a p-norm
+ball, each variable is the size of the positive or the negative part of a dual, ``x >= 0``. G has a row for ``sum(a)``
+and, where the sums of both sides are given, one for their difference, so that large sums that cancel lose no digits.
+The optimality conditions are
 
     sign K a - linear - G'b + ridge x + theta + xi - z + w = 0,      xi = mu scale (scale x)**(power - 1),
     (x - lower) z = (upper - x) w = (total - sum(x)) theta = (1 - norm(x)) mu = 0.
 
 With a metric Q, whose ball is ``a'Q a <= 1``, K is replaced by K + mu Q, and there is no xi. The slacks xi of the ball
-are unknowns of their own and their equation is linear in logarithms: then powers near 1 are as easy as large ones.
-Distances to bounds, and rooms under cap and ball, are unknowns, too, because they may be tiny beside the variables.
+are separate unknowns whose equation is linear in logarithms, which makes powers near 1 as easy as large ones. Distances
+to bounds and the slacks of cap and ball are unknowns, too, because they may be tiny compared with the variables.
 Each step factorises one matrix of all rows.
 """
 
@@ -32,18 +32,18 @@ from ..certificate import SMALLEST_NORMAL, balanced
 from ..mehrotra import FRACTION_TO_BOUNDARY, PrimalDualPoint, complementarity, corrector, longest_step, predictor
 
 MAX_STEPS = 120
-MAX_TINY_STEPS, TINY_STEP = 10, 1e-3  # so many steps in a row, this short, end the path
-MAX_IDLE_STEPS = 6  # that do not lower mu: only rounding errors are left
-SHORT_STEP = 0.1  # of a corrected step: shorter ones are replaced by a step towards the centre
+MAX_TINY_STEPS, TINY_STEP = 10, 1e-3  # the path ends after so many steps in a row below this length
+MAX_IDLE_STEPS = 6  # in a row that do not reduce the gap: only rounding errors are left
+SHORT_STEP = 0.1  # length: shorter corrected steps are replaced by a centring step
 SMALLEST_CENTRING = 1e-4
-MAX_SLACK_GROWTH = 5.0  # of a slack in one step, as a multiple of it
+MAX_SLACK_GROWTH = 5.0  # largest relative growth of a slack in one step
 MAX_MU_GROWTH = 1.5
 
 
 def solutions(K: Array, y: Array, feasible: FeasibleSet) -> Iterator[tuple[Array, float]]:
-    """Feasible duals, better and better, and the sum of the products: the gap where all else is met.
+    """Iterates as feasible duals, with the sum of complementarity products: the gap where all equations hold.
 
-    Two for each step, the first with what has vanished left out.
+    Each step yields two: first with variables that tend to a bound set to it, then as they are.
     """
     problem = InteriorProblem.over(feasible, K, y)
     for before, point in problem.path():
@@ -55,8 +55,9 @@ def solutions(K: Array, y: Array, feasible: FeasibleSet) -> Iterator[tuple[Array
 
 @dataclass
 class InteriorIterate(PrimalDualPoint):
-    """An iterate, or a step: variables, their distances to bounds (where there are any) and the multipliers of these,
-    multipliers b of the given sums, slacks xi of a p-norm ball; multiplier and room of a cap and of a ball."""
+    """An iterate, or a step: variables x; distances ``down`` and ``up`` to finite bounds, with multipliers z and w;
+    multipliers b of the given sums; slacks xi of a p-norm ball; multiplier and slack of the cap (``theta``, ``room``)
+    and of the ball (``mu``, ``depth``)."""
 
     x: Array
     down: Array
@@ -74,7 +75,7 @@ class InteriorIterate(PrimalDualPoint):
         return (self.down, self.z), (self.up, self.w), (self.room, self.theta), (self.depth, self.mu)
 
     def moved(self, t: float, step: InteriorIterate) -> InteriorIterate:
-        """Slacks that fall do so by a factor, as their logarithms tell."""
+        """This point plus t times a step; slacks xi that fall move in logarithms, so that they stay positive."""
         moved = super().moved(t, step)
         fall = np.minimum(t * step.xi / np.maximum(self.xi, SMALLEST_NORMAL), 0.0)
         moved.xi = np.where(fall < 0, self.xi * np.exp(fall), moved.xi)
@@ -88,8 +89,8 @@ def sum_of_products(point: InteriorIterate) -> float:
 
 @dataclass(frozen=True)
 class InteriorProblem:
-    """One problem. ``row`` and ``sign`` are those of each variable, ``first`` is a point within the bounds that has the
-    sums, inside of cap and ball. The ball is ``sum((scale |x|)**power) <= 1``, or that of a ``metric``."""
+    """One problem. ``row`` and ``sign`` belong to each variable; ``first`` is a strictly feasible point. The ball is
+    ``sum((scale |x|)**power) <= 1``, or that of a ``metric``."""
 
     K: Array
     row: Array
@@ -108,7 +109,7 @@ class InteriorProblem:
 
     @classmethod
     def over(cls, feasible: FeasibleSet, K: Array, y: Array) -> InteriorProblem:
-        """Duals in this set, which sum to zero."""
+        """The problem of binary classification over a feasible set: duals sum to zero."""
         n, total, metric = len(y), feasible.total, feasible.metric
         in_ball = metric is None and feasible.radius < np.inf
         if total < np.inf or in_ball:  # the sizes of both signs
@@ -121,7 +122,7 @@ class InteriorProblem:
         ridge = np.broadcast_to(np.asarray(feasible.ridge, dtype=np.float64), n)[row]
         stretch = np.broadcast_to(np.asarray(feasible.stretch, dtype=np.float64), n)[row]
         scale = stretch ** (1 / feasible.power) / feasible.radius if in_ball else None
-        # Half of the way to the bounds, a quarter for the sign against the row's class; with sums in balance.
+        # Start half of the way to the bounds, a quarter for the sign opposite to the label; then balance the sums.
         x = np.minimum(np.minimum(np.maximum(upper, -lower), total), 1 / np.maximum(ridge, SMALLEST_NORMAL))
         x = x if scale is None else np.minimum(x, 1 / scale)
         way = np.where(lower == 0, 1.0, np.where(upper == 0, -1.0, y[row]))
@@ -146,7 +147,7 @@ class InteriorProblem:
         return replace(problem, first=x * (0.5 / max(0.5, np.abs(x).sum() / total, problem.norm(x))))
 
     def by_row(self, values: Array) -> Array:
-        """Sums over the variables of each row."""
+        """Sum values over the variables of each row."""
         return np.bincount(self.row, values, minlength=len(self.K))
 
     def duals(self, x: Array) -> Array:
@@ -175,16 +176,16 @@ class InteriorProblem:
         return self.sign * dot(self.metric, self.duals(x))[self.row]
 
     def dual(self, x: Array) -> float:
-        """The value that is to be maximised, of a problem without ridge."""
+        """The dual objective (to be maximised) of a problem without ridge."""
         return float(dot(self.linear, x)) - 0.5 * float(dot(x, self.products(x)))
 
     def solved(self, tol: float) -> Array | None:
-        """Variables within bounds, to products of a share ``tol`` of the optimum at most, or as small as rounding
-        allows; None where there are none at all."""
+        """Solve until the sum of products is at most ``tol`` times the objective, or as rounding allows; returns
+        the variables, or None where no iterate was found."""
         free = self.upper > self.lower
         if not free.any():
             return None
-        if not free.all():  # variables without room are zero
+        if not free.all():  # variables with equal bounds are left out, and zero
             names = ("row", "sign", "linear", "lower", "upper", "first")
             parts: dict[str, Any] = {name: getattr(self, name)[free] for name in names}
             found = replace(self, G=self.G[:, free], **parts).solved(tol)
@@ -192,7 +193,7 @@ class InteriorProblem:
         best, least_error, least, idle = None, np.inf, np.inf, 0
         for before, point in self.path():
             left, x = sum_of_products(point), self.settled(before, point)
-            # Where steps are rounding noise, moving to bounds can be wrong: the Lagrangian tells.
+            # Where steps are rounding noise, moving to bounds can be wrong: then the Lagrangian changes.
             error = left + abs(self._lagrangian(x, point.b) - self._lagrangian(point.x, point.b))
             if error < least_error:
                 least_error, best = error, x
@@ -203,13 +204,13 @@ class InteriorProblem:
         return best
 
     def _lagrangian(self, x: Array, b: Array) -> float:
-        """Of the given sums."""
+        """The Lagrangian for the given sums, at multipliers b."""
         return self.dual(x) + float(dot(b, dot(self.G, x) - self.sums))
 
     # --- the path ------------------------------------------------------------------------------------------------
 
     def path(self) -> Iterator[tuple[InteriorIterate, InteriorIterate]]:
-        """Pairs of an iterate and the next one, until rounding allows no more."""
+        """Pairs of successive iterates, until rounding allows no more."""
         point, tiny_steps = self.start(), 0
         for _ in range(MAX_STEPS):
             before = point
@@ -224,7 +225,7 @@ class InteriorProblem:
             yield before, point
 
     def start(self) -> InteriorIterate:
-        """The first point; under a cap or in a ball all products are equal, else ``z - w`` meets its equation."""
+        """The first iterate; with a cap or a ball all products are equal, else ``z - w`` satisfies its equation."""
         x = self.first
         low, high = np.isfinite(self.lower), np.isfinite(self.upper)
         down, up = (x - self.lower)[low], (self.upper - x)[high]
@@ -242,11 +243,11 @@ class InteriorProblem:
         return InteriorIterate(x, down, up, z, w, np.zeros(len(self.G)), xi, product / room, room, mu, depth)
 
     def advanced(self, point: InteriorIterate) -> tuple[InteriorIterate, float]:
-        """The next iterate, and how much of the step to it was made."""
+        """The next iterate, and the length of the step to it."""
         system, mu = NewtonSystem(self, point), complementarity(point)
         predicted, length, after = predictor(point, system.towards)
         centre = mu * float(np.clip((after / mu) ** 3, SMALLEST_CENTRING, 1.0))
-        long_enough = length > SHORT_STEP  # else second-order terms of the predictor mislead
+        long_enough = length > SHORT_STEP  # otherwise its second-order terms are unreliable
         step = corrector(system.towards, centre, predicted) if long_enough else system.towards([centre] * 4, 1)
         t = self.step_length(point, step)
         if t < SHORT_STEP:
@@ -264,7 +265,7 @@ class InteriorProblem:
 
     @staticmethod
     def step_length(point: InteriorIterate, step: InteriorIterate) -> float:
-        """As far as nothing becomes negative, and no slack that matters grows too fast to be followed."""
+        """The longest step that keeps all variables positive and lets no significant slack grow too fast."""
         length = longest_step(point, step)
         if len(point.xi):
             growth = (step.xi / point.xi)[point.xi > 0.01 * point.z]
@@ -272,7 +273,7 @@ class InteriorProblem:
         return FRACTION_TO_BOUNDARY * length
 
     def from_bounds(self, point: InteriorIterate) -> Array:
-        """Variables near a bound from their distance to it, which has all their digits."""
+        """Recompute variables near a bound from their distance to it, which is more accurate."""
         x = point.x.copy()
         for bound, side, distance in ((self.lower, 1.0, point.down), (self.upper, -1.0, point.up)):
             at = np.flatnonzero(np.isfinite(bound))
@@ -281,7 +282,7 @@ class InteriorProblem:
         return x
 
     def settled(self, before: InteriorIterate, point: InteriorIterate) -> Array:
-        """Variables that fall to a bound faster than the bound's multiplier does are put there."""
+        """Set variables to a bound if their distance to it falls faster than the multiplier of the bound."""
         x = point.x.copy()
         for bound, now, then, z, z_then in (
             (self.upper, point.up, before.up, point.w, before.w),
@@ -292,7 +293,7 @@ class InteriorProblem:
         return x
 
     def without_vanishing_sum(self, x: Array) -> Array:
-        """Take what is left of ``sum(a)`` from the variables between bounds of the heavier side."""
+        """Make ``sum(a)`` zero by scaling down the variables between bounds on the heavier side."""
         off = float(dot(self.sign, x))
         free = (x > self.lower) & (x < self.upper) & (self.sign * x * off > 0)
         mass = float(np.abs(x[free]).sum())
@@ -300,14 +301,14 @@ class InteriorProblem:
 
 
 class NewtonSystem:
-    """Newton steps from one iterate: one factorisation for any number of them."""
+    """Newton's equations at one iterate, factorised once for several steps."""
 
     def __init__(self, problem: InteriorProblem, point: InteriorIterate):
         self.problem, self.point = problem, point
         p, s = problem, point
         self.low, self.high = np.isfinite(p.lower), np.isfinite(p.upper)
         self.D = np.zeros(len(s.x)) + p.ridge
-        if len(s.xi):  # whose variables have zero as lower bound
+        if len(s.xi):  # of a p-norm ball, where lower bounds are zero
             self.D += s.xi * (p.power - 1) / s.down
         self.D[self.low] += s.z / s.down
         self.D[self.high] += s.w / s.up
@@ -315,13 +316,13 @@ class NewtonSystem:
         self.used = self.W > 0  # rows that have variables
         self.K = p.K if p.metric is None else p.K + s.mu * p.metric
         self.factor = jittered_cholesky(self.K[np.ix_(self.used, self.used)] + np.diag(1 / self.W[self.used]))
-        # Of two variables of a row, the one with the larger D is found from its own equation, the other one from their
-        # sum: a small D would magnify rounding.
+        # Of two variables of a row, the one with the larger D comes from its own equation, the other one from their
+        # sum: division by a small D would magnify rounding errors.
         order = np.lexsort((-self.D, p.row))
         followed = np.append(p.row[order][1:] == p.row[order][:-1], False)
         self.stiff = np.zeros(len(self.D), dtype=bool)
         self.stiff[order[followed]] = True
-        # Gradients of sums, cap and ball, and how their multipliers (of the ball: its logarithm) pull at variables.
+        # Gradients of sums, cap and ball, effects of their multipliers (of the ball: its logarithm) on x's equation.
         rows, pulls = [*p.G], [*p.G]
         if len(s.room):
             rows.append(np.ones_like(s.x))
@@ -342,7 +343,7 @@ class NewtonSystem:
             self.residual += s.xi * self.bend - s.xi
 
     def response(self, h: Array) -> Array:
-        """dx where ``sign K da + D dx = h``."""
+        """Solve ``sign K da + D dx = h`` for dx."""
         p = self.problem
         da = np.zeros(len(self.W))
         da[self.used] = cho_solve(self.factor, (p.by_row(p.sign * h / self.D)[self.used]) / self.W[self.used])
@@ -383,12 +384,12 @@ class NewtonSystem:
 
 
 def _balance(a: Array) -> Array:
-    """Factors, at most 1, with which the duals sum to zero."""
+    """Factors, at most 1, that make the duals sum to zero."""
     up, down = np.maximum(a, 0).sum(), -np.minimum(a, 0).sum()
     return np.where(a > 0, min(up, down) / up, min(up, down) / down)
 
 
 def _solve(A: Array, b: Array) -> Array:
-    """A few equations whose sizes differ."""
+    """Solve a few equations of different scale, scaled row by row."""
     sizes = np.abs(A).max(axis=1)
     return np.linalg.solve(A / sizes[:, None], b / sizes)

@@ -1,4 +1,4 @@
-"""The least-squares problem: the bordered system ``[K + D, 1; 1', 0] [a; b] = [y; 0]`` with ``D = diag(1 / C)``.
+"""Least-squares SVMs: the bordered system ``[K + D, 1; 1', 0] [a; b] = [y; 0]`` with ``D = diag(1 / C)``.
 
 Solved directly where the matrix fits in memory, which also gives the leave-one-out residuals; otherwise by conjugate
 gradients on ``sum(a) = 0``, preconditioned by a pivoted Cholesky factor of low rank. The residual r of the system is
@@ -28,8 +28,8 @@ from ..certificate import Certificate, Certifier, cost_of_sum
 from ..rounding import error_of_slacks
 from .solve import DualProgress, DualSolution
 
-PIVOTS_AT_ONCE = 64  # pivots taken at once
-COLUMNS_AT_ONCE = 256  # columns of an inverse looked at together
+PIVOTS_AT_ONCE = 64  # pivots added to the preconditioner in one step
+COLUMNS_AT_ONCE = 256  # columns of an inverse computed in one step
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class LinearSystem:
 
     @property
     def dot_product_degree(self) -> float:
-        """Of the kernel, in x.z."""
+        """Degree of the kernel in the dot product x.z; 0 if it has none."""
         return self.kernel_matrix.dot_product_degree
 
     def diagonal(self) -> Array:
@@ -72,7 +72,7 @@ def solve(
     memory: int,
     progress: DualProgress | None,
 ) -> tuple[list[DualSolution], Array | None]:
-    """Solutions for the rows of ``targets`` (+-1), and the leave-one-out residuals where they are to be had."""
+    """Solve for each row of ``targets`` (+-1); also the leave-one-out residuals, if the matrix fits in memory."""
     if 8 * system.size**2 <= memory:
         return _direct(system, targets, tol, progress)
     return _iterate(system, targets, tol, max_iter, double_rows, memory, progress), None
@@ -90,7 +90,7 @@ def _solutions(
 ) -> list[DualSolution]:
     """Certified solutions for given duals; the best bias is the weighted mean of the residuals y - f.
 
-    Digits of f that rounding has taken count in the gap: errors of its terms add up like chance.
+    The gap includes the rounding error of f, whose terms have independent errors.
     """
     solutions = []
     for y, a, values in zip(targets, duals, f, strict=True):
@@ -107,13 +107,13 @@ def _solutions(
 
 @dataclass(frozen=True)
 class LeastSquaresDual:
-    """One problem, for its certificate: targets and costs of the rows."""
+    """Certificate of one least-squares problem, given the targets and costs of its rows."""
 
     y: Array
     C: Array
 
     def certify(self, duals: Array, f: Array, largest: float) -> Certificate:
-        """With the weighted mean of the residuals as bias, which is the best; the gap is left to `charged`."""
+        """Primal and dual values with the best bias, the weighted mean of the residuals; `charged` computes the gap."""
         bias = float(np.average(self.y - f, weights=self.C))
         slacks = self.y - f - bias
         primal = 0.5 * float(dot(duals, f)) + 0.5 * float(dot(self.C, slacks**2))
@@ -123,7 +123,7 @@ class LeastSquaresDual:
         return Certificate(bias, primal, dual, np.inf, sum_cost=sum_cost, violation=violation)
 
     def charged(self, certificate: Certificate, duals: Array, f: Array, error: Array) -> Certificate:
-        """Errors of f cost their squares, and what the duals say, which adds up like chance."""
+        """Errors of f cost their squares, and their products with the duals, taken as independent; computes the gap."""
         away = self.y - f - certificate.bias - duals / self.C
         error = error_of_slacks(error, f, certificate.bias)
         charge = 0.5 * float(dot(self.C, error**2)) + 2 * norm(duals * error)
@@ -148,13 +148,13 @@ def _direct(
         inverse = inverse_lower(factor, system.threads, overwrite=True)
         corners = np.einsum("ij,ij->j", inverse, inverse)
         indefinite = False
-    except NotPositiveDefinite:  # not a kernel: a stationary point
+    except NotPositiveDefinite:  # not positive semidefinite: solve for a stationary point
         solved, corners = _indefinite(_shifted(system), right, system.threads)
         indefinite = True
     solutions, ones = solved[:-1], solved[-1]
     duals = solutions - np.outer(solutions.sum(axis=1) / ones.sum(), ones)
     duals -= duals.mean(axis=1, keepdims=True)
-    # A row left out: its dual over the corner of the inverse of the bordered matrix.
+    # The leave-one-out residual of a row: its dual over the diagonal entry of the inverse of the bordered matrix.
     corners = corners - ones**2 / ones.sum()
     residuals = np.divide(duals, corners, out=np.full(duals.shape, np.nan), where=corners > 0)
     return _solutions(system, targets, duals, system.product(duals), tol, 1, indefinite, progress), residuals
@@ -187,8 +187,8 @@ def _indefinite(A: Array, right: Array, threads: int) -> tuple[Array, Array]:
 class Preconditioner:
     """``(L L' + D)^-1`` on vectors of sum zero, L a Cholesky factor of K from some of its rows.
 
-    Pivots are drawn in proportion to what is left of the diagonal, a block at a time, until that is small
-    beside the ridge, or the memory is used up.
+    Pivots are drawn with probabilities in proportion to the residual diagonal, a block at a time, until that is small
+    compared with the ridge, or the memory is used up.
     """
 
     def __init__(self, system: LinearSystem, memory: int):
@@ -245,8 +245,8 @@ def _iterate(
     memory: int,
     progress: DualProgress | None,
 ) -> list[DualSolution]:
-    """Conjugate gradients until the gap in float64 is met; restarted from there where float32 was not enough."""
-    preconditioner = Preconditioner(system, memory * 3 // 4)  # the rest is for packed rows
+    """Conjugate gradients until the float64 gap is at most tol; restarted in float64 if float32 is not enough."""
+    preconditioner = Preconditioner(system, memory * 3 // 4)  # the rest is for kernel rows in packed form
     duals, residual = np.zeros_like(targets), targets.copy()
     done, worst, single = 0, np.inf, not double_rows
     while True:
@@ -281,7 +281,7 @@ def _conjugate_gradients(
     single: bool,
     progress: DualProgress | None,
 ) -> tuple[int, bool]:
-    """Improve duals and residuals in place until the gap, as the residual tells it, is met for each target.
+    """Improve duals and residuals in place until each gap, computed from the residuals, is at most ``tol``.
 
     Returns the number of iterations, and whether a direction of negative curvature was met.
     """
@@ -313,7 +313,7 @@ def _conjugate_gradients(
 
 
 def _gaps(system: LinearSystem, targets: Array, duals: Array, residual: Array) -> Array:
-    """Relative duality gaps from the residuals of the system, up to its constant."""
+    """Relative duality gaps from the residuals of the system, centred by the best bias."""
     centred = residual - (dot(residual, system.C) / system.C.sum())[:, None]
     difference = 0.5 * dot(centred**2, system.C)
     dual = 0.5 * np.einsum("ij,ij->i", duals, targets + residual)

@@ -1,9 +1,9 @@
-"""Sets with a ball: the ball's multiplier, found by a guarded search around programs without the ball.
+"""Feasible sets with a ball: a bracketed search for the multiplier of the ball.
 
-Pair steps get stuck on the surface of a ball, far from the optimum. The optimum on it is that of the program with
+SMO steps get stuck on the surface of a ball, far from the optimum. The optimum on it is that of the program with
 the penalty ``mu * norm**power / power`` instead, for the mu that puts the solution on the surface (or mu = 0, inside).
-The norm of the solution falls as mu grows: a root in one variable. Programs are solved only as well as the
-certificate of the whole problem asks for, each from the solution of the last one.
+The norm of the solution falls as mu grows, so mu is the root of a function of one variable. Programs are solved only as
+accurately as the certificate of the whole problem needs, each from the solution of the last one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Bracket:
         self.outside, self.run = False, 0  # side of the last solution, and how many in a row were there
 
     def add(self, mu: float, norm: float) -> None:
-        """A solution that is surely on this side of the radius."""
+        """Record the norm of the solution for mu, whose side of the radius is certain."""
         outside = norm > self.radius
         self.run = self.run + 1 if outside == self.outside else 1
         self.outside = outside
@@ -45,13 +45,13 @@ class Bracket:
         self.seen = [*self.seen[-1:], (mu, norm)]
 
     def widen(self) -> None:
-        """A sign was wrong: solutions are not exact."""
+        """Widen the bracket, after an inexact solution was put on the wrong side."""
         self.low, self.high, self.seen = 0.5 * self.low, 2 * self.high, []
 
     def next(self) -> float:
-        """Secant in the logarithms; first a step that is exact where slacks stay the same.
+        """The next multiplier: by the secant in logarithms; at first by a step that is exact if slacks stay the same.
 
-        The norm may be as good as constant on either side of a jump, where the secant would creep: then halving.
+        Where the norm is nearly constant on either side of a jump, the secant would converge slowly: then bisection.
         """
         mu, norm = self.seen[-1]
         if self.run > 3 and self.low > 0 and self.high < inf:
@@ -71,7 +71,7 @@ class Bracket:
 
 
 class BallPoints:
-    """Points of the ball made from solutions around it: multiples, mixtures of one inside and one outside.
+    """Feasible points from solutions near the ball: scaled ones, and mixtures of one inside and one outside.
 
     Mixtures stay within bounds and cap. As the two close in on the optimum, their error is of second order.
     """
@@ -82,11 +82,11 @@ class BallPoints:
         self.outer: ProgramSolution | None = None
 
     def forget(self) -> None:
-        """The next solutions are more exact than these."""
+        """Forget earlier solutions, because the next ones are more exact."""
         self.inner = self.outer = None
 
     def candidates(self, solution: ProgramSolution, norm: float) -> list[ProgramSolution]:
-        """What the new solution allows; at least one of them is near the optimum if it is."""
+        """Feasible points made from the new solution; one is near the optimum if the solution is."""
         candidates = [self._scaled(solution)]
         if norm <= self.feasible.radius:
             self.inner = solution
@@ -98,7 +98,7 @@ class BallPoints:
         return candidates
 
     def _scaled(self, solution: ProgramSolution) -> ProgramSolution:
-        """The best multiple: near the optimum, one that ends on the surface."""
+        """The best multiple of a solution in the feasible set; near the optimum it is on the surface of the ball."""
         if not solution.duals.any():
             return solution
         most = self.feasible.max_scaling(solution.duals)
@@ -107,7 +107,7 @@ class BallPoints:
         return replace(solution, duals=share * solution.duals, f=share * solution.f, gain=share * solution.gain)
 
     def _mixed(self, inner: ProgramSolution, outer: ProgramSolution) -> ProgramSolution:
-        """Where the way from inside to outside leaves the ball: the norm is convex along it."""
+        """The point where the segment from inside to outside leaves the ball; the norm is convex along it."""
         low, high = 0.0, 1.0
         for _ in range(50):
             share = 0.5 * (low + high)
@@ -144,7 +144,7 @@ def search(
             (candidate, certify(candidate.duals, candidate.f)) for candidate in ball_points.candidates(solution, norm)
         ]
         candidate, certificate = min(tried, key=lambda pair: pair[1].gap)
-        if certificate.gap <= tol and not exact:  # as far as the rows of the core tell
+        if certificate.gap <= tol and not exact:  # with the f of the core, whose rows may be float32
             candidate = replace(candidate, f=program.product(candidate.duals))
             certificate = certify(candidate.duals, candidate.f)
             if certificate.gap > tol:
@@ -154,15 +154,15 @@ def search(
             best = candidate, certificate
         blurred = (
             certificate.gap - certificate.rounding <= tol and certificate.rounding > tol
-        )  # more digits than there are
+        )  # the rounding error alone is above tol
         if certificate.gap <= tol or 0 <= options.max_steps <= steps or indefinite or eps < 1e-6 * tol or blurred:
             break
         since = 0 if certificate.gap <= 0.5 * least else since + 1
         least = min(least, certificate.gap)
-        # A multiplier this small moves the optimum by less than a part of tol: the same as none.
+        # A smaller multiplier changes the objective by less than a tenth of tol: it counts as zero.
         nothing = 0.1 * tol * max(certificate.dual, 0.0) / radius**power
         settled = mu == last_mu and solution.steps == 0
-        # No step at all: the last solution was good enough for eps, whatever mu is now.
+        # No step was taken: the last solution satisfied eps for the new mu, too.
         untouched = solution.steps == 0 and abs(solution.gap) > 1e-3 * tol
         doubtful = _doubtful(norm / radius - 1, solution.gap, mu * radius**power, certificate) or untouched
         last_mu = mu
@@ -177,12 +177,12 @@ def search(
             eps = min(eps, max(0.3 * certificate.gap, 0.3 * tol))
     assert best is not None
     candidate, certificate = best
-    if certificate.gap > tol:  # the values of what is returned are exact, good or not
+    if certificate.gap > tol:  # certify what is returned with exact f, converged or not
         candidate = replace(candidate, f=program.product(candidate.duals))
         certificate = certify(candidate.duals, candidate.f)
     return replace(candidate, steps=steps, indefinite=indefinite), certificate
 
 
 def _doubtful(excess: float, gap: float, scale: float, certificate: Certificate) -> bool:
-    """Could the exact solution be on the other side? The penalty is strongly convex, which bounds how far off it is."""
+    """Could the exact solution be on the other side of the ball, by the strong convexity of the penalty?"""
     return excess * excess * scale < gap * abs(certificate.dual)

@@ -1,4 +1,4 @@
-"""A one-class model over all rows: the original that smaller models are distilled from."""
+"""One-class models over all rows, from which smaller models are distilled."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def train_one_class(
     threads: int,
     verbose: bool = False,
 ) -> tuple[Expansion, SvmSolution]:
-    """The model that leaves a share of at most nu of the rows outside, and its certified solution."""
+    """Train a model with at most a share nu of the rows outside; returns its expansion and certified solution."""
     n = X.shape[0]
     kernel_matrix = kernel.training_matrix(X, np.arange(n, dtype=np.int64), [n], cache_bytes, threads)
     (solution,) = solve_duals(kernel_matrix, [[0]], [one_class(nu, weights)], options, verbose)

@@ -1,4 +1,4 @@
-"""Quadratic programs over the core: a feasible set without its ball, whose place a penalty times ``mu`` takes."""
+"""Quadratic programs for the core: feasible sets whose ball is replaced by a penalty times ``mu``."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ...linalg.matrix import dot
 from ...problem.formulation import FeasibleSet
 from ..certificate import KernelRows, balanced
 
-MAX_SUM_DRIFT = 1e-12  # a sum of duals, as a share of their sizes, that many rounded steps may leave
+MAX_SUM_DRIFT = 1e-12  # largest ``|sum(duals)| / sum|duals|`` that is accepted; rounded steps add up
 
 
 @dataclass(frozen=True)
 class SolverOptions:
-    """When to stop, and how the core is to work."""
+    """Stopping criteria and options of the core."""
 
     tol: float
     max_steps: int
@@ -29,7 +29,7 @@ class SolverOptions:
 
 @dataclass(frozen=True)
 class ProgramSolution:
-    """A solution of one program: duals, f = K duals, and how well it is solved."""
+    """A solution of one program: duals, f = K duals, gap and violation."""
 
     duals: Array
     f: Array
@@ -38,7 +38,7 @@ class ProgramSolution:
     violation: float
     steps: int
     indefinite: bool
-    state: tuple[Array, Array]  # what a warm start needs
+    state: tuple[Array, Array]  # the variables of the core and their product with K, for a warm start
 
 
 class Program(KernelRows, Protocol):
@@ -50,11 +50,11 @@ class Program(KernelRows, Protocol):
     def solve(
         self, mu: float, options: SolverOptions, start: ProgramSolution | None = None, exact: bool = True
     ) -> ProgramSolution:
-        """The solution for this multiplier; without ``exact``, f is only as good as the rows of the core."""
+        """Solve for this multiplier; without ``exact``, f has the precision of the kernel rows in the core."""
 
 
 class BoxProgram:
-    """Box, cap and ridge over the rows of a kernel matrix; the ball is ``sum(stretch |a|**power)``."""
+    """A program with box, cap and ridge; the norm of its ball is ``sum(stretch |a|**power)**(1 / power)``."""
 
     def __init__(self, kernel_matrix: _core.KernelMatrix, segments: list[int], y: Array, feasible: FeasibleSet):
         self.size = n = len(y)
@@ -64,12 +64,12 @@ class BoxProgram:
         self.ridge = np.broadcast_to(np.asarray(feasible.ridge, dtype=np.float64), n)
         if self.power != 2 and self.ridge.any():
             raise ValueError(f"a ridge does not go with a ball of power {self.power:g}, only with power 2")
-        # No point of the ball is beyond these bounds, which keep duals finite where the multiplier is small.
+        # Bounds that contain the ball, which keep duals finite where the multiplier is small.
         reach = feasible.radius * self.stretch ** (-1 / self.power)
         lower, upper = np.maximum(feasible.lower, -reach), np.minimum(feasible.upper, reach)
         side = None
         self.doubled = self.total < np.inf and bool(((lower < 0) & (upper > 0)).any())
-        if self.doubled:  # a cap on sizes: the positive and the negative part of each dual, over the same row
+        if self.doubled:  # a cap on sizes: the positive and the negative part of each dual are variables of their own
             zero = np.zeros(n)
             lower, upper = np.concatenate([zero, lower]), np.concatenate([upper, zero])
             side = np.repeat([1.0, -1.0], n)
@@ -118,15 +118,15 @@ class BoxProgram:
         return self.solution(*(result[name] for name in names))
 
     def ridges(self, mu: float = 0.0) -> Array:
-        """Of all variables of the core, the penalty of this multiplier included."""
+        """The ridge of each variable of the core, including the penalty with this multiplier."""
         ridge = self.ridge + mu * self.stretch if mu > 0 else self.ridge
         return np.tile(ridge, 2) if self.doubled else np.ascontiguousarray(ridge)
 
     def solution(
         self, duals: Array, product: Array, gap: float, violation: float, steps: int, indefinite: bool
     ) -> ProgramSolution:
-        """What the core found for its variables, as a solution for the rows."""
-        if abs(fsum(duals)) > MAX_SUM_DRIFT * float(np.abs(duals).sum()):  # tiny steps are lost beside huge duals
+        """Convert a result for the variables of the core to a solution for the rows."""
+        if abs(fsum(duals)) > MAX_SUM_DRIFT * float(np.abs(duals).sum()):  # tiny steps are rounded away in huge duals
             duals = balanced(duals)
             product = self.kernel_matrix.product(self.segments, duals[None])[0]
         state = duals, product
@@ -138,7 +138,7 @@ class BoxProgram:
 
 
 class MetricProgram:
-    """Box over the matrix ``K + mu * metric``; the ball is ``a'metric a``."""
+    """A program over the matrix ``K + mu * metric``; the squared norm of its ball is ``a'metric a``."""
 
     def __init__(self, kernel_matrix: _core.KernelMatrix, segments: list[int], y: Array, feasible: FeasibleSet):
         assert feasible.metric is not None
@@ -174,7 +174,7 @@ class MetricProgram:
 
     @staticmethod
     def _product(matrix: Array, duals: Array) -> Array:
-        """Of all variables of the core, which may be two for each row."""
+        """``matrix @ a`` for each variable of the core, which may be two for each row."""
         n = len(matrix)
         return np.tile(dot(matrix, duals.reshape(-1, n).sum(axis=0)), len(duals) // n)
 

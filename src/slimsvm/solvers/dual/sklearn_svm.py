@@ -1,14 +1,14 @@
-"""The classical problems over all rows: classification, regression, one class, and their nu versions.
+"""The dual problems of `sklearn.svm` over all rows: classification, regression, their nu versions, one class.
 
 Each is one problem of the core,
 
     max_a  linear'a - 1/2 a'K a    s.t.  lower <= a <= upper  and given sums,
 
 whose primal is ``1/2 |f|^2 + sum_i cost_i(linear_i - f_i - t) + t s``, where ``cost_i`` is linear on either side of
-zero with the bounds as its slopes, s is the sum that is given and the threshold t its multiplier:
+zero with the bounds as its slopes, s is the given sum and the threshold t its multiplier:
 
 ===================  ============  ==========================  ===============================================
-machine              linear        bounds                      sums
+problem              linear        bounds                      sums
 ===================  ============  ==========================  ===============================================
 classification       y             [0, C w], [-C w, 0]         0
 nu-classification    0             [0, w], [-w, 0]             nu/2 sum(w) and as much below zero, by class
@@ -41,31 +41,32 @@ from .solve import DualProgress, first_steps
 from .vertex import move_to_vertex
 from .zero import as_zero, rounding_error
 
-# The core stops on violations in units of f, too. As LIBSVM's they are absolute where f is of such a size; larger ones
-# would be out of reach then, and smaller ones say nothing. Where sums make f what it is, its terms may cancel.
+# The core also stops on violations, which are absolute as in LIBSVM while the size of f is between these limits. Beyond
+# them f is scaled: otherwise tol could not be reached for large f, and would mean nothing for small f. Where given sums
+# determine the size of f, its terms may cancel, hence the larger limit.
 SMALLEST_UNIT, LARGEST_TARGET_SPREAD, LARGEST_MASS = 1.0, 100.0, 1000.0
-MIN_UNIT_EXPONENT = -500  # of the smallest power of 2 by which f is scaled: numbers divided by it stay finite
+MIN_UNIT_EXPONENT = -500  # of the smallest power of 2 that scales f: numbers divided by it stay finite
 SMALL_BLOCK, LARGE_BLOCK = 128, 512
 INTERIOR_TOL = 1e-6  # times tol: gap at which the interior point hands over to SMO
 
 
 @dataclass(frozen=True)
 class DualProblem:
-    """One problem over rows; of each row one variable, or two (``doubled``): those above zero, then those below."""
+    """One problem over rows; each row has one variable, or two (``doubled``): first all positive, then all negative."""
 
     linear: Array
     lower: Array
     upper: Array
     sum: float = 0.0
-    side: Array | None = None  # where sums of both sides are given: +-1
-    total: float = np.inf  # the sum of the sizes, then
+    side: Array | None = None  # +-1 for each variable, where the sums of both sides are given
+    total: float = np.inf  # the sum of the sizes of the duals, with ``side``
     doubled: bool = False
-    by_margin: bool = False  # is f divided by the margin of the solution?
-    unit: float = 1.0  # of f, in which the core solves it
+    by_margin: bool = False  # is f divided by its margin, as in nu-classification?
+    unit: float = 1.0  # of f: the core solves the problem for f / unit
 
     @property
     def block(self) -> int:
-        """Variables that are worked on together. Of one class nearly all end at a bound: small blocks are enough."""
+        """Size of the blocks of SMO; with a given sum (one class) most variables end at a bound: use small blocks."""
         return SMALL_BLOCK if self.sum else LARGE_BLOCK
 
     @property
@@ -73,14 +74,14 @@ class DualProblem:
         return len(self.linear) // (2 if self.doubled else 1)
 
     def interior(self, K: Array) -> InteriorProblem:
-        """The same for interior points, over the kernel matrix of the rows."""
+        """The same problem for the interior point method, with the kernel matrix K of the rows."""
         n = self.rows
         row = np.tile(np.arange(n), 2) if self.doubled else np.arange(n)
         ones, first = np.ones(len(row)), self.lower.copy()
         sides = (
             [(1.0, self.sum)] if self.side is None else [(s, 0.5 * (self.sum + s * self.total)) for s in (1.0, -1.0)]
         )
-        for side, wanted in sides:  # the same part of the way between its bounds for each variable
+        for side, wanted in sides:  # all variables at the same fraction between their bounds
             mine = ones > 0 if self.side is None else self.side == side
             room = (self.upper - self.lower)[mine]
             first[mine] += room * ((wanted - float(self.lower[mine].sum())) / max(float(room.sum()), 1e-300))
@@ -89,7 +90,7 @@ class DualProblem:
         return InteriorProblem(K, row, ones, self.linear, self.lower, self.upper, G, sums, first)
 
     def scaled(self, unit: float) -> DualProblem:
-        """The same problem in another unit of f: duals, bounds and sums are smaller by that factor."""
+        """The same problem with f, duals, bounds and sums divided by ``unit``."""
         if unit == 1:
             return self
         return replace(
@@ -104,13 +105,13 @@ class DualProblem:
 
 
 def classification(y: Array, C: float, weights: Array) -> DualProblem:
-    """y is +-1."""
+    """The problem of `SVC`; y is +-1."""
     most = C * weights
     return DualProblem(y.astype(np.float64), np.where(y > 0, 0.0, -most), np.where(y > 0, most, 0.0))
 
 
 def nu_classification(y: Array, nu: float, weights: Array) -> DualProblem:
-    """y is +-1; the duals of each class sum to half of ``nu sum(w)``, which both classes must have."""
+    """The problem of `NuSVC`; y is +-1, and the duals of each class sum to half of ``nu sum(w)``."""
     total = nu * float(weights.sum())
     least = min(float(weights[y > 0].sum()), float(weights[y < 0].sum()))
     if total > 2 * least * (1 + 1e-12):
@@ -124,7 +125,7 @@ def nu_classification(y: Array, nu: float, weights: Array) -> DualProblem:
 
 
 def regression(y: Array, C: float, epsilon: float, weights: Array) -> DualProblem:
-    """y are the values to be met."""
+    """The problem of `SVR` with targets y."""
     most, zero = C * weights, np.zeros(len(y))
     costs = DualProblem(
         np.concatenate([y - epsilon, y + epsilon]), np.append(zero, -most), np.append(most, zero), doubled=True
@@ -133,7 +134,7 @@ def regression(y: Array, C: float, epsilon: float, weights: Array) -> DualProble
 
 
 def nu_regression(y: Array, C: float, nu: float, weights: Array) -> DualProblem:
-    """y are the values to be met; at most a share nu of the rows is outside of the tube."""
+    """The problem of `NuSVR` with targets y; at most a share nu of the rows is outside the tube."""
     most, zero, total = C * weights, np.zeros(len(y)), C * nu * float(weights.sum())
     side = np.repeat([1.0, -1.0], len(y))
     costs = DualProblem(np.tile(y, 2), np.append(zero, -most), np.append(most, zero), 0.0, side, total, True)
@@ -141,12 +142,12 @@ def nu_regression(y: Array, C: float, nu: float, weights: Array) -> DualProblem:
 
 
 def one_class(nu: float, weights: Array) -> DualProblem:
-    """At most a share nu of the rows is outside."""
+    """The problem of `OneClassSVM`; at most a share nu of the rows is outside."""
     return DualProblem(np.zeros(len(weights)), np.zeros(len(weights)), np.array(weights), nu * float(weights.sum()))
 
 
 class SvmSolution(NamedTuple):
-    """``f(x) = sum_i duals_i k(x_i, x) + bias``, and the proof of how well its problem is solved."""
+    """``f(x) = sum_i duals_i k(x_i, x) + bias``, with the certificate of its problem."""
 
     duals: Array  # signed, one for each row
     bias: float
@@ -156,8 +157,8 @@ class SvmSolution(NamedTuple):
     n_iter: int
     converged: bool
     indefinite: bool  # the kernel is not positive semidefinite
-    margin: float = 0.0  # of nu-classification the margin rho, by which f is divided; of nu-regression the tube
-    replaced_by_zero: bool = False  # what was found was rounding; duals and bias are set to 0
+    margin: float = 0.0  # nu-classification: the margin rho, by which f is divided; nu-regression: epsilon
+    replaced_by_zero: bool = False  # the solution was only rounding errors; duals and bias are set to 0
 
 
 def solve_duals(
@@ -167,7 +168,7 @@ def solve_duals(
     options: SolverOptions,
     verbose: bool = False,
 ) -> list[SvmSolution]:
-    """A solution for each problem over its segments of the kernel matrix; all problems are of one kind."""
+    """Solve each problem over its segments of the kernel matrix; all problems are of one kind."""
     if not verbose:
         return _solved(kernel_matrix, list(segment_lists), list(problems), options)
     solutions = []
@@ -187,7 +188,7 @@ def _solved(
     options: SolverOptions,
 ) -> list[SvmSolution]:
     if problems[0].doubled and not np.ptp(problems[0].linear.reshape(2, -1), axis=1).any():
-        return [_met_by_the_bias(problems[0])]  # a regression is one problem
+        return [_met_by_the_bias(problems[0])]  # regression has a single problem
     problems = [
         _in_units_of(kernel_matrix, segments, problem)
         for segments, problem in zip(segment_lists, problems, strict=True)
@@ -208,9 +209,9 @@ def _zero_without_margin(
     """f = 0 in place of a function without a margin, or with one that is within the rounding of its values.
 
     Where rho is not positive, no term of ``1/2 |f|^2 - nu rho + 1/n sum_i max(0, rho - y_i (f(x_i) + b))`` is negative:
-    f = 0 costs no more than what was found, so the gap of that is one of f = 0, too. Where kernel values are nearly
-    equal the solver may have stopped short of a margin: a function that separates the classes nevertheless is kept if
-    its values exceed the worst-case rounding error.
+    f = 0 has no larger objective than the solution, whose gap is thus valid for f = 0, too. Where kernel values are
+    nearly equal the solver may stop before it finds a margin: a function that still separates the classes is kept
+    if its values exceed the worst-case rounding error.
     """
     if solution.margin > 0:
         separates = rounding_error(kernel_matrix, segments, solution.duals).max() < 1  # in units of the margin
@@ -222,7 +223,7 @@ def _zero_without_margin(
 
 
 def _better_than_chance(values: Array, problem: DualProblem) -> bool:
-    """Is the mean share of both classes that is right above one half, by three standard errors?"""
+    """Is the balanced accuracy above one half by three standard errors?"""
     assert problem.side is not None
     right, variance = 0.0, 0.0
     for side in (1.0, -1.0):
@@ -235,7 +236,7 @@ def _better_than_chance(values: Array, problem: DualProblem) -> bool:
 
 
 def _met_by_the_bias(problem: DualProblem) -> SvmSolution:
-    """Targets that are all the same: the two duals of each row cancel, or are zero, and so is f."""
+    """The solution for constant targets: f = 0, and the bias is the target."""
     bias = 0.5 * float(problem.linear[0] + problem.linear[-1]) * problem.unit
     return SvmSolution(np.zeros(problem.rows), bias, 0.0, 0.0, 0.0, 1, True, False)
 
@@ -247,7 +248,7 @@ def _by_interior_points(
     options: SolverOptions,
     before: SvmSolution,
 ) -> SvmSolution:
-    """Few rows with numbers of very different size: steps of pairs go on from there, and prove what is found."""
+    """Solve a small, badly scaled problem by interior points; SMO continues from there and certifies the result."""
     K = kernel_matrix.rows(segments, np.arange(problem.rows))
     interior = problem.interior(K)
     start = interior.solved(INTERIOR_TOL * options.tol)
@@ -264,7 +265,7 @@ def _by_interior_points(
 
 
 def _in_units_of(kernel_matrix: _core.KernelMatrix, segments: list[int], problem: DualProblem) -> DualProblem:
-    """Where sums say how large f is, that is the unit."""
+    """Scale f by its size where the given sums determine it (no linear term)."""
     if problem.linear.any():
         return problem
     mass = problem.total if problem.side is not None else abs(problem.sum)
@@ -279,7 +280,7 @@ def _by_pairs(
     options: SolverOptions,
     starts: Array | None = None,
 ) -> list[SvmSolution]:
-    """By the core, which also certifies the solutions; from these duals of all problems, if there are any."""
+    """Solve and certify by SMO in the core; ``starts``, if given, are concatenated duals to start from."""
     lengths = [len(problem.linear) for problem in problems]
     linear, lower, upper = (
         np.concatenate(parts) for parts in zip(*((p.linear, p.lower, p.upper) for p in problems), strict=True)
@@ -321,7 +322,7 @@ def _solution(problem: DualProblem, duals: Array, table: dict[str, Array], k: in
     u = problem.unit
     steps, indefinite = max(1, int(table["steps"][k])), bool(table["negative_curvature"][k])
     margin = -cap if problem.by_margin else cap
-    # Classes that cannot be told apart have no margin: what the sign of f says is all there is then.
+    # Classes that cannot be separated have no margin: then f is not divided by it, and only its sign is used.
     divisor = margin if problem.by_margin and margin > 0 else 1 / u
     return SvmSolution(
         duals / divisor,
@@ -337,14 +338,14 @@ def _solution(problem: DualProblem, duals: Array, table: dict[str, Array], k: in
 
 
 def _unit(size: float, most: float = LARGEST_TARGET_SPREAD) -> float:
-    """Of f, such that values of this size are neither too small nor too large."""
+    """A unit for f in which values of this size are neither too small nor too large."""
     if not 0 < size < np.inf:
         return 1.0
-    # A power of two: numbers in such a unit have all their digits.
+    # A power of two, so that division by it is exact.
     return 2.0 ** max(round(math.log2(size / min(max(size, SMALLEST_UNIT), most))), MIN_UNIT_EXPONENT)
 
 
 def _spread(y: Array, weights: Array) -> float:
-    """The standard deviation of values; of equal ones it is zero."""
+    """Weighted standard deviation of y; exactly zero if all values are equal."""
     share, about = weights / weights.sum(), y - y[0]
     return float(np.sqrt(np.sum(share * (about - np.sum(share * about)) ** 2)))

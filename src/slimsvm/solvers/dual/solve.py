@@ -1,4 +1,4 @@
-"""The dual over all training points: the core's block SMO, the exact bias, the certificate."""
+"""The dual problem over all training rows: block SMO in the core, interior points, exact bias and certificate."""
 
 from __future__ import annotations
 
@@ -19,45 +19,45 @@ from . import interior, multiplier
 from .programs import Program, ProgramSolution, SolverOptions
 from .vertex import move_to_vertex
 
-FIRST_STEPS, FIRST_STEPS_PER_ROW = 5000, 100  # steps of pairs before that
-LAST_STEPS_FACTOR, LAST_STEPS_FACTOR_IN_A_BALL = 20, 2  # as many times more after it
+FIRST_STEPS, FIRST_STEPS_PER_ROW = 5000, 100  # SMO steps before the interior point method
+LAST_STEPS_FACTOR, LAST_STEPS_FACTOR_IN_A_BALL = 20, 2  # times as many SMO steps after it
 SPARSITY_GAP = 0.01  # times tol: below this gap prefer the solution with fewer support vectors
-INTERIOR_GAP = 1e-6  # times the wanted gap: run interior point to here, so that duals at bounds can be told
+INTERIOR_GAP = 1e-6  # times the wanted gap: end of the interior point method, where duals at bounds are clear
 MAX_SOLUTIONS = 16  # converged iterates kept to choose from
-MAX_STALLED_STEPS = 16  # of interior points far below the wanted gap, which only rounding errors keep from it
+MAX_STALLED_STEPS = 16  # of the interior point method, whose certificate only rounding errors keep above tol
 ON_THE_BALL = 0.999  # times the radius: duals with a larger norm count as on the ball, whose solution is unique
 
 
 class DualSolution(NamedTuple):
-    """Signed duals of one binary problem, its bias, and the proof of how well it is solved."""
+    """Signed duals and bias of one binary problem, with their certificate."""
 
     duals: Array
     bias: float
     objective: float  # of the primal: 1/2 |f|^2 + Phi(slacks)
     gap: float  # (primal - dual) / dual, in float64
-    violation: float  # of the optimality conditions, in units of f
+    violation: float  # largest violation of the optimality conditions, in units of f
     n_iter: int
     converged: bool
-    indefinite: bool  # a pair of negative curvature was met: the kernel is not positive semidefinite
-    void: bool = False  # f = 0 as far as the gap tells
-    zero_within_rounding: bool = False  # f = 0 as far as rounding tells; the duals, which prove it, are kept
+    indefinite: bool  # negative curvature was met: the kernel is not positive semidefinite
+    void: bool = False  # within the gap, f cannot be told from 0
+    zero_within_rounding: bool = False  # f is 0 up to rounding; the duals are kept for the certificate
 
 
 class DualProgress(ProgressLine):
-    """Objective, gap, vectors, time, as the core reports them a few times a second."""
+    """Progress line of steps, dual value, gap and vectors, which the core updates a few times a second."""
 
     def __call__(self, steps: int, dual: float, gap: float, vectors: int) -> None:
         self.update(f"{steps} steps, dual {dual:.8g}, gap {gap:.1e}, {vectors} vectors")
 
     def end(self, solution: DualSolution) -> None:
-        """The last state."""
+        """Print the final state."""
         dual, vectors = solution.objective / (1 + solution.gap), int(np.count_nonzero(solution.duals))
         self.finish(f"{solution.n_iter} steps, dual {dual:.8g}, gap {solution.gap:.1e}, {vectors} vectors")
 
 
 @dataclass(frozen=True)
 class BinaryDual:
-    """One binary problem: y is +-1, a weight counts a row."""
+    """One binary problem, with labels y (+-1) and a weight for each row."""
 
     y: Array
     slack: Slack
@@ -67,17 +67,17 @@ class BinaryDual:
 
     @cached_property
     def feasible(self) -> FeasibleSet:
-        """Where the duals may lie."""
+        """The feasible set of the duals."""
         return self.slack.feasible_set(self.y, self.C, self.weights, self.constraint)
 
     def first_multiplier(self) -> float:
-        """The multiplier of the ball where f = 0: slack over radius."""
+        """The multiplier of the ball at f = 0: the cost of the slacks over ``radius**power``."""
         zero = np.zeros(len(self.y))
         bias = self.slack.bias(self.y, self.y, self.weights, self.constraint)
         return self._cost(zero, bias) / self.feasible.radius**self.feasible.power
 
     def certify(self, duals: Array, f: Array, largest: float) -> Certificate:
-        """Primal and dual value of duals and f = K duals, with the exact bias: any b would do.
+        """Primal and dual values at these duals and f = K duals, with the best bias (the gap is valid with any).
 
         The primal is that of these duals, the dual that of their largest multiple in the feasible set.
         """
@@ -88,13 +88,13 @@ class BinaryDual:
         curvature = norm + float(np.sum(self.feasible.ridge * sizes**2))
         linear = float(dot(self.y, duals)) - cost_of_sum(duals, largest, primal)
         dual = scale * linear - 0.5 * scale**2 * curvature
-        # A cap that is used up by duals whose f vanishes: the primal is then the cap, whatever the kernel.
+        # The duals reach the cap but f vanishes: the objective is then that of the cap, whatever the kernel.
         full = sizes.sum() >= self.feasible.total * (1 - 1e-6)
         void = full and norm <= 4 * max(primal - dual, 1e-9 * primal)
         return replace(Certificate.between(primal, dual, bias), void=void)
 
     def charged(self, certificate: Certificate, duals: Array, f: Array, error: Array) -> Certificate:
-        """Errors of f cost what the duals say, which adds up like chance, and more at the corners of phi."""
+        """Errors of f cost their product with the duals, taken as independent, and more at the corners of phi."""
         bias, primal, dual = certificate.bias, certificate.primal, certificate.dual
         error = error_of_slacks(error, f, bias)
         charges = np.abs(duals) * error
@@ -108,7 +108,7 @@ class BinaryDual:
 
 
 def first_steps(rows: int, options: SolverOptions) -> int:
-    """How many steps of pairs a first solution may take."""
+    """Largest number of SMO steps for a first solution."""
     few = rows <= MAX_FACTORED_ROWS and options.max_steps < 0
     return FIRST_STEPS + FIRST_STEPS_PER_ROW * rows if few else options.max_steps
 
@@ -116,10 +116,10 @@ def first_steps(rows: int, options: SolverOptions) -> int:
 def solve_dual(
     program: Program, binary: BinaryDual, options: SolverOptions, first: ProgramSolution | None = None
 ) -> DualSolution:
-    """Solve one binary problem; ``first`` is a solution to go on from, where there is one."""
+    """Solve one binary problem; ``first``, if given, is a solution to start from."""
     tol = options.tol
     solution, certificate = _solve(program, binary, options, first)
-    # Under a cap most of the objective may have nothing to do with f: then a finer tol may still find it.
+    # Under a cap most of the objective may not depend on f: then a smaller tol may still find a nonzero f.
     if certificate.void and certificate.gap <= tol and options.max_steps < 0:
         finer = _solve(program, binary, replace(options, tol=tol / 30))
         if finer[1].gap < certificate.gap:
@@ -143,10 +143,10 @@ CertifiedSolution = tuple[ProgramSolution, Certificate]
 def _solve(
     program: Program, binary: BinaryDual, options: SolverOptions, first: ProgramSolution | None = None
 ) -> CertifiedSolution:
-    """One solution to this tolerance, and its certificate.
+    """Solve to this tolerance, with a certificate.
 
-    Pairs first. Where they take long or end early, few rows go to the interior point. What is still not solved goes to
-    pairs again, from other multipliers: rounding can end a search where few rows decide, and each takes another way.
+    SMO comes first. If it does not converge, small problems go to the interior point method. If that does not converge
+    either, SMO runs again, for a ball from other multipliers: rounding errors may end one search but not another.
     """
     certify = Certifier(binary, program, options.tol)
     few = len(binary.y) <= MAX_FACTORED_ROWS and options.max_steps < 0
@@ -169,7 +169,7 @@ def _solve(
 
 
 def _done(certified: CertifiedSolution, options: SolverOptions) -> bool:
-    """Solved, or as far as the digits go."""
+    """Is the gap at most tol, or almost all of it rounding error?"""
     certificate = certified[1]
     return certificate.gap <= max(options.tol, 1.05 * certificate.rounding)
 
@@ -183,7 +183,7 @@ def _better(one: CertifiedSolution, other: CertifiedSolution) -> CertifiedSoluti
 def _by_pairs(
     program: Program, binary: BinaryDual, certify: Certifier, share: float, options: SolverOptions
 ) -> CertifiedSolution:
-    """By the core; ``share`` of the first multiplier is where the search for that of a ball starts."""
+    """Solve by SMO in the core; for a ball, the search starts at ``share`` times the first multiplier."""
     if binary.feasible.radius < np.inf:
         return multiplier.search(program, certify, binary.feasible, share * binary.first_multiplier(), options)
     solution = program.solve(0.0, options)
@@ -199,7 +199,7 @@ def _by_interior(
 ) -> CertifiedSolution:
     """Run the interior point method to full precision, then move to a vertex of the optimal set.
 
-    Of the solutions that are as good as the best, or far better than tol, it takes the one with the fewest vectors.
+    Among the solutions whose gap is near the smallest, or far below tol, it takes the one with the fewest vectors.
     """
     K = program.matrix()
     best = replace(solution, steps=0), certify(solution.duals, solution.f)
@@ -215,7 +215,7 @@ def _by_interior(
     stalled = 0
     for steps, (duals, left) in enumerate(interior.solutions(K, binary.y, binary.feasible), 1):
         wanted = options.tol * abs(float(dot(binary.y, duals)) - 0.5 * float(dot(duals, dot(K, duals))))
-        if left > 100 * wanted and steps % 20:  # too early: now and then to see whether it goes anywhere
+        if left > 100 * wanted and steps % 20:  # far from converged: certify only every 20th
             continue
         current = certified(duals, steps)
         if current[1].gap < best[1].gap:
@@ -239,9 +239,9 @@ def _by_interior(
 
 
 def _vertex(K: Array, feasible: FeasibleSet, duals: Array) -> Array | None:
-    """A solution that needs no more rows than the kernel has dimensions, beside those at their upper bounds.
+    """A vertex: at most as many duals between bounds as the kernel has dimensions.
 
-    None where the solution is unique: within a ball that it touches, and with a ridge on the diagonal.
+    None where the solution is unique: on the surface of a ball, or with a ridge on the diagonal.
     """
     if np.any(feasible.ridge) or (feasible.radius < np.inf and feasible.norm(duals) > ON_THE_BALL * feasible.radius):
         return None
@@ -252,7 +252,7 @@ def _vertex(K: Array, feasible: FeasibleSet, duals: Array) -> Array | None:
     duals = np.where(upper - duals <= near, upper, np.where(duals - lower <= near, lower, duals))
     duals = move_to_vertex(K, np.arange(len(duals)), duals, lower, upper, G)
     room = np.minimum(duals - lower, upper - duals)
-    duals[room.argmax()] -= fsum(duals)  # bounds stay met to the last digit
+    duals[room.argmax()] -= fsum(duals)  # of the dual with the most room, so that all stay within bounds
     return min(1.0, feasible.max_scaling(duals)) * duals
 
 

@@ -1,4 +1,4 @@
-"""Training over all rows: binary problems share one set of kernel rows."""
+"""Training over all rows: the binary problems of a classifier share one kernel matrix."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class RowsByClass:
 
     @classmethod
     def of(cls, dataset: Dataset) -> RowsByClass:
-        """Grouped by class."""
+        """The rows of a data set, grouped by class."""
         lengths = np.bincount(dataset.codes, minlength=dataset.n_classes).tolist()
         return cls(dataset, np.argsort(dataset.codes, kind="stable"), lengths)
 
     def kernel_matrix(self, kernel: Any, cache_bytes: int) -> Any:
-        """The core's kernel matrix and solver over these rows, a segment for each class."""
+        """The kernel matrix of the core over these rows, with one segment for each class."""
         order = self.order.astype(np.int64, copy=False)
         return kernel.training_matrix(self.dataset.X, order, self.lengths, cache_bytes, self.dataset.threads)
 
@@ -52,12 +52,12 @@ class Subproblem(NamedTuple):
 
     @property
     def name(self) -> str:
-        """In words."""
+        """Name of the problem in messages."""
         return self.dataset.name(self.output)
 
 
 def subproblems(dataset: Dataset, wanted: list[Output]) -> tuple[RowsByClass, list[Subproblem]]:
-    """All binary problems over the same segments; their arrays are parts of a few long ones."""
+    """All binary problems over the rows by class; their arrays are slices of a few long ones."""
     grouped = RowsByClass.of(dataset)
     by_class, lengths = grouped.rows(), grouped.lengths
     members = [output.members for output in wanted]
@@ -80,14 +80,14 @@ Solver = Callable[[Any, list[Subproblem]], list[DualSolution]]
 def train(
     dataset: Dataset, kernel: Any, scheme: str, cache_bytes: int, solve: Solver
 ) -> tuple[Model, list[DualSolution]]:
-    """Solve every binary problem of a scheme."""
+    """Train all binary problems of a scheme ("ovo" or "ovr")."""
     grouped, problems = subproblems(dataset, outputs(dataset.n_classes, scheme))
     solutions = solve(grouped.kernel_matrix(kernel, cache_bytes), problems)
     return replace(assembled_model(kernel, grouped, problems, solutions), scheme=scheme), solutions
 
 
 def assembled_model(kernel: Any, grouped: RowsByClass, problems: list[Subproblem], solutions: Sequence[Any]) -> Model:
-    """The model of all solutions; it keeps each vector once, whatever the number of problems it serves."""
+    """The model of all solutions; a vector that several problems share is stored once."""
     dataset = grouped.dataset
     used = [s.duals.nonzero()[0] for s in solutions]
     place = np.empty(dataset.size, dtype=np.intp)

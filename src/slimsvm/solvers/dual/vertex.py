@@ -1,8 +1,8 @@
 """Move an optimal solution to a vertex of the optimal set (a basic solution): no more free variables than needed.
 
-Interior point methods end within the set of all solutions: a variable that is between its bounds in any of them is so
-in theirs. Along directions d of these variables with ``K d = 0`` and ``G d = 0``, neither f nor the given sums change,
-and nor does the objective. Each such direction is followed until a variable meets a bound, where it stays. In the end
+Interior point methods end inside the set of all solutions: a variable that is between its bounds in any solution is
+so in theirs. Along directions d of these variables with ``K d = 0`` and ``G d = 0``, neither f nor the given sums nor
+the objective changes. Each such direction is followed until a variable meets a bound, where it stays. In the end
 the columns of K and G that belong to variables between bounds are linearly independent.
 """
 
@@ -14,11 +14,11 @@ from ...linalg.arrays import Array
 from ...linalg.matrix import dot, norm, pivoted_cholesky, qr, solve_upper
 
 VERTEX_ROUNDING = 4 * float(np.finfo(np.float64).eps)  # of a kernel value
-ZERO_DIRECTION = 1e-10  # of a direction's length: a coordinate below it counts as 0
+ZERO_DIRECTION = 1e-10  # relative to a direction's length: smaller coordinates count as 0
 
 
 def move_to_vertex(K: Array, row: Array, x: Array, lower: Array, upper: Array, G: Array) -> Array:
-    """Variables with the same ``K a`` and ``G x`` within the same bounds; ``row`` is the row of K of each variable."""
+    """Move x to a vertex with the same ``K a`` and ``G x``, within bounds; ``row`` is the row of K of each variable."""
     x = x.copy()
     waiting = np.flatnonzero((x > lower) & (x < upper))
     batch = len(_independent(_normalised(K, row[waiting])[0])[1]) + len(G)
@@ -47,7 +47,7 @@ def _to_vertex(A: Array, x: Array, lower: Array, upper: Array, G: Array) -> Arra
         if not len(inside):
             break
         down, up = (x - lower)[inside], (upper - x)[inside]
-        # Towards the bound that is nearest; another variable may meet its own before.
+        # Towards the nearest bound; another variable may meet its own first.
         nearest = int((np.minimum(down, up) / lengths).argmin())
         d = dot(N, N[nearest])
         d = d if up[nearest] < down[nearest] else -d
@@ -62,7 +62,7 @@ def _to_vertex(A: Array, x: Array, lower: Array, upper: Array, G: Array) -> Arra
 
 
 def _normalised(K: Array, row: Array) -> tuple[Array, Array]:
-    """The matrix of these variables with ones on its diagonal, and the factor of each."""
+    """The matrix of these variables scaled to a diagonal of ones, and the scale of each variable."""
     matrix = K[np.ix_(row, row)]
     sizes = np.sqrt(np.maximum(matrix.diagonal(), 0.0))
     unit = 1 / np.where(sizes > 0, sizes, 1.0)
@@ -70,12 +70,12 @@ def _normalised(K: Array, row: Array) -> tuple[Array, Array]:
 
 
 def _independent(A: Array) -> tuple[Array, Array]:
-    """Rows of a factor of A, and the columns of A that all others depend on, rounding aside."""
+    """Pivoted Cholesky factor of A, and its pivots: independent columns of A that span all others, up to rounding."""
     return pivoted_cholesky(A, VERTEX_ROUNDING * len(A)) if len(A) else (A, np.arange(0))
 
 
 def _null_space(A: Array) -> Array:
-    """Orthonormal columns that A takes to zero."""
+    """An orthonormal basis of the null space of A, in columns."""
     factor, pivots = _independent(A)
     others = np.setdiff1d(np.arange(len(A)), pivots)
     N = np.zeros((len(A), len(others)))
@@ -86,7 +86,7 @@ def _null_space(A: Array) -> Array:
 
 
 def _orthogonal_to(r: Array, N: Array) -> Array:
-    """Orthonormal columns that span all ``N c`` with ``r'c = 0``: a reflection takes r to the first axis, left out."""
+    """An orthonormal basis of all ``N c`` with ``r'c = 0``, by a Householder reflection of r to the first axis."""
     length = norm(r)
     if not length > 1e-14:
         return N

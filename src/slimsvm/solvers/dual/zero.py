@@ -1,6 +1,6 @@
-"""Problems whose optimum is f = 0: any other solution is rounding, whose signs would differ on each device.
+"""Replaces solutions that are only rounding errors by f = 0: their signs would differ between devices.
 
-Kernel values are known to ``e (k(x, x) k(z, z))^1/2``, as in `certificate`, and errors of terms add up like chance.
+Kernel values have the error ``e (k(x, x) k(z, z))^1/2``, as in `certificate`; errors are taken as independent.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ def is_rounding(kernel_matrix: _core.KernelMatrix, segments: list[int], duals: A
     error = rounding_error(kernel_matrix, segments, duals)
     if abs(bias) > error.max():
         return False
-    largest = np.array([np.abs(duals).argmax()])  # one row nearly always tells
+    largest = np.array([np.abs(duals).argmax()])  # one row is nearly always enough
     if np.abs(dot(kernel_matrix.rows(segments, largest), duals)) > error[largest]:
         return False
     return bool((np.abs(kernel_matrix.product(segments, duals[None])[0]) <= error).all())
 
 
 def zero_if_rounding(kernel_matrix: _core.KernelMatrix, segments: list[int], solution: Solution) -> Solution:
-    """Replace the solution of a solved problem by f = 0, b = 0 if both are within rounding error."""
+    """Replace a converged solution by f = 0, b = 0 if both are within rounding error."""
     if solution.replaced_by_zero or not solution.converged:
         return solution
     return as_zero(solution) if is_rounding(kernel_matrix, segments, solution.duals, solution.bias) else solution
 
 
 def as_zero(solution: Solution) -> Solution:
-    """f + b = 0 in the place of a solution."""
+    """The solution with zero duals and bias."""
     return solution._replace(duals=np.zeros_like(solution.duals), bias=0.0, replaced_by_zero=True)

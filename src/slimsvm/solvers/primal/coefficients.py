@@ -1,4 +1,4 @@
-"""Coefficients of outputs that share their vectors, each with its certificate."""
+"""Optimal coefficients of several outputs over the same vectors, with a certificate for each output."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from ..sparse.reweighting import sparse_coefficients
 from . import solve as primal
 from .newton import newton
 
-MAX_KEPT_KERNEL_BYTES = 1 << 23  # bytes of kernel values that are kept for a second look
-MAX_KEPT_DUALS = 1 << 22  # that are kept from one pass to the next
+MAX_KEPT_KERNEL_BYTES = 1 << 23  # of kernel values that are kept for a second pass
+MAX_KEPT_DUALS = 1 << 22  # duals that are kept from one pass to the next
 
-# Where the classes are apart, what is left of the hinge on margins that miss 1 by rounding may outweigh a tiny norm:
-# a slightly larger f has none of it.
+# Where the classes are separable, margins that miss 1 by rounding may cost more than a tiny norm: f scaled up slightly
+# has no such cost.
 STRETCHES = (1e-13, 1e-11, 1e-9, 1e-8, 1e-7)
 
 
@@ -34,9 +34,9 @@ STRETCHES = (1e-13, 1e-11, 1e-9, 1e-8, 1e-7)
 class Coefficients:
     """Coefficients (outputs x vectors) and biases, each output with its certificate.
 
-    Objective and gap are those of the model with exactly these numbers, under ``regularizer``: the one that was asked
-    for, with a jitter where rounding would otherwise decide what R is. ``limits`` says of each output what ended it:
-    "" (it is solved), "max_iter=..." or "rounding".
+    Objective and gap are those of exactly these coefficients under ``regularizer``: the requested one, with a jitter
+    where R is singular up to rounding. ``limits`` has the reason why each output ended: "" (it is solved),
+    "max_iter=..." or "rounding".
     """
 
     coef: Array
@@ -67,10 +67,10 @@ def fit_coefficients(
     memory: float = 2.0**30,
     near: tuple[Array, Array] | None = None,
 ) -> Coefficients:
-    """The best coefficients and biases of all outputs over the vectors Z; ``near`` are some not far from them.
+    """Fit coefficients and biases of all outputs over the vectors Z; ``near`` are those to start from.
 
-    float32 features find most of it at half the price; what counts is the gap of the model in float64. Where that is
-    above ``tol``, float64 features do the rest.
+    If ``dtype`` is float32, outputs are first solved in float32 features, at half the cost. The gap is always that of
+    the model in float64; outputs whose gap is above ``tol`` are solved again in float64 features.
     """
     if regularizer.reweighted:
         return _reweighted(kernel, X, Z, labels, loss, regularizer, tol, threads)
@@ -81,7 +81,7 @@ def fit_coefficients(
         )
     norm = regularizer.settled(gram)
     basis = RegularizedBasis.of(norm, gram)
-    # Looked at once where all goes well: nothing is kept, unless it costs next to nothing.
+    # Usually one pass is enough: kernel values are kept only if they are few.
     n, m = X.shape[0], len(gram)
     memory_of_plain = memory if 8 * n * m < MAX_KEPT_KERNEL_BYTES else 0
     plain = feature_source(kernel, X, labels, as_float64(Z), np.eye(m), np.float64, threads, memory_of_plain)
@@ -91,7 +91,7 @@ def fit_coefficients(
         open_ = np.arange(labels.outputs) if best is None else np.flatnonzero(best.open(tol, max_iter))
         if not len(open_):
             break
-        with np.errstate(over="ignore", invalid="ignore"):  # float32 may be too short for large kernel values
+        with np.errstate(over="ignore", invalid="ignore"):  # large kernel values may overflow float32
             rows = feature_source(kernel, X, labels, Z, basis.T, precision, threads, memory)
             fit = _Fit(basis, labels, loss, plain, precision == np.float32)
             now = fit(rows, open_, None if best is None else best.take(open_), tol, max_iter, start)
@@ -109,8 +109,8 @@ def fit_coefficients(
 
 @dataclass(frozen=True)
 class Fitted:
-    """Outputs solved in some precision: weights (outputs x features + 1), the coefficients that they mean (outputs
-    x vectors + 1), and the proof of these."""
+    """Solutions of outputs in one precision: weights (outputs x features + 1), the same as coefficients (outputs x
+    vectors + 1), and the certificate of these."""
 
     V: Array
     coef: Array
@@ -127,7 +127,7 @@ class Fitted:
         return Fitted(*(part[o] for part in self._parts()))
 
     def put(self, o: Array, others: Fitted) -> Fitted:
-        """With some of the outputs replaced."""
+        """A copy in which the outputs ``o`` are replaced."""
         parts = [part.copy() for part in self._parts()]
         for part, new in zip(parts, others._parts(), strict=True):
             part[o] = new
@@ -137,7 +137,7 @@ class Fitted:
         return self.V, self.coef, self.objective, self.gap, self.n_iter
 
     def or_better(self, other: Fitted) -> Fitted:
-        """The better of both for each output; ``other`` came after this one and counts its steps too."""
+        """For each output the solution with the smaller gap; ``n_iter`` is that of ``other``, the later one."""
         late = other.gap < self.gap
         late |= ~np.isfinite(self.gap) & (other.objective <= self.objective)
         return replace(self.put(np.flatnonzero(late), other.take(np.flatnonzero(late))), n_iter=other.n_iter)
@@ -145,9 +145,9 @@ class Fitted:
 
 @dataclass(frozen=True)
 class _Fit:
-    """Outputs over the same rows.
+    """Solves outputs over whitened features and certifies them over kernel values.
 
-    ``plain`` are the rows with the values of the kernel in float64 as features. ``rough``: others are in float32.
+    ``plain`` are the rows with kernel values in float64 as features. ``rough``: the whitened features are float32.
     """
 
     basis: RegularizedBasis
@@ -159,13 +159,13 @@ class _Fit:
     def __call__(
         self, rows: FeatureSource, which: Array, before: Fitted | None, tol: float, max_iter: int, start: Array | None
     ) -> Fitted:
-        """Solved over whitened features, from an earlier result or a start if there is one."""
+        """Solve over whitened features, starting from ``before`` or ``start`` if given."""
         used = np.zeros(len(which), dtype=int) if before is None else before.n_iter
         start = start if before is None else before.V
-        # Both solvers converge so fast in the end that a margin costs next to nothing.
-        # float32 gets half of the steps at most: it may be too short to get anywhere.
+        # Both solvers converge so fast at the end that a smaller tolerance costs next to nothing.
+        # float32 gets half of the steps at most: it may be too inaccurate to converge.
         need, left = (np.inf, (max_iter + 1) // 2) if self.rough else (0.5 * tol, max_iter - int(used.max()))
-        if self.rough and self.loss.smooth:  # exact kernel values will tell how good it is
+        if self.rough and self.loss.smooth:  # the certificate uses float64 kernel values
             state = newton(rows, self.loss, start, 1e-3 * tol, min(left, 30), which)
             return self.proved(which, state.V, (), used + state.n_iter)
         s = primal.solve(rows, self.loss, start, 1e-3 * tol, left, need, which)
@@ -178,8 +178,10 @@ class _Fit:
         return now if before is None else before.or_better(now)
 
     def duals(self, rows: FeatureSource, which: Array, best: primal.LinearSolution) -> Any:
-        """What is known of the duals. Those of a smooth loss are best at whitened features in float64, where kernel
-        values are so large that sums of them cancel."""
+        """Known duals for the certificate.
+
+        Those of a smooth loss come from whitened float64 features, because sums of large kernel values may cancel.
+        """
         n = rows.shape[0]
         if not self.loss.smooth or any(len(duals) for _, duals in best.known_duals):
             return best.known_duals
@@ -190,12 +192,12 @@ class _Fit:
             Y, C = block.labels(which)
             A = self.loss.duals(block.values(which, best.V), Y, C)
             for part, a, c in zip(parts, A.T, C.T, strict=True):
-                members = np.flatnonzero(c)  # few of the rows, where outputs are for pairs of classes
+                members = np.flatnonzero(c)  # few of the rows, where outputs are pairs of classes
                 part.append((block.first + members, a[members]))
         return [tuple(np.concatenate(pieces) for pieces in zip(*part, strict=True)) for part in parts]
 
     def others(self, which: Array, V: Array) -> Iterator[Array]:
-        """What may be better where rounding is felt: slightly larger functions, and none but the bias."""
+        """Weights that may be better where rounding matters: slightly scaled up, or zero except for the bias."""
         for stretch in STRETCHES:
             yield V * (1 + stretch)
         total = sum(self.plain.map_blocks(_signed_costs, which))
@@ -204,7 +206,7 @@ class _Fit:
             yield np.hstack([np.zeros((len(V), V.shape[1] - 1)), bias[:, None]])
 
     def proved(self, which: Array, V: Array, known_duals: Any, n_iter: Array) -> Fitted:
-        """The model with these weights, and its certificate."""
+        """Coefficients for these weights, with their certificate."""
         coef = np.hstack([dot(V[:, :-1], self.basis.T.T), V[:, -1:]])
         proof = certify_rows(self.plain, self.loss, which, coef, self.basis, known_duals)
         return Fitted(V, coef, proof.primal, proof.gap, n_iter)
@@ -218,7 +220,7 @@ def _signed_costs(block: Any, which: Array) -> Array:
 def _reweighted(
     kernel: Kernel, X: Any, Z: Any, labels: Labels, loss: Loss, norm: Any, tol: float, threads: int
 ) -> Coefficients:
-    """Rounds of reweighting for each output; coefficients of vectors that it drops are zero."""
+    """Fit each output by rounds of reweighting; coefficients of the vectors it drops are zero."""
     K, gram = kernel(X, Z, threads=threads), kernel(Z, Z)
     solutions = []
     for o in range(labels.outputs):

@@ -1,9 +1,9 @@
-"""Newton's equations in the m + 1 unknowns (w, b):
+"""Solvers of Newton's equations in the m + 1 unknowns (w, b):
 
     (diag(own) + sum_i h_i [p_i 1]'[p_i 1]) x = right.
 
-The sums over rows are enough as long as they leave the digits of ``own`` standing. Where h and features are so large
-that they do not, the rows themselves are factored: errors then grow with the size of the rows, not with its square.
+`from_sums` factorises this matrix. Where h and features are so large that ``own`` is lost to rounding in it,
+`from_rows` factorises the rows themselves: errors then grow with the size of the rows, not with its square.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from ...linalg.matrix import NotPositiveDefinite, cho_solve, cholesky, pivoted_q
 
 Solver = Callable[[Array], Array]
 
-SMALLEST_SQUARED_PIVOT = 1e-10  # squared, of a matrix with diagonal 1: below it, too few digits of a step are right
+SMALLEST_SQUARED_PIVOT = 1e-10  # of a matrix with diagonal 1: below it, too few digits of a step are right
 
 
 def from_sums(H: Array, least: float = SMALLEST_SQUARED_PIVOT, lifts: Sequence[float] = (0.0,)) -> Solver | None:
-    """A solver for the matrix itself, scaled to a diagonal of 1; None where rounding has eaten it.
+    """A solver by Cholesky factorisation of H, scaled to a diagonal of 1; None where H is singular up to rounding.
 
-    ``least`` is the least square of a pivot: 0 where refinement makes up for lost digits. ``lifts`` of the diagonal are
-    tried one after the other.
+    Squared pivots must be above ``least``: 0 where refinement makes up for lost digits. ``lifts`` are additions to the
+    diagonal that are tried in order.
     """
     sizes = H.diagonal()
     if not (sizes.min(initial=1.0) > 0 and np.isfinite(sizes).all()):
@@ -48,10 +48,10 @@ def _scaled_solution(L: Array, s: Array, right: Array) -> Array:
 
 
 def from_rows(blocks: Iterable[tuple[Array, Array]], own: Array) -> Solver | None:
-    """A solver from an orthogonal factor of the rows ``sqrt(h) [p 1]`` and ``sqrt(own)``; blocks are features and h.
+    """A solver by QR factorisation of the rows ``sqrt(h) [p 1]`` and ``sqrt(own)``; blocks are features and h.
 
     Large rows come first and columns are exchanged, which keeps small rows (that of w's own term above all)
-    accurate beside large ones. Blocks are folded in one after the other.
+    accurate beside large ones. Blocks are added to the factor one by one.
     """
     factor = np.diag(np.sqrt(own))
     order = np.arange(len(own))

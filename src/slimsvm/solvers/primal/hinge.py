@@ -1,11 +1,10 @@
-"""The hinge in m dimensions from a good start: for problems that are solved again and again, each near the last.
+"""Warm-started solver of the hinge in m dimensions, for a sequence of similar problems.
 
     min_{w,b}  1/2 |w|^2 + sum_i C_i (1 - y_i (p_i.w + b))_+
 
-Where the rows at the corner of the hinge are known, a few equations give the solution, exactly: those of the last
-problem are the first guess. If it fails, the corner is rounded over a width that shrinks by and by (`newton`), which
-names better ones. The interior point of `interior` needs no start, but makes no use of one either: from a cold start
-it is the faster of the two, from a good one this is.
+Given the rows at the corner of the hinge, a small linear system has the exact solution; the first guess is the corner
+rows of the last problem. If it fails, Newton's method (`newton`) solves for rounded corners of shrinking width, which
+give better guesses. The interior point method of `interior` is faster from a cold start, this solver from a good one.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ from .newton import newton
 
 FIRST_CORNER_WIDTH = 0.5
 LAST_CORNER_WIDTH = 1e-7
-SMALLEST_START_WIDTH = 2e-3  # a start is never so good that a wider corner would not help
-MAX_DEPENDENT_ROWS = 200  # rows at the corner beyond those that independent rows can be
-OPTIMALITY_TOL = 1e-10  # of the conditions of optimality
+SMALLEST_START_WIDTH = 2e-3  # the first corner is up to 5 times wider than the last one, but not above this
+MAX_DEPENDENT_ROWS = 200  # rows at the corner beyond the largest number of independent rows
+OPTIMALITY_TOL = 1e-10  # relative, of the optimality conditions
 
 
 @dataclass(frozen=True)
@@ -45,13 +44,13 @@ class HingeSolution:
     gap: float  # (primal - dual) / dual
     n_iter: int
     width: float
-    exact: bool = False  # the conditions of optimality hold but for rounding
+    exact: bool = False  # the optimality conditions hold up to rounding
 
 
 class HingeProblem:
     """One problem over the rows of ``P = G B`` with labels y (+-1) and costs C.
 
-    B changes from machine to machine, G does not: their product is formed only where the first guess fails.
+    B changes from problem to problem, G does not: their product is formed only where the first guess fails.
     """
 
     def __init__(self, G: Array, B: Array, y: Array, C: Array):
@@ -69,9 +68,9 @@ class HingeProblem:
     def solve(
         self, tol: float, start: tuple[Array, float] | None = None, last: HingeSolution | None = None
     ) -> HingeSolution:
-        """To a relative gap of ``tol``, and no worse than the start, if rounding allows it.
+        """Solve to a relative gap of ``tol`` and an objective no worse than at ``start``, if rounding allows it.
 
-        ``last`` solved a problem much like this one: its rows at the corner are a first guess.
+        ``last`` is the solution of a similar problem: its rows at the corner are the first guess.
         """
         w, bias = (np.zeros(self.B.shape[1]), 0.0) if start is None else start
         f = self.times(w) + bias
@@ -99,11 +98,11 @@ class HingeProblem:
             width = max(0.2 * width, LAST_CORNER_WIDTH)
 
     def good(self, candidate: HingeSolution, tol: float, goal: float) -> bool:
-        """Is it good enough, or as good as can be?"""
+        """Are gap and objective good enough, or is the candidate exact?"""
         return candidate.exact or (candidate.gap <= tol and candidate.objective <= goal)
 
     def rounded(self, w: Array, bias: float, width: float, most: int = 30) -> tuple[Array, float, Array, Array]:
-        """Weights, bias, decision values and duals of the hinge with a corner of this width."""
+        """Solve for a rounded corner of this width: weights, bias, decision values and duals."""
         state = newton(self.rows, HuberHinge(width), np.append(w, bias)[None], 1e-12, most)
         self.n_iter += int(state.n_iter[0])
         w, bias = state.V[0, :-1], float(state.V[0, -1])
@@ -112,11 +111,11 @@ class HingeProblem:
 
     @cached_property
     def rows(self) -> DenseFeatures:
-        """The product, for many steps over the same rows."""
+        """The features ``G B``, formed once for many Newton steps."""
         return DenseFeatures(np.ascontiguousarray(dot(self.G, self.B)), RowLabels(self.y[:, None], self.C[:, None]))
 
     def named(self, alpha: Array, width: float, most: int = 8) -> HingeSolution | None:
-        """The exact solution, if the rows at the corner can be named: a few corrections of those that are there now."""
+        """The exact solution, if a few corrections of the corner rows of ``alpha`` suffice; None if too many."""
         y, C = self.y, self.C
         corner, beyond = (alpha > 0) & (alpha < C), alpha >= C
         pull = self.moments(np.where(beyond, y * C, 0.0))  # of the rows beyond the corner
@@ -144,7 +143,7 @@ class HingeProblem:
             up, down = corner & (alpha > C * (1 + OPTIMALITY_TOL)), corner & (alpha < -OPTIMALITY_TOL * C)
             into = (beyond & (short < -OPTIMALITY_TOL)) | (~beyond & ~corner & (short > OPTIMALITY_TOL))
             if k > self.B.shape[1] and not into.any() and (up.any() or down.any()):
-                # More rows meet at the corner than it takes: other duals may do, within their bounds.
+                # More rows than needed are at the corner: duals are not unique, and others may be within bounds.
                 target = np.append(w - pull, -(y * C)[beyond].sum())
                 shared = bounded_duals(np.vstack([own.T, np.ones(k)]) * y[rows], target, C[rows])
                 if shared is not None:
@@ -180,11 +179,11 @@ class HingeProblem:
         return solved if np.isfinite(solved).all() else None
 
     def primal(self, w: Array, f: Array) -> float:
-        """The objective."""
+        """The primal objective."""
         return 0.5 * float(dot(w, w)) + float(dot(self.C, np.maximum(1 - self.y * f, 0)))
 
     def certified(self, w: Array, bias: float, f: Array, alpha: Array, width: float) -> HingeSolution:
-        """With the duality gap, for which the heavier class's duals are scaled down: they sum to zero."""
+        """The solution with its duality gap; for the dual value, duals are scaled to sum to zero."""
         primal = self.primal(w, f)
         u = balanced(self.y * alpha)
         moments = self.moments(u)

@@ -1,4 +1,4 @@
-"""Losses with corners by interior points: all rows at once, or, where rows are many, those around the margin."""
+"""Losses with corners solved by interior points: over all rows or, where rows are many, over those near the margin."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .interior_point import InteriorPoint, Members, beyond
 from .newton import coarse_sample, newton
 from .passes import DOWN, DOWN_GAIN, SUMS, UP, UP_GAIN, CertificateSums
 
-Found = tuple[Array, tuple[Array, Array], int]  # weights (1 x features + 1), rows and their signed duals, steps
+Found = tuple[Array, tuple[Array, Array], int]  # weights (1 x features + 1); row numbers and signed duals; steps
 
-CORNER_WIDTH = 0.03  # of the hinge's corner, where rows are screened
-NARROWER_CORNERS = 0.25 ** np.arange(6)  # of it, where that leaves too many rows
-MAX_CLOSE_SHARE = 0.7  # of the rows: beyond it screening saves nothing
-MAX_CLOSE_BYTES = {False: 2.0**28, True: 2.0**24}  # of the features of close rows, by whether rows are remote
+CORNER_WIDTH = 0.03  # width of the corner of the rounded hinge that screens rows
+NARROWER_CORNERS = 0.25 ** np.arange(6)  # factors of CORNER_WIDTH, where it leaves too many rows
+MAX_CLOSE_SHARE = 0.7  # share of rows near the margin beyond which screening saves nothing
+MAX_CLOSE_BYTES = {False: 2.0**28, True: 2.0**24}  # of features of rows near the margin; key: are rows remote?
 
 
 def direct(
@@ -35,7 +35,7 @@ def direct(
     near: Array | None,
     careful: bool = False,
 ) -> Found:
-    """All rows at once."""
+    """Solve one output over all its rows at once."""
     Y, C = rows.labels.of(members, which)
     problem = InteriorPoint(Members(rows, members), Y[:, 0], C[:, 0], loss, careful=careful)
     v, duals, used = problem.solve(tol, max_iter, None if near is None else near[0])
@@ -49,11 +49,12 @@ careful = partial(direct, careful=True)
 def screened(
     rows: FeatureSource, which: Array, sizes: Array, loss: Any, tol: float, max_iter: int, near: Array | None = None
 ) -> tuple[list[Found | None], Array]:
-    """The hinge with many rows, most of them far from the margin: the bounds where their duals end are known.
+    """Solve the hinge with many rows, most of them far from the margin, where duals are at a known bound.
 
-    A rounded hinge, cheap to solve, gives decision values near the hinge's. The interior point method solves for the
-    duals of the rows around the margin only; rows that change sides are added, and it is repeated. All outputs share
-    passes over the rows. None where most of an output's rows (``sizes``) are close; and the steps of each output.
+    A rounded hinge, which is cheap to solve, gives approximate decision values. The interior point method solves for
+    the duals of rows near the margin only; rows that change sides are added, and it is repeated. All outputs share
+    passes over the rows. Returns the solutions (None where most of the ``sizes`` rows of an output are close) and the
+    steps of each output.
     """
     m = rows.shape[1]
     V, used = _rounded(rows, loss, which, max_iter) if near is None else (near.copy(), np.zeros(len(which), dtype=int))
@@ -71,7 +72,7 @@ def screened(
         if not len(left):
             return found, used
         mine, before = [close[k] for k in left], V[left]
-        # Duals of the close rows are what is looked for: without them, the others' sums are what is fixed.
+        # Duals of the close rows are unknown, and set to 0 here: what remains are the fixed sums over the other rows.
         unknown = [(some, np.zeros(len(some))) for some in mine]
         (far,) = rows.total(CertificateSums(loss), which[left], before, unknown, np.zeros(len(left)), 0.0)
         for k, sums, some in zip(left.tolist(), far, Members.each(rows, mine), strict=True):
@@ -89,7 +90,7 @@ def screened(
         for k in again:
             o = left[k]
             found[o] = None
-            # Too few rows have led it astray.
+            # Too few rows were close: start again with more.
             if len(crossed[k]) > len(close[o]) and max_distance[o] < 2 * CORNER_WIDTH:
                 V[o], max_distance[o] = before[k], 4 * max_distance[o]
             else:
@@ -101,8 +102,8 @@ def screened(
 
 
 def _seen(block: Block, loss: Any, which: Array, *weights: Array) -> tuple[Array, list[tuple[Array, Array]]]:
-    """Which rows of a block belong to each output; for each of several weights, the distances beyond the corner of the
-    loss, and the sign of their duals."""
+    """Which rows of a block belong to each output; and, for each of several weights, distances beyond the corner of the
+    loss and signs of the duals."""
     Y, C = block.labels(which)
     o = len(which)
     values = block.values(np.tile(which, len(weights)), namespace(Y).concat(weights, axis=0))
@@ -111,8 +112,8 @@ def _seen(block: Block, loss: Any, which: Array, *weights: Array) -> tuple[Array
 
 
 def _nearest(rows: FeatureSource, loss: Any, which: Array, V: Array, count: int) -> tuple[Array, float]:
-    """Distance from the margin within which ``count`` rows of each output lie; and the widest corner, CORNER_WIDTH or a
-    part of it, with few enough rows of all outputs at twice its width."""
+    """Margin distance within which ``count`` rows of each output lie, and the widest corner up to CORNER_WIDTH,
+    with few enough rows of all outputs within twice its width."""
     nearest = [np.empty(0)] * len(which)
     within = np.zeros(len(NARROWER_CORNERS))
     for distances, counts in rows.map_blocks(_distances, loss, which, V, count):
@@ -150,7 +151,7 @@ def _within(rows: FeatureSource, loss: Any, which: Array, V: Array, widths: Arra
 
 
 def _joined(found: Iterator[list[Array]]) -> list[Array]:
-    """Parts of all blocks, for each output."""
+    """Concatenate the parts of all blocks, for each output."""
     return [np.concatenate(parts) for parts in zip(*found, strict=True)]
 
 
@@ -186,7 +187,7 @@ def _rows_crossed(
 
 
 def _rounded(rows: FeatureSource, loss: Any, which: Array, max_iter: int) -> tuple[Array, Array]:
-    """The solutions for a loss with rounded corners: roughly on an eighth of the rows, then in steps on all."""
+    """Solve for a loss with rounded corners: first on a sample of the rows, for shrinking corners, then on all."""
     part, most = coarse_sample(rows) if rows.is_remote else rows.subsampled(8), min(20, max_iter)
     state = newton(part, smooth_surrogate(loss), tol=1e-3, max_iter=most, which=which)
     for width in (0.5, CORNER_WIDTH):
@@ -200,7 +201,7 @@ def _rounded(rows: FeatureSource, loss: Any, which: Array, max_iter: int) -> tup
 def _narrowed(
     rows: FeatureSource, loss: Any, which: Array, V: Array, width: float, max_iter: int
 ) -> tuple[Array, Array]:
-    """The solutions for a narrower corner, from those for the usual one; and the steps."""
+    """Solve for corners that narrow to ``width``, starting from V; and count the steps."""
     used = np.zeros(len(which), dtype=int)
     for part in NARROWER_CORNERS[1:]:
         if part * CORNER_WIDTH < width:
@@ -221,7 +222,7 @@ def solve_interior(
     start: Array | None = None,
     method: Any = None,
 ) -> tuple[Array, list[tuple[Array, Array]], Array]:
-    """Weights, known duals and iterations: outputs of many rows together, others one at a time over their rows."""
+    """Solve outputs of many rows together (`screened`), others one by one; returns weights, duals and iterations."""
     n, m = rows.shape
     labels = rows.labels
     members = [RowRange(n) if part is None else part for part in map(labels.members, which)]

@@ -1,8 +1,8 @@
-"""Interior point for a linear model in m dimensions.
+"""Interior point method for linear models in m dimensions with a hinge-like loss.
 
 The dual is ``max q'alpha - 1/2 |w|^2 - 1/2 sum(ridge alpha^2)`` with ``w = sum y alpha p``, ``y'alpha = 0`` and
 ``0 <= alpha <= upper``. Margins are ``y f = q - ridge alpha + s - xi`` with s, xi >= 0, whose multipliers are alpha
-and ``upper - alpha``. Labels have q = 1. A row with a target t stands here twice, with y = 1 and q = t - epsilon, and
+and ``upper - alpha``. Labels have q = 1. A row with a target t appears twice, with y = 1 and q = t - epsilon, and
 with y = -1 and q = -(t + epsilon). Newton's equations reduce to the m + 1 unknowns (w, b) with a weight on each row:
 the same sums over blocks of rows as in Newton's method for a smooth loss.
 """
@@ -28,11 +28,11 @@ from .equations import from_rows, from_sums
 from .newton import newton
 from .passes import weighted_gram
 
-MAX_FEATURE_BYTES = 2.0**30  # bytes that features of some rows may take
+MAX_FEATURE_BYTES = 2.0**30  # of features kept in memory
 
 
 def sided(loss: Any, Y: Array, C: Array) -> tuple[Array, Array, Array]:
-    """Sides y, margins q and costs of the one-sided losses that a loss of labels or targets is the sum of."""
+    """Signs y, margins q and costs of the one-sided losses whose sum is the given loss."""
     if not reads_targets(loss):
         return Y, np.ones(len(Y)), C
     y = np.repeat([1.0, -1.0], len(Y))
@@ -40,13 +40,13 @@ def sided(loss: Any, Y: Array, C: Array) -> tuple[Array, Array, Array]:
 
 
 def beyond(loss: Any, F: Array, Y: Array) -> Array:
-    """How far values are beyond the corner of a loss, where they begin to cost; negative where they cost nothing."""
+    """Distance of decision values beyond the corner of the loss; negative where they cost nothing."""
     return namespace(F).abs(Y - F) - loss.epsilon if reads_targets(loss) else 1 - Y * F
 
 
 @dataclass
 class CappedIterate(PrimalDualPoint):
-    """A point, or a step. ``room`` is ``upper - alpha``, kept apart because it may be tiny beside both."""
+    """A point or a step where ``upper`` is finite. ``room`` is ``upper - alpha``, stored because it may be tiny."""
 
     w: Array
     bias: float
@@ -62,14 +62,14 @@ class CappedIterate(PrimalDualPoint):
 
 @dataclass
 class UncappedIterate(CappedIterate):
-    """Where nothing caps alpha: xi is zero and room infinite."""
+    """A point or a step where alpha has no upper bound: xi is zero and room infinite."""
 
     def pairs(self) -> tuple[tuple[Array, Array], ...]:
         return ((self.alpha, self.s),)
 
 
 class Members:
-    """Some rows, their features in memory, or computed block by block where they are too many."""
+    """A subset of the rows; its features are in memory or, where they are too large, computed block by block."""
 
     def __init__(self, rows: FeatureSource, numbers: Array, known: Array | None = None):
         self.rows, self.numbers = rows, numbers
@@ -79,7 +79,7 @@ class Members:
 
     @classmethod
     def each(cls, rows: FeatureSource, numbers: list[Array]) -> Iterator[Members]:
-        """Several such, one after the other; rows that are to be fetched come together."""
+        """One `Members` for each array of row numbers; where they fit in memory, all features are fetched at once."""
         together = np.unique(np.concatenate(numbers))
         if len(numbers) == 1 or 8 * len(together) * rows.shape[1] > MAX_FEATURE_BYTES:
             yield from (cls(rows, mine) for mine in numbers)
@@ -88,11 +88,11 @@ class Members:
         yield from (cls(rows, mine, P[np.searchsorted(together, mine)]) for mine in numbers)
 
     def both(self, u: Array) -> Array:
-        """A row is here once, see `Twice`."""
+        """The identity: each row appears once, unlike in `Twice`."""
         return u
 
     def blocks(self) -> Iterator[tuple[slice, Array]]:
-        """Slices of the numbers, and features."""
+        """Slices of the positions, with the features of their rows."""
         n, m = self.shape
         for some in row_blocks(n, 8 * m):
             yield some, self.rows.features(self.numbers[some]) if self.kept is None else self.kept[some]
@@ -116,14 +116,14 @@ class Members:
 
 
 class Twice:
-    """The same rows once more behind them: each for either of its two one-sided losses."""
+    """All rows twice, one copy after the other: one for each of their two one-sided losses."""
 
     def __init__(self, rows: Members):
         self.rows = rows
         self.shape = 2 * rows.shape[0], rows.shape[1]
 
     def both(self, u: Array) -> Array:
-        """The sum over both places of a row."""
+        """Sum over the two copies of each row."""
         return u[: len(u) // 2] + u[len(u) // 2 :]
 
     def blocks(self) -> Iterator[tuple[slice, Array]]:
@@ -142,11 +142,11 @@ class Twice:
 
 
 class InteriorPoint:
-    """One problem over rows with labels or targets Y and costs C.
+    """The problem over rows with labels or targets Y and costs C.
 
-    ``fixed`` is the sum of ``a [p 1]`` over further rows whose signed duals a are known, ``constant`` what these add to
-    the dual, and ``mass`` the sum of their sizes.
-    ``careful``: every step's equations are solved from the rows instead of sums over them, at several times the cost.
+    ``fixed`` is the sum of ``a [p 1]`` over further rows whose signed duals a are known, ``constant`` their part of the
+    dual value, and ``mass`` the sum of ``|a|``.
+    ``careful``: factorise the rows instead of sums over them in every step, at several times the cost.
     """
 
     def __init__(
@@ -169,12 +169,12 @@ class InteriorPoint:
         self.least = max(gap_floor(loss, float(C.sum())), np.finfo(float).tiny)
         self.point = CappedIterate if np.isfinite(self.upper[0]) else UncappedIterate
         self.careful = careful
-        # A row whose weight would drown the others' in the Newton matrix is held back; refinement makes up for it.
+        # Cap the weights of rows that would swamp the others in the Newton matrix; refinement makes up for it.
         squares = sum(float(np.einsum("ij,ij->", P, P, dtype=np.float64)) for _, P in self.rows.blocks())
         self.most = (1e26 if careful else 1e13) / squares if squares > 0 else np.inf
 
     def solve(self, tol: float, max_iter: int, near: Array | None = None) -> tuple[Array, Array, int]:
-        """Weights (the bias last), signed duals and iterations, from weights near the solution if they are known."""
+        """Weights (the bias last), signed duals and number of iterations; ``near`` are weights to start from."""
         iterate, used = self.start(near, max_iter)
         best, best_gap, mark, mark_at = iterate, np.inf, (np.inf, np.inf), 0
         for iteration in range(max_iter - used + 1):
@@ -185,14 +185,14 @@ class InteriorPoint:
             gap = self.gap(iterate, moments)
             if gap < best_gap:
                 best, best_gap = iterate, gap
-            # Products that are still larger than the gap may hide it: then their decrease is progress too.
+            # Complementarity products above the gap may hide progress: then a decrease of these counts, too.
             products = 2 * len(self.y) * complementarity(iterate)
             hidden = self.careful and 0.1 * tol * max(self.primal(iterate), self.least) < products < 0.9 * mark[1]
             if gap < 0.9 * mark[0] or hidden:
                 mark, mark_at = (min(gap, mark[0]), products), iteration
             if gap <= 0.5 * tol or iteration > mark_at + 8:  # solved, or rounding allows no more
                 break
-            if iteration == max_iter - used:  # no step is left, only the look at the last one
+            if iteration == max_iter - used:  # the last point is evaluated, without a further step
                 break
             towards = self.equations(iterate, moments, gram, h, distances)
             after = None if towards is None else advanced(iterate, towards)
@@ -207,7 +207,7 @@ class InteriorPoint:
         )
 
     def start(self, near: Array | None, max_iter: int) -> tuple[CappedIterate, int]:
-        """Near the solution for a squared loss, or the one given, and well inside; and the steps that it took."""
+        """The first point, well inside the bounds, at ``near`` or the solution for a squared loss; and its steps."""
         y, C = self.y, self.C
         used = 0
         if near is None:
@@ -222,13 +222,13 @@ class InteriorPoint:
         return self.point(near[:-1], float(near[-1]), f, alpha, mu / alpha, mu / room, room), used
 
     def _as_rows(self) -> FeatureSource:
-        """These rows alone, over which a smooth loss gives the start."""
+        """The rows of this problem as a `FeatureSource`, to solve for a smooth loss."""
         P = self.members.kept
         P = np.vstack([block for _, block in self.members.blocks()]) if P is None else P
         return DenseFeatures(P, RowLabels(self.Y[:, None], self.costs[:, None]))
 
     def central(self, short: Array, mu: float) -> tuple[Array, Array]:
-        """Alpha and room with ``short = ridge alpha - mu / alpha + mu / room``: all costs start equally far in."""
+        """Alpha and room with ``short = ridge alpha - mu / alpha + mu / room``: all products start at mu."""
         C, ridge = self.upper, self.ridge
         if self.point is UncappedIterate:
             far = np.sqrt(short**2 + 4 * ridge * mu) + np.abs(short)
@@ -252,13 +252,13 @@ class InteriorPoint:
         return alpha, room
 
     def primal(self, iterate: CappedIterate) -> float:
-        """The objective."""
+        """The primal objective."""
         value = float(self.loss.value(iterate.f[: len(self.Y), None], self.Y[:, None], self.costs[:, None])[0])
         linear = self.constant - float(dot(self.fixed[:-1], iterate.w) + self.fixed[-1] * iterate.bias)
         return 0.5 * float(dot(iterate.w, iterate.w)) + value + linear
 
     def gap(self, iterate: CappedIterate, moments: Array) -> float:
-        """Gap relative to the primal value, which is never negative, or how far the duals are from summing to zero."""
+        """The larger of the gap relative to the primal value and of the relative sum of the duals (ideally 0)."""
         primal = self.primal(iterate)
         dual = (
             self.constant
@@ -271,7 +271,7 @@ class InteriorPoint:
         )
 
     def equations(self, iterate: CappedIterate, moments: Array, H: Array, h: Array, distances: Array) -> Towards | None:
-        """Newton's equations; None if rounding has made them useless."""
+        """A solver of Newton's equations; None if rounding has made them useless."""
         m = len(iterate.w)
         own = np.append(np.ones(m), 1e-14 * float(h.sum()))
         H[np.arange(m + 1), np.arange(m + 1)] += own
@@ -283,7 +283,7 @@ class InteriorPoint:
         residual = moments - np.append(iterate.w, 0.0)
 
         def towards(targets: Sequence[Array | float], rounds: int) -> CappedIterate:
-            """To ``alpha s = near`` and ``room xi = far``."""
+            """The step to ``alpha s = near`` and ``room xi = far``."""
             near, far = (*targets, 0.0)[:2]
             goal = near / iterate.alpha - far / iterate.room + self.q - y * iterate.f - self.ridge * iterate.alpha
             v, df, da = np.zeros(m + 1), np.zeros(len(y)), np.zeros(len(y))

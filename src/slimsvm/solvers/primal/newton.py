@@ -14,13 +14,14 @@ from ...rows.protocol import FeatureSource, LinearWeights
 from .equations import from_rows, from_sums
 from .passes import Equations, Line
 
-# What may be left of the slope without a line search, and of the predicted gain after one. The core, for which rows are
-# near, uses 0.1 and 2e-3: measured on 240 problems, as many steps and as accurate, but 9 % more passes over the rows.
+# Slopes that are accepted: without a line search, as a share of the slope at its start; after one, as a share of the
+# predicted gain. The core, whose rows are in memory, uses 0.1 and 2e-3: measured on 240 problems, as many steps and as
+# accurate, but 9 % more passes over the rows.
 FLAT_ENOUGH, LINE_SEARCH_TOL = 0.2, 2e-2
 COARSE_ROWS, COARSE_ROWS_PER_FEATURE = (
     20_000,
     500,
-)  # that first steps see of remote rows
+)  # sampled from remote rows for the first steps
 FLOAT32_SUM_ROUNDING = 1e-6  # relative, of sums over features in float32
 # Stop after 3 steps in a row that predicted a relative gain of 1e-3 or more and gained nothing, or whose line search
 # failed.
@@ -46,13 +47,13 @@ def newton(
 ) -> NewtonState:
     """Newton's method with an exact line search, outputs (``which``, or all) side by side.
 
-    It ends when half the squared Newton decrement, which estimates the objective still to be gained, is at
-    most ``tol`` times the objective; the norm of a float32 gradient may never get small.
+    It ends when half the squared Newton decrement, an estimate of the remaining decrease, is at most ``tol`` times the
+    objective. (The norm of a float32 gradient may never get small.)
     """
     which = np.arange(rows.labels.outputs) if which is None else which
     m, outputs = rows.shape[1], len(which)
     V = np.zeros((outputs, m + 1)) if start is None else np.array(start, dtype=np.float64)
-    # Where no row is curved the bias is not determined: a trifle of curvature makes it so.
+    # Where no row has curvature the bias is not determined: a tiny ridge fixes it.
     trifle = 1e-12 * rows.labels.totals[which]
     pieces = quadratic_pieces(loss)
     in_core = None if pieces is None else rows.newton(pieces, which, V, trifle, tol, max_iter)
@@ -64,20 +65,20 @@ def newton(
     n_iter = np.zeros(outputs, dtype=int)
     converged = np.zeros(outputs, dtype=bool)
     last_gain, without_gain = np.full(outputs, np.inf), np.zeros(outputs, dtype=int)
-    o = np.arange(outputs)  # those that go on
+    o = np.arange(outputs)  # outputs that are not finished
     at = NewtonPoint.of(rows, loss, which, V)
     for _ in range(max_iter):
         each = zip(which[o], at.V, at.grams, own[o], at.gradient, strict=True)
         steps = np.stack([_step(rows, loss, *one) for one in each])
         gain = -0.5 * (steps * at.gradient).sum(axis=1)
-        fine = np.isfinite(gain)  # else numbers are too large for this precision, and the output stays as it is
+        fine = np.isfinite(gain)  # else numbers overflow, and the output stays as it is
         objective = at.objective
-        # Below a relative gain of 1e-6 each step should square it; if not, only rounding errors are left.
+        # Below 1e-6 each step should square the relative gain; if not, only rounding errors are left.
         stuck = (gain > 0.5 * last_gain[o]) & (gain < 1e-6 * objective)
         last_gain[o] = gain
         moving = (gain > tol * objective) & ~stuck
         last = fine & ~moving
-        V[o[last]] += steps[last]  # taken whole: it squares what is left to gain
+        V[o[last]] += steps[last]  # a full step: convergence is quadratic here
         n_iter[o[fine]] += 1
         converged[o[last]] = True
         o = o[moving]
@@ -96,7 +97,7 @@ def newton(
 
 
 def coarse_sample(rows: FeatureSource) -> FeatureSource:
-    """Few of the rows that are apart, brought here: passes over all of them cost more than steps over these."""
+    """A small sample of remote rows, in memory: steps on it cost less than passes over all rows."""
     n, m = rows.shape
     return rows.subsampled(max(1, n // max(COARSE_ROWS, COARSE_ROWS_PER_FEATURE * m)))
 
@@ -112,7 +113,7 @@ class NewtonPoint:
 
     @classmethod
     def of(cls, rows: FeatureSource, loss: Any, which: Array, V: Array) -> NewtonPoint:
-        """In one pass."""
+        """The point at weights V, in one pass over the rows."""
         value, moments, grams = rows.total(Equations(loss), which, V)
         gradient = V - moments
         gradient[:, -1] = -moments[:, -1]
@@ -120,7 +121,7 @@ class NewtonPoint:
 
     @property
     def objective(self) -> Array:
-        """``1/2 |w|^2`` and the losses."""
+        """``1/2 |w|^2`` plus the losses."""
         return 0.5 * (self.V[:, :-1] ** 2).sum(axis=1) + self.value
 
     def take(self, o: Array) -> NewtonPoint:
@@ -130,13 +131,13 @@ class NewtonPoint:
     def moved(
         self, rows: FeatureSource, loss: Any, which: Array, steps: Array, gain: Array
     ) -> tuple[NewtonPoint, Array]:
-        """The minimum along Newton's steps, which promise ``gain``, and for which outputs it is accurate.
+        """The minimum along Newton's steps, whose predicted gain is ``gain``, and for which outputs it was found.
 
-        The whole step is nearly always as good: it is tried with all that the next step needs to know.
+        The full step, nearly always good enough, is tried first, with all that the next step needs.
         """
         whole = NewtonPoint.of(rows, loss, which, self.V + steps)
         flat = np.abs((whole.gradient * steps).sum(axis=1)) <= FLAT_ENOUGH * 2 * gain
-        # A step from where nothing is curved may be too long by any factor, and the slope at its end small by chance.
+        # From where there is no curvature a step may be far too long, and the slope at its end small by chance.
         lower = whole.objective <= (1 + FLOAT32_SUM_ROUNDING) * self.objective
         left = np.flatnonzero(~(flat & lower))
         placed = np.ones(len(which), dtype=bool)
@@ -169,8 +170,8 @@ def line_search(rows: FeatureSource, loss: Any, which: Array, V: Array, D: Array
     """The t that minimises ``1/2 |w + t d|^2 + loss(V + t D)`` for each output, the root of its derivative; and whether
     it was found.
 
-    The derivative is increasing: ``-2 gain`` at t = 0, and to be at most a hundredth of that. A pass looks at three
-    places at once; then Newton's steps from either end of the bracket, and the secant between, are the next three.
+    The derivative increases from ``-2 gain`` at t = 0; a hundredth of that is accepted. Each pass evaluates three t;
+    the next three are Newton's steps from both ends of the bracket and the secant between them.
     """
     accuracy = LINE_SEARCH_TOL * gain
     slope, bend = (V[:, :-1] * D[:, :-1]).sum(axis=1)[:, None], (D[:, :-1] ** 2).sum(axis=1)[:, None]
@@ -198,9 +199,9 @@ def line_search(rows: FeatureSource, loss: Any, which: Array, V: Array, D: Array
 
 
 def _next_places(low: Array, high: Array, halved: bool) -> Array:
-    """Three places inside each bracket; ``halved``: its middle instead of the secant, so that it is sure to shrink.
+    """Three t inside each bracket; ``halved``: the midpoint instead of the secant, so that the bracket surely shrinks.
 
-    A step may be too long by many orders of magnitude, where the loss is straight: wide brackets are split by ratios.
+    Where the loss is linear, a step may be too long by orders of magnitude: wide brackets are split geometrically.
     """
     a, b = low[:, 0], high[:, 0]
     wide = ~np.isfinite(b)

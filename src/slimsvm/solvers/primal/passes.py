@@ -1,6 +1,6 @@
-"""Passes of the solvers for linear models: what they sum over rows, a block at a time.
+"""Passes over blocks of rows that compute the sums which solvers of linear models need.
 
-They are written over the namespace of a block's arrays, which may be on a device.
+They use the array namespace of a block, whose arrays may be on a device.
 
 Weights V are those of the outputs ``which``, one row for each, the bias last.
 """
@@ -21,8 +21,8 @@ from ...linalg.matrix import dot
 from ...problem.losses import quadratic_pieces, reads_targets
 from ...rows.protocol import Block, Pass, decision
 
-# Columns of `CertificateSums`, in this order, from SUMS on those of a+ p and a- p. Duals times t give the dual
-# t gain - t^2/2 ridge.
+# Columns of `CertificateSums`, in this order; from SUMS on, the sums of a+ p and of a- p. Duals times t add
+# t gain - t^2/2 ridge to the dual value.
 VALUE, CORNER_CHARGE, UP, DOWN, UP_GAIN, DOWN_GAIN, UP_RIDGE, DOWN_RIDGE, SQUARES, WEIGHTED_SQUARES, SUMS = range(11)
 
 KnownDuals = Sequence[tuple[Array, Array]]  # for each output: ascending row numbers, and signed duals
@@ -30,7 +30,7 @@ KnownDuals = Sequence[tuple[Array, Array]]  # for each output: ascending row num
 
 @dataclass(frozen=True)
 class OfLoss(Pass):
-    """A pass that depends on a loss; in the core if that is piecewise quadratic."""
+    """A pass that depends on a loss; it runs in the core if the loss is piecewise quadratic."""
 
     loss: Any
 
@@ -40,12 +40,12 @@ class OfLoss(Pass):
 
     @property
     def in_numbers(self) -> _core.QuadraticLoss:
-        """The loss as the core knows it."""
+        """The loss as an object of the core."""
         return _core.QuadraticLoss(*self.pieces)
 
 
 class Equations(OfLoss):
-    """Losses, moments ``[P 1]'A`` and matrices ``[P 1]' diag(h) [P 1]`` of Newton's equations, an output each."""
+    """Losses, moments ``[P 1]'A`` and matrices ``[P 1]' diag(h) [P 1]`` of Newton's equations, for each output."""
 
     def __call__(self, block: Block, which: Array, V: Array) -> tuple[Array, ...]:
         P, (Y, C) = block.features(), block.labels(which)
@@ -81,8 +81,8 @@ class Line(OfLoss):
 class Pull(OfLoss):
     """Losses at V, and sums of ``M_ij = -sum_o a_io beta_jo k'(x_i, z_j)``: `gradients` makes a gradient of them.
 
-    For the core's kernels only; others have a `pullback`. Sums that only scales of the inputs need are left out (zero)
-    unless these are learned.
+    For the core's kernels only; others have a `pullback`. ``scales``: also compute the sums that only gradients of
+    input scales need; without it they are zero.
     """
 
     def __call__(self, block: Any, V: Array, beta: Array, scales: bool) -> tuple[Array, ...]:
@@ -91,7 +91,7 @@ class Pull(OfLoss):
         X, slopes = block.slopes()
         xp = namespace(X)
         A, B, rows = cast(self.loss.duals(F, Y, C), X.dtype), cast(-beta, X.dtype), xp.concat([X, _one(X)], axis=1)
-        # For few outputs it takes fewer looks at as many numbers as there are kernel values to multiply by beta last.
+        # For few outputs, multiplying by beta last takes fewer passes over arrays of the size of the kernel matrix.
         few = A.shape[1] * rows.shape[1] <= slopes.shape[1]
         if few:
             products = sum(B[:, o][:, None] * dot(slopes.T, A[:, o][:, None] * rows) for o in range(A.shape[1]))
@@ -108,7 +108,7 @@ class Pull(OfLoss):
 
 
 def _known_within(known_duals: KnownDuals, first: int, last: int) -> KnownDuals:
-    """What is known of rows in a range, which begin at 0 there."""
+    """Known duals of the rows from ``first`` to ``last``, numbered from 0."""
     places = [slice(*np.searchsorted(rows, (first, last))) for rows, _ in known_duals]
     return [(rows[at] - first, duals[at]) for at, (rows, duals) in zip(places, known_duals, strict=True)]
 
@@ -118,32 +118,32 @@ def _one(X: Array) -> Array:
 
 
 class CertificateSums(OfLoss):
-    """What a certificate is made of: losses, duals of either sign, and their sums of features.
+    """Sums over rows for a certificate: losses, positive and negative duals, and features times these duals.
 
-    Duals are those of a smooth loss at the decision values, or at the bounds of the hinge; known ones go first.
-    With ``units`` decision values are known to ``units (k(x, x)^1/2 coef_norms + |b|)``, labels to ``units`` and
-    targets to ``TARGET_ROUNDING``.
+    Duals are the known ones, and elsewhere those of the loss at the decision values (for the hinge, at its bounds).
+    With ``units`` decision values have the error ``units (k(x, x)^1/2 coef_norms + |b|)``, labels ``units`` and
+    targets ``TARGET_ROUNDING``.
     """
 
     def __call__(
         self, block: Block, which: Array, V: Array, known_duals: KnownDuals, coef_norms: Array, units: float
     ) -> tuple[Array, ...]:
         P, (Y, C) = block.features(), block.labels(which)
-        P = cast(P, widest_float(P))  # whatever the features are: what is left of a gap may be less than float32 tells
+        P = cast(P, widest_float(P))  # whatever the dtype of the features: gaps may be below the resolution of float32
         xp, F = namespace(P), decision(P, V)
         A = duals_at(self.loss, block, F, which, known_duals)
         up, down = xp.clip(A, 0, None), xp.clip(A, None, 0)
         sizes, bias = xp.abs(block.sizes()), xp.abs(V[:, -1])
         value = self.loss.value(F, Y, C)
         columns = {VALUE: value, CORNER_CHARGE: xp.zeros_like(value)}
-        if units:  # Errors of F cost what the duals say; at the corners of a loss more, and never less.
+        if units:  # Errors of F cost their product with the duals; at the corners of a loss more, never less.
             targets = reads_targets(self.loss)
             error = units * (xp.sqrt(sizes)[:, None] * coef_norms + bias) + (TARGET_ROUNDING if targets else units)
             error = error * (xp.sign(Y - F) if targets else Y)
             worse = self.loss.value(F - error, Y, C) - value - xp.sum(A * error, axis=0)
             columns[CORNER_CHARGE] = xp.clip(worse, 0, None)
         columns |= {UP: xp.sum(up, axis=0), DOWN: -xp.sum(down, axis=0)}
-        # The conjugate of a quadratic loss is known from two of its values.
+        # Two values determine the conjugate of a quadratic loss.
         for part, gain, ridge in ((up, UP_GAIN, UP_RIDGE), (down, DOWN_GAIN, DOWN_RIDGE)):
             whole, half = self.loss.conjugate(part, Y, C), self.loss.conjugate(0.5 * part, Y, C)
             columns |= {gain: 4 * half - whole, ridge: 8 * half - 4 * whole}
@@ -166,7 +166,7 @@ class CertificateSums(OfLoss):
 
 
 class Conjugate(OfLoss):
-    """The dual's share of duals scaled by two factors, of those above zero and of those below: for any loss."""
+    """The conjugate of any loss at duals whose positive and negative ones are scaled by a factor each."""
 
     pieces = None
 
@@ -185,12 +185,12 @@ class Conjugate(OfLoss):
 
 
 def duals_at(loss: Any, block: Block, F: Array, which: Array, known_duals: KnownDuals) -> Array:
-    """Signed duals of a block's rows: those of the loss at the decision values, but for those that are known."""
+    """Signed duals of a block's rows: the known ones, and elsewhere those of the loss at the decision values F."""
     Y, C = block.labels(which)
     A = loss.duals(F, Y, C) if hasattr(loss, "duals") else namespace(F).zeros_like(F)
     if not len(known_duals):
         return A
-    # On a device entries cannot be set one by one: the known ones are sent there as a whole.
+    # Entries on a device cannot be set one by one: the known duals are sent as one array, NaN where unknown.
     given = A if isinstance(A, np.ndarray) else np.full(tuple(A.shape), np.nan)
     for o, (rows, duals) in enumerate(known_duals):
         mine = slice(*np.searchsorted(rows, (block.first, block.first + F.shape[0])))

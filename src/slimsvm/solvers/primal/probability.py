@@ -1,14 +1,14 @@
-"""Probabilities of classes over a basis: one logistic output for two classes, softmax outputs for several.
+"""Logistic regression over given vectors: one logistic output for two classes, softmax outputs for several.
 
 With features P, whitened so that the regulariser is the sum of squares, and costs c_i of the rows,
 
     min_{w,b}  1/2 sum_o |w_o|^2 + sum_i c_i (log sum_k exp(g_ik) - g_iy),     f_i = p_i.w + b,
 
 where the scores g of the classes are f itself, or (0, f) for two classes. Newton's equations are solved by conjugate
-gradients: their matrix couples all classes, and a product with it is one look at the rows. What they are
-preconditioned with is the matrix of one output whose rows have the mean curvature of all; for two classes it is the
-matrix itself, and one step solves them. Labels of such rows are class numbers, see `rows.labels.class_number_labels`;
-weights V are outputs x (features + 1), the bias last.
+gradients: their matrix couples all classes, and a product with it is one pass over the rows. The preconditioner is the
+matrix of a single output with the mean curvature of all outputs; for two classes this is the exact matrix, and one step
+solves the equations. Labels of the rows are class numbers, see `rows.labels.class_number_labels`; weights V are
+outputs x (features + 1), the bias last.
 
 The conjugate of softmax is a negative entropy. For any distributions q_i of the classes with sum_i c_i (y_i - q_i) = 0,
 y_i being the indicator of the row's class,
@@ -38,31 +38,31 @@ from ..rounding import KERNEL_ROUNDING
 from .equations import Solver, from_rows, from_sums
 from .passes import weighted_gram
 
-MAX_PRODUCTS_PER_STEP = 200  # with the matrix of second derivatives, for one step
-STEP_LENGTHS_PER_PASS = 4  # lengths of a step, each half of the last, in one pass
+MAX_PRODUCTS_PER_STEP = 200  # with the Hessian, for one Newton step
+STEP_LENGTHS_PER_PASS = 4  # step lengths tried in one pass, each half of the one before
 Report = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class ClassCodes:
-    """Class numbers and costs of rows, and what decision values (rows x outputs) mean to them."""
+    """Class numbers and costs of rows; computes the losses of decision values F (rows x outputs)."""
 
     codes: Array
     costs: Array
     n_classes: int
 
     def of_classes(self, F: Array) -> Array:
-        """Outputs as columns for the classes; the first of two classes has the score 0."""
+        """Scores of all classes from those of the outputs; the first of two classes has the score 0."""
         return np.hstack([np.zeros((len(F), 1)), F]) if self.n_classes == 2 else F
 
     def of_outputs(self, G: Array) -> Array:
-        """Back again."""
+        """The columns of the outputs, from columns of all classes."""
         return G[:, self.n_classes - outputs(self.n_classes) :]
 
     def losses(self, F: Array) -> tuple[Array, Array]:
         """``-log p`` of each row's own class, and the probabilities of the others (0 for its own).
 
-        Differences from 1 keep their digits where p is close to it.
+        ``1 - p`` keeps its digits where p is close to 1.
         """
         own = np.arange(len(F)), self.codes
         G = self.of_classes(F)
@@ -75,11 +75,11 @@ class ClassCodes:
         return loss, others / (total + np.exp(-top))[:, None]
 
     def value(self, F: Array) -> float:
-        """The loss of all rows."""
+        """The loss of all rows, weighted by their costs."""
         return float(dot(self.costs, self.losses(F)[0]))
 
     def at(self, F: Array) -> LayerPoint:
-        """Loss, probabilities and duals."""
+        """Loss, probabilities and duals at these decision values."""
         own = np.arange(len(F)), self.codes
         loss, p = self.losses(F)
         duals = -p
@@ -98,19 +98,19 @@ class LayerPoint:
     duals: Array
 
     def curvature(self) -> Array:
-        """Of each row, the mean over its directions."""
+        """Mean curvature of the loss of each row."""
         bend = self.labels.of_outputs(self.p * (1 - self.p)).sum(axis=1)
         return self.labels.costs * bend / (self.labels.n_classes - 1)
 
     def bent(self, Q: Array) -> Array:
-        """The second derivative times changes of the decision values."""
+        """Multiply changes Q of the decision values by the Hessian of the loss."""
         change = self.p * self.labels.of_classes(Q)
         change -= self.p * change.sum(axis=1, keepdims=True)
         return self.labels.costs[:, None] * self.labels.of_outputs(change)
 
 
 def outputs(n_classes: int) -> int:
-    """One for two classes, else one for each."""
+    """Number of outputs: one for two classes, else one for each class."""
     return 1 if n_classes == 2 else n_classes
 
 
@@ -135,7 +135,7 @@ class OfClasses(Pass):
 
 
 class ClassTotals(OfClasses):
-    """Cost of each class."""
+    """Sum of the costs of each class."""
 
     def __call__(self, block: Block) -> tuple[Array, ...]:
         mine = self.classes(block)
@@ -143,7 +143,7 @@ class ClassTotals(OfClasses):
 
 
 class Losses(OfClasses):
-    """Losses with each of several weights (tries x outputs x features + 1)."""
+    """Losses at each of several weights (tries x outputs x features + 1)."""
 
     def __call__(self, block: Block, tried: Array) -> tuple[Array, ...]:
         mine = self.classes(block)
@@ -151,8 +151,8 @@ class Losses(OfClasses):
 
 
 class LayerEvidence(OfClasses):
-    """What a certificate is made of: the loss; the duals' squares times k(x, x), and alone; their sums of features; the
-    classes' sums of features; and probabilities and entropies, summed over rows."""
+    """Sums over rows for a certificate: the loss; squared duals, with and without the factor k(x, x); features times
+    duals; features times costs, by class; and probabilities times costs."""
 
     def __call__(self, block: Block, V: Array) -> tuple[Array, ...]:
         point, K = self.at(block, V), block.features()
@@ -164,7 +164,7 @@ class LayerEvidence(OfClasses):
 
 
 class Entropy(OfClasses):
-    """Of the mixtures ``(1 - t) p + t r``."""
+    """Entropy of the mixtures ``(1 - t) p + t r``, weighted by costs."""
 
     def __call__(self, block: Block, V: Array, t: float, r: Array) -> tuple[Array, ...]:
         point = self.at(block, V)
@@ -181,14 +181,14 @@ def moments(P: Array, A: Array) -> Array:
 
 @dataclass(frozen=True)
 class LayerWeights:
-    """Weights (outputs x features + 1), and the steps that they took."""
+    """Weights (outputs x features + 1), and the number of Newton steps taken."""
 
     V: Array
     n_iter: int = 0
 
     @classmethod
     def without_features(cls, totals: Array, size: int) -> LayerWeights:
-        """Every row gets the shares of the classes: where all starts, and the best there is without a feature."""
+        """The bias that predicts the class shares for every row: optimal without features, the start with them."""
         V = np.zeros((outputs(len(totals)), size + 1))
         shares = np.log(np.maximum(totals / totals.sum(), np.finfo(float).tiny))
         V[:, -1] = shares[1] - shares[0] if len(totals) == 2 else shares - shares.mean()
@@ -196,12 +196,12 @@ class LayerWeights:
 
 
 def minimise(rows: FeatureSource, start: LayerWeights | None, tol: float, max_iter: int = 100) -> LayerWeights:
-    """Newton's method until half the squared gradient, which is the duality gap, is below ``tol`` of the objective."""
+    """Newton's method until half the squared gradient (the duality gap) is at most ``tol`` times the objective."""
     m = rows.shape[1]
     (totals,) = rows.total(ClassTotals(rows.labels))
     begin = LayerWeights.without_features(totals, m) if start is None else start
     steps = begin.n_iter
-    own = np.append(np.ones(m), 1e-12 * totals.sum())  # the bias, too, must be determined
+    own = np.append(np.ones(m), 1e-12 * totals.sum())  # a tiny ridge on the bias keeps the matrix regular
     least = totals[len(totals) - len(begin.V) :].min()
     now = LayerState.at(rows, begin.V)
     for _ in range(max_iter):
@@ -218,8 +218,10 @@ def minimise(rows: FeatureSource, start: LayerWeights | None, tol: float, max_it
 
 @dataclass(frozen=True)
 class LayerState:
-    """Weights, the objective and its gradient there, and the blocks' probabilities: conjugate gradients need them again
-    and again, and the rows of a layer are a sample."""
+    """Weights, the objective and its gradient there, and the probabilities of all blocks.
+
+    Conjugate gradients reuse the probabilities; they fit in memory because the rows of a layer are a sample.
+    """
 
     V: Array
     objective: float
@@ -228,7 +230,7 @@ class LayerState:
 
     @classmethod
     def at(cls, rows: FeatureSource, V: Array) -> LayerState:
-        """In one look at the rows."""
+        """The state at the weights V, in one pass over the rows."""
         work = OfClasses(rows.labels)
         points, value, pull = [], 0.0, np.zeros_like(V)
         for block in rows.blocks():
@@ -241,7 +243,7 @@ class LayerState:
         return cls(V, norm(V) + value, gradient, tuple(points))
 
     def bent(self, rows: FeatureSource, D: Array) -> Array:
-        """The second derivatives of the losses, times a change D of the weights."""
+        """Multiply a change D of the weights by the Hessian of the losses."""
         image = np.zeros_like(D)
         for block, point in zip(rows.blocks(), self.points, strict=True):
             P = block.features()
@@ -249,7 +251,7 @@ class LayerState:
         return image
 
     def weighted(self, rows: FeatureSource) -> Iterator[tuple[Array, Array]]:
-        """Features and mean curvatures, a block at a time."""
+        """Features and mean curvatures, block by block."""
         return ((block.features(), p.curvature()) for block, p in zip(rows.blocks(), self.points, strict=True))
 
 
@@ -259,7 +261,7 @@ def norm(V: Array) -> float:
 
 
 def _step(rows: FeatureSource, now: LayerState, own: Array) -> Array | None:
-    """Newton's step, as exactly as is worth it; None where numbers are too large for one."""
+    """Newton's step by conjugate gradients, to an accuracy that fits the gain; None where numbers overflow."""
     gram = sum((weighted_gram(P, h) for P, h in now.weighted(rows)), np.diag(own))
     solver = from_sums(gram) or from_rows(now.weighted(rows), own)
     if solver is None:
@@ -268,7 +270,7 @@ def _step(rows: FeatureSource, now: LayerState, own: Array) -> Array | None:
     rest = -now.gradient
     better = _each(solver, rest)
     direction, size = better, float((rest * better).sum())
-    enough = size * min(0.01, size / now.objective)  # the nearer, the more exactly: it ends in a few steps
+    enough = size * min(0.01, size / now.objective)  # forcing term: more accurate steps near the solution
     for _ in range(MAX_PRODUCTS_PER_STEP):
         image = now.bent(rows, direction) + own * direction
         bend = float((direction * image).sum())
@@ -286,7 +288,7 @@ def _step(rows: FeatureSource, now: LayerState, own: Array) -> Array | None:
 
 
 def _gain(now: LayerState, step: Array) -> float:
-    """What a step gains at first: minus the slope of the objective."""
+    """Minus the slope of the objective along a step."""
     return -float((now.gradient * step).sum())
 
 
@@ -295,13 +297,13 @@ def _each(solver: Solver, right: Array) -> Array:
 
 
 def _moved(rows: FeatureSource, now: LayerState, step: Array) -> LayerState | None:
-    """After the largest of 1, 1/2, 1/4, ... of the step that gains; None if none does."""
+    """The state after the longest of 1, 1/2, 1/4, ... of the step that gains enough; None if none does."""
     gain = _gain(now, step)
 
     def enough(t: float, objective: float) -> bool:
         return objective <= now.objective - 1e-4 * t * gain + 1e-15 * now.objective
 
-    whole = LayerState.at(rows, now.V + step)  # nearly always the one, and known with all that the next step needs
+    whole = LayerState.at(rows, now.V + step)  # nearly always accepted, and then the start of the next step
     if enough(1.0, whole.objective):
         return whole
     t = 0.5 ** np.arange(1, 1 + STEP_LENGTHS_PER_PASS)
@@ -320,7 +322,7 @@ def _moved(rows: FeatureSource, now: LayerState, step: Array) -> LayerState | No
 
 @dataclass(frozen=True)
 class FittedLayer:
-    """Coefficients (outputs x vectors) and biases of log-odds, and their certificate."""
+    """Coefficients (outputs x vectors) and biases of the log-odds, with objective and relative duality gap."""
 
     coef: Array
     bias: Array
@@ -329,7 +331,7 @@ class FittedLayer:
     n_iter: int
 
     def log_probabilities(self, kernel: Kernel, X: Any, Z: Any, threads: int = 1) -> Array:
-        """Of the classes, for each row of X."""
+        """Log probabilities of the classes, for each row of X."""
         return log_probabilities(kernel.decision(X, Z, self.coef, self.bias, threads))
 
 
@@ -344,7 +346,7 @@ def fit_layer(
     threads: int = 1,
     memory: float = 2.0**30,
 ) -> FittedLayer:
-    """The best layer over the vectors Z, to a relative duality gap of ``tol`` of the model that is returned."""
+    """Fit class probabilities over the vectors Z, to a relative duality gap of ``tol`` of the returned model."""
     if not Z.shape[0]:
         rows = DenseFeatures(np.zeros((labels.size, 0)), labels)
         V = LayerWeights.without_features(rows.total(ClassTotals(labels))[0], 0).V
@@ -369,15 +371,15 @@ def fit_layer(
 
 
 def features(kernel: Kernel, X: Any, labels: ClassLabels, Z: Any, T: Array, threads: int, memory: float) -> Any:
-    """Rows as the layer sees them: their features are arrays, kept if they fit, because it multiplies by them often."""
+    """Whitened features of the rows, kept as arrays if they fit, because conjugate gradients multiply by them often."""
     return cache_features(LazyFeatures(kernel, X, labels, as_float64(Z), T, np.float64, threads), memory)
 
 
 def certified(plain: FeatureSource, basis: RegularizedBasis, coef: Array, bias: Array) -> Certificate:
-    """The certificate of a layer (outputs x vectors), in passes over kernel values in float64.
+    """Certify coefficients (outputs x vectors) and biases of a layer, in passes over kernel values in float64.
 
-    The model's own probabilities p are not quite feasible: their mixture q = (1 - t) p + t r with one distribution
-    r for all rows is, for the least t that leaves r non-negative.
+    The model's own probabilities p do not quite satisfy the constraint of the dual. Their mixture q = (1 - t) p + t r
+    with one distribution r for all rows does, for the smallest t for which r is non-negative.
     """
     V = np.ascontiguousarray(np.hstack([coef, bias[:, None]]))
     value, error_squares, squares, pull, classes, found = plain.total(LayerEvidence(plain.labels), V)
@@ -393,7 +395,7 @@ def certified(plain: FeatureSource, basis: RegularizedBasis, coef: Array, bias: 
 
 
 def _mixture(wanted: Array, found: Array) -> tuple[float, Array]:
-    """t and r, with which probabilities that sum to ``found`` come to the classes' totals."""
+    """The t and r for which mixed probabilities, whose sums are ``found``, have the sums ``wanted``."""
     t = float(np.clip(np.max(1 - wanted / np.maximum(found, np.finfo(float).tiny)), 0.0, 1.0))
     r = np.maximum(wanted - (1 - t) * found, 0)
     total = float(r.sum())

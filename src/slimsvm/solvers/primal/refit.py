@@ -1,4 +1,4 @@
-"""Coefficients over the vectors that a device holds, by the model's own problem on rows."""
+"""Refits of coefficients over given vectors, such as those on a device, by the training problem of the model."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from ...rows.labels import Labels, RowLabels, dataset_labels
 from ...utils.warnings import warn
 from .coefficients import Coefficients, fit_coefficients
 
-REFIT_JITTER = 1e-6  # of a norm: as learned vectors have it
+REFIT_JITTER = 1e-6  # jitter of the kernel norm; the same as for learned vectors
 
 
 class Refit(Protocol):
-    """What a model solves over vectors that are given."""
+    """The training problem of a model, for new coefficients over given vectors."""
 
     def coefficients(self, model: InferenceModel, kernel: Any, Z: Array, X: Array, y: Array) -> tuple[Array, Array]:
-        """Coefficients and biases over Z, in the place of the machine's own, by rows X with their labels or targets."""
+        """Coefficients and biases over Z that replace the model's own, fitted to rows X with labels or targets y."""
 
 
 @dataclass(frozen=True)
 class ClassProblem:
-    """Binary problems of classes."""
+    """Classification: one binary problem for each output."""
 
     C: Any
-    factors: Callable[[Array], Array]  # weights of the classes, from the class numbers of rows
+    factors: Callable[[Array], Array]  # class weights of rows, from their class numbers
     loss: Any
     regularizer: Any = field(default_factory=lambda: KernelNorm(REFIT_JITTER))
     tol: float = 1e-6
@@ -60,7 +60,7 @@ class ClassProblem:
 
 @dataclass(frozen=True)
 class TargetProblem:
-    """Numbers that values are to be, in units in which they are of unit size; cost and loss in those of the user."""
+    """Regression, solved for targets scaled to unit size; C and loss are in the units of the user."""
 
     C: float
     loss: Any
@@ -74,7 +74,7 @@ class TargetProblem:
         if y.shape[1] != outputs:
             raise ValueError(f"y has {y.shape[1]} columns, the model has {outputs} targets; give a column for each")
         units = TargetScaler.fit(y, np.ones(len(y)), not self.loss.scale_invariant)
-        size = float(units.size[0])  # all are the same, or the loss has no unit
+        size = float(units.size[0])  # all sizes are equal, or the loss is scale invariant
         loss, factor = self.loss.in_units(size)
         labels = RowLabels(units.transform(y), np.full(y.shape, self.C * factor / size**2))
         fitted = _solved(self, kernel, X, Z, labels, loss)

@@ -1,10 +1,11 @@
-"""Linear models in m dimensions: the solver of everything that has a basis.
+"""Solver of linear models in m dimensions, for all models over given vectors.
 
 With features P (n x m), one problem for each output,
 
     min_{w,b}  1/2 |w|^2 + sum_i loss(p_i.w + b, y_i).
 
-Smooth losses are solved by Newton's method, the hinge by interior points near the margin; both end with a certificate.
+Smooth losses are solved by Newton's method, the hinge by an interior point method on rows near the margin; both end
+with a certificate.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from .passes import KnownDuals
 class LinearSolution(LinearWeights):
     """Weights (outputs x features + 1, the bias last), and the certificate of each output.
 
-    ``known_duals`` are signed duals that decision values do not tell, by rows; of a smooth loss there may be none.
+    ``known_duals`` are row numbers and signed duals for each output, where decision values do not determine the duals;
+    a smooth loss may have none.
     """
 
     V: Array
@@ -36,7 +38,7 @@ class LinearSolution(LinearWeights):
     n_iter: Array
 
     def or_better(self, other: LinearSolution) -> LinearSolution:
-        """The better of both for each output; ``other`` came after this one and counts its steps too."""
+        """For each output the solution with the smaller gap; ``n_iter`` is that of ``other``, the later one."""
         late = other.gap < self.gap
         late |= ~np.isfinite(self.gap) & (other.objective <= self.objective)
         known_duals = tuple(
@@ -59,16 +61,16 @@ def solve(
     need: float | None = None,
     which: Array | None = None,
 ) -> LinearSolution:
-    """The problems of some outputs (None: all) to a relative duality gap of ``tol``.
+    """Solve the problems of the outputs ``which`` (None: all) to a relative duality gap of ``tol``.
 
-    ``max_iter`` bounds the steps of all methods together. Dearer methods are tried only where the gap is above
+    ``max_iter`` bounds the steps of all methods together. More expensive methods are tried only where the gap is above
     ``need`` (None: ``tol``).
     """
     need = tol if need is None else need
     which = np.arange(rows.labels.outputs) if which is None else which
     start = start if start is not None and np.isfinite(start).all() else None
     solution = _smooth(rows, loss, which, start, tol, max_iter) if loss.smooth else None
-    # Interior points have duals of their own, where a smooth loss takes differences from 1 that may be below rounding.
+    # Interior points have duals as variables; a smooth loss has them from ``1 - y f``, which may be below rounding.
     for method in (careful,) if loss.smooth else (None, careful):
         left = max_iter if solution is None else max_iter - int(solution.n_iter.max())
         if solution is not None and ((solution.gap <= need).all() or left <= 0 or not hasattr(loss, "dual_box")):
@@ -90,7 +92,7 @@ def _interior(
     before: LinearSolution | None,
     method: Any,
 ) -> LinearSolution:
-    """Some of the outputs by interior points, if that is better than before."""
+    """Solve the outputs ``o`` by interior points, and keep the results that are better than ``before``."""
     near = None if start is None else start[o]
     V, known_duals, n_iter = solve_interior(rows, loss, which[o], tol, max_iter, near, method)
     if before is None:
@@ -108,7 +110,7 @@ def _interior(
 def _smooth(
     rows: FeatureSource, loss: Any, which: Array, start: Array | None, tol: float, max_iter: int
 ) -> LinearSolution:
-    """Newton's method stops on what is left to gain; the gap, which bounds it, may need a step or two more."""
+    """Newton's method with ever smaller tolerances for the estimated gain, until the duality gap is small enough."""
     best: LinearSolution | None = None
     n_iter = np.zeros(len(which), dtype=int)
     for accuracy in tol * np.array([1.0, 1e-3, 1e-6, 1e-9]):
@@ -118,7 +120,7 @@ def _smooth(
         solution = certified(rows, loss, which, state.V, (), n_iter)
         stuck = best is not None and not (solution.gap < 0.5 * best.gap).any()
         best = solution if best is None else best.or_better(solution)
-        # Few rows in error and many features: Newton's method may wander from one set of rows to the next.
+        # With few rows in error and many features, Newton's method may cycle through sets of active rows.
         if (best.gap <= tol).all() or stuck or n_iter.max() >= max_iter or not state.converged.all():
             break
     assert best is not None

@@ -1,1 +1,1 @@
-"""Machines that find their size by themselves."""
+"""Models whose training determines their number of vectors."""

@@ -1,4 +1,4 @@
-"""Candidates of a sparse model as functions over the rows: kernel columns, or a factor of low rank."""
+"""Candidate vectors of a sparse model as functions on the rows: kernel columns, or a low-rank factor."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ from ...problem.formulation import Kernel
 from ..certificate import SMALLEST_NORMAL
 from ..pivoted_cholesky import pivoted_factor
 
-# Problems of up to this many distinct rows keep the full rank of their kernel matrix.
+# With pruning, up to this many distinct rows keep the full rank of their kernel matrix.
 FULL_RANK_ROWS = 300
-# What is nearer than this to the span of the pivots, relative to k(x, x), lies in it: while vectors are dropped, which
-# leads to the kernel itself in the end, and where the factor is all there is.
+# Squared distances to the span of the pivots, relative to k(x, x), that count as zero: with pruning, which ends with
+# the exact kernel, and without, where the factor is final.
 PRUNING_TOL, FACTOR_TOL = 1e-12, 1e-15
-# Without pruning, all rows are candidates up to this many of them; beyond, this many pivots are.
+# Without pruning, up to DENSE_ROWS rows are all candidates; beyond, DENSE_RANK pivots are.
 DENSE_ROWS, DENSE_RANK = 2000, 500
-# Pivots are looked for among this many rows.
+# Pivots are chosen among this many rows.
 PIVOT_ROWS = 4000
 
 
 @dataclass(frozen=True)
 class MergedRows:
-    """Rows without copies: a row that comes with k copies of its label is one row of k times the cost."""
+    """Distinct rows: k equal rows with the same label are merged into one with the sum of their costs."""
 
     first: Array  # row of the data
     X: Any
     y: Array
     C: Array
-    candidates: Array  # each row once, whatever its labels
-    candidate: Array  # which of them a row equals
+    candidates: Array  # positions of distinct inputs, whatever their labels
+    candidate: Array  # the candidate that each row equals
 
 
 def merge_duplicates(X: Any, y: Array, C: Array) -> MergedRows:
-    """Copies would always keep equal coefficients: as candidates, they count once."""
+    """Merge rows with equal inputs and labels; rows with equal inputs are a single candidate."""
     number = group_equal_rows(X).group
     _, first, group = np.unique(2 * number + (y > 0), return_index=True, return_inverse=True)
     _, candidates, candidate = np.unique(number[first], return_index=True, return_inverse=True)
@@ -58,7 +58,7 @@ def merge_duplicates(X: Any, y: Array, C: Array) -> MergedRows:
 
 @dataclass(frozen=True)
 class Coordinates:
-    """Features ``G B`` of the rows; coefficients of weights, and weights of coefficients."""
+    """Features ``G B`` of the rows, with maps from weights to coefficients and back."""
 
     G: Array
     B: Array
@@ -67,15 +67,15 @@ class Coordinates:
 
 
 class CandidateSpace(Protocol):
-    """Candidates as functions over the rows."""
+    """Candidate vectors as functions on the rows."""
 
     @property
     def candidates(self) -> Array:
-        """Their numbers."""
+        """Numbers of the candidates."""
 
     @property
     def missing(self) -> float:
-        """How much of the kernel the space lacks, relative to the largest k(z, z)."""
+        """Largest error of k(z, z) in this space, relative to the largest k(z, z)."""
 
     @property
     def truncated(self) -> bool:
@@ -83,7 +83,7 @@ class CandidateSpace(Protocol):
 
     @property
     def rank(self) -> int:
-        """Dimensions."""
+        """Number of dimensions."""
 
     @property
     def size(self) -> float:
@@ -99,12 +99,12 @@ class CandidateSpace(Protocol):
         """``k(X, Z) a``."""
 
     def take(self, keep: Array) -> Any:
-        """Some of the candidates."""
+        """The space of some of the candidates."""
 
 
 @dataclass(frozen=True)
 class KernelColumns:
-    """A dimension for each candidate."""
+    """The exact kernel: one dimension for each candidate."""
 
     candidates: Array
     columns: Array  # k(X, candidates)
@@ -121,7 +121,7 @@ class KernelColumns:
         return float(np.abs(self.gram.diagonal()).mean()) if len(self.gram) else 1.0
 
     def coordinates(self, ridge: Array, base: Any) -> Coordinates:
-        # Scaled by s, R + diag(ridge) is never nearer to singular than the identity: its pivots are 1 or more.
+        # Scaled by s, R + diag(ridge) is the identity plus a positive semidefinite matrix: its pivots are 1 or more.
         s = 1 / np.sqrt(ridge)
         R = base.matrix(self.gram)
         M = R * np.outer(s, s)
@@ -134,7 +134,7 @@ class KernelColumns:
         return Coordinates(self.columns, B, lambda w: dot(B, w), lambda a: dot(a / s, L))
 
     def qr_coordinates(self, R: Array, s: Array) -> Coordinates:
-        """Where rounding of R is larger than the ridge: from a triangle of the rows of ``[F s; I]``, with ``R ~ F'F``.
+        """Coordinates by QR of ``[F s; I]``, with ``R ~ F'F``, for where rounding of R is larger than the ridge.
 
         An indefinite R is replaced by its positive part.
         """
@@ -160,7 +160,7 @@ class KernelColumns:
 
 @dataclass(frozen=True)
 class LowRank:
-    """As many dimensions as the factor has columns: ``k(X, Z) ~ G H'``, ``k(Z, Z) ~ H H'``.
+    """A low-rank kernel, ``k(X, Z) ~ G H'`` and ``k(Z, Z) ~ H H'``: one dimension for each column of the factor.
 
     With ``z = H'a``, the best a for a given z has the penalty ``1/2 z' T^-1 z`` where ``T = H' diag(1/ridge) H``.
     """
@@ -169,7 +169,7 @@ class LowRank:
     G: Array
     H: Array
     mean_size: float
-    missing: float = 0.0  # the largest part of a k(z, z) that the factor lacks, relative to the largest k(z, z)
+    missing: float = 0.0  # largest error of k(z, z), relative to the largest k(z, z)
 
     @property
     def truncated(self) -> bool:
@@ -188,11 +188,11 @@ class LowRank:
         norm, s2 = (1.0, 1 / ridge) if base.follows_kernel else (0.0, 1 / (ridge + 1))
         scaled = self.H * np.sqrt(s2)[:, None]
         T = dot(scaled.T, scaled)
-        # T = L L' as far as float64 knows it; with z = L v the penalty is 1/2 v'(I + norm L'L) v = 1/2 |C'v|^2.
+        # T = L L' up to rounding; with z = L v the penalty is 1/2 v'(I + norm L'L) v = 1/2 |C'v|^2.
         factor, pivots = pivoted_cholesky(T, 1e-14 * float(T.diagonal().max(initial=0.0)))
         C = cholesky(norm * dot(factor, factor.T) + np.eye(len(pivots)))
         to_z = solve_lower(C, factor).T
-        corner = factor[:, pivots]  # of L', where z alone tells v
+        corner = factor[:, pivots]  # of L': the entries of z at the pivots determine v
         from_z, back = np.zeros(to_z.shape), np.zeros(to_z.shape)
         from_z[pivots] = solve_upper(corner, C)
         back[pivots] = solve_upper(corner, inverse_lower(C).T)
@@ -212,10 +212,10 @@ class LowRank:
 
 
 def starting_space(kernel: Kernel, data: MergedRows, rank: int, pruning: bool, threads: int) -> LowRank:
-    """All candidates over a factor of their kernel matrix, which for many of them is truncated.
+    """The candidates over a factor of their kernel matrix, which is truncated to ``rank`` if they are many.
 
-    Rounds that drop vectors are soon left with few, and get the kernel itself then. Without that, the factor decides
-    the result: it is that of all candidates, or, where those are too many, of a subset of them.
+    With ``pruning`` (vectors are dropped), later rounds use the exact kernel of the few that remain. Without, the
+    factor determines the result: it is that of all candidates or, where they are too many, of a subset of them.
     """
     candidates = data.candidates
     n = len(candidates)
@@ -228,8 +228,8 @@ def starting_space(kernel: Kernel, data: MergedRows, rank: int, pruning: bool, t
     if len(some) == n:
         H = np.ascontiguousarray(factor.T)
     else:
-        L = np.tril(factor[:, pivots].T)  # of the pivots' own kernel matrix
-        # Rows in one piece: solvers take some of them again and again.
+        L = np.tril(factor[:, pivots].T)  # Cholesky factor of the kernel matrix of the pivots
+        # Contiguous rows: solvers select rows many times.
         values = kernel(Z[some[pivots]], Z, threads=threads)
         H = solve_lower(L, values).T.copy()
     G = H if n == data.X.shape[0] else H[data.candidate]
@@ -243,8 +243,8 @@ def starting_space(kernel: Kernel, data: MergedRows, rank: int, pruning: bool, t
 
 
 def distinct_to_kernel(H: Array, rest: Array, same: float) -> Array:
-    """Rows of H without those that equal another one: to the kernel they are copies, whatever the data say."""
-    # Equal rows have equal products with any vector: they are neighbours.
+    """Rows of H that are distinct up to rounding; other candidates equal one of them as far as the kernel can tell."""
+    # Sorted by the product with one vector, equal rows are neighbours.
     order = np.argsort(dot(H, np.sqrt(1 + np.arange(H.shape[1]))), kind="stable")
     known = rest[order] <= same
     steps = np.einsum("ij,ij->i", *(2 * [np.diff(H[order], axis=0)]))

@@ -2,11 +2,11 @@
 
     min_{a,b}  1/2 a'R a + sum_i loss(f_i + b, y_i) + penalty(a),      f = K a
 
-Signed duals u that sum to zero, and any coefficients c, prove that no a and b come below
+For signed duals u that sum to zero and any coefficients c, the minimum is at least
 
     -sum_i loss*(-u_i) - 1/2 c'R c - penalty*(K'u - R c)
 
-where a star marks the conjugate. At the optimum c is a; elsewhere another c may prove more.
+where a star marks the conjugate. At the optimum c = a is best; elsewhere another c may give a better bound.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class PowerPenalty:
 
 @dataclass(frozen=True)
 class TangentPenalty:
-    """The quadratic that touches ``cost / p * sum |a_j|^p``, p below 1, at given coefficients (but for a constant)."""
+    """The quadratic that touches ``cost / p * sum |a_j|^p``, p below 1, at coefficients ``at``, up to a constant."""
 
     cost: float
     p: float
@@ -102,10 +102,10 @@ def lower_bound(
     penalised: Array | slice = slice(None),
     enough: float = np.inf,
 ) -> float:
-    """The most that a proves, or, if that is not ``enough``, the best ``c = a + t (other() - a)`` for t from 0 to 1.
+    """The bound with c = a or, if below ``enough``, with the best ``c = a + t (other() - a)`` for t from 0 to 1.
 
-    ``own`` is the losses' share, ``pull = K'u``, and ``norm`` multiplies by R. Coefficients that are not ``penalised``
-    are zero in a; c may have them.
+    ``own`` is the term of the losses, ``pull = K'u``, and ``norm`` multiplies by R. Coefficients that are not
+    ``penalised`` are zero in a, but not necessarily in c.
     """
     at = norm(a)
     rest = (pull - at)[penalised]
@@ -122,7 +122,7 @@ def lower_bound(
 
     low, high = 0.0, 1.0
     if bound(low) == -np.inf:
-        # The conjugate of a norm is infinite outside a ball: the first t inside.
+        # The conjugate of a norm is infinite outside a ball: find the first t inside by bisection.
         if bound(high) == -np.inf:
             return -np.inf
         outside, low = 0.0, 1.0
@@ -130,7 +130,7 @@ def lower_bound(
             middle = 0.5 * (low + outside)
             outside, low = (middle, low) if bound(middle) == -np.inf else (outside, middle)
     best = max(bound(low), bound(high))
-    # A concave function of t.
+    # The bound is concave in t: golden section search.
     while high - low > 1e-9 * high + SMALLEST_NORMAL and best < enough:
         left, right = high - GOLDEN_RATIO * (high - low), low + GOLDEN_RATIO * (high - low)
         values = bound(left), bound(right)

@@ -1,4 +1,4 @@
-"""Lp-norm models: one binary problem, for any p that makes sense.
+"""Kernel models with an Lp penalty on the coefficients: one binary problem, for p from 0 to infinity.
 
     min_{a,b}  1/2 a'R a + sum_i C_i (1 - y_i (f_i + b))_+ + penalty(a),      f = K a
 
@@ -45,7 +45,7 @@ def train_lp(
     threads: int = 1,
     watch: RoundCallback | None = None,
 ) -> SparseSolution:
-    """Rounds of reweighting; at p = 1 and infinity the convex problem itself, to a relative gap of ``tol``."""
+    """Train by rounds of reweighting; for p = 1 and infinity, by an interior point method to a relative gap ``tol``."""
     base = VARIANTS[variant]
     if p not in _BOUNDS:
         return sparse_rows(kernel, X, y, C, Hinge(), ReweightedNorm(p, C_alpha, base, max_iter), tol, threads, watch)
@@ -60,7 +60,7 @@ def train_lp(
 
 
 class KernelValues:
-    """The problem in kernel values of the distinct rows, or, where those are too many, of the candidates."""
+    """Objective and dual bound from kernel values of the distinct rows or, where those are too many, the candidates."""
 
     def __init__(self, kernel: Kernel, data: MergedRows, space: LowRank, threads: int):
         self.data, self.candidates = data, space.candidates
@@ -80,7 +80,7 @@ class KernelValues:
         return dot(self.gram, a)[self.data.candidate] if self.square else dot(self.columns, a)
 
     def pull(self, u: Array) -> tuple[Array, Array]:
-        """``K'u``, and coefficients of nearly the same function as the duals."""
+        """``K'u``, and coefficients whose function is nearly that of the duals u."""
         if self.square:
             own = np.bincount(self.data.candidate, weights=u, minlength=len(self.gram))
             return dot(self.gram, own), own
@@ -97,7 +97,7 @@ class KernelValues:
         return bias, 0.5 * float(square) + float(dot(C, np.maximum(1 - y * (f + bias), 0))) + penalty.value(a)
 
     def bound(self, a: Array, u: Array, penalty: Penalty, kernel_norm: bool, enough: float) -> float:
-        """What the duals prove with the help of these coefficients."""
+        """A lower bound of the objective from the duals u and the coefficients a, see `lower_bound`."""
         pull, other = self.pull(u)
         own = float(dot(self.data.y, u))
         if kernel_norm:
@@ -109,7 +109,7 @@ class KernelValues:
         return lower_bound(own, pull, a, lambda: pull, lambda x: x, penalty, enough=enough)
 
     def padded(self, a: Array) -> Array:
-        """With zeros for rows that are no candidates."""
+        """Coefficients with zeros for rows that are not candidates."""
         every = np.zeros(len(self.gram))
         every[self.penalised] = a
         return every
@@ -123,7 +123,7 @@ def _returned(
     tol: float,
     max_iter: int,
 ) -> SparseSolution:
-    """As many coefficients made zero as the objective allows, and the certificate of what is left."""
+    """The solution with as many coefficients set to zero as the objective allows, and its certificate."""
     norm = bool(problem.kernel_norm)
     best = solution.a
     bias, objective = values.objective(best, penalty, norm)
@@ -134,7 +134,7 @@ def _returned(
         a = np.where(zero, 0.0, solution.a)
         tried = values.objective(a, penalty, norm)
         if tried[1] > most and not zero.all():
-            # What they held was little, but not nothing: the others can have it.
+            # They contributed a little: solve for the other coefficients again.
             again = problem.over(~zero).solve(1e-4 * tol, max_iter, 0.1 * tol)
             a = np.zeros_like(a)
             a[~zero] = again.a

@@ -1,4 +1,4 @@
-"""Coefficients under the 1-norm or the largest one: an interior point for the convex problem itself.
+"""Interior point method for kernel models with a 1-norm or max-norm penalty on the coefficients.
 
     min_{a,b}  1/2 a'R a + sum_i C_i (1 - y_i (f_i + b))_+ + C_alpha |a|_p,    p = 1 or infinity
 
@@ -24,15 +24,15 @@ from ..primal.equations import from_sums
 
 # Iterations without progress.
 MAX_IDLE_ITERATIONS = 6
-# How far the bounds on coefficients are at the start: too near or too far, and rounding errors grow on the way.
+# Largest tau to start with: rounding errors grow where the bounds on coefficients start too near or too far.
 START_DISTANCES = (1e2, 1e5, 1.0, np.inf)
 
 
 class NormBound(Protocol):
-    """What the two norms do not have in common."""
+    """What differs between the 1-norm and the max-norm."""
 
     def size(self, m: int) -> int:
-        """Entries of tau."""
+        """Number of entries of tau."""
 
     def total(self, values: Array) -> Array:
         """Sums of values over the coefficients that share a tau."""
@@ -44,7 +44,7 @@ class NormBound(Protocol):
         """The norm dual to it."""
 
     def eliminated(self, plus: Array, minus: Array, extra: float) -> tuple[Array, Array, float]:
-        """The matrix left for a when tau is eliminated, ``D^1/2 (I - v v') D^1/2``: D's diagonal, v, and 1 - v'v."""
+        """The matrix for a after eliminating tau, ``D^1/2 (I - v v') D^1/2``: D's diagonal, v, and 1 - v'v."""
 
 
 @dataclass(frozen=True)
@@ -86,15 +86,15 @@ class MaxNormBound:
     def eliminated(self, plus: Array, minus: Array, extra: float) -> tuple[Array, Array, float]:
         both = plus + minus
         d, total = extra + both, both.sum()
-        # 1 - v'v without the difference of numbers that are almost equal.
+        # 1 - v'v, computed without cancellation.
         left = float(((extra * both + 4 * plus * minus) / d).sum() / total)
         return d, (plus - minus) / np.sqrt(d * total), left
 
 
 @dataclass
 class PolyhedralIterate(PrimalDualPoint):
-    """An iterate, or a step. ``s`` and ``xi`` are the margins' parts, ``alpha`` and ``room`` their multipliers; ``low``
-    and ``high`` are the multipliers of ``tau - a`` and ``tau + a``."""
+    """An iterate, or a step. ``s`` and ``xi`` are the slacks of the margins, ``alpha`` and ``room`` their multipliers;
+    ``low`` and ``high`` are the multipliers of ``tau - a`` and ``tau + a``."""
 
     a: Array
     z: Array
@@ -116,7 +116,7 @@ class PolyhedralIterate(PrimalDualPoint):
 class PolyhedralSolution:
     """Coefficients, signed duals that sum to zero, relative duality gap over the factor, iterations.
 
-    ``surely_zero`` is below 1 where the bounds say that a coefficient is zero: the smaller, the surer.
+    ``surely_zero`` is below 1 where both bounds on a coefficient are active, so it is zero: the smaller, the surer.
     """
 
     a: Array
@@ -131,7 +131,7 @@ class PolyhedralProblem:
     """Rows ``f = G z + b`` with labels y and costs C; ``kernel_norm``: R is the kernel matrix, else the identity."""
 
     def __init__(self, G: Array, H: Array, y: Array, C: Array, C_alpha: float, bound: NormBound, kernel_norm: bool):
-        # In units in which k(z, z) is about 1, and coefficients with it.
+        # In units in which k(z, z) is about 1.
         self.size = float(np.einsum("ij,ij->", H, H)) / len(H)
         self.G, self.H = G / np.sqrt(self.size), H / np.sqrt(self.size)
         cost = 1.0 if kernel_norm else self.size
@@ -140,13 +140,13 @@ class PolyhedralProblem:
         self.scale = self.size * cost
 
     def over(self, some: Array) -> PolyhedralProblem:
-        """The same over some of the vectors, but for the units."""
+        """The problem over some of the vectors, in the same units."""
         part = copy(self)
         part.H = self.H[some]
         return part
 
     def solve(self, tol: float = 1e-10, max_iter: int = 100, enough: float = 1e-8) -> PolyhedralSolution:
-        """To a relative gap of ``tol``, or as near as rounding allows; other starts if that is not ``enough``."""
+        """Solve to a relative gap of ``tol`` or as rounding allows; other starts if it is above ``enough``."""
         tried: list[tuple[tuple[float, float], PolyhedralIterate, int]] = []
         for farthest in START_DISTANCES:
             tried.append(self.descend(self.start(farthest), tol, max_iter))
@@ -166,13 +166,13 @@ class PolyhedralProblem:
     def descend(
         self, iterate: PolyhedralIterate, tol: float, max_iter: int
     ) -> tuple[tuple[float, float], PolyhedralIterate, int]:
-        """The least gap (and the objective), where, and the number of iterations."""
+        """Iterate from one start; returns the least gap (and objective), its iterate and the number of iterations."""
         best, least_gap, best_mu = iterate, (np.inf, np.inf), 0.0
         least, moved_at = np.inf, 0
         for iteration in range(max_iter):
             gap, mu = self.gap(iterate), complementarity(iterate)
             if gap < least_gap:
-                # Objectives of points that prove nothing count for the result, not as progress.
+                # Points with an infinite gap count for the result, not as progress.
                 best_mu, moved_at = (mu, iteration) if gap[0] < np.inf else (best_mu, moved_at)
                 best, least_gap = iterate, gap
             if mu < 0.9 * least:
@@ -186,12 +186,12 @@ class PolyhedralProblem:
             if after is None:
                 break
             iterate = after
-            # The step's own z has other rounding errors, which add up.
+            # Rounding errors of z would add up over the steps.
             iterate.z = dot(iterate.a, self.H)
         return least_gap, best, iteration + (iteration == max_iter - 1)
 
     def start(self, farthest: float) -> PolyhedralIterate:
-        """No coefficients, and all products equal: costs may differ by many orders of magnitude."""
+        """The first iterate: zero coefficients and equal products, as costs may differ by many orders of magnitude."""
         m, r = self.H.shape
         share = 0.5 * self.C_alpha * self.bound.size(m) / m
         half = 0.5 * self.C
@@ -205,7 +205,7 @@ class PolyhedralProblem:
         )
 
     def gap(self, iterate: PolyhedralIterate) -> tuple[float, float]:
-        """Relative gap, between the objective and the dual's at the nearest feasible duals, and the objective."""
+        """The relative gap between the objective and the dual value at nearby feasible duals, and the objective."""
         y, kernel_norm = self.y, self.kernel_norm
         f = dot(self.G, iterate.z) + iterate.bias
         quadratic = dot(iterate.z, iterate.z) if kernel_norm else dot(iterate.a, iterate.a)
@@ -213,7 +213,7 @@ class PolyhedralProblem:
         primal += self.C_alpha * self.bound.norm(iterate.a)
         u = balanced(y * iterate.alpha)
         pull = dot(u, self.G)
-        # The part of the pull that the norm of the coefficients balances, made to fit.
+        # The part of the gradient that the norm penalty balances, scaled into the dual norm ball.
         rest = pull - iterate.z if kernel_norm else dot(self.H, pull) - iterate.a
         weight = self.bound.dual_norm(dot(self.H, rest) if kernel_norm else rest)
         rest = rest * (self.C_alpha / weight) if weight > self.C_alpha else rest
@@ -221,7 +221,7 @@ class PolyhedralProblem:
         return relative_gap(primal, float(dot(y, u)) - 0.5 * float(dot(left, left))), primal
 
     def equations(self, iterate: PolyhedralIterate) -> Towards | None:
-        """Newton's equations; None if rounding has made them useless."""
+        """A solver of Newton's equations; None if rounding has made them useless."""
         y, G, H, norm = self.y, self.G, self.H, self.kernel_norm
         m = len(iterate.a)
         below, above = iterate.tau - iterate.a, iterate.tau + iterate.a
@@ -231,7 +231,7 @@ class PolyhedralProblem:
         gamma = (1 / np.sqrt(left) - 1) / max(float(dot(v, v)), SMALLEST_NORMAL)
 
         def root(x: Array) -> Array:
-            """``D^-1/2 x`` for vectors or columns, where D is the matrix that is left for a."""
+            """The inverse root of the matrix left for a, times a vector or columns."""
             x = (x.T / np.sqrt(d)).T
             return x + gamma * np.multiply.outer(v, dot(v, x))
 
@@ -239,7 +239,7 @@ class PolyhedralProblem:
             """The transpose of `root`."""
             return (x + gamma * v * float(dot(v, x))) / np.sqrt(d)
 
-        # With z = R'x, what is left to solve is positive definite in (x, b), however small D gets.
+        # With z = R'x, the system in (x, b) is positive definite however small D gets.
         Q, R = qr(root(H))
         h = 1 / (iterate.xi / iterate.room + iterate.s / iterate.alpha)
         P = dot(G, R.T)
@@ -274,7 +274,7 @@ class PolyhedralProblem:
                 inside = dot(rest, Q)
                 solved = solve(np.append(inside + dot(pushed, P), balance + pushed.sum()))
                 da = da + root_back(rest - dot(Q, inside) + dot(Q, solved[:-1]))
-                # Not H'da: what of da has no effect on z may be huge.
+                # Not H'da: da may have huge components that cancel in z.
                 dz, db = dz + dot(solved[:-1], R), db + float(solved[-1])
             dalpha = h * (goal - y * (dot(G, dz) + db))
             dtau = (self.bound.total(near + far + (plus - minus) * da) - shares) / self.bound.total(both)

@@ -2,11 +2,11 @@
 
 Logistic regression over kernel columns and a bias, ``f = K w + w_0``, in which each weight has a Gaussian prior of its
 own precision alpha. The precisions maximise the evidence (Laplace's approximation of it); most of them are infinite,
-and their vectors are gone. One move at a time: add a vector, re-estimate precisions, or delete a vector, whatever
-promises most. A move that does not raise the evidence is taken back, so that it never falls.
+and their vectors are dropped. Each move adds a vector, re-estimates precisions or deletes a vector, whichever has the
+largest predicted gain. A move that does not raise the evidence is rejected, so the evidence never falls.
 
-Promises take the curvature of the likelihood as fixed, which it is not. So, when nothing promises more, the evidence
-itself has to agree: `Refinement` climbs it in all precisions at once, and tries each vector and each candidate alone.
+Predicted gains take the curvature of the likelihood as fixed, which it is not. When none is left, `Refinement` works on
+the evidence itself: it climbs in all precisions at once, and tries each vector and each candidate alone.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from ...problem.formulation import Kernel
 from .relevance_problem import Move, Posterior, RelevanceProblem
 from .relevance_refinement import Refinement
 
-# Kernel values that are kept: candidates are thinned out beyond.
+# Kernel values kept in memory: beyond this, only every k-th row is a candidate.
 MAX_KERNEL_VALUES = 2**24
 MoveCallback = Callable[[int, int, float], None]
 
 
 @dataclass(frozen=True)
 class RelevanceSolution:
-    """Rows that are vectors, their weights, the bias, the log evidence, and how it went move by move.
+    """Rows that are vectors, their weights, the bias, the log evidence, and the history of the moves.
 
-    ``precision`` has the bias's first.
+    ``precision`` begins with that of the bias.
     """
 
     kept: Array
@@ -42,12 +42,12 @@ class RelevanceSolution:
     evidence: float
     converged: bool
     history: dict[str, Array]
-    refused: bool = False  # did rounding refuse a move that looked good at the end?
-    untried: bool = False  # was the work of trying vectors and candidates cut short at the end?
+    refused: bool = False  # did rounding prevent a promising move at the end?
+    untried: bool = False  # were vectors or candidates left untried at the end, for lack of work budget?
 
     @property
     def n_iter(self) -> int:
-        """Moves."""
+        """Number of moves."""
         return len(self.history["n_vectors"])
 
 
@@ -61,7 +61,7 @@ def train_relevance(
     threads: int = 1,
     watch: MoveCallback | None = None,
 ) -> RelevanceSolution:
-    """One binary problem; y is +-1. It ends when no move raises the log evidence by more than ``tol``."""
+    """Train on labels y (+-1) until no move raises the log evidence by more than ``tol``."""
     candidates = group_equal_rows(X).first
     thinned = -(-len(candidates) * X.shape[0] // MAX_KERNEL_VALUES)
     candidates = candidates[::thinned]
@@ -80,7 +80,7 @@ def train_relevance(
         values.append(-current.evidence)
         if watch is not None:
             watch(len(counts), counts[-1], current.evidence)
-    # Weights so near their maximum that the evidence can be computed from them.
+    # Solve for the weights as accurately as possible, for the final evidence.
     current = problem.posterior(current.members, current.alpha, current.w, 0.0) or current
     values[-1] = -current.evidence
     history = {"n_vectors": np.array(counts), "objective": np.array(values)}
@@ -92,7 +92,7 @@ def train_relevance(
 
 
 class Search:
-    """Finds the next move. All candidates are looked at only when an addition seems best, or nothing else is left."""
+    """Finds the next move. All candidates are evaluated only if an addition seems best, or nothing else is left."""
 
     def __init__(self, problem: RelevanceProblem, tol: float):
         self.problem, self.tol = problem, tol
@@ -110,16 +110,16 @@ class Search:
 
     @property
     def refused(self) -> bool:
-        """Did rounding refuse a move that looked good in the last look at the model?"""
+        """Did rounding prevent a promising move in the last refinement?"""
         return self.refinement is not None and self.refinement.refused
 
     @property
     def untried(self) -> bool:
-        """Were vectors or candidates left out of the last look at the model, for lack of work to spend?"""
+        """Were vectors or candidates left untried in the last refinement, for lack of work budget?"""
         return self.refinement is not None and self.refinement.untried
 
     def promised(self, current: Posterior) -> Posterior | None:
-        """The model after the move that promises most, and keeps some of it."""
+        """The model after the move with the largest predicted gain that does raise the evidence; None if none does."""
         changes = self.problem.changes(current)
         hoped = max((m.gain for m in self.additions), default=0.0)
         best = max(m.gain for m in changes)
@@ -134,7 +134,7 @@ class Search:
         return self.first_success(current, changes + self.additions)
 
     def first_success(self, current: Posterior, moves: list[Move]) -> Posterior | None:
-        """After the first move, best promise first, that does raise the evidence."""
+        """The model after the first move, in order of predicted gain, that raises the evidence; None if none does."""
         for move in sorted(moves, key=lambda m: -m.gain):
             if move.gain <= self.tol:
                 break

@@ -1,4 +1,4 @@
-"""The evidence of a relevance vector machine at given precisions, and what a change of one precision promises."""
+"""The evidence of a relevance vector machine at given precisions, and its predicted gain if one precision changes."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from scipy.special import expit
 from ...linalg.arrays import Array
 from ...linalg.matrix import NotPositiveDefinite, cho_solve, cholesky, dot, inverse_lower, solve_lower
 
-# A candidate with less than this part of its column outside the span of the vectors adds nothing but noise.
+# A candidate with a smaller share of its column outside the span of the vectors adds nothing but noise.
 MIN_SHARE_OUTSIDE_SPAN = 1e-8
 PRECISIONS = 1e-12, 1e12
-# Below this square of a pivot, the determinant has lost its digits.
+# If a squared pivot is smaller, the determinant has lost its digits.
 SMALLEST_PIVOT = 1e-9
-# A row far on the wrong side has next to no curvature: a step may have to be cut by that much.
+# Step lengths of the line search: a row far on the wrong side has next to no curvature, and a step may be far too long.
 HALVINGS = 0.5 ** np.arange(60)
-# A step that changes every f by at most this leaves the curvature of the likelihood as it is; by the second, within a
-# factor of e^2.
+# If a step changes every f by at most the first, the curvature of the likelihood hardly changes; if by at most the
+# second, by a factor of at most e^2.
 SETTLED_STEP, SAFE_STEP = 0.01, 2.0
 SMALLEST_NORMAL = np.finfo(float).tiny
 
 
 @dataclass(frozen=True)
 class Posterior:
-    """Laplace's approximation at given precisions; the bias comes first."""
+    """Laplace's approximation of the posterior at given precisions; the bias comes first."""
 
     members: Array  # candidates
     alpha: Array
@@ -37,7 +37,7 @@ class Posterior:
 
 @dataclass(frozen=True)
 class Move:
-    """A change of one precision (infinite: not in the model) and what it promises."""
+    """A change of one precision (infinite: not in the model) and the gain in evidence that is predicted."""
 
     candidate: int  # -1: the bias
     alpha: float
@@ -45,7 +45,7 @@ class Move:
 
 
 class RelevanceProblem:
-    """Columns K (rows x candidates), labels t (0 or 1), weights of the rows."""
+    """Logistic regression over columns K (rows x candidates), with labels t (0 or 1) and weights of the rows."""
 
     def __init__(self, K: Array, t: Array, weight: Array):
         self.K, self.t, self.weight = K, t, weight
@@ -57,15 +57,15 @@ class RelevanceProblem:
         return np.column_stack([np.ones(len(self.t)), self.K[:, members]])
 
     def slopes(self, f: Array) -> tuple[Array, Array]:
-        """First and minus second derivatives of the log likelihood of each row, without loss of digits far out."""
+        """First and minus second derivatives of the log likelihood of each row, accurate for large ``|f|``, too."""
         share, rest = expit(f), expit(-f)
         return self.weight * np.where(self.t > 0, rest, -share), self.weight * share * rest
 
     def posterior(self, members: Array, alpha: Array, w: Array, accuracy: float = 1e-13) -> Posterior | None:
-        """The most probable weights (Newton's method from w) and the evidence; None if rounding spoils them.
+        """The most probable weights (Newton's method from w) and the evidence; None if rounding errors are too large.
 
-        Steps go on until they move no f by more than `SETTLED_STEP`: far out they may gain next to nothing and yet bend
-        the likelihood, and with it the determinant.
+        Steps go on until they change no f by more than ``SETTLED_STEP``: at large ``|f|`` they may gain next to nothing
+        and yet change the curvature of the likelihood, and with it the determinant.
         """
         Phi = self.features(members)
         f = dot(Phi, w)
@@ -95,7 +95,7 @@ class RelevanceProblem:
             if settled and (not gain > accuracy * (1 + abs(value)) or (small and gain >= 0.1 * last)):
                 break
             last = gain
-            if small:  # too small to be seen in the value: the curvature stays the same within a factor
+            if small:  # below the rounding of the value: take a step that keeps the curvature within a factor
                 part = min(1.0, SAFE_STEP / farthest)
                 w, f = w + part * step, f + part * along
                 continue
@@ -112,7 +112,7 @@ class RelevanceProblem:
         return Posterior(members, alpha, w, f, factor, evidence) if np.isfinite(evidence) else None
 
     def log_posterior(self, f: Array, w: Array, alpha: Array) -> float:
-        """Log likelihood and log prior, but for constants."""
+        """Log likelihood plus log prior, up to constants."""
         likelihood = -float(dot(self.weight, np.logaddexp(0, self.sign * f)))
         return likelihood - 0.5 * float(dot(alpha, w**2))
 
@@ -132,7 +132,7 @@ class RelevanceProblem:
         return [Move(int(candidates[i]), float(S[i] ** 2 / (Q2[i] - S[i])), float(gain[i])) for i in best]
 
     def changes(self, current: Posterior) -> list[Move]:
-        """What could be done with the vectors in the model and the bias."""
+        """The best move for each vector in the model and for the bias: a new precision, or deletion."""
         root = inverse_lower(current.factor)
         variance = np.einsum("ij,ij->j", root, root)
         own = np.append(-1, current.members)
@@ -142,11 +142,11 @@ class RelevanceProblem:
         ]
 
     def change(self, candidate: int, alpha: float, variance: float, w: float) -> Move:
-        """Re-estimate the precision of a vector, or delete it. The bias stays, if with a large precision."""
+        """Re-estimate the precision of a vector, or delete it; the bias is never deleted."""
         # gamma: how well the data determine the weight; 1 - gamma is alpha times its variance.
         gamma = max(1 - alpha * variance, 0.0)
         S, Q = alpha * gamma, alpha * w
-        # The same without the vector itself.
+        # S and Q for the model without the vector.
         loose = max(alpha * variance, 1e-300)
         s, q = S / loose, Q / loose
         if q * q <= s and candidate >= 0:
@@ -181,7 +181,7 @@ class RelevanceProblem:
         return self.posterior(current.members, alpha, current.w)
 
     def first(self) -> Posterior:
-        """Only a bias."""
+        """The model with a bias only."""
         odds = float(np.log(self.weight[self.t > 0].sum()) - np.log(self.weight[self.t == 0].sum()))
         start = self.posterior(np.empty(0, dtype=np.int64), np.array([1 / (odds**2 + 0.1)]), np.array([odds]))
         assert start is not None

@@ -1,4 +1,4 @@
-"""Moves that raise the evidence of a relevance vector machine itself, as the curvature of the likelihood changes."""
+"""Refinement of a relevance vector machine: moves judged by the evidence itself, not by predicted gains."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ from .relevance_problem import (
     RelevanceProblem,
 )
 
-# A slope that is a smaller part than this of the terms it sums is rounding.
+# Slopes below this share of the sum of their terms' sizes are rounding errors.
 SLOPE_ROUNDING = 1e-14
-# So is what is left of a column outside the span of the vectors, squared, as a part of the column squared.
+# So are squared distances of a column to the span of the vectors below this share of its squared norm.
 OUTSIDE_ROUNDING = 1e-26
 # Times tol: warn if a candidate that cannot be added stably would raise the evidence by more.
 WARN_ABOVE_GAIN = 20
-# Precisions that are tried, as multiples of the present one, or of the most that the data could say about a candidate:
-# the evidence may have several maxima. A candidate that gains g has its best precision at up to about 1 / (2 sqrt(g))
-# times the latter: 500 times for the smallest tolerance in use.
+# Precisions that are tried, as multiples of the current one, or of the largest curvature that the data allow for a
+# candidate: the evidence may have several maxima. A candidate that gains g has its best precision at up to about
+# 1 / (2 sqrt(g)) times the latter: 500 times for the smallest tolerance in use.
 PRECISION_FACTORS = 10.0 ** np.array([-0.3, -1, -2, -3, -4, -6]), 10.0 ** np.array([0.3, 1, 2, 3, 4, 6, 24])
 ADDED_PRECISION_FACTORS = 10.0 ** np.arange(3.0, -16.1, -0.5)
-# Between two of them the evidence may be higher by this much; below that, a smaller precision does not help.
+# Between two tried precisions the evidence may be higher by the first; after a loss of more than the second, smaller
+# precisions are not tried.
 MAX_GAIN_BETWEEN_FACTORS, HOPELESS_LOSS = 0.1, 1.5
 # A candidate whose first step loses evidence, and whose best weight would change no f by more than this, is not tried.
 MIN_CHANGE_OF_F = 0.7
@@ -39,17 +40,17 @@ MIN_CHANGE_OF_F = 0.7
 MAX_ROUND_WORK = 5e8
 # Multiplications to spend, in a whole fit, on further rounds for those left out; then the fit ends with a warning.
 MAX_LAST_WORK = 1e10
-# A weight of which the data determine less than this is as good as gone.
+# Weights whose determination by the data (gamma) is smaller are dropped.
 MIN_DETERMINATION = 1e-6
 
 
 class Refinement:
-    """Moves that raise the evidence itself, with the curvature of the likelihood as it changes."""
+    """Finds moves that raise the evidence, recomputed with the curvature of the likelihood after each move."""
 
     def __init__(self, problem: RelevanceProblem, tol: float):
         self.problem, self.tol = problem, tol
-        self.waiting: list[Move] = []  # additions that looked good beside the last one
-        self.refused = False  # was a move that looked good beyond what float64 can tell?
+        self.waiting: list[Move] = []  # other promising additions from the last search
+        self.refused = False  # did rounding prevent a promising move?
         self.untried = False
         self.work_left = MAX_LAST_WORK
 
@@ -63,7 +64,7 @@ class Refinement:
         return None
 
     def climbed(self, current: Posterior) -> Posterior | None:
-        """All precisions at a maximum nearby; vectors that the data no longer determine are gone."""
+        """The model at a local maximum in all precisions, without the vectors that the data no longer determine."""
         problem, best = self.problem, current
 
         def downhill(logarithms: Array) -> tuple[float, Array]:
@@ -75,8 +76,8 @@ class Refinement:
                 best = proposed
             return -proposed.evidence, -self.gradient(proposed)
 
-        # With a slope g in the logarithm of a precision there is about g^2 left to gain from it, but where it is flat
-        # g for each factor of e.
+        # With a slope g in the logarithm of a precision the gain left is about g^2 near a maximum, and g for each
+        # factor of e on a plateau.
         small, slope = 0.1 * self.tol / max(abs(current.evidence), 1.0), min(np.sqrt(0.05 * self.tol), self.tol)
         least, most = (np.full(len(current.alpha), limit) for limit in np.log(PRECISIONS))
         lbfgs(downhill, np.log(current.alpha), (least, most), 100, 15_000, small, slope, memory=10)
@@ -89,23 +90,23 @@ class Refinement:
         return best
 
     def variances(self, current: Posterior) -> Array:
-        """Of the weights."""
+        """Posterior variances of the weights."""
         root = inverse_lower(current.factor)
         return np.einsum("ij,ij->j", root, root)
 
     def gradient(self, current: Posterior) -> Array:
-        """Of the evidence, in the logarithms of the precisions."""
+        """Gradient of the evidence in the logarithms of the precisions."""
         problem = self.problem
         V = solve_lower(current.factor, problem.features(current.members).T)
         _, curvature = problem.slopes(current.f)
-        # A precision moves f, and f the curvature.
+        # A precision changes f, and f changes the curvature.
         bend = curvature * (1 - 2 * expit(current.f)) * np.einsum("ij,ij->j", V, V)
         pull = solve_lower(current.factor, dot(V, bend), transposed=True)
         alpha, w = current.alpha, current.w
         return 0.5 * (1 - alpha * w**2 - alpha * self.variances(current) + alpha * w * pull)
 
     def changed(self, current: Posterior) -> Posterior | None:
-        """The best model with one precision elsewhere, or one vector less."""
+        """The best model with one precision changed far, or one vector less."""
         best = current
         # Weights with the largest precision: deleting them may still raise the evidence.
         for candidate in current.members[current.alpha[1:] > 0.999 * PRECISIONS[1]]:
@@ -121,7 +122,7 @@ class Refinement:
         return best
 
     def rescaled(self, current: Posterior, best: Posterior, tries: TrialModels, some: Array) -> Posterior:
-        """The best model with one of these precisions elsewhere, unless the best one known is better."""
+        """The best of ``best`` and the models with one of these precisions multiplied by one of the factors."""
         for factors in PRECISION_FACTORS:
             open_, w = some, current.w
             for factor in factors:
@@ -143,7 +144,7 @@ class Refinement:
         return best
 
     def next_one(self, current: Posterior) -> Posterior | None:
-        """The model after the first of the additions in waiting that is still worth it."""
+        """The model after the first waiting addition that still raises the evidence; None if there is none."""
         while self.waiting:
             move = self.waiting.pop(0)
             if move.candidate in current.members:
@@ -155,12 +156,12 @@ class Refinement:
         return None
 
     def added(self, current: Posterior) -> Posterior | None:
-        """The model with one vector more."""
+        """The model with one more vector; None if no candidate raises the evidence."""
         candidates, sizes = self.candidates(current)
         for some in self.rounds(current, len(candidates), len(ADDED_PRECISION_FACTORS)):
             gains = self.gains(current, candidates[some], sizes[some])
             for candidate, size, gain in zip(candidates[some], sizes[some], gains, strict=True):
-                gain[0] = gain[0] if gain[0] > 0 else -np.inf  # almost without it
+                gain[0] = gain[0] if gain[0] > 0 else -np.inf  # almost infinite: nearly the model without it
                 for peak in peaks(gain, -MAX_GAIN_BETWEEN_FACTORS):
                     place = np.exp(summit(np.log(size * ADDED_PRECISION_FACTORS), gain, peak))
                     self.waiting.append(Move(int(candidate), float(place), float(gain[peak])))
@@ -171,7 +172,7 @@ class Refinement:
         return None
 
     def rounds(self, current: Posterior, count: int, tries: int) -> Iterator[slice]:
-        """What to try, best promise first: as many as a round may take, and others while there is work left."""
+        """Slices to try in order: the first round is free, further ones use up ``work_left``."""
         work = self.work(current, tries)
         each = 1 + int(MAX_ROUND_WORK / work)
         for first in range(0, count, each):
@@ -183,7 +184,7 @@ class Refinement:
             yield slice(first, first + each)
 
     def gains(self, current: Posterior, candidates: Array, sizes: Array) -> Array:
-        """Of the evidence, by candidates and precisions."""
+        """Gains in evidence from adding candidates (candidates x precisions)."""
         problem, m = self.problem, len(current.alpha)
         gains = np.full((len(candidates), len(ADDED_PRECISION_FACTORS)), -np.inf)
         open_ = np.arange(len(candidates))
@@ -199,7 +200,7 @@ class Refinement:
         return gains
 
     def candidates(self, current: Posterior) -> tuple[Array, Array]:
-        """Vectors that are worth a look, best promise first, and the most that the data could say about the weight."""
+        """Promising candidates, best first, and the largest curvature that the data allow for their weight."""
         problem = self.problem
         error, curvature = problem.slopes(current.f)
         Phi = problem.features(current.members)
@@ -222,17 +223,16 @@ class Refinement:
         return some, np.minimum(sizes, PRECISIONS[1] / ADDED_PRECISION_FACTORS[0])
 
     def hidden_gain(self, current: Posterior, close: Array) -> bool:
-        """Would one of these candidates raise the evidence, which lie so near the span of the vectors that the evidence
-        with them cannot be computed?
+        """Would a candidate so near the span of the vectors that its evidence cannot be computed raise the evidence?
 
-        By Tipping and Faul's estimate, where S is the least ``(k - Phi c)'B(k - Phi c) + c'A c`` over c, with the
-        curvatures B and precisions A: a sum without cancellation.
+        By Tipping and Faul's estimate, where S is the least ``(k - Phi c)'B(k - Phi c) + c'A c`` over c, with
+        the curvatures B and precisions A: a sum without cancellation.
         """
         problem, K = self.problem, self.problem.K[:, close]
         error, curvature = problem.slopes(current.f)
         Phi = problem.features(current.members)
         c, rest = np.zeros((Phi.shape[1], len(close))), K
-        for _ in range(2):  # the second time for the digits that the first one lost
+        for _ in range(2):  # the second time is iterative refinement
             c = c + cho_solve(current.factor, dot((Phi * curvature[:, None]).T, rest) - current.alpha[:, None] * c)
             rest = K - dot(Phi, c)
         outside, inside = dot(curvature, rest**2), dot(current.alpha, c**2)
@@ -243,19 +243,19 @@ class Refinement:
         return bool((ratio - 1 - np.log(ratio) > WARN_ABOVE_GAIN * self.tol).any())
 
     def work(self, current: Posterior, tries: int) -> float:
-        """Multiplications that trying so many precisions for one vector takes."""
+        """Number of multiplications to try so many precisions for one vector."""
         m = len(current.alpha) + 5
         return float(tries) * (len(self.problem.t) * m**2 + 2 * m**3)
 
 
 def peaks(values: Array, least: float) -> Array:
-    """Where values are no smaller than those beside them, nor than ``least``."""
+    """Positions of local maxima that are not below ``least``."""
     padded = np.concatenate([[-np.inf], values, [-np.inf]])
     return np.flatnonzero((values >= padded[:-2]) & (values >= padded[2:]) & (values >= least))
 
 
 def summit(x: Array, values: Array, i: int) -> float:
-    """Where a function has its peak near ``x[i]``: the vertex of the parabola through three values."""
+    """The maximum of a function near ``x[i]``: the vertex of the parabola through three values."""
     if not 0 < i < len(x) - 1 or not np.isfinite(values[i - 1 : i + 2]).all():
         return float(x[i])
     a, b = np.diff(values[i - 1 : i + 2]) / np.diff(x[i - 1 : i + 2])
@@ -264,18 +264,18 @@ def summit(x: Array, values: Array, i: int) -> float:
 
 
 class TrialModels:
-    """The evidence of many models at once: features that they share, and, where given, one more of each model's own."""
+    """The evidence of many models at once, with shared features Phi and, if given, one extra feature for each model."""
 
     def __init__(self, problem: RelevanceProblem, Phi: Array, extra: Array | None = None, tol: float = 1e-3):
         self.problem, self.Phi, self.extra = problem, Phi, extra
-        # A step that is left to do changes the determinant by about the root of what it gains.
+        # One more step would change the determinant by about the root of its gain.
         self.accuracy = np.clip((0.1 * tol) ** 2, 1e-14, 1e-9)
         rows, columns = np.tril_indices(Phi.shape[1])
         self.lower = rows, columns
         self.products = Phi[:, rows] * Phi[:, columns]
 
     def evidence(self, alpha: Array, w: Array, block: int = 2**19) -> tuple[Array, Array]:
-        """For each row of precisions, by Newton's method from w, with the weights; -inf where it does not converge."""
+        """Evidence and weights for each row of precisions, by Newton's method from w; -inf if it does not converge."""
         w = np.array(np.broadcast_to(w, alpha.shape))
         evidence = np.full(len(alpha), -np.inf)
         some = max(1, block // len(self.Phi))
@@ -284,7 +284,7 @@ class TrialModels:
         return evidence, w
 
     def of_block(self, alpha: Array, weights: Array, evidence: Array, first: int) -> None:
-        """Fills in evidence and weights."""
+        """Fill in evidence and weights of a block of models."""
         extra = None if self.extra is None else self.extra[:, first : first + len(alpha)]
         open_ = np.arange(len(alpha))
         w = weights.copy()
@@ -299,7 +299,7 @@ class TrialModels:
                 step, determinant = unit * scaled, determinant - 2 * np.log(unit).sum(axis=1)
                 along = self.decision(step, extra)
             gain = np.einsum("bi,bi->b", step, gradient)
-            # Far out each step may gain next to nothing and yet bend the likelihood, and with it the determinant.
+            # At large |f| a step may gain next to nothing and yet change the curvature, and with it the determinant.
             done = (gain <= self.accuracy * (1 + np.abs(value))) & (np.abs(along).max(axis=0) <= SETTLED_STEP)
             evidence[open_[done]] = (value + 0.5 * np.log(alpha).sum(axis=1) - 0.5 * determinant)[done]
             weights[open_[done]] = w[done]
@@ -319,7 +319,7 @@ class TrialModels:
             w, f, value = w + part[:, None] * step, f + part * along, tried
 
     def decision(self, w: Array, extra: Array | None) -> Array:
-        """f of each model, in columns."""
+        """Decision values f (rows x models)."""
         m = self.Phi.shape[1]
         f = dot(self.Phi, w[:, :m].T)
         return f if extra is None else f + extra * w[:, m]

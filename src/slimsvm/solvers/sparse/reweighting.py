@@ -3,10 +3,10 @@
     min_{a,b}  1/2 a'R a + sum_i loss(f_i + b, y_i) + penalty(a),      f = k(X, Z) a
 
 with R = k(Z, Z) or the identity. Each round replaces the penalty by the quadratic ``1/2 sum ridge_j a_j^2`` that
-touches it at the last round's coefficients, solves a linear problem, and drops the vectors whose coefficients vanish.
+touches it at the last round's coefficients, solves a linear model, and drops the vectors whose coefficients vanish.
 
-A round takes place in as few dimensions as it can: one for each vector that is left, or, while those are many, the rank
-of a pivoted Cholesky factor. So no matrix of all rows against all rows is formed.
+A round is solved in few dimensions: one for each remaining vector or, while those are many, the rank of a pivoted
+Cholesky factor. So no matrix of all rows against all rows is formed.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from ..rounding import KERNEL_ROUNDING
 from .candidate_space import CandidateSpace, Coordinates, KernelColumns, merge_duplicates, starting_space
 from .duality import Penalty, PowerPenalty, TangentPenalty, lower_bound
 
-# Coefficients below this fraction of the largest are zero.
+# Coefficients below this fraction of the largest are set to zero.
 VANISHED_COEFFICIENT = 1e-8
-# Larger ones begin with this rank, or more where many rows are hard to separate.
+# Problems with many rows start with FIRST_RANK, or more where many rows are hard to separate.
 FIRST_RANK, MAX_RANK, CLOSE_ROWS_PER_RANK = 100, 250, 8
-# A factor that lacks more than this part of some k(x, x) may be worth a higher rank.
+# A larger error of some k(x, x), relative to the largest, may be worth a higher rank.
 POOR_FACTOR = 1e-3
-# A change is extrapolated at most so many times: its rounding errors are, too.
+# A change is extrapolated by at most this factor, because its rounding errors grow with it.
 MAX_EXTRAPOLATION = 300
-# Rounds without any gain, or without any proof, after which no more are tried.
+# Rounds without any gain, or without a finite gap, after which no more are tried.
 MAX_IDLE_ROUNDS = 10
 # Gap to which the last rounds are solved.
 EXACT_GAP = 1e-11
@@ -52,7 +52,7 @@ RoundCallback = Callable[[int, int, float], None]
 
 @dataclass(frozen=True)
 class SparseSolution:
-    """Vectors kept (numbers of candidates), their coefficients, the bias, and how it went round by round."""
+    """Vectors kept (numbers of candidates), their coefficients, the bias, and the history of the rounds."""
 
     kept: Array
     coef: Array
@@ -64,7 +64,7 @@ class SparseSolution:
 
     @property
     def n_iter(self) -> int:
-        """Rounds."""
+        """Number of rounds."""
         return len(self.history["n_vectors"])
 
     def of_rows(self, rows: Array) -> SparseSolution:
@@ -78,7 +78,7 @@ class SparseSolution:
 def solve_round(
     at: Coordinates, y: Array, C: Array, loss: Any, start: Any, last: HingeSolution | None, tol: float
 ) -> HingeSolution:
-    """A linear machine, from the last round's weights and bias: never above the objective there."""
+    """Solve the linear model of one round, from the last round's weights and bias, to no larger an objective."""
     if not loss.smooth:
         return HingeProblem(at.G, at.B, y, C).solve(tol, start, last)
     rows = DenseFeatures(dot(at.G, at.B), RowLabels(y[:, None], C[:, None]))
@@ -97,15 +97,15 @@ Exact = Callable[[Array], KernelColumns]
 
 
 class Rounds:
-    """The state between rounds."""
+    """State of the reweighting: coefficients, the space of their candidates and the history of the rounds."""
 
     def __init__(self, space: CandidateSpace, y: Array, C: Array, loss: Any, norm: ReweightedNorm):
         norm.check()
         self.space, self.y, self.C, self.loss, self.norm = space, y, C, loss, norm
-        # All equal; 1 where k(x, x) is. A multiple of the kernel, C and C_alpha in proportion, gives the same model.
+        # All equal; 1 where k(x, x) = 1. Scaling the kernel, with C and C_alpha in proportion, gives the same model.
         self.a = np.full(len(space.candidates), 1 / max(space.size, SMALLEST_NORMAL))
         self.last: Any = None
-        self.least = 0.0  # below it, a logarithm counts as that of this
+        self.least = 0.0  # smallest size of a coefficient in the logarithm of p = 0
         self.gone = 0
         self.largest = 0.0
         self.tol = EXACT_GAP if norm.p == 2 else 1e-2
@@ -113,7 +113,7 @@ class Rounds:
         self.values: list[float] = []
         self.change = np.inf
         self.steady = False  # did the last round keep all vectors?
-        self.unproved = 0  # rounds in a row that rounding errors left without any proof
+        self.unproved = 0  # rounds in a row whose gap is infinite because of rounding
 
     def step(self) -> None:
         """One round: reweight, solve, drop what vanished."""
@@ -126,13 +126,13 @@ class Rounds:
         self.last = solve_round(coordinates, self.y, self.C, self.loss, start, before, self.tol)
         self.unproved = 0 if np.isfinite(self.last.gap) else self.unproved + 1
         a = coordinates.coef(self.last.w)
-        # Of the largest ever: when C_alpha is too large, all coefficients vanish together.
+        # Relative to the largest of all rounds: when C_alpha is too large, all coefficients vanish together.
         self.largest = max(self.largest, float(np.abs(a).max(initial=0.0)))
         if not self.counts and norm.p == 0:
             self.least = max(VANISHED_COEFFICIENT * self.largest, SMALLEST_NORMAL)
         value = self.solved_value(a, ridge)
         keep = np.flatnonzero(np.abs(a) > VANISHED_COEFFICIENT * self.largest) if norm.p < 1 else np.arange(len(a))
-        # Above p = 1 nothing is dropped, and coefficients of no weight may take their time.
+        # Above p = 1 nothing is dropped, and small coefficients may converge slowly.
         size = np.abs(self.a) if norm.p < 1 else max(self.largest, SMALLEST_NORMAL)
         if len(keep) < len(a):
             kept = np.zeros(len(a))
@@ -146,7 +146,7 @@ class Rounds:
             self.change = float((np.abs(a - self.a) / size).max(initial=0.0)) if len(keep) == len(a) else np.inf
         if before is not None and len(keep) == len(a):
             if not value <= (self.values[-1] if self.steady and self.tol <= EXACT_GAP else most):
-                # The round is worse than none: only rounding errors are left, if it was solved as well as can be.
+                # The round raised the objective: if it was solved to full accuracy, only rounding errors are left.
                 self.change = 0.0 if self.tol <= EXACT_GAP else np.inf
                 a, value, self.last = self.a, self.values[-1], before
             elif self.steady and self.change < 1:
@@ -160,8 +160,8 @@ class Rounds:
             self.space = self.space.take(keep)
 
     def solved_value(self, a: Array, ridge: Array) -> float:
-        """The objective from the round's weights, recomputed from coefficients where cancellation made the two
-        disagree: then ``last`` becomes what the coefficients mean, with the best bias."""
+        """The objective at the round's weights, or at the coefficients where cancellation makes the two differ; then
+        ``last`` is set to the decision values of the coefficients, with the best bias."""
         last = self.last
         value = last.objective - 0.5 * float(dot(ridge, a**2)) + self.penalty(a)
         f = self.space.values(a)
@@ -176,23 +176,23 @@ class Rounds:
         return self.smooth_part(self.space, a, f) + self.penalty(a)
 
     def rounding(self, value: float) -> float:
-        """How much of a value of the objective may be rounding; at p = 0 logarithms may cancel the rest of it."""
+        """Estimate the rounding error of an objective value; at p = 0 its logarithms may cancel the other terms."""
         logarithms = np.log(np.maximum(np.abs(self.a), SMALLEST_NORMAL)) if self.norm.p == 0 else np.zeros(0)
         return 1e-12 * (abs(value) + self.norm.C_alpha * float(np.abs(logarithms).sum()))
 
     def best_bias(self, f: Array) -> float:
-        """The exact one for the hinge, that of the last round for a smooth loss."""
+        """The exact best bias for the hinge; the bias of the last round for a smooth loss."""
         return self.last.bias if self.loss.smooth else OneNorm().bias(self.y - f, self.y, self.C, INEQUALITY)
 
     def penalty(self, a: Array) -> float:
-        """Of these coefficients and of those that have vanished."""
+        """The penalty of these coefficients and of those that have been dropped."""
         return self.norm.penalty(a, self.least) + self.norm.penalty(np.zeros(self.gone), self.least)
 
     def extrapolated(self, a: Array, value: float, before: Any) -> tuple[Array, float]:
-        """Farther along this round's change while that is better.
+        """Move on along this round's change while the objective falls.
 
-        A coefficient on its way to zero, or to rest, moves on for many rounds; all is linear in the step but the
-        penalty and the loss, so a try costs little.
+        Coefficients converge slowly, in the same direction for many rounds. A try is cheap, because decision values are
+        linear in the step.
         """
         d, df, db = a - self.a, self.last.f - before.f, self.last.bias - before.bias
         shrinking = d * a < 0
@@ -209,19 +209,19 @@ class Rounds:
         return a + best * d, value
 
     def idle(self, count: int) -> bool:
-        """Have so many rounds, solved as well as can be, gained nothing but rounding errors?"""
+        """Have the last ``count`` rounds, solved to full accuracy, gained nothing but rounding errors?"""
         if self.tol > EXACT_GAP or len(self.values) <= count or len(set(self.counts[-count - 1 :])) > 1:
             return False
         return self.values[-count - 1] - self.values[-1] <= 1e-13 * abs(self.values[-1])
 
     def sharpen(self) -> None:
-        """The next round is solved so well that its error is small beside the last progress."""
+        """Lower the tolerance of the next round to a fraction of the last progress."""
         if len(self.values) > 1:
             progress = (self.values[-2] - self.values[-1]) / max(abs(self.last.objective), SMALLEST_NORMAL)
             self.tol = min(self.tol, max(0.01 * progress, EXACT_GAP))
 
     def enter(self, space: KernelColumns) -> None:
-        """Go on with the kernel itself; what a factor made of the objective is shifted to meet its value there."""
+        """Go on with the exact kernel; earlier objective values, of a truncated factor, are shifted to match it."""
         if self.space.truncated:
             f = dot(space.columns, self.a)
             before = self.values[-1]
@@ -231,17 +231,17 @@ class Rounds:
         self.space = space
 
     def smooth_part(self, space: CandidateSpace, a: Array, f: Array) -> float:
-        """All of the objective but the penalty."""
+        """The objective without the penalty."""
         return space.quadratic(a, self.norm.base) + float(
             self.loss.value(f[:, None], self.y[:, None], self.C[:, None])[0]
         )
 
     def result(self, space: KernelColumns, converged: bool) -> SparseSolution:
-        """Coefficients with the exact bias."""
+        """The solution over the exact kernel, with the best bias and its certificate."""
         f = dot(space.columns, self.a)
         bias = self.best_bias(f) if len(self.a) else best_constant(self.y, self.C, self.loss)
         objective = self.smooth_part(space, self.a, f + bias) + (self.norm.penalty(self.a) if len(self.a) else 0.0)
-        # No round is kept that is worse than the one before; the shift has rounding errors of its own.
+        # Objectives of rounds never rise; only rounding errors of the shift could make them.
         shifted = np.array(self.values) + (objective - self.values[-1])
         values = np.maximum(np.minimum.accumulate(shifted), objective)
         values[-1] = objective
@@ -251,7 +251,7 @@ class Rounds:
         return SparseSolution(space.candidates[used], self.a[used], bias, objective, gap, converged, history)
 
     def gap(self, space: KernelColumns, f: Array, bias: float) -> float:
-        """Of the convex problem at these coefficients; below p = 1, that of a round which would start from them."""
+        """Duality gap of the problem; for p of at most 1, of the convex problem of a round that starts from here."""
         if not len(self.a):
             return 0.0  # a bias alone is exact
         y, C, norm = self.y[:, None], self.C[:, None], self.norm
@@ -274,8 +274,8 @@ class Rounds:
 
 
 def rounding_of_values(K: Array, a: Array, u: Array) -> float:
-    """How far rounding of kernel values may have moved the losses at ``f = K a``, which change by -u for each unit of
-    f: what independent errors do to such a sum."""
+    """Estimate the error of the losses at ``f = K a``, whose derivatives are -u, due to independent rounding errors of
+    the kernel values."""
     return KERNEL_ROUNDING * float(np.sqrt(dot(u**2, dot(K**2, a**2))))
 
 
@@ -287,7 +287,7 @@ def best_constant(y: Array, C: Array, loss: Any) -> float:
 
 
 def without_vectors(y: Array, C: Array, loss: Any) -> SparseSolution:
-    """The model of a kernel that is zero."""
+    """The model with a bias only, for a kernel that is zero."""
     bias = best_constant(y, C, loss)
     objective = float(loss.value(np.full((len(y), 1), bias), y[:, None], C[:, None])[0])
     history = {"n_vectors": np.zeros(1, dtype=int), "objective": np.array([objective])}
@@ -295,9 +295,9 @@ def without_vectors(y: Array, C: Array, loss: Any) -> SparseSolution:
 
 
 def reweight(rounds: Rounds, exact: Exact, tol: float = 1e-6, watch: RoundCallback | None = None) -> SparseSolution:
-    """Rounds until no coefficient changes by more than ``tol`` of itself.
+    """Run rounds until no coefficient changes by more than ``tol``, relative to its size.
 
-    ``exact`` gives the kernel columns of candidates; rounds turn to them when few are left.
+    ``exact`` gives the kernel columns of candidates; rounds switch to them when few are left.
     """
     p = rounds.norm.p
     rest = tol
@@ -310,7 +310,7 @@ def reweight(rounds: Rounds, exact: Exact, tol: float = 1e-6, watch: RoundCallba
         if rounds.unproved >= MAX_IDLE_ROUNDS:
             return rounds.result(exact(rounds.space.candidates), True)
         settled = p == 2 or rounds.change <= rest or rounds.idle(MAX_IDLE_ROUNDS)
-        # The factor costs an eigenvalue problem of its rank, the columns only a Cholesky factor.
+        # Coordinates of a factor cost more than those of as many columns.
         few = len(rounds.a) < (1 if rounds.space.truncated else 2) * rounds.space.rank
         if few or (settled and rounds.space.truncated):
             again = rounds.space.truncated
@@ -318,7 +318,7 @@ def reweight(rounds: Rounds, exact: Exact, tol: float = 1e-6, watch: RoundCallba
             settled = settled and not again
         if settled and rounds.tol <= EXACT_GAP:
             solution = rounds.result(exact(rounds.space.candidates), True)
-            # Between 1 and 2 the problem is convex, and rounds creep where p is near 1.
+            # For p between 1 and 2 the problem is convex, and rounds converge slowly where p is near 1.
             if p <= 1 or p == 2 or solution.gap <= tol or rest < 1e-12:
                 return solution
             rest *= 0.1
@@ -342,7 +342,7 @@ def sparse_rows(
     threads: int = 1,
     watch: RoundCallback | None = None,
 ) -> SparseSolution:
-    """A model whose vectors are training rows; `SparseSolution.kept` are their numbers."""
+    """Train a model whose vectors are training rows; `SparseSolution.kept` are their numbers."""
     data = merge_duplicates(X, y, C)
 
     def exact(candidates: Array) -> KernelColumns:
@@ -356,7 +356,7 @@ def sparse_rows(
     if not first_rounds.space.rank:
         return without_vectors(data.y, data.C, loss)
     if first_rounds.space.missing > POOR_FACTOR:
-        # How hard the problem is, a first round tells: its rows at or inside the margin.
+        # A first round shows how hard the problem is, by its number of rows at or inside the margin.
         first_rounds.step()
         rank = int(np.count_nonzero(first_rounds.last.alpha)) // CLOSE_ROWS_PER_RANK
         if rank > 1.2 * FIRST_RANK:
@@ -368,6 +368,6 @@ def sparse_rows(
 def sparse_coefficients(
     K: Array, gram: Array, y: Array, C: Array, loss: Any, norm: ReweightedNorm, tol: float = 1e-6
 ) -> SparseSolution:
-    """A model over given vectors, with kernel values ``K = k(X, Z)`` and ``gram = k(Z, Z)``."""
+    """Train a model over given vectors, with kernel values ``K = k(X, Z)`` and ``gram = k(Z, Z)``."""
     every = KernelColumns(np.arange(len(gram)), K, gram)
     return reweight(Rounds(every, y, C, loss, norm), every.take, tol)
