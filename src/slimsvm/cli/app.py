@@ -1,4 +1,4 @@
-"""The commands, their options and their help; the work is in the other modules, which are imported when it begins."""
+"""The commands of ``slimsvm`` with their options and help; each imports the module that does its work when it runs."""
 
 import inspect
 import os
@@ -42,15 +42,15 @@ _arguments: ContextVar[tuple[str, ...]] = ContextVar("arguments", default=())
 
 
 def examples(*lines: str) -> str:
-    """The end of a help page: examples, a line each, and exit codes."""
+    """Format the end of a help page: one example per line, then the exit codes."""
     return "\n\n".join(["[bold]Examples[/bold]", *(line.replace("[", r"\[") for line in lines), CODES])
 
 
 def command(*lines: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a function a command, with examples in its help."""
+    """Register a function as a command, with examples in its help."""
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
-        # Lines of a paragraph are joined: the terminal decides where they break.
+        # Join the lines of each paragraph: the terminal wraps them.
         paragraphs = [" ".join(part.split()) for part in inspect.cleandoc(function.__doc__ or "").split("\n\n")]
         app.command(help="\n\n".join(paragraphs), epilog=examples(*lines))(with_groups(function))
         return function
@@ -59,13 +59,13 @@ def command(*lines: str) -> Callable[[Callable[..., None]], Callable[..., None]]
 
 
 def run(arguments: list[str], debug: bool = False) -> int:
-    """Run the command; errors are one line on standard error, and an exit code."""
+    """Run the command and return its exit code; an error is printed as one line on standard error."""
     _arguments.set(tuple(arguments))
     try:
         code = typer.main.get_command(app).main(arguments, prog_name=NAME, standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of standard output has closed it; Python would complain again when it closes its own end.
+        # The reader closed the pipe: redirect standard output, or Python would fail again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (KeyboardInterrupt, Interrupted):
@@ -82,11 +82,11 @@ def run(arguments: list[str], debug: bool = False) -> int:
 
 
 def _failed(error: Exception, debug: bool) -> int:
-    """One line about an error, and its exit code."""
+    """Print one line about an error and return its exit code."""
     if debug:
         text = "".join(traceback.format_exception(error))
         print(without_control_characters(text, keep="\n"), end="", file=sys.stderr)
-    if hasattr(error, "format_message"):  # of typer: options that are unknown, missing or of another type
+    if hasattr(error, "format_message"):  # of typer: an option is unknown, missing or of another type
         _say(" ".join(error.format_message().split()))
         return int(getattr(error, "exit_code", 2))
     text = one_line(error)

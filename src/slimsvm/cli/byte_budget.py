@@ -1,4 +1,4 @@
-"""Models of a limited number of bytes, with the scaling of their inputs."""
+"""Fits a pipeline within a byte budget that includes the scaler."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from .data import LabelledFrame
 from .errors import CommandError
 from .models import device_bytes, without_encoding
 
-MAX_FITS = 5  # that search for the largest model
-# On a device the scaler becomes a gain and an offset of each input, two bytes each, in the place of a common gain and
-# offset of eight bytes (or of a common offset and gains where scales are learned).
+MAX_FITS = 5  # fits in the search for the largest model
+# On a device a scaler is a gain and an offset per input, two bytes each. They replace the common gain and offset (eight
+# bytes) of a model with fixed scales, or the gains per input and the common offset of a model with learned scales.
 SCALED_INPUT, LEARNED_INPUT, COMMON = 4, 2, 8
 
 
 def fitted(prototype: Any, rows: LabelledFrame, max_bytes: int | None) -> Any:
-    """A copy of the pipeline, fitted; where bytes are limited, the largest of a few that are within the limit.
+    """A fitted copy of the pipeline; with ``max_bytes``, the largest model found that stays within it, scaler included.
 
-    The estimator's own limit leaves the scaler out, and how much that takes depends on the inputs that are used.
+    The estimator's own ``max_bytes`` excludes the scaler, whose bytes depend on the inputs that the fitted model uses.
     """
     if max_bytes is None:
         return rows.fit(_copy(prototype))
@@ -35,7 +35,7 @@ def _copy(prototype: Any, **settings: Any) -> Any:
 
 
 class BudgetTrials:
-    """Fits with several limits of the estimator's own bytes."""
+    """Fits the pipeline with several values of the estimator's ``max_bytes``; keeps the largest within the budget."""
 
     def __init__(self, prototype: Any, rows: LabelledFrame, max_bytes: int):
         self.prototype, self.rows, self.max_bytes = prototype, rows, max_bytes
@@ -44,7 +44,7 @@ class BudgetTrials:
         self.best_bytes = 0
 
     def _fewest(self, **settings: Any) -> int:
-        """Bytes of the estimator's smallest model, as its error says when one byte is given."""
+        """Bytes of the estimator's smallest model, taken from the error of a fit with ``max_bytes=1``."""
         try:
             self.rows.fit(_copy(self.prototype, max_bytes=1, **settings))
         except TooFewBytes as error:
@@ -52,10 +52,10 @@ class BudgetTrials:
         return 1
 
     def _fit(self, left: int, **settings: Any) -> tuple[Any, int]:
-        """A model of at most so many bytes, or the smallest one, and its bytes with the scaler."""
+        """Fit with ``max_bytes=left``, or the smallest model; return the model and its bytes with the scaler."""
         try:
             model = self.rows.fit(_copy(self.prototype, max_bytes=left, **settings))
-        except TooFewBytes as error:  # its vectors lie so far out that they take more than the fewest bytes
+        except TooFewBytes as error:  # vectors far from zero need more than the minimum
             return self._fit(error.fewest, **settings)
         size = device_bytes(model)
         if self.best_bytes < size <= self.max_bytes:
@@ -63,7 +63,7 @@ class BudgetTrials:
         return model, size
 
     def largest(self) -> Any:
-        """The largest model found that is within the limit, or None."""
+        """The largest model found within the budget by a bracketed search over ``max_bytes``; None if there is none."""
         fits, fits_not = self.fewest - 1, self.max_bytes + COMMON + 1
         left = max(self.fewest, self.max_bytes - self._scaling())
         for _ in range(MAX_FITS):
@@ -82,7 +82,7 @@ class BudgetTrials:
         return self.best
 
     def _scaling(self) -> int:
-        """An estimate of the bytes of scaling, beside the estimator's own."""
+        """Estimated bytes of the scaler, in addition to those that the estimator counts."""
         first = _copy(self.prototype)[:-1].fit(self.rows.X)
         inputs = first.transform(self.rows.X.iloc[:1]).shape[1]
         if self._scales() == "fixed":
@@ -90,14 +90,14 @@ class BudgetTrials:
         return (SCALED_INPUT - LEARNED_INPUT) * inputs - COMMON // 2
 
     def _scales(self) -> str:
-        """The parameter ``scales`` of the estimator; detectors have fixed ones."""
+        """The parameter ``scales`` of the estimator; "fixed" for outlier detectors, which do not have it."""
         return str(self.prototype[-1].get_params().get("scales", "fixed"))
 
     def smallest(self) -> Any:
-        """The smallest model, if it is within the limit; raise CommandError if not."""
+        """The smallest model; CommandError if it exceeds the budget."""
         choices: list[dict[str, Any]] = [{}]
         if self._scales() == "search":
-            choices.append({"scales": "learned"})  # only these leave out inputs
+            choices.append({"scales": "learned"})  # only learned scales can drop inputs
         too_large = []
         for choice in choices:
             fewest = self._fewest(**choice)
@@ -113,7 +113,7 @@ class BudgetTrials:
 
 
 def _would_grow(model: Any, left: int, unused: int) -> bool:
-    """Could another limit give a larger model? One more vector would fit, and the last limit was what stopped it."""
+    """Is a larger model possible? True if one more vector fits the unused bytes and did not fit ``max_bytes=left``."""
     estimator = model[-1]
     parts = to_integers(without_encoding(model)).parts()
     vector = (parts.get("vectors", 0) + parts.get("coefficients", 0)) // max(1, int(estimator.n_vectors_))

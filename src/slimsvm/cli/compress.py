@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 PICKLES = (".pkl", ".pickle", ".joblib")
 SKOPS = ".skops"
-TRUSTED_PACKAGES = ("slimsvm.", "sklearn.", "numpy.", "scipy.")  # whose types a .skops file may hold
+TRUSTED_PACKAGES = ("slimsvm.", "sklearn.", "numpy.", "scipy.")  # packages whose types a .skops file may contain
 
 
 def compress(path: Path, output: Path, options: CompressOptions, reading: ReadingOptions, console: Console) -> None:
@@ -64,7 +64,7 @@ def compress(path: Path, output: Path, options: CompressOptions, reading: Readin
 
 
 def vectors_of(text: str) -> int | float | str:
-    """A number of vectors, a fraction of them, or auto."""
+    """Parse --vectors: a number, a fraction of the original's vectors, or auto."""
     if text == "auto":
         return text
     try:
@@ -76,7 +76,7 @@ def vectors_of(text: str) -> int | float | str:
     return int(number) if number >= 1 else number
 
 
-# --- reading what is to be compressed -----------------------------------------------------------------------------
+# --- reading the original model -----------------------------------------------------------------------------------
 
 
 def open_any(path: Path, trust: bool) -> SavedModel:
@@ -108,7 +108,7 @@ def _from_skops(path: Path) -> Any:
         return skops.io.load(path, trusted=skops.io.get_untrusted_types(file=path))
     except CommandError:
         raise
-    except Exception as error:  # whatever a damaged archive gives
+    except Exception as error:  # a damaged archive can raise anything
         raise CommandError(f"{path} is not a file of skops that can be read: {one_line(error)}") from None
 
 
@@ -124,7 +124,7 @@ def _from_pickle(path: Path, trust: bool) -> Any:
 
 
 def _confirmed(path: Path) -> bool:
-    """Does the user at the terminal agree to read a pickle?"""
+    """Ask the user at the terminal whether to read a pickle."""
     if not sys.stdin.isatty():
         raise WrongUse(
             f"{path} is a pickle, and reading one can run any code in it; say --trust if you know where it comes from"
@@ -137,7 +137,7 @@ def _confirmed(path: Path) -> bool:
 
 
 def _rows(original: SavedModel, options: CompressOptions, reading: ReadingOptions, console: Console) -> tuple[Any, Any]:
-    """Rows that the small model is compared on, with labels where a target is given."""
+    """Rows on which the small model and the original are compared, with labels if a target is given."""
     if options.data is None:
         return None, None
     table = tables.read(options.data, original.reading(reading))
@@ -149,7 +149,7 @@ def _rows(original: SavedModel, options: CompressOptions, reading: ReadingOption
 
 
 def _metadata(command: str, original: SavedModel, options: CompressOptions) -> dict[str, Any]:
-    """How the small model was made; what the original's file says stays true of its inputs."""
+    """How the small model was made, with the original's metadata about its inputs and target."""
     names = ("inputs", "target", "missing", "classes")
     kept = {name: original.metadata[name] for name in names if name in original.metadata}
     if options.target is not None:
@@ -180,7 +180,7 @@ def _show(console: Console, small: SavedModel, seconds: float) -> None:
 
 
 def _in_words(compression: Any, small: SavedModel) -> str:
-    """The library's report; predictions of a regressor do not agree or differ, but are more or less alike."""
+    """The compression report as text; for regressors with R² between both models in place of the agreement."""
     if small.task.name != RegressionTask.name:
         return str(compression)
     on_X = "" if compression.agreement_on_X is None else f", {compression.agreement_on_X:.4f} on the data"

@@ -23,24 +23,24 @@ if TYPE_CHECKING:
     from .options import DisplayOptions
 
 
-PIPE_WIDTH = 1000  # characters of a line that no terminal breaks: tables in pipes and files are as wide as they are
+PIPE_WIDTH = 1000  # characters per line in pipes and files, where tables are not wrapped
 
 
 class Console:
-    """What one run of the command shows, as its options say."""
+    """The output of one run of the command, according to its display options."""
 
     def __init__(self, options: DisplayOptions, command: str):
         self.json, self.quiet, self.command = options.json, options.quiet, command
         self._shown: set[str] = set()
 
     def note(self, *lines: str) -> None:
-        """Print a line on standard error, and others below it."""
+        """Print a note on standard error; further lines are indented below the first."""
         if not self.quiet:
             first, *others = (without_control_characters(" ".join(line.split())) for line in lines)
             print("\n      ".join([f"note: {first}", *others]), file=sys.stderr)
 
     def _note_once(self, text: str) -> None:
-        """Print a note that several fits would repeat."""
+        """Print a note unless an earlier fit printed the same."""
         if text not in self._shown:
             self._shown.add(text)
             self.note(text)
@@ -50,10 +50,10 @@ class Console:
             self.note(text)
 
     def report(self, content: dict[str, Any], *parts: Any) -> None:
-        """Print the result: as JSON, or as tables and lines of text."""
+        """Print the result as JSON, or as tables and lines of text."""
         if self.json:
             text = json.dumps(as_json(content), ensure_ascii=False, allow_nan=False)
-            # Escapes, which mean the same in JSON.
+            # Escape control characters: the JSON value stays the same.
             print(CONTROL_CHARACTERS.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
         elif not self.quiet:
             console, whole = _console(), _console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
@@ -67,12 +67,12 @@ class Console:
 
     @contextmanager
     def work(self, steps: int) -> Iterator[Callable[[str], None]]:
-        """A progress bar on a terminal; call the function with the name of each step. Warnings become notes."""
+        """Show a progress bar on a terminal; call the function with the name of each step. Warnings become notes."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             warnings.filterwarnings("always", category=UserWarning)
-            warnings.filterwarnings("ignore", "Found unknown categories")  # there is a note of our own
-            warnings.filterwarnings("ignore", "X does not have valid feature names")  # columns are in order here
+            warnings.filterwarnings("ignore", "Found unknown categories")  # the command prints its own note
+            warnings.filterwarnings("ignore", "X does not have valid feature names")  # the command orders the columns
             warnings.showwarning = lambda message, *more, **others: self._note_once(str(message))
             if not self.shows_progress:
                 yield lambda name: None
@@ -107,7 +107,7 @@ def _console(stderr: bool = False, width: int | None = None) -> Terminal:
 
 
 class Facts:
-    """Lines of two columns: a name and its value; those without a value are left out."""
+    """A list of names and values in two columns; names without a value are left out."""
 
     def __init__(self, rows: Sequence[tuple[str, Any]]):
         filled = [(name, str(value)) for name, value in rows if value is not None and value != ""]
@@ -137,7 +137,7 @@ def percent(share: float, error: float | None = None) -> str:
 
 
 def as_json(value: Any) -> Any:
-    """The value in the types of JSON; numbers that are not finite are null."""
+    """The value in JSON types; numbers that are not finite become null."""
     match value:
         case dict():
             return {str(as_json(key)): as_json(one) for key, one in value.items()}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LabelledFrame:
-    """Inputs as a frame; labels and weights where there are any."""
+    """A data frame of inputs, with labels and weights if there are any."""
 
     X: Any
     y: Any = None
@@ -35,25 +35,25 @@ class LabelledFrame:
         return LabelledFrame(self.X.iloc[numbers].reset_index(drop=True), y, weights)
 
     def fit(self, model: Any) -> Any:
-        """The pipeline, fitted to these rows."""
+        """Fit the pipeline to these rows."""
         weight = f"{model.steps[-1][0]}__sample_weight"
         return model.fit(self.X, self.y, **({} if self.weights is None else {weight: self.weights}))
 
 
 @dataclass(frozen=True)
 class TrainingData:
-    """All rows of a file, their inputs, and the task that the target makes."""
+    """All rows of a data file, the chosen inputs, and the learning task of the target."""
 
     rows: LabelledFrame
     inputs: ModelInputs
     task: LearningTask
     target: str | None
     path: str
-    missing: tuple[str, ...]  # texts that stand for missing values, as the options say
+    missing: tuple[str, ...]  # texts that mean a missing value, from the options
 
 
 def training_data(path: Path, options: LearnOptions) -> TrainingData:
-    """The rows of a file, checked."""
+    """Read a data file, choose inputs and task, and check the rows."""
     columns, reading = options.columns, options.reading
     check_name(columns.task)
     table = tables.read(path, reading)
@@ -71,7 +71,7 @@ def training_data(path: Path, options: LearnOptions) -> TrainingData:
 
 
 def train_and_test(data: TrainingData, options: LearnOptions) -> tuple[LabelledFrame, LabelledFrame | None]:
-    """Rows to learn from and held-out rows: a share of those in the file, those of another file, or none."""
+    """Training rows and held-out rows; the latter are a share of the file, the rows of a test file, or None."""
     how = options.hold_out
     if how.test is not None:
         table = tables.read(how.test, options.reading)

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 
 
 class CommandError(Exception):
-    """The data or a file are not what the command needs: exit code 1."""
+    """The command cannot use the data or a file: exit code 1."""
 
     code = 1
 
 
 class WrongUse(CommandError):
-    """Options that make no sense, alone or together: exit code 2."""
+    """Invalid options, or options that exclude each other: exit code 2."""
 
     code = 2
 
@@ -37,7 +37,7 @@ def listed(names: Iterable[str], limit: int = 8) -> str:
 
 
 def suggestion(name: str, among: Iterable[str]) -> str:
-    """'; did you mean …?' where a name is similar, else the names that there are."""
+    """A hint for an unknown name: '; did you mean …?' with similar names, else the names that exist."""
     among = list(among)
     exact = [one for one in among if one.strip().lower() == name.strip().lower()]
     near = exact or difflib.get_close_matches(name, among, n=3, cutoff=0.6)

@@ -1,4 +1,4 @@
-"""Errors of predictions on rows with labels, weighted."""
+"""Weighted scores of predictions on labelled rows."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from sklearn.metrics import confusion_matrix, r2_score
 
 from .console import grid, percent
 
-MAX_CONFUSION_CLASSES = 12  # of a confusion matrix that is shown
-SMALLEST_PROBABILITY = 1e-15  # in a log loss
+MAX_CONFUSION_CLASSES = 12  # larger confusion matrices are not shown
+SMALLEST_PROBABILITY = 1e-15  # lower bound of probabilities in the log loss
 
 
 def error_rate(wrong: Any, weights: Any = None) -> tuple[float, float]:
-    """The weighted share of wrong rows and its standard error.
+    """The weighted error rate and its standard error.
 
-    The standard error is computed with one wrong and one right row added: no error in a few rows is no proof.
+    The standard error is that of the smoothed rate, with one wrong and one right row added, so that it is above zero
+    even if no row is wrong.
     """
     w = np.ones(len(wrong)) if weights is None else weights
     if not w.sum():
@@ -27,7 +28,7 @@ def error_rate(wrong: Any, weights: Any = None) -> tuple[float, float]:
 
 
 def baseline_error(y_train: Any, y: Any, weights_train: Any = None, weights: Any = None) -> float:
-    """The error of always predicting the largest class."""
+    """Baseline: the weighted error of always predicting the largest class."""
     classes, codes = np.unique(y_train, return_inverse=True)
     return error_rate(y != classes[np.argmax(np.bincount(codes, weights_train))], weights)[0]
 
@@ -46,7 +47,7 @@ def classification_scores(predicted: Any, y: Any, classes: Any, weights: Any) ->
 
 
 def regression_scores(predicted: Any, y: Any, weights: Any) -> dict[str, Any]:
-    """R², and errors in the unit of the target."""
+    """R², RMS error and mean absolute error, the errors in the unit of the target."""
     residuals = y - predicted
     return {
         "rows": len(y),
@@ -57,7 +58,7 @@ def regression_scores(predicted: Any, y: Any, weights: Any) -> dict[str, Any]:
 
 
 def log_loss(probabilities: Any, classes: Any, y: Any, weights: Any) -> float | None:
-    """The log loss over rows whose class the model knows; None where there are none."""
+    """The log loss over rows whose label is a class of the model; None if there are none."""
     known = np.isin(y, classes)
     if not known.any():
         return None
@@ -67,7 +68,7 @@ def log_loss(probabilities: Any, classes: Any, y: Any, weights: Any) -> float | 
 
 
 def confusion_table(scores: dict[str, Any]) -> list[Any]:
-    """The confusion matrix with the recall of each class; nothing where there is none, or a large one."""
+    """The confusion matrix with the recall of each class; empty if there is none or it has too many classes."""
     labels = scores.get("classes", [])
     if not 0 < len(labels) <= MAX_CONFUSION_CLASSES:
         return []

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def export(path: Path, options: ExportOptions, reading: ReadingOptions, console: Console) -> None:
-    """A model as C or as ONNX."""
+    """Write a model as C or as ONNX."""
     c, onnx = options.c, options.onnx
     if (c is None) == (onnx is None):
         raise WrongUse("give one of --c FILE and --onnx FILE" + (", not both" if c is not None else ""))
@@ -48,7 +48,7 @@ def export(path: Path, options: ExportOptions, reading: ReadingOptions, console:
 
 
 def _name(header: Path | None) -> str:
-    """A name in C from that of the file."""
+    """A C identifier made from the file name."""
     name = re.sub(r"[^A-Za-z0-9_]", "_", header.stem if header is not None else "model")
     return name if re.match(r"[A-Za-z_]", name) else f"model_{name}"
 
@@ -98,7 +98,7 @@ def _numbered(recipes: list[str]) -> list[str]:
 
 
 def _how_to_encode(recipes: list[str]) -> str:
-    """A comment for the header; names and categories may hold anything, the end of a comment, too."""
+    """A C comment on how inputs are computed from columns; names and categories cannot end the comment."""
     if not recipes:
         return ""
     lines = [
@@ -109,7 +109,7 @@ def _how_to_encode(recipes: list[str]) -> str:
 
 
 def _a_row(saved: SavedModel) -> Any:
-    """A row for the types of the columns, where they are encoded: each is then an input of its own."""
+    """One row with the type of each column if the model encodes columns: each column is then an ONNX input."""
     import pandas as pd
 
     if saved.inputs is None or "inputs" not in saved.metadata or saved.inputs.plain:

@@ -24,7 +24,7 @@ PICTURES = (".png", ".svg", ".pdf")
 
 
 def frontier(path: Path, options: FrontierOptions, learn: LearnOptions, console: Console) -> None:
-    """Models of several sizes; a report, a picture and the chosen model as files."""
+    """Train models of several sizes; write a report, a plot and the chosen model."""
     sizes = sizes_of(options.sizes)
     _check_files(options, learn.hold_out)
     settings = estimator_settings(learn.training) | {"n_vectors": 1, "max_bytes": None}
@@ -73,7 +73,7 @@ def _check_task(task: LearningTask, options: FrontierOptions) -> None:
 
 
 def sizes_of(text: str | None) -> tuple[int, ...] | None:
-    """Numbers of vectors, with commas between."""
+    """Parse --sizes: numbers of vectors separated by commas."""
     if text is None:
         return None
     try:
@@ -105,7 +105,7 @@ def _check_files(options: FrontierOptions, hold_out: HoldOutOptions) -> None:
 
 
 def _with_choice(result: Frontier, options: FrontierOptions) -> Frontier:
-    """The result with the best of its models, or of those that fit; bytes count the scaling of inputs, too."""
+    """The result with a chosen model: the best one, or the best within --bytes. Bytes include the scaler."""
     n_bytes = {size: models.device_bytes(result.models[size]) for size in result.sizes}
     limit = options.max_bytes
     if limit is not None and min(n_bytes.values()) > limit:
@@ -124,7 +124,7 @@ def _write(
     facts: dict[str, Any],
     options: FrontierOptions,
 ) -> dict[str, str]:
-    """Write the files that the options name; the files by their kind."""
+    """Write the files that the options name; return their paths by kind."""
     if options.output is not None:
         models.save(model, options.output, facts)
     if options.plot is not None:
@@ -140,7 +140,7 @@ def _write(
 
 
 def _draw(result: Frontier, path: Path) -> None:
-    """Draw scores against sizes in a file, without a window."""
+    """Draw scores against sizes into a file; no display is needed."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

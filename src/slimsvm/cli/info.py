@@ -15,7 +15,7 @@ MAX_KERNEL_CHARACTERS = 200
 
 
 def info(path: Path, console: Console) -> None:
-    """Facts about the model in a file."""
+    """Show facts about the model in a file."""
     saved = open_model(path)
     content = {"file": str(path), **saved.facts, "model": _model_facts(saved)}
     console.report(content, Facts(_lines(saved, content["model"])))
@@ -69,7 +69,7 @@ def _lines(saved: SavedModel, model: dict[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _held_out_lines(metadata: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Scores on held-out rows, as they were shown then; files of earlier versions are of classes."""
+    """Scores on held-out rows from training; files of earlier versions name no task and are classifiers."""
     scores, task = metadata.get("held_out"), TASKS.get(metadata.get("task", ClassificationTask.name))
     if not scores or task is None:
         return []

@@ -1,4 +1,4 @@
-"""Columns of a table as inputs of a model: which ones, of which kind, and their values."""
+"""Chooses the columns of a table that become inputs, finds their kinds and converts their values."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from .options import ColumnOptions
 
 NUMBER, CATEGORY = "number", "category"
-TRUE, FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")  # as pandas knows them
-MAX_CATEGORIES = 50  # of one column, unless it is said to be one of categories
-MIN_NUMERIC_SHARE = 0.8  # of texts that are numbers: the others are taken for a mistake
-MIN_WORDS_OF_FREE_TEXT = 4  # on average: more are free text
+TRUE, FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")  # the spellings that pandas reads as booleans
+MAX_CATEGORIES = 50  # per column, unless --categorical names it
+MIN_NUMERIC_SHARE = 0.8  # a text column with at least this share of numbers has errors or missing values in the others
+MIN_WORDS_OF_FREE_TEXT = 4  # average per row; from here on a text column is free text
 MIN_ROWS = 10
 COMMA = re.compile(r"[-+]?[0-9.]*,[0-9]+")
 WHOLE = re.compile(r"(0|-?[1-9][0-9]*)\.0")
@@ -28,14 +28,14 @@ WHOLE = re.compile(r"(0|-?[1-9][0-9]*)\.0")
 
 @dataclass(frozen=True)
 class Column:
-    """An input as the model knows it: its name, its kind, and whether values were missing in training."""
+    """An input of a model: its name, its kind, and whether training rows had missing values in it."""
 
     name: str
     kind: str = NUMBER
     missing: bool = False
 
     def values(self, series: Any) -> Any:
-        """Numbers as float64, categories as text; an empty text where a category is missing."""
+        """Numbers as float64, categories as text; a missing category is the empty text."""
         if self.kind == CATEGORY:
             return texts(series)
         return numbers(series, self) if self.kind == NUMBER else _untyped(series)
@@ -43,7 +43,7 @@ class Column:
 
 @dataclass(frozen=True)
 class ModelInputs:
-    """The inputs of a model, and notes about columns that are not among them."""
+    """The inputs of a model, with notes about columns that were left out."""
 
     columns: tuple[Column, ...]
     notes: tuple[str, ...] = field(default=(), compare=False)
@@ -54,7 +54,7 @@ class ModelInputs:
 
     @property
     def plain(self) -> bool:
-        """Are all inputs numbers without missing values, so that nothing is encoded?"""
+        """Are all inputs numbers without missing values? Then no encoder is needed."""
         return all(column.kind == NUMBER and not column.missing for column in self.columns)
 
     def of_kind(self, kind: str) -> list[Column]:
@@ -68,7 +68,7 @@ class ModelInputs:
         return cls(tuple(Column(str(one["name"]), str(one["kind"]), bool(one["missing"])) for one in columns))
 
     def rows(self, table: Table) -> Any:
-        """A frame of these inputs, found by name; raise CommandError where one is not there or is of another kind."""
+        """A data frame of these inputs, matched by name; CommandError if one is absent or of another kind."""
         absent = [name for name in self.names if name not in table.frame.columns]
         if absent and not table.sparse:
             raise CommandError(
@@ -90,7 +90,7 @@ class ModelInputs:
         return pd.concat([plain, pd.DataFrame(others)], axis=1)[self.names]
 
     def _plain_numbers(self, table: Table) -> Any:
-        """A frame of the numeric inputs without infinite or unexpected missing values, all at once."""
+        """The inputs with a numeric dtype and only valid values, converted together, which is fast."""
         numeric = set(table.frame.columns[_numeric_places(table.frame)])
         numbers = [one for one in self.of_kind(NUMBER) if one.name in numeric]
         values = table.frame[[one.name for one in numbers]].to_numpy(dtype=np.float64)
@@ -104,7 +104,7 @@ class ModelInputs:
 
 
 def named(options: Sequence[str] | None, option: str, table: Table) -> list[str]:
-    """Names that an option gives, each time one or several with commas between."""
+    """Column names of a repeatable option; each use gives one name, or several separated by commas."""
     names: list[str] = []
     for text in options or ():
         names += [text] if text in table.frame.columns else [part.strip() for part in text.split(",") if part.strip()]
@@ -115,7 +115,7 @@ def named(options: Sequence[str] | None, option: str, table: Table) -> list[str]
 
 
 def choose(table: Table, options: ColumnOptions, target: str | None) -> ModelInputs:
-    """The inputs of a new model: all columns but the target, the weights and those that are dropped."""
+    """Choose the inputs of a new model: the columns asked for, or all but target, weights and dropped columns."""
     asked, dropped = named(options.columns, "--columns", table), named(options.drop, "--drop", table)
     codes = named(options.categorical, "--categorical", table)
     both = sorted(set(asked) & set(dropped))
@@ -150,11 +150,11 @@ def _numeric_places(frame: Any) -> list[int]:
 
 
 def _plain_columns(table: Table) -> dict[str, Column]:
-    """Columns of numbers that vary and do not count the rows, all at once, which is fast for many columns."""
+    """Numeric columns that are neither constant nor a row index, found together, which is fast for many columns."""
     places = _numeric_places(table.frame)
     values = table.frame.iloc[:, places].to_numpy(dtype=np.float64)
     low, high = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
-    exact = np.maximum(-low, high) < 2.0**53  # so that differences of integers are
+    exact = np.maximum(-low, high) < 2.0**53  # so that differences of integers are exact
     with np.errstate(invalid="ignore"):
         counts = (np.diff(values, axis=0) == 1).all(axis=0)
     missing, names = np.isnan(values).any(axis=0), table.frame.columns[places]
@@ -174,7 +174,7 @@ def _is_constant(series: Any) -> bool:
 
 
 def _counts_rows(series: Any, name: str) -> bool:
-    """Is it a saved index: 1, 2, 3 … in the order of the rows, or distinct integers without a name?"""
+    """Is the column a saved index: consecutive integers, or distinct integers in a column without a name?"""
     if not pd.api.types.is_integer_dtype(series.dtype) or len(series) < MIN_ROWS or series.isna().any():
         return False
     values = series.to_numpy(dtype=np.int64)
@@ -182,7 +182,7 @@ def _counts_rows(series: Any, name: str) -> bool:
 
 
 def _column(series: Any, name: str, is_code: bool) -> Column:
-    """The kind of a column; raise CommandError with advice where it makes no input."""
+    """Find the kind of a column; CommandError with advice if it cannot be an input."""
     types, dtype = pd.api.types, series.dtype
     missing = bool(series.isna().any())
     if is_code:
@@ -200,9 +200,9 @@ def _column(series: Any, name: str, is_code: bool) -> Column:
 
 
 def _text_column(present: Any, name: str, missing: bool) -> Column:
-    """A column of text: numbers after all, categories, or nothing that can be learned from."""
+    """Find the kind of a text column: numbers or categories; CommandError for dates, free text and identifiers."""
     text = texts(present)
-    if text.isin([TRUE[0], FALSE[0]]).all():  # truth values, some missing
+    if text.isin([TRUE[0], FALSE[0]]).all():  # booleans with missing values
         return Column(name, NUMBER, missing)
     numeric = pd.to_numeric(text, errors="coerce").notna()
     if numeric.all():
@@ -250,7 +250,7 @@ def _date_complaint(name: str) -> str:
 
 
 def numbers(series: Any, column: Column) -> Any:
-    """A column of numbers as float64; raise CommandError where there are others."""
+    """A numeric column as float64; CommandError if it has values that are not numbers."""
     if series.dtype == object or isinstance(series.dtype, (pd.CategoricalDtype, pd.StringDtype)):
         present = series.dropna()
         parsed = pd.to_numeric(present.map(_text).replace({TRUE[0]: "1", FALSE[0]: "0"}), errors="coerce")
@@ -280,12 +280,12 @@ def _check(values: Any, column: Column) -> None:
 
 
 def texts(series: Any) -> Any:
-    """Categories as text: whole numbers without a point, truth values spelt one way; empty where there is nothing."""
+    """Categories as text: 3.0 becomes 3, booleans have one spelling, a missing value is the empty text."""
     return series.astype(object).map(_text)
 
 
 def _untyped(series: Any) -> Any:
-    """The values of a column of which the model only knows the name."""
+    """Values of a column whose kind the model does not know: float64 if numeric, else text."""
     if pd.api.types.is_numeric_dtype(series.dtype):
         return pd.Series(series.to_numpy(dtype=np.float64, na_value=np.nan), index=series.index)
     return texts(series)
@@ -299,5 +299,5 @@ def _text(value: Any) -> str:
         return TRUE[0]
     if text in FALSE:
         return FALSE[0]
-    # A column of whole numbers with gaps is one of floats to many programs: 3 becomes 3.0 in their files.
+    # Many programs write integers as floats (3.0) if the column has missing values.
     return text[:-2] if WHOLE.fullmatch(text) else text

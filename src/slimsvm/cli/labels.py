@@ -1,4 +1,4 @@
-"""Labels and weights of rows."""
+"""Reads labels, regression targets and weights from a table."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def target_of(table: Table, given: str | None) -> str:
 
 
 def labels_of(table: Table, target: str, classes: Any = None) -> Any:
-    """Labels as an array, as they are in the file: integers, truth values, floats or text; those of a model's classes.
+    """Labels as an array of integers, booleans, floats or text; in the type of a model's ``classes`` if given.
 
-    In a CSV file, text is taken for numbers only where nothing is lost: 007 and 7 are two classes.
+    Text of a CSV file becomes numbers only if this loses nothing: 007 and 7 are two classes.
     """
     series = table.frame[target]
     written = None if table.raw is None else table.raw([target])[target]
@@ -43,13 +43,13 @@ def labels_of(table: Table, target: str, classes: Any = None) -> Any:
 
 
 def numbers_of(table: Table, target: str) -> Any:
-    """Targets of a regression, as an array."""
+    """Regression targets as an array."""
     _check_missing(table.frame[target], None, table.missing, target)
     return numbers(table.frame[target], Column(target)).to_numpy()
 
 
 def check_row_count(rows: Any) -> None:
-    """Raise CommandError where rows are too few."""
+    """Raise CommandError for fewer than MIN_ROWS rows."""
     if len(rows) < MIN_ROWS:
         raise CommandError(f"{len(rows)} rows are too few to learn from; at least {MIN_ROWS} are needed")
 
@@ -74,7 +74,7 @@ def _check_missing(series: Any, written: Any, missing: Any, target: str) -> None
 
 
 def _typed_labels(series: Any) -> Any:
-    """Labels of a file that says their types."""
+    """Labels of a Parquet or svmlight file, whose columns have types."""
     types = pd.api.types
     if types.is_bool_dtype(series.dtype):
         return series.to_numpy(dtype=bool)
@@ -86,7 +86,7 @@ def _typed_labels(series: Any) -> Any:
 
 
 def _text_labels(written: Any, guessed: Any) -> Any:
-    """Labels of a CSV file."""
+    """Labels of a CSV file, in the narrowest type that keeps all of their text."""
     texts = set(written)
     if texts <= {*TRUE, *FALSE}:
         return written.isin(TRUE).to_numpy()
@@ -101,12 +101,12 @@ def _text_labels(written: Any, guessed: Any) -> Any:
 
 
 def _is_integer(text: str) -> bool:
-    """Is a text the only spelling of a 64-bit integer?"""
+    """Is the text a 64-bit integer in its canonical spelling?"""
     return re.fullmatch(r"0|-?[1-9][0-9]{0,18}", text) is not None and -(2**63) <= int(text) < 2**63
 
 
 def _as_classes(series: Any, classes: Any, target: str) -> Any:
-    """Labels in the type of a model's classes: digits may be text in one file and numbers in another."""
+    """Labels in the type of a model's classes, as the same digits may be text in one file and numbers in another."""
     values = [str(value) for value in series]
     if classes.dtype.kind in "UO":
         y, unlike = np.array(values, dtype=str), []
@@ -125,7 +125,7 @@ def _as_classes(series: Any, classes: Any, target: str) -> Any:
 
 
 def _narrowed(y: Any, kind: str) -> Any:
-    """Numbers in the dtype of the classes where it can hold them, else as floats."""
+    """Numbers as booleans or integers if the classes are and nothing is lost, otherwise as floats."""
     if kind == "b" and set(y) <= {0, 1}:
         return y.astype(bool)
     if kind in "bi" and all(float(value).is_integer() and -(2**63) <= value < 2**63 for value in y):
@@ -134,7 +134,7 @@ def _narrowed(y: Any, kind: str) -> Any:
 
 
 def _number(text: str) -> Any:
-    """A number or truth value from its text; None for any other text."""
+    """Parse a number or boolean (as 0 or 1); None for any other text."""
     if text in (*TRUE, *FALSE):
         return int(text in TRUE)
     try:
@@ -144,7 +144,7 @@ def _number(text: str) -> Any:
 
 
 def check_classes(y: Any, target: str) -> None:
-    """Raise CommandError unless there are classes to learn."""
+    """Raise CommandError for too few rows, a single class, or more classes than a classification target has."""
     classes, counts = np.unique(y, return_counts=True)
     check_row_count(y)
     if len(classes) < 2:

@@ -1,4 +1,4 @@
-"""Models in .slim files, with the inputs that their metadata describe."""
+"""Opens and saves .slim files; their metadata describe the inputs of the model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SUFFIX = ".slim"
 
 
 def versions() -> dict[str, str]:
-    """Versions of all that a model depends on."""
+    """Versions of Python, slimsvm and its dependencies."""
     return {
         "slimsvm": __version__,
         "python": platform.python_version(),
@@ -42,7 +42,7 @@ def versions() -> dict[str, str]:
 
 
 def check_new(path: Path, suffix: str | None = SUFFIX) -> None:
-    """Raise if a file cannot be written there, before any work is done."""
+    """Raise if no file can be written at this path; called before any work is done."""
     if suffix is not None and path.suffix.lower() != suffix:
         raise WrongUse(f"--output {path}: must end in {suffix}")
     if path.is_dir():
@@ -55,12 +55,12 @@ def check_new(path: Path, suffix: str | None = SUFFIX) -> None:
 
 
 def save(model: Any, path: Path, metadata: dict[str, Any]) -> None:
-    """Save a model and how it was made."""
+    """Save a model with metadata on how it was made."""
     persistence.save(model, path, metadata=as_json(metadata))
 
 
 def open_model(path: Path) -> SavedModel:
-    """The model in a .slim file."""
+    """Open the model in a .slim file."""
     if path.is_dir():
         raise CommandError(f"{path} is a directory; give a {SUFFIX} file")
     try:
@@ -71,7 +71,7 @@ def open_model(path: Path) -> SavedModel:
 
 
 def _of_this_command(metadata: dict[str, Any]) -> dict[str, Any]:
-    """Drop metadata entries that are not as this command writes them."""
+    """Drop metadata entries that this command would not write."""
     return {name: value for name, value in metadata.items() if name in ENTRIES and ENTRIES[name](value)}
 
 
@@ -86,7 +86,7 @@ def _are_inputs(value: Any) -> bool:
     )
 
 
-# What an entry of the metadata must be, which is JSON.
+# The metadata entries that this command writes, with tests of their JSON values.
 ENTRIES: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("command", "data", "target", "original"), lambda value: value is None or type(value) is str),
     **dict.fromkeys(("rows", "learned_from", "seed"), lambda value: type(value) is int and value >= 0),
@@ -99,7 +99,7 @@ ENTRIES: dict[str, Callable[[Any], bool]] = {
 
 
 def device_bytes(model: Any) -> int:
-    """Bytes of scaler and estimator in integers; of float32 numbers where the model has no such form."""
+    """Bytes of scaler and estimator quantised to integers, or as float32 if the model cannot be quantised."""
     try:
         return int(to_integers(without_encoding(model)).n_bytes)
     except (TypeError, ValueError):
@@ -107,22 +107,22 @@ def device_bytes(model: Any) -> int:
 
 
 def without_encoding(model: Any) -> Any:
-    """A pipeline of this command from the scaler on."""
+    """The pipeline without its encoder: scaler and estimator."""
     return model if encoder_of(model) is None else model[1:]
 
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A model from a file, with the metadata of the file."""
+    """A model from a file, with the file's metadata."""
 
     model: Any
     metadata: dict[str, Any]
     path: str
-    facts: dict[str, Any]  # that the file states about itself
+    facts: dict[str, Any]  # from `persistence.describe`
 
     @property
     def estimator(self) -> Any:
-        """The last step of a pipeline; a model that is none, itself."""
+        """The last step of a pipeline, or the model itself."""
         return classifier_of(self.model)
 
     @cached_property
@@ -151,14 +151,14 @@ class SavedModel:
         return self.metadata.get("target")
 
     def reading(self, options: ReadingOptions) -> Any:
-        """How a table is read: the texts for missing values are those of training unless others are given."""
+        """Options for reading a table, with the missing-value texts of training unless others are given."""
         if options.missing:
             return options
         return replace(options, missing=list(self.metadata.get("missing") or ()))
 
     @cached_property
     def inputs(self) -> ModelInputs | None:
-        """Columns by name; None where the model only knows how many they are."""
+        """The inputs by column name; None if the model only knows their number."""
         if "inputs" in self.metadata:
             return ModelInputs.from_json(self.metadata["inputs"])
         names = getattr(self._first, "feature_names_in_", None)
@@ -169,7 +169,7 @@ class SavedModel:
         return steps_of(self.model)[0][1]
 
     def rows(self, table: Table, others: set[str], console: Console) -> Any:
-        """Inputs from a table, by name where the model has names; ``others`` are columns that are no inputs."""
+        """The model's inputs from a table, by name if it has names; ``others`` are columns that are not inputs."""
         if self.inputs is None:
             return self._by_position(table, others, console)
         known = {*self.inputs.names, *others}

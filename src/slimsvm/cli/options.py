@@ -114,7 +114,7 @@ class TrainingOptions:
 
 @dataclass(frozen=True)
 class LearnOptions:
-    """From which columns and rows a model is learned, and how."""
+    """All options of training: columns, held-out rows, training parameters, reading."""
 
     columns: ColumnOptions
     hold_out: HoldOutOptions
@@ -248,7 +248,7 @@ class ExportOptions:
 
 
 def with_groups(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function as typer is to see it: parameters that are groups become the options in them."""
+    """Wrap a function for typer: each parameter whose type is a group is replaced by the options of the group."""
     hints = get_type_hints(function, include_extras=True)
     groups = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
     parameters = []
@@ -261,7 +261,7 @@ def with_groups(function: Callable[..., Any]) -> Callable[..., Any]:
         made = {name: _group(kind, given) for name, kind in groups.items()}
         try:
             function(**given, **made)
-        except KeyboardInterrupt:  # versions of typer handle it in different ways
+        except KeyboardInterrupt:  # versions of typer handle Ctrl-C in different ways
             raise Interrupted from None
 
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -270,7 +270,7 @@ def with_groups(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _options(group: Any) -> list[inspect.Parameter]:
-    """The options of a group, in its panel of the help, and of the groups in it."""
+    """The options of a group and its nested groups, in the help panel of the group."""
     hints, options = get_type_hints(group, include_extras=True), []
     for field in fields(group):
         hint = hints[field.name]
@@ -284,7 +284,7 @@ def _options(group: Any) -> list[inspect.Parameter]:
 
 
 def _group(kind: Any, given: dict[str, Any]) -> Any:
-    """A group with its options, which are taken out of those that are given."""
+    """Make a group from the given option values, which are removed from ``given``."""
     hints = get_type_hints(kind)
     names = [field.name for field in fields(kind)]
     return kind(

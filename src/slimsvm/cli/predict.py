@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def predict(path: Path, data: Path, options: PredictOptions, reading: ReadingOptions, console: Console) -> None:
-    """Predictions for the rows of a file, in their order."""
+    """Predict the rows of a file, in their order."""
     output, coverage = options.output, options.interval
     if output is not None and str(output) != "-":
         tables.writable(output)
@@ -63,14 +63,14 @@ def predict(path: Path, data: Path, options: PredictOptions, reading: ReadingOpt
 
 
 def _kept(table: tables.Table, names: list[str], output: Path | None, console: Console) -> dict[str, Any]:
-    """Columns of the data, from text to text as they are: 007 stays 007."""
+    """Columns of the data to copy to the output; between text files unchanged, so that 007 stays 007."""
     to_text = not console.json if output is None else str(output) == "-" or tables.writable(output) == "csv"
     frame = table.raw(names) if names and to_text and table.raw is not None else table.frame
     return {name: frame[name] for name in names}
 
 
 def _names(saved: SavedModel, what: str) -> list[str]:
-    """Names of columns about predictions: one for each target."""
+    """Names of output columns, one per target."""
     numbers = range(1, saved.n_targets + 1)
     return [what] if saved.n_targets == 1 else [f"{what}_{number}" for number in numbers]
 
@@ -80,12 +80,12 @@ def _probability_names(saved: SavedModel) -> list[str]:
 
 
 def _columns(names: list[str], values: Any) -> dict[str, Any]:
-    """Values by name: a vector, or a column for each name."""
+    """Columns of an array by name; a vector is one column."""
     return dict(zip(names, np.reshape(values, (len(values), len(names))).T, strict=True))
 
 
 def _interval_columns(saved: SavedModel, X: Any, coverage: float, console: Console) -> dict[str, Any]:
-    """Both ends of intervals; a pipeline has no such method."""
+    """Columns of the lower and upper ends of prediction intervals. (A Pipeline has no ``predict_interval``.)"""
     several = len(preprocessing.steps_of(saved.model)) > 1
     intervals = saved.estimator.predict_interval(saved.model[:-1].transform(X) if several else X, coverage)
     if np.isinf(intervals).any():
@@ -114,7 +114,7 @@ def _with_intervals(saved: SavedModel) -> str:
 def score(
     path: Path, data: Path, target: str | None, weight: str | None, reading: ReadingOptions, console: Console
 ) -> None:
-    """Scores of the predictions for the rows of a file."""
+    """Score the predictions for the rows of a file."""
     saved = open_model(path)
     if saved.n_targets > 1:
         raise CommandError(f"{path} has {saved.n_targets} targets, and this compares one column; load it in Python")

@@ -1,8 +1,8 @@
-"""Steps before the estimator, as far as the inputs need them; they are saved with it.
+"""The pipeline of the command: imputation, one-hot encoding and scaling as the inputs need them, then the estimator.
 
-Numbers without missing values: ``scale``, ``classifier`` (or ``regressor``, ``detector``); a C export then folds the
-scaler into the model. Else a step ``encode`` comes first, so that ``pipeline[1:]`` is again a scaler and an estimator,
-over the encoded inputs.
+For numbers without missing values the steps are ``scale`` and ``classifier`` (or ``regressor``, ``detector``); a C
+export then folds the scaler into the model. Otherwise a step ``encode`` comes first, and ``pipeline[1:]`` is a scaler
+and an estimator over the encoded inputs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from .inputs import CATEGORY, NUMBER, ModelInputs
 
-FILLED = "filled"  # numbers some of which are missing
+FILLED = "filled"  # numeric columns with missing values
 
 
 def pipeline(inputs: ModelInputs, step: str, estimator: Any) -> Any:
@@ -27,9 +27,9 @@ def pipeline(inputs: ModelInputs, step: str, estimator: Any) -> Any:
 
 
 def _encoder(inputs: ModelInputs) -> Any:
-    """Medians where numbers are missing, an input of 0 or 1 for each category; one for two categories.
+    """Median imputation for numbers, one-hot encoding for categories (one 0/1 input for two categories).
 
-    Missing categories are the empty text, a category of its own. Unknown ones get zeros.
+    A missing category is the empty text, a category of its own. Unknown categories are encoded as zeros.
     """
     numbers, categories = inputs.of_kind(NUMBER), inputs.of_kind(CATEGORY)
     one_hot = OneHotEncoder(drop="if_binary", handle_unknown="ignore", sparse_output=False)
@@ -42,17 +42,17 @@ def _encoder(inputs: ModelInputs) -> Any:
 
 
 def steps_of(model: Any) -> list[tuple[str, Any]]:
-    """Names and steps of a pipeline; a model that is none is a step without a name."""
+    """Names and steps of a pipeline; any other model is one step with an empty name."""
     return model.steps if isinstance(model, Pipeline) else [("", model)]
 
 
 def encoder_of(model: Any) -> Any:
-    """The step that encodes columns; None where there is none."""
+    """The fitted step ``encode`` of a pipeline; None if it has none."""
     return dict(steps_of(model)).get("encode")
 
 
 def words(inputs: ModelInputs, model: Any = None) -> list[str]:
-    """Descriptions of what is done to the columns."""
+    """Describe the preprocessing of the columns."""
     numbers, categories = inputs.of_kind(NUMBER), inputs.of_kind(CATEGORY)
     gaps = [column.name for column in numbers if column.missing]
     lines = []
@@ -73,7 +73,7 @@ def _encoded(model: Any) -> int:
 
 
 def recipes(model: Any) -> list[str]:
-    """How each input after ``encode`` is made from the columns, in their order."""
+    """For each input after ``encode``, in order, how it is computed from the columns."""
     encode = encoder_of(model)
     made: list[str] = []
     for kind, step, names in encode.transformers_:
@@ -93,7 +93,7 @@ def _shown(category: str) -> str:
 
 
 def unknown(model: Any, rows: Any) -> list[str]:
-    """Notes on categories that the model has not seen."""
+    """Notes on categories of the rows that training did not have."""
     transformers = getattr(encoder_of(model), "transformers_", [])
     names: Any = next((names for kind, _, names in transformers if kind == CATEGORY), None)
     if names is None:

@@ -1,4 +1,4 @@
-"""Tables from files and to files: CSV, Parquet, svmlight."""
+"""Reads tables from CSV, Parquet and svmlight files, and writes CSV and Parquet."""
 
 from __future__ import annotations
 
@@ -41,31 +41,31 @@ FORMATS = {
     ".libsvm": "svmlight",
     ".svmlight": "svmlight",
 }
-OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}  # of compressed files
+OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}  # by suffix of compressed files
 SEPARATORS = (",", ";", "\t", "|")
-N_SNIFFED_LINES = 50  # lines that the separator is found in
-# What stands for a missing value in a CSV file: what pandas takes for it, and a question mark.
+N_SNIFFED_LINES = 50  # lines from which the separator is detected
+# Texts that mean a missing value in a CSV file: those of pandas, and a question mark.
 MISSING = (
     *("", "?", "NA", "N/A", "n/a", "<NA>", "#NA", "#N/A", "#N/A N/A", "NaN", "nan", "-NaN", "-nan"),
     *("NULL", "null", "None", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
 )
-MAX_CELLS = 2.5e8  # of an svmlight file: 2 GB as a table
-UNNAMED = "unnamed "  # begins the names of columns without one
-LABEL = "label"  # what the label of an svmlight file is called
+MAX_CELLS = 2.5e8  # limit for svmlight files: 2 GB as a dense table
+UNNAMED = "unnamed "  # prefix of the names given to columns without one
+LABEL = "label"  # the column of labels of an svmlight file
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows with named columns; in a sparse one, columns that are not there are zero."""
+    """Rows with named columns; in a sparse table (svmlight), columns that are not stored are zero."""
 
     frame: Any
     path: str
     sparse: bool = False
-    raw: Callable[[Sequence[str]], Any] | None = None  # columns of a CSV file as the text that is in it
-    missing: frozenset[str] = frozenset()  # texts that stand for missing values there
+    raw: Callable[[Sequence[str]], Any] | None = None  # reads columns of a CSV file as unparsed text
+    missing: frozenset[str] = frozenset()  # texts that mean a missing value
 
     def texts(self, names: Sequence[str]) -> Any:
-        """Columns as text, without types guessed by pandas, so that a value does not depend on other rows."""
+        """Columns as text if the file is CSV: types guessed by pandas would make a value depend on other rows."""
         if self.raw is None or not names:
             return self.frame[list(names)]
         columns = self.raw(names)
@@ -81,7 +81,7 @@ class Table:
 
 
 def read(path: Path, how: ReadingOptions) -> Table:
-    """The table in a file; ``-`` is standard input."""
+    """Read the table in a file; ``-`` is standard input."""
     if pd is None:
         raise needs("pandas", "reading data", "cli")
     table = READERS[_format(path, how.format)](path, how)
@@ -147,7 +147,7 @@ def _read_csv(path: Path, how: ReadingOptions) -> Table:
             names = next(csv.reader(start, delimiter=sep, skipinitialspace=True))
         names = _numbered(names) if how.no_header else _header(path, names)
         with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)  # it would lose fields
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # pandas would drop fields
             frame = parsed(keep_default_na=False, na_values=sorted(missing))
     except pd.errors.EmptyDataError:
         raise CommandError(f"{path} is empty") from None
@@ -161,18 +161,18 @@ def _read_csv(path: Path, how: ReadingOptions) -> Table:
 
 
 def missing_texts(given: Sequence[str] | None) -> frozenset[str]:
-    """The texts of `MISSING` and those given; only those given where the empty text is among them."""
+    """The texts in `MISSING` and those given, or only those given if they include the empty text."""
     given = tuple(given or ())
     return frozenset(given if "" in given else (*MISSING, *given))
 
 
 def _source(path: Path) -> Any:
-    """A source that can be read twice: the path, or standard input in memory."""
+    """An input that can be read twice: the path, or standard input held in memory."""
     return io.BytesIO(sys.stdin.buffer.read()) if str(path) == "-" else path
 
 
 def _encoding(name: str) -> str:
-    """The codec of an encoding; UTF-8 files may begin with a byte order mark."""
+    """The codec of an encoding; for UTF-8 one that skips a byte order mark."""
     return "utf-8-sig" if name.lower().replace("_", "-") in ("utf-8", "utf8") else name
 
 
@@ -194,7 +194,7 @@ def _opened(path: Path) -> Any:
 
 @contextmanager
 def _fields_of_any_length(lines: list[str]) -> Iterator[None]:
-    """Allow fields as long as these lines: split by a wrong separator, a line with many columns is one field."""
+    """Raise csv's field size limit to these lines: split by a wrong separator, a line is one long field."""
     before = csv.field_size_limit()
     csv.field_size_limit(max(before, sum(map(len, lines))))
     try:
@@ -204,7 +204,7 @@ def _fields_of_any_length(lines: list[str]) -> Iterator[None]:
 
 
 def _separator(path: Path, given: str | None, lines: list[str]) -> str:
-    """The separator that makes most columns, as many in each line; a tab in .tsv files."""
+    """Detect the separator: the one that gives the most columns, equally many in each line; a tab in .tsv files."""
     if given is not None:
         given = {"\\t": "\t", "tab": "\t"}.get(given, given)
         if len(given) != 1:
@@ -223,7 +223,7 @@ def _numbered(names: list[str]) -> list[str]:
 
 
 def _header(path: Path, names: list[str]) -> list[str]:
-    """Names of the columns, made up where there is none."""
+    """Names of the columns; an empty name is replaced by a numbered one."""
     names = [name.strip() or f"{UNNAMED}{k + 1}" for k, name in enumerate(names)]
     if all(map(_is_number, names)) and names not in (_numbered(names), [str(k) for k in range(len(names))]):
         raise CommandError(
@@ -254,7 +254,7 @@ def _read_parquet(path: Path, how: ReadingOptions) -> Table:
         raise needs("pyarrow", "reading Parquet", "cli") from None
     except FileNotFoundError:
         raise
-    except Exception as error:  # pyarrow has many kinds of them
+    except Exception as error:  # pyarrow raises errors of many types
         raise CommandError(f"{path} is not a Parquet file that can be read: {one_line(error)}") from None
     frame.columns = [str(name) for name in frame.columns]
     if how.missing:
@@ -263,7 +263,7 @@ def _read_parquet(path: Path, how: ReadingOptions) -> Table:
 
 
 def _read_svmlight(path: Path, how: ReadingOptions) -> Table:
-    """A table whose columns are named by their numbers in the file; labels that are whole numbers become integers."""
+    """Read a table whose columns are named by their feature numbers; labels that are whole numbers become integers."""
     try:
         X, y = load_svmlight_file(str(path), zero_based=True)
     except FileNotFoundError:
@@ -275,7 +275,7 @@ def _read_svmlight(path: Path, how: ReadingOptions) -> Table:
             f"{path}: {X.shape[0]} rows of {X.shape[1]} inputs are too many for a table; slimsvm in Python takes them "
             "as a sparse matrix"
         )
-    first = int(X.shape[1] > 0 and X[:, [0]].nnz == 0)  # most files count from 1
+    first = int(X.shape[1] > 0 and X[:, [0]].nnz == 0)  # most files number features from 1
     frame = pd.DataFrame(X[:, first:].toarray(), columns=[str(k) for k in range(first, X.shape[1])])
     frame[LABEL] = y.astype(np.int64) if (y == np.round(y)).all() else y
     return Table(frame, str(path), sparse=True)
@@ -292,10 +292,10 @@ READERS: dict[str, Callable[[Path, ReadingOptions], Table]] = {
 
 
 def write(frame: Any, path: Path | None) -> None:
-    """A table to a CSV or Parquet file, or as CSV to standard output."""
+    """Write a table to a CSV or Parquet file, or as CSV to standard output."""
     if path is None or str(path) == "-":
         text = frame.to_csv(index=False, lineterminator="\n")
-        # Data stay as they are, but on a terminal.
+        # Control characters are removed on a terminal only.
         sys.stdout.write(without_control_characters(text, keep="\n\t") if sys.stdout.isatty() else text)
         sys.stdout.flush()
         return
@@ -307,7 +307,7 @@ def write(frame: Any, path: Path | None) -> None:
 
 
 def writable(path: Path) -> str:
-    """The kind of file that a path names, if it can be written."""
+    """The format that an output path names, "csv" or "parquet"; WrongUse for others."""
     kind = _format_of_name(path)
     if kind not in ("csv", "parquet"):
         raise WrongUse(f"--output {path}: must end in .csv, .tsv, .txt or .parquet")

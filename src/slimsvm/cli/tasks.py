@@ -19,68 +19,68 @@ if TYPE_CHECKING:
     from .options import TrainingOptions
 
 AUTO = "auto"
-# Up to so many different whole numbers are classes, or up to one for so many rows.
+# Whole numbers are classes if at most MAX_NUMERIC_CLASSES differ, or at most one per MIN_ROWS_OF_CLASS rows.
 MAX_NUMERIC_CLASSES, MIN_ROWS_OF_CLASS = 20, 10
 MAX_LISTED = 12  # classes or columns in a line
 
 Scores = dict[str, Any]
-Lines = list[tuple[str, Any]]  # for people: what, and its value
+Lines = list[tuple[str, Any]]  # lines of text output: a name and its value
 
 
 @dataclass(frozen=True)
 class LearningTask(ABC):
-    """One kind of task; ``why`` says in words what in the target makes it this one."""
+    """One kind of learning task; ``why`` says which property of the target made it this one."""
 
     why: str = ""
     name: ClassVar[str]
     step: ClassVar[str]  # name of the estimator in a pipeline
     stratified: ClassVar[bool] = False
-    foreign_options: ClassVar[dict[str, str]]  # options of other tasks, and which these are
-    foreign_parameters: ClassVar[tuple[str, ...]] = ()  # of other tasks' estimators
-    measure: ClassVar[str] = ""  # score that sizes are compared by; none where they are not
+    foreign_options: ClassVar[dict[str, str]]  # options of other tasks, and the tasks that have them
+    foreign_parameters: ClassVar[tuple[str, ...]] = ()  # parameters that its estimator does not have
+    measure: ClassVar[str] = ""  # score that compares sizes; empty if sizes are not compared
 
     def format_score(self, score: float, standard_error: float) -> str:
-        """A score by that measure, for people."""
+        """A score of this measure with its standard error, as text."""
         return f"{score:.4f} ± {standard_error:.4f}"
 
     @abstractmethod
     def read_labels(self, table: Table, target: str | None, known: Any = None) -> Any:
-        """Labels of the rows; those of a test file where those of training are ``known``."""
+        """Labels of the rows; for a test file, ``known`` are the labels of training."""
 
     @abstractmethod
     def check_labels(self, y: Any, target: str | None) -> None:
-        """Raise CommandError where there is nothing to learn."""
+        """Raise CommandError if nothing can be learned from these labels."""
 
     @abstractmethod
     def estimator(self, settings: dict[str, Any]) -> Any:
-        """The estimator, unfitted, with settings of the command line."""
+        """An unfitted estimator with the settings of the command line."""
 
     @abstractmethod
     def held_out_scores(self, model: Any, train: LabelledFrame, test: LabelledFrame) -> Scores:
-        """Scores of a model on held-out rows, and of a baseline."""
+        """Scores of a model and of a baseline on held-out rows."""
 
     def label_facts(self, y: Any) -> dict[str, Any]:
-        """What is kept of the labels in a model's file."""
+        """Facts about the labels for the metadata of the model's file."""
         return {}
 
     def label_lines(self, facts: dict[str, Any]) -> Lines:
-        """The same for people."""
+        """Facts about the labels as lines of text."""
         return []
 
     @abstractmethod
     def held_out_lines(self, scores: Scores, where: str) -> Lines:
-        """Scores on held-out rows, for people."""
+        """Scores on held-out rows as lines of text."""
 
     @abstractmethod
     def true_labels(self, model: Any, table: Table, target: str) -> Any:
-        """Labels of the rows in the form in which a fitted model predicts them."""
+        """Labels of the rows in the type that the fitted model predicts."""
 
     @abstractmethod
     def scores(self, model: Any, X: Any, y: Any, weights: Any) -> Scores:
-        """Scores of a fitted model on rows with such labels."""
+        """Scores of a fitted model on rows with labels as `true_labels` returns them."""
 
     def score_lines(self, scores: Scores) -> Lines:
-        """The same for people."""
+        """Scores as lines of text."""
         return [
             ("rows", scores["rows"]),
             ("error", percent(scores["error"], scores["standard_error"])),
@@ -88,7 +88,7 @@ class LearningTask(ABC):
         ]
 
     def check_options(self, options: TrainingOptions) -> None:
-        """Raise WrongUse where an option is for another task."""
+        """Raise WrongUse if an option belongs to another task."""
         changed = options.changed()
         for name, tasks in self.foreign_options.items():
             if name in changed:
@@ -149,7 +149,7 @@ class ClassificationTask(LearningTask):
 
 
 class RegressionTask(LearningTask):
-    """Labels are quantities."""
+    """Labels are real numbers."""
 
     name, step, measure = "regression", "regressor", "R²"
     foreign_options: ClassVar[dict[str, str]] = {
@@ -206,7 +206,7 @@ class RegressionTask(LearningTask):
 
 
 class OutlierTask(LearningTask):
-    """There are no labels in training: rows that are unlike most others are outliers."""
+    """Training has no labels: rows that are unlike most others are outliers."""
 
     name, step = "outliers", "detector"
     foreign_options: ClassVar[dict[str, str]] = {
@@ -260,7 +260,7 @@ def check_name(name: str) -> None:
 
 
 def task_of_target(name: str, table: Table, target: str | None) -> LearningTask:
-    """The task of this name or, with "auto", the one that the target looks like."""
+    """The task of this name or, with "auto", the one inferred from the target."""
     if name != AUTO:
         return TASKS[name]("as --task says")
     assert target is not None
@@ -283,6 +283,6 @@ def task_of_model(model: Any) -> LearningTask:
 
 
 def shortened(words: list[str]) -> str:
-    """The first of them, and how many more there are."""
+    """The first MAX_LISTED words, and the number of the others."""
     more = f" and {len(words) - MAX_LISTED} more" if len(words) > MAX_LISTED else ""
     return ", ".join(words[:MAX_LISTED]) + more

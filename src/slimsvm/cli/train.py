@@ -24,7 +24,7 @@ N_VECTORS = 20  # unless --vectors or --bytes are given
 def train(
     path: Path, output: Path, vectors: str | None, max_bytes: int | None, options: LearnOptions, console: Console
 ) -> None:
-    """Learn from a file, test on held-out rows, save a model of all rows."""
+    """Train on a file, score on held-out rows, then train on all rows and save the model."""
     models.check_new(output)
     if vectors is not None and max_bytes is not None:
         raise WrongUse("--vectors and --bytes exclude each other: give the number of vectors, or the bytes")
@@ -57,7 +57,7 @@ def train(
 
 
 def n_vectors(text: str | None) -> int | str:
-    """A number of vectors, or auto."""
+    """Parse --vectors: a number, or auto."""
     if text is None:
         return N_VECTORS
     if text == "auto":
@@ -72,7 +72,7 @@ def n_vectors(text: str | None) -> int | str:
 
 
 def number_or(option: str, text: str, *words: str) -> float | str:
-    """A number above 0, or one of some words."""
+    """Parse an option: a number above 0, or one of these words."""
     if text in words:
         return text
     try:
@@ -96,7 +96,7 @@ def check_jobs(jobs: int | None) -> None:
 
 
 def estimator_settings(options: TrainingOptions) -> dict[str, Any]:
-    """The options as parameters of estimators."""
+    """The options as parameters of the estimator."""
     check_jobs(options.jobs)
     return {
         "C": number_or("--C", options.C, "search"),

@@ -1,4 +1,4 @@
-"""Models in float arithmetic, as C and MicroPython compute them: kernels, and the units of inputs and vectors."""
+"""Float arithmetic of the C and MicroPython exports: formulas of kernels, and units of inputs and vectors."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ..problem.kernel_base import Base
 
 @dataclass(frozen=True)
 class FloatForm:
-    """Statements that make a kernel value from a sum ``s`` over the inputs: of products, or of absolute or squared
-    differences for kernels of distances.
+    """Statements that compute a kernel value from a sum ``s`` over the inputs: of products or, for distance kernels, of
+    absolute or squared differences.
 
-    In a statement ``{gamma}`` is the part of the kernel's rate that is not in the units of the inputs; ``{coef0}`` and
-    ``{degree}`` are the kernel's own. ``_exp(s)`` is exp(-s), or exp(-s) - 1 where ``less_one`` allows it.
+    In a statement ``{gamma}`` is the part of the kernel's rate that is not folded into the units of the inputs;
+    ``{coef0}`` and ``{degree}`` are parameters of the kernel. ``_exp(s)`` is exp(-s), or exp(-s) - 1 if ``less_one``.
     """
 
     c: str
@@ -32,7 +32,7 @@ class FloatForm:
 _EXPONENTIAL = FloatForm("const float k = @_exp({gamma}s);", "k.append(_exp({gamma} * s))", less_one=True)
 
 FLOAT_FORMS: dict[type[Base], FloatForm] = {
-    kernels.Linear: FloatForm("", "", needs_exp=False),  # vectors are summed to weights
+    kernels.Linear: FloatForm("", "", needs_exp=False),  # vectors are combined into weights
     kernels.Gaussian: _EXPONENTIAL,
     kernels.Laplacian: _EXPONENTIAL,
     kernels.Polynomial: FloatForm(
@@ -53,7 +53,7 @@ FLOAT_FORMS: dict[type[Base], FloatForm] = {
 
 
 def float_form(kernel: Any, language: str) -> FloatForm:
-    """How this kernel is computed; ValueError where it has no form."""
+    """The statements for a kernel; ValueError if it has none."""
     form = FLOAT_FORMS.get(type(kernel.unscaled[0]))
     if form is None:
         names = sorted(kind.name for kind in FLOAT_FORMS)
@@ -62,20 +62,20 @@ def float_form(kernel: Any, language: str) -> FloatForm:
 
 
 def filled(statement: str, kernel: Any, gamma: str, number: Callable[[float], str]) -> str:
-    """The statement with numbers of the language."""
+    """The statement with the kernel's parameters as literals of the language."""
     params = kernel.unscaled[0].get_params()
     texts = {name: str(int(value)) if name == "degree" else number(value) for name, value in params.items()}
     return statement.format(**texts | {"gamma": gamma})
 
 
-# --- kernel values less one -------------------------------------------------------------------------------------------
+# --- kernel values minus one ------------------------------------------------------------------------------------------
 #
-# Kernel values of wide kernels are close to 1, and large coefficients take their sums apart again: k - 1 keeps the
-# digits that k would lose.
+# Values k of wide kernels are close to 1, and sums with large coefficients of both signs cancel: sums of k - 1 keep the
+# digits that sums of k would lose.
 
 
 def values_near_one(model: InferenceModel, form: FloatForm) -> bool:
-    """Are kernel values so large that their distance from 1 has fewer digits to lose?"""
+    """Are kernel values k so close to 1 that sums of k - 1 lose fewer digits?"""
     expansion = model.expansion
     Z = expansion.vectors
     if not form.less_one or not len(Z):
@@ -86,7 +86,7 @@ def values_near_one(model: InferenceModel, form: FloatForm) -> bool:
 
 
 def for_values_less_one(model: InferenceModel) -> InferenceModel:
-    """The same model for kernel values less 1: the biases make up for it."""
+    """The same model over kernel values minus 1: the biases absorb the difference."""
     expansion, layer = model.expansion, model.layer
     return replace(
         model,
@@ -100,21 +100,21 @@ def for_values_less_one(model: InferenceModel) -> InferenceModel:
 
 @dataclass(frozen=True)
 class Layout:
-    """Which inputs count, what they become, and the vectors in these units."""
+    """The inputs that the kernel uses, how they are shifted and scaled, and the vectors in these units."""
 
     used: Array
     mean: Array | None  # None: rows are taken as they are
     gain: Array | None
     vectors: Array
-    gamma: float = 1.0  # the part of the kernel's rate that is not in the units
-    rest: Array | None = None  # of the mean, where a number of the type holds too few of its digits
+    gamma: float = 1.0  # the part of the kernel's rate that is not folded into the units
+    rest: Array | None = None  # the mean minus its rounded value, where that matters
 
 
 def layout(model: InferenceModel, dtype: Any = np.float32) -> Layout:
-    """The fewest operations: rows as they are unless inputs have scales, a scaler, or do not count at all.
+    """The layout of fewest operations: rows stay unchanged unless inputs have a scaler, different scales or scale 0.
 
-    What the digits of ``dtype`` leave of a large mean, the vectors make up for where only differences count; products
-    take it from the row.
+    The mean is rounded to ``dtype``. Kernels of differences absorb the remainder in the vectors; for products it is
+    subtracted from the row.
     """
     (kernel, scales), Z = model.expansion.kernel.unscaled, np.asarray(model.expansion.vectors, dtype=np.float64)
     scales = np.broadcast_to(np.abs(scales), model.n_inputs)
@@ -122,7 +122,7 @@ def layout(model: InferenceModel, dtype: Any = np.float32) -> Layout:
     used = used if len(used) else np.arange(1)
     scales, Z = scales[used], Z[:, used]
     if not model.inputs.folded and len(used) == model.n_inputs and np.ptp(scales) == 0:
-        # Of a common scale a distance has its first or second power, a product its second.
+        # A common scale enters a distance with its first or second power, and a product squared.
         factor = float(scales[0]) ** (kernel.power or 2)
         return Layout(used, None, None, Z, factor * kernel.rate)
     unit = kernel.rate ** (1 / kernel.power) if kernel.power else 1.0

@@ -1,4 +1,4 @@
-"""ONNX operators as a list, before they are written into a model of their own or into a larger one."""
+"""A list of ONNX operators and constants, written later into a model of its own or into a larger one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from ..linalg.arrays import Array
 
-TYPES = {"float32": 1, "int64": 7, "string": 8, "float64": 11}  # their numbers in ONNX
+TYPES = {"float32": 1, "int64": 7, "string": 8, "float64": 11}  # type numbers of ONNX
 ML = "ai.onnx.ml"  # the domain of the operators of classical machine learning
 
 
@@ -26,9 +26,9 @@ class Node:
 
 
 class Graph:
-    """Operators and constants, each of them once: an operator that is asked for again gives the same value.
+    """Operators and constants without duplicates: adding an operator again returns the existing value.
 
-    A value is a name. ``dtype`` is the type of floats unless one is given, ``opset`` the version of the operators.
+    Values are referred to by name. ``dtype`` is the default type of floats, ``opset`` the version of the operators.
     """
 
     def __init__(self, dtype: Any, opset: int):
@@ -40,7 +40,7 @@ class Graph:
         self._names: dict[str, int] = {}
 
     def rounded(self, values: Any) -> Array:
-        """Numbers in the type of the graph; ValueError where they do not fit."""
+        """Numbers in the float type of the graph; ValueError if they overflow."""
         values = np.asarray(values, dtype=np.float64)
         with np.errstate(over="ignore"):
             rounded = values.astype(self.dtype)
@@ -50,7 +50,7 @@ class Graph:
         return rounded
 
     def constant(self, values: Any, name: str, dtype: Any = None) -> str:
-        """Numbers in the type of the graph, or in a given one; integers and strings stay what they are."""
+        """Add a constant; floats get ``dtype`` or the type of the graph, integers and strings keep their types."""
         values = np.asarray(values)
         if values.dtype.kind == "f":
             values = self.rounded(values) if dtype is None else values.astype(dtype)
@@ -61,7 +61,7 @@ class Graph:
         return self._values[key]
 
     def many(self, op: str, *inputs: str, outputs: int = 1, domain: str = "", **attributes: Any) -> tuple[str, ...]:
-        """The outputs of an operator."""
+        """Add an operator and return the names of its outputs."""
         key = (op, inputs, domain, repr(sorted(attributes.items())))
         if key not in self._values:
             names = tuple(self._fresh(op.lower()) for _ in range(outputs))
@@ -70,11 +70,11 @@ class Graph:
         return self._values[key]
 
     def __call__(self, op: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
-        """The output of an operator."""
+        """Add an operator and return the name of its output."""
         return self.many(op, *inputs, domain=domain, **attributes)[0]
 
     def reduce(self, op: str, x: str, axis: int, keep: bool = True) -> str:
-        """An operator such as ReduceMax; its axes are an input only in newer versions."""
+        """Add a reduction such as ReduceMax; before opset 18 its axes are an attribute, not an input."""
         if op == "ReduceSum" or self.opset >= 18:
             return self(op, x, self.axis(axis), keepdims=int(keep))
         return self(op, x, axes=[axis], keepdims=int(keep))
@@ -97,10 +97,10 @@ class Graph:
         add_constant: Callable[[str, Array], None],
         add_node: Callable[[Node], None],
     ) -> None:
-        """Write constants and operators somewhere.
+        """Write constants and operators into a model, by the functions given.
 
-        ``names`` are those of values that exist there already, ``results`` are pairs of a value and the name it gets,
-        and ``unique`` makes names for all else.
+        ``names`` maps values that the model has already to their names there, ``results`` are pairs of a value and its
+        output name, and ``unique`` makes all other names.
         """
         names, copies = dict(names), []
         for value, name in results:

@@ -16,7 +16,7 @@ from .float_forms import filled, float_form, for_values_less_one, layout, values
 
 DTYPES = {"float32": np.float32, "float64": np.float64}
 
-# What an input adds to the sum of a kernel value: for powers of differences, and for products.
+# Loops that sum the terms of a kernel over the inputs: powers of differences, or products.
 DIFFERENCES = "        s = 0.0\n        for a, b in zip(x, z):\n            a -= b\n            s += {size}\n"
 SUMS_OF_TERMS = {
     1: DIFFERENCES.format(size="abs(a)"),
@@ -40,9 +40,9 @@ def to_micropython(model: Any, *, name: str = "model", dtype: str = "float32") -
         Steps of a pipeline before the last must be scalers such as StandardScaler, which are folded in: rows then come
         as the pipeline takes them.
     name : str, default="model"
-        What the module is called: it is meant for a file ``<name>.py``.
+        Name of the module, meant for a file ``<name>.py``.
     dtype : {"float32", "float64"}, default="float32"
-        How many digits numbers have. MicroPython computes in float32 on most boards.
+        Precision of the numbers in the module. MicroPython computes in float32 on most boards.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def to_micropython(model: Any, *, name: str = "model", dtype: str = "float32") -
 
 
 def _number(value: float, kind: Any) -> str:
-    """As few digits as read back as the same number of this kind."""
+    """The shortest literal that reads back as the same number of this type."""
     scientific = np.format_float_scientific(kind(value), unique=True, trim="0", exp_digits=1)
     positional = np.format_float_positional(kind(value), unique=True, trim="0")
     return min(positional, scientific, key=len)
@@ -91,7 +91,7 @@ def _module(inference: InferenceModel, name: str, kind: Any) -> str:
     less_one = kind is np.float32 and values_near_one(inference, form)
     inference = for_values_less_one(inference) if less_one else inference
     place = layout(inference, kind)
-    # Of a linear model the inputs themselves are what coefficients are multiplied with.
+    # A linear model multiplies its coefficients with the inputs themselves.
     weights = (lambda a: (a @ place.vectors * place.gamma).T) if linear else np.transpose
     made = f"{kernel.name} kernel, {len(inference.expansion.vectors)} vectors. Made by slimsvm {version('slimsvm')}."
     parts = [f'"""{name}: {made}"""\n\nfrom math import exp\n\nINPUTS = {inference.n_inputs}\n']
@@ -99,7 +99,7 @@ def _module(inference: InferenceModel, name: str, kind: Any) -> str:
         parts.append(f"LABELS = {_labels(inference.classes)}\n")
     prepare = ""
     if place.mean is not None and place.gain is not None:
-        # All digits of what the kind holds: what it has not is elsewhere, wherever the module runs.
+        # The mean rounded to ``kind``, with all digits: the layout corrects for exactly this rounding.
         mean = place.mean.astype(kind).astype(np.float64)
         parts += [_table("MEAN", mean, np.float64), _table("GAIN", place.gain, kind)]
         some, columns = len(place.used) < inference.n_inputs, "range(INPUTS)"
@@ -135,7 +135,7 @@ def _labels(classes: Array) -> str:
 
 
 def _features(prepare: str, loop: str) -> str:
-    """The function of the row: statements that prepare it, and those that make a kernel value; none for linear ones."""
+    """Source of ``_features(x)``: prepares the row, then computes its kernel values (none for linear models)."""
     if not loop:
         return f'\n\ndef _features(x):\n    """The row in units of the weights."""\n{prepare}    return x\n'
     return f"""
@@ -227,7 +227,7 @@ def _wins(votes: Votes) -> str:
 
 
 def _counted(name: str, votes: Votes) -> str:
-    # Summed values never outweigh a vote.
+    # The sum of decision values only breaks ties: it adds less than half a vote.
     squeezed = "[n + t / (3 * (abs(t) + 1)) for n, t in zip(votes, sums)]" if votes.by_value else "votes"
     return f'''
 

@@ -1,4 +1,4 @@
-"""Models as ONNX operators: in a file of their own, or within a pipeline that skl2onnx converts."""
+"""`to_onnx`: models as ONNX, alone or within a pipeline that skl2onnx converts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OPSET = 18  # onnxruntime 1.14 and later run it
 MIN_OPSET = 13
 ML_OPSET = 3
 DTYPES = {"float32": np.float32, "float64": np.float64}
-# Options of the converter by name, with their values; the first is the default. All but the last three are those of
+# Options of the converter with their possible values, the default first. All but the last three are options of
 # skl2onnx.
 OPTIONS: dict[str, list[Any]] = {
     "zipmap": [True, False, "columns"],
@@ -109,7 +109,7 @@ def to_onnx(
 
 
 def _checked_options(options: dict[str, Any] | None) -> dict[str, Any]:
-    """The options and the defaults of all others; some have another default than in skl2onnx."""
+    """The options, completed by defaults, some of which differ from those of skl2onnx."""
     allowed = {key: values for key, values in OPTIONS.items() if key not in ("raw_scores", "scores")}
     for key, value in (options or {}).items():
         if key not in allowed:
@@ -121,7 +121,7 @@ def _checked_options(options: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _import(package: str, user: str) -> Any:
-    """An optional package; ImportError says how to install it."""
+    """Import an optional package; ImportError says how to install it."""
     try:
         return import_module(package)
     except ImportError as error:
@@ -139,7 +139,7 @@ def _check_opset(target_opset: Any) -> None:
 
 
 def _can_be_folded(scalers: list[Any], estimator: Any) -> bool:
-    """Do the steps before the estimator scale each input by itself, and nothing else?"""
+    """Do all steps before the estimator just shift and scale single inputs?"""
     if not scalers:
         return True
     try:
@@ -154,9 +154,9 @@ def _can_be_folded(scalers: list[Any], estimator: Any) -> bool:
 
 @dataclass(frozen=True)
 class Result:
-    """An output of a model: its name, how it is computed, and its type.
+    """An output of an ONNX model: its name, how it is computed, and its type.
 
-    ``kind`` is "label", "number" or "maps"; ``columns`` is None for one value a row, and ``rows`` False for a constant.
+    ``kind`` is "label", "number" or "maps"; ``columns`` is None for one value per row, ``rows`` False for a constant.
     """
 
     name: str
@@ -167,7 +167,7 @@ class Result:
 
 
 def results(inference: InferenceModel, options: dict[str, Any]) -> list[Result]:
-    """The outputs of a model."""
+    """The outputs of an ONNX model with these options."""
     if inference.classes is None:
         return [Result("variable", lambda ops, labels: ops.answers(), columns=len(inference.expansion.bias))]
     width = len(inference.expansion.bias)
@@ -219,7 +219,7 @@ def _class_labels(inference: InferenceModel, options: dict[str, Any]) -> list[Re
 
 
 def labels_of(classes: Array | None, nocl: bool = False) -> Array:
-    """Labels as ONNX has them: int64, or strings."""
+    """Labels in a type of ONNX: int64 or strings; class numbers with ``nocl`` or for regressors."""
     if classes is None or nocl:
         return np.arange(0 if classes is None else len(classes))
     labels = classes.tolist()
@@ -229,7 +229,7 @@ def labels_of(classes: Array | None, nocl: bool = False) -> Array:
 
 
 def _is_whole(label: Any) -> bool:
-    """Is a label a whole number in the range of int64?"""
+    """Is the label a whole number within int64?"""
     return isinstance(label, (bool, int, float)) and -(2**63) <= label < 2**63 and float(label).is_integer()
 
 
@@ -238,7 +238,7 @@ def _is_whole(label: Any) -> bool:
 
 @dataclass(frozen=True)
 class ComputedGraph:
-    """A graph that computes results from the rows ``X``, and the values of these results."""
+    """A graph that computes outputs from the rows ``X``, and the names of these outputs in it."""
 
     graph: Graph
     labels: Array
@@ -248,7 +248,7 @@ class ComputedGraph:
     def of(
         cls, inference: InferenceModel, outputs: list[Result], input_type: Any, opset: int, options: dict[str, Any]
     ) -> ComputedGraph:
-        """``input_type`` is the type of X. Results are float32 unless it is float64."""
+        """Build the graph; ``input_type`` is the dtype of X. Outputs are float32 unless it is float64."""
         input_type = np.dtype(input_type)
         dtype = input_type if input_type == np.float64 else np.dtype(np.float32)
         graph = Graph(np.float64 if dtype == np.float64 else options["arithmetic"], opset)
@@ -311,7 +311,7 @@ def _shape(result: Result, rows: Any, labels: Array) -> list[Any]:
 
 
 def _describe(proto: Any, estimator: Any, inference: InferenceModel, dtype: str) -> None:
-    """Write facts about the model into its ONNX file."""
+    """Write metadata about the model into its ONNX file."""
     from onnx import helper
 
     kind, vectors = type(estimator).__name__, len(inference.expansion.vectors)
@@ -338,9 +338,9 @@ def register() -> None:
     """Register all estimators of this library with skl2onnx, so that it converts pipelines that end in one.
 
     Its options for classifiers are those of `SVC`: ``zipmap``, ``nocl``, ``output_class_labels`` and ``raw_scores``.
-    Where there are no probabilities, or with ``raw_scores=True``, the second output is ``scores``, with a column for
-    each class of two. ``scores=True`` gives both: the outputs of `to_onnx`. ``arithmetic`` and ``form`` are those of
-    `to_onnx`.
+    Without probabilities, or with ``raw_scores=True``, the second output is ``scores``, with two columns for two
+    classes. ``scores=True`` gives scores and probabilities, as `to_onnx` does. ``arithmetic`` and ``form`` are those
+    of `to_onnx`.
 
     Examples
     --------
@@ -355,12 +355,12 @@ def register() -> None:
 
 
 def _options_for(kind: type) -> dict[str, list[Any]]:
-    """The options of an estimator; those that are no classifiers have two."""
+    """The options of an estimator class; regressors and outlier detectors have two."""
     return OPTIONS if issubclass(kind, ClassifierMixin) else {key: OPTIONS[key] for key in ("arithmetic", "form")}
 
 
 def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
-    """Declare the operator of an estimator and its outputs."""
+    """Declare the operator of an estimator and its outputs to skl2onnx."""
     from skl2onnx._supported_operators import sklearn_operator_name_map
 
     inference, options = inference_model(model), _options(scope, model)
@@ -374,13 +374,13 @@ def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> A
 
 
 def _options(scope: Any, model: Any) -> dict[str, Any]:
-    """All options of an estimator. Outlier detectors have one column of scores."""
+    """The values of all options of an estimator. Outlier detectors always have scores."""
     defaults = {key: values[0] for key, values in OPTIONS.items()}
     return {**defaults, "scores": not is_classifier(model), **scope.get_options(model)}
 
 
 def _results(operator: Any, inference: InferenceModel, options: dict[str, Any]) -> list[Result]:
-    """The outputs that were declared; two where the converter of another estimator declared them."""
+    """The outputs that `_parse` declared; the two default ones if another estimator's converter declared them."""
     declared = getattr(operator, "slimsvm_results", None)
     return declared or results(inference, {**options, "zipmap": False, "output_class_labels": False})
 
@@ -393,7 +393,7 @@ def _input_type(operator: Any) -> Any:
 
 
 def _type(result: Result, operator: Any, labels: Array) -> Any:
-    """The type of an output for skl2onnx."""
+    """The skl2onnx type of an output."""
     from skl2onnx.common import data_types as types
 
     label = types.Int64TensorType if labels.dtype.kind == "i" else types.StringTensorType
@@ -405,7 +405,7 @@ def _type(result: Result, operator: Any, labels: Array) -> Any:
 
 
 def _shapes(operator: Any) -> None:
-    """Set types and shapes of the outputs."""
+    """Set the types and shapes of the declared outputs."""
     model = operator.raw_operator
     inference, options = inference_model(model), _options(operator.scope_inst, model)
     labels = labels_of(inference.classes, options["nocl"])
@@ -414,7 +414,7 @@ def _shapes(operator: Any) -> None:
 
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
-    """Write the operators of an estimator."""
+    """Write the operators of an estimator into skl2onnx's container."""
     if container.target_opset < MIN_OPSET:
         raise ValueError(f"target_opset={container.target_opset} is too old; use at least {MIN_OPSET}")
     model = operator.raw_operator

@@ -1,4 +1,4 @@
-"""What a fitted model computes, as ONNX operators: kernel values, votes, probabilities."""
+"""Predictions of a fitted model as ONNX operators: kernel values, votes, probabilities."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ..problem import kernels
 from ..problem.kernel_base import Base
 from .graph import ML, Graph
 
-# Squared distances by differences take a number for each row, vector and input; by products, for each row and vector.
+# Memory of squared distances: rows x vectors x inputs by differences, rows x vectors by products.
 DISTANCE_FORMS = ("auto", "difference", "products")
-MAX_PRODUCT_SQUARE = 1e3  # of vectors in widths of the kernel, up to which products in float64 lose nothing that shows
+MAX_PRODUCT_SQUARE = 1e3  # largest squared norm of a vector, in kernel widths, for products in float64
 
 
 @dataclass(frozen=True)
 class GraphRows:
-    """Rows of the user less some centre, ``x``: the model's rows are ``x / scale + shift``.
+    """Rows in the graph: ``x`` is the user's row minus a centre, ``x / scale + shift`` the row in the model's units.
 
     Inputs that the kernel does not use are left out.
     """
@@ -38,9 +38,9 @@ class GraphRows:
 
 @dataclass(frozen=True)
 class Operators:
-    """What a model computes for the rows ``x`` of a graph: names of values of that graph.
+    """Adds the predictions of a model for the rows ``x`` to a graph; methods return the names of values in the graph.
 
-    They are computed in the type of the graph, and rounded to ``dtype`` at the end.
+    Values are computed in the float type of the graph, and rounded to ``dtype`` at the end.
     """
 
     inference: InferenceModel
@@ -52,14 +52,14 @@ class Operators:
     # --- values ------------------------------------------------------------------------------------------------------
 
     def answers(self) -> str:
-        """Values of a regressor: rows x outputs."""
+        """Predictions of a regressor: rows x outputs."""
         return self._rounded(self._values())
 
     def _rounded(self, x: str) -> str:
         return x if self.graph.dtype == self.dtype else self.graph.cast(x, self.dtype)
 
     def _values(self) -> str:
-        """Rows x outputs."""
+        """Decision values: rows x outputs."""
         return self._outputs(self.inference.expansion.coef, self.inference.expansion.bias)
 
     def _outputs(self, coef: Array, bias: Array) -> str:
@@ -75,7 +75,7 @@ class Operators:
         return values(self, kernel, scales, coef, bias)
 
     def rows(self, scales: Array, centred: bool = False) -> GraphRows:
-        """Rows less the scaler's means, or less those of the vectors: differences from these keep their digits."""
+        """Rows minus the scaler's means or, if ``centred``, minus the mean vector: differences keep their digits."""
         inference, g = self.inference, self.graph
         d = inference.n_inputs
         Z = inference.expansion.vectors if len(inference.expansion.vectors) else np.zeros((1, d))
@@ -89,7 +89,7 @@ class Operators:
         return GraphRows(x, Z, np.broadcast_to(scales, d)[used], scale, (centre.astype(np.float64) - mean) / scale)
 
     def columns(self, used: Array) -> str:
-        """Some inputs."""
+        """The columns of ``x`` with these indices."""
         if len(used) == self.inference.n_inputs and (np.diff(used) == 1).all():
             return self.x
         return self.graph("Gather", self.x, self.graph.constant(used.astype(np.int64), "inputs"), axis=1)
@@ -105,14 +105,14 @@ class Operators:
         return self.sums(rows.x, V / rows.scale, V @ rows.shift + plus)
 
     def exponents(self, kernel: Any, scales: Array) -> str:
-        """``-rate d`` for a kernel of distances: minus the sum of ``|width (x - z)|^power``."""
+        """``-rate d`` of a distance kernel: minus the sum of ``|width (x - z)|^power``."""
         g, power, rows = self.graph, kernel.power, self.rows(scales, centred=True)
         width = float(np.sqrt(kernel.rate)) if power == 2 else kernel.rate
         gain = g.rounded(width * rows.scales / rows.scale)
-        # A product with one number near 1 would be left out by onnxruntime: that is a matrix then.
+        # onnxruntime drops a multiplication by a scalar near 1: use a matrix product instead.
         op, factor = ("Mul", gain) if len(gain) > 1 else ("MatMul", gain[:, None])
         u = g(op, rows.x, g.constant(factor, "gain"))
-        # With the gain as it was rounded, equal inputs have the difference 0.
+        # Use the rounded gain, so that equal inputs have the difference 0.
         V = (rows.Z - rows.shift) * (gain.astype(np.float64) * rows.scale)
         if power == 2 and self._by_products(V):
             squares = g.reduce("ReduceSumSquare", u, 1)
@@ -125,7 +125,7 @@ class Operators:
         return g("Neg", g.reduce("ReduceSumSquare" if power == 2 else "ReduceL1", apart, 2, keep=False))
 
     def _by_products(self, V: Array) -> bool:
-        """Products lose as many digits as squares are larger than the distances that matter, which are about 1."""
+        """Compute distances by products? They lose digits if squared norms are much larger than distances (about 1)."""
         if self.form != "auto":
             return self.form == "products"
         return self.graph.dtype == np.float64 and (V**2).sum(axis=1).max() <= MAX_PRODUCT_SQUARE
@@ -138,7 +138,7 @@ class Operators:
         return len(self.inference.classes)
 
     def winners(self) -> str:
-        """Numbers of the classes that are predicted, as `Votes.winners` finds them."""
+        """Numbers of the predicted classes, as `Votes.winners` finds them."""
         g, votes, F = self.graph, self.inference.votes, self._values()
         assert votes is not None
         if len(self.inference.expansion.bias) == 1:
@@ -167,7 +167,7 @@ class Operators:
         return g("Add", count, g("Div", total, g("Mul", size, g.constant(3.0, "three"))))
 
     def class_scores(self) -> str:
-        """The same; of two classes each has its column."""
+        """Scores with a column for each class, also for two classes."""
         scores = self.scores()
         if len(self.inference.expansion.bias) > 1:
             return scores
@@ -181,13 +181,13 @@ class Operators:
         return g("GreaterOrEqual" if votes.zero_is_positive else "Greater", self._values(), g.constant(0.0, "zero"))
 
     def _counts(self, votes: Votes) -> str:
-        """Votes of the classes: +1 where the first of a pair wins, and one for the second where it does not."""
+        """Votes per class: each pair gives one to its first class if that wins, otherwise to its second."""
         g, side = self.graph, self._sides()
         wins = g.cast(self._wins(votes), g.dtype)
         return g("Gemm", wins, g.constant(side, "sides"), g.constant((side < 0).sum(axis=0) * 1.0, "seconds"))
 
     def _summed(self) -> str:
-        """Summed values of the classes."""
+        """Decision values summed per class."""
         return self.graph("MatMul", self._values(), self.graph.constant(self._sides(), "sides"))
 
     def _sides(self) -> Array:
@@ -196,18 +196,18 @@ class Operators:
     # --- probabilities -----------------------------------------------------------------------------------------------
 
     def probabilities(self) -> str:
-        """Rows x classes; the class that is predicted is the likeliest."""
+        """Probabilities: rows x classes; the predicted class has the largest."""
         g, layer = self.graph, self.inference.layer
         assert layer is not None
         F = self._outputs(layer.coef, layer.bias)
         if len(layer.bias) == 1:
             return self._led(self._rounded(g("Concat", g("Sigmoid", g("Neg", F)), g("Sigmoid", F), axis=1)))
-        if layer.shares:  # the softmax of the logarithms of sigmoids: their shares
+        if layer.shares:  # the softmax of log-sigmoids normalises the sigmoids to sum 1
             F = g("Neg", g("Softplus", g("Neg", F)))
         return self._led(self._rounded(g("Softmax", F, axis=1)))
 
     def _led(self, p: str) -> str:
-        """As `slimsvm.model.probabilities.align_with_winners` has it, by a step that this type of numbers can see."""
+        """As `slimsvm.model.probabilities.align_with_winners`, with a step above the rounding of this float type."""
         g, n = self.graph, self.n_classes
 
         def number(values: Any, name: str) -> str:
@@ -219,7 +219,7 @@ class Operators:
         largest, _ = g.many("TopK", g("Where", own, zero, p), g.axis(n - 1), outputs=2, axis=1)
         total = g("Add", mine, g("CumSum", largest, g.constant(np.int64(1), "along")))
         level = g.reduce("ReduceMax", g("Div", total, number(np.arange(2, n + 1), "count")), 1)
-        # A product with a number near 1 would be left out by onnxruntime.
+        # onnxruntime drops a multiplication by a scalar near 1.
         step = g("Mul", level, number(max(TIE_MARGIN, 2 * float(np.finfo(self.dtype).eps)), "step"))
         moved = g("Where", own, level, g("Min", p, g("Sub", level, step)))
         agrees = g("Equal", g("ArgMax", p, axis=1, keepdims=1), winner)
@@ -232,7 +232,7 @@ class Operators:
         return self.graph("Gather", self.graph.constant(labels, "classes"), self.winners(), axis=0)
 
     def maps(self, table: str, labels: Array) -> str:
-        """For each row a map from labels to numbers. ONNX has them for float32 only."""
+        """For each row a map from label to number; ONNX has maps for float32 only."""
         kind = "classlabels_int64s" if labels.dtype.kind == "i" else "classlabels_strings"
         g = self.graph
         table = table if self.dtype == np.float32 else g.cast(table, np.float32)
@@ -269,7 +269,7 @@ def _sigmoid(ops: Operators, kernel: Any, scales: Array, coef: Array, bias: Arra
 
 
 def _precomputed(ops: Operators, kernel: Any, scales: Array, coef: Array, bias: Array) -> str:
-    """A row has the kernel values; vectors are numbers of columns."""
+    """A row holds kernel values; vectors are column numbers."""
     if ops.inference.inputs.folded:
         raise ValueError("steps before a machine with a precomputed kernel cannot be written in ONNX; export it alone")
     return ops.sums(ops.columns(np.asarray(ops.inference.expansion.vectors, dtype=np.int64)), coef, bias)

@@ -1,4 +1,4 @@
-"""Pipelines that skl2onnx converts: their inputs, and which step it was that could not be converted."""
+"""Converts pipelines by skl2onnx: types of their inputs, and errors that name the step that failed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-UNKNOWN_COLUMN = "column name"  # in errors of skl2onnx about a column that it does not find
+UNKNOWN_COLUMN = "column name"  # in errors of skl2onnx about an unknown column
 
 
 def check_columns(model: Any, X: Any) -> None:
@@ -32,13 +32,13 @@ def column_names(X: Any) -> list[Any]:
 
 
 def convert(model: Any, X: Any, dtype: str, name: str, target_opset: int, options: dict[Any, Any]) -> Any:
-    """A pipeline as ONNX; ValueError says which step skl2onnx cannot convert, and what to try."""
+    """Convert a pipeline to ONNX; ValueError says which step skl2onnx cannot convert, and what to try."""
     from skl2onnx import convert_sklearn
 
     inputs = initial_types(model, X, dtype)
     try:
         return convert_sklearn(model, name, inputs, target_opset=target_opset, options=options)
-    except Exception as error:  # converters raise whatever they come across
+    except Exception as error:  # converters can raise anything
         if UNKNOWN_COLUMN in str(error) and not column_names(X):
             given = "" if X is None else f", and X is a {type(X).__name__} without names"
             raise ValueError(
@@ -59,7 +59,7 @@ def convert(model: Any, X: Any, dtype: str, name: str, target_opset: int, option
 
 
 def _failed(model: Any, inputs: list[tuple[str, Any]], target_opset: int) -> tuple[int, Exception] | None:
-    """The first step before the last without which the pipeline so far can be converted, and with which it cannot."""
+    """The index and error of the first step before the last that skl2onnx cannot convert; None if it converts all."""
     from skl2onnx import convert_sklearn
 
     for number in range(len(model.steps) - 1):

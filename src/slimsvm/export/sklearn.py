@@ -1,4 +1,4 @@
-"""Models as `SVC`, `SVR` or `OneClassSVM`: for tools that know only those."""
+"""`to_sklearn`: models as fitted `SVC`, `SVR` or `OneClassSVM`, for tools that accept only these."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ..model.inference import InferenceModel, inference_model, last_step
 from ..problem.kernels import Gaussian, Linear, Polynomial, Sigmoid
 from ..utils.sklearn_private import fill_libsvm
 
-KERNELS = (Gaussian, Linear, Polynomial, Sigmoid)  # that SVC computes by itself
-SAME_NAME = {kind.__name__: kind for kind in (SVC, NuSVC, SVR, NuSVR, OneClassSVM)}  # ours have these names, too
+KERNELS = (Gaussian, Linear, Polynomial, Sigmoid)  # kernels that SVC implements
+SAME_NAME = {kind.__name__: kind for kind in (SVC, NuSVC, SVR, NuSVR, OneClassSVM)}  # also names of slimsvm's classes
 
 
 def to_sklearn(model: Any) -> Any:
-    """A fitted model as a fitted machine of scikit-learn, for tools that know only those.
+    """A fitted model as a fitted SVM of scikit-learn, for tools that accept only these.
 
     Parameters
     ----------
@@ -30,18 +30,18 @@ def to_sklearn(model: Any) -> Any:
 
     Returns
     -------
-    `SVC`, `SVR` or `OneClassSVM`, fitted, with the same answers (`NuSVC` and `NuSVR` from those of slimsvm); or a
+    `SVC`, `SVR` or `OneClassSVM`, fitted, with the same predictions (`NuSVC` and `NuSVR` from those of slimsvm); or a
     `Pipeline`: with the same earlier steps, or with a `StandardScaler` in front that applies the learned scales of an
     rbf kernel. Probabilities are left out.
 
     Notes
     -----
-    `SVC` keeps its vectors by class: of several classes, a vector that more than one of them needs is there more than
-    once, up to ``n_classes - 1`` times. Classifiers with a value for each class become pairs whose values are
-    differences of these: `predict` is the same, and scores are votes.
+    `SVC` stores its vectors by class: with several classes, a vector that more than one of them uses is repeated, up to
+    ``n_classes - 1`` times. A classifier with one decision value per class becomes pairwise classifiers whose values
+    are differences of these: `predict` is the same, and scores are votes.
 
-    Answers differ where a value is exactly 0, which `SVC` counts for the other class; and, for
-    ``decision_function_shape="ovo"``, where classes have equally many votes: `SVC` takes the first of them.
+    Predictions differ where a decision value is exactly 0, which `SVC` counts for the other class; and, for
+    ``decision_function_shape="ovo"``, where classes have equally many votes: `SVC` predicts the first of them.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def _sklearn_svm(estimator: Any) -> Any:
 
 
 def _scaling(scales: Array, names: Any) -> StandardScaler:
-    """A scaler that multiplies inputs by their scales. Those of scale 0 are divided by infinity."""
+    """A fitted StandardScaler that multiplies inputs by ``scales``; for scale 0 it divides by infinity."""
     scaler = StandardScaler(with_mean=False).fit(np.eye(1, len(scales)))
     with np.errstate(divide="ignore"):
         scaler.scale_ = 1 / scales
@@ -99,9 +99,9 @@ def _scaling(scales: Array, names: Any) -> StandardScaler:
 
 
 def _filled(inference: InferenceModel, Z: Array, settings: dict[str, Any], estimator: Any, names: Any) -> Any:
-    """An `SVC`, `SVR` or `OneClassSVM` with these vectors."""
+    """A fitted `SVC`, `SVR` or `OneClassSVM` with these vectors."""
     coef, bias = inference.expansion.coef, inference.expansion.bias
-    if not len(Z):  # libsvm wants a vector
+    if not len(Z):  # libsvm needs at least one vector
         Z, coef = np.zeros((1, inference.n_inputs)), np.zeros((len(bias), 1))
     kind, sizes = SAME_NAME.get(type(estimator).__name__), [len(Z), len(Z)]
     settings |= {"C": C} if (C := _cost(estimator)) else {}
@@ -132,20 +132,20 @@ def _filled(inference: InferenceModel, Z: Array, settings: dict[str, Any], estim
 
 
 def _cost(estimator: Any) -> float | None:
-    """The C of the fit; None where it is not a number."""
+    """The fitted C; None if it is not a number."""
     C = getattr(estimator, "C_", estimator.get_params().get("C"))
     return float(C) if isinstance(C, (int, float, np.number)) else None
 
 
 def _fit_few_rows(made: Any, inference: InferenceModel) -> None:
-    """Fit a few rows, to have all attributes of this version of scikit-learn."""
+    """Fit a few rows, so that all attributes of this version of scikit-learn exist."""
     y = np.arange(2.0) if inference.classes is None else inference.classes
     n, d = len(y), inference.n_inputs
     made.fit(np.eye(n, d) if n <= d else np.arange(n)[:, None] * np.eye(1, d), y)
 
 
 def _ties(inference: InferenceModel) -> dict[str, Any]:
-    """Settings with which `SVC` counts votes as the model does."""
+    """Parameters with which `SVC` counts votes and breaks ties as the model does."""
     votes, shown = inference.votes, inference.shown
     assert votes is not None
     if len(inference.expansion.bias) == 1 or (votes.pairs and shown is None):
@@ -154,7 +154,7 @@ def _ties(inference: InferenceModel) -> dict[str, Any]:
 
 
 def _below_zero(inference: InferenceModel, coef: Array, bias: Array) -> Array:
-    """Biases; where f = 0 everywhere a tiny negative one, because `SVC` predicts the other class at exactly 0."""
+    """Biases, made slightly negative where f = 0 everywhere, because `SVC` predicts the other class at exactly 0."""
     votes = inference.votes
     assert votes is not None
     if votes.zero_is_positive or (len(bias) > 1 and not (votes.pairs and votes.by_value)):
@@ -163,10 +163,10 @@ def _below_zero(inference: InferenceModel, coef: Array, bias: Array) -> Array:
 
 
 def _by_class(inference: InferenceModel, coef: Array, bias: Array) -> tuple[Array, Array, Array, list[int]]:
-    """Coefficients, biases, the numbers of the vectors, and how many each class has, in the layout of `SVC`.
+    """Coefficients, biases, vector numbers and numbers of vectors per class, in the layout of `SVC`.
 
-    There, a vector belongs to a class and has a coefficient for each pair of this class with another. A pair's
-    coefficient goes with the class that it votes for, so that rows of a training set are there once.
+    There, a vector belongs to one class and has a coefficient for each pair of this class with another. A coefficient
+    goes to the class that it votes for, so that vectors that are training rows occur once.
     """
     assert inference.classes is not None
     assert inference.votes is not None
@@ -193,9 +193,9 @@ def _by_class(inference: InferenceModel, coef: Array, bias: Array) -> tuple[Arra
 
 
 def _owners(coef: Array, first: Array, second: Array, n: int) -> Array:
-    """The class that each coefficient (pairs x vectors) goes with.
+    """The class that each coefficient (pairs x vectors) belongs to.
 
-    Where a vector would belong to all classes, the last class passes its coefficients on.
+    If a vector would belong to all classes, the last class gives its coefficients to the other class of each pair.
     """
     owner = np.where(coef > 0, first[:, None], second[:, None])
     used = np.stack([((owner == k) & (coef != 0)).any(axis=0) for k in range(n)])

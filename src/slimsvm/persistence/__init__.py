@@ -1,6 +1,6 @@
 """Models in files without pickle: JSON and arrays with a checksum.
 
-Reading one runs nothing.
+Reading a file runs no code from it.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ def save(model: Any, path: Any, *, metadata: dict[str, Any] | None = None) -> No
     model : estimator
         An estimator of slimsvm, or a `Pipeline` of the usual preprocessing of scikit-learn with one, fitted or not.
     path : str, Path or binary file
-        Where to; files are usually named ``*.slim``. A file that is there is replaced at once, when the new one is
-        whole.
+        The file to write, usually named ``*.slim``. An existing file is replaced atomically, when the new one is
+        complete.
     metadata : dict, optional
-        What else the file is to hold: texts, numbers, lists and dictionaries, as JSON knows them. `describe` shows it.
+        Further facts for the file: texts, numbers, lists and dictionaries, as in JSON. `describe` returns them.
 
     See Also
     --------
     load : The model of a file.
-    describe : What a file says of itself.
+    describe : Facts about a file.
 
     Notes
     -----
@@ -73,7 +73,7 @@ def save(model: Any, path: Any, *, metadata: dict[str, Any] | None = None) -> No
     except OSError as error:
         if error.filename is None:
             raise
-        # The user knows the path given, not the part file beside it.
+        # Name the user's path, not the temporary file beside it.
         raise OSError(error.errno, error.strerror, os.fspath(path)) from None
 
 
@@ -99,8 +99,8 @@ def load(path: Any) -> Any:
 
     Notes
     -----
-    Loading runs nothing that the file names: it holds numbers, texts and names from a closed list of classes, and all
-    that prediction relies on is checked. A file of somebody else can still hold a model that answers what they want.
+    Loading runs no code from the file: it holds numbers, texts and names from a closed list of classes, and all that
+    prediction relies on is checked. A file of unknown origin can still hold a model whose predictions mislead.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def load(path: Any) -> Any:
 
 
 def describe(path: Any) -> dict[str, Any]:
-    """What a file says of itself, without making the model.
+    """Facts about a file, without loading the model.
 
     Parameters
     ----------
@@ -125,8 +125,8 @@ def describe(path: Any) -> dict[str, Any]:
     Returns
     -------
     dict with ``class`` (of the model), ``steps`` (classes of a pipeline's steps, else empty), ``metadata``,
-    ``format_version``, ``slimsvm_version``, ``versions`` (of the packages it was made with), ``sha256`` (the checksum,
-    which is right) and ``bytes`` (the size of the file).
+    ``format_version``, ``slimsvm_version``, ``versions`` (of the packages it was made with), ``sha256`` (the verified
+    checksum) and ``bytes`` (the size of the file).
 
     See Also
     --------
@@ -150,7 +150,7 @@ def describe(path: Any) -> dict[str, Any]:
 
 
 def to_bytes(model: Any, metadata: dict[str, Any] | None = None) -> bytes:
-    """The bytes of a model's file."""
+    """The contents of a model's file."""
     writer = NodeWriter()
     node = writer.node(model, type(model).__name__)
     if not is_estimator(model):
@@ -162,7 +162,7 @@ def to_bytes(model: Any, metadata: dict[str, Any] | None = None) -> bytes:
 
 
 def from_bytes(data: bytes) -> Any:
-    """The model of a file's bytes; FileError says what is wrong with them."""
+    """The model in the contents of a file; FileError if they are invalid."""
     contents = _contents(data)
     versions, now = contents.header["versions"], _versions()
     newer = _release(versions["slimsvm"]) > _release(now["slimsvm"])
@@ -214,7 +214,7 @@ def _described(contents: Contents) -> dict[str, Any]:
 
 
 def _names(node: Any) -> tuple[str, list[str]]:
-    """The class of a model, and those of its steps."""
+    """The class name of a model, and the class names of its pipeline steps."""
     match node:
         case {"object": ["sklearn.Pipeline", {"steps": list(steps)}]}:
             return "Pipeline", list(map(_step_name, steps))
@@ -224,7 +224,7 @@ def _names(node: Any) -> tuple[str, list[str]]:
 
 
 def _step_name(step: Any) -> str:
-    """The class of a step, or the word in its place."""
+    """The class name of a step, or the word in its place, such as "passthrough"."""
     match step:
         case {"tuple": [_, {"object": [str(name), *_]}, *_]}:
             return _last(name)
@@ -274,7 +274,7 @@ def _versions() -> dict[str, str]:
 
 
 def _release(version: str) -> tuple[int, ...]:
-    """The numbers of a version, to compare."""
+    """A version as a tuple of numbers, for comparison."""
     numbers = re.match(r"\d{1,9}(\.\d{1,9}){0,5}", version)
     return tuple(map(int, numbers[0].split("."))) if numbers else ()
 
@@ -299,7 +299,7 @@ def _read(path: Any) -> bytes:
             raise TypeError("the file is open as text; open it in binary mode: open(path, 'rb')")
         return data
     with open(path, "rb") as file:
-        start = file.read(64)  # no need to read all of something else, which may have no end
+        start = file.read(64)  # check the magic bytes first: another file may be endless
         return start + file.read() if start.startswith(b"\x93SLIMSVM") else start
 
 
@@ -311,7 +311,7 @@ def _write(file: Any, data: bytes) -> None:
 
 
 def _with_name(path: Any, action: Any) -> Any:
-    """The result of an action; errors name the file."""
+    """Run ``action``; errors name the file."""
     try:
         return action()
     except FileError as error:
@@ -320,7 +320,7 @@ def _with_name(path: Any, action: Any) -> Any:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Replace a file atomically: it is the old one or the new one at any time, also after a crash."""
+    """Replace a file atomically: after a crash it is the old one or the new one."""
     if path.exists() and not stat.S_ISREG(path.stat().st_mode):  # a folder is an error; a pipe or device is written to
         path.write_bytes(data)
         return

@@ -1,4 +1,4 @@
-"""Checks of single attributes: what a value must be, in words, and the test."""
+"""Checks of attribute values: a test, and its description for error messages."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import scipy.sparse as sp
 
 from ..linalg.arrays import Array
 
-ANY_KIND = "biufUO"  # of the dtypes that a file can hold
+ANY_KIND = "biufUO"  # kinds of dtypes that a file can hold
 
 
 @dataclass(frozen=True)
 class Check:
-    """What a value must be, in words, and the test."""
+    """A test of a value, and words for error messages on what the value must be."""
 
     words: str
     holds: Callable[[Any], bool]
@@ -29,7 +29,7 @@ class Check:
 
 
 def of(*kinds: type) -> Check:
-    """An object of one of these classes, not of a subclass."""
+    """The check for an object of exactly one of these classes; subclasses fail."""
     return Check(" or ".join(kind.__name__ for kind in kinds), lambda value: type(value) in kinds)
 
 
@@ -44,7 +44,7 @@ def list_of(item: Check) -> Check:
 
 
 def is_array(value: Any, kinds: str, axes: int | None = None) -> bool:
-    """An array with a dtype of these kinds, with so many axes?"""
+    """Is the value an array with a dtype of these kinds and, if given, this number of axes?"""
     return isinstance(value, np.ndarray) and value.dtype.kind in kinds and axes in (None, value.ndim)
 
 
@@ -54,7 +54,7 @@ def is_finite(value: Any) -> bool:
 
 
 def as_columns(value: Any) -> list[Any] | None:
-    """An Index of pandas or a list of scikit-learn's own as a plain list; None for anything else."""
+    """A pandas Index or a list class of scikit-learn as a plain list; None for anything else."""
     package = type(value).__module__.partition(".")[0]
     if package == "pandas" and "Index" in (base.__name__ for base in type(value).__mro__):
         return list(value.tolist())
@@ -69,7 +69,7 @@ _is_whole = partial(_is_number, kinds=(int, np.integer))
 
 
 def _is_data(value: Any) -> bool:
-    """Neither an object of a class nor something that holds one?"""
+    """Is the value plain data: numbers, texts, arrays and containers of these?"""
     match value:
         case dict():
             return all(map(_is_data, value.values()))
@@ -116,10 +116,10 @@ WORKERS = Check("None or an integer from -64 to 64", lambda v: v is None or (_is
 
 
 def unless(holds: bool, words: str) -> str:
-    """The words, where something does not hold."""
+    """An error message, or the empty text if the condition holds."""
     return "" if holds else words
 
 
 def shape_complaint(name: str, value: Array, shape: tuple[int, ...]) -> str:
-    """The words for an array that has another shape."""
+    """The error message for an array of another shape; empty if the shape is right."""
     return unless(value.shape == shape, f"{name} has the shape {value.shape}, where {shape} belongs")

@@ -1,7 +1,7 @@
-"""Bytes of a .slim file: a JSON header, plain arrays behind it, and a checksum at the end.
+"""The bytes of a .slim file: a JSON header, uncompressed arrays, and a checksum at the end.
 
-Nothing in it is packed, and no place is written down: where an array lies follows from the shapes before it. So
-members cannot overlap, hide or grow, and the length of the file is known before a number of it is read.
+The file stores no offsets: the position of an array follows from the shapes before it. So arrays cannot overlap, leave
+gaps or expand in memory, and the length of the file is checked before any array is read.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ VERSION = 1
 PREFIX = struct.Struct("<8sIIQ")  # magic, version of the format, zero, bytes of the header
 ALIGNMENT = 8
 DIGEST = hashlib.sha256().digest_size
-MAX_HEADER_BYTES = 16 << 20  # JSON takes some thirty times its length in memory
-MAX_DIGITS = 100  # of an integer
-LONG_DIGITS = 20  # digits of an integer, beyond which there may be many with the same hash ...
-MAX_LONG_INTEGERS = 1000  # ... so that there must be few of them
+MAX_HEADER_BYTES = 16 << 20  # parsed JSON takes some thirty times its length in memory
+MAX_DIGITS = 100  # of an integer in the header
+LONG_DIGITS = 20  # many integers of more digits can be made to have the same hash ...
+MAX_LONG_INTEGERS = 1000  # ... so a file may have only this many of them
 MAX_AXIS = 1 << 31
 MAX_AXES = 8
 
 NUMBERS = ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8")
-TEXT = re.compile(r"<U[1-9][0-9]{0,3}")  # every label that is predicted takes so many characters
+TEXT = re.compile(r"<U[1-9][0-9]{0,3}")  # the width is limited, as every predicted label takes it
 LAST_CHARACTER = 0x10FFFF
 
 
@@ -50,7 +50,7 @@ class FileError(ValueError):
     """
 
     def __init__(self, message: str) -> None:
-        super().__init__(without_control_characters(message))  # it may name what the file has
+        super().__init__(without_control_characters(message))  # the message may quote the file
 
 
 FileError.__module__ = "slimsvm.persistence"  # where users import it from
@@ -60,13 +60,13 @@ FileError.__module__ = "slimsvm.persistence"  # where users import it from
 
 
 def storable(dtype: np.dtype[Any]) -> bool:
-    """Can arrays of this type be written as they are?"""
+    """Can arrays of this dtype be stored?"""
     code = dtype.newbyteorder("<").str
     return code in NUMBERS or TEXT.fullmatch(code) is not None
 
 
 def pack(header: dict[str, Any], arrays: list[Array]) -> bytes:
-    """The bytes of a file. The same header and arrays give the same bytes."""
+    """The bytes of a file; the same header and arrays always give the same bytes."""
     described, raw = [], []
     for array in arrays:
         order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
@@ -90,7 +90,7 @@ def pack(header: dict[str, Any], arrays: list[Array]) -> bytes:
 
 @dataclass(frozen=True)
 class Slot:
-    """The place of an array in the file, its dtype, shape and order."""
+    """The position of an array in the file, its dtype, shape and memory order."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -103,7 +103,7 @@ class Slot:
         return self.start + self.count * self.dtype.itemsize
 
     def read(self, data: bytes) -> Array:
-        """A copy that owns its memory, in the machine's own byte order."""
+        """A copy of the array that owns its memory, in native byte order."""
         flat = np.frombuffer(data, self.dtype, self.count, self.start)
         if self.dtype.kind == "b" and flat.view(np.uint8).max(initial=0) > 1:
             raise FileError("an array of truth values has others than 0 and 1")
@@ -131,7 +131,7 @@ class Contents:
 
 
 def unpack(data: bytes) -> Contents:
-    """What a file holds; FileError for anything that is not one, byte by byte."""
+    """Check the bytes of a file and parse its header; FileError if any byte is invalid."""
     length = _checked_prefix(data)
     body = memoryview(data)[:-DIGEST]
     if len(body) < PREFIX.size or hashlib.sha256(body).digest() != data[-DIGEST:]:
@@ -174,7 +174,7 @@ def _checked_prefix(data: bytes) -> int:
     return int(length)
 
 
-# What people give by mistake.
+# First bytes of other files that users pass by mistake.
 FIRST_BYTES = {
     b"\x80": "a pickle, which load never runs",
     b"PK": "a ZIP archive, as skops and numpy write them",
@@ -206,7 +206,7 @@ def _slot(described: Any, start: int) -> Slot:
 
 
 def _parsed(text: bytes) -> dict[str, Any]:
-    """The header, from JSON as the standard has it: no NaN, no key twice, no endless numbers."""
+    """Parse the header as strict JSON: no NaN, no duplicate keys, no overlong integers."""
     try:
         header = json.loads(
             text.decode(),
@@ -234,13 +234,13 @@ def _no_constant(name: str) -> Any:
 
 
 class Integers:
-    """Counts long ones: dictionaries of many with the same hash would take for ever."""
+    """Limits the number of long integers: as keys with equal hashes they would make dictionaries very slow."""
 
     def __init__(self) -> None:
         self._long = 0
 
     def complaint(self, digits: int) -> str:
-        """What is wrong with one more integer of so many digits."""
+        """Count one more integer of so many digits; return what is wrong with it, or the empty text."""
         self._long += digits > LONG_DIGITS
         if digits > MAX_DIGITS:
             return f"an integer of {digits} digits, where {MAX_DIGITS} are allowed"

@@ -1,6 +1,6 @@
-"""Values as JSON and arrays, and back. What a file may hold is a closed list: nothing here runs what a file names.
+"""Converts values to JSON nodes and arrays, and back; only a closed list of types is stored, and reading runs no code.
 
-A value that JSON has is a node as it is; any other is an object with one key, which says what it is.
+A value that JSON can represent is its own node; any other value is a JSON object with one key, which names its type.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from .container import MAX_AXES, NUMBERS, TEXT, FileError, Integers, storable
 from .schema import ALLOWED, ClassSchema, State, advice, is_estimator, schema_named, schema_of
 
 MAX_DEPTH = 40
-MAX_PATH = 200  # characters that say where a value is
-MAX_OTHER_KEYS = 10_000  # keys of a dictionary that are no texts: they may all have the same hash
+MAX_PATH = 200  # characters of a path in error messages
+MAX_OTHER_KEYS = 10_000  # keys of a dictionary that are not texts: they may all have the same hash
 
-# Types that settings name, such as OneHotEncoder(dtype=np.float64).
+# Types that may be values of parameters, as in OneHotEncoder(dtype=np.float64).
 TYPES: dict[str, type] = {kind.__name__: kind for kind in (bool, int, float, str, object)} | {
     f"numpy.{name}": getattr(np, name)
     for name in (
@@ -35,7 +35,7 @@ TYPES: dict[str, type] = {kind.__name__: kind for kind in (bool, int, float, str
 }
 TYPE_NAMES = {kind: name for name, kind in TYPES.items()}
 SCALARS = (*NUMBERS, "<U")
-PYTHON_TYPES = {"b": bool, "i": int, "u": int, "f": float, "U": str}  # of scalars, by their kind
+PYTHON_TYPES = {"b": bool, "i": int, "u": int, "f": float, "U": str}  # Python types of scalars, by dtype kind
 SPARSE: dict[str, Any] = {"array": sp.csr_array, "matrix": sp.csr_matrix}
 NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 SAME_IN_JSON = (types.NoneType, bool, int, float, str)
@@ -45,15 +45,15 @@ SAME_IN_JSON = (types.NoneType, bool, int, float, str)
 
 
 class NodeWriter:
-    """Makes nodes of JSON from values; arrays go to a list, which nodes number."""
+    """Converts values to JSON nodes; arrays are collected in a list, and nodes hold their indices."""
 
     def __init__(self) -> None:
         self.arrays: list[Array] = []
-        self._open: list[int] = []  # objects that are being written, to see circles
+        self._open: list[int] = []  # ids of objects being written, to detect cycles
         self._integers = Integers()
 
     def node(self, value: Any, path: str) -> Any:
-        """A value as JSON; TypeError or ValueError says what cannot be saved and where it is."""
+        """The JSON node of a value; TypeError or ValueError name what cannot be saved and its path."""
         if type(value) in SIMPLE_WRITERS:
             return SIMPLE_WRITERS[type(value)](self, value, path)
         write = WRITERS.get(type(value), NodeWriter._other)
@@ -87,7 +87,7 @@ class NodeWriter:
         return [self.node(item, f"{path}[{_name(item, k)}]") for k, item in enumerate(value)]
 
     def _tuple(self, value: tuple[Any, ...], path: str) -> dict[str, Any]:
-        named = path.endswith("']") and _is_step(value)  # its path has its name
+        named = path.endswith("']") and _is_step(value)  # the path has the step's name already
         return {"tuple": [self.node(item, path if named else f"{path}[{k}]") for k, item in enumerate(value)]}
 
     def _dict(self, value: dict[Any, Any], path: str) -> dict[str, Any]:
@@ -131,7 +131,7 @@ class NodeWriter:
         return {"scalar": [code, self.node(value.item(), path)]}
 
     def _object(self, value: Any, path: str) -> Any:
-        """An object by the name of its class and its attributes, in the order of their names."""
+        """An object as its class name and its attributes, sorted by name."""
         schema = schema_of(value)
         if schema is None:
             raise TypeError(f"{path} is {_described(value)}, which cannot be saved. {advice(value)}{ALLOWED}")
@@ -143,7 +143,7 @@ class NodeWriter:
         return {"object": [schema.name, nodes]}
 
 
-# By the exact type of a value: those that hold no other value, and all others.
+# Writers by the exact type of a value: for values that contain no others, and for the rest.
 SIMPLE_WRITERS: dict[type, Callable[[NodeWriter, Any, str], Any]] = {
     types.NoneType: NodeWriter._same,
     bool: NodeWriter._same,
@@ -164,12 +164,12 @@ WRITERS: dict[type, Callable[[NodeWriter, Any, str], Any]] = {
 
 
 def _is_step(item: Any) -> bool:
-    """Does a tuple begin with a name, as a step of a pipeline does?"""
+    """Is it a tuple that begins with a name, like a step of a pipeline?"""
     return isinstance(item, tuple) and bool(item) and isinstance(item[0], str)
 
 
 def _name(item: Any, number: int) -> str:
-    """A step of a pipeline by its name, all else by its number."""
+    """The key of an item in a path: the name of a pipeline step, otherwise the index."""
     return repr(item[0]) if _is_step(item) else str(number)
 
 
@@ -194,15 +194,15 @@ def _described(value: Any) -> str:
 
 
 class NodeReader:
-    """Makes values from nodes of JSON and the arrays that they number, each of which is used once and in order."""
+    """Converts JSON nodes to values; the arrays that nodes refer to must each be used once, in order."""
 
     def __init__(self, arrays: list[Array], newer: bool, other_sklearn: bool):
-        self.classes: list[str] = []  # of all objects
-        self.ignored: list[str] = []  # attributes that a newer version has, and this one has not
+        self.classes: list[str] = []  # class names of all objects read
+        self.ignored: list[str] = []  # attributes that only a newer version has
         self._arrays, self._used, self._newer, self._other_sklearn = arrays, 0, newer, other_sklearn
 
     def model(self, node: Any) -> Any:
-        """The object of a file."""
+        """The model in the root node of a file."""
         match node:
             case {"object": _}:
                 model = self.value(node, "model", 0)
@@ -215,10 +215,10 @@ class NodeReader:
         return model
 
     def value(self, node: Any, path: str, depth: int) -> Any:
-        """A node's value; ``path`` and ``depth`` are where it is."""
+        """The value of a node; ``path`` and ``depth`` say where it is in the file."""
         if type(node) in SAME_IN_JSON:
             return node
-        if depth > 3 * MAX_DEPTH:  # of JSON, of which a value takes up to three
+        if depth > 3 * MAX_DEPTH:  # a value takes up to three levels of JSON
             raise FileError(f"{path} lies deeper than {MAX_DEPTH} levels")
         if type(node) is list:
             return self._values(node, path, depth)
@@ -232,7 +232,7 @@ class NodeReader:
     def _values(self, body: Any, path: str, depth: int) -> list[Any]:
         if type(body) is not list:
             raise FileError(f"{path} must be a list")
-        path = path[-MAX_PATH:]  # a long one for each of many values would take long
+        path = path[-MAX_PATH:]  # long paths of many values would take long
         return [self.value(item, f"{path}[{k}]", depth + 1) for k, item in enumerate(body)]
 
     def _float(self, body: Any, path: str, depth: int) -> float:
@@ -328,7 +328,7 @@ class NodeReader:
         return schema.make(state)
 
     def _of_this_version(self, schema: ClassSchema, state: State) -> State:
-        """The attributes without those of newer versions, and with defaults of what older ones did not have."""
+        """The attributes without those of newer versions, with defaults of parameters that older files lack."""
         for name in schema.unknown(state) if self._newer else ():
             self.ignored.append(f"{schema.kind.__name__}.{_cut(name)}")
             del state[name]
@@ -377,7 +377,7 @@ def _is_shape(shape: Any) -> bool:
 
 
 def _csr_complaint(data: Any, indices: Any, indptr: Any, shape: Any) -> str:
-    """What is wrong with a sparse matrix, for which scipy or the core would read beyond the end of an array."""
+    """What is wrong with a CSR matrix that scipy or the core would read out of bounds; empty if it is valid."""
     if not _is_shape(shape) or len(shape) != 2:
         return "its shape is not one"
     if not all(is_array(part, ANY_KIND, 1) for part in (data, indices, indptr)):

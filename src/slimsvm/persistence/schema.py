@@ -1,4 +1,4 @@
-"""The closed list of classes that a file may hold, by names that stay, and the attributes that each may have."""
+"""The closed list of classes that a file may hold, by stable names, and the attributes that each may have."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ATTRIBUTE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 MAX_SHOWN = 60  # characters of a value in a message
 
 State = dict[str, Any]  # attributes by name
-Complaint = Callable[[State], str]  # what is wrong with attributes; empty if nothing is
+Complaint = Callable[[State], str]  # the error message for invalid attributes; empty if they are valid
 Change = Callable[[State], State]
 
 
@@ -36,11 +36,10 @@ def unchanged(state: State) -> State:
 
 @dataclass(frozen=True)
 class ClassSchema:
-    """The attributes that objects of a class have in a file.
+    """The attributes that objects of a class may have in a file, with their checks.
 
-    ``params`` are parameters of the constructor, which have defaults; attributes in ``fitted`` may be there or not.
-    ``others`` is the check of attributes with any other name; None: there are no others. ``complain`` looks at all
-    attributes together.
+    ``params`` are parameters of the constructor, which have defaults; attributes in ``fitted`` are optional. ``others``
+    checks attributes of any other name; None forbids these. ``complain`` checks all attributes together.
     """
 
     name: str
@@ -51,25 +50,25 @@ class ClassSchema:
     complain: Complaint = no_complaint
     before_writing: Change = unchanged
     after_reading: Change = unchanged
-    upgrade: Change = unchanged  # from another version of scikit-learn
-    only_unfitted: bool = False  # may a file hold its parameters only?
+    upgrade: Change = unchanged  # converts attributes of other versions of scikit-learn
+    only_unfitted: bool = False  # may a file hold unfitted objects only?
 
     @property
     def is_estimator(self) -> bool:
         return hasattr(self.kind, "fit") and not self.only_unfitted
 
     def state(self, value: Any) -> State:
-        """The attributes of an object, as they are written."""
+        """The attributes of an object, as written to the file."""
         return self.before_writing(dict(vars(value)))
 
     def make(self, state: State) -> Any:
-        """An object with these attributes. Nothing of the class is called."""
+        """Make an object with these attributes, without calling any code of its class."""
         made: Any = object.__new__(self.kind)
         vars(made).update(self.after_reading(state))
         return made
 
     def defaults(self) -> State:
-        """Defaults of parameters, for those that an older version did not have yet."""
+        """Defaults of the parameters, for files of versions that did not have all of them."""
         return _defaults(self.kind)
 
     def unknown(self, state: State) -> list[str]:
@@ -77,13 +76,13 @@ class ClassSchema:
         return [name for name in state if name not in self.params and name not in self.fitted and not self._other(name)]
 
     def _other(self, name: str) -> bool:
-        """May there be such an attribute, of which no more is known? It must not hide one of the class."""
+        """Is an attribute of this unlisted name allowed? It must not shadow one of the class."""
         if self.others is None or not ATTRIBUTE.fullmatch(name):
             return False
         return not name.startswith("__") and not hasattr(self.kind, name)
 
     def complaint(self, state: State) -> str:
-        """What is wrong with the attributes; empty if nothing is."""
+        """The error message for these attributes; empty if they are valid."""
         title = self.kind.__name__
         unknown = self.unknown(state)
         if unknown:
@@ -102,7 +101,7 @@ class ClassSchema:
 
 
 def _instead(value: Any) -> str:
-    """What a value is instead; of lists nothing, as it is something in them."""
+    """The end of an error message: what the value is; empty for containers, whose items may be at fault."""
     match value:
         case list() | tuple() | dict():
             return ""
@@ -122,42 +121,42 @@ def _defaults(kind: type) -> State:
 
 
 def parameters(kind: type, special: dict[str, Check]) -> dict[str, Check]:
-    """Checks of the constructor's parameters: data, unless there is a special one."""
+    """Checks of the constructor's parameters: plain data, unless ``special`` has another check."""
     names = [p.name for p in inspect.signature(kind).parameters.values() if p.kind != p.VAR_KEYWORD]
     return {name: special.get(name, DATA) for name in names}
 
 
 def record(name: str, kind: Any, **checks: Check) -> ClassSchema:
-    """The schema of a frozen dataclass: data in every field, unless there is another check."""
+    """The schema of a frozen dataclass: plain data in every field, unless ``checks`` has another check."""
     return ClassSchema(name, kind, {f.name: checks.get(f.name, DATA) for f in fields(kind)})
 
 
 # --- the list ----------------------------------------------------------------------------------------------------
 
-# Schemas by the names that files use; those of scikit-learn import their class when they are asked for.
+# Functions that return schemas, by the names in files; those for scikit-learn import the class when called.
 _SCHEMAS: dict[str, Callable[[], ClassSchema | None]] = {}
 _NAMES: dict[type, str] = {}  # of this library's classes
 
 
 def register(schema: ClassSchema) -> None:
-    """Put a class of this library in the list."""
+    """Add a class of this library to the list."""
     _SCHEMAS[schema.name] = lambda: schema
     _NAMES[schema.kind] = schema.name
 
 
 def register_sklearn(name: str, make: Callable[[], ClassSchema | None]) -> None:
-    """Put a class of scikit-learn in the list; ``make`` gives None where this version does not have it."""
+    """Add a class of scikit-learn to the list; ``make`` returns None if this version does not have the class."""
     _SCHEMAS[f"sklearn.{name}"] = make
 
 
 def schema_named(name: Any) -> ClassSchema | None:
-    """The schema of the class that a file calls so, if it is in the list."""
+    """The schema of the class of this name in files; None if it is not in the list."""
     make = _SCHEMAS.get(name) if type(name) is str else None
     return make() if make else None
 
 
 def schema_of(value: Any) -> ClassSchema | None:
-    """The schema of an object, if its class, not one that inherits from it, is in the list."""
+    """The schema of an object; None if its exact class is not in the list."""
     kind = type(value)
     schema = schema_named(_NAMES.get(kind, f"sklearn.{kind.__name__}"))
     if schema is None or schema.kind is not kind or (schema.only_unfitted and schema.unknown(vars(value))):
@@ -166,12 +165,12 @@ def schema_of(value: Any) -> ClassSchema | None:
 
 
 def is_estimator(value: Any) -> bool:
-    """Is it an estimator of the list? SVC and the like of scikit-learn are there for their parameters only."""
+    """Is it an estimator of the list? No for the SVMs of scikit-learn, which are listed for their parameters only."""
     schema = schema_of(value)
     return schema is not None and schema.is_estimator
 
 
-# What to do with some objects that people try to save, by the name of a class or of a base class.
+# Advice for objects that users try to save, by the name of their class or a base class.
 ADVICE = {
     "RandomState": "Use an integer for random_state. ",
     "Generator": "Use an integer for random_state. ",
@@ -183,7 +182,7 @@ ADVICE = {
 
 
 def advice(value: Any) -> str:
-    """What to do with an object that cannot be saved; empty if there is no advice."""
+    """Advice for an object that cannot be saved; empty if there is none."""
     if hasattr(value, "best_estimator_"):
         return "Save its best_estimator_. "
     names = {base.__name__ for base in type(value).__mro__}

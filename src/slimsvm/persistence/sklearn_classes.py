@@ -1,7 +1,8 @@
-"""Preprocessing of scikit-learn in a file: the classes, and what in them could do harm.
+"""Schemas of the preprocessing classes of scikit-learn, with checks of attributes that could do harm.
 
-Their attributes are data and a few known objects. Which ones there are differs between versions of scikit-learn: names
-are free where they do not hide a part of the class. What is looked at is what a small file could make large.
+Attributes are plain data and a few known objects. Their names differ between versions of scikit-learn, so any name is
+allowed that does not shadow one of the class. The checks reject inconsistent arrays, and small files that would make
+large outputs.
 """
 
 from __future__ import annotations
@@ -35,19 +36,19 @@ from .checks import (
 )
 from .schema import ClassSchema, Complaint, State, is_estimator, no_complaint, parameters, register_sklearn
 
-# What a compressed model was made from: its parameters only.
+# Originals of compressed models: only their parameters are saved.
 ONLY_UNFITTED = ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM")
 
-MAX_COLUMNS = 1_000_000  # that PolynomialFeatures makes
+MAX_COLUMNS = 1_000_000  # output columns of PolynomialFeatures
 MAX_DEGREE = 1_000
-MAX_BRANCHES = 10_000  # copies of a column, by transformers beside each other, one after the other
+MAX_BRANCHES = 10_000  # copies of a column that nested and parallel transformers make
 
 
 # --- objects within objects ----------------------------------------------------------------------------------------
 
 
 def _is_step(value: Any) -> bool:
-    """An estimator of the list, or a word in the place of one?"""
+    """Is it an estimator of the list, or a word in its place, such as "passthrough"?"""
     return value in (None, "passthrough", "drop") if value is None or TEXT.holds(value) else is_estimator(value)
 
 
@@ -56,7 +57,7 @@ def _is_columns(value: Any) -> bool:
 
 
 def _is_named(value: Any, parts: int) -> bool:
-    """(name, step) or (name, step, columns)?"""
+    """Is it (name, step) or, with ``parts=3``, (name, step, columns)?"""
     if not isinstance(value, (tuple, list)) or len(value) != parts:
         return False
     return TEXT.holds(value[0]) and _is_step(value[1]) and all(map(_is_columns, value[2:]))
@@ -76,15 +77,15 @@ NO_CACHE = Check(
 
 
 def _a(name: str) -> Check:
-    """An object of a class of the list."""
+    """The check for an object of this class of the list."""
     return Check(f"a {name}", lambda value: type(value) is kind_of(name))
 
 
-# --- what was learned ----------------------------------------------------------------------------------------------
+# --- fitted attributes ---------------------------------------------------------------------------------------------
 
 
 def _arrays_complaint(name: str, state: State) -> str:
-    """Arrays that were learned must be all there or all absent, and of lengths that fit."""
+    """Fitted arrays must be all present or all absent, and have consistent lengths."""
     about = PREPROCESSING[name]
     inputs = state.get("n_features_in_")
     learned = (*about.axes, *about.needed)
@@ -125,7 +126,7 @@ def _ordinal_complaint(state: State) -> str:
 
 
 def branches(value: Any) -> int:
-    """How many times a column may come out of a step."""
+    """The largest number of copies of a column that a step can output."""
     match type(value).__name__:
         case "Pipeline":
             return math.prod(branches(step) for _, step in value.steps)
@@ -143,7 +144,7 @@ def _branches_complaint(steps: list[Any], many: Callable[[Any], int]) -> str:
 
 
 def _transform_complaint(steps: Iterable[Any]) -> str:
-    """Steps before the last must be transformers, and so must all that stand side by side."""
+    """Steps before the last of a pipeline, and all parallel steps, must be transformers."""
     wrong = [type(step).__name__ for step in steps if is_estimator(step) and not hasattr(type(step), "transform")]
     return f"a {wrong[0]} is in the place of a transformer" if wrong else ""
 
@@ -170,7 +171,7 @@ def _columns_complaint(state: State) -> str:
 
 
 def _polynomial_complaint(state: State) -> str:
-    """The number of columns must follow from the degree, and be small enough."""
+    """The number of columns must be the one that follows from the degree, and at most MAX_COLUMNS."""
     names = ("n_features_in_", "_min_degree", "_max_degree", "_n_out_full", "n_output_features_")
     if not any(name in state for name in names):
         return ""
@@ -190,10 +191,10 @@ def _polynomial_complaint(state: State) -> str:
 
 
 def _one_hot_complaint(state: State) -> str:
-    """Every category has its column.
+    """Every category must have its column.
 
-    The encoder writes into a sparse matrix at places that follow from these attributes, and scipy does not look whether
-    they are within it.
+    The encoder writes into a sparse matrix at positions computed from these attributes, and scipy does not check that
+    they are within the matrix.
     """
     categories, columns = state.get("categories_"), state.get("_n_features_outs")
     if categories is None and columns is None:
@@ -217,7 +218,7 @@ def _one_hot_complaint(state: State) -> str:
 
 
 def _is_in_order(categories: Array) -> bool:
-    """Do categories that are numbers increase, NaN last? Texts and objects are in any order."""
+    """Are numeric categories strictly increasing, NaN last? Texts and objects may be in any order."""
     if categories.dtype.kind in "OU":
         return len(categories) > 0
     numbers = categories[:-1] if len(categories) and categories[-1] != categories[-1] else categories
@@ -225,12 +226,12 @@ def _is_in_order(categories: Array) -> bool:
 
 
 def _is_one_each(values: Any, count: int) -> bool:
-    """Is there one value for each input?"""
+    """Is it a list or vector with one value per input?"""
     return (isinstance(values, list) or is_array(values, ANY_KIND, 1)) and len(values) == count
 
 
 def _columns_of(categories: Array, groups: Any, rare: Any, dropped: Any) -> int | None:
-    """The number of columns of an encoded input; None if its groups, or the dropped one, make no sense."""
+    """The number of columns of an encoded input; None if its groups or its dropped category are inconsistent."""
     size = len(categories)
     if (groups is None) != (rare is None):
         return None
@@ -250,11 +251,11 @@ def _columns_of(categories: Array, groups: Any, rare: Any, dropped: Any) -> int 
 
 @dataclass(frozen=True)
 class SklearnClass:
-    """A class of scikit-learn: its module, special attributes, and what a fitted object has.
+    """A class of scikit-learn: its module, special attributes, and the attributes of a fitted object.
 
-    ``axes`` gives arrays and their axes: axes with the same letter have the same length; n = number of inputs. Scalers
-    may have None instead, where they neither move nor scale. ``needed`` are other attributes that transformers use.
-    ``renamed`` are attributes that files of older versions lack, and those that have the same value.
+    ``axes`` maps fitted arrays to letters of their axes: axes of the same letter have equal lengths; n is the number of
+    inputs. Scalers have None for arrays that they do not use. ``needed`` are other attributes that ``transform`` uses.
+    ``renamed`` maps attributes that files of older versions lack to attributes of the same value.
     """
 
     module: str
@@ -345,7 +346,7 @@ COMMON_FITTED = {
 
 
 def kind_of(name: str) -> Any:
-    """The class; None where this version of scikit-learn does not have it."""
+    """The class of this name; None if this version of scikit-learn does not have it."""
     if name in ONLY_UNFITTED:
         return svm_class(name)
     return getattr(importlib.import_module(f"sklearn.{PREPROCESSING[name].module}"), name, None)

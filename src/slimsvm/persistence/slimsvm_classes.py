@@ -1,7 +1,7 @@
-"""This library's classes in a file: which attributes they have, and how these must fit together.
+"""Schemas of this library's classes: their attributes, and how these must fit together.
 
-A file may be hostile: what is checked here is all that prediction trusts, so that no array is read beyond its end and
-nothing is allocated that the file did not bring.
+A file may be hostile: the checks cover all that prediction relies on, so that no array is read out of bounds and no
+small file makes prediction allocate much memory.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ from .checks import (
 from .schema import ADVICE, ClassSchema, Complaint, State, no_complaint, parameters, record, register
 from .sklearn_classes import ONLY_UNFITTED, kind_of
 
-MAX_PAIRED_CLASSES = 512  # votes of all pairs take memory that grows with the third power of the classes
-MAX_TABLE_RATIO = 64  # entries of a sparse table of coefficients for each that is not zero
+MAX_PAIRED_CLASSES = 512  # votes of all pairs take memory cubic in the number of classes
+MAX_TABLE_RATIO = 64  # entries of a sparse matrix of coefficients per nonzero
 KERNELS = tuple(kind for kind in kernels.ALL if kind is not kernels.Function)
 SPARSE_TABLE = Check("a sparse table of floats", lambda value: sp.issparse(value) and value.dtype == np.float64)
 COUNTS = Check("a tuple of integers", lambda v: isinstance(v, tuple) and all(map(COUNT.holds, v)))
@@ -71,7 +71,7 @@ FAMILIES = {
     "regularizers": regularizers.ALL,
     "bases": bases.ALL,
 }
-# Fields that hold another part.
+# Checks of fields that hold another part of a formulation.
 INNER_PARTS: dict[type, dict[str, Check]] = {
     kernels.Scaled: {"kernel": of(*KERNELS)},
     bases.Learned: {"init": DATA | of(*bases.ALL)},
@@ -80,7 +80,7 @@ INNER_PARTS: dict[type, dict[str, Check]] = {
 
 
 def kernel_complaint(kernel: Any, inputs: int) -> str:
-    """What is wrong with the kernel of a fitted model."""
+    """The error message for the kernel of a fitted model; empty if it is valid."""
     match kernel:
         case kernels.Precomputed():
             return unless(kernel.matrix is None, "the kernel of a fitted model has a matrix")
@@ -180,9 +180,9 @@ RECORDS = [
 
 @dataclass(frozen=True)
 class Attributes:
-    """Fitted attributes that come together: a check of each, and one of how they fit to each other and to the vectors.
+    """Fitted attributes that occur together: a check of each, and a check of how they fit each other and the vectors.
 
-    ``needed``: no fitted estimator with them lacks one.
+    ``needed``: a fitted estimator must have all of them.
     """
 
     checks: dict[str, Check]
@@ -209,7 +209,7 @@ def _expansion_complaint(state: State) -> str:
 
 
 def _vectors_complaint(vectors: Any, kernel: Any, inputs: int) -> str:
-    """Row numbers for a precomputed kernel, rows for all others."""
+    """``vectors_`` must be row numbers for a precomputed kernel, and rows of numbers for all others."""
     if not kernel.keeps_rows:
         is_table = vectors.ndim == 2 and vectors.shape[1] == inputs
         return unless(is_table, f"vectors_ are not rows of {inputs} inputs")
@@ -218,7 +218,7 @@ def _vectors_complaint(vectors: Any, kernel: Any, inputs: int) -> str:
 
 
 def _sparse_complaint(coef: Any) -> str:
-    """A sparse table becomes a dense one: a small file must not become a large one."""
+    """Coefficients become dense on loading: a small file must not make a large array."""
     if sp.issparse(coef) and coef.shape[0] * coef.shape[1] > MAX_TABLE_RATIO * coef.nnz:
         return "too many of the coefficients are zero for a sparse table"
     return ""
@@ -229,7 +229,7 @@ def _finite_complaint(*arrays: Any) -> str:
 
 
 def _layer_complaint(state: State) -> str:
-    """Probabilities have one output for two classes, else one for each class."""
+    """The probability layer must have one output for two classes, otherwise one for each class."""
     coef, bias = state.get("probability_coef_"), state.get("probability_intercept_")
     if coef is None and bias is None:
         return ""
@@ -274,7 +274,7 @@ def _compressed_classes_complaint(state: State) -> str:
 
 
 def _are_problems(problems: list[Output], classes: int, pairs: bool) -> bool:
-    """Are these `slimsvm.data.outputs`? One by one: to make them all may take more memory than there is."""
+    """Are these the problems of `slimsvm.data.dataset.outputs`? Compared one by one, as all may not fit in memory."""
     if classes == 2:
         return problems == [Output(1, (0,))]
     if pairs:
@@ -311,7 +311,7 @@ def _residuals_complaint(state: State) -> str:
 
 
 def _stream_complaint(state: State) -> str:
-    """Rows in memory must be like those that the model is for."""
+    """Rows in the memory of a stream must have the inputs and labels of the model."""
     if "stream_" not in state:
         return ""
     memory, inputs = state["stream_"].memory, state["n_features_in_"]
@@ -324,7 +324,7 @@ def _stream_complaint(state: State) -> str:
 
 
 def _layout_complaint(state: State) -> str:
-    """scikit-learn's layout: vectors class by class, in order."""
+    """In scikit-learn's layout, vectors are sorted by class."""
     sizes, count = state["n_support_"], state["vectors_"].shape[0]
     classes = len(state["classes_"]) if "classes_" in state else 1
     return (
@@ -374,7 +374,7 @@ COST = Attributes({"_cost": FINITE}, needed=True)
 
 
 def _task(kind: type) -> Attributes:
-    """What a compressed model predicts."""
+    """The prediction task of a compressed model."""
     return Attributes({"_goal": of(kind)}, needed=True)
 
 
@@ -423,7 +423,7 @@ def _estimator(kind: type, *groups: Attributes) -> ClassSchema:
     needed = {name for group in groups if group.needed for name in group.checks}
 
     def complain(state: State) -> str:
-        """All of a model, or nothing of it."""
+        """An estimator must have all needed fitted attributes or none."""
         if not fitted.keys() & state.keys():
             return ""
         missing = sorted(needed - state.keys())
@@ -443,8 +443,9 @@ def _estimator(kind: type, *groups: Attributes) -> ClassSchema:
 
 
 def _shortened(state: State) -> State:
-    """Coefficients that are mostly zero, as those of many pairs of classes are, in sparse form; of an estimator that
-    was made small the parameters, which are all that a fit would use."""
+    """The attributes to write: coefficients that are mostly zero (as for many pairs of classes) as a sparse matrix, and
+    the estimator of a compressed model unfitted, as a fit uses only its parameters.
+    """
     coef: Any = state.get("vector_coef_")
     estimator = state.get("estimator")
     used = np.count_nonzero(coef) if isinstance(coef, np.ndarray) and coef.size >= MIN_SPARSE_COEFFICIENTS else 0

@@ -14,36 +14,36 @@ from ..linalg.arrays import Array
 from ..utils.drawing import axes_for, open_frame, short, text_color
 
 STRATEGIES = ("uniform", "quantile")
-LEGEND_ENTRY_HEIGHT = 0.13  # of the height of the picture
-SUM_TOLERANCE = 1e-3  # of probabilities, whose sum is one
+LEGEND_ENTRY_HEIGHT = 0.13  # share of the height of the figure
+SUM_TOLERANCE = 1e-3  # largest deviation from 1 of the sum of a row's probabilities
 
 
 class CalibrationDisplay:
     """How often predictions of a given probability are right: a reliability diagram for two and for several classes.
 
-    Rows are grouped by the probability of the class that is predicted, the highest one; or, with ``pos_label``, by the
-    probability of that class. `from_estimator` and `from_predictions` make it.
+    Rows are grouped by the probability of the predicted class, which is the highest one, or, with ``pos_label``, by the
+    probability of that class. Use `from_estimator` or `from_predictions`.
 
     Parameters
     ----------
     prob_pred : array-like of shape (n_bins,)
         Mean probability in each bin that has rows.
     prob_true : array-like of shape (n_bins,)
-        Share of its rows that are right.
+        Share of right predictions in each bin.
     counts : array-like of shape (n_bins,)
-        Its rows.
+        Number of rows in each bin.
     edges : array-like of shape (n_bins, 2)
-        From which to which probability it reaches.
+        Lowest and highest probability of each bin.
     ece : float
-        Expected calibration error: the mean distance of both, each bin counted by its rows.
+        Expected calibration error: the mean of ``|prob_true - prob_pred|`` over bins, weighted by their rows.
     log_loss : float
         Mean negative logarithm of the probability of the true class.
     lowest : float, default=0.0
-        No probability can be lower: 1 / classes for the highest one.
+        The lowest possible probability: 1 / n_classes for the predicted class.
     name : str, optional
-        For the legend.
+        Name of the curve in the legend.
     pos_label : object, optional
-        The class whose probability it is.
+        The class whose probability is drawn; None: the predicted class.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class CalibrationDisplay:
         strategy : {"uniform", "quantile"}, default="uniform"
             Bins of equal width, or of equally many rows.
         pos_label : object, optional
-            The class whose probability is drawn; the one that is predicted unless given.
+            The class whose probability is drawn; the predicted class unless given.
         name : str, optional
             The class of the estimator unless given.
         ax : matplotlib axes, optional
@@ -191,7 +191,7 @@ class CalibrationDisplay:
         pos_label: Any = None,
         name: str | None = None,
     ) -> Any:
-        """The same as `from_predictions`, without drawing, for which matplotlib is not needed.
+        """Compute the curve of `from_predictions` without drawing it; matplotlib is not needed.
 
         Parameters
         ----------
@@ -230,7 +230,7 @@ class CalibrationDisplay:
         )
 
     def plot(self, ax: Any = None, *, show_counts: bool = True, line_kw: dict[str, Any] | None = None) -> Any:
-        """Draw.
+        """Draw the reliability diagram.
 
         Parameters
         ----------
@@ -261,11 +261,11 @@ class CalibrationDisplay:
         if self.pos_label is not None:
             share = f"share of class {short(self.pos_label)}"
         of = "highest probability" if self.pos_label is None else f"probability of {short(self.pos_label)}"
-        if diagonals:  # curves of other models are there already
+        if diagonals:  # the axes have curves of other models
             low = min(low, ax.get_xlim()[0])
         bottom = min(low, float(self.prob_true.min()), ax.get_ylim()[0] if diagonals else 1.0)
         ax.set(xlabel=of, ylabel=share, xlim=(low, 1 + 0.02 * (1 - low)))
-        # The legend has room of its own above 1: a curve may be anywhere below.
+        # The legend gets its own room above 1, as a curve may pass anywhere below.
         entries = len(ax.get_legend_handles_labels()[1])
         top = 1 + (0.04 + LEGEND_ENTRY_HEIGHT * entries) * (1 - bottom)
         ax.set(ylim=(bottom, top))
@@ -276,7 +276,7 @@ class CalibrationDisplay:
         return self
 
     def _draw_counts(self, ax: Any) -> None:
-        """Bars behind the curve, a quarter as high as the picture, with a scale at the right."""
+        """Draw the counts as bars behind the curve, up to a quarter of the height, with a scale at the right."""
         side = ax.twinx()
         left, right = self.edges.T
         bars = {"align": "edge", "alpha": 0.25, "color": self.line_.get_color(), "lw": 0}
@@ -287,14 +287,14 @@ class CalibrationDisplay:
         side.set_ylabel("rows", loc="bottom")
         side.spines[["top", "left"]].set_visible(False)
         side.spines["right"].set_visible(False)
-        # The curve above the bars.
+        # Draw the curve above the bars.
         ax.set_zorder(side.get_zorder() + 1)
         ax.patch.set_visible(False)
         self.counts_ax_ = side
 
 
 def _checked(y_true: Any, y_prob: Any, classes: Any) -> tuple[Array, Array, Array]:
-    """Probabilities as rows x classes, the classes, and the number of each row's class."""
+    """Check the input; return probabilities (rows x classes), the classes, and the class number of each row."""
     y, P = np.asarray(y_true), np.asarray(y_prob, dtype=np.float64)
     check_consistent_length(y, P)
     P = np.column_stack([1 - P, P]) if P.ndim == 1 else P
@@ -316,7 +316,7 @@ def _checked(y_true: Any, y_prob: Any, classes: Any) -> tuple[Array, Array, Arra
 
 
 def _bins(p: Array, count: int, strategy: str) -> tuple[Array, Array]:
-    """The bin of each row, and where bins begin and end."""
+    """The bin number of each row, and the edges of the bins."""
     if strategy == "uniform":
         place = np.minimum((p * count).astype(int), count - 1)
         ends = np.linspace(0, 1, count + 1)

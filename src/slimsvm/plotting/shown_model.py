@@ -1,4 +1,4 @@
-"""A fitted model in the units in which it is shown: those of the user where the steps before it can be inverted."""
+"""A fitted model in the units of plots: the user's units if the steps before the estimator can be inverted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..problem.kernels import Linear
 
 @dataclass(frozen=True)
 class ShownModel:
-    """What a model computes, the steps that could not be inverted (None: there are none), and names of the inputs."""
+    """A fitted model for display, the steps that could not be inverted (None if all could), and names of the inputs."""
 
     inference: InferenceModel
     steps: Any
@@ -28,7 +28,7 @@ class ShownModel:
 
     @classmethod
     def of(cls, model: Any, names: Sequence[Any] | None = None) -> ShownModel:
-        """Scalers are inverted; of other steps, such as one-hot columns, the output is shown."""
+        """Prepare a model for display: scalers are inverted; of other steps, such as encoders, the output is shown."""
         _, estimator = last_step(model)
         if estimator.kernel_.keeps_rows:
             raise ValueError("a model of a precomputed kernel has no vectors to show: it knows row numbers only")
@@ -46,7 +46,7 @@ class ShownModel:
         return self.inference.inputs.inverse(np.asarray(self.inference.expansion.vectors, dtype=np.float64))
 
     def rows(self, X: Any) -> Array:
-        """The user's rows in the units shown."""
+        """The user's rows, converted to the units shown."""
         if self.steps is not None:
             X = self.steps.transform(X)
         rows = dense(X)
@@ -54,11 +54,11 @@ class ShownModel:
         return rows
 
     def values(self, rows: Array) -> Array:
-        """Values of all outputs for rows in the units shown."""
+        """Decision values of all outputs for rows in the units shown."""
         return self.inference.expansion.decision(np.ascontiguousarray(self.inference.inputs(rows)))
 
     def winners(self, values: Array) -> Array:
-        """Numbers of the predicted classes, from values of all outputs."""
+        """Numbers of the predicted classes, from the decision values of all outputs."""
         votes, classes = self.inference.votes, self.inference.classes
         assert votes is not None
         assert classes is not None
@@ -90,7 +90,7 @@ class ShownModel:
         kernel: Any = expansion.kernel
         Z = expansion.vectors if X is None else self.inference.inputs(self.rows(X))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # columns without a number
+            warnings.simplefilter("ignore", RuntimeWarning)  # columns that are all NaN
             spread = np.nan_to_num(np.nanstd(np.asarray(Z, dtype=np.float64), axis=0)) if len(Z) else np.zeros(0)
         scales = np.broadcast_to(np.abs(np.asarray(kernel.scales, dtype=np.float64)), self.inference.n_inputs)
         effect = scales
@@ -101,7 +101,7 @@ class ShownModel:
 
 
 def check_rows(rows: Array, inputs: int) -> None:
-    """Raise ValueError unless each row has so many inputs."""
+    """Raise ValueError unless X is a table with this number of inputs."""
     if rows.ndim != 2:
         raise ValueError(f"X has the shape {rows.shape}; give a table with a line for each row")
     if rows.shape[1] != inputs:
@@ -109,7 +109,7 @@ def check_rows(rows: Array, inputs: int) -> None:
 
 
 def _names(inference: InferenceModel, steps: Any, given: Sequence[Any] | None) -> tuple[str, ...]:
-    """Names of the inputs as they are shown."""
+    """Names of the inputs that are shown."""
     count = inference.n_inputs
     if steps is not None:
         try:

@@ -23,15 +23,17 @@ from ..utils.drawing import (
 from .shown_model import ShownModel, check_rows
 
 KINDS = ("plane", "images", "inputs")
-MAX_SPREADS = 2.5  # standard deviations from the mean, from which on a colour is full
-STRONG_VALUE = 2.0  # decision value of two thirds of the full colour
+MAX_SPREADS = 2.5  # standard deviations from the mean at which a colour is saturated
+STRONG_VALUE = 2.0  # decision value drawn at two thirds of the full colour
 SIZES = {"plane": (6.0, 5.4), "images": (8.0, 6.0), "inputs": (8.6, 5.2)}
 
 
 @dataclass(frozen=True)
 class Plane:
-    """Decisions over two inputs: ``values`` on the grid ``x0``, ``x1`` (two classes: decision values; regressors: the
-    values; several classes: class numbers)."""
+    """Predictions over two inputs: ``values`` on the grid ``x0``, ``x1``.
+
+    The values are decision values for two classes, class numbers for several, and predictions for regressors.
+    """
 
     x0: Array
     x1: Array
@@ -39,7 +41,7 @@ class Plane:
 
     @classmethod
     def of(cls, shown: ShownModel, rows: Array | None, resolution: int) -> Plane:
-        """Decisions in a rectangle around the rows, or around the vectors where there are no rows."""
+        """Predictions in a rectangle around the rows, or around the vectors if there are no rows."""
         points = shown.vectors if rows is None or not len(rows) else rows
         low, high = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
         margin = 0.08 * np.where(high > low, high - low, 1.0) * (1 if rows is not None else 3)
@@ -59,11 +61,11 @@ class Plane:
 
 
 class VectorsDisplay:
-    """The vectors that a model keeps, and their part in its predictions.
+    """The vectors of a model and their weights in its predictions.
 
-    Models of two inputs: vectors in the plane, with boundary and margins (several classes: regions), and rows where
-    they are given. Inputs that are the pixels of an image (``shape``): each vector is an image. Others: bars of how
-    much each input counts, beside a map of the vectors. `from_estimator` makes it.
+    For two inputs: the vectors in the plane, with boundary and margins (for several classes: regions), and the rows if
+    given. For inputs that are the pixels of an image (``shape``): each vector as an image. Otherwise: bars of the
+    importance of each input, beside a map of the vectors. Use `from_estimator`.
 
     Parameters
     ----------
@@ -72,15 +74,15 @@ class VectorsDisplay:
     weights : array-like of shape (n_vectors,)
         The weight of each vector in the decision function.
     speaks_for : array-like of shape (n_vectors,)
-        The number of the class that it votes for.
+        The number of the class that each vector votes for.
     classes : array-like, optional
         Labels; None: a regressor.
     names : sequence of str, optional
-        Of the inputs.
+        Names of the inputs.
     counting : array-like of shape (n_features,), optional
-        How much each input counts.
+        Relative importance of each input.
     centre, spread : array-like of shape (n_features,), optional
-        From where, and in what unit, values of an input are coloured; those of the vectors unless given.
+        Mean and standard deviation of each input, which scale its colours; those of the vectors unless given.
     shape : (int, int), optional
         Height and width of an image.
     plane : object, optional
@@ -90,13 +92,13 @@ class VectorsDisplay:
     keeps_rows : bool, default=False
         Whether vectors are rows of the training set: they are drawn as rings.
     kind : {"plane", "images", "inputs"}, optional
-        By what is given.
+        How the vectors are drawn; chosen by ``shape`` and the number of inputs unless given.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib axes and figure
     axes_ : list of matplotlib axes
-        Those that are drawn in: ``ax_`` itself, or axes within it.
+        The axes with the drawing: ``ax_`` itself, or axes within it.
     vectors_ : matplotlib PathCollection, list of AxesImage, or QuadMesh
         The vectors, by kind.
     surface_, boundary_ : matplotlib AxesImage and list of ContourSet
@@ -104,7 +106,7 @@ class VectorsDisplay:
     rows_ : list of matplotlib PathCollection
         In the plane, one for each class.
     bars_ : matplotlib BarContainer
-        Kind "inputs": how much inputs count.
+        Kind "inputs": the importance of the inputs.
     weights_ : list of matplotlib BarContainer
         Kind "inputs": the weights of the vectors, one for each class.
 
@@ -179,14 +181,14 @@ class VectorsDisplay:
             Vectors are shown in the units that the pipeline takes, where its other steps are scalers; in those that
             its last step takes, otherwise.
         X : array-like or sparse matrix of shape (n_samples, n_features), optional
-            Rows as the estimator takes them: drawn in the plane; for other kinds their spread says how much inputs
-            count.
+            Rows as the estimator takes them: drawn in the plane; for other kinds their standard deviations enter the
+            importance of the inputs.
         y : array-like of shape (n_samples,), optional
             Their labels.
         shape : (int, int), optional
             Height and width, where the inputs are the pixels of an image.
         names : sequence of str, optional
-            Of the inputs; those of a DataFrame are known.
+            Names of the inputs; a model fitted to a DataFrame knows them.
         kind : {"plane", "images", "inputs"}, optional
             Images where ``shape`` is given, the plane for two inputs, else inputs.
         grid_resolution : int, default=300
@@ -226,19 +228,19 @@ class VectorsDisplay:
         ).plot(ax, **options)
 
     def plot(self, ax: Any = None, *, legend: bool | None = None, most_vectors: int = 60, most_inputs: int = 20) -> Any:
-        """Draw.
+        """Draw the vectors.
 
         Parameters
         ----------
         ax : matplotlib axes, optional
             Where to draw; a new figure unless given.
         legend : bool, optional
-            Whether there is one, below the picture; only where there is a figure of its own, unless said. (With a
-            layout that makes room: ``plt.subplots(layout="constrained")``.)
+            Whether to draw a legend below the axes; by default only in a new figure. (For room use
+            ``plt.subplots(layout="constrained")``.)
         most_vectors : int, default=60
-            Images and columns that are drawn; those of the largest weight where there are more.
+            Largest number of images or columns; of more vectors those with the largest weights are drawn.
         most_inputs : int, default=20
-            Bars; those of the inputs that count most, where there are more.
+            Largest number of bars; of more inputs the most important ones are drawn.
 
         Returns
         -------
@@ -260,7 +262,7 @@ class VectorsDisplay:
     # --- what is drawn ------------------------------------------------------------------------------------------
 
     def order(self, limit: int | None = None) -> Array:
-        """Numbers of vectors by class, the largest weights first; only the largest where they are too many."""
+        """Vector numbers by class, then by decreasing weight; at most ``limit``, those of the largest weights."""
         weights = np.abs(self.weights)
         kept = np.sort(np.argsort(-weights, kind="stable")[:limit])
         return kept[np.lexsort((-weights[kept], self.speaks_for[kept]))]
@@ -292,7 +294,7 @@ class VectorsDisplay:
         open_frame(ax)
 
     def _surface(self, ax: Any, plane: Plane, several: bool) -> Any:
-        """Colours of the classes, stronger with the decision value, transparent at the boundary."""
+        """Draw the plane in the colours of the classes, more opaque for larger decision values."""
         from matplotlib.colors import to_rgb
 
         image = {"extent": plane.extent, "origin": "lower", "aspect": "auto", "zorder": 0, "interpolation": "nearest"}
@@ -304,7 +306,7 @@ class VectorsDisplay:
         return ax.imshow(strength, cmap=diverging_colormap(*self._colors), vmin=-1.6, vmax=1.6, **image)
 
     def _lines(self, ax: Any, plane: Plane, several: bool) -> list[Any]:
-        """The boundaries between classes; with two classes the margins, too."""
+        """Draw the boundaries between classes and, for two classes, the margins."""
         if several:
             halves = [(plane.values == k).astype(float) for k in range(len(self.classes))]  # type: ignore[arg-type]
             drawn = [half for half in halves if half.any() and not half.all()]
@@ -331,7 +333,7 @@ class VectorsDisplay:
         return dots
 
     def _as_images(self, ax: Any, most_vectors: int, most_inputs: int) -> None:
-        """A grid of images, each with the class that it votes for and its weight."""
+        """Draw the vectors as a grid of images, each with the class that it votes for and its weight."""
         assert self.shape is not None
         order = self.order(most_vectors)
         lines, columns = lines_and_columns(len(order), self.shape)
@@ -357,7 +359,7 @@ class VectorsDisplay:
         return f"{short(self.classes[self.speaks_for[number]], 9)} {weight}"
 
     def _by_input(self, ax: Any, most_vectors: int, most_inputs: int) -> None:
-        """Bars at the left; the map of inputs by vectors at the right, under the vectors' weights."""
+        """Draw bars at the left; at the right the map of inputs by vectors, below the weights of the vectors."""
         kept = np.argsort(-self.counting, kind="stable")[:most_inputs]
         order = self.order(most_vectors)
         ax.set_axis_off()
@@ -378,7 +380,7 @@ class VectorsDisplay:
         self.axes_ = [bars, table, above, key]
 
     def _colored(self, order: Array, kept: Array) -> Array:
-        """Inputs x vectors in standard deviations from the centre; a constant input is at the centre."""
+        """The map (inputs x vectors), in standard deviations from the centre; zero for constant inputs."""
         spread = np.where(self.spread > 0, self.spread, np.inf)
         return ((self.vectors - self.centre) / spread)[order][:, kept].T
 
@@ -398,7 +400,7 @@ class VectorsDisplay:
         bar.ax.tick_params(length=0)
 
     def _weights(self, above: Any, order: Array) -> Any:
-        """A bar for each vector, in the colour of its class."""
+        """Draw the weight of each vector as a bar in the colour of its class."""
         places = np.arange(len(order)) + 0.5
         for number, color in enumerate(self._colors if self.classes is not None else [text_color()]):
             of_class = self.speaks_for[order] == number
@@ -409,19 +411,19 @@ class VectorsDisplay:
         return list(above.containers)
 
     def _name_classes(self, ax: Any) -> None:
-        """The colours of the classes, for a legend."""
+        """Add the colours of the classes to the legend."""
         for number, color in enumerate([] if self.classes is None else self._colors):
             ax.bar([0], [0], color=color, label=f"for class {short(self.classes[number])}")  # type: ignore[index]
 
 
 def lines_and_columns(count: int, shape: tuple[int, int]) -> tuple[int, int]:
-    """Rows and columns of a grid of so many images, wider than high."""
+    """Numbers of rows and columns of a grid for so many images, wider than high."""
     columns = int(np.clip(np.ceil(np.sqrt(1.6 * count * shape[0] / shape[1])), 1, max(1, count)))
     return -(-count // columns), columns
 
 
 def _check_labels(rows: Array | None, y: Any) -> None:
-    """Raise ValueError unless each row has its label, or none has."""
+    """Raise ValueError unless y is None or has a label for each row."""
     if y is None:
         return
     if rows is None:
@@ -431,7 +433,7 @@ def _check_labels(rows: Array | None, y: Any) -> None:
 
 
 def _kind(kind: str | None, inputs: int, shape: Any) -> str:
-    """The kind of picture; ValueError where it cannot be drawn."""
+    """Choose or check the kind of drawing; ValueError if it cannot be drawn."""
     if kind is None:
         kind = "images" if shape is not None else "plane" if inputs == 2 else "inputs"
     check_choice("kind", kind, KINDS)

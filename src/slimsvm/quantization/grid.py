@@ -1,17 +1,17 @@
-"""The device's grid: rows in 16 bits, vectors in 8, in units of the kernel's own width.
+"""The integer grid of a device: rows in 16 bits, vectors in 8, in units of the kernel's width.
 
-A kernel that falls with a distance is ``2^-D`` with ``D = sum_k |w_k (x_k - z_k)|^p``: w_k is the weight of an input,
-1 / w_k its *width*. Rows are counted in the same small part of a width in all inputs, so a distance is a plain sum of
-squares (or absolute values); a byte of a vector counts in steps of a power of two of these units, as coarse as the
-spread of the vectors in that input asks for:
+A distance kernel is ``2^-D`` with ``D = sum_k |w_k (x_k - z_k)|^p``: w_k is the weight of input k, 1 / w_k its *width*.
+The unit of a row is the same small fraction of a width in all inputs, so a distance is a plain sum of squares (or
+absolute values). The unit of a vector's byte is a step, a power of two of these units, as coarse as the range of the
+vectors in that input requires:
 
     u = (x - offset) gain    16 bits, in units of 2^-bits widths: gain = w 2^bits
     q                        8 bits: a vector is at u = q 2^shift, ``offset + q 2^shift / gain``
     D = 2^(-p bits) sum_k |u_k - q_k 2^shift_k|^p
 
-Inputs that count the same share one offset, one gain and one shift, and cost nothing. Otherwise an input has two bytes
-(3 bits for its shift, 6 for the exponent of its gain, 7 for the mantissa), and two more for an offset of its own (a
-float32 without its lower half) where vectors lie far from zero or a scaler is folded in.
+Inputs of equal weight share one offset, one gain and one shift, and take no bytes of their own. Otherwise an input
+takes two bytes (3 bits for its shift, 6 for the exponent of its gain, 7 for the mantissa), and two more for an offset
+of its own (the upper half of a float32) where vectors lie far from zero or a scaler is folded in.
 """
 
 from __future__ import annotations
@@ -25,47 +25,49 @@ from ..linalg.arrays import Array
 MAX_BYTE = 127  # the largest absolute value in a vector's bytes
 MAX_SHIFT = 7  # shifts have three bits
 MAX_DISTANCE = 16  # from here on kernel values are 0: 2^-16 in 15 bits
-# Of gains in two bytes: bits behind the leading one, and the largest difference of exponents.
+# Two-byte gains: mantissa bits after the leading one, and the largest difference of exponents.
 MANTISSA_BITS, MAX_EXPONENT_SPREAD = 7, 63
 READING_BITS = 24  # mantissa bits of a gain (float32 has 24); 24 + 31 bits of (reading - offset) fit in int64
-# Steps of 1/16 of a width: where a common one is coarser, inputs have their own. Offsets do not pay below 1/64.
+# In widths: above COMMON_STEP, inputs get steps of their own; below FINE_STEP, steps need no finer offsets.
 COMMON_STEP, FINE_STEP = 1 / 16, 1 / 64
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Gains, offsets and steps of the inputs, as the device has them."""
+    """Gains, offsets and steps of the inputs, as the device stores them."""
 
     inputs: int  # columns of a row
-    used: Array  # numbers of the inputs that count at all; the others have no gain, and vectors no byte for them
-    gain: Array  # float32, one for each input that counts
+    used: Array  # inputs of nonzero weight; the others have no gain, and vectors no byte for them
+    gain: Array  # float32, one for each used input
     offset: Array  # float32
     shift: Array  # a step has 2^shift units
     bits: int  # a unit is 2^-bits widths
-    gain_bytes: int = 0  # of each input; 0: all inputs share theirs
+    gain_bytes: int = 0  # bytes per input; 0: all inputs share one
     offset_bytes: int = 0
 
     @property
     def n_bytes(self) -> int:
-        """Of all inputs. A common gain and a common offset are float32; a bit for each input says whether it counts,
-        unless all do."""
+        """Bytes of gains, offsets and the mask of used inputs.
+
+        A common gain and a common offset are float32; the mask has a bit per input, and is absent if all are used.
+        """
         own = (self.gain_bytes + self.offset_bytes) * len(self.used)
         which = 0 if len(self.used) == self.inputs else (self.inputs + 7) // 8
         return own + which + (0 if self.gain_bytes else 4) + (0 if self.offset_bytes else 4)
 
     @property
     def weights(self) -> Array:
-        """w of all inputs, as rounded for the device."""
+        """The weights w of all inputs, with rounded gains as on the device."""
         return self._spread(self.gain.astype(np.float64) * 2.0**-self.bits)
 
     def _spread(self, values: Array) -> Array:
-        """Values of the used inputs among zeros for the others."""
+        """Scatter values of the used inputs to all inputs, with zeros elsewhere."""
         spread = np.zeros((*values.shape[:-1], self.inputs))
         spread[..., self.used] = values
         return spread
 
     def rows(self, X: Array) -> Array:
-        """Rows as the device sees them: int16, halves away from zero, beyond the range cut off."""
+        """Rows on the grid: int16, rounded half away from zero, clipped to +-32767."""
         # One operation at a time in float32: the same bits on every machine.
         with np.errstate(over="ignore"):
             t = (np.asarray(X[:, self.used], dtype=np.float32) - self.offset) * self.gain
@@ -74,7 +76,7 @@ class Grid:
 
     @property
     def readings(self) -> Readings | None:
-        """How integers become rows of the grid without floats; None where inputs are too small to be integers."""
+        """The conversion of integer readings to rows without floats; None if gains or offsets are out of its range."""
         fraction, exponent = np.frexp(self.gain.astype(np.float64))
         size = np.abs(self.offset.astype(np.float64))
         if exponent.max() > 16 or exponent.min() < -125 or size.max() >= 2.0**22:
@@ -85,15 +87,15 @@ class Grid:
 
     @property
     def spans(self) -> Array:
-        """Steps in widths."""
+        """Length of a step of each input, in widths."""
         return 2.0 ** (self.shift - self.bits)
 
     def steps(self, Z: Array) -> Array:
-        """Vectors in steps, not yet rounded."""
+        """Vectors in steps, before rounding."""
         return (np.asarray(Z[:, self.used], dtype=np.float64) - self.offset) * self.gain * 2.0**-self.shift
 
     def rounded(self, Z: Array) -> Array:
-        """Vectors as bytes, each to the nearest."""
+        """Vectors as int8, each coordinate rounded to nearest."""
         return np.clip(np.rint(self.steps(Z)), -MAX_BYTE, MAX_BYTE).astype(np.int8)
 
     def values(self, q: Array) -> Array:
@@ -103,23 +105,23 @@ class Grid:
 
 @dataclass(frozen=True)
 class Readings:
-    """``(256 x - offset) gain 2^-shift`` for integers x of 16 bits, to the nearest."""
+    """Converts 16-bit integer readings x to rows: ``(256 x - offset) gain 2^-shift``, rounded to nearest."""
 
     offset: Array
     gain: Array
     shift: Array
 
     def rows(self, X: Array) -> Array:
-        """Rows on the grid, from the inputs that count."""
+        """Rows on the grid from readings X of the used inputs."""
         t = (X.astype(np.int64) * 256 - self.offset) * self.gain
         size = (np.abs(t) + (np.int64(1) << (self.shift - 1))) >> self.shift
         return (np.sign(t) * np.minimum(size, 32767)).astype(np.int16)
 
 
 def packed_inputs(grid: Grid) -> tuple[Array, int]:
-    """Step, exponent and mantissa of each input in two bytes, and the largest exponent."""
+    """Shift, exponent and mantissa of each input packed in two bytes, and the largest exponent."""
     fraction, exponent = np.frexp(grid.gain.astype(np.float64))
-    exponent, top = exponent - 1, int(exponent.max()) - 1  # of a mantissa from 1 to 2
+    exponent, top = exponent - 1, int(exponent.max()) - 1  # exponent for a mantissa from 1 to 2
     mantissa = np.rint((2 * fraction - 1) * 2**MANTISSA_BITS).astype(int)
     return grid.shift << 13 | (top - exponent) << MANTISSA_BITS | mantissa, top
 
@@ -127,7 +129,7 @@ def packed_inputs(grid: Grid) -> tuple[Array, int]:
 def make_grid(weights: Array, Z: Array, power: int, folded: bool = False) -> Grid:
     """The grid of fewest bytes whose steps are fine enough for these vectors; all in the units of the rows.
 
-    ``folded``: rows come as they were before a scaler, so inputs have offsets of their own.
+    ``folded``: a scaler is folded in, so inputs need offsets of their own.
     """
     used = np.flatnonzero(weights)
     used = used if len(used) else np.arange(1)
@@ -139,7 +141,7 @@ def _grid_of(weights: Array, Z: Array, power: int, folded: bool) -> Grid:
     low, high = (Z.min(axis=0), Z.max(axis=0)) if len(Z) else (np.zeros(len(weights)), np.zeros(len(weights)))
 
     def widths(offset: Array) -> Array:
-        """How far vectors are from the offset."""
+        """The largest distance of vectors from the offset in each input, in widths."""
         return weights * np.maximum(high - offset, offset - low)
 
     same = float(np.ptp(weights)) <= 1e-6 * float(weights.max())
@@ -182,13 +184,13 @@ def _finished(
 
 
 def upper_half(values: Array) -> Array:
-    """float32 without the lower 16 bits, rounded to nearest."""
+    """float32 rounded to its upper 16 bits."""
     bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
     return ((bits + np.uint32(0x8000)) & np.uint32(0xFFFF0000)).view(np.float32)
 
 
 def two_byte_gains(gains: Array) -> Array:
-    """Gains with 7 bits behind the leading one, none smaller than 2^-63 times the largest one's power of two."""
+    """Gains rounded to 7 bits after the leading one, and at least 2^-63 times the power of two of the largest."""
     fraction, exponent = np.frexp(gains)
     short = np.ldexp(np.rint(np.ldexp(fraction, MANTISSA_BITS + 1)), exponent - MANTISSA_BITS - 1)
     return np.maximum(short, np.ldexp(1.0, exponent.max() - 1 - MAX_EXPONENT_SPREAD))

@@ -1,4 +1,4 @@
-"""Numbers of a device: powers of a half by a table, coefficients in 16 bits, probabilities in 15."""
+"""Integer arithmetic of a device: 2^-x by a table, coefficients in 16 bits, probabilities in 15."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from ..linalg.arrays import Array
 from .grid import MAX_DISTANCE
 
-# 2^-x for x = 0, 1/64 .. 1 in 15 bits. All models share it: it counts as code.
+# 2^-x for x = 0, 1/64 .. 1 in 15 bits. The table is shared by all models and counts as code.
 HALF_POWERS = np.rint(2.0 ** (15 - np.arange(65) / 64)).astype(np.uint16)
 KERNEL_BITS = 15
 ONE_IN_15_BITS = 1 << KERNEL_BITS
 LOG2_E = float(np.log2(np.e))
-MAX_PLACES = 40  # of logarithms of odds, behind the point
-MAX_SUM_SHIFT = 32  # digits that are rounded off a sum
+MAX_PLACES = 40  # most binary places of log-odds
+MAX_SUM_SHIFT = 32  # most binary digits that are rounded off a sum
 
 
 def power_of_half(distance: Array, unit: int) -> Array:
@@ -28,13 +28,13 @@ def power_of_half(distance: Array, unit: int) -> Array:
 
 
 def power_of_half_or_zero(distance: Array, unit: int) -> Array:
-    """The same for any distance: 0 from `MAX_DISTANCE` on."""
+    """``2^-D`` in 15 bits for any distance: 0 from `MAX_DISTANCE` on."""
     beyond = distance >= MAX_DISTANCE << unit
     return np.where(beyond, 0, power_of_half(np.where(beyond, 0, distance), unit))
 
 
 def coefficients_in_16_bits(coef: Array, bias: Array, bits: int) -> tuple[Array, Array, Array]:
-    """Coefficients with a power of two for each output, the exponents, and biases in units of 2^-(exponent + bits)."""
+    """int16 coefficients in units of 2^-exponent, exponents per output, and biases in units of 2^-(exponent + bits)."""
     largest = np.maximum(np.abs(coef).max(axis=1, initial=0.0), np.abs(bias) * 2.0 ** (bits + 15 - 31) * (1 + 1e-6))
     largest = np.maximum(largest, np.finfo(np.float32).tiny)
     exponent = np.floor(np.log2(32767 / largest)).astype(int)
@@ -46,11 +46,11 @@ def coefficients_in_16_bits(coef: Array, bias: Array, bits: int) -> tuple[Array,
 
 
 def values_in_16_bits(coef: Array, bias: Array, bits: int) -> tuple[Array, Array, Array, Array]:
-    """Coefficients with a power of two for each output, the exponents, digits that are to be rounded off the sums, and
-    biases in units of 2^-(exponent + bits - shift).
+    """int16 coefficients in units of 2^-exponent, an exponent per output, the number of binary digits to round off each
+    sum (shift), and biases in units of 2^-(exponent + bits - shift).
 
-    These are such that no value leaves 31 bits, whatever the row: a bias may be large beside what the coefficients add
-    to it, and takes none of their digits.
+    The shifts keep every prediction within 31 bits, whatever the row: a bias that is large relative to the coefficients
+    costs them no digits.
     """
     largest = np.maximum(np.abs(coef).max(axis=1, initial=0.0), np.abs(bias) * 2.0 ** (bits + 15 - 30 - MAX_SUM_SHIFT))
     largest = np.maximum(largest, np.finfo(np.float32).tiny)
@@ -63,16 +63,16 @@ def values_in_16_bits(coef: Array, bias: Array, bits: int) -> tuple[Array, Array
 
 
 def rounding_shift(sums: Array, shift: Array) -> Array:
-    """So many binary digits rounded off, halves away from zero."""
+    """Sums divided by ``2^shift``, rounded half away from zero."""
     return np.sign(sums) * ((np.abs(sums) + ((np.int64(1) << shift) >> 1)) >> shift)
 
 
 @dataclass(frozen=True)
 class QuantizedLayer:
-    """Logarithms of odds to base 2 in integers, and the probabilities that a device makes of them.
+    """Log-odds to base 2 in integers, and the class probabilities computed from them.
 
-    ``coef`` (int16) and ``bias`` (int32) belong to sums with ``places`` binary digits behind the point; ``shares`` as
-    in `slimsvm.model.inference.ProbabilityLayer`.
+    ``coef`` (int16) and ``bias`` (int32) give sums with ``places`` binary places; ``shares`` as in
+    `slimsvm.model.inference.ProbabilityLayer`.
     """
 
     coef: Array
@@ -82,7 +82,7 @@ class QuantizedLayer:
 
     @classmethod
     def of(cls, coef: Array, bias: Array, bits: int, shares: bool) -> QuantizedLayer:
-        """With one exponent for all outputs, so that their sums can be compared."""
+        """Quantise a probability layer with one exponent for all outputs, so that their sums can be compared."""
         coef, bias = LOG2_E * coef, LOG2_E * bias
         bound = np.abs(bias).max(initial=0.0) * 2.0 ** (bits - 16) * (1 + 1e-6)  # a bias has 31 bits
         largest = max(np.abs(coef).max(initial=0.0), bound, np.finfo(np.float32).tiny)
@@ -95,13 +95,13 @@ class QuantizedLayer:
         return 2 * self.coef.size + 4 * len(self.bias)
 
     def probabilities(self, sums: Array, winners: Array) -> Array:
-        """In units of 1/32768: a column for each class. The winner of a row is the likeliest class."""
+        """Probabilities in units of 1/32768: rows x classes. The winner of a row gets the largest."""
         parts = self._parts(sums + self.bias)
         total = parts.sum(axis=1, keepdims=True)
         return _led((((parts << KERNEL_BITS) + (total >> 1)) // total), winners)
 
     def _parts(self, log_odds: Array) -> Array:
-        """Numbers in proportion to the probabilities, 15 bits each."""
+        """Numbers of 15 bits proportional to the probabilities."""
         if log_odds.shape[1] == 1:
             small = power_of_half_or_zero(np.abs(log_odds), self.places)
             second = log_odds >= 0
@@ -119,7 +119,7 @@ class QuantizedLayer:
 
 
 def _led(p: Array, winners: Array) -> Array:
-    """`slimsvm.model.probabilities.align_with_winners` in integers."""
+    """Integer version of `slimsvm.model.probabilities.align_with_winners`."""
     led = p.copy()
     for row in np.flatnonzero((p >= p[np.arange(len(p)), winners][:, None]).sum(axis=1) > 1):
         best = winners[row]

@@ -1,4 +1,4 @@
-"""A fitted model as the integers that a device holds: where vectors are rounded to, and the best coefficients there."""
+"""`quantize`: rounds the vectors of a fitted model to integers and refits the coefficients over them."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ from .integers import KERNEL_BITS, LOG2_E, QuantizedLayer, coefficients_in_16_bi
 from .quantized import Quantized, QuantizedKernel, QuantizedLinear, checked_rows, kernel_parts, linear_parts
 from .rounding import descend_coordinates, round_vectors, step_halvings
 
-LINEAR_RANGE = 8.0  # largest input of a linear model that 16 bits hold, in units of the largest input of a vector
+LINEAR_RANGE = 8.0  # range of the 16-bit inputs of a linear model, relative to the largest coordinate of a vector
 
 
 # --- fixed-point forms of kernels ----------------------------------------------------------------------------------
 
 
 class FixedPointForm(ABC):
-    """How a model with a kernel is computed in integers."""
+    """Integer arithmetic for models of one kind of kernel."""
 
     @abstractmethod
     def grid(self, kernel: Any, Z: Array, inputs: Affine) -> Grid:
-        """The grid of the device for these vectors, which are in the model's units."""
+        """The integer grid for these vectors, which are in the model's units."""
 
     def refined(self, Z: Array, coef: Array, grid: Grid, inputs: Affine) -> Grid:
-        """A grid of the same bytes that suits the coefficients better."""
+        """A grid of the same number of bytes that is more accurate with these coefficients."""
         return grid
 
     @abstractmethod
     def rounded(
         self, kernel: Any, Z: Array, coef: Array | None, grid: Grid, inputs: Affine, refine: bool = False
     ) -> tuple[Any, Array]:
-        """Kernel and vectors rounded to the grid, in the model's units: coefficients are then fitted over these.
+        """Kernel and vectors rounded to the grid, in the model's units, over which coefficients are then refitted.
 
-        With the model's coefficients given, errors of rounding compensate each other; ``refine`` spends more time.
+        With ``coef``, vectors are rounded so that errors compensate each other; ``refine`` spends more time on it.
         """
 
     @abstractmethod
     def filled(self, kernel: Any, Z: Array, grid: Grid, inputs: Affine, fit: ModelNumbers) -> Quantized:
-        """The integers of the model over rounded vectors."""
+        """The quantised model over rounded vectors."""
 
     @abstractmethod
     def parts(self, kernel: Any, Z: Array, n_outputs: int, values: bool) -> dict[str, int]:
@@ -61,12 +61,12 @@ class FixedPointForm(ABC):
     def least_parts(
         self, vectors: int, inputs: int, used: int, n_outputs: int, scaled: bool, values: bool
     ) -> dict[str, int]:
-        """The fewest bytes of a model of so many vectors over ``used`` of the inputs, wherever the vectors lie."""
+        """The fewest bytes that a model of so many vectors over ``used`` of the inputs takes, wherever these lie."""
 
 
 @dataclass(frozen=True)
 class ModelNumbers:
-    """Coefficients and biases over rounded vectors, and the model that they belong to."""
+    """Coefficients and biases over rounded vectors, and the model that was rounded."""
 
     coef: Array
     bias: Array
@@ -74,11 +74,11 @@ class ModelNumbers:
     layer: ProbabilityLayer | None = None
 
     def answers(self) -> tuple[Any, Any, Any]:
-        """Labels, votes and the votes that are shown."""
+        """Class labels, votes, and the votes behind `decision_function`."""
         return self.inference.classes, self.inference.votes, self.inference.shown
 
     def coefficients_in_16_bits(self, coef: Array, bias: Array, bits: int) -> tuple[Array, Array, Array, Array]:
-        """Coefficients, exponents, shifts and biases: most digits for sums that are compared, 32 bits for values."""
+        """Coefficients, exponents, shifts and biases: most digits for classes, 32-bit predictions for regression."""
         if self.inference.classes is None:
             return values_in_16_bits(coef, bias, bits)
         numbers, exponent, bias = coefficients_in_16_bits(coef, bias, bits)
@@ -87,13 +87,13 @@ class ModelNumbers:
 
 @dataclass(frozen=True)
 class DistanceForm(FixedPointForm):
-    """``2^-sum |w (x - z)|^power``; ``unit`` gives w from gamma."""
+    """Distance kernels ``2^-sum |w (x - z)|^power``; ``unit`` computes w from gamma."""
 
     power: int
     unit: Callable[[float], float]
 
     def weights(self, kernel: Any, inputs: int) -> Array:
-        """w for each input."""
+        """The weight w of each input."""
         return np.broadcast_to(np.abs(np.asarray(kernel.scales, dtype=np.float64)) * self.unit(kernel.gamma), inputs)
 
     def grid(self, kernel: Any, Z: Array, inputs: Affine) -> Grid:
@@ -114,7 +114,7 @@ class DistanceForm(FixedPointForm):
         return kernels.Scaled(kernel.unscaled[0], grid.weights * inputs.scale / self.unit(kernel.gamma)), Z
 
     def bytes(self, Z: Array, coef: Array | None, grid: Grid, inputs: Affine, refine: bool) -> Array:
-        """Bytes of the vectors."""
+        """The vectors as int8."""
         if coef is None or self.power != 2:
             return grid.rounded(inputs.inverse(Z))
         steps = grid.steps(inputs.inverse(Z))
@@ -141,7 +141,7 @@ class DistanceForm(FixedPointForm):
 
 
 class ProductForm(FixedPointForm):
-    """``x.z``: vectors are summed to weights."""
+    """The linear kernel ``x.z``: vectors are combined into weights."""
 
     def grid(self, kernel: Any, Z: Array, inputs: Affine) -> Grid:
         reach = LINEAR_RANGE * max(float(np.abs(Z).max(initial=0.0)), 1e-30)
@@ -159,7 +159,7 @@ class ProductForm(FixedPointForm):
         scales = np.broadcast_to(np.asarray(kernel.scales, dtype=np.float64), Z.shape[1])
 
         def on_grid(coef: Array, bias: Array) -> tuple[Array, Array]:
-            """Weights for units of the grid, and the biases that go with its rounded offsets."""
+            """Weights per unit of the grid, and biases that absorb its rounded offsets."""
             W = coef @ (Z * scales**2)
             per_unit = 1 / (grid.gain.astype(np.float64) * inputs.scale)
             return W * per_unit, bias + W @ ((grid.offset - inputs.mean) / inputs.scale)
@@ -202,10 +202,10 @@ def fixed_point_form(kernel: Any) -> FixedPointForm:
 def quantize(
     model: Any, X: Any = None, y: Any = None, *, probabilities: bool = False, max_bytes: int | None = None
 ) -> Quantized:
-    """The integers of a fitted model, and what a device computes with them.
+    """Quantise a fitted model to integers, with exactly the arithmetic of a device.
 
-    Vectors are rounded to bytes. Coefficients are then the best over the rounded vectors: the nearest function to the
-    model's in the kernel's space or, where data are given, those that the model's own problem has there.
+    Vectors are rounded to bytes. Coefficients are then refitted over the rounded vectors: to the function nearest to
+    the model's in the kernel's space or, if X and y are given, by the model's own training problem on these rows.
 
     Parameters
     ----------
@@ -223,8 +223,8 @@ def quantize(
         Whether to keep the layer behind `predict_proba`, where the model has one. It takes bytes that ``max_bytes`` of
         an estimator and ``model_bytes_`` do not count.
     max_bytes : int, optional
-        Bytes that the integers may take, those of a pipeline's scaler and of the layer of probabilities included; more
-        is an error that says how many they take.
+        Bytes that the integers may take, including those of a pipeline's scaler and of the probability layer; a larger
+        model is an error that says how many it takes.
 
     Returns
     -------
@@ -294,13 +294,13 @@ def warn_beyond_max_bytes(model: Any, small: Quantized) -> None:
 
 
 def check_limit(max_bytes: Any) -> None:
-    """Raise ValueError for a limit that is no number of bytes."""
+    """Raise ValueError unless max_bytes is None or a whole number of at least 1."""
     if not (max_bytes is None or (isinstance(max_bytes, Integral) and int(max_bytes) >= 1)):
         raise ValueError(f"max_bytes={max_bytes!r} must be a whole number of at least 1, or None")
 
 
 def check_bytes(model: Any, parts: dict[str, int], max_bytes: int, suggestions: Sequence[str] = ()) -> None:
-    """Raise ValueError if the parts of a model take more; ``suggestions``: what may make them fewer."""
+    """Raise ValueError if the parts of a model exceed ``max_bytes``; ``suggestions`` are ways to reduce them."""
     takes, (_, estimator) = sum(parts.values()), last_step(model)
     if takes <= max_bytes:
         return
@@ -313,8 +313,9 @@ def check_bytes(model: Any, parts: dict[str, int], max_bytes: int, suggestions: 
 
 
 def _comparable_coefficients(inference: InferenceModel) -> Array:
-    """Coefficients that vectors are rounded for: of regression in units of the spread of each output, so that no unit
-    of an output matters."""
+    """Coefficients for the rounding of vectors; in regression each output is scaled by its standard deviation, so that
+    the units of targets do not matter.
+    """
     coef = inference.expansion.coef
     if inference.classes is not None or len(coef) == 1:
         return coef
@@ -323,17 +324,17 @@ def _comparable_coefficients(inference: InferenceModel) -> Array:
 
 
 def model_bytes(model: Any) -> int:
-    """Bytes that `quantize` would give, without quantizing; no scaler is folded in."""
+    """Bytes of the quantised model without quantising it; scalers are not counted."""
     Z, (classes, _) = dense(model.vectors_), model._labels_and_votes()
     return sum(fixed_point_form(model.kernel_).parts(model.kernel_, Z, len(model.intercept_), classes is None).values())
 
 
 def projected(coef: Array, before: Array, kernel: Any, Z: Array) -> Array:
-    """Coefficients over Z of the functions nearest, in the kernel's space, to those over the vectors from before."""
+    """Coefficients over Z of the functions nearest, in the kernel's space, to those with ``coef`` over ``before``."""
     if not len(Z):
         return coef
     gram = kernel(Z, Z)
     ridge = REFIT_JITTER * np.diag(np.maximum(gram.diagonal(), np.finfo(float).tiny))
-    # The ridge pulls towards the model's own coefficients: they stay where vectors did not move.
+    # The ridge pulls towards the old coefficients, which therefore stay if no vector moved.
     right = kernel(Z, before) @ coef.T + ridge @ coef.T
     return np.linalg.solve(gram + ridge, right).T

@@ -1,14 +1,14 @@
-"""A model in integers, and exactly what a device computes with them.
+"""Quantised models, with exactly the integer arithmetic of a device.
 
 A row becomes 16-bit numbers on the grid of `slimsvm.quantization.grid`; vectors are bytes on it. Distances are sums of
-squares (or absolute values), and a kernel value is 2^-D by a table of 65 entries and a line between two of them, in 15
-bits. Coefficients have 16 bits and one power of two for each output, so that scores are compared as integers. The sums
-are exact: Python's answer is the device's.
+squares (or absolute values), and a kernel value is 2^-D in 15 bits, by linear interpolation in a table of 65 entries.
+Coefficients have 16 bits and one exponent for each output, so that scores are compared as integers. The sums are exact:
+Python and the device make the same predictions.
 
-Where values themselves are the answer, a sum is rounded to steps, of a power of two, that are so fine that all values
-the model can have are integers of 32 bits.
+In regression, a sum is rounded to a multiple of a power of two, chosen such that all predictions that the model can
+make are integers of 32 bits.
 
-Linear models are one weight of 16 bits for each input and output.
+A linear model has one weight of 16 bits for each input and output.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..problem.bases import dense
 from .grid import Grid
 from .integers import KERNEL_BITS, QuantizedLayer, power_of_half_or_zero, rounding_shift
 
-MAX_BLOCK_DIFFERENCES = 1 << 22  # differences that are held at a time
+MAX_BLOCK_DIFFERENCES = 1 << 22  # differences in memory at a time
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,11 @@ class Quantized(ABC):
         A coefficient stands for ``coef * 2**-exponent``.
     shift : ndarray of uint8, shape (n_outputs,)
         Binary digits that are rounded off the sums, which have the unit ``2**-(exponent + 15)`` (linear models:
-        ``2**-exponent``): 0 where values are votes.
+        ``2**-exponent``): 0 for classifiers.
     bias : ndarray of int32, shape (n_outputs,)
-        In units of the sums, after that.
+        In units of the sums after this rounding.
     classes : ndarray or None
-        Labels; None where the values themselves are the answer.
+        Labels; None for regressors.
     """
 
     grid: Grid
@@ -59,23 +59,23 @@ class Quantized(ABC):
     bias: Array
     classes: Array | None
     votes: Votes | None
-    shown: Votes | None  # whose scores decision_function shows; None: it shows the values
+    shown: Votes | None  # the votes behind decision_function; None: it returns the decision values
     layer: QuantizedLayer | None
-    bits: ClassVar[int] = KERNEL_BITS  # of what coefficients are multiplied with
+    bits: ClassVar[int] = KERNEL_BITS  # binary places of the features
     is_linear: ClassVar[bool] = False
 
     @abstractmethod
     def features(self, U: Array) -> Array:
-        """What coefficients are multiplied with, as integers: a column for each of them."""
+        """Integer features of rows on the grid, rows x features: kernel values, or the inputs of a linear model."""
 
     @property
     @abstractmethod
     def weights(self) -> Array:
-        """These coefficients: a row for each output."""
+        """The coefficients of the features: outputs x features."""
 
     @abstractmethod
     def parts(self) -> dict[str, int]:
-        """Bytes by what they hold; together they are `n_bytes`."""
+        """Bytes by content; they sum to `n_bytes`."""
 
     @property
     def n_bytes(self) -> int:
@@ -83,22 +83,24 @@ class Quantized(ABC):
         return sum(self.parts().values())
 
     def sums(self, U: Array, weights: Array) -> Array:
-        """Sums of products in int64, biases left out, for rows of the grid."""
+        """Products of features and weights in int64, without biases, for rows U on the grid."""
         rows = max(1, MAX_BLOCK_DIFFERENCES // max(1, self.vectors.size))
-        # Numbers of 16 bits, some hundred of them: exact in float64, whose products are quicker.
+        # Sums of some hundred products of 16-bit numbers are exact in float64, whose products are faster.
         W = weights.T.astype(np.float64)
         parts = [self.features(U[i : i + rows]).astype(np.float64) @ W for i in range(0, len(U), rows)]
         return np.concatenate([*parts, np.empty((0, len(weights)))]).astype(np.int64)
 
     def accumulators(self, X: Any) -> Array:
-        """What the device has in its registers at the end: int64, a column for each output. Where there are no classes,
-        they are values in `steps`, and fit into int32."""
+        """The final sums on the device, with biases: int64, rows x outputs.
+
+        For regressors they are predictions in units of `steps`, and fit into int32.
+        """
         sums = self.sums(self.grid.rows(checked_rows(X, self.grid.inputs)), self.weights)
         return rounding_shift(sums, self.shift.astype(np.int64)) + self.bias
 
     @property
     def steps(self) -> Array:
-        """What one unit of an accumulator is worth: a power of two for each output."""
+        """The value of one unit of an accumulator: a power of two for each output."""
         return 2.0 ** -(self.exponent.astype(int) + self.bits - self.shift)
 
     def _winners(self, sums: Array) -> Array:
@@ -108,23 +110,23 @@ class Quantized(ABC):
         return self.votes.winners(aligned, len(self.classes))
 
     def decision(self, X: Any) -> Array:
-        """Decision values; of a regressor what it predicts.
+        """Decision values; for a regressor its predictions.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows as the model takes them; as its pipeline takes them, if that was quantised.
+            Rows as the model takes them, or as the pipeline takes them if a pipeline was quantised.
 
         Returns
         -------
         ndarray of shape (n_samples,) for one output, as two classes have, else (n_samples, n_outputs)
-            Close to those of the model: as many outputs as it has rows in ``vector_coef_``.
+            Close to those of the model; an output for each row of its ``vector_coef_``.
         """
         values = self.accumulators(X) * self.steps
         return values[:, 0] if len(self.bias) == 1 else values
 
     def predict(self, X: Any) -> Array:
-        """Class labels, by the votes that the model counts: all in integers. Of a regressor the values.
+        """Class labels, by the model's votes, all in integers; for a regressor its predictions.
 
         Parameters
         ----------
@@ -132,14 +134,14 @@ class Quantized(ABC):
 
         Returns
         -------
-        ndarray of shape (n_samples,); of a regressor of several targets (n_samples, n_outputs)
+        ndarray of shape (n_samples,); for a regressor with several targets (n_samples, n_outputs)
         """
         if self.classes is None:
             return self.decision(X)
         return self.classes[self._winners(self.accumulators(X))]
 
     def probabilities(self, X: Any) -> Array:
-        """Probabilities of the classes, multiples of 1/32768; only where they were asked for.
+        """Probabilities of the classes, multiples of 1/32768; needs ``quantize(..., probabilities=True)``.
 
         Parameters
         ----------
@@ -159,7 +161,7 @@ class Quantized(ABC):
 
 
 def checked_rows(X: Any, inputs: int) -> Array:
-    """Dense rows of so many inputs."""
+    """Check the rows and their number of inputs; return them dense."""
     X = dense(check_array(X, accept_sparse="csr"))
     if X.shape[1] != inputs:
         raise ValueError(f"X has {X.shape[1]} features, the model takes {inputs}; give rows as the model takes them")
@@ -168,7 +170,7 @@ def checked_rows(X: Any, inputs: int) -> Array:
 
 @dataclass(frozen=True)
 class QuantizedKernel(Quantized):
-    """A kernel that falls with a distance: the sum of the ``power``-th powers of differences."""
+    """A quantised model with a distance kernel; the distance is the sum of the ``power``-th powers of differences."""
 
     power: int = 2
 
@@ -181,7 +183,7 @@ class QuantizedKernel(Quantized):
         """Kernel values in 15 bits: rows x vectors."""
         t = U[:, None, :].astype(np.int64) - (self.vectors.astype(np.int64) << self.grid.shift)
         distance = (t * t if self.power == 2 else np.abs(t)).sum(axis=2)
-        # In C a sum that passes the limit ends at once: it cannot come back.
+        # C code may stop at the limit, as the sum only grows.
         return power_of_half_or_zero(distance, self.unit)
 
     @property
@@ -196,7 +198,7 @@ class QuantizedKernel(Quantized):
 
 @dataclass(frozen=True)
 class QuantizedLinear(Quantized):
-    """Weights instead of vectors."""
+    """A quantised linear model: weights instead of vectors."""
 
     bits: ClassVar[int] = 0
     is_linear: ClassVar[bool] = True
@@ -214,7 +216,7 @@ class QuantizedLinear(Quantized):
 
 
 def kernel_parts(vectors: int, inputs: int, n_outputs: int, grid: int, values: bool) -> dict[str, int]:
-    """Bytes of a model of so many vectors; ``values``: they are the answer themselves."""
+    """Bytes of a kernel model by content; ``values``: decision values are the prediction, as in regression."""
     return {
         "vectors": vectors * inputs,
         "coefficients": 2 * vectors * n_outputs,
@@ -224,7 +226,7 @@ def kernel_parts(vectors: int, inputs: int, n_outputs: int, grid: int, values: b
 
 
 def linear_parts(inputs: int, n_outputs: int, grid: int, values: bool) -> dict[str, int]:
-    """Bytes of a linear model."""
+    """Bytes of a linear model by content."""
     return {"weights": 2 * inputs * n_outputs, **_output_parts(n_outputs, values), "inputs": grid}
 
 
@@ -233,5 +235,5 @@ def _output_parts(n_outputs: int, values: bool) -> dict[str, int]:
 
 
 def layer_parts(layer: QuantizedLayer | None) -> dict[str, int]:
-    """Bytes of what gives probabilities."""
+    """Bytes of the probability layer, if there is one."""
     return {} if layer is None else {"probabilities": layer.n_bytes}

@@ -1,14 +1,14 @@
-"""Vectors to integers, so that the function they carry changes least.
+"""Rounds vectors to integers such that the decision function changes least.
 
 Moving the vectors of ``f = sum_j beta_j k(z_j, .)`` by small v changes f by ``sum_jk v_jk beta_j dk(z_j, .)/dz_jk``;
-the best coefficients afterwards take out of that all that the kernels k(z_j, .) themselves can say. What is left
-has the squared norm v'Hv,
+refitting the coefficients removes the part of this change in the span of the kernels k(z_j, .). The rest has the
+squared norm v'Hv,
 
     H = (beta'beta)_ij * [ d_i d_j k(z_i, z_j) - d_i k(z_i, Z) k(Z, Z)^-1 k(Z, z_j) d_j ]
 
-summed over outputs. Coordinates are rounded one after the other, each to the integer nearest to where those before it
-have moved its best place (the nearest plane of a lattice, after Babai): errors then cancel instead of adding up.
-Where vectors lie so close together that a step is no small move for them, single coordinates are then moved on.
+summed over outputs. Coordinates are rounded one after the other, each to the integer nearest to its optimum given those
+rounded before (Babai's nearest plane algorithm): errors then cancel instead of adding up. Where vectors lie so close
+together that a step is not a small move, coordinate descent follows.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from scipy.linalg import cho_factor, cho_solve, lapack
 
 from ..linalg.arrays import Array
 
-MAX_JOINT_COORDINATES = 1200  # that are rounded together
+MAX_JOINT_COORDINATES = 1200  # coordinates that are rounded together
 MAX_DESCENT_COORDINATES = 500  # more are not improved by coordinate descent
 MAX_DESCENT_PASSES = 20
-FINEST_STEP = 1 / 32  # of a width: such steps are not halved
-MAX_REMAINING = 0.7  # share of the squared distance that a halving may leave, to be worth the vectors that it cuts off
+FINEST_STEP = 1 / 32  # in widths; steps are not halved below it
+MAX_REMAINING = 0.7  # a halving, which clips far vectors, must reduce the squared distance to this share
 KERNEL_JITTER = 1e-6  # added to the diagonal of the kernel matrix, as for learned vectors
 # Added to the diagonal of H, relative to its mean: the smaller, the farther coordinates move to compensate each other.
 RIDGES = (1e-4, 1e-2, 1.0)
 
 
 def round_vectors(steps: Array, spans: Array, coef: Array, largest: int) -> Array:
-    """Integers for vectors given in steps, for the kernel ``2^-|x - z|^2`` in units of its width.
+    """Round vectors, given in steps, to integers up to ``largest``, for the kernel ``2^-|x - z|^2``.
 
     ``spans`` is the length of each input's step in widths, ``coef`` the coefficients (outputs x vectors).
     """
@@ -74,7 +74,7 @@ def step_halvings(steps: Array, spans: Array, coef: Array, largest: int) -> Arra
 
 
 def descend_coordinates(bytes_: Array, steps: Array, spans: Array, coef: Array, largest: int) -> Array:
-    """Coordinate descent: integers such that no move of one coordinate by 1 or 2 brings the function nearer."""
+    """Coordinate descent on the squared distance, by moves of single coordinates by 1 or 2."""
     found = np.array(bytes_, dtype=np.float64)
     on_grid = np.allclose(found, steps, rtol=0, atol=1e-6)
     if found.size > MAX_DESCENT_COORDINATES or on_grid:
@@ -96,7 +96,7 @@ def descend_coordinates(bytes_: Array, steps: Array, spans: Array, coef: Array, 
 
 
 def squared_distance(Z: Array, moved: Array, coef: Array) -> float:
-    """Squared distance of f to the nearest function over moved vectors, less the norm of f; summed over outputs."""
+    """Squared distance of f from its projection onto kernels at ``moved``, summed over outputs, minus ``|f|^2``."""
     cross = _kernel(Z, moved).T @ coef.T
     inner = cho_solve(cho_factor(_kernel(moved, moved) + KERNEL_JITTER * np.eye(len(moved))), cross)
     return -float((cross * inner).sum())
@@ -114,7 +114,7 @@ def _parts(coef: Array, count: int) -> list[Array]:
 
 
 def _nearest_plane(want: Array, H: Array, largest: int, ridge: float) -> Array:
-    """Integers q for which ``(want - q)' H (want - q)`` is small: from the last to the first, each given those before.
+    """Integers q with small ``(want - q)' H (want - q)``, chosen from the last to the first, each given those after it.
 
     With ``H = R'R``, R upper triangular, row i of ``R (want - q)`` is zero at
     ``q_i = want_i + sum_(j > i) R_ij (want_j - q_j) / R_ii``.
@@ -132,14 +132,14 @@ def _nearest_plane(want: Array, H: Array, largest: int, ridge: float) -> Array:
 
 
 def remaining_curvature(Z: Array, some: Array, coef: Array) -> Array:
-    """H for the coordinates of some of the vectors, in widths: derivatives of ``2^-|x - z|^2``, with g = ln 2:
+    """H for the coordinates of the vectors ``some``, in widths, from derivatives of ``2^-|x - z|^2``, with g = ln 2:
 
     dk(a, z)/dz = 2 g (a - z) k,    d_a d_z k(a, z) = (2 g - 4 g^2 (a - z)(a - z)') k.
     """
     g = np.log(2.0)
     n, d = len(some), Z.shape[1]
     K = _kernel(Z, Z)
-    apart = Z[:, None, :] - Z[some]  # of all vectors from some
+    apart = Z[:, None, :] - Z[some]  # differences of all vectors from those
     slopes = (2 * g * apart * K[:, some, None]).reshape(len(Z), n * d)
     factor = cho_factor(K + KERNEL_JITTER * np.eye(len(Z)))
     between = apart[some]

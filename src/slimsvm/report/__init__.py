@@ -1,4 +1,4 @@
-"""One HTML file about a model: data, size, vectors, mistakes, how to make it again."""
+"""One HTML file about a model: data, size, vectors, mistakes, how to reproduce it."""
 
 from .page import report, write_report
 

@@ -11,14 +11,14 @@ import scipy.sparse as sp
 
 from .markup import number
 
-MAX_DENSE_CELLS = 20_000_000  # of a sparse matrix that is made dense to be summarized
+MAX_DENSE_CELLS = 20_000_000  # larger sparse matrices are not summarized, as that makes them dense
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The number of columns, and for each its name, minimum, median, maximum, and the number of missing values.
+    """The number of columns, and a line for each: name, minimum, median, maximum, number of missing values.
 
-    There are no lines for a sparse matrix that is too large.
+    A sparse matrix that is too large has no lines.
     """
 
     count: int
@@ -26,7 +26,7 @@ class Columns:
 
 
 def columns_of(X: Any, names: Sequence[Any] | None = None) -> Columns:
-    """The summary of an array, a sparse matrix, or a table with columns of any kind."""
+    """Summarize the columns of an array, a sparse matrix or a data frame."""
     if sp.issparse(X):
         if np.prod(X.shape) > MAX_DENSE_CELLS:
             return Columns(X.shape[1], [])
@@ -49,6 +49,6 @@ def _summary(column: Any) -> list[str]:
 
 
 def _words(column: Any) -> list[str]:
-    """The number of categories in a column of them."""
+    """Summarize a column of categories by their number."""
     present = [value for value in column.tolist() if value is not None and value == value]
     return ["–", f"{len(set(map(str, present)))} different", "–", str(len(column) - len(present))]

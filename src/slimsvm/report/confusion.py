@@ -1,4 +1,4 @@
-"""Right and wrong predictions of a classifier, class by class."""
+"""The confusion matrix of a classifier, with accuracy, precision and recall."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from sklearn.utils import check_consistent_length
 
 from ..linalg.arrays import Array
 
-Z_95 = 1.959964  # standard errors on either side of a 95 % interval
+Z_95 = 1.959964  # half the width of a 95 % interval, in standard errors
 
 
 @dataclass(frozen=True)
 class ConfusionCounts:
-    """Counts of rows by their class (lines) and by the class that is predicted (columns)."""
+    """Counts of rows by true class (lines) and predicted class (columns)."""
 
     classes: tuple[Any, ...]
     confusion: Array
 
     @classmethod
     def of(cls, model: Any, known: Array, X: Any, y: Any) -> ConfusionCounts:
-        """Counts of a model's predictions; ``known`` are its classes.
+        """The confusion matrix of a model's predictions; ``known`` are the model's classes.
 
-        Labels that it does not know are classes, too; ValueError where it knows none of them.
+        Labels that the model does not know are further classes; ValueError if it knows none of the labels.
         """
         y = np.asarray(y)
         predicted = np.asarray(model.predict(X))
@@ -64,18 +64,18 @@ class ConfusionCounts:
         n, p = self.rows, self.accuracy
         middle, half = p + Z_95**2 / (2 * n), Z_95 * np.sqrt(p * (1 - p) / n + Z_95**2 / (4 * n * n))
         low, high = ((middle + side * half) / (1 + Z_95**2 / n) for side in (-1, 1))
-        return max(0.0, min(float(low), p)), min(1.0, max(float(high), p))  # its ends at 0 and 1 are exact
+        return max(0.0, min(float(low), p)), min(1.0, max(float(high), p))  # without rounding errors at 0 and 1
 
     @cached_property
     def per_class(self) -> list[tuple[Any, int, float, float, float]]:
-        """Class, rows, precision, recall and their harmonic mean; not a number where there is nothing to divide by."""
+        """Class, rows, precision, recall and F1 score of each class; NaN where the denominator is zero."""
         hits, mine, said = np.diag(self.confusion), self.confusion.sum(axis=1), self.confusion.sum(axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
             precision, recall, both = hits / said, hits / mine, 2 * hits / (said + mine)
         return list(zip(self.classes, mine.tolist(), precision, recall, both, strict=True))
 
     def mistakes(self, limit: int = 3) -> list[tuple[Any, Any, int]]:
-        """The most frequent mistakes: true class, predicted class, number of rows."""
+        """The most frequent confusions: true class, predicted class, number of rows."""
         wrong = self.confusion - np.diag(np.diag(self.confusion))
         order = np.argsort(-wrong, axis=None, kind="stable")[:limit]
         places = [np.unravel_index(k, wrong.shape) for k in order]
@@ -83,7 +83,7 @@ class ConfusionCounts:
 
 
 def _listed(labels: Iterable[Any]) -> str:
-    """Some of the labels as Python writes them, with their types."""
+    """A few of the labels as Python literals, with their types."""
     ordered = sorted(labels, key=str)
     kinds = sorted({type(label).__name__ for label in ordered})
     return f"{', '.join(map(repr, ordered[:5]))}{', ...' if len(ordered) > 5 else ''} ({', '.join(kinds)})"

@@ -1,4 +1,4 @@
-"""What the sections of the report are written from: a model, the rows that judge it, and what follows from both."""
+"""The input of all sections of the report: a model, held-out rows, and scores computed from both."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def counted(number: int, word: str) -> str:
 
 @dataclass(frozen=True)
 class ReportContext:
-    """A model, the rows that judge it, and what the caller says of both."""
+    """A model, held-out rows, and the facts that the caller gave about them."""
 
     model: Any
     X: Any
@@ -47,7 +47,7 @@ class ReportContext:
         return type(self.classifier).__name__
 
     def attribute(self, name: str) -> Any:
-        """An attribute of the classifier; None where it does not have it."""
+        """An attribute of the classifier, or None."""
         return getattr(self.classifier, name, None)
 
     @property
@@ -56,17 +56,17 @@ class ReportContext:
 
     @property
     def rows(self) -> str:
-        """The number of rows, in words."""
+        """The number of held-out rows, as text."""
         return counted(self.judged.rows, "row")
 
     @cached_property
     def size(self) -> int | None:
-        """The number of vectors of the frontier's model that it is; None where it is none of them."""
+        """The number of vectors if the model is one of the frontier's, otherwise None."""
         return size_in(self.frontier, self.model)
 
     @cached_property
     def full(self) -> ConfusionCounts | None:
-        """The same counts for the full model of the frontier."""
+        """The confusion matrix of the frontier's full model."""
         if self.frontier is None or self.frontier.full is None:
             return None
         model = self.frontier.full.model
@@ -78,7 +78,7 @@ class ReportContext:
 
     @cached_property
     def calibration(self) -> Any:
-        """Calibration on the rows; None where there are no probabilities, or none for some of the labels."""
+        """Calibration on the held-out rows; None if the model has no probabilities, or none for some of the labels."""
         known = self.shown.inference.classes
         if known is None or len(self.judged.classes) > len(known) or not hasattr(self.model, "predict_proba"):
             return None

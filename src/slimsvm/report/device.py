@@ -1,4 +1,4 @@
-"""Bytes and work of a model on a device."""
+"""Bytes and multiply-adds of a model on a device."""
 
 from __future__ import annotations
 
@@ -14,26 +14,29 @@ from ..model.inference import InferenceModel
 from ..plotting.shown_model import ShownModel
 from ..quantization.quantize import fixed_point_form, to_integers
 
-MAX_ROUNDED_VECTORS = 300  # of a model that is rounded to integers
+MAX_ROUNDED_VECTORS = 300  # larger models are not quantised
 
 
 @dataclass(frozen=True)
 class DeviceSizes:
-    """Bytes in float32, as the C header has them, and in integers by what they hold (none where the model has no such
-    form); predictions in integers, or the reason why there are none; and C programs."""
+    """Bytes and work of a model on a device, in float32 and quantised.
+
+    ``parts`` are the bytes of the quantised model by content (empty if it cannot be quantised), ``answers`` its
+    predictions (or None, with the ``reason``), ``programs`` the reports of the C headers.
+    """
 
     float_bytes: int
     multiply_adds: int
     parts: dict[str, int]
-    layer: int  # bytes that probabilities take beyond them
+    layer: int  # bytes of the quantised probability layer, not in ``parts``
     answers: Array | None
     reason: str
     programs: tuple[CReport, ...]
-    alone: bool  # without the steps before the classifier
+    alone: bool  # are steps before the classifier left out?
 
     @classmethod
     def of(cls, model: Any, shown: ShownModel, X: Any) -> DeviceSizes:
-        """The classifier with its scalers; alone where other steps come before it."""
+        """Sizes of the classifier with its scalers, or of the classifier alone if it follows other steps."""
         alone = shown.steps is not None
         model, rows = (model[-1], shown.steps.transform(X)) if alone else (model, X)
         expansion = shown.inference.expansion
@@ -48,7 +51,7 @@ class DeviceSizes:
 
     @property
     def float_layer(self) -> int:
-        """Bytes that probabilities take beyond float_bytes; 0 where no header was written."""
+        """Bytes of probabilities in float32, not in ``float_bytes``; 0 without a float32 header."""
         return next((one.flash - self.float_bytes for one in self.programs if one.dtype == "float32"), 0)
 
 
@@ -56,7 +59,7 @@ InIntegers = tuple[dict[str, int], int, Array | None, str, tuple[CReport, ...]]
 
 
 def _rounded(model: Any, inference: InferenceModel, X: Any) -> InIntegers:
-    """The model in integers: its bytes, its predictions, and both headers."""
+    """Quantise the model: its bytes, its predictions, and the reports of both headers."""
     try:
         small = to_integers(model, probabilities=True)
     except ValueError as error:
@@ -68,7 +71,7 @@ def _rounded(model: Any, inference: InferenceModel, X: Any) -> InIntegers:
 
 
 def _counted(model: Any, inference: InferenceModel, X: Any) -> InIntegers:
-    """Bytes without rounding: so many vectors take long to round, and fit on no device."""
+    """Bytes of the quantised model without quantising it, which is slow for models that fit on no device."""
     expansion = inference.expansion
     try:
         parts = fixed_point_form(expansion.kernel).parts(
@@ -81,9 +84,9 @@ def _counted(model: Any, inference: InferenceModel, X: Any) -> InIntegers:
 
 
 def _float_bytes(inference: InferenceModel) -> int:
-    """Tables of the float32 header without probabilities, with the mean and the gain of each input where it has them.
+    """Bytes of the float32 header's tables without probabilities, but with mean and gain of scaled inputs.
 
-    Of many vectors some are written: each further one takes as much as these.
+    For a large model a header with few vectors is written, and its bytes per vector are extrapolated.
     """
     expansion = inference.expansion
     few = replace(
@@ -101,7 +104,7 @@ def _float_bytes(inference: InferenceModel) -> int:
 
 
 def _headers(inference: InferenceModel, *integers: Quantized) -> tuple[CReport, ...]:
-    """What the C headers take, as `slimsvm.to_c` writes them, where it can."""
+    """The reports of the C headers that `slimsvm.to_c` can write."""
     reports = []
     for small in (None, *integers):
         try:

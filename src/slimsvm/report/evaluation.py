@@ -13,7 +13,7 @@ from .figures import figure
 from .markup import Safe, bar, code, facts, join, more, paragraph, percent, section, table, tag
 from .provenance import settings, snippet, versions
 
-MAX_NARROW_CLASSES = 6  # of a table of mistakes that leaves room for another beside it
+MAX_NARROW_CLASSES = 6  # a confusion matrix of more classes leaves no room for a table beside it
 
 
 # --- predictions ----------------------------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ def device(context: ReportContext) -> Safe:
 
 
 def _probabilities(sizes: DeviceSizes) -> str:
-    """Bytes of probabilities, beside those of the model itself."""
+    """A sentence about the bytes of probabilities."""
     taken = [(sizes.float_layer, "in float32"), (sizes.layer, "in integers")]
     bytes_taken = " and ".join(f"{count:,} bytes {how}" for count, how in taken if count)
     if not bytes_taken:
@@ -189,7 +189,7 @@ def made(context: ReportContext) -> Safe:
 
 
 def _value(value: Any) -> str:
-    """A fact that the caller gave, in words."""
+    """A fact given by the caller, as text."""
     match value:
         case dict():
             return ", ".join(f"{key}: {_value(inner)}" for key, inner in value.items())
@@ -199,7 +199,7 @@ def _value(value: Any) -> str:
 
 
 def _given_settings(given: Any) -> Safe:
-    """Settings that the caller gave, beside those of the estimator."""
+    """Settings given by the caller, shown next to those of the estimator."""
     if not given:
         return Safe("")
     pairs = [(key, _value(value)) for key, value in given.items()] if type(given) is dict else [("", given)]

@@ -1,4 +1,4 @@
-"""Pictures as inline SVG whose colours are variables of the page and whose text is text."""
+"""Matplotlib figures as inline SVG, with selectable text and with colours that are CSS variables of the page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from .markup import Safe, scrolling, tag
 
-INK = "#0b0c0d"  # stands for the colour of text
+INK = "#0b0c0d"  # placeholder for the text colour
 SERIES = (
     "#2f74b5",
     "#d9772b",
@@ -26,7 +26,7 @@ SERIES = (
 VARIABLES = {INK: "var(--ink)"} | {color: f"var(--c{k})" for k, color in enumerate(SERIES)}
 
 FONT = 10.0
-MAX_SHRUNK_WIDTH = 6.2  # inches; wider pictures scroll: they could not be read when made smaller
+MAX_SHRUNK_WIDTH = 6.2  # inches; wider figures scroll, as they would be unreadable when shrunk
 
 
 def _style() -> dict[str, Any]:
@@ -54,7 +54,7 @@ def _style() -> dict[str, Any]:
 def figure(
     name: str, size: tuple[float, float], alt: str, caption: Any, draw: Callable[[Any], Any], kind: str = ""
 ) -> Safe:
-    """A picture that ``draw`` makes on axes, with its caption and a text for those who do not see it."""
+    """A figure that ``draw`` draws on axes, with its caption and alternative text."""
     drawn = svg(name, size, alt, draw)
     box = scrolling(drawn, alt) if size[0] > MAX_SHRUNK_WIDTH else drawn
     kind = f"{kind} wide".strip() if size[0] > MAX_SHRUNK_WIDTH else kind
@@ -62,7 +62,7 @@ def figure(
 
 
 def svg(name: str, size: tuple[float, float], alt: str, draw: Callable[[Any], Any]) -> Safe:
-    """The picture alone, with the same bytes for the same drawing."""
+    """The drawing as an SVG element; the same drawing gives the same bytes."""
     try:
         from matplotlib import style
         from matplotlib.figure import Figure
@@ -81,7 +81,7 @@ def svg(name: str, size: tuple[float, float], alt: str, draw: Callable[[Any], An
 
 
 def _inline(source: str, name: str, alt: str) -> str:
-    """An SVG file as an element of a page: ids unique in the page, no fixed size."""
+    """Turn an SVG file into an element of the page: unique ids, no fixed size."""
     body = source[source.index("<svg") :]
     head, rest = body.split(">", 1)
     box = re.search(r'viewBox="[^"]+"', head)
@@ -90,7 +90,7 @@ def _inline(source: str, name: str, alt: str) -> str:
     rest = re.sub(r'\bid="', f'id="{name}-', rest)
     rest = rest.replace("url(#", f"url(#{name}-").replace('xlink:href="#', f'href="#{name}-')
     rest = rest.replace("xlink:href=", "href=")
-    # The page's own fonts, and its colours.
+    # Use the fonts and colours of the page.
     rest = re.sub(r"font: ([\d.]+)px [^;\"]+", r"font-size: \1px", rest)
     rest = re.sub(r"font-family: [^;\"]+;?", "", rest)
     for color, variable in VARIABLES.items():

@@ -46,7 +46,7 @@ def join(parts: Iterable[Any], between: str = "") -> Safe:
 
 
 def tag(name: str, *inside: Any, **attributes: Any) -> Safe:
-    """An element; an attribute that ends with _ is meant without it (``class_``), _ within a name is a dash."""
+    """An HTML element; in attribute names a trailing _ is dropped (``class_``) and other _ become dashes."""
     given = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(str(value), quote=True)}"'
         for key, value in attributes.items()
@@ -60,7 +60,7 @@ def paragraph(*inside: Any, **attributes: Any) -> Safe:
 
 
 def scrolling(inside: Safe, label: Any) -> Safe:
-    """A box with its own scroll bar, which a keyboard reaches too."""
+    """A box with its own scroll bar, accessible by keyboard."""
     return tag("div", inside, class_="scroll", tabindex="0", role="region", aria_label=label)
 
 
@@ -72,8 +72,9 @@ def table(
     marked: Iterable[int] = (),
     kind: str | None = None,
 ) -> Safe:
-    """A table in a box that scrolls; the first cell of a line is its heading. Cells that are `Safe` elements (``<td``)
-    are taken as they are."""
+    """A table in a box that scrolls; the first cell of each line is a heading. `Safe` cells (``<td``) are inserted
+    unchanged.
+    """
     marked = set(marked)
     head = tag("thead", tag("tr", *(tag("th", cell, scope="col") for cell in header)))
     body = [
@@ -99,7 +100,7 @@ def code(source: str, label: str) -> Safe:
 
 
 def more(summary: Any, *inside: Any) -> Safe:
-    """Details that are closed at first."""
+    """A collapsible element, initially closed."""
     return tag("details", tag("summary", summary), *inside)
 
 
@@ -108,6 +109,6 @@ def section(name: str, title: str, *inside: Any) -> Safe:
 
 
 def bar(share: float, color: str = "c0") -> Safe:
-    """A share as a bar, for the eye only: the number stands beside it."""
+    """A share as a bar, hidden from screen readers, as the number stands beside it."""
     style = f"width: {100 * min(max(share, 0.0), 1.0):.2f}%; background: var(--{color})"
     return tag("span", tag("span", style=style), class_="bar", aria_hidden="true")

@@ -1,4 +1,4 @@
-"""The report: sections in one page that loads nothing."""
+"""Builds the report: all sections in one HTML page that loads no other file."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ def report(
     ----------
     model : fitted classifier of slimsvm, CompressedOutlierDetector, or a Pipeline that ends with one
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        Rows to judge the model by, as it takes them: rows that had no part in its training.
+        Held-out rows on which the model is evaluated, in the form that it takes.
     y : array-like of shape (n_samples,)
         Their labels.
     frontier : Frontier, optional
-        What `slimsvm.frontier` found: other sizes and the full machine, beside the model.
+        The result of `slimsvm.frontier`: models of other sizes and the full model, for comparison.
     title : str, optional
     made : dict, optional
-        How the model was made, as far as the model does not know: ``command``, ``date``, ``data``, ``seed``,
-        ``versions`` and ``settings`` (dicts), and whatever else is to be told. Versions are those of now unless given.
+        How the model was made: ``command``, ``date``, ``data``, ``seed``, ``versions`` and ``settings`` (dicts), and
+        any other facts. The installed versions are shown unless given.
     names : sequence of str, optional
-        Of the inputs; those of a DataFrame are known.
+        Names of the inputs; a model fitted to a DataFrame knows them.
     shape : (int, int), optional
         Height and width, where the inputs are the pixels of an image.
 
@@ -101,7 +101,7 @@ def write_report(path: Any, model: Any, X: Any, y: Any, **options: Any) -> None:
     Parameters
     ----------
     path : str or path
-        Where to; a file that is there is replaced.
+        The file to write; an existing file is replaced.
     model, X, y, **options :
         As for `report`.
     """

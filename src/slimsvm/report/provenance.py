@@ -1,4 +1,4 @@
-"""How a model was made: versions, settings, and a few lines of Python that make it again."""
+"""How a model was made: versions, settings, and a few lines of Python that reproduce it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PACKAGES = ("slimsvm", "numpy", "scipy", "scikit-learn")
 
 
 def versions() -> dict[str, str]:
-    """Of Python and what the result depends on, here and now."""
+    """Installed versions of Python and of the packages that results depend on."""
     numbers = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
@@ -33,7 +33,7 @@ def versions() -> dict[str, str]:
 
 
 def spelled(value: Any) -> str:
-    """A value as Python writes it; functions by their names, not by where they lie in memory."""
+    """The repr of a value, with functions and objects by name, without memory addresses."""
     with sklearn.config_context(print_changed_only=True):
         text = value.__repr__(N_CHAR_MAX=10**6) if isinstance(value, BaseEstimator) else repr(value)
     text = re.sub(r"<function (.+?) at 0x[0-9a-f]+>", _function_name, text)
@@ -46,7 +46,7 @@ def _function_name(found: re.Match[str]) -> str:
 
 
 def settings(model: Any) -> list[tuple[str, str, str, bool]]:
-    """Of each parameter its step, name and value, and whether that is the default."""
+    """For each parameter: its step, name and value, and whether the value is the default."""
     lines = []
     for name, step in model.steps if isinstance(model, Pipeline) else [("", model)]:
         if not isinstance(step, BaseEstimator):
@@ -58,11 +58,11 @@ def settings(model: Any) -> list[tuple[str, str, str, bool]]:
     return lines
 
 
-# --- Python that makes it again ------------------------------------------------------------------------------------
+# --- Python that reproduces the model ------------------------------------------------------------------------------
 
 
 def size_in(frontier: Frontier | None, model: Any) -> int | None:
-    """The number of vectors of the frontier's model that this is; None where it is none of them."""
+    """The number of vectors if the model is one of the frontier's, otherwise None."""
     if frontier is None:
         return None
     estimator = classifier_of(model)
@@ -75,7 +75,7 @@ def size_in(frontier: Frontier | None, model: Any) -> int | None:
 
 
 def snippet(model: Any, frontier: Frontier | None, rows: int, accuracy: float) -> str:
-    """Python that makes the model again."""
+    """Python code that reproduces the model."""
     size = size_in(frontier, model)
     lines, used = _from_frontier(frontier, size, model) if frontier is not None and size else _alone(model)
     modules: dict[str, set[str]] = {}
@@ -93,7 +93,7 @@ def snippet(model: Any, frontier: Frontier | None, rows: int, accuracy: float) -
 
 
 def _from_frontier(frontier: Frontier, size: int, model: Any) -> tuple[list[str], list[Any]]:
-    """Lines that make models of several sizes and take one, and what they import."""
+    """Lines of code that compute the frontier and take one of its models, and the objects that they import."""
     plain = clone(model)
     seed = getattr(classifier_of(model), "random_state", None)
     classifier_of(plain).set_params(n_vectors=20, random_state=0)
@@ -107,7 +107,7 @@ def _from_frontier(frontier: Frontier, size: int, model: Any) -> tuple[list[str]
 
 
 def _alone(model: Any) -> tuple[list[str], list[Any]]:
-    """Lines that fit the model, or fit and compress a larger one, and what they import."""
+    """Lines of code that fit the model, or fit and compress a larger one, and the objects that they import."""
     last = classifier_of(model)
     compression = getattr(last, "compression_", None)
     without_rows = compression is not None and compression.agreement_on_X is None
@@ -125,14 +125,14 @@ def _alone(model: Any) -> tuple[list[str], list[Any]]:
 
 
 def _classes_in(model: Any) -> list[type]:
-    """The classes that `spelled` names for a model."""
+    """The classes whose names occur in `spelled` of the model."""
     inner = [type(value) for value in model.get_params(deep=True).values() if isinstance(value, (BaseEstimator, Part))]
     text = spelled(model)
     return [kind for kind in dict.fromkeys([type(model), *inner]) if re.search(rf"\b{kind.__name__}\(", text)]
 
 
 def _public_module(kind: Any) -> str:
-    """The shortest module that users import a class or function from."""
+    """The shortest module path from which users can import a class or function."""
     parts = kind.__module__.split(".")
     for count in range(1, len(parts) + 1):
         name = ".".join(parts[:count])

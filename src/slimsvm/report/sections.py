@@ -17,15 +17,15 @@ from .figures import SERIES, figure
 from .markup import Safe, bar, facts, join, more, number, paragraph, percent, section, table, tag, text
 from .provenance import spelled
 
-MAX_INPUT_LINES = 30  # of the table of inputs
-MAX_SETTINGS = 12  # of the search
-MAX_DOTS = 800  # rows in the plane
-MAX_VECTORS = 40  # that are shown
-MAX_VALUES = 8  # of each vector, as numbers
+MAX_INPUT_LINES = 30  # lines of the table of inputs
+MAX_SETTINGS = 12  # lines of the table of the search
+MAX_DOTS = 800  # rows drawn in the plane
+MAX_VECTORS = 40  # vectors drawn or listed
+MAX_VALUES = 8  # inputs of each vector in the table
 
 
 def cards(context: ReportContext) -> Safe:
-    """The four most important numbers."""
+    """Cards with the four most important numbers."""
     judged, full, device = context.judged, context.full, context.device
     low, high = judged.interval
     entries = [
@@ -97,7 +97,7 @@ def data(context: ReportContext) -> Safe:
 
 
 def _color(number: int, classes: int) -> str:
-    """The colour of a class, as in pictures; the same for all where there are too many."""
+    """The colour of a class, as in the figures; one colour for all if there are too many classes."""
     return f"c{number}" if classes <= len(SERIES) else "c7"
 
 
@@ -119,7 +119,7 @@ def _held_out_table(context: ReportContext) -> Safe:
 
 
 def _inputs(context: ReportContext) -> Safe:
-    """A table of inputs with their range, the most important first."""
+    """A table of the inputs with their ranges, the most important first."""
     columns = columns_of(context.X, context.names if context.names is not None else context.shown.inference.names)
     if not columns.lines:
         return Safe("")
@@ -208,7 +208,7 @@ def sizes(context: ReportContext) -> Safe | None:
 
 # --- model ----------------------------------------------------------------------------------------------------------
 
-# Fitted attributes that say how the model was found, with their names for people.
+# Fitted attributes about the training, with their labels in the report.
 FIT_ATTRIBUTES = (
     ("C", "C_"),
     ("pairs or one against the others", "multi_class_"),
@@ -296,7 +296,7 @@ def vectors(context: ReportContext) -> Safe:
         caption += " Inputs are those that the steps before the classifier make."
 
     rows = np.arange(context.judged.rows)
-    if kind == "plane" and len(rows) > MAX_DOTS:  # the page is to stay small
+    if kind == "plane" and len(rows) > MAX_DOTS:  # keeps the page small
         rows = np.unique(np.linspace(0, len(rows) - 1, MAX_DOTS).astype(int))
         caption += f" Every so many rows: {len(rows)} of {context.judged.rows:,}."
 
@@ -313,7 +313,7 @@ def vectors(context: ReportContext) -> Safe:
 
 
 def _size(context: ReportContext, kind: str) -> tuple[float, float]:
-    """Width and height of the picture in inches."""
+    """Width and height of the figure in inches."""
     if kind == "plane":
         return 5.4, 5.0
     if context.shape is None:
@@ -324,7 +324,7 @@ def _size(context: ReportContext, kind: str) -> tuple[float, float]:
 
 
 def _as_numbers(context: ReportContext) -> Safe:
-    """A table of the vectors in the user's units, with the most important inputs."""
+    """A table of the vectors with their most important inputs, in the user's units."""
     which, loud = context.shown.speaks_for
     kept = np.argsort(-context.shown.counting(context.X), kind="stable")[:MAX_VALUES]
     order = np.lexsort((-np.abs(loud), which))[:MAX_VECTORS]

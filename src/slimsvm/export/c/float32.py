@@ -1,4 +1,4 @@
-"""A model as a C header in float32: what Python computes, in the same order, with a scaler folded in."""
+"""Writes a model as a C header in float32, with scalers folded in; operations are in the same order as in Python."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ...model.inference import InferenceModel
 from ..float_forms import FloatForm, Layout, filled, float_form, for_values_less_one, layout, values_near_one
 from .text import ROM, HeaderWriter, add_labels, add_winner, real, shown_scores
 
-# What an input adds to the sum of a kernel value: for powers of differences, and for products.
+# C expressions that one input adds to the sum of a kernel: a power of a difference, or a product.
 STEPS = {
     1: "const float r = {x} - {z}; s += r < 0.0f ? -r : r;",
     2: "const float r = {x} - {z}; s += r * r;",
@@ -31,7 +31,7 @@ static inline float @_exp(float s)
 
 
 def write(inference: InferenceModel, name: str, about: str) -> HeaderWriter:
-    """The header."""
+    """The C header of a model in float32."""
     out, kernel = HeaderWriter(name), inference.expansion.kernel
     form = float_form(kernel, "C")
     less_one = values_near_one(inference, form)
@@ -97,7 +97,7 @@ static inline float @_predict(const float x[@@_INPUTS])
 
 
 def _add_values(out: HeaderWriter, inference: InferenceModel, form: FloatForm, place: Layout, linear: bool) -> None:
-    """The sums over vectors: of the values, and of the logarithms of odds where there are any."""
+    """Add the sums over vectors: decision values, and log-odds if the model has probabilities."""
     used, scaled = len(place.used), place.gain is not None
     rest = "" if place.rest is None else " - @@_FLOAT(@_rest[i])"
     n_layer = 0 if inference.layer is None else len(inference.layer.bias)
@@ -118,7 +118,7 @@ def _add_values(out: HeaderWriter, inference: InferenceModel, form: FloatForm, p
     term = STEPS[kernel.power]
 
     def each(count: Any, statement: str, optional: bool) -> str:
-        """A statement for each value o; for logarithms of odds only if they are wanted."""
+        """A C statement for each output o; optional outputs (log-odds) only if requested."""
         return f"{'if (l) ' if optional else ''}for (int o = 0; o < {count}; ++o) {statement}"
 
     def product(target: str, table: str) -> str:

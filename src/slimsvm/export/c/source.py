@@ -1,4 +1,4 @@
-"""A fitted model as one C99 header, with a report of what it takes and what it changes."""
+"""`to_c`: a fitted model as one C99 header, with a report of its memory, work and accuracy."""
 
 from __future__ import annotations
 
@@ -22,40 +22,40 @@ DTYPES = ("float32", "int8")
 
 @dataclass(frozen=True)
 class CReport:
-    """What a header takes on a device, and what it changes.
+    """The memory and work of a header on a device, and how its predictions differ from those in Python.
 
     Attributes
     ----------
     dtype : str
         "float32" or "int8".
     flash : int
-        Bytes of all tables, those of labels too (pointers to text have 32 bits). Code comes on top: with ``-Os`` about
+        Bytes of all tables, including labels (pointers to text have 32 bits). Code comes on top: with ``-Os`` about
         0.5 to 1 KB on Cortex-M; where a processor has no floating point unit, its library adds 2 to 3 KB for rows in
         floats, and 4.5 KB for float32 headers.
     tables : dict of str to int
         The same by table.
     ram : int
-        Bytes of the stack that a prediction takes for its arrays; there is no other memory.
+        Bytes of stack for the arrays of a prediction; no other memory is used.
     multiply_adds : int
         Of one prediction.
     exponentials : int
         Of one prediction: calls of ``expf``, or look-ups in a table with "int8".
     rows : int
-        How many rows the header's answers were compared on.
+        Number of rows on which predictions were compared.
     source : str
-        Where these came from: "given", or "drawn" between the model's vectors.
+        Where these rows came from: "given", or "drawn" between the model's vectors.
     changed : float
-        The share of these rows that get another label than from the model in Python; not a number for regressors.
+        The share of these rows whose label differs from that of the model in Python; NaN for regressors.
     difference : float
         The largest difference between values of the header and of the model on these rows, relative to the largest
         value (for labels at least 1). With several classes these are the values of the binary problems, before votes
-        are counted: a vote that falls the other way is a whole step of a score.
+        are counted: a changed vote changes a score by a whole step.
     added : float
-        Regressors: the root mean square of that difference, relative to the standard deviation of the values; of
-        several outputs the largest. Not a number for labels.
+        Regressors: the root mean square of that difference, relative to the standard deviation of the predictions; the
+        largest over several outputs. NaN for classifiers and outlier detectors.
     r2, r2_before : float
-        Regressors, where y was given: R^2 of the header and of the model in Python on these rows (of several outputs
-        the mean); otherwise not a number.
+        Regressors, if y was given: R^2 of the header and of the model in Python on these rows (the mean over several
+        outputs); otherwise NaN.
     """
 
     dtype: str
@@ -98,9 +98,9 @@ class CSource(str):
     Attributes
     ----------
     report : CReport
-        What it takes, and what it changes.
+        Memory, work, and differences from the model in Python.
     example : str
-        A program that reads rows from standard input and prints labels and scores, or values.
+        A C program that reads rows from standard input and prints labels and scores, or predicted targets.
     """
 
     report: CReport
@@ -202,8 +202,10 @@ def to_c(
 def header(
     inference: InferenceModel, small: Quantized | None, name: str = "model", rows: Array | None = None, y: Any = None
 ) -> CSource:
-    """The header of a model in float32, or of its integers; rows to compare answers on, and what
-    these are to be."""
+    """The header of a model in float32, or of its quantised form ``small``.
+
+    ``rows`` and their ``y`` are for the comparison in the report.
+    """
     about = _about(inference, name, small)
     written = float32.write(inference, name, about) if small is None else fixed.write(small, name, about)
     source = "drawn" if rows is None else "given"
@@ -285,7 +287,7 @@ def _value_calls(outputs: int, name: str, dtype: str) -> list[str]:
 
 
 def _example(inference: InferenceModel, name: str) -> str:
-    """A program that reads numbers, row after row, and prints an answer for each row."""
+    """A C program that reads rows of numbers and prints a prediction for each."""
     if inference.classes is None:
         arrays = f"    float f[{name.upper()}_VALUES];\n"
         answer = (
@@ -329,7 +331,7 @@ int main(void)
 """
 
 
-# --- what it takes ----------------------------------------------------------------------------------------------------
+# --- the report -------------------------------------------------------------------------------------------------------
 
 
 def _report(
@@ -383,7 +385,7 @@ def _largest_difference(before: Array, after: Array, at_least: float) -> float:
 
 
 def _float32_values(inference: InferenceModel, rows: Array) -> Array:
-    """What float32 makes of rows, vectors and coefficients; sums are those of Python."""
+    """Decision values with rows, vectors and coefficients rounded to float32, summed as in Python."""
     expansion = inference.expansion
     X = inference.inputs(rows.astype(np.float32).astype(np.float64)).astype(np.float32)
     Z, coef = expansion.vectors.astype(np.float32), expansion.coef.astype(np.float32).astype(np.float64)

@@ -26,7 +26,7 @@ KEYWORDS = frozenset(
 
 
 def identifier(name: Any) -> str:
-    """A name that C and C++ take as it is."""
+    """Return the name if C and C++ accept it as a prefix; ValueError if not."""
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,40}", name) or name in KEYWORDS:
         raise ValueError(
             f"name={name!r} is no good as a prefix in C: use letters, digits and _, beginning with a letter, at most "
@@ -36,7 +36,7 @@ def identifier(name: Any) -> str:
 
 
 def real(value: float) -> str:
-    """A float32 that reads back as itself."""
+    """The shortest literal that reads back as the same float32."""
     text = np.format_float_scientific(np.float32(value), unique=True, trim="0")
     mantissa, _, exponent = text.partition("e")
     short = np.format_float_positional(np.float32(value), unique=True, trim="0")
@@ -45,25 +45,25 @@ def real(value: float) -> str:
 
 
 def whole(value: Any) -> str:
-    """An integer of 32 bits; the least one is no constant in C, only a difference of two."""
+    """The literal of a 32-bit integer; C has none for the smallest, which is written as a difference."""
     return str(int(value)) if value > -(2**31) else "(-2147483647 - 1)"
 
 
 def quoted(text: str) -> str:
-    """A string constant; bytes that are not plain ASCII as three octal digits, which end by themselves."""
+    """A C string literal; bytes that are not plain ASCII become escapes of three octal digits, the longest in C."""
     plain = {34: '\\"', 92: "\\\\", 63: "\\?"}  # ?? might begin a trigraph
     return '"' + "".join(plain.get(b, chr(b) if 32 <= b < 127 else f"\\{b:03o}") for b in text.encode()) + '"'
 
 
 def comment(text: str) -> str:
-    """Words of the user's inside a comment."""
+    """User text made safe for a C comment."""
     plain = without_control_characters(text).encode("ascii", "replace").decode()
     return plain.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?")
 
 
 @dataclass
 class HeaderWriter:
-    """A header that grows; it knows its prefix and counts the bytes of its tables."""
+    """Builds the text of a header with a prefix for all names, and counts the bytes of its tables."""
 
     name: str
     lines: list[str] = field(default_factory=list)
@@ -74,7 +74,7 @@ class HeaderWriter:
         return self.name.upper()
 
     def add(self, text: str) -> None:
-        """Text in which @ stands for the prefix, and @@ for it in capitals."""
+        """Append text, in which @ stands for the prefix and @@ for the prefix in capitals."""
         self.lines.append(text.strip("\n").replace("@@", self.upper).replace("@", self.name) + "\n")
 
     def define(self, **numbers: int) -> None:
@@ -82,7 +82,7 @@ class HeaderWriter:
         self.lines.append("\n")
 
     def table(self, kind: str, name: str, values: Array, what: str, size: int, shape: str | None = None) -> None:
-        """``static const`` numbers in flash, with a line that says what they are."""
+        """Append a ``static const`` array of numbers in flash, with a comment on its meaning."""
         flat = np.asarray(values).ravel()
         numbers = (real(v) for v in flat) if kind == "float" else (str(int(v)) for v in flat)
         shape = shape or f"[{flat.size}]"
@@ -95,7 +95,7 @@ class HeaderWriter:
 
 
 def wrapped(numbers: Iterable[str]) -> Iterable[str]:
-    """Lines of numbers."""
+    """Numbers as lines of text, wrapped at LINE_WIDTH."""
     line = "   "
     for number in numbers:
         if len(line) + len(number) + 2 > LINE_WIDTH:
@@ -131,7 +131,7 @@ ROM = """
 
 
 def label_kind(classes: Array) -> str:
-    """The type of labels in C: whole numbers, others, or text."""
+    """The C type of labels: integers, floats, or text."""
     labels = classes.tolist()
     if all(isinstance(label, (bool, int)) and -(2**31) <= int(label) < 2**31 for label in labels):
         return "int32_t"
@@ -140,7 +140,7 @@ def label_kind(classes: Array) -> str:
 
 
 def add_labels(out: HeaderWriter, classes: Array) -> None:
-    """From class numbers to labels: a function that returns one."""
+    """Add the function that returns the label of a class number."""
     labels, kind = classes.tolist(), label_kind(classes)
     if kind == "int32_t" and list(map(int, labels)) == list(range(len(labels))):
         out.add("""
@@ -156,7 +156,7 @@ static inline int32_t @_label(int number) { return (int32_t)number; }
     }
     values = ", ".join(map(as_text[kind], labels))
     texts = sum(len(str(label).encode()) + 1 for label in labels) if kind == "const char *" else 0
-    out.tables["labels"] = 4 * len(labels) + texts  # numbers, or pointers of 32 bits, have four bytes
+    out.tables["labels"] = 4 * len(labels) + texts  # numbers and 32-bit pointers have four bytes
     array = "const char *const labels" if kind == "const char *" else f"const {kind} labels"
     returned = kind if kind.endswith("*") else f"{kind} "
     out.add(f"""
@@ -171,7 +171,7 @@ static inline {returned}@_label(int number)
 
 
 def add_winner(out: HeaderWriter, votes: Votes, kind: str, n_classes: int, n_values: int) -> None:
-    """From values to the number of the class that is predicted."""
+    """Add the function that returns the predicted class number from decision values."""
     zero = "0.0f" if kind == "float" else "0"
     wins = ">=" if votes.zero_is_positive else ">"
     if n_values == 1:
@@ -208,7 +208,7 @@ static inline int @_winner(const {kind} v[@@_VALUES])
 
 
 def shown_scores(shown: Votes | None) -> str:
-    """Statements that turn values v into the scores f that `decision_function` shows."""
+    """C statements that turn decision values v into the scores f of `decision_function`."""
     if shown is None or not shown.pairs:
         return "    for (int o = 0; o < @@_OUTPUTS; ++o) f[o] = v[o];"
     wins = ">=" if shown.zero_is_positive else ">"

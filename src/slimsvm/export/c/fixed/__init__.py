@@ -1,4 +1,4 @@
-"""A quantised model as a C header: the integers of `slimsvm.quantization.quantized`, and what it computes with them."""
+"""A quantised model as a C header, with the integer arithmetic of `slimsvm.quantization.quantized`."""
 
 from .header import write
 

@@ -1,4 +1,4 @@
-"""The header of a quantised model: rows, sums, answers."""
+"""Writes the C header of a quantised model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .sums import add_kernel, add_products
 
 
 def write(model: Quantized, name: str, about: str) -> HeaderWriter:
-    """The header."""
+    """The C header of a quantised model."""
     out, grid = HeaderWriter(name), model.grid
     out.add(about)
     out.add("""

@@ -1,4 +1,4 @@
-"""From the sums of a quantised classifier or outlier detector to labels, scores and probabilities, in C."""
+"""C functions that turn sums of a quantised classifier or outlier detector into labels, scores and probabilities."""
 
 from __future__ import annotations
 

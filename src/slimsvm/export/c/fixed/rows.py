@@ -1,4 +1,4 @@
-"""A row in the integers of a quantised model, in C: from floats, and from readings without any float."""
+"""C functions that convert a row to the integers of a quantised model, from floats or from integer readings."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ..text import HeaderWriter, real
 
 
 def add_inputs(out: HeaderWriter, grid: Grid) -> None:
-    """A row in the units of the vectors: from floats, and from integers without any float."""
+    """Add the conversion of a row to units of the grid: from floats, and from integers without floating point."""
     some = len(grid.used) < grid.inputs
     if some:
         mask = np.packbits(np.isin(np.arange(grid.inputs), grid.used), bitorder="little")
         out.table("uint8_t", "counts", mask, "A bit for each input: does it count?", 1)
-    digits = ""  # of a gain, and its shift, for integers
+    digits = ""  # C expressions for the mantissa of a gain and its shift
     if grid.gain_bytes == 2:
         packed, top = packed_inputs(grid)
         out.table(
@@ -74,7 +74,7 @@ static inline void @_to_int16(const float x[@@_INPUTS], int16_t u[@@_USED])
 
 
 def _add_readings(out: HeaderWriter, grid: Grid, begin: str, digits: str, offset_bits: str) -> None:
-    """From integers, by integers: the digits and exponents of gains and offsets are taken from the bits of floats."""
+    """Add the conversion of integer readings by integer arithmetic, with gains and offsets from the bits of floats."""
     readings = grid.readings
     if readings is None:
         return

@@ -1,4 +1,4 @@
-"""The sums of a quantised model in C: distances, kernel values, coefficients."""
+"""C functions for the sums of a quantised model: distances, kernel values, products with coefficients."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..text import HeaderWriter
 
 
 def with_16_places(size: str, places: int) -> str:
-    """A number that has so many binary digits behind the point, rounded to 16 of them."""
+    """The C expression of a number with ``places`` binary places, rounded to 16 places."""
     if places > 16:
         return f"({size} + {1 << (places - 17)}u) >> {places - 16}"
     return f"{size} << {16 - places}" if places < 16 else size
@@ -59,11 +59,11 @@ def add_kernel(out: HeaderWriter, model: QuantizedKernel) -> None:
 
 
 def _add_distance(out: HeaderWriter, power: int, shift: str, limit: int) -> None:
-    """The sum of squares (or absolute values). To leave early costs large processors more than the sums do."""
+    """Add the sum of squares (or absolute values); an early exit would cost 64-bit processors more than the sum."""
     apart = "(uint32_t)@@_INT8(z[n])" if shift == "0" else f"((uint32_t)@@_INT8(z[n]) << {shift})"
-    # Compilers make vector instructions of a loop with one shift for all; of others the shorter one counts down.
+    # Compilers vectorise a loop with a common shift; with a shift per input, counting down gives shorter code.
     order = "int n = 0; n < @@_USED; ++n" if shift.isdigit() else "int n = @@_USED; n-- > 0;"
-    # A difference has 17 bits, and its square at most 32: unsigned numbers wrap as they should.
+    # A signed difference has 17 bits and its square at most 32: unsigned arithmetic gives the exact square.
     size = "t * t" if power == 2 else "(t >> 31 ? (uint32_t)0 - t : t)"
     out.add(f"""
 /* The distance to a vector. From the limit on the kernel is 0, and it is the limit. */
@@ -105,13 +105,13 @@ def add_products(out: HeaderWriter, model: Quantized) -> None:
 
 
 def _targets(model: Quantized) -> list[tuple[str, str, str, bool]]:
-    """Sums that are made: their array, how many, the prefix of their tables, and whether they may be left out."""
+    """The sums to compute: their array, number, prefix of their tables, and whether they are optional."""
     odds = [] if model.layer is None else [("l", str(len(model.layer.bias)), "layer_", True)]
     return [("v", "@@_VALUES", "", False), *odds]
 
 
 def _each(count: str, statement: str, optional: bool) -> str:
-    """A statement for each sum o; for logarithms of odds only if they are wanted."""
+    """A C statement for each sum o; optional sums (log-odds) only if requested."""
     return f"{'if (l) ' if optional else ''}for (int o = 0; o < {count}; ++o) {statement}"
 
 

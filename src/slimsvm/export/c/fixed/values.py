@@ -1,4 +1,4 @@
-"""From the sums of a quantised regressor to its values, in C."""
+"""C functions that turn the sums of a quantised regressor into predictions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ..text import HeaderWriter
 
 
 def add_answers(out: HeaderWriter, model: Quantized) -> None:
-    """Values in integers, then in floats; of rows in floats, in integers, and of readings."""
+    """Add predictions as integers and as floats, for rows of floats, rows of integers, and readings."""
     one = len(model.bias) == 1
     out.add("""
 /* Values as integers, for a row in integers: value * 2^-places in the units of the targets. No row leaves 31 bits. */
